@@ -1,0 +1,47 @@
+# Short on purpose: each target calls tools/setup, cmake, pip or pytest, which can all be called by hand too.
+#
+#   make        build, and install the package into ./.venv
+#   make dev    quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
+#   make demo   train a model, with a live progress line and a loss plot
+#   make test   every check there is, with one closing line
+#   make soak   the long tests: many batches, memory watched
+#   make bench  measure speed and memory
+#   make format lay out the C files as .clang-format says
+#   make clean  remove what was built
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+DEV ?= build/dev
+VENV := .venv/bin
+# One build at a time in one checkout.
+LOCKED := mkdir -p build && flock build/.lock
+
+export PYTHON
+
+.PHONY: install dev setup demo test soak bench format clean
+install: setup
+	@$(LOCKED) tools/install wheel -j$(JOBS)
+
+dev: setup
+	@$(LOCKED) tools/install dev -j$(JOBS) $(DEV)
+
+setup:
+	@$(LOCKED) tools/setup
+
+demo: install
+	$(VENV)/python examples/demo.py
+
+test: install
+	$(VENV)/python tools/run_tests.py
+
+soak: install
+	$(VENV)/python -m pytest tests/soak
+
+bench: install
+	$(VENV)/python bench/run.py
+
+format:
+	clang-format -i $(wildcard src/*/*.[ch] include/paddle/*.h python/ext/*.[ch] tests/c/*.[ch] tests/fuzz/*.c examples/*.c)
+
+clean:
+	rm -rf build dist

@@ -1,0 +1,295 @@
+/* The public C API of libpaddle: build Programs, derive gradients, run them, read and write their files.
+ *
+ * Conventions. A fallible call returns a pd_status and sets its outputs, which come last, only on success; pd_error()
+ * tells what went wrong. Handles are opaque. "returns a new reference" means that the caller frees it. Strings and
+ * arrays that come back without such a word are borrowed: valid until the object they belong to changes. A Program, a
+ * scope and an executor belong to one thread at a time.
+ *
+ * Variables and ops of a Program are known by ids (int64), unique in their Program and never used again; a call with the
+ * id of something removed returns PD_GONE. */
+#ifndef PADDLE_PADDLE_H
+#define PADDLE_PADDLE_H
+
+#include <paddle/attr.h>
+#include <paddle/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pd_program pd_program;
+typedef struct pd_opdesc pd_op_builder;
+typedef struct pd_scope pd_scope;
+typedef struct pd_value pd_value;
+typedef struct pd_executor pd_executor;
+typedef struct pd_prepared pd_prepared;
+
+/* ---- the library ---- */
+
+PD_API const char *pd_version(void);         /* version of the library, "0.1.0" */
+PD_API const char *pd_paddle_version(void);  /* the Paddle whose files and names it follows, "1.8.5" */
+PD_API int pd_build_has(const char *feature); /* "avx", "gpu", "double", "python", "rdma", "timer", "distribute", "onednn" */
+PD_API void pd_set_threads(int threads);      /* inside an op, for the process */
+PD_API int pd_get_threads(void);
+/* Run-time flags, e.g. pd_flag_set("check_nan_inf", "1"). PD_NOT_FOUND for a name that is none. */
+PD_API pd_status pd_flag_set(const char *name, const char *value);
+PD_API pd_status pd_flag_get(const char *name, const char **value);
+PD_API const char *pd_flag_name(int index); /* NULL after the last */
+
+/* Text or bytes handed to the caller; free with pd_bytes_free. `at` ends with a zero byte. */
+typedef struct pd_bytes {
+    char *at;
+    size_t n;
+} pd_bytes;
+PD_API void pd_bytes_free(pd_bytes *bytes);
+
+/* Element types and kinds of variables: the numbers of framework.proto, as files hold them. */
+enum {
+    PD_BOOL = 0, PD_INT16 = 1, PD_INT32 = 2, PD_INT64 = 3, PD_FLOAT16 = 4, PD_FLOAT32 = 5, PD_FLOAT64 = 6,
+    PD_UINT8 = 20, PD_INT8 = 21,
+};
+enum {
+    PD_LOD_TENSOR = 7, PD_SELECTED_ROWS = 8, PD_FEED_MINIBATCH = 9, PD_FETCH_LIST = 10, PD_STEP_SCOPES = 11,
+    PD_LOD_RANK_TABLE = 12, PD_LOD_TENSOR_ARRAY = 13, PD_PLACE_LIST = 14, PD_READER = 15, PD_RAW = 17, PD_TUPLE = 18,
+};
+PD_API size_t pd_type_size(int dtype);      /* bytes of one element; 0: no such type */
+PD_API const char *pd_type_name(int dtype); /* "float32" */
+
+/* ---- the ops there are ---- */
+
+PD_API int pd_op_known(const char *type);
+PD_API const char *pd_op_type_at(int index); /* NULL after the last */
+PD_API const char *pd_op_doc(const char *type);
+enum { PD_SLOT_DUPLICABLE = 1, PD_SLOT_DISPENSABLE = 2, PD_SLOT_INTERMEDIATE = 4 };
+/* The i-th slot; *name is NULL after the last. */
+PD_API pd_status pd_op_slot_def(const char *type, int is_output, int i, const char **name, unsigned *flags);
+/* The i-th attribute with its default; *name is NULL after the last. */
+PD_API pd_status pd_op_attr_def(const char *type, int i, const char **name, struct pd_attr *value);
+/* Has a gradient: 1; gradients stop here on purpose: 0; neither: -1. */
+PD_API int pd_op_has_grad(const char *type);
+
+/* ---- Programs ---- */
+
+/* One empty block. Returns a new reference. */
+PD_API pd_status pd_program_create(pd_program **out);
+PD_API void pd_program_free(pd_program *program);
+/* for_test: is_test set, ops of the backward and optimize roles dropped. Returns a new reference. Ids of the copy: the
+ * same as those of the original. */
+PD_API pd_status pd_program_copy(const pd_program *program, int for_test, pd_program **out);
+/* Upstream's ProgramDesc, as in a `__model__` file. */
+PD_API pd_status pd_program_parse(const void *bytes, size_t n, pd_program **out);
+PD_API pd_status pd_program_serialize(const pd_program *program, pd_bytes *out);
+PD_API pd_status pd_program_dump(const pd_program *program, pd_bytes *out); /* readable text */
+PD_API pd_status pd_program_check(const pd_program *program);               /* verifies every op */
+PD_API uint64_t pd_program_uid(const pd_program *program);     /* unique in this process */
+PD_API uint64_t pd_program_changes(const pd_program *program); /* raised by every change */
+PD_API int64_t pd_program_seed(const pd_program *program);
+PD_API void pd_program_set_seed(pd_program *program, int64_t seed);
+/* Keeps what the targets (variables, by name) need; stops at `feeds`. Changes the Program. */
+PD_API pd_status pd_program_prune(pd_program *program, int n_feeds, const char *const *feeds, int n_targets, const char *const *targets);
+
+PD_API int pd_block_count(const pd_program *program);
+PD_API pd_status pd_block_create(pd_program *program, int parent, int *index);
+PD_API pd_status pd_block_parent(const pd_program *program, int block, int *parent, int *forward);
+PD_API pd_status pd_block_set_forward(pd_program *program, int block, int forward);
+
+/* ---- variables of a Program ---- */
+
+enum {
+    PD_VAR_IS_PERSISTABLE = 1,
+    PD_VAR_STOPS_GRADIENT = 2,
+    PD_VAR_IS_FEED = 4,        /* made by layers.data */
+    PD_VAR_CHECKS_FEED = 8,    /* a feed must have the declared shape */
+    PD_VAR_IS_PARAMETER = 16,
+    PD_VAR_IS_TRAINABLE = 32,
+};
+
+typedef struct pd_var_desc {
+    const char *name;
+    int block, kind, dtype; /* dtype -1: not known yet */
+    int rank;
+    const int64_t *dims; /* -1: known only at run time */
+    int lod_level;
+    unsigned flags;
+} pd_var_desc;
+
+/* Makes the variable, or finds the one of that name in this block (*existed 1, nothing changed). */
+PD_API pd_status pd_var_create(pd_program *program, int block, const char *name, int kind, int64_t *id, int *existed);
+PD_API pd_status pd_var_describe(const pd_program *program, int64_t id, pd_var_desc *out);
+PD_API pd_status pd_var_set_shape(pd_program *program, int64_t id, int rank, const int64_t *dims);
+PD_API pd_status pd_var_set_dtype(pd_program *program, int64_t id, int dtype);
+PD_API pd_status pd_var_set_kind(pd_program *program, int64_t id, int kind);
+PD_API pd_status pd_var_set_lod_level(pd_program *program, int64_t id, int lod_level);
+/* Sets the flags in `mask` to those in `flags`. */
+PD_API pd_status pd_var_set_flags(pd_program *program, int64_t id, unsigned mask, unsigned flags);
+/* Renames it in its block and in all ops that see it. */
+PD_API pd_status pd_var_set_name(pd_program *program, int64_t id, const char *name);
+PD_API pd_status pd_var_delete(pd_program *program, int64_t id);
+/* *id is -1 when there is none. `parents`: look there too. */
+PD_API pd_status pd_var_lookup(const pd_program *program, int block, const char *name, int parents, int64_t *id);
+/* Ids in the order of creation; borrowed copy for the caller: free with pd_ids_free. */
+PD_API pd_status pd_block_vars(const pd_program *program, int block, int64_t **ids, int *n);
+PD_API pd_status pd_block_ops(const pd_program *program, int block, int64_t **ids, int *n);
+PD_API void pd_ids_free(int64_t *ids);
+PD_API pd_status pd_var_dump(const pd_program *program, int64_t id, pd_bytes *out);
+
+/* ---- ops of a Program ---- */
+
+/* An op is put together by a builder, then inserted. */
+PD_API pd_status pd_op_begin(pd_program *program, const char *type, pd_op_builder **out);
+/* var NULL: the slot is named but empty. */
+PD_API pd_status pd_op_add_arg(pd_op_builder *op, int is_output, const char *slot, const char *var);
+PD_API pd_status pd_op_add_attr(pd_op_builder *op, const char *name, const struct pd_attr *value);
+PD_API pd_status pd_op_add_int(pd_op_builder *op, const char *name, int value);
+PD_API pd_status pd_op_add_float(pd_op_builder *op, const char *name, float value);
+PD_API pd_status pd_op_add_text(pd_op_builder *op, const char *name, const char *value);
+PD_API pd_status pd_op_add_ints(pd_op_builder *op, const char *name, int n, const int32_t *values);
+/* Verifies, infers shapes and inserts at `index` (-1: last). Takes the builder, also on error. */
+PD_API pd_status pd_op_insert(pd_op_builder *op, int block, int index, int64_t *id);
+PD_API void pd_op_discard(pd_op_builder *op);
+
+PD_API pd_status pd_op_get_type(const pd_program *program, int64_t id, const char **type);
+PD_API pd_status pd_op_get_place(const pd_program *program, int64_t id, int *block, int *index);
+PD_API pd_status pd_op_delete(pd_program *program, int64_t id);
+/* The i-th slot of the op as built; *slot is NULL after the last. */
+PD_API pd_status pd_op_get_slot(const pd_program *program, int64_t id, int is_output, int i, const char **slot, int *n, const char *const **vars);
+PD_API pd_status pd_op_set_slot(pd_program *program, int64_t id, int is_output, const char *slot, int n, const char *const *vars);
+/* The i-th attribute as set; *name is NULL after the last. */
+PD_API pd_status pd_op_get_attr_at(const pd_program *program, int64_t id, int i, const char **name, struct pd_attr *value);
+/* As set, else the default. PD_NOT_FOUND when the op knows no such attribute. */
+PD_API pd_status pd_op_get_attr(const pd_program *program, int64_t id, const char *name, struct pd_attr *value);
+PD_API pd_status pd_op_put_attr(pd_program *program, int64_t id, const char *name, const struct pd_attr *value);
+PD_API pd_status pd_op_drop_attr(pd_program *program, int64_t id, const char *name);
+PD_API pd_status pd_op_rename_var(pd_program *program, int64_t id, const char *from, const char *to);
+PD_API pd_status pd_op_infer(pd_program *program, int64_t id); /* shapes once more */
+PD_API pd_status pd_op_dump(const pd_program *program, int64_t id, pd_bytes *out);
+
+/* ---- passes ---- */
+
+/* A clip of the gradient that flows through a variable (upstream's error_clip). */
+typedef struct pd_error_clip {
+    const char *var;
+    float min, max;
+} pd_error_clip;
+
+typedef struct pd_backward_options {
+    int n_params; /* 0: all trainable parameters that the loss depends on */
+    const char *const *params;
+    int n_no_grad;
+    const char *const *no_grad;
+    int n_clips;
+    const pd_error_clip *clips;
+} pd_backward_options;
+
+typedef struct pd_param_grad {
+    const char *param, *grad; /* names in the Program's block 0 */
+} pd_param_grad;
+
+/* Appends the gradient ops of `loss` (a variable of one element). The pairs come in the order of the parameters; free
+ * them with pd_pairs_free. Parameters without a gradient are left out. */
+PD_API pd_status pd_append_backward(pd_program *program, const char *loss, const pd_backward_options *options, pd_param_grad **pairs, int *n);
+PD_API void pd_pairs_free(pd_param_grad *pairs);
+/* Gradients of targets with respect to inputs; target_grads[i] may be NULL (ones). names[i] is NULL where there is none. */
+PD_API pd_status pd_gradients(pd_program *program, int n_targets, const char *const *targets, const char *const *target_grads,
+                              int n_inputs, const char *const *inputs, int n_no_grad, const char *const *no_grad, const char **names);
+
+/* ---- values and scopes ---- */
+
+/* Returns a new reference. */
+PD_API pd_status pd_value_create(int kind, pd_value **out);
+PD_API pd_value *pd_value_retain(pd_value *value);
+PD_API void pd_value_release(pd_value *value);
+PD_API int pd_value_kind(const pd_value *value);
+PD_API pd_status pd_value_become(pd_value *value, int kind); /* empties it */
+/* Tensors, and the values of selected rows. data is NULL when there is none yet. */
+typedef struct pd_tensor_desc {
+    int dtype, rank;
+    const int64_t *dims;
+    void *data;
+} pd_tensor_desc;
+PD_API pd_status pd_value_tensor(const pd_value *value, pd_tensor_desc *out);
+/* Copies `data` in (NULL: room only, not set). */
+PD_API pd_status pd_value_set_tensor(pd_value *value, int dtype, int rank, const int64_t *dims, const void *data);
+/* Dimensions only; data are dropped when they no longer fit. */
+PD_API pd_status pd_value_set_dims(pd_value *value, int rank, const int64_t *dims);
+/* LoD as offsets. levels 0: none. */
+PD_API int pd_value_lod_levels(const pd_value *value);
+PD_API const int64_t *pd_value_lod(const pd_value *value, int level, int64_t *n);
+PD_API pd_status pd_value_set_lod(pd_value *value, int levels, const int64_t *const *offsets, const int64_t *counts);
+/* The finest level fits the number of rows. */
+PD_API int pd_value_lod_fits(const pd_value *value);
+/* Selected rows. */
+PD_API const int64_t *pd_value_rows(const pd_value *value, int64_t *n);
+PD_API pd_status pd_value_set_rows(pd_value *value, int64_t n, const int64_t *rows);
+PD_API int64_t pd_value_height(const pd_value *value);
+PD_API pd_status pd_value_set_height(pd_value *value, int64_t height);
+/* Tensor arrays. */
+PD_API int pd_value_items(const pd_value *value);
+PD_API pd_value *pd_value_item(const pd_value *value, int i); /* borrowed */
+PD_API pd_status pd_value_append(pd_value *value, const pd_value *item); /* a copy */
+PD_API pd_status pd_value_assign(pd_value *to, const pd_value *from);
+/* Contents shared until either is written by the API. */
+PD_API pd_status pd_value_share(pd_value *to, const pd_value *from);
+/* The tensor file format of upstream (also selected rows). */
+PD_API pd_status pd_value_serialize(const pd_value *value, pd_bytes *out);
+PD_API pd_status pd_value_parse(pd_value *value, const void *bytes, size_t n, size_t *used);
+
+/* Returns a new reference. A child sees its parent's variables and keeps the parent alive. */
+PD_API pd_status pd_scope_create(pd_scope *parent, pd_scope **out);
+PD_API pd_scope *pd_scope_retain(pd_scope *scope);
+PD_API void pd_scope_release(pd_scope *scope);
+/* Finds in this scope or makes it there. Borrowed. */
+PD_API pd_status pd_scope_var(pd_scope *scope, const char *name, pd_value **out);
+/* In this scope, then in its parents; NULL: not there. Borrowed. */
+PD_API pd_value *pd_scope_find(const pd_scope *scope, const char *name);
+PD_API pd_status pd_scope_erase(pd_scope *scope, const char *name);
+PD_API void pd_scope_drop_kids(pd_scope *scope);
+/* Names of this scope's own variables; free the array (not the names) with pd_names_free. */
+PD_API pd_status pd_scope_names(const pd_scope *scope, const char ***names, int *n);
+PD_API void pd_names_free(const char **names);
+
+/* ---- running ---- */
+
+PD_API pd_status pd_executor_create(pd_executor **out);
+PD_API void pd_executor_free(pd_executor *executor);
+/* A plan for this Program, these feeds (by position) and these fetches, from the executor's cache or new. Borrowed: it
+ * stays valid until the executor is freed or drops it from its cache, which only happens in this call. */
+PD_API pd_status pd_executor_prepare(pd_executor *executor, pd_program *program, int n_feeds, const char *const *feeds,
+                                     int n_fetches, const char *const *fetches, pd_prepared **out);
+/* Lends an array to the next run; the memory must stay until the run ends. lod offsets as pd_value_set_lod, copied. */
+PD_API pd_status pd_prepared_feed(pd_prepared *prepared, int i, int dtype, int rank, const int64_t *dims, const void *data,
+                                  int levels, const int64_t *const *offsets, const int64_t *counts);
+/* The same from a value (also selected rows and tensor arrays). */
+PD_API pd_status pd_prepared_feed_value(pd_prepared *prepared, int i, const pd_value *value);
+
+typedef struct pd_run_options {
+    /* Called now and then by the running thread; non-zero ends the run with PD_INTERRUPTED. May be NULL. */
+    int (*poll)(void *arg);
+    void *arg;
+} pd_run_options;
+
+/* Runs once. Persistable variables live in `scope`. */
+PD_API pd_status pd_prepared_run(pd_prepared *prepared, pd_scope *scope, const pd_run_options *options);
+/* A fetched result; borrowed until the next run of this plan. */
+PD_API const pd_value *pd_prepared_fetch(const pd_prepared *prepared, int i);
+
+/* Prepare, feed, run in one call, for C programs. feeds[i] and fetched[i] go by position; fetched values are new
+ * references. */
+PD_API pd_status pd_executor_run(pd_executor *executor, pd_program *program, pd_scope *scope, int n_feeds,
+                                 const char *const *feed_names, const pd_value *const *feeds, int n_fetches,
+                                 const char *const *fetch_names, pd_value **fetched);
+
+/* ---- profile ---- */
+
+PD_API void pd_profile_start(void);
+PD_API void pd_profile_stop(void);
+PD_API void pd_profile_reset(void);
+/* A table per op type; sort by "calls", "total", "max", "min" or "ave" (NULL: total). */
+PD_API pd_status pd_profile_report(const char *sort, pd_bytes *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,250 @@
+/* Executor: one call binds the feeds, runs the Program and makes the result arrays. fluid.Executor derives
+ * from it.
+ *
+ * A training loop makes the same call over and over, so the last few calls are remembered: a call is known
+ * again by the Program's number and change counter, by the feed's keys in their order and by the fetched
+ * items. Then nothing is looked up by name. Arrays are lent to the engine, not copied; the GIL is free while
+ * it runs. */
+#include "executor.h"
+
+static struct core_executor *of(PyObject *self)
+{
+    return (struct core_executor *)self;
+}
+
+static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    struct core_state *state = core_state_of(type);
+    pd_executor *executor;
+    if (!state || core_numpy_init(state) || core_failed(state, pd_executor_create(&executor))) return NULL;
+    PyObject *self = ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) {
+        pd_executor_free(executor);
+        return NULL;
+    }
+    of(self)->state = state;
+    of(self)->at = executor;
+    return self;
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static void forget_calls(struct core_executor *executor)
+{
+    for (int i = 0; i < CORE_CALLS; i++)
+        core_call_clear(&executor->calls[i]);
+    executor->ready = NULL;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    forget_calls(of(self));
+    pd_executor_free(of(self)->at);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyObject *shut(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (of(self)->running) {
+        PyErr_SetString(PyExc_RuntimeError, "This executor is running. Close it when the run has ended.");
+        return NULL;
+    }
+    forget_calls(of(self));
+    pd_executor_free(of(self)->at);
+    of(self)->at = NULL;
+    return Py_NewRef(Py_None);
+}
+
+/* ---- the arguments of run() ---- */
+
+enum argument {
+    ARG_PROGRAM,
+    ARG_FEED,
+    ARG_FETCH_LIST,
+    ARG_FEED_VAR_NAME,
+    ARG_FETCH_VAR_NAME,
+    ARG_SCOPE,
+    ARG_RETURN_NUMPY,
+    ARG_USE_PROGRAM_CACHE,
+    ARG_RETURN_MERGED,
+    ARG_USE_PRUNE,
+    ARG_COUNT
+};
+
+static const char *const argument_names[ARG_COUNT] = {
+    "program", "feed",         "fetch_list",        "feed_var_name", "fetch_var_name",
+    "scope",   "return_numpy", "use_program_cache", "return_merged", "use_prune",
+};
+
+static int read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **out)
+{
+    if (n > ARG_COUNT) {
+        PyErr_Format(PyExc_TypeError, "run() takes at most %d arguments, found %zd.", ARG_COUNT, n);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < ARG_COUNT; i++)
+        out[i] = i < n && args[i] != Py_None ? args[i] : NULL;
+    Py_ssize_t n_names = names ? PyTuple_Size(names) : 0;
+    for (Py_ssize_t i = 0; i < n_names; i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        int k = 0;
+        while (k < ARG_COUNT && PyUnicode_CompareWithASCIIString(name, argument_names[k]) != 0)
+            k++;
+        if (k == ARG_COUNT || k < n) {
+            PyErr_Format(PyExc_TypeError,
+                         k == ARG_COUNT ? "run() has no argument %R." : "run() got the argument %R twice.",
+                         name);
+            return -1;
+        }
+        out[k] = args[n + i] != Py_None ? args[n + i] : NULL;
+    }
+    return 0;
+}
+
+/* Compiled Programs, lists of feeds, nested fetch lists and the like are put in plain form by Python, which
+ * calls run() again. */
+static PyObject *run_other(PyObject *self, PyObject **given)
+{
+    PyObject *args = PyTuple_New(ARG_COUNT), *result = NULL;
+    for (int i = 0; args && i < ARG_COUNT; i++)
+        PyTuple_SetItem(args, i, Py_NewRef(given[i] ? given[i] : Py_None));
+    PyObject *method = args ? PyObject_GetAttrString(self, "_run_other") : NULL;
+    if (method) result = PyObject_CallObject(method, args);
+    Py_XDECREF(method);
+    Py_XDECREF(args);
+    return result;
+}
+
+static int is_plain(struct core_state *state, PyObject **given, struct core_request *request)
+{
+    if (given[ARG_FEED] && !PyDict_Check(given[ARG_FEED])) return 0;
+    request->program = given[ARG_PROGRAM] ? given[ARG_PROGRAM] : state->default_main;
+    if (!request->program || !PyObject_TypeCheck(request->program, state->program_type)) return 0;
+    request->scope = given[ARG_SCOPE] ? given[ARG_SCOPE] : state->global_scope;
+    if (!request->scope || !PyObject_TypeCheck(request->scope, state->scope_type)) return 0;
+    if (given[ARG_USE_PRUNE] && given[ARG_USE_PRUNE] != Py_False) return 0;
+    request->feed = given[ARG_FEED];
+    request->fetches = given[ARG_FETCH_LIST];
+    request->fetches_are_list = request->fetches && PyList_Check(request->fetches);
+    if (request->fetches && !request->fetches_are_list && !PyTuple_Check(request->fetches)) return 0;
+    request->n_fetches = !request->fetches ? 0 : PySequence_Size(request->fetches);
+    for (Py_ssize_t i = 0; i < request->n_fetches; i++) {
+        PyObject *item = core_request_fetch(request, i);
+        if (!PyUnicode_Check(item) && !PyObject_TypeCheck(item, state->var_type)) return 0;
+    }
+    request->as_numpy = given[ARG_RETURN_NUMPY] ? PyObject_IsTrue(given[ARG_RETURN_NUMPY]) : 1;
+    return 1;
+}
+
+/* ---- the run ---- */
+
+struct watch {
+    PyThreadState *thread;
+};
+
+/* Called by the engine now and then, without the GIL. */
+static int poll_signals(void *arg)
+{
+    struct watch *watch = arg;
+    PyEval_RestoreThread(watch->thread);
+    int stop = PyErr_CheckSignals();
+    watch->thread = PyEval_SaveThread();
+    return stop;
+}
+
+static PyObject *take_results(struct core_state *state, struct core_call *call, int as_numpy)
+{
+    PyObject *results = PyList_New(call->n_fetches);
+    for (int i = 0; results && i < call->n_fetches; i++) {
+        PyObject *item = core_call_result(state, call, i, as_numpy);
+        if (!item)
+            Py_CLEAR(results);
+        else
+            PyList_SetItem(results, i, item);
+    }
+    return results;
+}
+
+static PyObject *run_plain(struct core_executor *self, struct core_request *request)
+{
+    struct core_call *call = core_call_find(self, request);
+    if (!call) return NULL;
+    struct core_lent lent = {0};
+    PyObject *results = NULL;
+    self->running = 1;
+    if (core_feed(self->state, call, request, &lent) == 0) {
+        struct watch watch;
+        pd_run_options options = {.poll = poll_signals, .arg = &watch};
+        watch.thread = PyEval_SaveThread();
+        pd_status status =
+            pd_prepared_run(call->prepared, ((struct core_scope *)request->scope)->at, &options);
+        PyEval_RestoreThread(watch.thread);
+        if (core_failed(self->state, status) == 0)
+            results = take_results(self->state, call, request->as_numpy);
+    }
+    self->running = 0;
+    core_lent_release(&lent);
+    return results;
+}
+
+static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *given[ARG_COUNT];
+    struct core_request request = {0};
+    if (read_arguments(args, n, names, given)) return NULL;
+    if (!of(self)->at) {
+        PyErr_SetString(PyExc_RuntimeError, "This executor is closed. Make a new one to run more Programs.");
+        return NULL;
+    }
+    if (!is_plain(of(self)->state, given, &request)) return PyErr_Occurred() ? NULL : run_other(self, given);
+    if (of(self)->running) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "This executor is already running, in another thread or in an op that called "
+                        "back into Python. Use one executor for each thread.");
+        return NULL;
+    }
+    /* What the caller owns must outlive the run: another thread may let go of it meanwhile. */
+    Py_INCREF(request.program);
+    Py_INCREF(request.scope);
+    PyObject *results = run_plain(of(self), &request);
+    Py_DECREF(request.program);
+    Py_DECREF(request.scope);
+    return results;
+}
+
+static PyMethodDef methods[] = {
+    {"run", CORE_FAST(run), METH_FASTCALL | METH_KEYWORDS,
+     "run($self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', "
+     "scope=None,\n"
+     "    return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False)\n--\n\n"
+     "Runs a Program once and returns the values of fetch_list.\n\n"
+     "feed maps names to arrays or LoDTensors. Arrays come back, or LoDTensors when return_numpy is False."},
+    {"close", shut, METH_NOARGS, "Frees the plans; the executor runs nothing more."},
+    {0},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, CORE_TEXT("Runs Programs.")},
+    {Py_tp_new, make},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec core_executor_spec = {
+    .name = "paddle._core.Executor",
+    .basicsize = sizeof(struct core_executor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};

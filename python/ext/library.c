@@ -1,0 +1,203 @@
+/* Functions about the library as a whole: versions, flags, threads, the table of ops, the profile. */
+#include "core.h"
+
+static struct core_state *state_of(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(pd_version());
+}
+
+static PyObject *paddle_version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(pd_paddle_version());
+}
+
+static PyObject *build_has(PyObject *module, PyObject *feature)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8AndSize(feature, NULL);
+    return text ? PyBool_FromLong(pd_build_has(text)) : NULL;
+}
+
+static PyObject *set_threads(PyObject *module, PyObject *number)
+{
+    (void)module;
+    long threads = PyLong_AsLong(number);
+    if (threads == -1 && PyErr_Occurred()) return NULL;
+    pd_set_threads((int)threads);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *get_threads(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(pd_get_threads());
+}
+
+static PyObject *flag_set(PyObject *module, PyObject *args)
+{
+    const char *name, *value;
+    return PyArg_ParseTuple(args, "ss:flag_set", &name, &value)
+               ? core_result(state_of(module), pd_flag_set(name, value))
+               : NULL;
+}
+
+static PyObject *flag_get(PyObject *module, PyObject *flag)
+{
+    const char *name = PyUnicode_AsUTF8AndSize(flag, NULL), *value;
+    if (!name || core_failed(state_of(module), pd_flag_get(name, &value))) return NULL;
+    return PyUnicode_FromString(value);
+}
+
+/* A list of what `at(i)` gives until NULL. */
+static PyObject *list_of(const char *(*at)(int index))
+{
+    PyObject *list = PyList_New(0);
+    const char *text;
+    for (int i = 0; list && (text = at(i)); i++) {
+        PyObject *name = PyUnicode_FromString(text);
+        if (!name || PyList_Append(list, name)) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+static PyObject *flag_names(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return list_of(pd_flag_name);
+}
+
+static PyObject *op_types(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return list_of(pd_op_type_at);
+}
+
+static PyObject *op_known(PyObject *module, PyObject *type)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8AndSize(type, NULL);
+    return text ? PyBool_FromLong(pd_op_known(text)) : NULL;
+}
+
+static PyObject *op_has_grad(PyObject *module, PyObject *type)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8AndSize(type, NULL);
+    return text ? PyLong_FromLong(pd_op_has_grad(text)) : NULL;
+}
+
+static PyObject *slots_of(struct core_state *state, const char *type, int is_output)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list; i++) {
+        const char *name;
+        unsigned flags;
+        int failed = core_failed(state, pd_op_slot_def(type, is_output, i, &name, &flags));
+        if (!failed && !name) break;
+        PyObject *slot = failed ? NULL : Py_BuildValue("sI", name, flags);
+        if (!slot || PyList_Append(list, slot)) Py_CLEAR(list);
+        Py_XDECREF(slot);
+    }
+    return list;
+}
+
+static PyObject *attrs_of(struct core_state *state, const char *type)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list; i++) {
+        const char *name;
+        struct pd_attr value;
+        int failed = core_failed(state, pd_op_attr_def(type, i, &name, &value));
+        if (!failed && !name) break;
+        PyObject *fallback = failed ? NULL : core_attr_write(&value);
+        PyObject *attr = fallback ? Py_BuildValue("siN", name, (int)value.type, fallback) : NULL;
+        if (!attr || PyList_Append(list, attr)) Py_CLEAR(list);
+        Py_XDECREF(attr);
+    }
+    return list;
+}
+
+/* (doc, [(input slot, flags)], [(output slot, flags)], [(attribute, type, default)]) */
+static PyObject *op_def(PyObject *module, PyObject *name)
+{
+    struct core_state *state = state_of(module);
+    const char *type = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!type) return NULL;
+    PyObject *inputs = slots_of(state, type, 0);
+    PyObject *outputs = inputs ? slots_of(state, type, 1) : NULL;
+    PyObject *attrs = outputs ? attrs_of(state, type) : NULL;
+    if (!attrs) {
+        Py_XDECREF(inputs);
+        Py_XDECREF(outputs);
+        return NULL;
+    }
+    const char *doc = pd_op_doc(type);
+    return Py_BuildValue("sNNN", doc ? doc : "", inputs, outputs, attrs);
+}
+
+static PyObject *profile_start(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pd_profile_start();
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *profile_stop(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pd_profile_stop();
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *profile_reset(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pd_profile_reset();
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *profile_report(PyObject *module, PyObject *args)
+{
+    const char *sort = NULL;
+    pd_bytes bytes;
+    if (!PyArg_ParseTuple(args, "|z:profile_report", &sort) ||
+        core_failed(state_of(module), pd_profile_report(sort, &bytes)))
+        return NULL;
+    return core_bytes_to_text(&bytes);
+}
+
+PyMethodDef core_library_methods[] = {
+    {"version", version, METH_NOARGS, "Version of the library."},
+    {"paddle_version", paddle_version, METH_NOARGS, "The Paddle whose names and files it follows."},
+    {"build_has", build_has, METH_O, "Was the library built with this feature?"},
+    {"set_threads", set_threads, METH_O, "Threads inside an op."},
+    {"get_threads", get_threads, METH_NOARGS, NULL},
+    {"flag_set", flag_set, METH_VARARGS, "Sets a run-time flag; both arguments are str."},
+    {"flag_get", flag_get, METH_O, "The value of a run-time flag, as str."},
+    {"flag_names", flag_names, METH_NOARGS, "All run-time flags."},
+    {"op_types", op_types, METH_NOARGS, "All ops there are."},
+    {"op_known", op_known, METH_O, NULL},
+    {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},
+    {"op_def", op_def, METH_O, "Doc, inputs, outputs and attributes of an op."},
+    {"profile_start", profile_start, METH_NOARGS, NULL},
+    {"profile_stop", profile_stop, METH_NOARGS, NULL},
+    {"profile_reset", profile_reset, METH_NOARGS, NULL},
+    {"profile_report", profile_report, METH_VARARGS, NULL},
+    {0},
+};

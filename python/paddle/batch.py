@@ -1,0 +1,32 @@
+"""paddle.batch: groups the samples of a reader into lists."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Callable, Iterable, Iterator
+
+__all__ = ["batch"]
+
+
+def batch(
+    reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = False
+) -> Callable[[], Iterator[list]]:
+    """Return a reader of lists of `batch_size` samples.
+
+    The last list may be shorter; `drop_last=True` leaves it out.
+
+    >>> list(batch(lambda: range(5), 2)())
+    [[0, 1], [2, 3], [4]]
+    """
+    size = int(batch_size)
+    if size <= 0:
+        raise ValueError(f"paddle.batch: batch_size must be at least 1, got {batch_size!r}.")
+
+    def batch_reader() -> Iterator[list]:
+        samples = iter(reader())
+        while group := list(islice(samples, size)):
+            if drop_last and len(group) < size:
+                return
+            yield group
+
+    return batch_reader

@@ -1,0 +1,51 @@
+"""Running averages over fetched values. Plain Python: they add nothing to a Program."""
+
+import numpy as np
+
+__all__ = ["WeightedAverage"]
+
+
+def _is_number(value) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.shape == (1,)
+    return isinstance(value, (int, float, np.number))
+
+
+class WeightedAverage:
+    """sum(value * weight) / sum(weight) over all that was added since the last `reset`.
+
+    >>> avg = WeightedAverage()
+    >>> avg.add(value=2.0, weight=1)
+    >>> avg.add(value=4.0, weight=2)
+    >>> round(avg.eval(), 4)
+    3.3333
+    """
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets all values."""
+        self.numerator = None
+        self.denominator = None
+
+    def add(self, value, weight) -> None:
+        """Adds a number or an array with its weight."""
+        if not (_is_number(value) or isinstance(value, np.ndarray)):
+            raise ValueError(
+                f"WeightedAverage.add: value must be a number or a numpy array, not {type(value).__name__}."
+            )
+        if not _is_number(weight):
+            raise ValueError(f"WeightedAverage.add: weight must be one number, not {type(weight).__name__}.")
+        if self.numerator is None:
+            self.numerator = value * weight
+            self.denominator = weight
+        else:
+            self.numerator = self.numerator + value * weight
+            self.denominator = self.denominator + weight
+
+    def eval(self):
+        """Returns the average of what was added."""
+        if self.numerator is None:
+            raise ValueError("WeightedAverage.eval: nothing was added yet. Call add(value, weight) first.")
+        return self.numerator / self.denominator

@@ -1,0 +1,176 @@
+"""CompiledProgram and its options.
+
+A program runs on one place with threads inside its ops, so compiling is a mark on the program. Options for
+several devices are accepted; they change nothing in the results.
+"""
+
+import enum
+
+import numpy as np
+
+from paddle.fluid import core, framework
+
+__all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
+
+
+class _Options:
+    """Named options with defaults. A name that is none of them is an error, as a typing mistake would be."""
+
+    _defaults: dict = {}
+
+    def __init__(self):
+        for name, value in self._defaults.items():
+            object.__setattr__(self, name, value.copy() if isinstance(value, (list, set)) else value)
+
+    def __setattr__(self, name: str, value) -> None:
+        if name not in self._defaults:
+            raise AttributeError(
+                f"{type(self).__name__} has no option {name!r}. There are: "
+                f"{', '.join(sorted(self._defaults))}."
+            )
+        object.__setattr__(self, name, value)
+
+
+class ExecutionStrategy(_Options):
+    """How a compiled program runs."""
+
+    _defaults = {
+        "num_threads": 0,
+        "use_cuda": False,
+        "allow_op_delay": False,
+        "num_iteration_per_drop_scope": 100,
+        "num_iteration_per_run": 1,
+        "use_thread_barrier": False,
+        "use_experimental_executor": True,
+        "_dry_run": False,
+    }
+
+
+class BuildStrategy(_Options):
+    """How a compiled program is built."""
+
+    class ReduceStrategy(enum.IntEnum):
+        AllReduce = 0
+        Reduce = 1
+
+    class GradientScaleStrategy(enum.IntEnum):
+        CoeffNumDevice = 0
+        One = 1
+        Customized = 2
+
+    _defaults = {
+        "reduce_strategy": ReduceStrategy.AllReduce,
+        "gradient_scale_strategy": GradientScaleStrategy.CoeffNumDevice,
+        "debug_graphviz_path": "",
+        "enable_sequential_execution": False,
+        "remove_unnecessary_lock": True,
+        "num_trainers": 1,
+        "trainers_endpoints": [],
+        "trainer_id": 0,
+        "nccl_comm_num": 1,
+        "use_hierarchical_allreduce": False,
+        "hierarchical_allreduce_inter_nranks": 0,
+        "fuse_elewise_add_act_ops": False,
+        "fuse_bn_act_ops": False,
+        "fuse_relu_depthwise_conv": False,
+        "fuse_broadcast_ops": True,
+        "fuse_all_optimizer_ops": False,
+        "fuse_all_reduce_ops": True,
+        "enable_auto_fusion": False,
+        "sync_batch_norm": False,
+        "memory_optimize": None,
+        "is_distribution": False,
+        "async_mode": False,
+        "enable_inplace": True,
+        "enable_backward_optimizer_op_deps": True,
+        "cache_runtime_context": False,
+        "mkldnn_enabled_op_types": set(),
+        "enable_data_balance": False,
+    }
+
+
+class CompiledProgram:
+    """A program with options, to be given to Executor.run in its place.
+
+    >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
+    """
+
+    def __init__(self, program_or_graph, build_strategy: BuildStrategy | None = None):
+        if isinstance(program_or_graph, CompiledProgram):
+            program_or_graph = program_or_graph._program
+        if not isinstance(program_or_graph, framework.Program):
+            raise TypeError(f"CompiledProgram takes a Program, not a {type(program_or_graph).__name__}.")
+        self._program = program_or_graph
+        self._build_strategy = build_strategy
+        self._exec_strategy = None
+        self._is_data_parallel = False
+        self._is_inference = False
+        self._loss_name = None
+        self._share_vars_from = None
+        self._places = None
+
+    def with_data_parallel(
+        self,
+        loss_name: str | None = None,
+        build_strategy: BuildStrategy | None = None,
+        exec_strategy: ExecutionStrategy | None = None,
+        share_vars_from: "CompiledProgram | None" = None,
+        places=None,
+    ) -> "CompiledProgram":
+        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`."""
+        if self._is_data_parallel:
+            raise ValueError("with_data_parallel was called before on this CompiledProgram. Make a new one.")
+        if loss_name is None and any(op.type.endswith("_grad") for op in self._program.global_block().ops):
+            raise ValueError("the program has a backward pass. Give with_data_parallel the loss_name.")
+        if share_vars_from is not None and not share_vars_from._is_data_parallel:
+            raise ValueError("share_vars_from must be a CompiledProgram with_data_parallel.")
+        self._is_data_parallel = True
+        self._loss_name = loss_name
+        self._share_vars_from = share_vars_from
+        if build_strategy is not None:
+            self._build_strategy = build_strategy
+        self._exec_strategy = exec_strategy
+        self._places = [places] if places is not None and not isinstance(places, (list, tuple)) else places
+        return self
+
+    def _with_inference_optimize(self, config) -> "CompiledProgram":
+        self._is_inference = True
+        self._infer_config = config
+        return self
+
+    def _compile(self, scope, place) -> "CompiledProgram":
+        return self
+
+
+def merge_feeds(feeds) -> dict:
+    """Makes one feed of several (one per device upstream): the batches stand behind one another."""
+    feeds = [feeds] if isinstance(feeds, dict) else list(feeds)
+    if not feeds:
+        return {}
+    if len(feeds) == 1:
+        return feeds[0]
+    for feed in feeds[1:]:
+        if set(feed) != set(feeds[0]):
+            raise ValueError(
+                f"the feeds of the devices differ: {sorted(feeds[0])} and {sorted(feed)}. Give "
+                "all the same names."
+            )
+    return {name: _join(name, [feed[name] for feed in feeds]) for name in feeds[0]}
+
+
+def _join(name: str, parts: list):
+    lengths = [
+        part.recursive_sequence_lengths() if isinstance(part, core.LoDTensor) else [] for part in parts
+    ]
+    try:
+        array = np.concatenate([np.asarray(part) for part in parts])
+    except ValueError as error:
+        raise ValueError(f"the feeds of {name} cannot be joined: {error}") from None
+    if not any(lengths):
+        return array
+    if len({len(each) for each in lengths}) != 1:
+        raise ValueError(f"the feeds of {name} have different numbers of LoD levels.")
+    tensor = core.LoDTensor()
+    tensor.set(array, core.CPUPlace())
+    tensor.set_recursive_sequence_lengths([sum(level, []) for level in zip(*lengths)])
+    return tensor

@@ -1,0 +1,31 @@
+"""fluid.data: a variable to feed, whose feeds are checked against its shape and dtype."""
+
+from __future__ import annotations
+
+from paddle.fluid import core
+from paddle.fluid.framework import Variable
+from paddle.fluid.layer_helper import LayerHelper
+
+__all__ = ["data"]
+
+
+def data(name: str, shape: list[int | None], dtype="float32", lod_level: int = 0) -> Variable:
+    """A variable to feed. None or -1 stands for a size that only the feed tells; no batch size is added.
+
+    >>> fluid.data(name='x', shape=[None, 13]).shape
+    (-1, 13)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"data: name must be a string, but {name!r} was given.")
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError(f"data: shape must be a list or a tuple, but {shape!r} was given.")
+    return LayerHelper("data", name=name).create_global_variable(
+        name=name,
+        shape=[-1 if size is None else size for size in shape],
+        dtype=dtype,
+        type=core.VarDesc.VarType.LOD_TENSOR,
+        stop_gradient=True,
+        lod_level=lod_level,
+        is_data=True,
+        need_check_feed=True,
+    )

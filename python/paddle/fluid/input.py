@@ -1,0 +1,31 @@
+"""fluid.embedding and fluid.one_hot: the forms for ids without a last dimension of size 1."""
+
+from __future__ import annotations
+
+from paddle.fluid.framework import Variable
+from paddle.fluid.layers.nn import lookup, one_hot_rows
+
+__all__ = ["one_hot", "embedding"]
+
+
+def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
+    """For each id a row of `depth` zeros with a 1 at the id; the shape of the ids stays in front."""
+    return one_hot_rows("one_hot_v2", input, depth, allow_out_of_range)
+
+
+def embedding(
+    input: Variable,
+    size: list[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr=None,
+    dtype="float32",
+) -> Variable:
+    """The rows of a table of shape `size` that the ids name; the shape of the ids stays in front.
+
+    >>> ids = fluid.data(name='ids', shape=[None, 5], dtype='int64')
+    >>> fluid.embedding(ids, size=[1000, 16]).shape
+    (-1, 5, 16)
+    """
+    return lookup("lookup_table_v2", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)

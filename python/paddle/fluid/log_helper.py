@@ -1,0 +1,30 @@
+"""Loggers for the modules that report progress. `logging` is loaded when the first one is asked for."""
+
+__all__ = ["get_logger"]
+
+
+def get_logger(name: str, level: int, fmt: str | None = None):
+    """Returns the logger `name` at `level`; it writes to stderr on its own, with `fmt` if one is given."""
+    import logging
+
+    logger = logging.getLogger(name)
+    logger.setLevel(level)
+    logger.propagate = False
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler())
+    if fmt:
+        for handler in logger.handlers:
+            handler.setFormatter(logging.Formatter(fmt))
+    return logger
+
+
+def notice(text: str) -> None:
+    """Tells the user, once per process and text, of something that was accepted but has no effect."""
+    if text not in _told:
+        _told.add(text)
+        import sys
+
+        print(f"paddle: {text}", file=sys.stderr)
+
+
+_told: set = set()

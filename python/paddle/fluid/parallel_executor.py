@@ -1,0 +1,86 @@
+"""ParallelExecutor: an Executor bound to one program. Here it has one place; threads work inside the ops."""
+
+from paddle.fluid import compiler, core, framework
+from paddle.fluid.log_helper import notice
+
+__all__ = ["ParallelExecutor"]
+
+ExecutionStrategy = compiler.ExecutionStrategy
+BuildStrategy = compiler.BuildStrategy
+
+
+class ParallelExecutor:
+    """Runs `main_program` (the default one if left out) again and again.
+
+    `num_threads`, `allow_op_delay` and `customize_loss_grad` are arguments of v0.12; they change nothing.
+    """
+
+    def __init__(
+        self,
+        use_cuda: bool,
+        loss_name: str | None = None,
+        main_program=None,
+        share_vars_from: "ParallelExecutor | None" = None,
+        exec_strategy: ExecutionStrategy | None = None,
+        build_strategy: BuildStrategy | None = None,
+        num_trainers: int = 1,
+        trainer_id: int = 0,
+        scope=None,
+        **old,
+    ):
+        from paddle.fluid import executor
+
+        for key in old:
+            if key not in (
+                "num_threads",
+                "allow_op_delay",
+                "customize_loss_grad",
+                "use_default_grad_scale",
+                "balance_parameter_opt_between_cards",
+            ):
+                raise TypeError(f"ParallelExecutor has no argument {key!r}.")
+        if use_cuda:
+            raise RuntimeError(
+                "ParallelExecutor: use_cuda is True, and this build has no CUDA. Use use_cuda=False."
+            )
+        if share_vars_from is not None and not isinstance(share_vars_from, ParallelExecutor):
+            raise TypeError(
+                f"share_vars_from must be a ParallelExecutor, not a {type(share_vars_from).__name__}."
+            )
+        if num_trainers != 1:
+            notice("num_trainers of ParallelExecutor has no effect; it runs in one process.")
+        self._place = core.CPUPlace()
+        if scope is None:
+            scope = share_vars_from._scope if share_vars_from is not None else executor.global_scope()
+        self._scope = scope
+        self._compiled_program = compiler.CompiledProgram(
+            framework.default_main_program() if main_program is None else main_program
+        ).with_data_parallel(
+            loss_name=loss_name,
+            build_strategy=build_strategy,
+            exec_strategy=exec_strategy,
+            share_vars_from=share_vars_from._compiled_program if share_vars_from is not None else None,
+        )
+        self._exe = executor.Executor(self._place)
+
+    def run(self, fetch_list: list, feed=None, feed_dict=None, return_numpy: bool = True):
+        """Runs one step. `feed` is a dict, or a list of dicts whose batches are taken together."""
+        feed = feed_dict if feed is None else feed
+        return self._exe.run(
+            program=self._compiled_program._program,
+            scope=self._scope,
+            feed=compiler.merge_feeds(feed or {}),
+            fetch_list=fetch_list,
+            return_numpy=return_numpy,
+        )
+
+    @property
+    def device_count(self) -> int:
+        """The number of places: one."""
+        return 1
+
+    def bcast_params(self) -> None:
+        """Sends the parameters to all devices; with one there is nothing to do."""
+
+    def drop_local_exe_scopes(self) -> None:
+        """Drops what steps left behind; here a step leaves nothing."""

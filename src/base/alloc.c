@@ -1,0 +1,57 @@
+/* The one allocator of the library; see alloc.h. */
+#include "base/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_uint_fast64_t requests;
+static atomic_uint_fast64_t fail_from; /* 0: never */
+
+void pd_alloc_fail_at(uint64_t n) { atomic_store(&fail_from, n ? atomic_load(&requests) + n : 0); }
+
+uint64_t pd_alloc_count(void) { return atomic_load(&requests); }
+
+static int must_fail(void)
+{
+    uint64_t now = atomic_fetch_add_explicit(&requests, 1, memory_order_relaxed) + 1;
+    uint64_t from = atomic_load_explicit(&fail_from, memory_order_relaxed);
+    return from && now >= from;
+}
+
+void *pd_malloc(size_t size) { return must_fail() ? NULL : malloc(size ? size : 1); }
+
+void *pd_calloc(size_t count, size_t size)
+{
+    if (must_fail()) return NULL;
+    return count && size ? calloc(count, size) : calloc(1, 1);
+}
+
+void *pd_realloc_array(void *old, size_t count, size_t size)
+{
+    size_t total;
+    if (must_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
+    return realloc(old, total ? total : 1);
+}
+
+char *pd_strndup(const char *text, size_t length)
+{
+    char *copy = pd_malloc(length + 1);
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = 0;
+    }
+    return copy;
+}
+
+char *pd_strdup(const char *text) { return pd_strndup(text, strlen(text)); }
+
+void pd_free(void *memory) { free(memory); }
+
+void *pd_malloc_aligned(size_t size)
+{
+    if (must_fail() || size > SIZE_MAX - 64) return NULL;
+    return aligned_alloc(64, (size + 63) / 64 * 64 + (size ? 0 : 64));
+}
+
+void pd_free_aligned(void *memory) { free(memory); }

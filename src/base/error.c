@@ -1,0 +1,57 @@
+/* Status names and the per-thread error message. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static __thread char message[4096];
+
+const char *pd_status_name(pd_status status)
+{
+    switch (status) {
+#define NAME(name, value, text)                                                                                \
+    case PD_##name:                                                                                            \
+        return "PD_" #name;
+        PD_STATUS_MAP(NAME)
+#undef NAME
+    }
+    return "PD_UNKNOWN";
+}
+
+const char *pd_status_text(pd_status status)
+{
+    switch (status) {
+#define TEXT(name, value, text)                                                                                \
+    case PD_##name:                                                                                            \
+        return text;
+        PD_STATUS_MAP(TEXT)
+#undef TEXT
+    }
+    return "unknown status";
+}
+
+const char *pd_error(void) { return message; }
+
+pd_status pd_fail(pd_status status, const char *format, ...)
+{
+    /* The arguments may point into the old message, so the new text is made aside. */
+    char text[sizeof message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    memcpy(message, text, strlen(text) + 1);
+    return status;
+}
+
+void pd_error_add(const char *format, ...)
+{
+    size_t used = strlen(message);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message + used, sizeof message - used, format, args);
+    va_end(args);
+}
+
+pd_status pd_no_memory(void) { return pd_fail(PD_NO_MEMORY, "out of memory"); }

@@ -1,0 +1,20 @@
+/* The calling thread's error message. The first function to decide an error calls pd_fail; callers pass the code on. */
+#ifndef PD_BASE_ERROR_H
+#define PD_BASE_ERROR_H
+
+#include <paddle/status.h>
+
+/* Stores the message and returns `status`, so that `return pd_fail(...)` reads well. */
+pd_status pd_fail(pd_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends to the stored message: where the error happened (an op and its variables, a file). */
+void pd_error_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
+pd_status pd_no_memory(void);
+
+/* Passes an error on. */
+#define PD_TRY(call)                                                                                           \
+    do {                                                                                                       \
+        pd_status pd_try_status = (call);                                                                      \
+        if (__builtin_expect(pd_try_status != PD_OK, 0)) return pd_try_status;                                 \
+    } while (0)
+
+#endif

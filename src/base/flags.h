@@ -1,0 +1,45 @@
+/* Run-time flags: one table gives names, defaults and help; the environment (FLAGS_<name>) sets them at start. */
+#ifndef PD_BASE_FLAGS_H
+#define PD_BASE_FLAGS_H
+
+#include <paddle/status.h>
+#include <stdint.h>
+
+/* X(name, kind, default, help). Kinds: BOOL, INT, DOUBLE, TEXT. */
+#define PD_FLAG_MAP(X)                                                                                         \
+    X(check_nan_inf, BOOL, "0", "after each op, fail if an output holds NaN or Inf, and name the op")          \
+    X(paddle_num_threads, INT, "0", "threads inside an op; 0: OMP_NUM_THREADS, else the cores")                \
+    X(cpu_deterministic, BOOL, "1", "results do not depend on the number of threads; always so")               \
+    X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                      \
+    X(rpc_retry_times, INT, "3", "times a remote call is tried again")                                         \
+    X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                      \
+    X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                      \
+    X(fast_eager_deletion_mode, BOOL, "1", "accepted for old scripts; memory is planned")                      \
+    X(memory_fraction_of_eager_deletion, DOUBLE, "1", "accepted for old scripts; memory is planned")           \
+    X(fraction_of_cpu_memory_to_use, DOUBLE, "1", "accepted for old scripts; memory grows as needed")          \
+    X(initial_cpu_memory_in_mb, INT, "500", "accepted for old scripts; memory grows as needed")                \
+    X(use_pinned_memory, BOOL, "1", "accepted for old scripts")                                                \
+    X(use_mkldnn, BOOL, "1", "accepted for old scripts; oneDNN is used where it is there")                     \
+    X(allocator_strategy, TEXT, "auto_growth", "accepted for old scripts")                                     \
+    X(sort_sum_gradient, BOOL, "0", "accepted for old scripts")                                                \
+    X(enable_unused_var_check, BOOL, "0", "accepted for old scripts")                                          \
+    X(inner_op_parallelism, INT, "0", "accepted for old scripts; see paddle_num_threads")                      \
+    X(max_body_size, LONG, "2147483647", "accepted for old scripts; frames have 64-bit lengths")
+
+enum pd_flag {
+#define PD_FLAG_ENUM(name, kind, value, help) PD_FLAG_##name,
+    PD_FLAG_MAP(PD_FLAG_ENUM)
+#undef PD_FLAG_ENUM
+        PD_FLAG_COUNT,
+};
+
+int64_t pd_flag_int(enum pd_flag flag); /* BOOL, INT and LONG flags; cheap to read */
+double pd_flag_double(enum pd_flag flag);
+const char *pd_flag_text(enum pd_flag flag);
+const char *pd_flag_name_of(enum pd_flag flag); /* NULL past the last */
+const char *pd_flag_help(enum pd_flag flag);
+/* By name, with or without "FLAGS_". Checks the value against the flag's kind. */
+pd_status pd_flag_assign(const char *name, const char *value);
+pd_status pd_flag_read(const char *name, const char **value);
+
+#endif

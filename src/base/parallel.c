@@ -1,0 +1,53 @@
+/* See parallel.h. Built without OpenMP (fuzzers), everything runs in the calling thread. */
+#include "base/parallel.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+static int process_threads;
+static __thread int own_threads;
+
+int pd_threads(void)
+{
+    if (own_threads) return own_threads;
+    if (!process_threads) {
+#ifdef _OPENMP
+        process_threads = omp_get_max_threads();
+#else
+        process_threads = 1;
+#endif
+    }
+    return process_threads;
+}
+
+void pd_threads_set(int count) { own_threads = count > 0 ? count : 0; }
+
+void pd_threads_set_default(int count)
+{
+    process_threads = count > 0 ? count : 1;
+#ifdef _OPENMP
+    omp_set_num_threads(process_threads);
+#endif
+}
+
+void pd_parallel(int64_t count, int64_t grain, void (*body)(void *arg, int64_t begin, int64_t end), void *arg)
+{
+    if (count <= 0) return;
+    int64_t parts = grain > 0 ? count / grain : count;
+    if (parts < 2) {
+        body(arg, 0, count);
+        return;
+    }
+    int threads = pd_threads();
+    if (parts > threads) parts = threads;
+    if (parts < 2) {
+        body(arg, 0, count);
+        return;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads((int)parts) schedule(static, 1)
+#endif
+    for (int64_t part = 0; part < parts; part++)
+        body(arg, count * part / parts, count * (part + 1) / parts);
+}

@@ -1,0 +1,19 @@
+/* Threads inside an op: one OpenMP runtime for the whole process (oneDNN shares it). */
+#ifndef PD_BASE_PARALLEL_H
+#define PD_BASE_PARALLEL_H
+
+#include <stdint.h>
+
+/* Calls body(arg, begin, end) over [0, count) cut into contiguous parts, one per thread, each at least `grain` long.
+ * Runs in the calling thread when one part is enough. The body must not fail and must not call this again. */
+void pd_parallel(int64_t count, int64_t grain, void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
+
+/* Threads that pd_parallel may use from the calling thread: what pd_threads_set said there, else the process's number
+ * (OMP_NUM_THREADS or the cores). */
+int pd_threads(void);
+/* For the calling thread only; 0 restores the process's number. Worker threads that run whole steps set 1. */
+void pd_threads_set(int count);
+/* For the process. */
+void pd_threads_set_default(int count);
+
+#endif

@@ -1,0 +1,28 @@
+/* The `paddle` command: finds the command named first in its table and runs it with the rest. */
+#include "cli/command.h"
+
+#include <stdio.h>
+
+/* A full disk or a closed pipe shows only when the output is flushed; then the run has failed after all. */
+static int finish(int code)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("paddle: the output could not be written");
+        return code == PD_CLI_EXIT_OK ? PD_CLI_EXIT_FAILED : code;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const struct pd_cli_command *command;
+
+    if (argc < 2) {
+        char *help[] = {(char *)"help", NULL};
+        pd_cli_help.run(1, help);
+        return finish(PD_CLI_EXIT_USAGE);
+    }
+    command = pd_cli_find(argv[1]);
+    if (!command) return pd_cli_report_unknown(argv[1]);
+    return finish(command->run(argc - 1, argv + 1));
+}

@@ -1,0 +1,79 @@
+/* What the command line says when it was not understood: what was asked, what there is, what to do. */
+#include "cli/command.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Longer names are never typing errors of ours; the bound also sizes the rows below. */
+enum { MAX_NAME = 31 };
+
+static size_t smallest(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* How many letters must be added, dropped, replaced or swapped with their neighbour to turn a into b. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t rows = strlen(a), columns = strlen(b);
+    size_t cost[MAX_NAME + 1][MAX_NAME + 1];
+
+    for (size_t i = 0; i <= rows; i++) {
+        for (size_t j = 0; j <= columns; j++) {
+            if (i == 0 || j == 0) {
+                cost[i][j] = i + j;
+                continue;
+            }
+            cost[i][j] =
+                smallest(cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                cost[i - 2][j - 2] + 1 < cost[i][j])
+                cost[i][j] = cost[i - 2][j - 2] + 1;
+        }
+    }
+    return cost[rows][columns];
+}
+
+/* The command nearest to what was typed, or NULL when more than about a third would have to change. */
+static const char *nearest(const char *name)
+{
+    const char *best = NULL;
+    size_t best_distance = MAX_NAME;
+
+    if (strlen(name) > MAX_NAME) return NULL;
+    for (size_t i = 0; pd_cli_commands[i]; i++) {
+        const char *candidate = pd_cli_commands[i]->name;
+        size_t length = strlen(candidate);
+        if (length > MAX_NAME) continue;
+        int begins = strlen(name) >= 3 && strncmp(candidate, name, strlen(name)) == 0;
+        size_t d = begins ? 1 : distance(name, candidate);
+        if (d < best_distance && 3 * d <= length + 2) {
+            best = candidate;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+int pd_cli_report_unknown(const char *name)
+{
+    const char *candidate = nearest(name);
+
+    fprintf(stderr, "paddle: there is no command '%s'.", name);
+    if (candidate) fprintf(stderr, " Did you mean '%s'?", candidate);
+    fputs(" The commands are:", stderr);
+    for (size_t i = 0; pd_cli_commands[i]; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", pd_cli_commands[i]->name);
+    fputs(".\n", stderr);
+    return PD_CLI_EXIT_USAGE;
+}
+
+int pd_cli_report_extra(const struct pd_cli_command *command, const char *argument)
+{
+    fprintf(stderr, "paddle: '%s' takes %s, but '%s' was found. Usage: paddle %s%s%s\n", command->name,
+            command->arguments[0] ? "fewer arguments" : "no arguments", argument, command->name,
+            command->arguments[0] ? " " : "", command->arguments);
+    return PD_CLI_EXIT_USAGE;
+}

@@ -1,0 +1,257 @@
+/* Frames: making them, and the loop that runs the ops. */
+#include "exec/frame.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/flags.h"
+#include "exec/profile.h"
+
+static pd_status make_values(struct pd_frame *f)
+{
+    const struct pd_plan *plan = f->plan;
+    int n = plan->vars.n;
+    f->values = pd_calloc((size_t)n, sizeof *f->values);
+    f->seen = pd_calloc((size_t)n, sizeof *f->seen);
+    f->chunk_of = pd_calloc((size_t)n, sizeof *f->chunk_of);
+    f->externals = pd_calloc((size_t)n, sizeof *f->externals);
+    if (!f->values || !f->seen || !f->chunk_of || !f->externals) return pd_no_memory();
+    for (int i = 0; i < n; i++) {
+        const struct pd_plan_var *v = &plan->vars.at[i];
+        f->chunk_of[i] = -1;
+        if (v->place == PD_PLACE_SCOPE || v->place == PD_PLACE_FEED) f->externals[f->n_externals++] = i;
+        if (v->place == PD_PLACE_OUTER)
+            f->values[i] = pd_value_ref(f->outer->values[v->outer]);
+        else if (v->place != PD_PLACE_SCOPE)
+            PD_TRY(pd_value_new(v->desc ? v->desc->meta.kind : PD_KIND_TENSOR, &f->values[i]));
+    }
+    return PD_OK;
+}
+
+/* Points every op's argument arrays at the values. Runs again when scope variables were found elsewhere. */
+static void link_ops(struct pd_frame *f)
+{
+    const struct pd_plan *plan = f->plan;
+    for (int i = 0; i < plan->args.n; i++) {
+        int number = plan->args.at[i];
+        struct pd_value *value = number < 0 ? NULL : f->values[number];
+        f->flat_values[i] = value;
+        f->flat_metas[i] = value ? &value->tensor.meta : NULL;
+    }
+}
+
+static pd_status make_ops(struct pd_frame *f)
+{
+    const struct pd_plan *plan = f->plan;
+    f->ops = pd_calloc((size_t)plan->ops.n, sizeof *f->ops);
+    f->flat_values = pd_calloc((size_t)plan->args.n, sizeof *f->flat_values);
+    f->flat_metas = pd_calloc((size_t)plan->args.n, sizeof *f->flat_metas);
+    f->value_slots = pd_calloc((size_t)plan->slots.n, sizeof *f->value_slots);
+    f->meta_slots = pd_calloc((size_t)plan->slots.n, sizeof *f->meta_slots);
+    f->infer_values = pd_calloc((size_t)plan->slots.n, sizeof *f->infer_values);
+    if (!f->ops || !f->flat_values || !f->flat_metas || !f->value_slots || !f->meta_slots || !f->infer_values) return pd_no_memory();
+    for (int s = 0; s < plan->slots.n; s++) {
+        const struct pd_plan_slot *slot = &plan->slots.at[s];
+        f->value_slots[s] = (struct pd_values){slot->n, f->flat_values + slot->first};
+        f->meta_slots[s] = (struct pd_metas){slot->n, f->flat_metas + slot->first};
+        f->infer_values[s] = (const struct pd_value **)(f->flat_values + slot->first);
+    }
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct pd_plan_op *p = &plan->ops.at[i];
+        struct pd_frame_op *op = &f->ops[i];
+        ptrdiff_t in = p->in - plan->slots.at, out = p->out - plan->slots.at;
+        op->frame = f;
+        op->plan = p;
+        op->run = (struct pd_run){.op = p->def, .attr = p->attrs, .in = f->value_slots + in, .out = f->value_slots + out,
+                                  .step = f->step, .frame = op};
+        op->infer = (struct pd_infer){.op = p->def, .attr = p->attrs, .in = f->meta_slots + in, .out = f->meta_slots + out,
+                                      .in_values = (const struct pd_value *const *const *)(f->infer_values + in), .running = 1};
+        if (p->def->state_size) {
+            op->run.state = pd_calloc(1, p->def->state_size);
+            if (!op->run.state) return pd_no_memory();
+        }
+    }
+    return PD_OK;
+}
+
+pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step, struct pd_frame **out)
+{
+    struct pd_frame *f = pd_calloc(1, sizeof *f);
+    if (!f) return pd_no_memory();
+    f->plan = plan;
+    f->outer = outer;
+    f->step = step;
+    pd_status status = make_values(f);
+    if (status == PD_OK) status = make_ops(f);
+    if (status != PD_OK) {
+        pd_frame_free(f);
+        return status;
+    }
+    link_ops(f);
+    *out = f;
+    return PD_OK;
+}
+
+void pd_frame_free(struct pd_frame *f)
+{
+    if (!f) return;
+    int blocks = f->plan->program->blocks.n;
+    for (int i = 0; f->subs && i < blocks; i++)
+        pd_frame_free(f->subs[i]);
+    for (int i = 0; f->sub_plans && i < blocks; i++)
+        pd_plan_free(f->sub_plans[i]);
+    pd_free(f->subs);
+    pd_free(f->sub_plans);
+    for (int i = 0; f->ops && i < f->plan->ops.n; i++) {
+        if (f->ops[i].run.state && f->plan->ops.at[i].def->state_free) f->plan->ops.at[i].def->state_free(f->ops[i].run.state);
+        pd_free(f->ops[i].run.state);
+    }
+    for (int i = 0; f->values && i < f->plan->vars.n; i++) {
+        if (f->values[i] && f->chunk_of[i] >= 0) f->values[i]->tensor.data = NULL;
+        pd_value_unref(f->values[i]);
+    }
+    for (int i = 0; f->seen && i < f->plan->vars.n; i++)
+        pd_lod_unref(f->seen[i].lod);
+    for (int i = 0; i < f->chunks.n; i++)
+        pd_free_aligned(f->chunks.at[i].data);
+    pd_vec_free(&f->chunks);
+    pd_free(f->values);
+    pd_free(f->seen);
+    pd_free(f->chunk_of);
+    pd_free(f->externals);
+    pd_free(f->ops);
+    pd_free(f->flat_values);
+    pd_free(f->flat_metas);
+    pd_free(f->value_slots);
+    pd_free(f->meta_slots);
+    pd_free(f->infer_values);
+    pd_free_aligned(f->scratch);
+    pd_free(f);
+}
+
+/* ---- variables of the scope ---- */
+
+static pd_status find_scope_vars(struct pd_frame *f, struct pd_scope *scope)
+{
+    for (int e = 0; e < f->n_externals; e++) {
+        int i = f->externals[e];
+        const struct pd_plan_var *v = &f->plan->vars.at[i];
+        if (v->place != PD_PLACE_SCOPE) continue;
+        struct pd_value *value = pd_scope_lookup(scope, v->name);
+        if (!value) {
+            if (v->read_first)
+                return v->desc && (v->desc->flags & PD_VAR_PERSISTABLE)
+                           ? pd_fail(PD_NOT_FOUND, "variable '%s' is not in the scope; run the startup program first, or load it", v->name)
+                           : pd_fail(PD_NOT_FOUND, "variable '%s' has no value: feed it, or put it into the scope", v->name);
+            PD_TRY(pd_scope_get(pd_scope_root(scope), v->name, &value));
+            if (v->desc && v->desc->meta.kind != PD_KIND_TENSOR) pd_value_reset(value, v->desc->meta.kind);
+        }
+        pd_value_ref(value);
+        pd_value_unref(f->values[i]);
+        f->values[i] = value;
+    }
+    link_ops(f);
+    f->scope_uid = scope->uid;
+    f->scope_stamp = pd_scope_stamp(scope);
+    f->bound = 0;
+    return PD_OK;
+}
+
+static pd_status check_ready(const struct pd_frame *f)
+{
+    for (int e = 0; e < f->n_externals; e++) {
+        const struct pd_plan_var *v = &f->plan->vars.at[f->externals[e]];
+        if (v->place == PD_PLACE_SCOPE && v->read_first && !pd_value_ready(f->values[f->externals[e]]))
+            return v->desc && (v->desc->flags & PD_VAR_PERSISTABLE)
+                       ? pd_fail(PD_INVALID, "variable '%s' is not initialised; run the startup program first, or load it", v->name)
+                       : pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
+    }
+    return PD_OK;
+}
+
+/* ---- running ---- */
+
+static pd_status blame(struct pd_frame_op *op, pd_status status)
+{
+    if (status != PD_INTERRUPTED) pd_opdesc_blame(op->plan->desc, op->frame->plan->block);
+    return status;
+}
+
+#define IS_FINITE_FN(name, T)                                                                                  \
+    static int name(const T *x, int64_t n)                                                                     \
+    {                                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                                        \
+            if (!isfinite(x[i])) return 0;                                                                     \
+        return 1;                                                                                              \
+    }
+IS_FINITE_FN(finite_f32, float)
+IS_FINITE_FN(finite_f64, double)
+
+static pd_status check_finite(const struct pd_frame_op *op)
+{
+    for (int s = 0; s < op->plan->n_out; s++)
+        for (int k = 0; k < op->run.out[s].n; k++) {
+            const struct pd_value *v = op->run.out[s].at[k];
+            if (!v || !v->tensor.data) continue;
+            const struct pd_tensor *t = &v->tensor;
+            int64_t n = pd_tensor_numel(t);
+            int ok = t->meta.dtype == PD_DTYPE_FP32   ? finite_f32(t->data, n)
+                     : t->meta.dtype == PD_DTYPE_FP64 ? finite_f64(t->data, n)
+                                                      : 1;
+            if (!ok)
+                return pd_fail(PD_NOT_FINITE, "op '%s' made NaN or Inf in variable '%s' (flag check_nan_inf is on)", op->plan->def->type,
+                               op->frame->plan->vars.at[op->frame->plan->args.at[op->plan->out[s].first + k]].name);
+        }
+    return PD_OK;
+}
+
+/* The loop with everything that is switched off in normal runs. */
+static pd_status run_watched(struct pd_frame *f, int finite, int profile)
+{
+    for (int i = 0; i < f->plan->ops.n; i++) {
+        struct pd_frame_op *op = &f->ops[i];
+        int64_t start = profile ? pd_clock_ns() : 0;
+        pd_status status = op->plan->late ? pd_frame_bind_late(op) : PD_OK;
+        if (status == PD_OK) status = op->run.op->run(&op->run);
+        if (status == PD_OK && finite) status = check_finite(op);
+        if (profile) pd_profile_add(op->plan->def->type, pd_clock_ns() - start);
+        if (status != PD_OK) return blame(op, status);
+        PD_TRY(pd_frame_poll(f));
+    }
+    return PD_OK;
+}
+
+static pd_status run_ops(struct pd_frame *f)
+{
+    int finite = (int)pd_flag_int(PD_FLAG_check_nan_inf), profile = pd_profile_on();
+    if (__builtin_expect(finite || profile, 0)) return run_watched(f, finite, profile);
+    int n = f->plan->ops.n;
+    for (int i = 0; i < n; i++) {
+        struct pd_frame_op *op = &f->ops[i];
+        pd_status status = PD_OK;
+        if (op->plan->late) status = pd_frame_bind_late(op);
+        if (status == PD_OK) status = op->run.op->run(&op->run);
+        if (__builtin_expect(status != PD_OK, 0)) return blame(op, status);
+        if (f->poll && __builtin_expect(pd_clock_coarse_ns() >= f->next_poll, 0)) PD_TRY(pd_frame_poll(f));
+    }
+    return PD_OK;
+}
+
+pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
+{
+    frame->scope = scope;
+    if (frame->scope_uid != scope->uid || frame->scope_stamp != pd_scope_stamp(scope)) {
+        frame->scope_uid = 0;
+        PD_TRY(find_scope_vars(frame, scope));
+        /* Making variables raised the stamp. */
+        frame->scope_stamp = pd_scope_stamp(scope);
+    }
+    PD_TRY(check_ready(frame));
+    if (!frame->bound || pd_frame_stale(frame)) {
+        frame->bound = 0;
+        PD_TRY(pd_frame_bind(frame));
+        frame->bound = 1;
+    }
+    return run_ops(frame);
+}

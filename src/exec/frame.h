@@ -1,0 +1,71 @@
+/* Frames: the values of one plan and the calls ready to make. A frame is what runs.
+ *
+ * Binding: when the sizes of feeds and scope variables differ from the last run, one pass over the ops infers all sizes
+ * and gives temporaries their memory; otherwise a run does no binding, no look-up and no allocation. */
+#ifndef PD_EXEC_FRAME_H
+#define PD_EXEC_FRAME_H
+
+#include "exec/plan.h"
+#include "exec/scope.h"
+
+struct pd_frame;
+
+struct pd_frame_op {
+    struct pd_run run;
+    struct pd_infer infer;
+    struct pd_frame *frame;
+    const struct pd_plan_op *plan;
+};
+
+/* Memory that several temporaries use one after the other; it only grows. */
+struct pd_chunk {
+    void *data;
+    size_t size;
+};
+
+struct pd_frame {
+    struct pd_plan *plan; /* borrowed */
+    struct pd_frame *outer;
+    struct pd_value **values; /* by variable number; counted */
+    struct pd_meta *seen;     /* sizes of feeds and scope variables at the last binding */
+    int *chunk_of;            /* by variable number; -1: memory of its own */
+    PD_VEC(struct pd_chunk) chunks;
+    struct pd_frame_op *ops;
+    /* Flat storage that the ops' argument arrays point into. */
+    struct pd_value **flat_values;
+    struct pd_meta **flat_metas;
+    struct pd_values *value_slots;
+    struct pd_metas *meta_slots;
+    const struct pd_value ***infer_values;
+    int *externals, n_externals; /* numbers of feed and scope variables */
+    int bound, planned;
+    uint64_t scope_uid, scope_stamp;
+    struct pd_scope *scope; /* of the present run; borrowed */
+    struct pd_step *step;
+    void *scratch;
+    size_t scratch_size;
+    struct pd_frame **subs; /* by block number, made when first run */
+    struct pd_plan **sub_plans;
+    /* Interruption. */
+    int (*poll)(void *arg);
+    void *poll_arg;
+    int64_t next_poll;
+};
+
+pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step, struct pd_frame **out);
+void pd_frame_free(struct pd_frame *frame);
+/* Finds the scope's variables, binds when sizes changed, runs all ops. */
+pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope);
+
+/* bind.c */
+pd_status pd_frame_bind(struct pd_frame *frame);
+/* Sizes changed since the last binding? */
+int pd_frame_stale(const struct pd_frame *frame);
+/* Infers one op and gives its outputs memory, right before it runs. */
+pd_status pd_frame_bind_late(struct pd_frame_op *op);
+
+/* step.c: what ops may ask of the running step. */
+void pd_step_init(struct pd_step *step);
+pd_status pd_frame_poll(struct pd_frame *frame);
+
+#endif

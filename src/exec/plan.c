@@ -1,0 +1,241 @@
+/* Building plans; see plan.h. */
+#include "exec/plan.h"
+
+#include <limits.h>
+#include <string.h>
+
+int pd_plan_number(const struct pd_plan *plan, const char *name) { return (int)(intptr_t)pd_map_get(&plan->numbers, name) - 1; }
+
+void pd_plan_free(struct pd_plan *plan)
+{
+    if (!plan) return;
+    for (int i = 0; i < plan->ops.n; i++)
+        pd_free(plan->ops.at[i].attrs);
+    pd_vec_free(&plan->vars);
+    pd_vec_free(&plan->ops);
+    pd_vec_free(&plan->args);
+    pd_vec_free(&plan->slots);
+    pd_map_free(&plan->numbers);
+    pd_free(plan->fetches);
+    pd_program_unref(plan->program);
+    pd_free(plan);
+}
+
+static pd_status add_var(struct pd_plan *plan, const char *name, const struct pd_var *desc, enum pd_plan_place place, int *number)
+{
+    struct pd_plan_var v = {.name = pd_program_text(plan->program, name), .desc = desc, .place = place, .outer = -1, .last_use = -1};
+    if (!v.name || !pd_vec_push(&plan->vars, v)) return pd_no_memory();
+    if (!pd_map_set(&plan->numbers, name, (void *)(intptr_t)plan->vars.n)) return pd_no_memory();
+    *number = plan->vars.n - 1;
+    return PD_OK;
+}
+
+/* The number of a variable in this plan; where it lives is decided when it is first met. */
+static pd_status number_of(struct pd_plan *plan, const char *name, int writing, int *number)
+{
+    *number = pd_plan_number(plan, name);
+    if (*number >= 0) return PD_OK;
+    const struct pd_var *own = pd_block_var(plan->block, name);
+    const struct pd_var *any = own ? own : pd_block_find(plan->block, name);
+    if (!own && plan->outer && any && !(any->flags & PD_VAR_PERSISTABLE)) {
+        int outer;
+        PD_TRY(number_of(plan->outer, name, writing, &outer));
+        plan->outer->vars.at[outer].pinned = 1;
+        if (writing) plan->outer->vars.at[outer].written = 1;
+        PD_TRY(add_var(plan, name, any, PD_PLACE_OUTER, number));
+        plan->vars.at[*number].outer = outer;
+        return PD_OK;
+    }
+    int lives_on = !any || (any->flags & PD_VAR_PERSISTABLE) || !writing;
+    PD_TRY(add_var(plan, name, any, lives_on ? PD_PLACE_SCOPE : PD_PLACE_TEMP, number));
+    plan->vars.at[*number].read_first = !writing;
+    return PD_OK;
+}
+
+static int is_hole(const char *name) { return strcmp(name, PD_EMPTY_VAR) == 0; }
+
+static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index, int is_output, int *first_slot)
+{
+    const struct pd_slot_def *defs = is_output ? op->def->outputs : op->def->inputs;
+    int n = pd_slot_count(defs);
+    *first_slot = plan->slots.n;
+    for (int i = 0; i < n; i++) {
+        const struct pd_io *io = pd_opdesc_slot(op->desc, is_output, defs[i].name);
+        struct pd_plan_slot slot = {0, plan->args.n};
+        int live = 0;
+        for (int k = 0; io && k < io->args.n; k++)
+            live |= !is_hole(io->args.at[k]);
+        for (int k = 0; live && k < io->args.n; k++) {
+            int number = -1;
+            if (!is_hole(io->args.at[k])) {
+                PD_TRY(number_of(plan, io->args.at[k], is_output, &number));
+                plan->vars.at[number].last_use = index;
+                if (is_output) plan->vars.at[number].written = 1;
+            }
+            if (!pd_vec_push(&plan->args, number)) return pd_no_memory();
+            slot.n++;
+        }
+        if (!pd_vec_push(&plan->slots, slot)) return pd_no_memory();
+    }
+    return PD_OK;
+}
+
+/* Variables of this plan that a sub-block touches count as touched by the op that runs it, and keep their own memory. */
+static pd_status touch_sub_block(struct pd_plan *plan, int block, int index)
+{
+    const struct pd_block *inner = pd_program_block(plan->program, block);
+    for (int i = 0; inner && i < inner->ops.n; i++) {
+        const struct pd_opdesc *op = inner->ops.at[i];
+        for (int side = 0; side < 2; side++) {
+            const struct pd_io *at = side ? op->out.at : op->in.at;
+            int n = side ? op->out.n : op->in.n;
+            for (int s = 0; s < n; s++)
+                for (int k = 0; k < at[s].args.n; k++) {
+                    const char *name = at[s].args.at[k];
+                    int number;
+                    const struct pd_var *var = is_hole(name) ? NULL : pd_block_find(inner, name);
+                    if (!var || var->block->index > plan->block->index) continue;
+                    PD_TRY(number_of(plan, name, side, &number));
+                    plan->vars.at[number].pinned = plan->vars.at[number].dynamic = 1;
+                    plan->vars.at[number].last_use = index;
+                    if (side) plan->vars.at[number].written = 1;
+                }
+        }
+        int deeper = pd_opdesc_sub_block(op);
+        if (deeper > block) PD_TRY(touch_sub_block(plan, deeper, index));
+    }
+    return PD_OK;
+}
+
+static int any_dynamic(const struct pd_plan *plan, int first_slot, int n)
+{
+    for (int s = first_slot; s < first_slot + n; s++)
+        for (int k = 0; k < plan->slots.at[s].n; k++) {
+            int number = plan->args.at[plan->slots.at[s].first + k];
+            if (number < 0) continue;
+            const struct pd_plan_var *v = &plan->vars.at[number];
+            if (v->dynamic || (v->desc && v->desc->meta.kind != PD_KIND_TENSOR)) return 1;
+        }
+    return 0;
+}
+
+static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
+{
+    struct pd_plan_op op = {.def = desc->def, .desc = desc};
+    int index = plan->ops.n, first_in, first_out, n_attrs;
+    if (!desc->def) return pd_fail(PD_NOT_FOUND, "the Program has an op '%s', which is not in this library", desc->type);
+    if (!desc->def->run) return PD_OK;
+    PD_TRY(pd_opdesc_verify(desc, plan->block));
+    op.n_in = pd_slot_count(desc->def->inputs);
+    op.n_out = pd_slot_count(desc->def->outputs);
+    PD_TRY(add_side(plan, &op, index, 0, &first_in));
+    PD_TRY(add_side(plan, &op, index, 1, &first_out));
+    int sub = pd_opdesc_sub_block(desc);
+    if (sub > 0) PD_TRY(touch_sub_block(plan, sub, index));
+    /* In a sub-block everything is sized when it runs. */
+    op.late = plan->outer || sub > 0 || (op.def->flags & PD_OP_DYNAMIC) || any_dynamic(plan, first_in, op.n_in) ||
+              any_dynamic(plan, first_out, op.n_out);
+    for (int s = first_out; op.late && s < first_out + op.n_out; s++)
+        for (int k = 0; k < plan->slots.at[s].n; k++) {
+            int number = plan->args.at[plan->slots.at[s].first + k];
+            if (number < 0) continue;
+            struct pd_plan_var *v = &plan->vars.at[number];
+            /* A parameter that a sparse update writes in place keeps its size. */
+            if (v->place != PD_PLACE_SCOPE || !v->read_first || (op.def->flags & PD_OP_DYNAMIC)) v->dynamic = 1;
+        }
+    PD_TRY(pd_opdesc_bind_attrs(desc, &op.attrs, &n_attrs));
+    /* Slot arrays may still move while the plan grows: store offsets now, pointers at the end. */
+    op.in = (struct pd_plan_slot *)(intptr_t)first_in;
+    op.out = (struct pd_plan_slot *)(intptr_t)first_out;
+    if (!pd_vec_push(&plan->ops, op)) {
+        pd_free(op.attrs);
+        return pd_no_memory();
+    }
+    return PD_OK;
+}
+
+static pd_status add_feeds(struct pd_plan *plan, int n, const char *const *feeds)
+{
+    for (int i = 0; i < n; i++) {
+        int number;
+        const struct pd_var *var = pd_block_var(plan->block, feeds[i]);
+        if (!var) {
+            struct pd_buf names = {0};
+            for (int k = 0; k < plan->block->vars.n; k++)
+                if (plan->block->vars.at[k]->flags & PD_VAR_IS_DATA)
+                    pd_buf_printf(&names, "%s%s", names.n ? ", " : "", plan->block->vars.at[k]->name);
+            pd_status status = pd_fail(PD_NOT_FOUND, "feed '%s': the Program has no such variable%s%s", feeds[i],
+                                       names.n ? "; it declares the data " : "", names.n ? names.at : "");
+            pd_buf_free(&names);
+            return status;
+        }
+        if (pd_plan_number(plan, feeds[i]) >= 0) return pd_fail(PD_INVALID, "'%s' is fed twice", feeds[i]);
+        PD_TRY(add_var(plan, feeds[i], var, PD_PLACE_FEED, &number));
+        if (var->meta.kind != PD_KIND_TENSOR) plan->vars.at[number].dynamic = 1;
+    }
+    return PD_OK;
+}
+
+static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fetches)
+{
+    plan->fetches = pd_calloc((size_t)n, sizeof *plan->fetches);
+    if (!plan->fetches) return pd_no_memory();
+    for (int i = 0; i < n; i++) {
+        int number = pd_plan_number(plan, fetches[i]);
+        const struct pd_var *var = pd_block_var(plan->block, fetches[i]);
+        if (number < 0 && var && !(var->flags & PD_VAR_PERSISTABLE))
+            return pd_fail(PD_NOT_FOUND, "fetch '%s': no op of the Program computes it and it is not fed", fetches[i]);
+        if (number < 0 && !var) return pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable", fetches[i]);
+        if (number < 0) PD_TRY(number_of(plan, fetches[i], 0, &number));
+        plan->vars.at[number].last_use = INT_MAX;
+        plan->vars.at[number].pinned = 1;
+        plan->fetches[plan->n_fetches++] = number;
+    }
+    return PD_OK;
+}
+
+static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *feeds, int n_fetches, const char *const *fetches)
+{
+    PD_TRY(add_feeds(plan, n_feeds, feeds));
+    for (int i = 0; i < plan->block->ops.n; i++) {
+        const struct pd_opdesc *op = plan->block->ops.at[i];
+        if (strcmp(op->type, "feed") == 0) {
+            const char *name = pd_opdesc_arg(op, 1, "Out");
+            if (name && pd_plan_number(plan, name) < 0)
+                return pd_fail(PD_NOT_FOUND, "the model needs a feed for '%s'; nothing was fed under that name", name);
+            continue;
+        }
+        if (strcmp(op->type, "fetch") == 0) continue;
+        pd_status status = add_op(plan, op);
+        if (status != PD_OK) {
+            pd_opdesc_blame(op, plan->block);
+            return status;
+        }
+    }
+    PD_TRY(add_fetches(plan, n_fetches, fetches));
+    for (int i = 0; i < plan->ops.n; i++) {
+        plan->ops.at[i].in = plan->slots.at + (intptr_t)plan->ops.at[i].in;
+        plan->ops.at[i].out = plan->slots.at + (intptr_t)plan->ops.at[i].out;
+    }
+    return PD_OK;
+}
+
+pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *outer, int n_feeds, const char *const *feeds,
+                      int n_fetches, const char *const *fetches, struct pd_plan **out)
+{
+    struct pd_plan *plan = pd_calloc(1, sizeof *plan);
+    if (!plan) return pd_no_memory();
+    plan->program = pd_program_ref(program);
+    plan->outer = outer;
+    plan->block = pd_program_block(program, block);
+    pd_status status = plan->block ? build(plan, n_feeds, feeds, n_fetches, fetches)
+                                   : pd_fail(PD_RANGE, "the Program has no block %d", block);
+    if (status != PD_OK) {
+        for (int i = 0; i < plan->ops.n; i++)
+            plan->ops.at[i].in = plan->ops.at[i].out = NULL;
+        pd_plan_free(plan);
+        return status;
+    }
+    *out = plan;
+    return PD_OK;
+}

@@ -1,0 +1,87 @@
+/* What a running op may ask of its step: scratch memory, interruption, sub-blocks, names. */
+#include "base/clock.h"
+#include "exec/frame.h"
+
+enum { POLL_EVERY_NS = 100 * 1000 * 1000 };
+
+static struct pd_frame *frame_of(const struct pd_run *run) { return ((struct pd_frame_op *)run->frame)->frame; }
+
+static void *step_scratch(const struct pd_run *run, size_t bytes)
+{
+    struct pd_frame *f = frame_of(run);
+    if (f->scratch_size < bytes) {
+        size_t size = bytes + bytes / 4;
+        void *data = pd_malloc_aligned(size);
+        if (!data) {
+            pd_no_memory();
+            return NULL;
+        }
+        pd_free_aligned(f->scratch);
+        f->scratch = data;
+        f->scratch_size = size;
+    }
+    return f->scratch;
+}
+
+pd_status pd_frame_poll(struct pd_frame *f)
+{
+    int64_t now = pd_clock_coarse_ns();
+    if (!f->poll || now < f->next_poll) return PD_OK;
+    f->next_poll = now + POLL_EVERY_NS;
+    return f->poll(f->poll_arg) ? pd_fail(PD_INTERRUPTED, "interrupted") : PD_OK;
+}
+
+static pd_status step_poll(const struct pd_run *run) { return pd_frame_poll(frame_of(run)); }
+
+static struct pd_value *step_find(const struct pd_run *run, const char *name)
+{
+    return pd_scope_lookup(frame_of(run)->scope, name);
+}
+
+static const char *step_name(const struct pd_run *run, int is_output, int slot, int i)
+{
+    const struct pd_frame_op *op = run->frame;
+    const struct pd_plan *plan = op->frame->plan;
+    const struct pd_plan_slot *s = is_output ? &op->plan->out[slot] : &op->plan->in[slot];
+    int number = i < s->n ? plan->args.at[s->first + i] : -1;
+    return number < 0 ? PD_EMPTY_VAR : plan->vars.at[number].name;
+}
+
+static pd_status sub_frame(struct pd_frame *f, int block, struct pd_frame **out)
+{
+    int blocks = f->plan->program->blocks.n;
+    if (block <= f->plan->block->index || block >= blocks) return pd_fail(PD_RANGE, "the Program has no block %d below block %d", block, f->plan->block->index);
+    if (!f->subs) f->subs = pd_calloc((size_t)blocks, sizeof *f->subs);
+    if (!f->sub_plans) f->sub_plans = pd_calloc((size_t)blocks, sizeof *f->sub_plans);
+    if (!f->subs || !f->sub_plans) return pd_no_memory();
+    if (!f->sub_plans[block]) PD_TRY(pd_plan_new(f->plan->program, block, f->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
+    struct pd_frame *sub = f->subs[block];
+    /* Variables of this frame may have moved to another scope: the sub-frame holds pointers to them. */
+    for (int i = 0; sub && i < sub->plan->vars.n; i++) {
+        const struct pd_plan_var *v = &sub->plan->vars.at[i];
+        if (v->place == PD_PLACE_OUTER && sub->values[i] != f->values[v->outer]) {
+            pd_frame_free(sub);
+            sub = f->subs[block] = NULL;
+        }
+    }
+    if (!sub) PD_TRY(pd_frame_new(f->sub_plans[block], f, f->step, &f->subs[block]));
+    *out = f->subs[block];
+    return PD_OK;
+}
+
+static pd_status step_run_block(const struct pd_run *run, int block)
+{
+    struct pd_frame *f = frame_of(run), *sub = NULL;
+    PD_TRY(sub_frame(f, block, &sub));
+    sub->poll = f->poll;
+    sub->poll_arg = f->poll_arg;
+    sub->next_poll = f->next_poll;
+    pd_status status = pd_frame_run(sub, f->scope);
+    f->next_poll = sub->next_poll;
+    return status;
+}
+
+void pd_step_init(struct pd_step *step)
+{
+    *step = (struct pd_step){.scratch = step_scratch, .poll = step_poll, .run_block = step_run_block, .find = step_find, .name = step_name};
+}

@@ -1,0 +1,139 @@
+/* Finds and opens oneDNN, and its matrix product; see dnnl.h. Convolutions are in dnnl_conv.c. Built without oneDNN's
+ * headers, every call says no. */
+#include "kernels/dnnl.h"
+
+#ifdef PD_WITH_ONEDNN
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "base/parallel.h"
+#include "kernels/dnnl_lib.h"
+
+#define LIBRARY "libdnnl.so.3"
+
+static struct pd_dnnl_lib lib;
+static int ready;
+static char version_text[64];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int bind(void *library)
+{
+    const char *missing = NULL;
+#define BIND(name)                                                                                             \
+    *(void **)&lib.name = dlsym(library, "dnnl_" #name);                                                       \
+    if (!lib.name) missing = #name;
+    PD_DNNL_FUNCTIONS(BIND)
+#undef BIND
+    if (missing) return 0;
+    const dnnl_version_t *version = lib.version();
+    if (version->major != DNNL_VERSION_MAJOR) return 0;
+    if (lib.engine_create(&lib.engine, dnnl_cpu, 0) != dnnl_success) return 0;
+    /* Its own cache of compiled kernels would otherwise grow to a thousand when batches have all-different shapes. */
+    lib.set_primitive_cache_capacity(128);
+    snprintf(version_text, sizeof version_text, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+    return 1;
+}
+
+static int try_open(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return 0;
+    if (bind(library)) return 1;
+    dlclose(library);
+    return 0;
+}
+
+/* Pip puts it into <environment>/lib, our library lies some levels below in the package (or in a build folder beside
+ * the environment), so each folder above ours is asked. */
+static int try_near_us(void)
+{
+    Dl_info info;
+    if (!dladdr((void *)&lib, &info) || !info.dli_fname) return 0;
+    char folder[4096], path[4096 + 32];
+    char *real = realpath(info.dli_fname, NULL);
+    snprintf(folder, sizeof folder, "%s", real ? real : info.dli_fname);
+    free(real);
+    static const char *const below[] = {"", "lib/", ".venv/lib/"};
+    for (int level = 0; level < 8; level++) {
+        char *slash = strrchr(folder, '/');
+        if (!slash) return 0;
+        *slash = 0;
+        for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
+            snprintf(path, sizeof path, "%s/%s" LIBRARY, folder, below[i]);
+            if (try_open(path)) return 1;
+        }
+    }
+    return 0;
+}
+
+static void open_library(void)
+{
+    const char *path = getenv("PADDLE_ONEDNN_LIBRARY");
+    if (path && *path) {
+        /* Who names a library wants that one or none: "none" switches oneDNN off. */
+        ready = strcmp(path, "none") != 0 && try_open(path);
+        return;
+    }
+    ready = try_near_us() || try_open(LIBRARY);
+}
+
+const struct pd_dnnl_lib *pd_dnnl_lib(void)
+{
+    pthread_once(&once, open_library);
+    return ready ? &lib : NULL;
+}
+
+int pd_dnnl_use_threads(void)
+{
+    int threads = pd_threads();
+#ifdef _OPENMP
+    if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+#endif
+    return threads;
+}
+
+int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                 const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+{
+    if (!pd_dnnl_lib()) return 0;
+    pd_dnnl_use_threads();
+    return lib.sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) ==
+           dnnl_success;
+}
+
+const char *pd_dnnl_version(void)
+{
+    return pd_dnnl_lib() ? version_text : NULL;
+}
+
+#else
+
+int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                 const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+{
+    return 0;
+}
+
+void *pd_dnnl_conv_prepare(void **cache, enum pd_conv_pass pass, const struct pd_conv *conv, size_t *scratch)
+{
+    return NULL;
+}
+
+int pd_dnnl_conv_run(void *prepared, const float *first, const float *second, float *out, void *scratch)
+{
+    return 0;
+}
+
+void pd_dnnl_cache_free(void *cache) {}
+
+const char *pd_dnnl_version(void)
+{
+    return NULL;
+}
+#endif

@@ -1,0 +1,105 @@
+/* See elementwise.h. */
+#include "ops/elementwise.h"
+
+#include <string.h>
+
+#define GRAIN 32768
+
+pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, struct pd_aligned *a)
+{
+    const struct pd_meta *small = x->rank < y->rank ? x : y, *large = small == x ? y : x;
+    int n = small->rank, from = axis < 0 ? large->rank - n : axis;
+    if (large->rank == n) from = 0;
+    /* Ones at the end of the smaller shape stand for dimensions that are not there. */
+    while (from + n > large->rank && n > 0 && small->dim[n - 1] == 1)
+        n--;
+    if (from < 0 || from + n > large->rank)
+        return pd_fail(PD_SHAPE, "shapes %s and %s do not line up at axis %d; axis must be -1 or leave room for all of %s",
+                       pd_meta_dims_text(x), pd_meta_dims_text(y), axis, pd_meta_dims_text(small));
+    int64_t padded[PD_MAX_RANK];
+    a->rank = large->rank;
+    for (int i = 0; i < a->rank; i++)
+        padded[i] = i >= from && i < from + n ? small->dim[i - from] : 1;
+    memcpy(small == x ? a->x : a->y, padded, sizeof padded);
+    memcpy(small == x ? a->y : a->x, large->dim, sizeof padded);
+    for (int i = 0; i < a->rank; i++) {
+        int64_t dx = a->x[i], dy = a->y[i];
+        if (dx == dy || dy == 1)
+            a->out[i] = dx;
+        else if (dx == 1)
+            a->out[i] = dy;
+        else if (dx < 0 || dy < 0)
+            a->out[i] = dx > dy ? dx : dy;
+        else
+            return pd_fail(PD_SHAPE,
+                           "shapes %s and %s do not fit: dimension %d is %lld and %lld; they must be equal, or one of them 1",
+                           pd_meta_dims_text(x), pd_meta_dims_text(y), i, (long long)dx, (long long)dy);
+    }
+    return PD_OK;
+}
+
+pd_status pd_elementwise_infer(const struct pd_infer *c, int axis_attr, enum pd_dtype dtype)
+{
+    const struct pd_meta *x = pd_infer_in(c, 0), *y = pd_infer_in(c, 1);
+    struct pd_meta *out = pd_infer_out(c, 0);
+    if (x->dtype != y->dtype && x->dtype != PD_DTYPE_NONE && y->dtype != PD_DTYPE_NONE)
+        return pd_fail(PD_TYPE, "X is %s and Y is %s; both must have the same element type, cast one of them",
+                       pd_dtype_name(x->dtype), pd_dtype_name(y->dtype));
+    if (y->kind == PD_KIND_SELECTED_ROWS)
+        return pd_fail(PD_TYPE, "Y holds selected rows; only X may, with a Y of one element");
+    if (!out) return PD_OK;
+    if (x->kind == PD_KIND_SELECTED_ROWS) {
+        if (c->running && pd_meta_numel(y) != 1)
+            return pd_fail(PD_SHAPE, "X holds selected rows, so Y must have one element; it has shape %s",
+                           pd_meta_dims_text(y));
+        pd_math_out_like(c, 0, 0);
+        return PD_OK;
+    }
+    out->dtype = dtype == PD_DTYPE_NONE ? x->dtype : dtype;
+    if (pd_meta_same_dims(x, y)) {
+        pd_meta_copy_dims(out, x);
+    } else {
+        struct pd_aligned a;
+        PD_TRY(pd_align(x, y, axis_attr < 0 ? -1 : c->attr[axis_attr].i, &a));
+        PD_TRY(pd_meta_set_dims(out, a.rank, a.out));
+    }
+    pd_meta_share_lod(out, x);
+    return PD_OK;
+}
+
+struct job {
+    pd_ew_kernel kernel;
+    struct pd_ew_arrays arrays;
+};
+
+static void run_tile(void *arg, const struct pd_tile *tile)
+{
+    const struct job *j = arg;
+    j->kernel(&j->arrays, tile);
+}
+
+pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels, int axis)
+{
+    const struct pd_tensor *x, *y = pd_run_in(r, 1);
+    struct pd_tensor *out;
+    struct pd_bcast b;
+    int type;
+    PD_TRY(pd_math_type(y->meta.dtype, &type));
+    if (!kernels[type])
+        return pd_fail(PD_TYPE, "this op does not work on %s; cast the inputs first", pd_dtype_name(y->meta.dtype));
+    PD_TRY(pd_math_pair(r, &x, &out));
+    if (pd_meta_same_dims(&x->meta, &y->meta)) {
+        int64_t n = pd_tensor_numel(x);
+        pd_bcast_make(&b, 1, &n, &n);
+    } else if (x->meta.kind == PD_KIND_SELECTED_ROWS) {
+        int64_t n = pd_tensor_numel(x), one = 1;
+        pd_bcast_make(&b, 1, &n, &one);
+    } else {
+        struct pd_aligned a;
+        PD_TRY(pd_align(&x->meta, &y->meta, axis, &a));
+        pd_bcast_make(&b, a.rank, a.x, a.y);
+    }
+    struct job j = {kernels[type], {.to = out->data, .x = x->data, .y = y->data}};
+    pd_bcast_run(&b, GRAIN, run_tile, &j);
+    return PD_OK;
+}

@@ -1,0 +1,202 @@
+/* fill_constant and its relatives: outputs that hold one value. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/math_util.h"
+
+enum { OUT };
+
+static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
+
+/* ---- fill_constant ---- */
+
+enum { VALUE_TENSOR, SHAPE_TENSOR, SHAPE_LIST };
+enum { DTYPE, SHAPE, VALUE, TEXT };
+
+static const struct pd_slot_def constant_inputs[] = {{"ValueTensor", PD_SLOT_OPTIONAL},
+                                                     {"ShapeTensor", PD_SLOT_OPTIONAL},
+                                                     {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST},
+                                                     {0}};
+static const struct pd_attr_def constant_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"),
+                                                    PD_DEF_FLOAT("value", 0.0f),        PD_DEF_STRING("str_value", ""),
+                                                    PD_DEF_BOOL("force_cpu", 0),        {0}};
+static const struct pd_shape_source constant_shape = {SHAPE_TENSOR, SHAPE_LIST, SHAPE};
+
+/* A value that is given as text keeps all its digits; int64 needs that. */
+static pd_status fill(void *to, enum pd_dtype dtype, int64_t n, float value, const char *text)
+{
+    char *end;
+    if (!text || !*text) return pd_math_fill(to, dtype, n, value);
+    errno = 0;
+    if (dtype == PD_DTYPE_INT64) {
+        int64_t *out = to, number = strtoll(text, &end, 10);
+        if (!*end && !errno) {
+            for (int64_t i = 0; i < n; i++)
+                out[i] = number;
+            return PD_OK;
+        }
+    }
+    double number = strtod(text, &end);
+    if (end == text || *end)
+        return pd_fail(PD_INVALID, "attribute str_value is '%s', which is no number", text);
+    return pd_math_fill(to, dtype, n, number);
+}
+
+static pd_status constant_infer(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    if (!out) return PD_OK;
+    PD_TRY(pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
+    return pd_math_infer_shape(c, &constant_shape, out);
+}
+
+static pd_status constant_run(const struct pd_run *r)
+{
+    struct pd_value *value = pd_run_out_value(r, OUT);
+    struct pd_tensor *out = &value->tensor;
+    if (pd_value_is_rows(value)) {
+        int64_t dim[PD_MAX_RANK];
+        for (int i = 0; i < r->attr[SHAPE].n && i < PD_MAX_RANK; i++)
+            dim[i] = r->attr[SHAPE].longs[i];
+        PD_TRY(pd_rows_resize(value, 0, dim[0], (enum pd_dtype)r->attr[DTYPE].i, r->attr[SHAPE].n, dim));
+        return PD_OK;
+    }
+    PD_TRY(pd_math_size_output(r, &constant_shape, out));
+    int64_t n = pd_tensor_numel(out);
+    const struct pd_tensor *given = pd_run_in(r, VALUE_TENSOR);
+    if (!given) return fill(out->data, out->meta.dtype, n, r->attr[VALUE].f, r->attr[TEXT].s);
+    if (given->meta.dtype == PD_DTYPE_INT64 && out->meta.dtype == PD_DTYPE_INT64) {
+        for (int64_t i = 0; i < n; i++)
+            ((int64_t *)out->data)[i] = *(const int64_t *)given->data;
+        return PD_OK;
+    }
+    double number;
+    PD_TRY(pd_math_number(given, "ValueTensor", &number));
+    return pd_math_fill(out->data, out->meta.dtype, n, number);
+}
+
+const struct pd_op pd_op_fill_constant = {
+    .type = "fill_constant",
+    .doc = "A tensor of the given shape and type, filled with value.",
+    .inputs = constant_inputs,
+    .outputs = outputs,
+    .attrs = constant_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = constant_infer,
+    .run = constant_run,
+};
+
+/* ---- fill_constant_batch_size_like ---- */
+
+enum { LIKE_SHAPE, LIKE_IN, LIKE_OUT, LIKE_DTYPE, LIKE_VALUE, LIKE_TEXT };
+
+static const struct pd_slot_def like_inputs[] = {{"Input", PD_SLOT_META}, {0}};
+static const struct pd_attr_def like_attrs[] = {PD_DEF_INTS("shape"),
+                                                PD_DEF_INT("input_dim_idx", 0),
+                                                PD_DEF_INT("output_dim_idx", 0),
+                                                PD_DEF_INT("dtype", PD_DTYPE_FP32),
+                                                PD_DEF_FLOAT("value", 0.0f),
+                                                PD_DEF_STRING("str_value", ""),
+                                                PD_DEF_BOOL("force_cpu", 0),
+                                                {0}};
+
+static pd_status like_infer(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    const struct pd_meta *in = pd_infer_in(c, 0);
+    if (!out) return PD_OK;
+    PD_TRY(pd_math_dtype(c->attr[LIKE_DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_math_infer_like_batch(c, in, LIKE_SHAPE, LIKE_IN, LIKE_OUT, out));
+    /* The batch of a tensor with LoD is counted in sequences. */
+    if (c->attr[LIKE_IN].i == 0 && in->lod) out->dim[c->attr[LIKE_OUT].i] = pd_lod_sequences(in->lod);
+    return PD_OK;
+}
+
+static pd_status like_run(const struct pd_run *r)
+{
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    return fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[LIKE_VALUE].f, r->attr[LIKE_TEXT].s);
+}
+
+const struct pd_op pd_op_fill_constant_batch_size_like = {
+    .type = "fill_constant_batch_size_like",
+    .doc = "A tensor filled with value, of which one size is that of the input.",
+    .inputs = like_inputs,
+    .outputs = outputs,
+    .attrs = like_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = like_infer,
+    .run = like_run,
+};
+
+/* ---- fill_zeros_like, fill_any_like ---- */
+
+enum { ANY_VALUE, ANY_DTYPE };
+
+static const struct pd_slot_def any_inputs[] = {{"X", PD_SLOT_META}, {0}};
+static const struct pd_attr_def any_attrs[] = {PD_DEF_FLOAT("value", 0.0f), PD_DEF_INT("dtype", -1), {0}};
+static const struct pd_attr_def zeros2_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_FP32), {0}};
+
+/* Zeros in the place of selected rows are no rows. */
+static pd_status zeros_run(const struct pd_run *r)
+{
+    struct pd_value *from = pd_run_in_value(r, 0), *to = pd_run_out_value(r, OUT);
+    if (pd_value_is_rows(to)) {
+        const struct pd_meta *m = &from->tensor.meta;
+        return pd_rows_resize(to, 0, from->height, m->dtype, m->rank, m->dim);
+    }
+    return pd_math_fill(to->tensor.data, to->tensor.meta.dtype, pd_tensor_numel(&to->tensor), 0);
+}
+
+const struct pd_op pd_op_fill_zeros_like = {
+    .type = "fill_zeros_like",
+    .doc = "Zeros in the shape of X.",
+    .inputs = any_inputs,
+    .outputs = outputs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = pd_math_infer_like,
+    .run = zeros_run,
+};
+
+static pd_status zeros2_infer(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    pd_math_out_like(c, OUT, 0);
+    return out ? pd_math_dtype(c->attr[0].i, "dtype", &out->dtype) : PD_OK;
+}
+
+const struct pd_op pd_op_fill_zeros_like2 = {
+    .type = "fill_zeros_like2",
+    .doc = "Zeros of the given type in the shape of X.",
+    .inputs = any_inputs,
+    .outputs = outputs,
+    .attrs = zeros2_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = zeros2_infer,
+    .run = zeros_run,
+};
+
+static pd_status any_infer(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    pd_math_out_like(c, OUT, 0);
+    return out && c->attr[ANY_DTYPE].i >= 0 ? pd_math_dtype(c->attr[ANY_DTYPE].i, "dtype", &out->dtype) : PD_OK;
+}
+
+static pd_status any_run(const struct pd_run *r)
+{
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    return pd_math_fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[ANY_VALUE].f);
+}
+
+const struct pd_op pd_op_fill_any_like = {
+    .type = "fill_any_like",
+    .doc = "A tensor in the shape of X, filled with value.",
+    .inputs = any_inputs,
+    .outputs = outputs,
+    .attrs = any_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = any_infer,
+    .run = any_run,
+};

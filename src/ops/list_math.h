@@ -1,0 +1,2 @@
+/* Elementwise ops, activations, reductions, fills, random numbers, comparisons. */
+#define PD_OPS_MATH(X)

@@ -1,0 +1,2 @@
+/* Products, convolutions, pooling, normalisation, softmax, losses. */
+#define PD_OPS_NN(X)

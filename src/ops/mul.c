@@ -1,0 +1,109 @@
+/* mul: the product of two tensors seen as matrices. Dimensions before x_num_col_dims (y_num_col_dims) are the rows, the
+ * others the columns. The fully connected layer is built on it. */
+#include "kernels/gemm.h"
+#include "ops/nn_util.h"
+
+enum { X, Y };
+enum { OUT };
+enum { X_COLS, Y_COLS };
+enum { GRAD_OUT = 2 }; /* third input of the gradient op */
+enum { DX, DY };
+
+static const struct pd_attr_def attrs[] = {
+    PD_DEF_INT("x_num_col_dims", 1), PD_DEF_INT("y_num_col_dims", 1), PD_DEF_FLOAT("scale_x", 1),
+    PD_DEF_FLOATS_OF("scale_y", 1),  PD_DEF_FLOAT("scale_out", 1),    PD_DEF_BOOL("force_fp32_output", 0),
+    {0},
+};
+
+static pd_status check_split(const char *name, int cols, const struct pd_meta *meta, const char *slot)
+{
+    if (cols >= 1 && cols < meta->rank) return PD_OK;
+    return pd_fail(PD_INVALID, "%s is %d, but %s has shape %s: give 1 to %d.", name, cols, slot, pd_meta_dims_text(meta),
+                   meta->rank - 1);
+}
+
+static pd_status infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    int x_cols = c->attr[X_COLS].i, y_cols = c->attr[Y_COLS].i;
+    PD_TRY(pd_nn_need_float(x, "X"));
+    PD_TRY(pd_nn_same_type(x, "X", y, "Y"));
+    PD_TRY(check_split("x_num_col_dims", x_cols, x, "X"));
+    PD_TRY(check_split("y_num_col_dims", y_cols, y, "Y"));
+    int64_t width = pd_meta_span(x, x_cols, x->rank), height = pd_meta_span(y, 0, y_cols);
+    if (width >= 0 && height >= 0 && width != height)
+        return pd_fail(PD_SHAPE, "X %s has %lld columns (x_num_col_dims %d), Y %s has %lld rows (y_num_col_dims %d). "
+                       "They must be equal.", pd_meta_dims_text(x), (long long)width, x_cols, pd_meta_dims_text(y),
+                       (long long)height, y_cols);
+    if (!out) return PD_OK;
+    int64_t dim[2 * PD_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < x_cols; i++)
+        dim[rank++] = x->dim[i];
+    for (int i = y_cols; i < y->rank; i++)
+        dim[rank++] = y->dim[i];
+    out->dtype = x->dtype;
+    PD_TRY(pd_meta_set_dims(out, rank, dim));
+    pd_meta_share_lod(out, x);
+    return PD_OK;
+}
+
+static pd_status run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i), k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
+    int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
+    if (x->meta.dtype == PD_DTYPE_FP64)
+        pd_gemm_f64(0, 0, m, n, k, 1, x->data, k, y->data, n, 0, out->data, n);
+    else
+        pd_gemm_f32(0, 0, m, n, k, 1, x->data, k, y->data, n, 0, out->data, n);
+    return PD_OK;
+}
+
+static pd_status grad_infer(const struct pd_infer *c)
+{
+    pd_nn_grad_like(c, DX, X);
+    pd_nn_grad_like(c, DY, Y);
+    return PD_OK;
+}
+
+static pd_status grad_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
+    struct pd_tensor *dx = pd_run_out(r, DX), *dy = pd_run_out(r, DY);
+    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i), k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
+    int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
+    if (x->meta.dtype == PD_DTYPE_FP64) {
+        if (dx) pd_gemm_f64(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
+        if (dy) pd_gemm_f64(1, 0, k, n, m, 1, x->data, k, g->data, n, 0, dy->data, n);
+    } else {
+        if (dx) pd_gemm_f32(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
+        if (dy) pd_gemm_f32(1, 0, k, n, m, 1, x->data, k, g->data, n, 0, dy->data, n);
+    }
+    return PD_OK;
+}
+
+const struct pd_op pd_op_mul = {
+    .type = "mul",
+    .doc = "Matrix product of X and Y, each flattened to a matrix.",
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
+    .attrs = attrs,
+    .infer = infer,
+    .run = run,
+    .grad_type = "mul_grad",
+    .grad_in = "X Y Out@",
+    .grad_out = "X@ Y@",
+};
+
+const struct pd_op pd_op_mul_grad = {
+    .type = "mul_grad",
+    .doc = "Gradient of mul.",
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"Out@GRAD", 0}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .attrs = attrs,
+    .infer = grad_infer,
+    .run = grad_run,
+};

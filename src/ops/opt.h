@@ -1,0 +1,30 @@
+/* What the optimizer ops share: a parameter and its state go in, the same come out changed by a gradient that is dense
+ * or selected rows. */
+#ifndef PD_OPS_OPT_H
+#define PD_OPS_OPT_H
+
+#include "kernels/update.h"
+#include "ops/math_util.h"
+
+/* Slots of an optimizer op. in[0] and out[0] are the parameter, the others its state. */
+struct pd_opt {
+    int grad, lr; /* lr is -1 where the rule has none */
+    int n;
+    int in[PD_UPDATE_ARRAYS], out[PD_UPDATE_ARRAYS];
+};
+
+/* Checks shapes and types against the parameter's; outputs become like their inputs. */
+pd_status pd_opt_infer(const struct pd_infer *c, const struct pd_opt *o);
+
+/* Fills `u` but for rule, numbers and `all`; merges the rows of a sparse gradient. `extra` bytes of scratch memory are
+ * handed out where asked for. *empty is 1 when there is a sparse gradient without rows: then nothing is to be updated.
+ * Outputs that are not their inputs hold copies already, but for a dense gradient. */
+pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, size_t extra_bytes, struct pd_update *u, void **extra,
+                       int *empty);
+/* Begins and runs a rule with its numbers. `all`: rows without gradient change too. *empty may be NULL. */
+pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4], int all, int *empty);
+
+/* The single number of an input. */
+pd_status pd_opt_number(const struct pd_run *r, int slot, double *number);
+
+#endif

@@ -1,0 +1,248 @@
+/* See shape_util.h. */
+#include "ops/shape_util.h"
+
+#include <string.h>
+
+#include "kernels/copy.h"
+
+/* ---- numbers ---- */
+
+pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t i, int64_t *out)
+{
+    if (i >= pd_tensor_numel(tensor))
+        return pd_fail(PD_SHAPE, "the tensor for %s has shape %s; it needs at least %lld numbers", what,
+                       pd_meta_dims_text(&tensor->meta), (long long)i + 1);
+    PD_SWITCH_INDEX(tensor->meta.dtype, T, *out = ((const T *)tensor->data)[i]; return PD_OK)
+    return pd_fail(PD_TYPE, "the tensor for %s is %s; give int32 or int64 numbers", what,
+                   pd_dtype_name(tensor->meta.dtype));
+}
+
+static pd_status check_count(const char *what, int64_t n)
+{
+    if (n <= PD_MOST_NUMBERS) return PD_OK;
+    return pd_fail(PD_SHAPE, "%s has %lld numbers; at most %d can be used", what, (long long)n, PD_MOST_NUMBERS);
+}
+
+static pd_status from_attr(const char *what, const struct pd_attr *attr, struct pd_numbers *out)
+{
+    PD_TRY(check_count(what, attr->n));
+    for (int i = 0; i < attr->n; i++)
+        out->at[i] = attr->type == PD_ATTR_LONGS ? attr->longs[i] : attr->ints[i];
+    out->n = attr->n;
+    return PD_OK;
+}
+
+static pd_status from_tensor(const char *what, const struct pd_tensor *tensor, struct pd_numbers *out)
+{
+    int64_t n = pd_tensor_numel(tensor);
+    PD_TRY(check_count(what, n));
+    for (int64_t i = 0; i < n; i++)
+        PD_TRY(pd_number_at(tensor, what, i, &out->at[i]));
+    out->n = (int)n;
+    return PD_OK;
+}
+
+const struct pd_tensor *pd_infer_data(const struct pd_infer *c, int slot, int i)
+{
+    if (!c->running || !c->in_values || !c->in_values[slot]) return NULL;
+    const struct pd_value *value = c->in_values[slot][i];
+    return value && value->tensor.data ? &value->tensor : NULL;
+}
+
+/* The slot to read, or -1 for the attribute. */
+static int choose(const struct pd_numbers_source *from, int tensors, int lists)
+{
+    if (lists && (from->list_first || !tensors)) return from->list;
+    return tensors ? from->tensor : -1;
+}
+
+pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_source *from, struct pd_numbers *out)
+{
+    int slot = choose(from, from->tensor >= 0 ? c->in[from->tensor].n : 0, from->list >= 0 ? c->in[from->list].n : 0);
+    out->known = 1;
+    if (slot < 0) return from_attr(from->what, &c->attr[from->attr], out);
+    int n = c->in[slot].n, is_list = slot == from->list, ready = 1;
+    for (int i = 0; i < n; i++)
+        ready &= pd_infer_data(c, slot, i) != NULL;
+    if (ready) {
+        if (!is_list) return from_tensor(from->what, pd_infer_data(c, slot, 0), out);
+        PD_TRY(check_count(from->what, n));
+        for (int i = 0; i < n; i++)
+            PD_TRY(pd_number_at(pd_infer_data(c, slot, i), from->what, 0, &out->at[i]));
+        out->n = n;
+        return PD_OK;
+    }
+    out->known = 0;
+    int64_t count = is_list ? n : pd_meta_numel(c->in[slot].at[0]);
+    PD_TRY(from_attr(from->what, &c->attr[from->attr], out));
+    PD_TRY(check_count(from->what, count));
+    if (out->n == count || count < 0) return PD_OK;
+    for (int i = 0; i < count; i++)
+        out->at[i] = -1;
+    out->n = (int)count;
+    return PD_OK;
+}
+
+pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source *from, struct pd_numbers *out)
+{
+    int slot = choose(from, from->tensor >= 0 ? r->in[from->tensor].n : 0, from->list >= 0 ? r->in[from->list].n : 0);
+    out->known = 1;
+    if (slot < 0) return from_attr(from->what, &r->attr[from->attr], out);
+    if (slot == from->tensor) return from_tensor(from->what, pd_run_in(r, slot), out);
+    PD_TRY(check_count(from->what, r->in[slot].n));
+    for (int i = 0; i < r->in[slot].n; i++)
+        PD_TRY(pd_number_at(pd_run_in_at(r, slot, i), from->what, 0, &out->at[i]));
+    out->n = r->in[slot].n;
+    return PD_OK;
+}
+
+pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out, int *known)
+{
+    *known = 1;
+    *out = value;
+    if (!c->in[slot].n) return PD_OK;
+    const struct pd_tensor *t = pd_infer_data(c, slot, 0);
+    if (t) return pd_number_at(t, what, 0, out);
+    *known = 0;
+    return PD_OK;
+}
+
+pd_status pd_number_run(const struct pd_run *r, int slot, const char *what, int64_t value, int64_t *out)
+{
+    const struct pd_tensor *t = pd_run_in(r, slot);
+    *out = value;
+    return t ? pd_number_at(t, what, 0, out) : PD_OK;
+}
+
+/* ---- dimensions ---- */
+
+pd_status pd_shape_axis(int64_t axis, int rank, int *out)
+{
+    if (axis < -rank || axis >= rank)
+        return pd_fail(PD_RANGE, "axis is %lld, but the input has %d dimensions: give one of %d to %d", (long long)axis,
+                       rank, -rank, rank - 1);
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return PD_OK;
+}
+
+pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim)
+{
+    const struct pd_meta *m = &out->meta;
+    if (out->data && m->dtype == dtype && m->rank == rank && memcmp(m->dim, dim, (size_t)rank * sizeof *dim) == 0)
+        return PD_OK;
+    return pd_tensor_resize(out, dtype, rank, dim);
+}
+
+void pd_shape_like(const struct pd_infer *c, int out, int in)
+{
+    struct pd_meta *o = pd_infer_out(c, out);
+    const struct pd_meta *x = pd_infer_in(c, in);
+    if (o && x) pd_meta_like(o, x);
+}
+
+pd_status pd_shape_infer_like_first(const struct pd_infer *c)
+{
+    pd_shape_like(c, 0, 0);
+    return PD_OK;
+}
+
+pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, int64_t *n)
+{
+    if (index->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(index->dtype))
+        return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot, pd_dtype_name(index->dtype));
+    if (index->rank != 1 && !(index->rank == 2 && (index->dim[1] == 1 || index->dim[0] == 1)))
+        return pd_fail(PD_SHAPE, "%s has shape %s; give one row number each, as [n] or [n, 1]", slot,
+                       pd_meta_dims_text(index));
+    *n = pd_meta_numel(index);
+    return PD_OK;
+}
+
+pd_status pd_shape_read_index(const struct pd_tensor *index, const char *slot, int64_t limit, int64_t *to)
+{
+    int64_t n = pd_tensor_numel(index);
+    PD_SWITCH_INDEX(index->meta.dtype, T, {
+        const T *from = index->data;
+        for (int64_t i = 0; i < n; i++) {
+            if ((uint64_t)(int64_t)from[i] >= (uint64_t)limit)
+                return pd_fail(PD_RANGE, "%s has %lld at position %lld; it must be in 0 to %lld", slot, (long long)from[i],
+                               (long long)i, (long long)limit - 1);
+            to[i] = from[i];
+        }
+        return PD_OK;
+    })
+    return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot, pd_dtype_name(index->meta.dtype));
+}
+
+pd_status pd_shape_scratch(const struct pd_run *r, size_t bytes, void **out)
+{
+    *out = r->step->scratch(r, bytes ? bytes : 1);
+    return *out ? PD_OK : pd_no_memory();
+}
+
+/* ---- views ---- */
+
+static pd_status copy_same(const struct pd_tensor *from, struct pd_tensor *to)
+{
+    if (to && to->data != from->data) pd_copy_bytes(to->data, from->data, pd_tensor_bytes(from));
+    return PD_OK;
+}
+
+pd_status pd_view_run(const struct pd_run *r)
+{
+    return copy_same(pd_run_in(r, 0), pd_run_out(r, 0));
+}
+
+pd_status pd_view_grad_run(const struct pd_run *r)
+{
+    const struct pd_tensor *dout = pd_run_in(r, 1);
+    struct pd_tensor *dx = pd_run_out(r, 0);
+    if (dx && pd_tensor_numel(dx) != pd_tensor_numel(dout))
+        return pd_fail(PD_SHAPE, "the gradient of the output has shape %s, which does not fit X of shape %s",
+                       pd_meta_dims_text(&dout->meta), pd_meta_dims_text(&dx->meta));
+    return copy_same(dout, dx);
+}
+
+pd_status pd_view_set_xshape(const struct pd_infer *c, int x, int xshape)
+{
+    const struct pd_meta *from = pd_infer_in(c, x);
+    /* The form of the op without the 2 has no such slot. */
+    struct pd_meta *to = c->op->outputs[xshape].name ? pd_infer_out(c, xshape) : NULL;
+    if (!to) return PD_OK;
+    int64_t dim[PD_MAX_RANK + 1] = {0};
+    memcpy(dim + 1, from->dim, (size_t)from->rank * sizeof *dim);
+    to->dtype = from->dtype;
+    PD_TRY(pd_meta_set_dims(to, from->rank + 1, dim));
+    pd_meta_share_lod(to, from);
+    return PD_OK;
+}
+
+pd_status pd_view_infer_from_xshape(const struct pd_infer *c)
+{
+    const struct pd_meta *xshape = pd_infer_in(c, 0), *dout = pd_infer_in(c, 1);
+    struct pd_meta *dx = pd_infer_out(c, 0);
+    if (!dx) return PD_OK;
+    dx->dtype = dout->dtype;
+    PD_TRY(pd_meta_set_dims(dx, xshape->rank - 1, xshape->dim + 1));
+    pd_meta_share_lod(dx, xshape);
+    return PD_OK;
+}
+
+const struct pd_share pd_view_share[] = {{0, 0, 1}, {-1, -1, 0}};
+const struct pd_share pd_view_grad_share[] = {{0, 1, 1}, {-1, -1, 0}};
+
+/* ShapeTensor and AxesTensor come along in Programs that upstream wrote. */
+const struct pd_slot_def pd_view_grad_inputs[] = {
+    {"X", PD_SLOT_META},
+    {"Out@GRAD", 0},
+    {"ShapeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+    {"AxesTensor", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {0},
+};
+const struct pd_slot_def pd_view_grad2_inputs[] = {
+    {"XShape", PD_SLOT_META},
+    {"Out@GRAD", 0},
+    {"ShapeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+    {"AxesTensor", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {0},
+};
+const struct pd_slot_def pd_view_grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};

@@ -1,0 +1,88 @@
+/* What the files of the shape family share: numbers that come from attributes or from tensors, axes, views. */
+#ifndef PD_OPS_SHAPE_UTIL_H
+#define PD_OPS_SHAPE_UTIL_H
+
+#include "program/op.h"
+
+/* ---- numbers from attributes or inputs ---- */
+
+#define PD_MOST_NUMBERS (2 * PD_MAX_RANK)
+
+struct pd_numbers {
+    int n;
+    int known; /* 0: only running can tell; `at` then holds what the attribute says, n may be that of the input */
+    int64_t at[PD_MOST_NUMBERS];
+};
+
+/* Where numbers come from: a tensor of numbers, else a list of one-element tensors, else an attribute. */
+struct pd_numbers_source {
+    const char *what; /* for messages: "shape", "starts" */
+    int tensor, list; /* input slots; -1: none */
+    int attr;         /* a list of ints or longs */
+    int list_first;   /* the list goes before the tensor */
+};
+
+pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_source *from, struct pd_numbers *out);
+pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source *from, struct pd_numbers *out);
+/* Element i of an int32 or int64 tensor. */
+pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t i, int64_t *out);
+/* One number from a one-element input, else from `value`. While a Program is built, *known is 0 when an input decides. */
+pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out, int *known);
+pd_status pd_number_run(const struct pd_run *r, int slot, const char *what, int64_t value, int64_t *out);
+/* The tensor of an input whose data can be read while inferring; NULL when they are not there yet. */
+const struct pd_tensor *pd_infer_data(const struct pd_infer *c, int slot, int i);
+
+/* ---- dimensions ---- */
+
+/* An axis that may count from the end, in [-rank, rank). */
+pd_status pd_shape_axis(int64_t axis, int rank, int *out);
+/* Gives the output this shape at run time, when it has another one. */
+pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim);
+/* Output `out`, where it is wanted, is like input `in`. */
+void pd_shape_like(const struct pd_infer *c, int out, int in);
+/* Gradient ops whose output 0 is like input 0. */
+pd_status pd_shape_infer_like_first(const struct pd_infer *c);
+/* Rows of an index tensor [n], [n, 1] or [1, n]; its element type is checked too. */
+pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, int64_t *n);
+/* int32 or int64 ids as int64 in [0, limit) into `to`. */
+pd_status pd_shape_read_index(const struct pd_tensor *index, const char *slot, int64_t limit, int64_t *to);
+/* Memory of this run; never NULL on success. */
+pd_status pd_shape_scratch(const struct pd_run *r, size_t bytes, void **out);
+
+/* ---- views: the same elements under another shape ---- */
+
+/* Output 0 takes the elements of input 0 / of input 1. */
+pd_status pd_view_run(const struct pd_run *r);
+pd_status pd_view_grad_run(const struct pd_run *r);
+/* [0, dims of X]: keeps the shape of X for the gradient without keeping its data. */
+pd_status pd_view_set_xshape(const struct pd_infer *c, int x, int xshape);
+/* The gradient of input 0 (XShape) as output 0. */
+pd_status pd_view_infer_from_xshape(const struct pd_infer *c);
+extern const struct pd_share pd_view_share[], pd_view_grad_share[];
+/* Slots of the gradient ops: X, Out@GRAD -> X@GRAD and XShape, Out@GRAD -> X@GRAD. */
+extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[], pd_view_grad_outputs[];
+
+/* Defines the two gradient ops of a view op that comes with and without XShape. */
+#define PD_VIEW_GRADS(name, attrs_)                                                                            \
+    const struct pd_op pd_op_##name##_grad = {                                                                 \
+        .type = #name "_grad",                                                                                 \
+        .doc = "Gradient of " #name ": the gradient in the shape of X.",                                       \
+        .inputs = pd_view_grad_inputs,                                                                         \
+        .outputs = pd_view_grad_outputs,                                                                       \
+        .attrs = attrs_,                                                                                       \
+        .infer = pd_shape_infer_like_first,                                                                    \
+        .run = pd_view_grad_run,                                                                               \
+        .share = pd_view_grad_share,                                                                           \
+    };                                                                                                         \
+    const struct pd_op pd_op_##name##2_grad = {                                                                \
+        .type = #name "2_grad",                                                                                \
+        .doc = "Gradient of " #name "2: the gradient in the shape that XShape keeps.",                         \
+        .inputs = pd_view_grad2_inputs,                                                                        \
+        .outputs = pd_view_grad_outputs,                                                                       \
+        .attrs = attrs_,                                                                                       \
+        .infer = pd_view_infer_from_xshape,                                                                    \
+        .run = pd_view_grad_run,                                                                               \
+        .share = pd_view_grad_share,                                                                           \
+    }
+
+#endif

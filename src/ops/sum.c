@@ -1,0 +1,248 @@
+/* sum: adds any number of tensors of one shape. Selected rows alone give selected rows, each row once, in ascending order;
+ * beside tensors they are added into the tensor. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "kernels/clones.h"
+#include "ops/math_grad.h"
+#include "ops/math_util.h"
+
+#define GRAIN 16384
+#define BLOCK 4096
+
+enum { X };
+enum { OUT };
+
+static const struct pd_slot_def inputs[] = {{"X", PD_SLOT_LIST}, {0}};
+static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
+static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
+
+static int is_empty(const struct pd_meta *m)
+{
+    return m->dtype == PD_DTYPE_NONE || (m->rank == 1 && m->kind == PD_KIND_SELECTED_ROWS) || pd_meta_numel(m) == 0;
+}
+
+static pd_status infer(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    const struct pd_meta *first = NULL;
+    int dense = 0, arrays = 0;
+    if (!out) return PD_OK;
+    for (int i = 0; i < c->in[X].n; i++) {
+        const struct pd_meta *x = c->in[X].at[i];
+        arrays += x->kind == PD_KIND_TENSOR_ARRAY;
+        dense += x->kind == PD_KIND_TENSOR;
+    }
+    if (arrays) return pd_fail(PD_TYPE, "tensor arrays cannot be added; add their items");
+    out->kind = dense ? PD_KIND_TENSOR : PD_KIND_SELECTED_ROWS;
+    for (int i = 0; i < c->in[X].n; i++) {
+        const struct pd_meta *x = c->in[X].at[i];
+        if (is_empty(x)) continue;
+        /* The rows that a selection holds differ; what counts is the shape of the whole, known from a tensor. */
+        if (dense && x->kind == PD_KIND_SELECTED_ROWS && c->running) continue;
+        if (!first) {
+            first = x;
+            continue;
+        }
+        int skip = x->kind == PD_KIND_SELECTED_ROWS || first->kind == PD_KIND_SELECTED_ROWS;
+        int same = x->rank == first->rank;
+        for (int k = skip; same && k < x->rank; k++)
+            same = x->dim[k] == first->dim[k] || x->dim[k] < 0 || first->dim[k] < 0;
+        if (!same)
+            return pd_fail(PD_SHAPE, "input %d has shape %s, an earlier one has %s; all must be equal", i,
+                           pd_meta_dims_text(x), pd_meta_dims_text(first));
+        if (x->dtype != first->dtype)
+            return pd_fail(PD_TYPE, "input %d is %s, an earlier one is %s; cast one of them", i, pd_dtype_name(x->dtype),
+                           pd_dtype_name(first->dtype));
+    }
+    if (!first) first = c->in[X].at[0];
+    out->dtype = first->dtype;
+    pd_meta_copy_dims(out, first);
+    pd_meta_share_lod(out, c->in[X].at[0]);
+    return PD_OK;
+}
+
+/* ---- tensors ---- */
+
+struct job {
+    void *out;
+    const void *const *x;
+    int n;
+};
+
+/* Block by block, so that the running sum stays in the cache. */
+#define SUM_PART(T, clones)                                                                                    \
+    clones static void add_##T(T *out, const T *x, const T *y, int64_t n)                                      \
+    {                                                                                                          \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = x[i] + y[i];                             \
+    }                                                                                                          \
+    static void sum_##T(void *arg, int64_t begin, int64_t end)                                                 \
+    {                                                                                                          \
+        const struct job *j = arg;                                                                             \
+        for (int64_t at = begin; at < end; at += BLOCK) {                                                      \
+            int64_t n = end - at < BLOCK ? end - at : BLOCK;                                                   \
+            T *out = (T *)j->out + at;                                                                         \
+            add_##T(out, (const T *)j->x[0] + at, (const T *)j->x[1] + at, n);                                 \
+            for (int k = 2; k < j->n; k++)                                                                     \
+                add_##T(out, out, (const T *)j->x[k] + at, n);                                                 \
+        }                                                                                                      \
+    }
+
+SUM_PART(float, PD_CLONES)
+SUM_PART(double, PD_CLONES)
+SUM_PART(int32_t, )
+SUM_PART(int64_t, )
+
+static pd_status sum_tensors(const struct pd_run *r, struct pd_tensor *out)
+{
+    const void **x;
+    int n = 0;
+    PD_TRY(pd_math_scratch(r, (size_t)r->in[X].n * sizeof *x, (void **)&x));
+    for (int i = 0; i < r->in[X].n; i++) {
+        const struct pd_value *v = r->in[X].at[i];
+        if (pd_value_is_rows(v) || !v->tensor.data || pd_tensor_numel(&v->tensor) == 0) continue;
+        x[n++] = v->tensor.data;
+        /* An input that lies where the result goes must be the first one read. */
+        if (v->tensor.data == out->data) {
+            x[n - 1] = x[0];
+            x[0] = out->data;
+        }
+    }
+    struct job j = {out->data, x, n};
+    int64_t count = pd_tensor_numel(out);
+    if (n == 0) return pd_math_fill(out->data, out->meta.dtype, count, 0);
+    if (n == 1) {
+        if (x[0] != out->data) memcpy(out->data, x[0], pd_tensor_bytes(out));
+        return PD_OK;
+    }
+    switch ((int)out->meta.dtype) {
+    case PD_DTYPE_FP32: pd_parallel(count, GRAIN, sum_float, &j); return PD_OK;
+    case PD_DTYPE_FP64: pd_parallel(count, GRAIN, sum_double, &j); return PD_OK;
+    case PD_DTYPE_INT32: pd_parallel(count, GRAIN, sum_int32_t, &j); return PD_OK;
+    case PD_DTYPE_INT64: pd_parallel(count, GRAIN, sum_int64_t, &j); return PD_OK;
+    }
+    return pd_fail(PD_TYPE, "tensors of type %s cannot be added; cast them first", pd_dtype_name(out->meta.dtype));
+}
+
+/* ---- selected rows ---- */
+
+static pd_status add_rows(struct pd_tensor *out, const struct pd_value *rows)
+{
+    int64_t width = pd_meta_span(&out->meta, 1, out->meta.rank), height = out->meta.dim[0];
+    if (pd_meta_span(&rows->tensor.meta, 1, rows->tensor.meta.rank) != width)
+        return pd_fail(PD_SHAPE, "selected rows of shape %s do not fit a tensor of shape %s",
+                       pd_meta_dims_text(&rows->tensor.meta), pd_meta_dims_text(&out->meta));
+    PD_SWITCH_NUMBER(out->meta.dtype, T, {
+        for (int i = 0; i < rows->rows.n; i++) {
+            int64_t row = rows->rows.at[i];
+            if (row < 0 || row >= height)
+                return pd_fail(PD_RANGE, "selected row %lld is outside of [0, %lld)", (long long)row, (long long)height);
+            T *to = (T *)out->data + row * width;
+            const T *from = (const T *)rows->tensor.data + i * width;
+            for (int64_t k = 0; k < width; k++)
+                to[k] += from[k];
+        }
+    })
+    return PD_OK;
+}
+
+struct tagged {
+    int64_t row, order;
+    const char *values;
+};
+
+static int by_row(const void *a, const void *b)
+{
+    const struct tagged *x = a, *y = b;
+    if (x->row != y->row) return x->row < y->row ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static pd_status merge_rows(const struct pd_run *r, struct pd_value *out)
+{
+    const struct pd_value *first = NULL;
+    int64_t total = 0, kept = 0;
+    int filled = 0;
+    for (int i = 0; i < r->in[X].n; i++) {
+        const struct pd_value *v = r->in[X].at[i];
+        if (!v->rows.n) continue;
+        if (!first) first = v;
+        total += v->rows.n;
+        filled++;
+        if (v == out && filled > 1) first = v;
+    }
+    if (!first) {
+        const struct pd_value *v = r->in[X].at[0];
+        int64_t one[1] = {0};
+        enum pd_dtype dtype = v->tensor.meta.dtype == PD_DTYPE_NONE ? PD_DTYPE_FP32 : v->tensor.meta.dtype;
+        return pd_rows_resize(out, 0, v->height, dtype, v->tensor.meta.rank ? v->tensor.meta.rank : 1,
+                              v->tensor.meta.rank ? v->tensor.meta.dim : one);
+    }
+    const struct pd_meta m = first->tensor.meta;
+    int64_t height = first->height, width = pd_meta_span(&m, 1, m.rank);
+    size_t bytes = (size_t)width * pd_dtype_size(m.dtype);
+    if (filled == 1 && first != out) {
+        PD_TRY(pd_math_rows_like(out, first));
+        memcpy(out->tensor.data, first->tensor.data, bytes * (size_t)total);
+        return PD_OK;
+    }
+    /* Rows are gathered in scratch memory first, since the result may be one of the inputs. */
+    struct tagged *order;
+    PD_TRY(pd_math_scratch(r, (size_t)total * (sizeof *order + bytes), (void **)&order));
+    char *copy = (char *)(order + total);
+    int64_t at = 0;
+    for (int i = 0; i < r->in[X].n; i++) {
+        const struct pd_value *v = r->in[X].at[i];
+        const char *values = v->tensor.data;
+        if (v == out && v->rows.n) {
+            memcpy(copy, values, bytes * (size_t)v->rows.n);
+            values = copy;
+        }
+        for (int k = 0; k < v->rows.n; k++, at++)
+            order[at] = (struct tagged){v->rows.at[k], at, values + (size_t)k * bytes};
+    }
+    qsort(order, (size_t)total, sizeof *order, by_row);
+    for (int64_t i = 0; i < total; i++)
+        kept += i == 0 || order[i].row != order[i - 1].row;
+    PD_TRY(pd_rows_resize(out, kept, height, m.dtype, m.rank, m.dim));
+    PD_SWITCH_NUMBER(m.dtype, T, {
+        T *to = (T *)out->tensor.data - width;
+        int64_t row = -1;
+        for (int64_t i = 0; i < total; i++) {
+            const T *from = (const T *)order[i].values;
+            if (i == 0 || order[i].row != order[i - 1].row) {
+                out->rows.at[++row] = order[i].row;
+                to += width;
+                memcpy(to, from, bytes);
+            } else {
+                for (int64_t k = 0; k < width; k++)
+                    to[k] += from[k];
+            }
+        }
+    })
+    return PD_OK;
+}
+
+static pd_status run(const struct pd_run *r)
+{
+    struct pd_value *out = pd_run_out_value(r, OUT);
+    if (pd_value_is_rows(out)) return merge_rows(r, out);
+    PD_TRY(sum_tensors(r, &out->tensor));
+    for (int i = 0; i < r->in[X].n; i++)
+        if (pd_value_is_rows(r->in[X].at[i])) PD_TRY(add_rows(&out->tensor, r->in[X].at[i]));
+    return PD_OK;
+}
+
+static pd_status make_grad(struct pd_grad_maker *g) { return pd_grad_scale(g, "X", "Out", 1.0f, NULL); }
+
+const struct pd_op pd_op_sum = {
+    .type = "sum",
+    .doc = "Out is the sum of all X.",
+    .inputs = inputs,
+    .outputs = outputs,
+    .infer = infer,
+    .run = run,
+    .make_grad = make_grad,
+    .share = share,
+};

@@ -1,0 +1,87 @@
+/* Keeps what some targets need. */
+#include <string.h>
+
+#include "passes/passes.h"
+
+static pd_status need(struct pd_map *needed, const char *name)
+{
+    return pd_map_set(needed, name, (void *)1) ? PD_OK : pd_no_memory();
+}
+
+/* Everything that a block and the blocks below it read or write counts as needed by the op that runs it. */
+static pd_status need_block(const struct pd_program *p, int index, struct pd_map *needed)
+{
+    const struct pd_block *block = pd_program_block(p, index);
+    for (int i = 0; block && i < block->ops.n; i++) {
+        const struct pd_opdesc *op = block->ops.at[i];
+        for (int side = 0; side < 2; side++) {
+            const struct pd_io *at = side ? op->out.at : op->in.at;
+            int n = side ? op->out.n : op->in.n;
+            for (int s = 0; s < n; s++)
+                for (int k = 0; k < at[s].args.n; k++)
+                    PD_TRY(need(needed, at[s].args.at[k]));
+        }
+        if (pd_opdesc_sub_block(op) > index) PD_TRY(need_block(p, pd_opdesc_sub_block(op), needed));
+    }
+    return PD_OK;
+}
+
+static int writes_needed(const struct pd_opdesc *op, const struct pd_map *needed)
+{
+    for (int s = 0; s < op->out.n; s++)
+        for (int k = 0; k < op->out.at[s].args.n; k++)
+            if (pd_map_get(needed, op->out.at[s].args.at[k])) return 1;
+    return 0;
+}
+
+static pd_status prune_ops(struct pd_program *p, const struct pd_map *fed, struct pd_map *needed, struct pd_map *used)
+{
+    struct pd_block *block = p->blocks.at[0];
+    for (int i = block->ops.n - 1; i >= 0; i--) {
+        struct pd_opdesc *op = block->ops.at[i];
+        if (!op->is_target && !writes_needed(op, needed)) {
+            pd_block_remove_op(block, i);
+            continue;
+        }
+        for (int s = 0; s < op->out.n; s++)
+            for (int k = 0; k < op->out.at[s].args.n; k++)
+                PD_TRY(need(used, op->out.at[s].args.at[k]));
+        for (int s = 0; s < op->in.n; s++)
+            for (int k = 0; k < op->in.at[s].args.n; k++) {
+                const char *name = op->in.at[s].args.at[k];
+                PD_TRY(need(used, name));
+                if (!pd_map_get(fed, name)) PD_TRY(need(needed, name));
+            }
+        int sub = pd_opdesc_sub_block(op);
+        if (sub > 0) {
+            PD_TRY(need_block(p, sub, needed));
+            PD_TRY(need_block(p, sub, used));
+        }
+    }
+    return PD_OK;
+}
+
+pd_status pd_pass_prune(struct pd_program *program, int n_feeds, const char *const *feeds, int n_targets, const char *const *targets)
+{
+    struct pd_map fed = {0}, needed = {0}, used = {0};
+    struct pd_block *block = program->blocks.at[0];
+    pd_status status = PD_OK;
+    for (int i = 0; i < n_feeds && status == PD_OK; i++) {
+        status = need(&fed, feeds[i]);
+        if (status == PD_OK) status = need(&used, feeds[i]);
+    }
+    for (int i = 0; i < n_targets && status == PD_OK; i++) {
+        if (!pd_block_var(block, targets[i]))
+            status = pd_fail(PD_NOT_FOUND, "cannot prune to '%s': the Program has no such variable", targets[i]);
+        else if (!pd_map_get(&fed, targets[i]))
+            status = need(&needed, targets[i]);
+        if (status == PD_OK) status = need(&used, targets[i]);
+    }
+    if (status == PD_OK) status = prune_ops(program, &fed, &needed, &used);
+    for (int i = block->vars.n - 1; i >= 0 && status == PD_OK; i--)
+        if (!pd_map_get(&used, block->vars.at[i]->name)) status = pd_var_remove(block->vars.at[i]);
+    pd_map_free(&fed);
+    pd_map_free(&needed);
+    pd_map_free(&used);
+    return status;
+}

@@ -1,0 +1,24 @@
+/* What an op's make_grad function may do. The maker belongs to passes/backward.c. */
+#ifndef PD_PROGRAM_GRAD_H
+#define PD_PROGRAM_GRAD_H
+
+#include "program/program.h"
+
+struct pd_grad_maker {
+    const struct pd_opdesc *op; /* the forward op */
+    struct pd_block *block;     /* where gradient ops go */
+    struct pd_program *program;
+    void *backward; /* the pass's own */
+    /* Name of the gradient of variable `var` as a gradient op reads it (the gradient of an output). Never NULL: where no
+     * gradient reached the output it names a variable that the pass fills with zeros. */
+    pd_status (*grad_of_output)(struct pd_grad_maker *g, const char *var, const char **name);
+    /* Name under which a gradient op writes the gradient of an input; PD_EMPTY_VAR when nobody wants it. */
+    pd_status (*grad_of_input)(struct pd_grad_maker *g, const char *var, const char **name);
+    /* Hands a finished gradient op over (taken also on error). Ops come in the order they are to run. */
+    pd_status (*emit)(struct pd_grad_maker *g, struct pd_opdesc *grad_op);
+};
+
+/* A gradient op from the table form (see struct pd_op). Not emitted yet, so that a maker can add to it. */
+pd_status pd_grad_from_table(struct pd_grad_maker *g, const char *type, const char *in, const char *out, struct pd_opdesc **op);
+
+#endif

@@ -1,0 +1,155 @@
+/* The interface of an op. An op file ends with one `const struct pd_op` per op type, named in ops/list.h.
+ *
+ * Slots and attributes are addressed by their position in the op's tables, so an op file opens with enums:
+ *     enum { X, Y };  enum { OUT };  enum { AXIS };
+ * The engine checks before it calls: required inputs are there, single slots hold one variable, attributes have the
+ * declared types. Errors carry only what the op knows; the engine adds the op's name and its variables. */
+#ifndef PD_PROGRAM_OP_H
+#define PD_PROGRAM_OP_H
+
+#include "base/error.h"
+#include "program/attr.h"
+#include "tensor/value.h"
+
+enum pd_slot_flag {
+    PD_SLOT_LIST = 1,     /* any number of variables (upstream: duplicable) */
+    PD_SLOT_OPTIONAL = 2, /* may be left out (upstream: dispensable) */
+    PD_SLOT_HIDDEN = 4,   /* an output that only the gradient reads (upstream: intermediate) */
+    PD_SLOT_META = 8,     /* an input of which only shape, dtype and LoD are read: its data may be gone */
+};
+
+struct pd_slot_def {
+    const char *name;
+    unsigned flags;
+};
+
+enum pd_op_flag {
+    PD_OP_DYNAMIC = 1, /* only running it can size its outputs: run() sizes them itself (pd_tensor_resize) */
+    PD_OP_EFFECT = 2,  /* does something beside its outputs (writes a file, prints, sends): never pruned away */
+    PD_OP_NO_GRAD = 4, /* gradients stop here on purpose; without this flag and without a gradient, append_backward
+                          across the op is an error */
+};
+
+/* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the contents are
+ * the same too (reshape): run() then copies only when the pointers differ. */
+struct pd_share {
+    int out, in, view;
+};
+
+/* ---- shape inference ---- */
+
+/* The variables of a slot. A list keeps its positions: at[i] is NULL where an output is not wanted. */
+struct pd_metas {
+    int n;
+    struct pd_meta **at;
+};
+
+struct pd_infer {
+    const struct pd_op *op;
+    const struct pd_attr *attr;       /* in the order of op->attrs */
+    const struct pd_metas *in, *out;  /* in the order of op->inputs, op->outputs */
+    const struct pd_value *const *const *in_values; /* while running: in_values[slot][i]; NULL in a Program */
+    int running; /* 0: building a Program, dimensions may be -1 and LoDs are not there, only their level counts */
+};
+
+static inline struct pd_meta *pd_infer_in(const struct pd_infer *c, int slot) { return c->in[slot].n ? c->in[slot].at[0] : NULL; }
+/* NULL when the slot was left out. */
+static inline struct pd_meta *pd_infer_out(const struct pd_infer *c, int slot) { return c->out[slot].n ? c->out[slot].at[0] : NULL; }
+
+/* ---- running ---- */
+
+struct pd_values {
+    int n;
+    struct pd_value **at;
+};
+
+struct pd_run;
+
+/* What the running step offers to ops; filled by the executor. */
+struct pd_step {
+    uint64_t seed;   /* the Program's seed, else this process's */
+    uint64_t number; /* how often this plan has run before */
+    /* Memory for the time of this run() call, aligned to 64 bytes; grows as needed; one block per call. NULL when short. */
+    void *(*scratch)(const struct pd_run *run, size_t bytes);
+    /* PD_INTERRUPTED when the user wants to stop; ops that may run for more than a second ask now and then. */
+    pd_status (*poll)(const struct pd_run *run);
+    /* Runs a block of the Program once, in the frame of this op. */
+    pd_status (*run_block)(const struct pd_run *run, int block);
+    /* A variable of the scope by name; NULL when it is not there. */
+    struct pd_value *(*find)(const struct pd_run *run, const char *name);
+    /* Name of the i-th variable of an output or input slot. */
+    const char *(*name)(const struct pd_run *run, int is_output, int slot, int i);
+};
+
+struct pd_run {
+    const struct pd_op *op;
+    const struct pd_attr *attr;
+    const struct pd_values *in, *out;
+    void *state; /* op->state_size zeroed bytes of this op in this plan: prepared kernels, counters */
+    struct pd_step *step;
+    void *frame; /* the executor's own */
+};
+
+/* First variable of a slot; NULL when it was left out. */
+static inline struct pd_value *pd_run_in_value(const struct pd_run *r, int slot) { return r->in[slot].n ? r->in[slot].at[0] : NULL; }
+static inline struct pd_value *pd_run_out_value(const struct pd_run *r, int slot) { return r->out[slot].n ? r->out[slot].at[0] : NULL; }
+static inline const struct pd_tensor *pd_run_in(const struct pd_run *r, int slot)
+{
+    return r->in[slot].n && r->in[slot].at[0] ? &r->in[slot].at[0]->tensor : NULL;
+}
+static inline struct pd_tensor *pd_run_out(const struct pd_run *r, int slot)
+{
+    return r->out[slot].n && r->out[slot].at[0] ? &r->out[slot].at[0]->tensor : NULL;
+}
+/* The i-th of a list. A list of gradient outputs keeps its positions: NULL where nobody wants that gradient. */
+static inline const struct pd_tensor *pd_run_in_at(const struct pd_run *r, int slot, int i)
+{
+    return r->in[slot].at[i] ? &r->in[slot].at[i]->tensor : NULL;
+}
+static inline struct pd_tensor *pd_run_out_at(const struct pd_run *r, int slot, int i)
+{
+    return r->out[slot].at[i] ? &r->out[slot].at[i]->tensor : NULL;
+}
+
+/* ---- gradients ---- */
+
+struct pd_grad_maker; /* passes/backward.c; the calls are in program/grad.h */
+
+struct pd_op {
+    const char *type;
+    const char *doc; /* one sentence */
+    const struct pd_slot_def *inputs, *outputs; /* each ends with {0} */
+    const struct pd_attr_def *attrs;            /* ends with {0}; NULL: none */
+    unsigned flags;
+
+    /* Sets kind (if not a tensor), dtype, dims and LoD of every output that is there. Called while a Program is built
+     * and again whenever sizes change at run time. May not look at data unless c->running says so (in_values). */
+    pd_status (*infer)(const struct pd_infer *c);
+    /* Computes. Output tensors have their sizes and memory, except for PD_OP_DYNAMIC and selected rows. May not keep pointers. */
+    pd_status (*run)(const struct pd_run *r);
+
+    /* The gradient as a table: grad_type is the type of the gradient op; grad_in and grad_out list its slots.
+     * A word is NAME (a forward slot), NAME@ (the gradient of a forward slot, slot name NAME@GRAD), or SLOT=NAME and
+     * SLOT=NAME@ to give the slot another name. E.g. "X Y Out@" -> "X@ Y@". Attributes are copied. */
+    const char *grad_type, *grad_in, *grad_out;
+    /* Or as a function, where a table cannot say it. */
+    pd_status (*make_grad)(struct pd_grad_maker *g);
+
+    const struct pd_share *share; /* ends with {-1, -1}; NULL: none */
+    size_t state_size;
+    void (*state_free)(void *state); /* frees what the state points to, not the state itself; NULL: nothing */
+};
+
+/* All ops of the library; ends with NULL. */
+struct pd_op_set {
+    const struct pd_op *const *ops;
+};
+
+const struct pd_op *pd_op_find(const struct pd_op_set *set, const char *type);
+/* Position in the table, -1 when there is none of that name. */
+int pd_slot_index(const struct pd_slot_def *slots, const char *name);
+int pd_attr_index(const struct pd_attr_def *attrs, const char *name);
+int pd_slot_count(const struct pd_slot_def *slots);
+int pd_attr_count(const struct pd_attr_def *attrs);
+
+#endif

@@ -1,0 +1,151 @@
+/* The Program: blocks of ops over named variables. The single truth; Python holds ids only.
+ *
+ * Every variable and op has an id that is never used again in its Program. `version` is raised by every change, so that
+ * plans know when they are stale. Strings of a Program live in its pool until it is freed. */
+#ifndef PD_PROGRAM_PROGRAM_H
+#define PD_PROGRAM_PROGRAM_H
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "program/op.h"
+
+struct pd_program;
+struct pd_block;
+
+#define PD_EMPTY_VAR "@EMPTY@"
+#define PD_GRAD_SUFFIX "@GRAD"
+
+enum pd_var_flag {
+    PD_VAR_PERSISTABLE = 1,
+    PD_VAR_STOP_GRADIENT = 2,
+    PD_VAR_IS_DATA = 4,
+    PD_VAR_CHECK_FEED = 8, /* the feed must have the declared shape */
+    PD_VAR_PARAMETER = 16,
+    PD_VAR_TRAINABLE = 32,
+};
+
+struct pd_var {
+    int64_t id;
+    const char *name;
+    struct pd_block *block;
+    struct pd_meta meta;
+    unsigned flags;
+    struct pd_buf extra; /* bytes of VarType that we only pass on (readers, tuples) */
+};
+
+/* A slot of an op in a Program and the variables in it. */
+struct pd_io {
+    const char *slot;
+    PD_VEC(const char *) args;
+};
+
+struct pd_named_attr {
+    const char *name;
+    struct pd_attr value;
+};
+
+struct pd_opdesc {
+    int64_t id;
+    struct pd_block *block; /* NULL until it is inserted */
+    struct pd_program *program;
+    const char *type;
+    const struct pd_op *def; /* NULL: a type we do not know (from a file) */
+    PD_VEC(struct pd_io) in;
+    PD_VEC(struct pd_io) out;
+    PD_VEC(struct pd_named_attr) attrs;
+    int is_target;
+};
+
+struct pd_block {
+    struct pd_program *program;
+    int index, parent, forward; /* -1: none */
+    PD_VEC(struct pd_var *) vars; /* in the order of creation */
+    struct pd_map by_name;
+    PD_VEC(struct pd_opdesc *) ops;
+};
+
+struct pd_program {
+    int refs; /* atomic */
+    const struct pd_op_set *op_set;
+    PD_VEC(struct pd_block *) blocks;
+    struct pd_map pool;
+    PD_VEC(struct pd_var *) var_by_id;   /* NULL: removed, or an op's id */
+    PD_VEC(struct pd_opdesc *) op_by_id; /* NULL: removed, or a variable's id */
+    uint64_t uid, version;
+    int64_t random_seed;
+    int64_t file_version;       /* version field of the file it came from, or what we write */
+    struct pd_buf compatible;   /* op_compatible_map, passed on */
+};
+
+/* program.c */
+pd_status pd_program_new(const struct pd_op_set *ops, struct pd_program **out);
+struct pd_program *pd_program_ref(struct pd_program *program);
+void pd_program_unref(struct pd_program *program);
+/* The pool's copy of a string; NULL when memory is short. */
+const char *pd_program_text(struct pd_program *program, const char *text);
+pd_status pd_block_new(struct pd_program *program, int parent, struct pd_block **out);
+struct pd_block *pd_program_block(const struct pd_program *program, int index); /* NULL: no such block */
+
+/* var.c */
+/* Adds a variable; when the name is taken in this block, that variable is returned unchanged and *existed is 1. */
+pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out, int *existed);
+struct pd_var *pd_block_var(const struct pd_block *block, const char *name);  /* this block only */
+struct pd_var *pd_block_find(const struct pd_block *block, const char *name); /* this block, then its parents */
+pd_status pd_var_rename(struct pd_var *var, const char *name); /* also in the ops of its block and of blocks below */
+pd_status pd_var_remove(struct pd_var *var);
+struct pd_var *pd_program_var(const struct pd_program *program, int64_t id);
+/* Gives the op the next id; 0 when memory is short. For opdesc.c. */
+int pd_program_take_op_id(struct pd_program *program, struct pd_opdesc *op);
+
+/* opdesc.c */
+pd_status pd_opdesc_new(struct pd_program *program, const char *type, struct pd_opdesc **out);
+void pd_opdesc_free(struct pd_opdesc *op); /* one that is not in a block */
+pd_status pd_opdesc_add_arg(struct pd_opdesc *op, int is_output, const char *slot, const char *var);
+/* Replaces the slot's variables; none: the slot stays, empty. */
+pd_status pd_opdesc_set_args(struct pd_opdesc *op, int is_output, const char *slot, int n, const char *const *vars);
+/* Sets or replaces. Known attributes are converted to their declared type; unknown ones are refused when `strict`. */
+pd_status pd_opdesc_set_attr(struct pd_opdesc *op, const char *name, const struct pd_attr *value, int strict);
+void pd_opdesc_remove_attr(struct pd_opdesc *op, const char *name);
+/* The value as set, else the op's default, else NULL. */
+const struct pd_attr *pd_opdesc_attr(const struct pd_opdesc *op, const char *name);
+/* Shorthands for passes. */
+pd_status pd_opdesc_set_int(struct pd_opdesc *op, const char *name, int value);
+pd_status pd_opdesc_set_strings(struct pd_opdesc *op, const char *name, int n, const char *const *strings);
+struct pd_io *pd_opdesc_slot(const struct pd_opdesc *op, int is_output, const char *slot); /* NULL: not there */
+/* First variable of a slot; NULL when there is none. */
+const char *pd_opdesc_arg(const struct pd_opdesc *op, int is_output, const char *slot);
+pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, struct pd_opdesc **out);
+/* Renames a variable wherever the op uses it. */
+pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to);
+/* Sub-block of the op (attribute sub_block or grad_block ...); -1: none. */
+int pd_opdesc_sub_block(const struct pd_opdesc *op);
+
+/* Verifies, infers the outputs and puts the op at `index` (-1: last). Takes `op` on success; on an error the block is
+ * as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */
+pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars);
+void pd_block_remove_op(struct pd_block *block, int index); /* frees the op */
+int pd_block_op_index(const struct pd_block *block, const struct pd_opdesc *op);
+struct pd_opdesc *pd_program_op(const struct pd_program *program, int64_t id);
+
+/* verify.c: slots, variables and attributes fit the op's tables; messages name op, slot and variable. */
+pd_status pd_opdesc_verify(const struct pd_opdesc *op, const struct pd_block *block);
+pd_status pd_program_verify(const struct pd_program *program);
+/* Shape, dtype and LoD inference of one op, into the variables of the block. */
+pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block);
+/* Adds " [op mul: X=x [20, 13], ...]" to the stored error. */
+void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block);
+/* Attributes in the order of the op's table, defaults filled in; borrowed from the op and its table. */
+pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out, int *n);
+
+/* clone.c: with for_test the ops' is_test is set, and ops of the backward and optimize roles go. */
+pd_status pd_program_clone(const struct pd_program *program, int for_test, struct pd_program **out);
+/* print.c */
+pd_status pd_program_print(const struct pd_program *program, struct pd_buf *out);
+pd_status pd_opdesc_print(const struct pd_opdesc *op, struct pd_buf *out);
+pd_status pd_var_print(const struct pd_var *var, struct pd_buf *out);
+/* proto.c: upstream's ProgramDesc. */
+pd_status pd_program_write(const struct pd_program *program, struct pd_buf *out);
+pd_status pd_program_read(const struct pd_op_set *ops, const void *bytes, size_t n, struct pd_program **out);
+
+#endif

@@ -1,0 +1,110 @@
+/* Variables of a Program. */
+#include <string.h>
+
+#include "program/program.h"
+
+/* Gives the next id its place in both tables. */
+static int take_id(struct pd_program *p, struct pd_var *var, struct pd_opdesc *op, int64_t *id)
+{
+    if (!pd_vec_reserve(&p->var_by_id, p->var_by_id.n + 1) || !pd_vec_reserve(&p->op_by_id, p->op_by_id.n + 1)) return 0;
+    *id = p->var_by_id.n;
+    p->var_by_id.at[p->var_by_id.n++] = var;
+    p->op_by_id.at[p->op_by_id.n++] = op;
+    return 1;
+}
+
+int pd_program_take_op_id(struct pd_program *program, struct pd_opdesc *op) { return take_id(program, NULL, op, &op->id); }
+
+struct pd_var *pd_block_var(const struct pd_block *block, const char *name) { return pd_map_get(&block->by_name, name); }
+
+struct pd_var *pd_block_find(const struct pd_block *block, const char *name)
+{
+    while (block) {
+        struct pd_var *var = pd_block_var(block, name);
+        if (var) return var;
+        block = pd_program_block(block->program, block->parent);
+    }
+    return NULL;
+}
+
+pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out, int *existed)
+{
+    struct pd_program *p = block->program;
+    struct pd_var *var = pd_block_var(block, name);
+    *existed = var != NULL;
+    if (var) {
+        *out = var;
+        return PD_OK;
+    }
+    var = pd_calloc(1, sizeof *var);
+    if (!var) return pd_no_memory();
+    var->block = block;
+    var->meta.kind = kind;
+    var->meta.dtype = PD_DTYPE_NONE;
+    var->name = pd_program_text(p, name);
+    if (!var->name || !pd_vec_reserve(&block->vars, block->vars.n + 1) || !pd_map_set(&block->by_name, name, var)) {
+        pd_map_remove(&block->by_name, name);
+        pd_free(var);
+        return pd_no_memory();
+    }
+    if (!take_id(p, var, NULL, &var->id)) {
+        pd_map_remove(&block->by_name, name);
+        pd_free(var);
+        return pd_no_memory();
+    }
+    block->vars.at[block->vars.n++] = var;
+    p->version++;
+    *out = var;
+    return PD_OK;
+}
+
+/* Is `block` the block `above` or below it? */
+static int is_within(const struct pd_block *block, const struct pd_block *above)
+{
+    while (block && block != above)
+        block = pd_program_block(block->program, block->parent);
+    return block != NULL;
+}
+
+pd_status pd_var_rename(struct pd_var *var, const char *name)
+{
+    struct pd_block *block = var->block;
+    struct pd_program *p = block->program;
+    if (strcmp(var->name, name) == 0) return PD_OK;
+    if (pd_block_var(block, name))
+        return pd_fail(PD_EXISTS, "cannot rename variable '%s': the block already has a variable '%s'", var->name, name);
+    const char *kept = pd_program_text(p, name), *old = var->name;
+    if (!kept || !pd_map_set(&block->by_name, name, var)) return pd_no_memory();
+    pd_map_remove(&block->by_name, old);
+    var->name = kept;
+    p->version++;
+    for (int b = 0; b < p->blocks.n; b++) {
+        struct pd_block *inner = p->blocks.at[b];
+        if (!is_within(inner, block)) continue;
+        for (int i = 0; i < inner->ops.n; i++)
+            PD_TRY(pd_opdesc_rename_arg(inner->ops.at[i], old, kept));
+    }
+    return PD_OK;
+}
+
+pd_status pd_var_remove(struct pd_var *var)
+{
+    struct pd_block *block = var->block;
+    for (int i = 0; i < block->vars.n; i++)
+        if (block->vars.at[i] == var) {
+            pd_vec_remove(&block->vars, i);
+            break;
+        }
+    pd_map_remove(&block->by_name, var->name);
+    block->program->var_by_id.at[var->id] = NULL;
+    block->program->version++;
+    pd_lod_unref(var->meta.lod);
+    pd_buf_free(&var->extra);
+    pd_free(var);
+    return PD_OK;
+}
+
+struct pd_var *pd_program_var(const struct pd_program *program, int64_t id)
+{
+    return id >= 0 && id < program->var_by_id.n ? program->var_by_id.at[id] : NULL;
+}

@@ -1,0 +1,131 @@
+/* Does an op fit its tables, and what shapes do its outputs get? */
+#include <string.h>
+
+#include "program/program.h"
+
+void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block)
+{
+    struct pd_buf text = {0};
+    for (int side = 0; side < 2; side++) {
+        const struct pd_io *at = side ? op->out.at : op->in.at;
+        int n = side ? op->out.n : op->in.n;
+        for (int i = 0; i < n; i++) {
+            pd_buf_printf(&text, "%s%s=", text.n ? (i || !side ? ", " : " -> ") : "", at[i].slot);
+            for (int k = 0; k < at[i].args.n && k < 4; k++) {
+                const struct pd_var *var = block ? pd_block_find(block, at[i].args.at[k]) : NULL;
+                pd_buf_printf(&text, "%s%s", k ? "+" : "", at[i].args.at[k]);
+                if (var && !side) pd_buf_printf(&text, " %s", pd_meta_dims_text(&var->meta));
+            }
+            if (at[i].args.n > 4) pd_buf_printf(&text, "+... (%d in all)", at[i].args.n);
+        }
+    }
+    pd_error_add(" [op %s: %s]", op->type, text.n ? text.at : "no variables");
+    pd_buf_free(&text);
+}
+
+static int is_empty_slot(const struct pd_io *io)
+{
+    if (!io) return 1;
+    for (int i = 0; i < io->args.n; i++)
+        if (strcmp(io->args.at[i], PD_EMPTY_VAR) != 0) return 0;
+    return 1;
+}
+
+static pd_status verify_side(const struct pd_opdesc *op, const struct pd_block *block, int is_output)
+{
+    const struct pd_slot_def *defs = is_output ? op->def->outputs : op->def->inputs;
+    const char *word = is_output ? "output" : "input";
+    for (int i = 0; defs && defs[i].name; i++) {
+        const struct pd_io *io = pd_opdesc_slot(op, is_output, defs[i].name);
+        int needed = !(defs[i].flags & PD_SLOT_OPTIONAL) && !(is_output && (defs[i].flags & PD_SLOT_HIDDEN));
+        if (needed && is_empty_slot(io))
+            return pd_fail(PD_INVALID, "op '%s' needs a variable in its %s slot '%s'", op->type, word, defs[i].name);
+        if (io && io->args.n > 1 && !(defs[i].flags & PD_SLOT_LIST))
+            return pd_fail(PD_INVALID, "op '%s' takes one variable in its %s slot '%s', found %d", op->type, word,
+                           defs[i].name, io->args.n);
+    }
+    const struct pd_io *at = is_output ? op->out.at : op->in.at;
+    int n = is_output ? op->out.n : op->in.n;
+    for (int i = 0; i < n; i++) {
+        if (pd_slot_index(defs, at[i].slot) < 0) {
+            if (!at[i].args.n) continue;
+            return pd_fail(PD_NOT_FOUND, "op '%s' has no %s slot '%s'", op->type, word, at[i].slot);
+        }
+        for (int k = 0; k < at[i].args.n; k++)
+            if (strcmp(at[i].args.at[k], PD_EMPTY_VAR) != 0 && !pd_block_find(block, at[i].args.at[k]))
+                return pd_fail(PD_NOT_FOUND, "op '%s' names variable '%s' in its %s slot '%s', but the Program has none of that name",
+                               op->type, at[i].args.at[k], word, at[i].slot);
+    }
+    return PD_OK;
+}
+
+pd_status pd_opdesc_verify(const struct pd_opdesc *op, const struct pd_block *block)
+{
+    if (!op->def) return pd_fail(PD_NOT_FOUND, "there is no op '%s'", op->type);
+    PD_TRY(verify_side(op, block, 0));
+    return verify_side(op, block, 1);
+}
+
+pd_status pd_program_verify(const struct pd_program *program)
+{
+    for (int b = 0; b < program->blocks.n; b++)
+        for (int i = 0; i < program->blocks.at[b]->ops.n; i++)
+            PD_TRY(pd_opdesc_verify(program->blocks.at[b]->ops.at[i], program->blocks.at[b]));
+    return PD_OK;
+}
+
+pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out, int *n)
+{
+    int count = pd_attr_count(op->def->attrs);
+    struct pd_attr *attrs = pd_calloc((size_t)count, sizeof *attrs);
+    if (!attrs) return pd_no_memory();
+    for (int i = 0; i < count; i++) {
+        attrs[i] = op->def->attrs[i].value;
+        const struct pd_attr *set = pd_opdesc_attr(op, op->def->attrs[i].name);
+        if (set && set->type == attrs[i].type) attrs[i] = *set;
+    }
+    *out = attrs;
+    *n = count;
+    return PD_OK;
+}
+
+/* The variables of a slot as metas; NULL where there is none. Returns the count, 0 when all are holes. */
+static int gather(const struct pd_io *io, struct pd_block *block, struct pd_meta **at)
+{
+    if (is_empty_slot(io)) return 0;
+    for (int k = 0; k < io->args.n; k++) {
+        struct pd_var *var = pd_block_find(block, io->args.at[k]);
+        at[k] = var ? &var->meta : NULL;
+    }
+    return io->args.n;
+}
+
+pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
+{
+    if (!op->def || !op->def->infer) return PD_OK;
+    int n_in = pd_slot_count(op->def->inputs), n_out = pd_slot_count(op->def->outputs), total = 0, n_attrs;
+    for (int i = 0; i < op->in.n; i++)
+        total += op->in.at[i].args.n;
+    for (int i = 0; i < op->out.n; i++)
+        total += op->out.at[i].args.n;
+    struct pd_metas *sides = pd_calloc((size_t)(n_in + n_out) + 1, sizeof *sides);
+    struct pd_meta **flat = pd_calloc((size_t)total + 1, sizeof *flat), **next = flat;
+    struct pd_attr *attrs = NULL;
+    pd_status status = sides && flat ? pd_opdesc_bind_attrs(op, &attrs, &n_attrs) : pd_no_memory();
+    if (status == PD_OK) {
+        for (int i = 0; i < n_in + n_out; i++) {
+            int is_output = i >= n_in;
+            const char *slot = is_output ? op->def->outputs[i - n_in].name : op->def->inputs[i].name;
+            sides[i].at = next;
+            sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, next);
+            next += sides[i].n;
+        }
+        struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in};
+        status = op->def->infer(&c);
+        if (status != PD_OK) pd_opdesc_blame(op, block);
+    }
+    pd_free(attrs);
+    pd_free(flat);
+    pd_free(sides);
+    return status;
+}

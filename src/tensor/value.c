@@ -1,0 +1,152 @@
+/* Values of all kinds, and the arithmetic of selected rows. */
+#include "tensor/value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+pd_status pd_value_new(enum pd_kind kind, struct pd_value **out)
+{
+    struct pd_value *v = pd_calloc(1, sizeof *v);
+    if (!v) return pd_no_memory();
+    v->refs = 1;
+    v->tensor.meta.kind = kind;
+    v->tensor.meta.dtype = PD_DTYPE_NONE;
+    *out = v;
+    return PD_OK;
+}
+
+struct pd_value *pd_value_ref(struct pd_value *value)
+{
+    if (value) __atomic_add_fetch(&value->refs, 1, __ATOMIC_RELAXED);
+    return value;
+}
+
+static void empty(struct pd_value *v)
+{
+    pd_tensor_reset(&v->tensor);
+    pd_vec_free(&v->rows);
+    for (int i = 0; i < v->items.n; i++)
+        pd_value_unref(v->items.at[i]);
+    pd_vec_free(&v->items);
+    if (v->raw_free) v->raw_free(v->raw);
+    v->raw = NULL;
+    v->raw_free = NULL;
+    v->height = 0;
+}
+
+void pd_value_unref(struct pd_value *value)
+{
+    if (!value || __atomic_sub_fetch(&value->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    empty(value);
+    pd_free(value);
+}
+
+void pd_value_reset(struct pd_value *value, enum pd_kind kind)
+{
+    empty(value);
+    value->tensor.meta.kind = kind;
+}
+
+int pd_value_ready(const struct pd_value *value)
+{
+    enum pd_kind kind = value->tensor.meta.kind;
+    if (kind == PD_KIND_TENSOR) return value->tensor.data != NULL;
+    return kind != PD_KIND_FEED && kind != PD_KIND_FETCH;
+}
+
+pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from)
+{
+    enum pd_kind kind = from->tensor.meta.kind;
+    if (to == from) return PD_OK;
+    if (to->tensor.meta.kind != kind) pd_value_reset(to, kind);
+    switch (kind) {
+    case PD_KIND_TENSOR:
+        return pd_tensor_copy(&to->tensor, &from->tensor);
+    case PD_KIND_SELECTED_ROWS:
+        if (from->tensor.meta.dtype == PD_DTYPE_NONE) return PD_OK;
+        PD_TRY(pd_rows_resize(to, from->rows.n, from->height, from->tensor.meta.dtype, from->tensor.meta.rank,
+                              from->tensor.meta.dim));
+        memcpy(to->rows.at, from->rows.at, (size_t)from->rows.n * sizeof(int64_t));
+        memcpy(to->tensor.data, from->tensor.data, pd_tensor_bytes(&from->tensor));
+        return PD_OK;
+    case PD_KIND_TENSOR_ARRAY:
+        for (int i = 0; i < to->items.n; i++)
+            pd_value_unref(to->items.at[i]);
+        to->items.n = 0;
+        for (int i = 0; i < from->items.n; i++) {
+            struct pd_value *item = NULL;
+            PD_TRY(pd_value_new(PD_KIND_TENSOR, &item));
+            pd_status status = pd_value_copy(item, from->items.at[i]);
+            if (status == PD_OK && !pd_vec_push(&to->items, item)) status = pd_no_memory();
+            if (status != PD_OK) {
+                pd_value_unref(item);
+                return status;
+            }
+        }
+        return PD_OK;
+    default:
+        return pd_fail(PD_UNSUPPORTED, "a variable of kind %s cannot be copied", pd_kind_name(kind));
+    }
+}
+
+pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum pd_dtype dtype, int rank, const int64_t *dim)
+{
+    int64_t shape[PD_MAX_RANK];
+    if (rank < 1 || rank > PD_MAX_RANK) return pd_fail(PD_SHAPE, "selected rows need 1 to %d dimensions, found %d", PD_MAX_RANK, rank);
+    if (n < 0 || n > INT32_MAX / 2) return pd_fail(PD_SHAPE, "selected rows hold at most %d rows, asked for %lld", INT32_MAX / 2, (long long)n);
+    memcpy(shape, dim, (size_t)rank * sizeof *dim);
+    shape[0] = n;
+    if (!pd_vec_reserve(&value->rows, (int)n)) return pd_no_memory();
+    PD_TRY(pd_tensor_resize(&value->tensor, dtype, rank, shape));
+    value->tensor.meta.kind = PD_KIND_SELECTED_ROWS;
+    value->rows.n = (int)n;
+    value->height = height;
+    return PD_OK;
+}
+
+struct tagged {
+    int64_t row, at;
+};
+
+static int by_row(const void *a, const void *b)
+{
+    const struct tagged *x = a, *y = b;
+    if (x->row != y->row) return x->row < y->row ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+pd_status pd_rows_merge(struct pd_value *to, const struct pd_value *from)
+{
+    int64_t n = from->rows.n, kept = 0;
+    const struct pd_meta *m = &from->tensor.meta;
+    struct tagged *order = pd_realloc_array(NULL, (size_t)n, sizeof *order);
+    if (!order) return pd_no_memory();
+    for (int64_t i = 0; i < n; i++)
+        order[i] = (struct tagged){from->rows.at[i], i};
+    qsort(order, (size_t)n, sizeof *order, by_row);
+    for (int64_t i = 0; i < n; i++)
+        kept += i == 0 || order[i].row != order[i - 1].row;
+    pd_status status = pd_rows_resize(to, kept, from->height, m->dtype, m->rank, m->dim);
+    if (status == PD_OK) {
+        int64_t width = pd_meta_span(m, 1, m->rank), out = -1;
+        PD_SWITCH_NUMBER(m->dtype, T, {
+            const T *src = from->tensor.data;
+            T *dst = to->tensor.data;
+            for (int64_t i = 0; i < n; i++) {
+                const T *s = src + order[i].at * width;
+                if (i == 0 || order[i].row != order[i - 1].row) {
+                    to->rows.at[++out] = order[i].row;
+                    memcpy(dst + out * width, s, (size_t)width * sizeof(T));
+                } else {
+                    T *d = dst + out * width;
+                    for (int64_t k = 0; k < width; k++)
+                        d[k] += s[k];
+                }
+            }
+        })
+    }
+    pd_free(order);
+    return status;
+}

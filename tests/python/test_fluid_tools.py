@@ -1,0 +1,161 @@
+"""Names, text and pictures of programs, compiled programs, ParallelExecutor, the profiler, the install check."""
+import numpy as np
+import optimizer_cases
+import pytest
+
+import paddle.fluid as fluid
+from paddle.fluid import debugger, graphviz, unique_name
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with fluid.program_guard(fluid.Program(), fluid.Program()), unique_name.guard():
+        with fluid.scope_guard(fluid.Scope()):
+            yield
+
+
+def feed(rows=4):
+    return {"x": np.ones((rows, 13), "float32"), "y": np.ones((rows, 1), "float32")}
+
+
+def test_unique_names():
+    with unique_name.guard():
+        assert [unique_name.generate("fc"), unique_name.generate("fc"), unique_name.generate("a")] == [
+            "fc_0",
+            "fc_1",
+            "a_0",
+        ]
+        with unique_name.guard("in/"):
+            assert unique_name.generate("fc") == "in/fc_0"
+        with unique_name.guard(b"bytes/"):
+            assert unique_name.generate("fc") == "bytes/fc_0"
+        old = unique_name.switch()
+        assert unique_name.generate("fc") == "fc_0"
+        unique_name.switch(*old)
+        assert unique_name.generate("fc") == "fc_2"
+
+
+def test_names_go_on_after_an_error_in_a_guard():
+    unique_name.generate("key")
+    with pytest.raises(KeyError):
+        with unique_name.guard():
+            raise KeyError("x")
+    assert unique_name.generate("key") == "key_1"
+
+
+def test_text_and_picture_of_a_program(tmp_path):
+    fluid.optimizer.SGD(0.1).minimize(optimizer_cases.regression())
+    main = fluid.default_main_program()
+    text = debugger.pprint_program_codes(main)
+    assert "Tensor fc_0.w_0 (tensor(type=float32, shape=[13, 1]))" in text
+    assert "fc_0.tmp_0 = mul(X=x, Y=fc_0.w_0)" in text
+    assert "@GRAD" not in text
+    assert "mul_grad" in debugger.pprint_block_codes(main.global_block(), show_backward=True)
+    path = tmp_path / "net.dot"
+    debugger.draw_block_graphviz(main.global_block(), highlights=["fc_0.w"], path=str(path))
+    dot = path.read_text()
+    assert dot.startswith("digraph G {") and "fc_0.w_0" in dot and "orange" in dot and "->" in dot
+
+
+def test_graph_text():
+    graph = graphviz.Graph("title", rankdir="LR")
+    rank = graph.rank_group("same", 1)
+    a, b = graph.node("a", "n", rank=rank), graph.node("b", "n")
+    graph.edge(a, b, color="red")
+    text = graph.code()
+    assert 'rankdir="LR";' in text and f'{a.name} -> {b.name} [color="red"]' in text and "rank=same" in text
+
+
+def test_compiled_program_gives_the_same_losses():
+    loss = optimizer_cases.regression(param_attr=fluid.initializer.Constant(0.1))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    results = []
+    build = fluid.BuildStrategy()
+    build.reduce_strategy = fluid.BuildStrategy.ReduceStrategy.Reduce
+    build.memory_optimize = True
+    threads = fluid.ExecutionStrategy()
+    threads.num_threads = 2
+    main = fluid.default_main_program()
+    compiled = fluid.CompiledProgram(main).with_data_parallel(
+        loss_name=loss.name, build_strategy=build, exec_strategy=threads
+    )
+    for program in (main, compiled):
+        exe.run(fluid.default_startup_program())
+        results.append([float(np.ravel(exe.run(program, feed=feed(), fetch_list=[loss])[0])[0]) for _ in range(3)])
+    assert results[0] == pytest.approx(results[1])
+    assert results[0][2] < results[0][0]
+
+
+def test_compiled_program_errors():
+    loss = optimizer_cases.regression()
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    main = fluid.default_main_program()
+    with pytest.raises(TypeError, match="takes a Program"):
+        fluid.CompiledProgram(3)
+    with pytest.raises(ValueError, match="loss_name"):
+        fluid.CompiledProgram(main).with_data_parallel()
+    with pytest.raises(ValueError, match="before"):
+        fluid.CompiledProgram(main).with_data_parallel(loss.name).with_data_parallel(loss.name)
+    with pytest.raises(AttributeError, match="no option 'foo'"):
+        fluid.BuildStrategy().foo = 1
+
+
+def test_parallel_executor_takes_lists_of_feeds():
+    loss = optimizer_cases.regression(param_attr=fluid.initializer.Constant(0.1))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+    runner = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name)
+    assert runner.device_count == 1
+    first = runner.run(fetch_list=[loss.name], feed=feed())[0]
+    second = runner.run(fetch_list=[loss.name], feed=[feed(2), feed(2)])[0]
+    assert float(np.ravel(second)[0]) < float(np.ravel(first)[0])
+    with pytest.raises(RuntimeError, match="no CUDA"):
+        fluid.ParallelExecutor(use_cuda=True)
+
+
+def test_feeds_of_sequences_are_joined():
+    from paddle.fluid.compiler import merge_feeds
+
+    def sequence(*lengths):
+        return fluid.create_lod_tensor(np.ones((sum(lengths), 1), "int64"), [list(lengths)], fluid.CPUPlace())
+
+    joined = merge_feeds([{"w": sequence(1, 2)}, {"w": sequence(3)}])["w"]
+    assert joined.recursive_sequence_lengths() == [[1, 2, 3]]
+    with pytest.raises(ValueError, match="differ"):
+        merge_feeds([{"w": 1}, {"v": 1}])
+
+
+def test_profiler_prints_a_table(tmp_path, capsys):
+    loss = optimizer_cases.regression()
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    path = tmp_path / "profile"
+    with fluid.profiler.profiler("CPU", "total", str(path)):
+        exe.run(feed=feed(), fetch_list=[loss])
+    assert "mul" in capsys.readouterr().out
+    assert "mul" in path.read_text()
+    with pytest.raises(ValueError, match="state"):
+        fluid.profiler.start_profiler("TPU")
+    with pytest.raises(RuntimeError, match="CUDA"):
+        with fluid.profiler.cuda_profiler("out"):
+            pass
+
+
+def test_install_check(capsys):
+    fluid.install_check.run_check()
+    assert "works" in capsys.readouterr().out
+
+
+def test_local_scopes():
+    from paddle.fluid import default_scope_funcs as scopes
+
+    scopes.var("outer")
+
+    def inside():
+        scopes.var("inner")
+        assert scopes.find_var("inner") is not None
+        assert scopes.find_var("outer") is not None
+
+    scopes.scoped_function(inside)
+    assert scopes.find_var("inner") is None

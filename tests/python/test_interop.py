@@ -1,0 +1,46 @@
+"""Files between this project's paddle and paddlepaddle 1.8.5, both ways (tests/interop/README.md)."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'interop', 'ours_to_185.py'
+)
+REAL = os.environ.get('PADDLE185_PYTHON')
+
+pytestmark = pytest.mark.skipif(
+    not REAL,
+    reason='set PADDLE185_PYTHON to an interpreter with paddlepaddle 1.8.5 to exchange files with it',
+)
+
+
+def run(python, role, folder):
+    # the other interpreter must not pick up our packages, nor ours its
+    environment = {
+        key: value for key, value in os.environ.items() if python == sys.executable or key != 'PYTHONPATH'
+    }
+    done = subprocess.run(
+        [python, SCRIPT, role, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+        env=environment,
+        timeout=300,
+    )
+    assert done.returncode == 0, f'{role} by {python} failed:\n{done.stdout}'
+    return done.stdout
+
+
+def test_ours_to_185(tmp_path):
+    run(sys.executable, 'write', tmp_path)
+    assert 'FAILED' not in run(REAL, 'read', tmp_path)
+
+
+def test_185_to_ours(tmp_path):
+    assert 'cpaddle' not in run(
+        REAL, 'write', tmp_path
+    ), 'PADDLE185_PYTHON runs this project, not paddlepaddle 1.8.5'
+    assert 'FAILED' not in run(sys.executable, 'read', tmp_path)

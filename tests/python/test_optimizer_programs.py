@@ -1,0 +1,249 @@
+"""Optimizers, clips, decays and initializers build the programs that paddlepaddle 1.8.5 builds, name for name."""
+import json
+import pathlib
+
+import numpy as np
+import optimizer_cases
+import pytest
+
+import paddle.fluid as fluid
+
+GOLDEN = json.loads((pathlib.Path(__file__).parent / "data" / "optimizer_programs.json").read_text())
+
+
+def same(found, wanted) -> bool:
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(found) == len(wanted) and all(map(same, found, wanted))
+    if isinstance(wanted, (float, int)) and isinstance(found, (float, int)):
+        return found == pytest.approx(wanted, rel=1e-6, abs=1e-12)
+    return found == wanted
+
+
+def compare(found: dict, wanted: dict) -> None:
+    assert [op["type"] for op in found["ops"]] == [op["type"] for op in wanted["ops"]]
+    for mine, theirs in zip(found["ops"], wanted["ops"]):
+        for part in ("block", "inputs", "outputs"):
+            left, right = mine[part], theirs[part]
+            if mine["type"] == "conditional_block" and part != "block":
+                # What a block reads comes from a set upstream, so its order is by chance.
+                left, right = ({k: sorted(v) for k, v in side.items()} for side in (left, right))
+            assert left == right, (part, mine["type"])
+        for name, value in theirs["attrs"].items():
+            assert same(mine["attrs"].get(name, [] if value == [] else None), value), (mine["type"], name, mine, value)
+    assert found["persistable"] == wanted["persistable"]
+
+
+@pytest.mark.parametrize("name", list(optimizer_cases.CASES))
+def test_same_program_as_upstream(name):
+    programs = optimizer_cases.build(name)
+    assert len(programs) == len(GOLDEN[name])
+    for found, wanted in zip(programs, GOLDEN[name]):
+        compare(found, wanted)
+
+
+@pytest.fixture
+def fresh():
+    """Default programs and names of its own, and an empty scope."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        with fluid.scope_guard(fluid.Scope()):
+            yield
+
+
+def run_steps(loss, steps=3, seed=0):
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    rng = np.random.RandomState(seed)
+    feed = {"x": rng.rand(8, 13).astype("float32"), "y": rng.rand(8, 1).astype("float32")}
+    return [float(np.asarray(exe.run(feed=feed, fetch_list=[loss])[0]).reshape(-1)[0]) for _ in range(steps)]
+
+
+RULES = {
+    "SGD": (0.05,),
+    "Momentum": (0.01, 0.9),
+    "LarsMomentum": (0.01, 0.9),
+    "Adagrad": (0.1,),
+    "Adam": (0.1,),
+    "Adamax": (0.1,),
+    "DecayedAdagrad": (0.01,),
+    "Adadelta": (0.1,),
+    "RMSPropOptimizer": (0.01,),
+    "Ftrl": (0.1,),
+}
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_loss_falls(fresh, rule):
+    loss = optimizer_cases.regression(param_attr=fluid.initializer.Constant(0.3))
+    getattr(fluid.optimizer, rule)(*RULES[rule]).minimize(loss)
+    losses = run_steps(loss, 20)
+    assert losses[-1] < losses[0]
+
+
+def test_minimize_returns_ops_and_pairs(fresh):
+    ops, pairs = fluid.optimizer.SGD(0.1).minimize(optimizer_cases.regression())
+    assert [op.type for op in ops] == ["sgd", "sgd"]
+    assert [(p.name, g.name) for p, g in pairs] == [
+        ("fc_0.w_0", "fc_0.w_0@GRAD"),
+        ("fc_0.b_0", "fc_0.b_0@GRAD"),
+    ]
+
+
+def test_backward_and_apply_gradients_apart(fresh):
+    optimizer = fluid.optimizer.Momentum(learning_rate=0.1, momentum=0.9)
+    pairs = optimizer.backward(optimizer_cases.regression())
+    ops = optimizer.apply_gradients(pairs)
+    assert [op.type for op in ops] == ["momentum", "momentum"]
+    assert optimizer.get_opti_var_name_list() == ["fc_0.b_0_velocity_0", "fc_0.w_0_velocity_0"]
+    assert optimizer._global_learning_rate().name == "learning_rate_0"
+
+
+def test_parameter_list_and_no_grad_set(fresh):
+    loss = optimizer_cases.regression()
+    _, pairs = fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["fc_0.w_0"])
+    assert [p.name for p, _ in pairs] == ["fc_0.w_0"]
+
+
+def test_no_grad_set_takes_variables_and_names(fresh):
+    loss = optimizer_cases.regression()
+    bias = fluid.default_main_program().global_block().var("fc_0.b_0")
+    _, pairs = fluid.optimizer.SGD(0.1).minimize(loss, no_grad_set={bias})
+    assert [p.name for p, _ in pairs] == ["fc_0.w_0"]
+
+
+def test_model_average_applies_and_restores(fresh):
+    loss = optimizer_cases.regression(param_attr=fluid.initializer.Constant(0.3))
+    fluid.optimizer.SGD(0.05).minimize(loss)
+    average = fluid.optimizer.ModelAverage(1.0, min_average_window=2, max_average_window=100)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    weight = fluid.global_scope().find_var("fc_0.w_0")
+    feed = {"x": np.ones((4, 13), "float32"), "y": np.ones((4, 1), "float32")}
+    seen = []
+    for _ in range(2):
+        exe.run(feed=feed, fetch_list=[loss])
+        seen.append(np.array(weight.get_tensor()))
+    with average.apply(exe):
+        np.testing.assert_allclose(np.array(weight.get_tensor()), sum(seen) / 2, rtol=1e-5)
+    np.testing.assert_allclose(np.array(weight.get_tensor()), seen[-1], rtol=1e-6)
+
+
+def test_moving_average_applies_and_restores(fresh):
+    loss = optimizer_cases.regression(param_attr=fluid.initializer.Constant(0.3))
+    fluid.optimizer.SGD(0.05).minimize(loss)
+    average = fluid.optimizer.ExponentialMovingAverage(0.9)
+    average.update()
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    weight = fluid.global_scope().find_var("fc_0.w_0")
+    feed = {"x": np.ones((4, 13), "float32"), "y": np.ones((4, 1), "float32")}
+    mean = 0.0
+    for _ in range(3):
+        exe.run(feed=feed, fetch_list=[loss])
+        last = np.array(weight.get_tensor())
+        mean = 0.9 * mean + 0.1 * last
+    with average.apply(exe):
+        np.testing.assert_allclose(np.array(weight.get_tensor()), mean / (1 - 0.9**3), rtol=1e-5)
+    np.testing.assert_allclose(np.array(weight.get_tensor()), last, rtol=1e-6)
+
+
+def test_lookahead_moves_slow_weights_every_k_steps(fresh):
+    loss = optimizer_cases.regression(param_attr=fluid.initializer.Constant(0.3))
+    fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.05), alpha=0.5, k=2).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    scope = fluid.global_scope()
+    slow = scope.find_var("fc_0.w_0@SLOW")
+    feed = {"x": np.ones((4, 13), "float32"), "y": np.ones((4, 1), "float32")}
+    first = np.array(slow.get_tensor())
+    exe.run(feed=feed, fetch_list=[loss])
+    np.testing.assert_array_equal(np.array(slow.get_tensor()), first)
+    exe.run(feed=feed, fetch_list=[loss])
+    moved = np.array(slow.get_tensor())
+    assert np.abs(moved - first).max() > 1e-4
+    np.testing.assert_array_equal(moved, np.array(scope.find_var("fc_0.w_0").get_tensor()))
+
+
+@pytest.mark.parametrize("clip", [None, "value", "norm", "global"])
+def test_clipped_step_has_the_right_size(fresh, clip):
+    rules = {
+        None: None,
+        "value": fluid.clip.GradientClipByValue(0.01),
+        "norm": fluid.clip.GradientClipByNorm(0.01),
+        "global": fluid.clip.GradientClipByGlobalNorm(0.01),
+    }
+    loss = optimizer_cases.regression(param_attr=fluid.initializer.Constant(0.3))
+    fluid.optimizer.SGD(1.0, grad_clip=rules[clip]).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    scope = fluid.global_scope()
+    names = ("fc_0.w_0", "fc_0.b_0")
+    before = {n: np.array(scope.find_var(n).get_tensor()) for n in names}
+    feed = {"x": np.ones((4, 13), "float32"), "y": np.zeros((4, 1), "float32")}
+    exe.run(feed=feed, fetch_list=[loss])
+    steps = {n: np.array(scope.find_var(n).get_tensor()) - before[n] for n in names}
+    norms = {n: np.sqrt((step**2).sum()) for n, step in steps.items()}
+    if clip is None:
+        assert norms["fc_0.w_0"] > 1
+    elif clip == "value":
+        assert np.allclose(np.abs(steps["fc_0.w_0"]), 0.01, atol=1e-5)
+    elif clip == "norm":
+        assert norms["fc_0.w_0"] == pytest.approx(0.01, rel=1e-3)
+    else:
+        assert np.hypot(*norms.values()) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_old_forms_of_arguments(fresh, capsys):
+    decay = fluid.regularizer.L2Decay(0.1)
+    assert fluid.optimizer.SGD(0.1, decay).regularization is decay
+    assert fluid.optimizer.Momentum(0.1, 0.9, True)._use_nesterov is True
+    assert fluid.optimizer.SGD(1)._learning_rate == 1.0
+    fluid.optimizer.SGD(learning_rate=0.1, LARS_weight_decay=0.1)
+    assert "LARS_weight_decay" in capsys.readouterr().err
+    clip = fluid.clip.GradientClipByValue(1.0)
+    assert fluid.ParamAttr(gradient_clip=clip).gradient_clip is clip
+    assert fluid.ParamAttr(None, None, 1.0, None, True, clip, False).do_model_average is False
+
+
+def test_clip_of_some_parameters(fresh):
+    """1.8.5 drops all clips when one parameter has none; here, as up to 1.7, each parameter's own wish holds."""
+    loss = optimizer_cases.regression(param_attr=fluid.ParamAttr(gradient_clip=fluid.clip.GradientClipByValue(0.5)))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    ops = fluid.default_main_program().global_block().ops
+    assert [op.input("X") for op in ops if op.type == "clip"] == [["fc_0.w_0@GRAD"]]
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: fluid.optimizer.SGD("0.1"), "learning_rate must be a number"),
+        (lambda: fluid.optimizer.SGD(None), "learning_rate is None"),
+        (lambda: fluid.optimizer.SGD(0.1, grad_clip=1.0), "GradientClipBy"),
+        (lambda: fluid.optimizer.SGD(0.1, speed=2), "no argument 'speed'"),
+        (lambda: fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0), "DGCMomentumOptimizer is not there"),
+        (lambda: fluid.optimizer.PipelineOptimizer(None), "PipelineOptimizer is not there"),
+        (lambda: fluid.optimizer.RecomputeOptimizer(None), "RecomputeOptimizer is not there"),
+        (lambda: fluid.optimizer.SGD(0.1).state_dict(), "dygraph"),
+        (lambda: fluid.optimizer.SGD(0.1).minimize(3), "minimize takes a Variable"),
+        (lambda: fluid.ParamAttr(name=""), "empty"),
+        (lambda: fluid.ParamAttr(trainable=1), "trainable"),
+        (lambda: fluid.initializer.Uniform(1.0, 0.0), "below low"),
+        (lambda: fluid.clip.set_gradient_clip(3), "GradientClipBy"),
+    ],
+)
+def test_errors_say_what_is_wrong(fresh, call, words):
+    with pytest.raises((TypeError, ValueError, RuntimeError), match=words):
+        call()
+
+
+def test_loss_must_be_one_number(fresh):
+    x = fluid.layers.data("x", [13])
+    with pytest.raises(ValueError, match="must be \\(1,\\)"):
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.fc(x, 1))
+
+
+def test_learning_rate_of_another_program(fresh):
+    rate = fluid.layers.create_global_var([1], 0.1, "float32", persistable=True)
+    optimizer = fluid.optimizer.SGD(rate)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        with pytest.raises(TypeError, match="another program"):
+            optimizer.minimize(optimizer_cases.regression())

@@ -1,0 +1,245 @@
+"""Runs every check of the project and closes with one line that sums them up.
+
+    python tools/run_tests.py [stage ...]
+
+runs the named stages, or all of them in the order of STAGES. The package must have been installed into the
+Python that runs this (`make` does that). The status is 1 when anything failed or when nothing was run.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import xml.etree.ElementTree as xml
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+JOBS = str(os.cpu_count() or 1)
+FUZZ_SECONDS = 10
+
+# Sanitizers end at the first finding, with a stack; an allocation that cannot succeed is an error to handle.
+SANITIZER_SETTINGS = {
+    "ASAN_OPTIONS": "allocator_may_return_null=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1",
+}
+
+
+def environment() -> dict[str, str]:
+    """What test programs in C need: sanitizer settings, test data, and the folder where pip puts libdnnl."""
+    folders = [f"{sys.prefix}/lib", os.environ.get("LD_LIBRARY_PATH", "")]
+    return os.environ | SANITIZER_SETTINGS | {
+        "LD_LIBRARY_PATH": ":".join(filter(None, folders)),
+        "PD_TEST_DATA": str(ROOT / "tests" / "data"),
+    }
+
+
+@dataclass
+class Count:
+    """How many cases of a stage passed, failed and were skipped."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: "Count") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    @staticmethod
+    def of(worked: bool) -> "Count":
+        return Count(passed=1) if worked else Count(failed=1)
+
+
+def call(command: list, **options) -> int:
+    """Runs a command with its output shown as it comes; returns its status."""
+    print("$", *command, flush=True)
+    return subprocess.run([str(word) for word in command], cwd=options.pop("cwd", ROOT), **options).returncode
+
+
+def fixed_addresses() -> list[str]:
+    """The words before a command that switch address randomisation off, where the system allows that.
+
+    The sanitizers' shadow memory collides with mappings that some kernels place at random.
+    """
+    words = ["setarch", platform.machine(), "-R"]
+    if shutil.which("setarch") and subprocess.run([*words, "true"], capture_output=True).returncode == 0:
+        return words
+    return []
+
+
+def build(folder: Path, *settings: str) -> bool:
+    """Configures a build folder the first time, and builds its tests."""
+    if not (folder / "CMakeCache.txt").exists():
+        status = call(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DWITH_TESTING=ON",
+                       "-DWITH_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}", "--log-level=WARNING",
+                       *settings])
+        if status:
+            return False
+    return call(["cmake", "--build", folder, "--target", "pd_tests", "--parallel", JOBS]) == 0
+
+
+def count_cmocka(report: Path) -> Count:
+    """Counts the test functions inside each test program, from the report that ctest writes."""
+    total = Count()
+    for case in xml.parse(report).iter("testcase"):
+        output = case.findtext("system-out") or ""
+        passed = sum(int(n) for n in re.findall(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE))
+        failed = sum(int(n) for n in re.findall(r"^\[  FAILED  \] (\d+) test", output, re.MULTILINE))
+        if case.get("status") == "run":
+            total.add(Count(passed=max(passed, 1), failed=failed))
+        else:
+            total.add(Count(passed=passed, failed=max(failed, 1)))
+    return total
+
+
+def run_c(folder: Path, *settings: str) -> Count:
+    """Builds and runs the C tests in one build folder."""
+    if not list((ROOT / "tests" / "c").glob("test_*.c")):
+        print("There are no C tests.")
+        return Count()
+    if not build(folder, *settings):
+        return Count(failed=1)
+    report = folder / "ctest.xml"
+    report.unlink(missing_ok=True)
+    status = call([*fixed_addresses(), "ctest", "--test-dir", folder, "--output-on-failure",
+                   "--output-junit", report, "--test-output-size-passed", "1000000", "--parallel", JOBS],
+                  env=environment())
+    count = count_cmocka(report) if report.exists() else Count()
+    if status and not count.failed:
+        count.failed = 1
+    return count
+
+
+def stage_includes() -> Count:
+    """Include rules of the layout"""
+    return Count.of(call([sys.executable, "tools/check_includes.py"]) == 0)
+
+
+def stage_c() -> Count:
+    """C tests"""
+    # The folder the wheel was built in has the very objects that were installed.
+    wheel = BUILD / "wheel"
+    return run_c(wheel if (wheel / "CMakeCache.txt").exists() else BUILD / "test-plain")
+
+
+def stage_address() -> Count:
+    """C tests, with the address and undefined-behaviour sanitizers"""
+    return run_c(BUILD / "test-address", "-DPD_SANITIZE=address")
+
+
+def stage_thread() -> Count:
+    """C tests, with the thread sanitizer"""
+    return run_c(BUILD / "test-thread", "-DPD_SANITIZE=thread")
+
+
+def stage_fuzz() -> Count:
+    """Fuzz targets"""
+    targets = sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("*.c"))
+    if not targets:
+        print("There are no fuzz targets.")
+        return Count()
+    folder = BUILD / "test-fuzzer"
+    if not build(folder, "-DPD_SANITIZE=fuzzer", "-DCMAKE_C_COMPILER=clang"):
+        return Count(failed=len(targets))
+    total = Count()
+    for target in targets:
+        corpus = folder / "corpus" / target  # grows from run to run
+        corpus.mkdir(parents=True, exist_ok=True)
+        seeds = [path for path in [ROOT / "tests" / "fuzz" / "corpus" / target] if path.is_dir()]
+        status = call([*fixed_addresses(), folder / "fuzz" / target, f"-max_total_time={FUZZ_SECONDS}",
+                       "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1",
+                       f"-artifact_prefix={folder}/found-{target}-", corpus, *seeds],
+                      env=environment(), timeout=FUZZ_SECONDS + 120)
+        total.add(Count.of(status == 0))
+    return total
+
+
+def stage_python() -> Count:
+    """Python tests"""
+    report = BUILD / "pytest.xml"
+    report.unlink(missing_ok=True)
+    status = call([sys.executable, "-m", "pytest", "tests/python", f"--junitxml={report}"])
+    count = Count()
+    if report.exists():
+        for suite in xml.parse(report).iter("testsuite"):
+            bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+            skipped = int(suite.get("skipped", 0))
+            count.add(Count(max(int(suite.get("tests", 0)) - bad - skipped, 0), bad, skipped))
+    nothing_collected = 5
+    if status not in (0, nothing_collected) and not count.failed:
+        count.failed = 1
+    return count
+
+
+def stage_example() -> Count:
+    """C examples, compiled against the installed package and run"""
+    package = Path(sysconfig.get_path("platlib")) / "paddle"
+    if not (package / "_lib").is_dir():
+        package = BUILD / "dev" / "python" / "paddle"
+    headers = package / "include" if (package / "include").is_dir() else ROOT / "include"
+    total = Count()
+    for source in sorted((ROOT / "examples").rglob("*.c")):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / source.stem
+            compiled = call([os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", source,
+                             "-o", program, f"-I{headers}", f"-L{package / '_lib'}", "-lpaddle", "-lm",
+                             f"-Wl,-rpath,{package / '_lib'}"])
+            total.add(Count.of(compiled == 0 and call([program], cwd=folder, env=environment()) == 0))
+    if not total.passed + total.failed:
+        print("There are no C examples.")
+    return total
+
+
+STAGES: dict[str, Callable[[], Count]] = {
+    "includes": stage_includes,
+    "c": stage_c,
+    "address": stage_address,
+    "thread": stage_thread,
+    "fuzz": stage_fuzz,
+    "python": stage_python,
+    "example": stage_example,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stage", nargs="*", help=f"{', '.join(STAGES)}; all of them by default")
+    names = parser.parse_args().stage or list(STAGES)
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        parser.error(f"there is no stage '{unknown[0]}'; the stages are {', '.join(STAGES)}")
+
+    total, lines = Count(), []
+    BUILD.mkdir(exist_ok=True)
+    for name in names:
+        title = STAGES[name].__doc__
+        print(f"\n=== {title} ===", flush=True)
+        begin = time.monotonic()
+        try:
+            count = STAGES[name]()
+        except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
+            print(f"{title}: {error}")
+            count = Count(failed=1)
+        total.add(count)
+        skipped = f", {count.skipped} skipped" if count.skipped else ""
+        lines.append(f"{count.passed:6} passed, {count.failed} failed{skipped}: {title} "
+                     f"({time.monotonic() - begin:.0f} s)")
+
+    print("\n=== Summary ===", *lines, sep="\n")
+    print(f"\n{total.passed} passed, {total.failed} failed", flush=True)
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
