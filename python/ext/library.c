@@ -176,7 +176,7 @@ static PyObject *profile_report(PyObject *module, PyObject *args)
 {
     const char *sort = NULL;
     pd_bytes bytes;
-    if (!PyArg_ParseTuple(args, "|z:profile_report", &sort) ||
+    if (!PyArg_ParseTuple(args, "|z:profiler_report", &sort) ||
         core_failed(state_of(module), pd_profile_report(sort, &bytes)))
         return NULL;
     return core_bytes_to_text(&bytes);
@@ -195,9 +195,9 @@ PyMethodDef core_library_methods[] = {
     {"op_known", op_known, METH_O, NULL},
     {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},
     {"op_def", op_def, METH_O, "Doc, inputs, outputs and attributes of an op."},
-    {"profile_start", profile_start, METH_NOARGS, NULL},
-    {"profile_stop", profile_stop, METH_NOARGS, NULL},
-    {"profile_reset", profile_reset, METH_NOARGS, NULL},
-    {"profile_report", profile_report, METH_VARARGS, NULL},
+    {"profiler_start", profile_start, METH_NOARGS, NULL},
+    {"profiler_stop", profile_stop, METH_NOARGS, NULL},
+    {"profiler_reset", profile_reset, METH_NOARGS, NULL},
+    {"profiler_report", profile_report, METH_VARARGS, NULL},
     {0},
 };

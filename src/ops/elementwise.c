@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernels/reduce.h"
+
 #define GRAIN 32768
 
 pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, struct pd_aligned *a)
@@ -78,6 +80,12 @@ static void run_tile(void *arg, const struct pd_tile *tile)
     j->kernel(&j->arrays, tile);
 }
 
+void pd_elementwise_apply(const struct pd_bcast *b, pd_ew_kernel kernel, const struct pd_ew_arrays *arrays)
+{
+    struct job j = {kernel, *arrays};
+    pd_bcast_run(b, GRAIN, run_tile, &j);
+}
+
 pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels, int axis)
 {
     const struct pd_tensor *x, *y = pd_run_in(r, 1);
@@ -88,6 +96,7 @@ pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels
     if (!kernels[type])
         return pd_fail(PD_TYPE, "this op does not work on %s; cast the inputs first", pd_dtype_name(y->meta.dtype));
     PD_TRY(pd_math_pair(r, &x, &out));
+    struct pd_ew_arrays arrays = {.to = out->data, .x = x->data, .y = y->data};
     if (pd_meta_same_dims(&x->meta, &y->meta)) {
         int64_t n = pd_tensor_numel(x);
         pd_bcast_make(&b, 1, &n, &n);
@@ -98,8 +107,76 @@ pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels
         struct pd_aligned a;
         PD_TRY(pd_align(&x->meta, &y->meta, axis, &a));
         pd_bcast_make(&b, a.rank, a.x, a.y);
+        /* A repeated X cannot be overwritten while it is read. */
+        if (x->data == out->data && pd_tensor_numel(x) != b.count) {
+            void *copy;
+            PD_TRY(pd_math_scratch(r, pd_tensor_bytes(x), &copy));
+            arrays.x = memcpy(copy, x->data, pd_tensor_bytes(x));
+        }
     }
-    struct job j = {kernels[type], {.to = out->data, .x = x->data, .y = y->data}};
-    pd_bcast_run(&b, GRAIN, run_tile, &j);
+    pd_elementwise_apply(&b, kernels[type], &arrays);
+    return PD_OK;
+}
+
+/* ---- gradients ---- */
+
+pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const struct pd_tensor *x, const struct pd_tensor *y,
+                           const struct pd_tensor *dout, int axis)
+{
+    g->r = r;
+    g->dtype = dout->meta.dtype;
+    PD_TRY(pd_math_type(g->dtype, &g->type));
+    if (g->type > PD_EW_I64) return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(g->dtype));
+    if (pd_meta_same_dims(&x->meta, &y->meta)) {
+        g->a.rank = 1;
+        g->a.x[0] = g->a.y[0] = g->a.out[0] = pd_tensor_numel(x);
+    } else {
+        PD_TRY(pd_align(&x->meta, &y->meta, axis, &g->a));
+    }
+    pd_bcast_make(&g->b, g->a.rank, g->a.x, g->a.y);
+    if (g->b.count != pd_tensor_numel(dout))
+        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s, but %s and %s make %lld elements", pd_meta_dims_text(&dout->meta),
+                       pd_meta_dims_text(&x->meta), pd_meta_dims_text(&y->meta), (long long)g->b.count);
+    g->arrays = (struct pd_ew_arrays){.x = x->data ? x->data : dout->data,
+                                      .y = y->data ? y->data : dout->data,
+                                      .out = dout->data,
+                                      .dout = dout->data};
+    return PD_OK;
+}
+
+static void full(const struct pd_ew_grad *g, const pd_ew_kernel *kernels, void *to)
+{
+    if (kernels) {
+        struct pd_ew_arrays arrays = g->arrays;
+        arrays.to = to;
+        pd_elementwise_apply(&g->b, kernels[g->type], &arrays);
+    } else if (to != g->arrays.dout) {
+        memcpy(to, g->arrays.dout, (size_t)g->b.count * pd_dtype_size(g->dtype));
+    }
+}
+
+pd_status pd_ew_grad_operand(const struct pd_ew_grad *g, const pd_ew_kernel *kernels, const int64_t *own,
+                             struct pd_tensor *to)
+{
+    uint8_t gone[PD_MAX_RANK];
+    int summed = 0;
+    for (int i = 0; i < g->a.rank; i++)
+        summed |= gone[i] = own[i] == 1 && g->a.out[i] != 1;
+    if (!summed) {
+        full(g, kernels, to->data);
+        return PD_OK;
+    }
+    struct pd_reduce reduce;
+    const struct pd_reduce_kernel *sum = &pd_reduce_sum[g->type];
+    pd_reduce_make(&reduce, g->a.rank, g->a.out, gone);
+    size_t item = pd_dtype_size(g->dtype);
+    size_t values = kernels ? ((size_t)g->b.count * item + 63) / 64 * 64 : 0;
+    size_t parts = (pd_reduce_scratch(&reduce, sum) + 63) / 64 * 64;
+    char *memory;
+    PD_TRY(pd_math_scratch(g->r, values + parts + (size_t)reduce.outputs * item, (void **)&memory));
+    if (kernels) full(g, kernels, memory);
+    char *result = to->data == g->arrays.dout ? memory + values + parts : to->data;
+    pd_reduce_run(&reduce, sum, kernels ? memory : g->arrays.dout, result, memory + values);
+    if (result != to->data) memcpy(to->data, result, (size_t)reduce.outputs * item);
     return PD_OK;
 }

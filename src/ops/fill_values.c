@@ -68,7 +68,7 @@ static pd_status assign_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
     static const struct pd_shape_source source = {-1, -1, AV_SHAPE};
-    const struct pd_attr *list;
+    const struct pd_attr *list = NULL;
     if (!out) return PD_OK;
     PD_TRY(pd_math_dtype(c->attr[AV_DTYPE].i, "dtype", &out->dtype));
     PD_TRY(pd_math_infer_shape(c, &source, out));

@@ -106,7 +106,9 @@ pd_status pd_opdesc_set_attr(struct pd_opdesc *op, const char *name, const struc
     int known = op->def ? pd_attr_index(op->def->attrs, name) : -1;
     if (known >= 0) {
         enum pd_attr_type type = op->def->attrs[known].value.type;
-        if (pd_attr_convert(&own, type, value) != PD_OK)
+        pd_status converted = pd_attr_convert(&own, type, value);
+        if (converted == PD_NO_MEMORY) return converted;
+        if (converted != PD_OK)
             return pd_fail(PD_TYPE, "attribute '%s' of op '%s' takes type %s, found type %s", name, op->type,
                            pd_attr_type_name(type), pd_attr_type_name(value->type));
     } else {

@@ -1,0 +1,158 @@
+"""The works in paddle.fluid, for this project's package and for paddlepaddle 1.8.5 alike (Python 3.7 too)."""
+
+import numpy as np
+import paddle.fluid as fluid
+import works
+
+layers = fluid.layers
+
+
+def fit_a_line():
+    x = layers.data(name="x", shape=[13], dtype="float32")
+    y = layers.data(name="y", shape=[1], dtype="float32")
+    predict = layers.fc(input=x, size=1)
+    loss = layers.mean(layers.square_error_cost(input=predict, label=y))
+    fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    return loss
+
+
+def classify(hidden, classes, label):
+    predict = layers.fc(input=hidden, size=classes, act="softmax")
+    return layers.mean(layers.cross_entropy(input=predict, label=label))
+
+
+def mlp():
+    img = layers.data(name="img", shape=[784], dtype="float32")
+    label = layers.data(name="label", shape=[1], dtype="int64")
+    hidden = layers.fc(input=img, size=200, act="tanh")
+    hidden = layers.fc(input=hidden, size=200, act="tanh")
+    loss = classify(hidden, 10, label)
+    fluid.optimizer.Adam(learning_rate=0.001).minimize(loss)
+    return loss
+
+
+def lenet():
+    img = layers.data(name="img", shape=[1, 28, 28], dtype="float32")
+    label = layers.data(name="label", shape=[1], dtype="int64")
+    group = dict(filter_size=5, pool_size=2, pool_stride=2, act="relu")
+    hidden = fluid.nets.simple_img_conv_pool(input=img, num_filters=20, **group)
+    hidden = layers.batch_norm(hidden)
+    hidden = fluid.nets.simple_img_conv_pool(input=hidden, num_filters=50, **group)
+    loss = classify(hidden, 10, label)
+    fluid.optimizer.Adam(learning_rate=0.001).minimize(loss)
+    return loss
+
+
+def word2vec(is_sparse=False):
+    ids = [layers.data(name=name, shape=[1], dtype="int64") for name in works.WORDS]
+    found = [
+        layers.embedding(
+            input=word, size=[works.DICT, works.EMB], is_sparse=is_sparse, param_attr="shared_table"
+        )
+        for word in ids[:4]
+    ]
+    hidden = layers.fc(input=layers.concat(input=found, axis=1), size=works.HIDDEN, act="sigmoid")
+    loss = classify(hidden, works.DICT, ids[4])
+    fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    return loss
+
+
+def word2vec_sparse():
+    return word2vec(is_sparse=True)
+
+
+def ctr_dnn():
+    dense = layers.data(name="dense", shape=[works.DENSE], dtype="float32")
+    slots = [layers.data(name=name, shape=[1], dtype="int64", lod_level=1) for name in works.SLOT_NAMES]
+    label = layers.data(name="label", shape=[1], dtype="int64")
+    table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform())
+    pooled = [
+        layers.sequence_pool(
+            input=layers.embedding(
+                input=slot, size=[works.ROWS, works.WIDTH], is_sparse=True, param_attr=table
+            ),
+            pool_type="sum",
+        )
+        for slot in slots
+    ]
+    hidden = layers.concat(input=pooled + [dense], axis=1)
+    for _ in range(3):
+        hidden = layers.fc(input=hidden, size=works.FC, act="relu")
+    loss = classify(hidden, 2, label)
+    fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    return loss
+
+
+def sequences(is_sparse=True):
+    """A text classifier over sequences of any length: the stream of batches runs through it."""
+    ids = layers.data(name="ids", shape=[1], dtype="int64", lod_level=1)
+    label = layers.data(name="label", shape=[1], dtype="int64")
+    found = layers.embedding(input=ids, size=[5000, 32], is_sparse=is_sparse)
+    hidden = fluid.nets.sequence_conv_pool(
+        input=found, num_filters=32, filter_size=3, act="tanh", pool_type="sum"
+    )
+    loss = classify(hidden, 2, label)
+    fluid.optimizer.SGD(learning_rate=0.001).minimize(loss)
+    return loss
+
+
+def lod(array, lengths):
+    return fluid.create_lod_tensor(array, [lengths], fluid.CPUPlace())
+
+
+class Step:
+    """A built work: calling it runs the next batch and returns the loss.
+
+    how: "plain" is exe.run as most scripts have it; "cached" adds use_program_cache.
+    """
+
+    def __init__(self, name, how):
+        self.loss = globals()[name]()
+        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe.run(fluid.default_startup_program())
+        self.program = fluid.default_main_program()
+        self.options = {"use_program_cache": True} if how == "cached" else {}
+        self.fetch = [self.loss]
+        if name in works.WORKS:
+            self.feeds = [self.convert(batch) for batch in works.WORKS[name].data()]
+            self.at = 0
+
+    def convert(self, batch):
+        """Batches as a script feeds them; slots of LoD level 1 get one id for each sample."""
+        ones = {}
+        for name in works.SLOT_NAMES:
+            if name in batch:
+                ones[name] = lod(batch[name], [1] * len(batch[name]))
+        return dict(batch, **ones)
+
+    def __call__(self):
+        feed = self.feeds[self.at]
+        self.at = (self.at + 1) % len(self.feeds)
+        return self.exe.run(self.program, feed=feed, fetch_list=self.fetch, **self.options)[0]
+
+    def run(self, feed):
+        return self.exe.run(self.program, feed=feed, fetch_list=self.fetch, **self.options)[0]
+
+
+class Gemm:
+    """A square product as a Program, for the peak of this machine's products."""
+
+    def __init__(self, size):
+        start = fluid.initializer.ConstantInitializer(0.5)
+        a, b = [
+            layers.create_parameter([size, size], "float32", name=name, default_initializer=start)
+            for name in ("a", "b")
+        ]
+        self.fetch = [layers.reduce_max(layers.mul(a, b))]
+        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe.run(fluid.default_startup_program())
+
+    def __call__(self):
+        return self.exe.run(fluid.default_main_program(), fetch_list=self.fetch)[0]
+
+
+def stream_lengths(rng, total, sequences_in_batch):
+    """Lengths of one batch: at least 1 each, `total` together."""
+    cuts = rng.choice(total - 1, sequences_in_batch - 1, replace=False) + 1
+    edges = np.concatenate([[0], np.sort(cuts), [total]])
+    return np.diff(edges).tolist()

@@ -1,0 +1,30 @@
+"""paddle: runs PaddlePaddle's training scripts of four generations on one small C engine.
+
+Importing it is cheap: the parts are loaded when they are first used.
+
+>>> import paddle
+>>> import paddle.fluid as fluid
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from paddle.version import full_version as __version__  # noqa: F401
+
+__all__ = ["batch", "compat", "dataset", "fluid", "reader", "v2", "version"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "batch":
+        return importlib.import_module("paddle.batch").batch
+    if name in ("compat", "dataset", "fluid", "reader", "v2"):
+        return importlib.import_module(f"paddle.{name}")
+    if name in ("trainer", "trainer_config_helpers", "utils", "distributed", "nn", "tensor", "imperative"):
+        raise AttributeError(f"paddle.{name} is not there yet in this package.")
+    raise AttributeError(f"module 'paddle' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,202 @@
+/* clip: X held within [min, max]. clip_by_norm: X made shorter when it is longer than max_norm. Selected rows have their
+ * repeated rows added up first, so that the bounds hold for the gradient they stand for. */
+#include <math.h>
+
+#include "base/parallel.h"
+#include "kernels/clones.h"
+#include "kernels/reduce.h"
+#include "ops/math_util.h"
+
+#define GRAIN 32768
+
+enum { X, MIN_TENSOR, MAX_TENSOR, DOUT };
+enum { OUT };
+enum { MIN, MAX };
+
+static const struct pd_slot_def clip_inputs[] = {{"X"}, {"Min", PD_SLOT_OPTIONAL}, {"Max", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
+static const struct pd_attr_def clip_attrs[] = {PD_DEF_FLOAT("min", 0.0f), PD_DEF_FLOAT("max", 0.0f), {0}};
+static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
+
+/* The tensor to read: X, or the merged rows, which already lie in the output. */
+static pd_status source(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out)
+{
+    struct pd_value *from = pd_run_in_value(r, X), *to = pd_run_out_value(r, OUT);
+    *x = &from->tensor;
+    *out = &to->tensor;
+    if (!pd_value_is_rows(from)) return PD_OK;
+    *x = *out;
+    if (from != to) return pd_rows_merge(to, from);
+    struct pd_value *merged;
+    PD_TRY(pd_value_new(PD_KIND_SELECTED_ROWS, &merged));
+    pd_status status = pd_rows_merge(merged, from);
+    if (status == PD_OK) status = pd_value_copy(to, merged);
+    pd_value_unref(merged);
+    return status;
+}
+
+struct job {
+    const void *x, *dout;
+    void *out;
+    double low, high;
+};
+
+#define CLIP_PARTS(T, clones)                                                                                  \
+    clones static void clip_##T(void *arg, int64_t begin, int64_t end)                                         \
+    {                                                                                                          \
+        const struct job *j = arg;                                                                             \
+        const T *x = j->x, low = (T)j->low, high = (T)j->high;                                                 \
+        T *out = j->out;                                                                                       \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] =                                    \
+            x[i] < low ? low : x[i] > high ? high : x[i];                                                      \
+    }                                                                                                          \
+    clones static void clip_grad_##T(void *arg, int64_t begin, int64_t end)                                    \
+    {                                                                                                          \
+        const struct job *j = arg;                                                                             \
+        const T *x = j->x, *dout = j->dout, low = (T)j->low, high = (T)j->high;                                \
+        T *dx = j->out;                                                                                        \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] =                                     \
+            x[i] > low && x[i] < high ? dout[i] : 0;                                                           \
+    }
+
+CLIP_PARTS(float, PD_CLONES)
+CLIP_PARTS(double, PD_CLONES)
+CLIP_PARTS(int32_t, )
+CLIP_PARTS(int64_t, )
+
+static pd_status bounds(const struct pd_run *r, struct job *j)
+{
+    j->low = r->attr[MIN].f;
+    j->high = r->attr[MAX].f;
+    if (r->in[MIN_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, MIN_TENSOR), "Min", &j->low));
+    if (r->in[MAX_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, MAX_TENSOR), "Max", &j->high));
+    if (j->low > j->high)
+        return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", j->low, j->high);
+    return PD_OK;
+}
+
+static pd_status clip_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x;
+    struct pd_tensor *out;
+    struct job j;
+    PD_TRY(bounds(r, &j));
+    PD_TRY(source(r, &x, &out));
+    int64_t n = pd_tensor_numel(x);
+    j.x = x->data;
+    j.out = out->data;
+    switch ((int)x->meta.dtype) {
+    case PD_DTYPE_FP32: pd_parallel(n, GRAIN, clip_float, &j); return PD_OK;
+    case PD_DTYPE_FP64: pd_parallel(n, GRAIN, clip_double, &j); return PD_OK;
+    case PD_DTYPE_INT32: pd_parallel(n, GRAIN, clip_int32_t, &j); return PD_OK;
+    case PD_DTYPE_INT64: pd_parallel(n, GRAIN, clip_int64_t, &j); return PD_OK;
+    }
+    return pd_fail(PD_TYPE, "X is %s, which cannot be clipped; cast it first", pd_dtype_name(x->meta.dtype));
+}
+
+const struct pd_op pd_op_clip = {
+    .type = "clip",
+    .doc = "X held within [min, max].",
+    .inputs = clip_inputs,
+    .outputs = outputs,
+    .attrs = clip_attrs,
+    .infer = pd_math_infer_like,
+    .run = clip_run,
+    .grad_type = "clip_grad",
+    .grad_in = "X Min Max Out@",
+    .grad_out = "X@",
+    .share = share,
+};
+
+static const struct pd_slot_def clip_grad_inputs[] = {
+    {"X"}, {"Min", PD_SLOT_OPTIONAL}, {"Max", PD_SLOT_OPTIONAL}, {"Out@GRAD"}, {0}};
+static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_share grad_share[] = {{0, DOUT, 0}, {-1, -1, 0}};
+
+static pd_status clip_grad_infer(const struct pd_infer *c)
+{
+    pd_math_out_like(c, 0, X);
+    return PD_OK;
+}
+
+static pd_status clip_grad_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X);
+    struct pd_tensor *dx = pd_run_out(r, 0);
+    struct job j;
+    if (!dx) return PD_OK;
+    PD_TRY(bounds(r, &j));
+    int64_t n = pd_tensor_numel(x);
+    j.x = x->data;
+    j.dout = pd_run_in(r, DOUT)->data;
+    j.out = dx->data;
+    switch ((int)x->meta.dtype) {
+    case PD_DTYPE_FP32: pd_parallel(n, GRAIN, clip_grad_float, &j); return PD_OK;
+    case PD_DTYPE_FP64: pd_parallel(n, GRAIN, clip_grad_double, &j); return PD_OK;
+    case PD_DTYPE_INT32: pd_parallel(n, GRAIN, clip_grad_int32_t, &j); return PD_OK;
+    case PD_DTYPE_INT64: pd_parallel(n, GRAIN, clip_grad_int64_t, &j); return PD_OK;
+    }
+    return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(x->meta.dtype));
+}
+
+const struct pd_op pd_op_clip_grad = {
+    .type = "clip_grad",
+    .doc = "Gradient of clip.",
+    .inputs = clip_grad_inputs,
+    .outputs = grad_outputs,
+    .attrs = clip_attrs,
+    .infer = clip_grad_infer,
+    .run = clip_grad_run,
+    .share = grad_share,
+};
+
+/* ---- clip_by_norm ---- */
+
+static const struct pd_slot_def norm_inputs[] = {{"X"}, {0}};
+static const struct pd_attr_def norm_attrs[] = {PD_DEF_FLOAT("max_norm", 0.0f), {0}};
+
+static pd_status norm_infer(const struct pd_infer *c)
+{
+    if (!(c->attr[0].f > 0))
+        return pd_fail(PD_INVALID, "attribute max_norm is %g; it must be larger than 0", c->attr[0].f);
+    return pd_math_infer_like(c);
+}
+
+static pd_status norm_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x;
+    struct pd_tensor *out;
+    struct pd_reduce plan;
+    int type;
+    char *memory;
+    PD_TRY(source(r, &x, &out));
+    if (!pd_dtype_is_float(x->meta.dtype))
+        return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_math_type(x->meta.dtype, &type));
+    int64_t n = pd_tensor_numel(x);
+    pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});
+    size_t parts = (pd_reduce_scratch(&plan, &pd_reduce_square[type]) + 63) / 64 * 64;
+    PD_TRY(pd_math_scratch(r, parts + 64, (void **)&memory));
+    pd_reduce_run(&plan, &pd_reduce_square[type], x->data, memory + parts, memory);
+    PD_SWITCH_FLOAT(x->meta.dtype, T, {
+        const T norm = (T)sqrt((double)*(const T *)(memory + parts)), most = (T)r->attr[0].f;
+        const T factor = norm > most ? most / norm : 1;
+        const T *from = x->data;
+        T *to = out->data;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i] * factor;
+    })
+    return PD_OK;
+}
+
+const struct pd_op pd_op_clip_by_norm = {
+    .type = "clip_by_norm",
+    .doc = "X, made shorter to max_norm when its length is larger.",
+    .inputs = norm_inputs,
+    .outputs = outputs,
+    .attrs = norm_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = norm_infer,
+    .run = norm_run,
+    .share = share,
+};

@@ -1,0 +1,158 @@
+/* Tests of src/base: maps, arrays, buffers, random numbers, flags, errors. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/flags.h"
+#include "base/map.h"
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "base/vec.h"
+
+static void map_keeps_what_it_is_given(void **state)
+{
+    (void)state;
+    struct pd_map map = {0};
+    char key[32];
+    for (intptr_t i = 1; i <= 2000; i++) {
+        snprintf(key, sizeof key, "key%d", (int)i);
+        assert_true(pd_map_set(&map, key, (void *)i));
+    }
+    for (intptr_t i = 1; i <= 2000; i += 2) {
+        snprintf(key, sizeof key, "key%d", (int)i);
+        assert_int_equal((intptr_t)pd_map_remove(&map, key), i);
+    }
+    for (intptr_t i = 1; i <= 2000; i++) {
+        snprintf(key, sizeof key, "key%d", (int)i);
+        assert_int_equal((intptr_t)pd_map_get(&map, key), i % 2 ? 0 : i);
+    }
+    assert_int_equal(map.n, 1000);
+    pd_map_free(&map);
+}
+
+static void vec_grows_inserts_and_removes(void **state)
+{
+    (void)state;
+    PD_VEC(int) v = {0};
+    for (int i = 0; i < 100; i++)
+        assert_true(pd_vec_push(&v, i));
+    assert_true(pd_vec_insert(&v, 50, -1));
+    pd_vec_remove(&v, 0);
+    assert_int_equal(v.n, 100);
+    assert_int_equal(v.at[49], -1);
+    assert_int_equal(v.at[99], 99);
+    pd_vec_free(&v);
+}
+
+static void a_failed_buffer_stays_failed(void **state)
+{
+    (void)state;
+    struct pd_buf buf = {0};
+    pd_buf_printf(&buf, "%s-%d", "a", 7);
+    assert_string_equal(buf.at, "a-7");
+    pd_alloc_fail_at(1);
+    char big[4096];
+    memset(big, 'x', sizeof big);
+    pd_buf_add(&buf, big, sizeof big);
+    pd_alloc_fail_at(0);
+    assert_true(buf.failed);
+    pd_buf_text(&buf, "more");
+    assert_string_equal(buf.at, "a-7");
+    pd_buf_free(&buf);
+}
+
+/* Known answers of Philox 4x32-10 for counter and key of all zeros and all ones. */
+static void philox_gives_the_known_answer(void **state)
+{
+    (void)state;
+    uint32_t out[4];
+    struct pd_rng rng = pd_rng_make(0, 0);
+    pd_rng_block(&rng, 0, out);
+    assert_int_equal(out[0], 0x6627e8d5);
+    assert_int_equal(out[1], 0xe169c58d);
+    assert_int_equal(out[2], 0xbc57ac4c);
+    assert_int_equal(out[3], 0x9b00dbd8);
+    rng = pd_rng_make(UINT64_MAX, UINT64_MAX);
+    pd_rng_block(&rng, UINT64_MAX, out);
+    assert_int_equal(out[0], 0x408f276d);
+    assert_int_equal(out[1], 0x41c83b0e);
+    assert_int_equal(out[2], 0xa20bc7c6);
+    assert_int_equal(out[3], 0x6d5451fd);
+}
+
+static void random_numbers_have_their_moments(void **state)
+{
+    (void)state;
+    struct pd_rng rng = pd_rng_make(42, 7);
+    double mean = 0, square = 0, uniform = 0;
+    enum { N = 200000 };
+    for (int i = 0; i < N; i++) {
+        double z = pd_rng_normal(&rng, (uint64_t)i);
+        mean += z / N;
+        square += z * z / N;
+        double u = pd_rng_uniform(&rng, (uint64_t)i);
+        assert_true(u >= 0 && u < 1);
+        uniform += u / N;
+    }
+    assert_true(fabs(mean) < 0.01 && fabs(square - 1) < 0.02 && fabs(uniform - 0.5) < 0.005);
+    assert_true(pd_rng_uniform(&rng, 5) == pd_rng_uniform(&rng, 5));
+}
+
+static void add_range(void *arg, int64_t begin, int64_t end)
+{
+    int *at = arg;
+    for (int64_t i = begin; i < end; i++)
+        at[i]++;
+}
+
+static void parallel_covers_each_item_once(void **state)
+{
+    (void)state;
+    static int at[10007];
+    for (int grain = 1; grain < 20000; grain *= 7) {
+        memset(at, 0, sizeof at);
+        pd_parallel(10007, grain, add_range, at);
+        for (int i = 0; i < 10007; i++)
+            assert_int_equal(at[i], 1);
+    }
+}
+
+static void flags_check_names_and_values(void **state)
+{
+    (void)state;
+    const char *value;
+    assert_int_equal(pd_flag_assign("FLAGS_check_nan_inf", "true"), PD_OK);
+    assert_int_equal(pd_flag_int(PD_FLAG_check_nan_inf), 1);
+    assert_int_equal(pd_flag_assign("check_nan_inf", "2"), PD_INVALID);
+    assert_int_equal(pd_flag_assign("check_nan_inf", "0"), PD_OK);
+    assert_int_equal(pd_flag_read("chek_nan", &value), PD_NOT_FOUND);
+    assert_non_null(strstr(pd_error(), "chek_nan"));
+}
+
+static void a_message_may_quote_the_last_one(void **state)
+{
+    (void)state;
+    pd_fail(PD_INVALID, "inner");
+    assert_int_equal(pd_fail(PD_IO, "outer: %s", pd_error()), PD_IO);
+    assert_string_equal(pd_error(), "outer: inner");
+    assert_string_equal(pd_status_name(PD_IO), "PD_IO");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(map_keeps_what_it_is_given),      cmocka_unit_test(vec_grows_inserts_and_removes),
+        cmocka_unit_test(a_failed_buffer_stays_failed),    cmocka_unit_test(philox_gives_the_known_answer),
+        cmocka_unit_test(random_numbers_have_their_moments), cmocka_unit_test(parallel_covers_each_item_once),
+        cmocka_unit_test(flags_check_names_and_values),    cmocka_unit_test(a_message_may_quote_the_last_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
