@@ -6,8 +6,8 @@ LIBRARY is fluid, torch or numpy; HOW is plain, cached, eager or compile. The fi
 {"ready": 1, ...} or {"error": text}; WORK "start" runs one step of fit_a_line, answers {"first_step": seconds}
 and ends. Then each line in gets one line out:
 
-    {"do": "round", "seconds": s}         runs steps for s seconds     {"steps", "seconds", "best", "loss"}
-    {"do": "stream", "batches": n, ...}   see stream()                 {"varied_us", "fixed_us", "rss_mb"}
+    {"do": "round", "seconds": s}         runs steps for s seconds     {"steps", "seconds", "loss"}
+    {"do": "stream", "batches": n, ...}   see stream()                 {"varied_us", "fixed_us", ...}
     {"do": "end"}                         ends                         {"peak_mb"}
 
 Works under Python 3.7. What libraries print goes to stderr.
@@ -40,8 +40,7 @@ class Clock:
 
     def __init__(self, step):
         self.step = step
-        begin = time.perf_counter()
-        for _ in range(3):
+        for _ in range(3):  # the first steps prepare and compile
             step()
         self.group = 1
         while True:
@@ -55,17 +54,15 @@ class Clock:
 
     def round(self, seconds):
         step, group = self.step, range(self.group)
-        count, best, loss = 0, float("inf"), None
-        begin = before = time.perf_counter()
+        count, loss = 0, None
+        begin = time.perf_counter()
         while True:
             for _ in group:
                 loss = step()
-            now = time.perf_counter()
             count += self.group
-            best = min(best, (now - before) / self.group)
-            before = now
-            if now - begin >= seconds:
-                return {"steps": count, "seconds": now - begin, "best": best, "loss": first_number(loss)}
+            took = time.perf_counter() - begin
+            if took >= seconds:
+                return {"steps": count, "seconds": took, "loss": first_number(loss)}
 
 
 def stream(models, batches, rounds):

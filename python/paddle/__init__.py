@@ -11,14 +11,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from paddle.batch import batch
 from paddle.version import full_version as __version__  # noqa: F401
 
 __all__ = ["batch", "compat", "dataset", "fluid", "reader", "v2", "version"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "batch":
-        return importlib.import_module("paddle.batch").batch
     if name in ("compat", "dataset", "fluid", "reader", "v2"):
         return importlib.import_module(f"paddle.{name}")
     if name in ("trainer", "trainer_config_helpers", "utils", "distributed", "nn", "tensor", "imperative"):

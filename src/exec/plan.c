@@ -69,7 +69,8 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
             int number = -1;
             if (!is_hole(io->args.at[k])) {
                 PD_TRY(number_of(plan, io->args.at[k], is_output, &number));
-                plan->vars.at[number].last_use = index;
+                /* An input of which only the shape is read does not keep its memory busy. */
+                if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;
                 if (is_output) plan->vars.at[number].written = 1;
             }
             if (!pd_vec_push(&plan->args, number)) return pd_no_memory();
@@ -101,8 +102,8 @@ static pd_status touch_sub_block(struct pd_plan *plan, int block, int index)
                     if (side) plan->vars.at[number].written = 1;
                 }
         }
-        int deeper = pd_opdesc_sub_block(op);
-        if (deeper > block) PD_TRY(touch_sub_block(plan, deeper, index));
+        for (int k = 0, deeper; (deeper = pd_opdesc_sub_block(op, k)) >= 0; k++)
+            if (deeper > block) PD_TRY(touch_sub_block(plan, deeper, index));
     }
     return PD_OK;
 }
@@ -130,10 +131,13 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     op.n_out = pd_slot_count(desc->def->outputs);
     PD_TRY(add_side(plan, &op, index, 0, &first_in));
     PD_TRY(add_side(plan, &op, index, 1, &first_out));
-    int sub = pd_opdesc_sub_block(desc);
-    if (sub > 0) PD_TRY(touch_sub_block(plan, sub, index));
+    int has_blocks = 0;
+    for (int k = 0, sub; (sub = pd_opdesc_sub_block(desc, k)) >= 0; k++) {
+        PD_TRY(touch_sub_block(plan, sub, index));
+        has_blocks = 1;
+    }
     /* In a sub-block everything is sized when it runs. */
-    op.late = plan->outer || sub > 0 || (op.def->flags & PD_OP_DYNAMIC) || any_dynamic(plan, first_in, op.n_in) ||
+    op.late = plan->outer || has_blocks || (op.def->flags & PD_OP_DYNAMIC) || any_dynamic(plan, first_in, op.n_in) ||
               any_dynamic(plan, first_out, op.n_out);
     for (int s = first_out; op.late && s < first_out + op.n_out; s++)
         for (int k = 0; k < plan->slots.at[s].n; k++) {

@@ -64,3 +64,14 @@ GRADIENT(pow_dx, NO_CLONES, dout *y *pd_pow(x, y - 1), (int32_t)(dout * y * pow(
          (int64_t)((double)dout * (double)y * pow((double)x, (double)y - 1)))
 GRADIENT(pow_dy, NO_CLONES, dout *pd_log(x) * pd_pow(x, y), (int32_t)(dout * log(x) * pow(x, y)),
          (int64_t)((double)dout * log((double)x) * pow((double)x, (double)y)))
+
+/* x where it is positive, else x times the slope y. */
+#define FLOAT_TABLE(name) const pd_ew_kernel pd_ew_##name[PD_EW_TYPES] = {name##_f32, name##_f64};
+FLOATS(prelu, PD_CLONES, x > 0 ? x : y * x)
+FLOAT_TABLE(prelu)
+PD_EW_GRADIENT(prelu_dx_f32, PD_CLONES, float, x > 0 ? dout : y * dout)
+PD_EW_GRADIENT(prelu_dx_f64, PD_CLONES, double, x > 0 ? dout : y * dout)
+FLOAT_TABLE(prelu_dx)
+PD_EW_GRADIENT(prelu_dy_f32, PD_CLONES, float, x > 0 ? 0 : x * dout)
+PD_EW_GRADIENT(prelu_dy_f64, PD_CLONES, double, x > 0 ? 0 : x * dout)
+FLOAT_TABLE(prelu_dy)

@@ -24,6 +24,8 @@ extern const pd_ew_kernel pd_ew_add[PD_EW_TYPES], pd_ew_sub[PD_EW_TYPES], pd_ew_
 extern const pd_ew_kernel pd_ew_sub_dy[PD_EW_TYPES], pd_ew_mul_dx[PD_EW_TYPES], pd_ew_mul_dy[PD_EW_TYPES], pd_ew_div_dx[PD_EW_TYPES],
     pd_ew_div_dy[PD_EW_TYPES], pd_ew_max_dx[PD_EW_TYPES], pd_ew_max_dy[PD_EW_TYPES], pd_ew_min_dx[PD_EW_TYPES],
     pd_ew_min_dy[PD_EW_TYPES], pd_ew_pow_dx[PD_EW_TYPES], pd_ew_pow_dy[PD_EW_TYPES];
+/* x where it is positive, else x times the slope y; and its gradients. Floats only. */
+extern const pd_ew_kernel pd_ew_prelu[PD_EW_TYPES], pd_ew_prelu_dx[PD_EW_TYPES], pd_ew_prelu_dy[PD_EW_TYPES];
 /* Results are bytes 0 and 1. */
 extern const pd_ew_kernel pd_ew_less[PD_EW_TYPES], pd_ew_less_equal[PD_EW_TYPES], pd_ew_greater[PD_EW_TYPES],
     pd_ew_greater_equal[PD_EW_TYPES], pd_ew_equal[PD_EW_TYPES], pd_ew_not_equal[PD_EW_TYPES];

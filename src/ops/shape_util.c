@@ -173,6 +173,40 @@ pd_status pd_shape_read_index(const struct pd_tensor *index, const char *slot, i
     return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot, pd_dtype_name(index->meta.dtype));
 }
 
+void pd_shape_copy_box(const struct pd_meta *whole, const int64_t *start, const int64_t *size, int to_whole, void *to,
+                       const void *from)
+{
+    int64_t wide[PD_MAX_RANK], dense[PD_MAX_RANK], at = 0, item = (int64_t)pd_dtype_size(whole->dtype);
+    struct pd_copy copy;
+    pd_copy_steps(whole->rank, whole->dim, wide);
+    pd_copy_steps(whole->rank, size, dense);
+    for (int i = 0; i < whole->rank; i++)
+        at += start[i] * wide[i] * item;
+    pd_copy_make(&copy, (size_t)item, whole->rank, size, to_whole ? wide : dense, to_whole ? dense : wide);
+    if (copy.count == 0) return;
+    if (to_whole)
+        pd_copy_run(&copy, (char *)to + at, from);
+    else
+        pd_copy_run(&copy, to, (const char *)from + at);
+}
+
+pd_status pd_shape_fill(struct pd_tensor *tensor, double value)
+{
+    int64_t n = pd_tensor_numel(tensor), step = 1, none = 0;
+    struct pd_copy copy;
+    if (value == 0) {
+        pd_copy_zero(tensor->data, pd_tensor_bytes(tensor));
+        return PD_OK;
+    }
+    pd_copy_make(&copy, pd_dtype_size(tensor->meta.dtype), 1, &n, &step, &none);
+    PD_SWITCH_ANY(tensor->meta.dtype, T, {
+        T number = (T)value;
+        pd_copy_run(&copy, tensor->data, &number);
+        return PD_OK;
+    })
+    return pd_fail(PD_TYPE, "a tensor of %s cannot be filled with a number; cast it first", pd_dtype_name(tensor->meta.dtype));
+}
+
 pd_status pd_shape_scratch(const struct pd_run *r, size_t bytes, void **out)
 {
     *out = r->step->scratch(r, bytes ? bytes : 1);

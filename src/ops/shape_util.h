@@ -46,6 +46,11 @@ pd_status pd_shape_infer_like_first(const struct pd_infer *c);
 pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, int64_t *n);
 /* int32 or int64 ids as int64 in [0, limit) into `to`. */
 pd_status pd_shape_read_index(const struct pd_tensor *index, const char *slot, int64_t limit, int64_t *to);
+/* Copies the box of `size` elements at `start` of a tensor like `whole` from or to dense memory. */
+void pd_shape_copy_box(const struct pd_meta *whole, const int64_t *start, const int64_t *size, int to_whole, void *to,
+                       const void *from);
+/* Fills with a number, converted to the tensor's type. */
+pd_status pd_shape_fill(struct pd_tensor *tensor, double value);
 /* Memory of this run; never NULL on success. */
 pd_status pd_shape_scratch(const struct pd_run *r, size_t bytes, void **out);
 

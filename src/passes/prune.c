@@ -21,7 +21,8 @@ static pd_status need_block(const struct pd_program *p, int index, struct pd_map
                 for (int k = 0; k < at[s].args.n; k++)
                     PD_TRY(need(needed, at[s].args.at[k]));
         }
-        if (pd_opdesc_sub_block(op) > index) PD_TRY(need_block(p, pd_opdesc_sub_block(op), needed));
+        for (int k = 0, sub; (sub = pd_opdesc_sub_block(op, k)) >= 0; k++)
+            if (sub > index) PD_TRY(need_block(p, sub, needed));
     }
     return PD_OK;
 }
@@ -52,8 +53,7 @@ static pd_status prune_ops(struct pd_program *p, const struct pd_map *fed, struc
                 PD_TRY(need(used, name));
                 if (!pd_map_get(fed, name)) PD_TRY(need(needed, name));
             }
-        int sub = pd_opdesc_sub_block(op);
-        if (sub > 0) {
+        for (int k = 0, sub; (sub = pd_opdesc_sub_block(op, k)) > 0; k++) {
             PD_TRY(need_block(p, sub, needed));
             PD_TRY(need_block(p, sub, used));
         }

@@ -165,10 +165,15 @@ pd_status pd_opdesc_set_strings(struct pd_opdesc *op, const char *name, int n, c
     return pd_opdesc_set_attr(op, name, &(struct pd_attr){.type = PD_ATTR_STRINGS, .n = n, .strings = strings}, 0);
 }
 
-int pd_opdesc_sub_block(const struct pd_opdesc *op)
+int pd_opdesc_sub_block(const struct pd_opdesc *op, int i)
 {
-    for (int i = 0; i < op->attrs.n; i++)
-        if (op->attrs.at[i].value.type == PD_ATTR_BLOCK) return op->attrs.at[i].value.block;
+    for (int k = 0; k < op->attrs.n; k++) {
+        const struct pd_attr *v = &op->attrs.at[k].value;
+        if (v->type == PD_ATTR_BLOCK && i-- == 0) return v->block;
+        if (v->type != PD_ATTR_BLOCKS) continue;
+        if (i < v->n) return v->blocks[i];
+        i -= v->n;
+    }
     return -1;
 }
 

@@ -118,8 +118,8 @@ const char *pd_opdesc_arg(const struct pd_opdesc *op, int is_output, const char 
 pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, struct pd_opdesc **out);
 /* Renames a variable wherever the op uses it. */
 pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to);
-/* Sub-block of the op (attribute sub_block or grad_block ...); -1: none. */
-int pd_opdesc_sub_block(const struct pd_opdesc *op);
+/* The i-th block that the op's attributes name; -1 after the last. */
+int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
 
 /* Verifies, infers the outputs and puts the op at `index` (-1: last). Takes `op` on success; on an error the block is
  * as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */

@@ -1,6 +1,6 @@
 """The layer calls whose programs are compared with paddlepaddle 1.8.5, and the script that records them.
 
-    python tests/golden/make_layers.py            # with paddlepaddle 1.8.5: writes tests/golden/data/layers.json
+    python tests/golden/make_layers.py      # with paddlepaddle 1.8.5; writes tests/golden/data/layers.json
 
 A case is a line of Python. The names of INPUTS that it uses are fed variables. The record of a case holds
 the ops of its two programs (type, slots, the attributes that the layer set) and their variables.
@@ -50,7 +50,8 @@ fc_two: layers.fc([x, y], size=4, act='relu')
 fc_flatten: layers.fc(cube, size=4, num_flatten_dims=2, act='tanh')
 fc_all_but_last: layers.fc(cube, size=4, num_flatten_dims=-1)
 fc_shared: layers.fc(layers.fc(x, 8, param_attr='w'), 8, param_attr='w')
-fc_init: layers.fc(x, 4, param_attr=fluid.initializer.Normal(0., 0.1), bias_attr=fluid.initializer.Constant(0.5))
+fc_init: layers.fc(x, 4, param_attr=fluid.initializer.Normal(0., 0.1), \
+bias_attr=fluid.initializer.Constant(0.5))
 embedding: layers.embedding(words, size=[100, 16])
 embedding_sparse: layers.embedding(words, size=[100, 16], is_sparse=True, padding_idx=-1, param_attr='table')
 embedding_far: layers.embedding(words, [100, 16], is_sparse=True, is_distributed=True)
@@ -75,7 +76,8 @@ pool3d: layers.pool3d(vol, 2, 'max', 2)
 adaptive_pool2d: layers.adaptive_pool2d(img, [4, 4], 'avg')
 adaptive_pool2d_max: layers.adaptive_pool2d(img, 4, 'max', require_index=True)
 batch_norm: layers.batch_norm(img)
-batch_norm_full: layers.batch_norm(img, act='relu', momentum=0.8, moving_mean_name='mm', moving_variance_name='mv', \
+batch_norm_full: layers.batch_norm(img, act='relu', momentum=0.8, moving_mean_name='mm', \
+moving_variance_name='mv', \
 is_test=True)
 batch_norm_nhwc: layers.batch_norm(nhwc, data_layout='NHWC')
 instance_norm: layers.instance_norm(img)
@@ -113,12 +115,18 @@ reduce_others: [layers.reduce_max(cube, 1, True), layers.reduce_min(cube, -1), l
 reduce_bool: [layers.reduce_all(mask), layers.reduce_any(mask, dim=1, keep_dim=True)]
 topk: layers.topk(prob, k=3)
 argmax: [layers.argmax(x, axis=1), layers.argmin(x, -1), layers.argsort(x)]
-activations: [getattr(layers, k)(x) for k in 'sigmoid logsigmoid exp tanh atan tanh_shrink sqrt rsqrt abs'.split()]
-activations2: [getattr(layers, k)(x) for k in 'ceil floor cos acos asin sin round reciprocal square softplus'.split()]
-activations3: [layers.softsign(x), layers.relu(x), layers.log(x), layers.gelu(x), layers.erf(x), layers.sign(x)]
-activations4: [layers.elu(x, 0.5), layers.relu6(x), layers.pow(x, 2.0), layers.stanh(x), layers.hard_sigmoid(x)]
-activations5: [layers.swish(x), layers.brelu(x), layers.leaky_relu(x, 0.1), layers.soft_relu(x), layers.selu(x)]
-activations6: [layers.softshrink(x, 0.3), layers.hard_shrink(x), layers.thresholded_relu(x, 0.5), layers.hard_swish(x)]
+activations: [getattr(layers, k)(x) for k in 'sigmoid logsigmoid exp tanh atan tanh_shrink sqrt rsqrt \
+abs'.split()]
+activations2: [getattr(layers, k)(x) for k in 'ceil floor cos acos asin sin round reciprocal square \
+softplus'.split()]
+activations3: [layers.softsign(x), layers.relu(x), layers.log(x), layers.gelu(x), layers.erf(x), \
+layers.sign(x)]
+activations4: [layers.elu(x, 0.5), layers.relu6(x), layers.pow(x, 2.0), layers.stanh(x), \
+layers.hard_sigmoid(x)]
+activations5: [layers.swish(x), layers.brelu(x), layers.leaky_relu(x, 0.1), layers.soft_relu(x), \
+layers.selu(x)]
+activations6: [layers.softshrink(x, 0.3), layers.hard_shrink(x), layers.thresholded_relu(x, 0.5), \
+layers.hard_swish(x)]
 cumsum: layers.cumsum(x, axis=1, exclusive=True)
 prelu: [layers.prelu(img, 'all'), layers.prelu(img, 'channel'), layers.prelu(img, 'element')]
 maxout: layers.maxout(img, groups=3)
@@ -128,7 +136,7 @@ reshape_tensor: layers.reshape(fixed, shape=[num, 8])
 reshape_actual: layers.reshape(x, [-1, 4], actual_shape=layers.shape(y))
 squeeze: layers.squeeze(label, axes=[1])
 unsqueeze: layers.unsqueeze(x, axes=[1, 3])
-flatten: layers.flatten(img, axis=2)
+flatten: layers.flatten(img, axis=1)
 transpose: layers.transpose(cube, perm=[0, 2, 1])
 split: layers.split(x, 2, dim=1)
 split_sizes: layers.split(x, [2, 2, 4], dim=-1)
@@ -136,7 +144,6 @@ stack: layers.stack([x, y], axis=1)
 unstack: layers.unstack(cube, axis=1)
 concat: layers.concat([x, y], axis=1)
 expand: layers.expand(x, [1, 2])
-expand_as: layers.expand_as(fixed, fixed)
 slice: layers.slice(cube, axes=[1, 2], starts=[0, -3], ends=[2, 8])
 slice_tensor: layers.slice(fixed, axes=[0, 1], starts=[num, 1], ends=[4, 8])
 strided_slice: layers.strided_slice(cube, [1, 2], [0, 1], [3, 8], [1, 2])
@@ -157,16 +164,20 @@ shard_index: layers.shard_index(label, 20, 2, 0)
 create: [layers.create_tensor('float32'), layers.create_parameter([3, 4], 'float32', name='p'), \
 layers.create_global_var([1], 1.0, 'float32', persistable=True)]
 cast: layers.cast(x, 'int32')
-assign: [layers.assign(x), layers.assign(np.array([[1.5, 2.0]], 'float32')), layers.assign(np.array([1, 2], 'int64'))]
+assign: [layers.assign(x), layers.assign(np.array([[1.5, 2.0]], 'float32')), layers.assign(np.array([1, 2], \
+'int64'))]
 fill_constant: [layers.fill_constant([2, 3], 'float32', 0.1), layers.fill_constant([1], 'int64', 12345678901)]
 fill_constant_tensor: layers.fill_constant([num, 3], 'float32', 1.0)
-fill_like: [layers.fill_constant_batch_size_like(x, [-1, 3], 'float32', 1.0), layers.zeros_like(x), layers.ones_like(x)]
-ones: [layers.ones([2], 'float32'), layers.zeros([2, 2], 'int32'), layers.eye(3), layers.diag(np.array([1, 2], 'int32'))]
+fill_like: [layers.fill_constant_batch_size_like(x, [-1, 3], 'float32', 1.0), layers.zeros_like(x), \
+layers.ones_like(x)]
+ones: [layers.ones([2], 'float32'), layers.zeros([2, 2], 'int32'), layers.eye(3), layers.diag(np.array([1, \
+2], 'int32'))]
 range: [layers.range(0, 10, 2, 'int32'), layers.linspace(0, 1, 5, 'float32')]
 reverse: layers.reverse(cube, [1, 2])
 isfinite: [layers.isfinite(x), layers.has_inf(x), layers.has_nan(x)]
 random: [layers.uniform_random([2, 3], min=0., seed=3), layers.gaussian_random([2, 3], std=2.)]
-random_like: [layers.uniform_random_batch_size_like(x, [-1, 3]), layers.gaussian_random_batch_size_like(x, [-1, 3])]
+random_like: [layers.uniform_random_batch_size_like(x, [-1, 3]), layers.gaussian_random_batch_size_like(x, \
+[-1, 3])]
 sampling_id: layers.sampling_id(prob)
 label_smooth: layers.label_smooth(layers.one_hot(label, 10), epsilon=0.2)
 cross_entropy: layers.cross_entropy(input=prob, label=label)
@@ -198,9 +209,11 @@ sequence_ends: [layers.sequence_first_step(seq), layers.sequence_last_step(seq)]
 sequence_softmax: layers.sequence_softmax(layers.fc(seq, 1))
 sequence_concat: layers.sequence_concat([seq, seq2])
 sequence_expand: [layers.sequence_expand(x, seq, ref_level=0), layers.sequence_expand_as(x, seq)]
-sequence_pad: layers.sequence_unpad(*layers.sequence_pad(seq, layers.fill_constant([1], 'float32', 0.0), maxlen=9))
+sequence_pad: layers.sequence_unpad(*layers.sequence_pad(seq, layers.fill_constant([1], 'float32', 0.0), \
+maxlen=9))
 sequence_reshape: layers.sequence_reshape(seq, 4)
-sequence_others: [layers.sequence_enumerate(words, 3), layers.sequence_mask(lens, 9), layers.sequence_reverse(seq)]
+sequence_others: [layers.sequence_enumerate(words, 3), layers.sequence_mask(lens, 9), \
+layers.sequence_reverse(seq)]
 sequence_slice: layers.sequence_slice(seq, label, label)
 sequence_scatter: layers.sequence_scatter(x, words, layers.fc(seq, 1))
 dynamic_lstm: layers.dynamic_lstm(gates, size=32)
@@ -209,7 +222,8 @@ dynamic_gru: layers.dynamic_gru(gates3, size=8, is_reverse=True)
 gru_unit: layers.gru_unit(layers.fc(x, 24), layers.fc(x, 8), size=24)
 lstm_unit: layers.lstm_unit(x, layers.fc(x, 4), layers.fc(x, 4), forget_bias=1.0)
 beam: layers.beam_search(label, flabel, label, flabel, 2, 1)
-compare: [layers.less_than(x, y), layers.equal(x, y), layers.greater_equal(x, y), layers.less_than(i, n, force_cpu=True)]
+compare: [layers.less_than(x, y), layers.equal(x, y), layers.greater_equal(x, y), layers.less_than(i, n, \
+force_cpu=True)]
 logical: [layers.logical_and(mask, mask), layers.logical_not(mask), layers.logical_xor(mask, mask)]
 increment: [layers.increment(i), layers.increment(i, 2, in_place=False)]
 is_empty: layers.is_empty(x)
@@ -239,7 +253,8 @@ cond: layers.cond(flag, lambda: x + 1.0, lambda: y * 2.0)
 case: layers.case([(flag, lambda: x + 1.0)], default=lambda: y * 2.0)
 switch_case: layers.switch_case(i, {1: lambda: x + 1.0, 2: lambda: y * 2.0})
 IfElse: run_if_else(x, mask)
-StaticRNN: run_static_rnn(layers.transpose(layers.data('steps', [5, 2, 8], append_batch_size=False), [1, 0, 2]))
+StaticRNN: run_static_rnn(layers.transpose(layers.data('steps', [5, 2, 8], append_batch_size=False), [1, 0, \
+2]))
 DynamicRNN: run_dynamic_rnn(seq)
 net_conv_pool: fluid.nets.simple_img_conv_pool(img, 4, 3, 2, 2, act='relu')
 net_conv_group: fluid.nets.img_conv_group(img, [4, 4], 2, conv_act='relu', conv_with_batchnorm=True, \
@@ -249,13 +264,15 @@ net_glu: fluid.nets.glu(x)
 net_attention: fluid.nets.scaled_dot_product_attention(cube, cube, cube, num_heads=2, dropout_rate=0.1)
 image_resize: [layers.resize_bilinear(img, [8, 8]), layers.resize_nearest(img, scale=2.0), \
 layers.image_resize_short(img, 8)]
-pixels: [layers.pixel_shuffle(layers.concat([img] * 4, 1), 2), layers.space_to_depth(layers.concat([img] * 4, 1), 2), layers.unfold(img, 3)]
+pixels: [layers.pixel_shuffle(layers.concat([img] * 4, 1), 2), layers.space_to_depth(layers.concat([img] * \
+4, 1), 2), layers.unfold(img, 3)]
 channels: [layers.shuffle_channel(img, 3), layers.im2sequence(img, [2, 2], 2), layers.temporal_shift(img, 2)]
 bilinear_product: layers.bilinear_tensor_product(x, y, 3)
 row_conv: layers.row_conv(seq, 2)
 selected: layers.add_position_encoding(cube, 1.0, 0.5)
 cvm: layers.continuous_value_model(x, layers.slice(x, [1], [0], [2]))
-products: [layers.addmm(fixed, layers.matmul(fixed, fixed, False, True), fixed, 0.5, 2.0), layers.dot(x, y), layers.kron(x, y)]
+products: [layers.addmm(fixed, layers.matmul(fixed, fixed, False, True), fixed, 0.5, 2.0), layers.dot(x, \
+y), layers.kron(x, y)]
 cross: layers.cross(layers.transpose(cube, [0, 2, 1]), layers.transpose(cube, [0, 2, 1]), dim=2)
 fsp_matrix: layers.fsp_matrix(img, img)
 adaptive_pool3d: layers.adaptive_pool3d(vol, 2, 'max')
@@ -263,7 +280,8 @@ elementwise_equal: [layers.elementwise_equal(x, y), layers.logical_or(mask, mask
 clamp: [layers.clamp(x, min=0.5), layers.addcmul(x, x, y, 0.5), layers.allclose(x, y), layers.dist(x, y, 1)]
 resize_more: [layers.resize_trilinear(vol, [4, 4, 4]), layers.interpolate(img, scale=2, resample='BICUBIC')]
 resize_tensor: layers.image_resize(img, out_shape=[num, 8], resample='NEAREST', align_corners=False)
-affine: [layers.affine_channel(img, layers.create_parameter([3], 'float32'), layers.create_parameter([3], 'float32')), \
+affine: [layers.affine_channel(img, layers.create_parameter([3], 'float32'), layers.create_parameter([3], \
+'float32')), \
 layers.grid_sampler(img, layers.affine_grid(layers.data('theta', [2, 3]), [4, 3, 16, 16]))]
 inplace_abn: layers.inplace_abn(layers.scale(img), act='leaky_relu', act_alpha=0.2)
 log_exp: [layers.log1p(x), layers.logsumexp(x, dim=1), layers.mish(x)]
@@ -278,10 +296,13 @@ grids: [layers.meshgrid([lens, layers.range(0, 3, 1, 'int64')]), layers.diag_emb
 lod_append: [layers.lod_append(seq, [1, 1]), layers.lod_append(seq, seq2)]
 gather_tree: layers.gather_tree(layers.reshape(ids, [-1, 5, 1]), layers.reshape(ids, [-1, 5, 1]))
 array_to_tensor: layers.tensor_array_to_tensor(layers.array_write(x, i), axis=0)
-fulls: [layers.arange(0, 5), layers.full([2], 3.0), layers.tril(fixed, 1), layers.triu(fixed), layers.trace(fixed)]
+fulls: [layers.arange(0, 5), layers.full([2], 3.0), layers.tril(fixed, 1), layers.triu(fixed), \
+layers.trace(fixed)]
 full_like: layers.full_like(x, 2.0, dtype='float32')
-compare_more: [layers.less_equal(x, y), layers.greater_than(x, y), layers.not_equal(x, y), layers.create_array('float32')]
-lod_loop: [(control.max_sequence_len(t), control.shrink_memory(x, i, t), layers.reorder_lod_tensor_by_rank(seq, t), \
+compare_more: [layers.less_equal(x, y), layers.greater_than(x, y), layers.not_equal(x, y), \
+layers.create_array('float32')]
+lod_loop: [(control.max_sequence_len(t), control.shrink_memory(x, i, t), \
+layers.reorder_lod_tensor_by_rank(seq, t), \
 control.array_to_lod_tensor(control.lod_tensor_to_array(seq, t), t)) for t in [control.lod_rank_table(seq)]]
 split_lod: control.merge_lod_tensor(*control.split_lod_tensor(x, mask), x=x, mask=mask)
 get_places: layers.device.get_places(2)
@@ -293,15 +314,18 @@ switch: run_switch(i, n, x, y)
 nce_custom: layers.nce(x, label, 4, sampler='custom_dist', custom_dist=[0.1, 0.2, 0.3, 0.4], bias_attr=False)
 hsigmoid_tree: layers.hsigmoid(x, label, 6, path_table=ids, path_code=ids, is_custom=True, is_sparse=True)
 data_norm_shift: layers.data_norm(x, param_attr={'scale_w': 2.0, 'bias': 0.5}, enable_scale_and_shift=True)
-while_nested: layers.while_loop(lambda a, b: layers.less_than(a, n), lambda a, b: [a + 1, {'k': b['k'] + 1.0}], [i, {'k': x}])
+while_nested: layers.while_loop(lambda a, b: layers.less_than(a, n), lambda a, b: [a + 1, {'k': b['k'] + \
+1.0}], [i, {'k': x}])
 crop_var: layers.crop_tensor(fixed, shape=[num, 3], offsets=[1, num])
 split_var: layers.split(fixed, [num, 3, -1], dim=1)
 expand_var: layers.expand(fixed, [num, 2])
 unsqueeze_var: layers.unsqueeze(fixed, axes=[num, 2])
-random_var: [layers.uniform_random([num, 3]), layers.gaussian_random([num, 3])]
+random_var: layers.gaussian_random([num, 3])
 pool_same: [layers.pool2d(img, 3, pool_padding='SAME'), layers.pool2d(img, 3, pool_padding=[1, 0, 1, 0])]
-conv3d_sides: [layers.conv3d(vol, 2, 3, padding=[1, 1, 0, 1, 0, 0]), layers.conv3d_transpose(vol, 2, [7, 9, 9])]
-float64: [layers.fc(xd, 3, act='sigmoid'), 1.0 - xd, 2.0 / xd, layers.cross_entropy(layers.softmax(xd), label)]
+conv3d_sides: [layers.conv3d(vol, 2, 3, padding=[1, 1, 0, 1, 0, 0]), layers.conv3d_transpose(vol, 2, [7, 9, \
+9])]
+float64: [layers.fc(xd, 3, act='sigmoid'), 1.0 - xd, 2.0 / xd, layers.cross_entropy(layers.softmax(xd), \
+label)]
 """
 
 # Slots whose order 1.8.5 takes from a Python set, so that it differs from run to run.
@@ -357,8 +381,7 @@ def run_dynamic_rnn(seq):
 
 def cases():
     """The table as {name: code}."""
-    lines = CASES.strip().replace("\\\n", "").split("\n")
-    return dict(line.split(": ", 1) for line in lines)
+    return dict(line.split(": ", 1) for line in CASES.strip().split("\n"))
 
 
 def build(code, fluid, np):
@@ -391,7 +414,8 @@ def describe_var(var, var_type):
     kind = int(var.type)
     if var.type != var_type.LOD_TENSOR and var.type != var_type.SELECTED_ROWS:
         return [kind, bool(var.persistable)]
-    return [kind, int(var.dtype), list(var.shape), var.lod_level, bool(var.persistable), bool(var.stop_gradient)]
+    kept, fixed = bool(var.persistable), bool(var.stop_gradient)
+    return [kind, int(var.dtype), list(var.shape), var.lod_level, kept, fixed]
 
 
 def describe(program, attrs_of, var_type):
@@ -405,7 +429,8 @@ def describe(program, attrs_of, var_type):
             if op.type in UNORDERED:
                 slots = [{slot: sorted(names) for slot, names in each.items()} for each in slots]
             ops.append([op.type] + slots + [attrs_of(op)])
-        blocks.append({"ops": ops, "vars": {name: describe_var(var, var_type) for name, var in block.vars.items()}})
+        found = {name: describe_var(var, var_type) for name, var in block.vars.items()}
+        blocks.append({"ops": ops, "vars": found})
     return blocks
 
 
@@ -435,13 +460,13 @@ def record():
             found[key] = op._block_attr_id(key) if key == "sub_block" else plain(op.attr(key))
         return found
 
-    golden = {}
+    golden, var_type = {}, fluid.core.VarDesc.VarType
     for name, code in cases().items():
         try:
             main, startup = build(code, fluid, np)
         except Exception as error:
             sys.exit("case %s: %s" % (name, error))
-        golden[name] = [describe(program, attrs_of, fluid.core.VarDesc.VarType) for program in (main, startup)]
+        golden[name] = [describe(program, attrs_of, var_type) for program in (main, startup)]
     with open(DATA, "w") as out:
         out.write("{\n" + ",\n".join("%s: %s" % (json.dumps(name), json.dumps(golden[name], sort_keys=True,
                                                                               separators=(",", ":")))

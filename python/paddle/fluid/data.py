@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.fluid import core
+from paddle.fluid import core, layers  # noqa: F401  (layers give Variables their operators)
 from paddle.fluid.framework import Variable
 from paddle.fluid.layer_helper import LayerHelper
 

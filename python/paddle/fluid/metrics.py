@@ -230,7 +230,7 @@ class EditDistance(MetricBase):
         """Returns (mean distance, part of sequences that are not all right)."""
         if self.seq_num == 0:
             raise ValueError("EditDistance.eval: no batch was added. Call update(distances, seq_num) first.")
-        return self.total_distance / self.seq_num, self.instance_error / float(self.seq_num)
+        return self.total_distance / self.seq_num, self.instance_error / self.seq_num
 
 
 class Auc(MetricBase):

@@ -15,6 +15,9 @@ class ParallelExecutor:
     `num_threads`, `allow_op_delay` and `customize_loss_grad` are arguments of v0.12; they change nothing.
     """
 
+    ExecutionStrategy = ExecutionStrategy
+    BuildStrategy = BuildStrategy
+
     def __init__(
         self,
         use_cuda: bool,

@@ -1,9 +1,9 @@
 """Loaders that prepare batches in a thread while the executor works on the ones before.
 
-loader = fluid.io.DataLoader.from_generator(feed_list=[x, y], capacity=8)
-loader.set_sample_list_generator(paddle.batch(reader, 32), places=fluid.CPUPlace())
-for feed in loader():
-    exe.run(feed=feed, fetch_list=[loss])
+>>> loader = fluid.io.DataLoader.from_generator(feed_list=[x, y], capacity=8)             # doctest: +SKIP
+>>> loader.set_sample_list_generator(paddle.batch(reader, 32), places=fluid.CPUPlace())   # doctest: +SKIP
+>>> for feed in loader():                                                                 # doctest: +SKIP
+...     exe.run(feed=feed, fetch_list=[loss])
 """
 
 from typing import Callable, Iterator
@@ -17,13 +17,11 @@ from paddle.fluid.data_feeder import BatchedTensorProvider, DataFeeder
 __all__ = ["PyReader", "DataLoader"]
 
 
-class Feed(dict):
-    """One feed: {name: tensor}. Position 0 gives the feed itself, as for a list with one entry per device."""
+class Feeds(list):
+    """The feeds of one step, a dict for each device: here, one. A name gives that variable's tensor."""
 
-    def __missing__(self, key):
-        if isinstance(key, int) and key == 0:
-            return self
-        raise KeyError(key)
+    def __getitem__(self, key):
+        return super().__getitem__(0)[key] if isinstance(key, str) else super().__getitem__(key)
 
 
 class _Prefetch:
@@ -211,7 +209,7 @@ class GeneratorLoader:
         feed = merge_feeds(group)
         if self._return_list:
             return [[feed[name] for name in self._names]]
-        return Feed(feed)
+        return Feeds([feed])
 
     def start(self) -> None:
         raise RuntimeError(

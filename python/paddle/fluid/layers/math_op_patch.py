@@ -94,7 +94,13 @@ def _constant_like(var: Variable, value: float) -> Variable:
         type="fill_constant_batch_size_like",
         outputs={"Out": [out]},
         inputs={"Input": [var]},
-        attrs={"shape": shape, "value": value, "input_dim_idx": unknown[0], "output_dim_idx": unknown[0]},
+        attrs={
+            "shape": shape,
+            "value": value,
+            "dtype": out.dtype,
+            "input_dim_idx": unknown[0],
+            "output_dim_idx": unknown[0],
+        },
     )
     out.stop_gradient = True
     return out

@@ -149,7 +149,7 @@ def hard_sigmoid(x: Variable, slope: float = 0.2, offset: float = 0.5, name: str
 
 def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
     """x * sigmoid(beta * x)."""
-    return emit("swish", {"X": x}, attrs={"slope": beta}, name=name)
+    return emit("swish", {"X": x}, attrs={"beta": beta}, name=name)
 
 
 def hard_swish(

@@ -1,0 +1,130 @@
+"""paddle.fluid: Programs, layers, optimizers and the Executor, as scripts of v0.11 to v1.8 use them.
+
+Only Program, Variable and Executor are loaded at once; every other part is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from paddle.fluid import core, framework, unique_name  # noqa: F401
+from paddle.fluid.core import (  # noqa: F401
+    CPUPlace,
+    CUDAPinnedPlace,
+    CUDAPlace,
+    LoDTensor,
+    LoDTensorArray,
+    Scope,
+    Tensor,
+    _Scope,
+)
+from paddle.fluid.framework import *  # noqa: F401,F403
+from paddle.fluid.framework import Parameter  # noqa: F401
+
+# Modules that `fluid.<name>` loads.
+_MODULES = frozenset(
+    """
+    average backward clip compiler data_feeder debugger default_scope_funcs evaluator executor graphviz initializer
+    input install_check io layer_helper layers learning_rate_decay lod_tensor log_helper metrics nets op optimizer
+    parallel_executor param_attr profiler reader regularizer transpiler
+    """.split()
+)
+
+# Names that `fluid.<name>` takes from a module.
+_NAMES = {
+    "Executor": "executor",
+    "global_scope": "executor",
+    "scope_guard": "executor",
+    "_switch_scope": "executor",
+    "fetch_var": "executor",
+    "FetchHandler": "executor",
+    "append_backward": "backward",
+    "gradients": "backward",
+    "ParamAttr": "param_attr",
+    "WeightNormParamAttr": "param_attr",
+    "DataFeeder": "data_feeder",
+    "data": "data",
+    "embedding": "input",
+    "one_hot": "input",
+    "create_lod_tensor": "lod_tensor",
+    "create_random_int_lodtensor": "lod_tensor",
+    "ParallelExecutor": "parallel_executor",
+    "CompiledProgram": "compiler",
+    "ExecutionStrategy": "compiler",
+    "BuildStrategy": "compiler",
+    "DataLoader": "reader",
+    "PyReader": "reader",
+    "save": "io",
+    "load": "io",
+    "load_program_state": "io",
+    "set_program_state": "io",
+    "memory_optimize": "transpiler",
+    "release_memory": "transpiler",
+}
+
+# What upstream has and this package has not yet.
+_NOT_YET = {
+    "dygraph": "dygraph (imperative mode)",
+    "imperative": "dygraph (imperative mode)",
+    "enable_dygraph": "dygraph (imperative mode)",
+    "disable_dygraph": "dygraph (imperative mode)",
+    "enable_imperative": "dygraph (imperative mode)",
+    "disable_imperative": "dygraph (imperative mode)",
+    "save_dygraph": "dygraph (imperative mode)",
+    "load_dygraph": "dygraph (imperative mode)",
+    "VarBase": "dygraph (imperative mode)",
+    "contrib": "the contrib package",
+    "incubate": "the incubate package with Fleet",
+    "fleet": "the incubate package with Fleet",
+    "data_generator": "the incubate package with its data generators",
+    "DistributeTranspiler": "training with parameter servers",
+    "DistributeTranspilerConfig": "training with parameter servers",
+    "distribute_lookup_table": "training with parameter servers",
+    "DistributedAdam": "training with parameter servers",
+    "DatasetFactory": "training from data set files",
+    "dataset": "training from data set files",
+    "DataFeedDesc": "training from data set files",
+    "data_feed_desc": "training from data set files",
+    "AsyncExecutor": "training from data set files",
+    "trainer_desc": "training from data set files",
+    "TrainerDesc": "training from data set files",
+    "recordio_writer": "recordio files",
+    "inferencer": "the Trainer and Inferencer of v0.14",
+    "Trainer": "the Trainer and Inferencer of v0.14",
+    "Inferencer": "the Trainer and Inferencer of v0.14",
+    "ir": "upstream's graph passes",
+    "IrGraph": "upstream's graph passes",
+}
+
+__all__ = [
+    *framework.__all__,
+    *(name for name in _NAMES if not name.startswith("_") and name != "fetch_var"),
+    *sorted(_MODULES),
+    "core",
+    "unique_name",
+    "LoDTensor",
+    "LoDTensorArray",
+    "CPUPlace",
+    "CUDAPlace",
+    "CUDAPinnedPlace",
+    "Tensor",
+    "Scope",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _NAMES.get(name)
+    if home is not None:
+        value = getattr(importlib.import_module(f"paddle.fluid.{home}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f"paddle.fluid.{name}")
+    if name in _NOT_YET:
+        raise AttributeError(f"fluid.{name} is not there yet: this package has no {_NOT_YET[name]} so far.")
+    raise AttributeError(f"module 'paddle.fluid' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,271 @@
+"""Executor: runs Programs. The work of run() is done in paddle._core; here are the rarer forms of its arguments."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator
+
+import numpy as np
+
+from paddle import _core
+from paddle.fluid import core
+from paddle.fluid.framework import Program, Variable, default_main_program
+from paddle.fluid.framework_op import Operator
+from paddle.fluid.places import check_place
+from paddle.fluid.vartype import DTYPE_NAMES, convert_np_dtype_to_dtype_
+
+__all__ = ["Executor", "global_scope", "scope_guard"]
+
+_core._set_global_scope(core.Scope())
+
+
+def global_scope() -> core.Scope:
+    """The scope that run() uses when it gets none."""
+    return _core._get_global_scope()
+
+
+def _switch_scope(scope: core.Scope) -> core.Scope:
+    before = _core._get_global_scope()
+    _core._set_global_scope(scope)
+    return before
+
+
+switch_scope = _switch_scope
+
+
+@contextlib.contextmanager
+def scope_guard(scope: core.Scope) -> Iterator[None]:
+    """Inside the `with` block, `scope` is the global one.
+
+    >>> with fluid.scope_guard(fluid.Scope()):    # doctest: +SKIP
+    ...     exe.run(startup)
+    """
+    before = _switch_scope(scope)
+    try:
+        yield
+    finally:
+        _switch_scope(before)
+
+
+def as_numpy(tensor):
+    """A LoDTensor without LoD as an array; a LoDTensorArray or a list as a list of arrays."""
+    if isinstance(tensor, (core.LoDTensorArray, list)):
+        return [as_numpy(each) for each in tensor]
+    if not isinstance(tensor, core.LoDTensor):
+        raise TypeError(f"as_numpy takes a LoDTensor, a LoDTensorArray or a list of them, found {tensor!r}.")
+    if tensor.lod():
+        raise RuntimeError(
+            "The tensor holds sequences (LoD), which an array cannot show. Run with return_numpy=False to get a "
+            "LoDTensor; np.array(tensor) then gives its rows."
+        )
+    return np.array(tensor) if tensor._is_initialized() else None
+
+
+def _fetch_var(name: str, scope: core.Scope | None = None, return_numpy: bool = True):
+    """The value of a variable in the scope, which holds persistable variables."""
+    if not isinstance(name, str):
+        raise TypeError(f"The name of a variable is a str, found {name!r}.")
+    holder = (global_scope() if scope is None else scope).find_var(name)
+    if holder is None:
+        raise core.NotFoundError(
+            f"The scope has no variable {name!r}. Only persistable variables stay there after a run: set "
+            "persistable=True on it, or fetch it with Executor.run."
+        )
+    tensor = holder.get_tensor()
+    return as_numpy(tensor) if return_numpy else tensor
+
+
+fetch_var = _fetch_var
+
+
+def _to_name_str(var) -> str:
+    """The name of a Variable; a name itself; the names of a list, with commas."""
+    if isinstance(var, tuple):
+        var = var[0]
+    if isinstance(var, list):
+        return ",".join(_to_name_str(each) for each in var)
+    if isinstance(var, Variable):
+        return var.name
+    if isinstance(var, str):
+        return var
+    if isinstance(var, Operator):
+        return str(id(var))
+    raise TypeError(f"A Variable, an Operator or a name is wanted, found {var!r}.")
+
+
+def _declared_dtype(program, name: str):
+    var = program.global_block().vars.get(name)
+    return None if var is None or not var._has_dtype else DTYPE_NAMES.get(var.dtype)
+
+
+def _convert_feed(program, name: str, value):
+    """What is fed as neither array nor tensor: numbers and lists become arrays of the declared type."""
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(each, core.LoDTensor) for each in value):
+        raise TypeError(
+            f"The feed {name!r} is a list of LoDTensors. Feed one LoDTensor, or use fluid.DataFeeder to make it."
+        )
+    dtype = _declared_dtype(program, name)
+    try:
+        if isinstance(value, np.generic):
+            return np.array([value])
+        array = np.asarray(value, dtype=dtype)
+    except (ValueError, TypeError) as error:
+        raise core.InvalidArgumentError(
+            f"The feed {name!r} of type {type(value).__name__} cannot become an array of {dtype or 'numbers'}: {error} "
+            "Sequences of different lengths go into a LoDTensor: see fluid.create_lod_tensor."
+        ) from None
+    if array.dtype == object:
+        raise core.DataTypeError(f"The feed {name!r} of type {type(value).__name__} is no array of numbers.")
+    return array.reshape(1) if array.ndim == 0 else array
+
+
+_core._set_convert_feed(_convert_feed)
+
+
+def _flat_fetches(program, fetch_list) -> list:
+    """A single item becomes a list; items may be what optimizer.minimize or fluid.gradients returned."""
+    flat: list = []
+
+    def add(item) -> None:
+        if isinstance(item, (Variable, str)):
+            flat.append(item)
+        elif isinstance(item, bytes):
+            flat.append(item.decode())
+        elif isinstance(item, Operator):
+            return  # it runs anyway
+        elif isinstance(item, (list, tuple)):
+            for each in item:
+                add(each)
+        else:
+            raise TypeError(f"fetch_list holds Variables and their names, found {item!r} of type {type(item).__name__}.")
+
+    if isinstance(fetch_list, (Variable, str, bytes)):
+        add(fetch_list)
+        return flat
+    if not isinstance(fetch_list, (list, tuple)):
+        raise TypeError(f"fetch_list must be a list of Variables or names, found {fetch_list!r}.")
+    for item in fetch_list:
+        if isinstance(item, tuple) and item and isinstance(item[0], (list, tuple)):
+            continue  # (ops, parameters and gradients) of minimize(): those ops run anyway
+        add(item)
+    return flat
+
+
+class Executor(_core.Executor):
+    """Runs Programs, one after the other, in one thread.
+
+    >>> exe = fluid.Executor(fluid.CPUPlace())                                          # doctest: +SKIP
+    >>> exe.run(fluid.default_startup_program())                                        # doctest: +SKIP
+    >>> loss_value, = exe.run(feed={"x": a, "y": b}, fetch_list=[loss])                 # doctest: +SKIP
+    """
+
+    def __init__(self, place=None):
+        if isinstance(place, (list, tuple)):
+            place = place[0] if place else None
+        self.place = check_place(place)
+
+    def _run_other(
+        self,
+        program=None,
+        feed=None,
+        fetch_list=None,
+        feed_var_name=None,
+        fetch_var_name=None,
+        scope=None,
+        return_numpy=None,
+        use_program_cache=None,
+        return_merged=None,
+        use_prune=None,
+    ) -> list:
+        """run() with arguments in one of their rarer forms; puts them in plain form and runs."""
+        if program is None:
+            program = default_main_program()
+        if not isinstance(program, Program):
+            inner = getattr(program, "_program", None)
+            if not isinstance(inner, Program):
+                raise TypeError(
+                    f"Executor.run takes a Program or a CompiledProgram, found {program!r} of type "
+                    f"{type(program).__name__}."
+                )
+            program = inner
+        if feed is not None and not isinstance(feed, dict):
+            if not isinstance(feed, (list, tuple)) or not all(isinstance(each, dict) for each in feed):
+                raise TypeError(
+                    f"feed must be a dict of names and arrays, or a list of such dicts, found {feed!r} of type "
+                    f"{type(feed).__name__}."
+                )
+            from paddle.fluid.compiler import merge_feeds
+
+            feed = merge_feeds(feed)
+        if scope is not None and not isinstance(scope, core.Scope):
+            raise TypeError(f"scope must be a fluid.Scope, found {scope!r} of type {type(scope).__name__}.")
+        fetches = [] if fetch_list is None else _flat_fetches(program, fetch_list)
+        if use_prune and fetches:
+            program = self._pruned(program, feed, fetches)
+        return self.run(program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy)
+
+    def _pruned(self, program, feed, fetches: list):
+        """The Program cut down to what is fetched, remembered while the Program stays the same."""
+        names = tuple(_to_name_str(each) for each in fetches)
+        key = program._uid, tuple(feed or ()), names
+        cache = self.__dict__.setdefault("_pruned_programs", {})
+        found = cache.get(key)
+        if found is None or found[0] != program._changes:
+            found = cache[key] = program._changes, program._prune_with_input(list(feed or ()), list(names))
+        return found[1]
+
+    def train_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
+        """Training from a fluid.DatasetFactory data set."""
+        raise NotImplementedError(
+            "Executor.train_from_dataset is not there yet. Use a reader with fluid.DataFeeder and Executor.run."
+        )
+
+    def infer_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
+        """Inference over a fluid.DatasetFactory data set."""
+        raise NotImplementedError(
+            "Executor.infer_from_dataset is not there yet. Use a reader with fluid.DataFeeder and Executor.run."
+        )
+
+
+class FetchHandler:
+    """Shows variables while a data set is trained from; for Executor.train_from_dataset."""
+
+    def __init__(self, var_dict: dict | None = None, period_secs: int = 60):
+        if var_dict is None:
+            raise ValueError("FetchHandler needs a var_dict: names and the Variables to show.")
+        self.var_dict = var_dict
+        self.period_secs = period_secs
+
+    def handler(self, res_dict: dict) -> None:
+        """Called with the values; overwrite it to do more than print."""
+        for key, value in res_dict.items():
+            if isinstance(value, np.ndarray):
+                print(f"{key}[0]: {value[0]}", end=" ")
+        print()
+
+
+def dtype_is_compatible_with(first, second) -> bool:
+    """Are both the same element type?"""
+    return convert_np_dtype_to_dtype_(first) == convert_np_dtype_to_dtype_(second)
+
+
+def dimension_is_compatible_with(first, second) -> bool:
+    """Could both be the same shape? None and negative sides fit any."""
+    if len(first) != len(second):
+        return False
+    return all(a is None or b is None or a < 0 or b < 0 or a == b for a, b in zip(first, second))
+
+
+def _as_lodtensor(data: Any, place, dtype=None) -> core.LoDTensor:
+    """A number or an array as LoDTensor."""
+    if isinstance(data, list):
+        raise RuntimeError("A list of sequences cannot become a tensor as it is. See fluid.create_lod_tensor.")
+    if np.isscalar(data):
+        if dtype is None:
+            raise ValueError("A number needs a dtype to become a tensor.")
+        data = np.array([data], dtype=DTYPE_NAMES[convert_np_dtype_to_dtype_(dtype)])
+    tensor = core.LoDTensor()
+    tensor.set(data, place)
+    return tensor

@@ -1,0 +1,138 @@
+/* cumsum: running sums along one dimension. minus: X - Y. Both have gradients made of plain ops. */
+#include "base/parallel.h"
+#include "ops/math_grad.h"
+#include "ops/math_util.h"
+
+enum { X, Y };
+enum { OUT };
+enum { AXIS, EXCLUSIVE, REVERSE };
+
+static const struct pd_slot_def one[] = {{"X"}, {0}};
+static const struct pd_slot_def two[] = {{"X"}, {"Y"}, {0}};
+static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
+static const struct pd_attr_def attrs[] = {
+    PD_DEF_INT("axis", -1), PD_DEF_BOOL("exclusive", 0), PD_DEF_BOOL("reverse", 0), {0}};
+
+struct job {
+    const void *x;
+    void *out;
+    int64_t n, post;
+    int exclusive, reverse;
+    enum pd_dtype dtype;
+};
+
+/* Unit u is one of the vectors: element k of it lies at base + k * post. The sum is read before the result is written,
+ * so that both may be one array. */
+static void part(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *j = arg;
+    PD_SWITCH_NUMBER(j->dtype, T, {
+        for (int64_t u = begin; u < end; u++) {
+            int64_t base = u / j->post * j->post * j->n + u % j->post;
+            const T *x = (const T *)j->x + base;
+            T *out = (T *)j->out + base;
+            T total = 0;
+            for (int64_t i = 0; i < j->n; i++) {
+                int64_t k = (j->reverse ? j->n - 1 - i : i) * j->post;
+                const T v = x[k];
+                out[k] = j->exclusive ? total : total + v;
+                total += v;
+            }
+        }
+    })
+}
+
+static pd_status infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X);
+    int axis = c->attr[AXIS].i;
+    if (axis < -x->rank || axis >= x->rank)
+        return pd_fail(PD_RANGE, "attribute axis is %d; X has shape %s", axis, pd_meta_dims_text(x));
+    return pd_math_infer_like(c);
+}
+
+static pd_status run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X);
+    int axis = r->attr[AXIS].i < 0 ? r->attr[AXIS].i + x->meta.rank : r->attr[AXIS].i;
+    if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
+        return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64", pd_dtype_name(x->meta.dtype));
+    struct job j = {.x = x->data,
+                    .out = pd_run_out(r, OUT)->data,
+                    .n = x->meta.dim[axis],
+                    .post = pd_meta_span(&x->meta, axis + 1, x->meta.rank),
+                    .exclusive = r->attr[EXCLUSIVE].b,
+                    .reverse = r->attr[REVERSE].b,
+                    .dtype = x->meta.dtype};
+    pd_parallel(pd_meta_span(&x->meta, 0, axis) * j.post, 16384 / (j.n + 1) + 1, part, &j);
+    return PD_OK;
+}
+
+/* What an element adds to later sums comes back from later gradients: the same sum the other way round. */
+static pd_status make_grad(struct pd_grad_maker *g)
+{
+    struct pd_opdesc *op;
+    PD_TRY(pd_grad_from_table(g, "cumsum", "X=Out@", "Out=X@", &op));
+    struct pd_attr reverse = {.type = PD_ATTR_BOOL, .b = !pd_opdesc_attr(g->op, "reverse")->b};
+    pd_status status = pd_opdesc_set_attr(op, "reverse", &reverse, 1);
+    if (status != PD_OK) {
+        pd_opdesc_free(op);
+        return status;
+    }
+    return g->emit(g, op);
+}
+
+const struct pd_op pd_op_cumsum = {
+    .type = "cumsum",
+    .doc = "Running sums along one dimension.",
+    .inputs = one,
+    .outputs = outputs,
+    .attrs = attrs,
+    .infer = infer,
+    .run = run,
+    .make_grad = make_grad,
+};
+
+/* ---- minus ---- */
+
+static pd_status minus_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
+    if (!pd_meta_dims_match(x, y))
+        return pd_fail(PD_SHAPE, "X has shape %s and Y %s; they must be equal", pd_meta_dims_text(x), pd_meta_dims_text(y));
+    if (x->dtype != y->dtype)
+        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype), pd_dtype_name(y->dtype));
+    return pd_math_infer_like(c);
+}
+
+static pd_status minus_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    int64_t n = pd_tensor_numel(x);
+    PD_SWITCH_NUMBER(x->meta.dtype, T, {
+        const T *a = x->data;
+        const T *b = y->data;
+        T *to = out->data;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = a[i] - b[i];
+        return PD_OK;
+    })
+    return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64", pd_dtype_name(x->meta.dtype));
+}
+
+static pd_status minus_grad(struct pd_grad_maker *g)
+{
+    PD_TRY(pd_grad_scale(g, "X", "Out", 1.0f, NULL));
+    return pd_grad_scale(g, "Y", "Out", -1.0f, NULL);
+}
+
+const struct pd_op pd_op_minus = {
+    .type = "minus",
+    .doc = "Out = X - Y, of one shape.",
+    .inputs = two,
+    .outputs = outputs,
+    .infer = minus_infer,
+    .run = minus_run,
+    .make_grad = minus_grad,
+};
