@@ -64,7 +64,7 @@ def environment(threads: int, extra: dict, ours: bool) -> dict:
            if ours or name not in ("PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")}
     count = str(threads)
     return env | {"OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count,
-                  "PYTHONDONTWRITEBYTECODE": "1", "TORCHINDUCTOR_CACHE_DIR": inductor_folder()} | extra
+                  "TORCHINDUCTOR_CACHE_DIR": inductor_folder()} | extra
 
 
 def inductor_folder() -> str:

@@ -122,7 +122,8 @@ struct counts {
     int any_label; /* labels other than 0 count as positive, also negative ones */
 };
 
-static pd_status add_samples(const struct counts *c, const struct pd_tensor *predict, const struct pd_tensor *label)
+/* All predictions are checked before the first is counted, so that an error leaves the counts whole. */
+static pd_status check_samples(const struct pd_tensor *predict, const struct pd_tensor *label)
 {
     int64_t n = predict->meta.dim[0], width = predict->meta.dim[1];
     if (!pd_dtype_is_index(label->meta.dtype))
@@ -131,20 +132,30 @@ static pd_status add_samples(const struct counts *c, const struct pd_tensor *pre
         const T *p = predict->data;
         for (int64_t i = 0; i < n; i++) {
             const T v = p[i * width + width - 1];
-            int64_t y = label->meta.dtype == PD_DTYPE_INT64 ? ((const int64_t *)label->data)[i]
-                                                            : ((const int32_t *)label->data)[i];
             if (!(v >= 0 && v <= 1))
                 return pd_fail(PD_RANGE, "prediction %g of sample %lld is not within 0 and 1; use softmax or sigmoid",
                                (double)v, (long long)i);
-            uint32_t bucket = (uint32_t)(v * (T)c->thresholds);
+        }
+        return PD_OK;
+    })
+    return pd_fail(PD_TYPE, "Predict must be float32 or float64, found %s", pd_dtype_name(predict->meta.dtype));
+}
+
+static void add_samples(const struct counts *c, const struct pd_tensor *predict, const struct pd_tensor *label)
+{
+    int64_t n = predict->meta.dim[0], width = predict->meta.dim[1];
+    PD_SWITCH_FLOAT(predict->meta.dtype, T, {
+        const T *p = predict->data;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t y = label->meta.dtype == PD_DTYPE_INT64 ? ((const int64_t *)label->data)[i]
+                                                            : ((const int32_t *)label->data)[i];
+            uint32_t bucket = (uint32_t)(p[i * width + width - 1] * (T)c->thresholds);
             if (y > 0 || (y < 0 && c->any_label))
                 c->pos[bucket]++;
             else if (y == 0)
                 c->neg[bucket]++;
         }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Predict must be float32 or float64, found %s", pd_dtype_name(predict->meta.dtype));
 }
 
 static double area(const int64_t *pos, const int64_t *neg, int64_t thresholds)
@@ -171,7 +182,7 @@ static pd_status step_queue(const struct pd_run *r, int64_t *pos, int64_t *neg, 
         memmove(part[i], part[i] + buckets, (size_t)last * sizeof(int64_t));
         memset(part[i] + last, 0, bytes);
     }
-    PD_TRY(add_samples(&(struct counts){pos + last, neg + last, buckets - 1, 1}, pd_run_in(r, U_PREDICT), pd_run_in(r, U_LABEL)));
+    add_samples(&(struct counts){pos + last, neg + last, buckets - 1, 1}, pd_run_in(r, U_PREDICT), pd_run_in(r, U_LABEL));
     memset(memory, 0, 2 * bytes);
     for (int i = 0; i < 2; i++)
         for (int64_t k = 0; k < slide * buckets; k++)
@@ -184,6 +195,7 @@ static pd_status auc_run(const struct pd_run *r)
 {
     struct pd_tensor *out[2] = {pd_run_out(r, POS_OUT), pd_run_out(r, NEG_OUT)}, *auc = pd_run_out(r, AUC);
     int64_t buckets = (int64_t)r->attr[THRESHOLDS].i + 1, slide = r->attr[SLIDE].i, *stat[2];
+    PD_TRY(check_samples(pd_run_in(r, U_PREDICT), pd_run_in(r, U_LABEL)));
     for (int i = 0; i < 2; i++) {
         const struct pd_tensor *in = pd_run_in(r, U_POS + i);
         if (in->meta.dtype != PD_DTYPE_INT64)
@@ -202,8 +214,8 @@ static pd_status auc_run(const struct pd_run *r)
                 stat[i][sum + k] -= stat[i][now + k];
             memset(stat[i] + now, 0, (size_t)buckets * sizeof(int64_t));
         }
-        PD_TRY(add_samples(&(struct counts){stat[0] + now, stat[1] + now, buckets - 1, 0}, pd_run_in(r, U_PREDICT),
-                           pd_run_in(r, U_LABEL)));
+        add_samples(&(struct counts){stat[0] + now, stat[1] + now, buckets - 1, 0}, pd_run_in(r, U_PREDICT),
+                    pd_run_in(r, U_LABEL));
         for (int i = 0; slide && i < 2; i++) {
             for (int64_t k = 0; k < buckets; k++)
                 stat[i][sum + k] += stat[i][now + k];

@@ -62,6 +62,42 @@
     X(clip)                                                                                                    \
     X(clip_grad)                                                                                               \
     X(clip_by_norm)                                                                                            \
+    X(pow)                                                                                                     \
+    X(pow_grad)                                                                                                \
+    X(gelu)                                                                                                    \
+    X(gelu_grad)                                                                                               \
+    X(prelu)                                                                                                   \
+    X(prelu_grad)                                                                                              \
+    X(maxout)                                                                                                  \
+    X(maxout_grad)                                                                                             \
+    X(squared_l2_norm)                                                                                         \
+    X(squared_l2_norm_grad)                                                                                    \
+    X(l1_norm)                                                                                                 \
+    X(l1_norm_grad)                                                                                            \
+    X(squared_l2_distance)                                                                                     \
+    X(squared_l2_distance_grad)                                                                                \
+    X(norm)                                                                                                    \
+    X(norm_grad)                                                                                               \
+    X(isfinite)                                                                                                \
+    X(isinf)                                                                                                   \
+    X(isnan)                                                                                                   \
+    X(cumsum)                                                                                                  \
+    X(minus)                                                                                                   \
+    X(dropout)                                                                                                 \
+    X(dropout_grad)                                                                                            \
+    X(one_hot)                                                                                                 \
+    X(one_hot_v2)                                                                                              \
+    X(label_smooth)                                                                                            \
+    X(label_smooth_grad)                                                                                       \
+    X(range)                                                                                                   \
+    X(linspace)                                                                                                \
+    X(eye)                                                                                                     \
+    X(diag)                                                                                                    \
+    X(shape)                                                                                                   \
+    X(size)                                                                                                    \
+    X(is_empty)                                                                                                \
+    X(print)                                                                                                   \
+    X(hash)                                                                                                    \
     PD_OPS_ACT(X)
 
 /* Activations: each has a gradient op of its own. */

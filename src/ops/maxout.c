@@ -27,7 +27,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *out = pd_infer_out(c, 0);
-    int axis;
+    int axis = 0;
     if (!out) return PD_OK;
     PD_TRY(channel_axis(c->attr, x, &axis));
     out->dtype = x->dtype;

@@ -1,8 +1,9 @@
-"""Small programs with every optimizer, clip, decay and initializer, and a way to write a program down as plain data.
+"""Small programs with every optimizer, clip, decay and initializer, and a way to write them down as plain data.
 
-Run by a Python that has paddlepaddle 1.8.5, `python optimizer_cases.py data/optimizer_programs.json` makes the file
-that test_optimizer_programs.py compares with. It runs on Python 3.7 for that reason.
+Run by a Python that has paddlepaddle 1.8.5, `python optimizer_cases.py data/optimizer_programs.json` makes the
+file that test_optimizer_programs.py compares with. It runs on Python 3.7 for that reason.
 """
+
 import json
 import re
 import sys
@@ -40,6 +41,12 @@ IGNORED = {
 }
 
 
+def slots(names, of):
+    """Returns {slot: variables}; an output that nobody wants is empty, or holds the name for nothing."""
+    filled = {slot: [name for name in of(slot) if name != "@EMPTY@"] for slot in names}
+    return {slot: args for slot, args in filled.items() if args}
+
+
 def describe(program):
     """Returns the ops and persistable variables of a program as lists and dicts."""
     ops = []
@@ -57,17 +64,18 @@ def describe(program):
                 if value == [] or value is None or value == "/" or (name == "op_role" and value == 0):
                     continue
                 attrs[name] = value if isinstance(value, (bool, str, list, int)) else float(value)
+            inputs, outputs = slots(op.input_names, op.input), slots(op.output_names, op.output)
+            if op.type == "conditional_block":
+                # What a block reads and writes comes from a set upstream, so its order is by chance.
+                for args in list(inputs.values()) + list(outputs.values()):
+                    args.sort()
             ops.append(
-                {
-                    "block": block.idx,
-                    "type": op.type,
-                    "inputs": {slot: list(op.input(slot)) for slot in op.input_names if op.input(slot)},
-                    "outputs": {slot: list(op.output(slot)) for slot in op.output_names if op.output(slot)},
-                    "attrs": attrs,
-                }
+                {"block": block.idx, "type": op.type, "inputs": inputs, "outputs": outputs, "attrs": attrs}
             )
     variables = {
-        v.name: [list(v.shape), int(v.dtype)] for v in program.list_vars() if v.persistable and v.name != "feed"
+        v.name: [list(v.shape), int(v.dtype)]
+        for v in program.list_vars()
+        if v.persistable and v.name != "feed"
     }
     return {"ops": ops, "persistable": variables}
 
@@ -101,7 +109,7 @@ def two_rates():
 def frozen():
     x = fluid.layers.data("x", [13])
     y = fluid.layers.data("y", [1])
-    hidden = fluid.layers.fc(x, 4, param_attr=fluid.ParamAttr(name="still", trainable=False), act="tanh")
+    hidden = fluid.layers.fc(x, 4, bias_attr=fluid.ParamAttr(name="still", trainable=False), act="tanh")
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
     fluid.optimizer.Adam(0.01, name="opt").minimize(loss)
 
@@ -156,7 +164,9 @@ def lookahead():
 
 def weight_norm(dim):
     def build():
-        fluid.optimizer.SGD(0.1).minimize(regression(param_attr=fluid.WeightNormParamAttr(dim=dim, name="wn")))
+        fluid.optimizer.SGD(0.1).minimize(
+            regression(param_attr=fluid.WeightNormParamAttr(dim=dim, name="wn"))
+        )
 
     return build
 
@@ -232,5 +242,8 @@ def build(name):
 
 if __name__ == "__main__":
     with open(sys.argv[1], "w") as file:
-        lines = ["%s:%s" % (json.dumps(n), json.dumps(build(n), separators=(",", ":"), sort_keys=True)) for n in CASES]
+        lines = [
+            "%s:%s" % (json.dumps(n), json.dumps(build(n), separators=(",", ":"), sort_keys=True))
+            for n in CASES
+        ]
         file.write("{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,4 +1,5 @@
 """DataFeeder, LoD tensors from lists, and the loaders that prefetch."""
+
 import threading
 
 import numpy as np

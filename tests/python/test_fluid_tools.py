@@ -1,4 +1,5 @@
-"""Names, text and pictures of programs, compiled programs, ParallelExecutor, the profiler, the install check."""
+"""Names, text and pictures of programs, compiled programs, ParallelExecutor, profiler, install check."""
+
 import numpy as np
 import optimizer_cases
 import pytest
@@ -82,7 +83,9 @@ def test_compiled_program_gives_the_same_losses():
     )
     for program in (main, compiled):
         exe.run(fluid.default_startup_program())
-        results.append([float(np.ravel(exe.run(program, feed=feed(), fetch_list=[loss])[0])[0]) for _ in range(3)])
+        results.append(
+            [float(np.ravel(exe.run(program, feed=feed(), fetch_list=[loss])[0])[0]) for _ in range(3)]
+        )
     assert results[0] == pytest.approx(results[1])
     assert results[0][2] < results[0][0]
 

@@ -1,4 +1,5 @@
 """Metrics and averages over fetched values, compared with plain formulas."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
-"""Optimizers, clips, decays and initializers build the programs that paddlepaddle 1.8.5 builds, name for name."""
+"""Optimizers, clips, decays and initializers build the programs of paddlepaddle 1.8.5, name for name."""
+
 import json
 import pathlib
 
@@ -23,14 +24,18 @@ def compare(found: dict, wanted: dict) -> None:
     assert [op["type"] for op in found["ops"]] == [op["type"] for op in wanted["ops"]]
     for mine, theirs in zip(found["ops"], wanted["ops"]):
         for part in ("block", "inputs", "outputs"):
-            left, right = mine[part], theirs[part]
-            if mine["type"] == "conditional_block" and part != "block":
-                # What a block reads comes from a set upstream, so its order is by chance.
-                left, right = ({k: sorted(v) for k, v in side.items()} for side in (left, right))
-            assert left == right, (part, mine["type"])
+            assert mine[part] == theirs[part], (part, mine["type"])
         for name, value in theirs["attrs"].items():
-            assert same(mine["attrs"].get(name, [] if value == [] else None), value), (mine["type"], name, mine, value)
-    assert found["persistable"] == wanted["persistable"]
+            assert same(mine["attrs"].get(name, [] if value == [] else None), value), (
+                mine["type"],
+                name,
+                mine,
+                value,
+            )
+    assert set(found["persistable"]) == set(wanted["persistable"])
+    for name, (shape, dtype) in wanted["persistable"].items():
+        # Upstream does not know the shape of what a restore program copies; it writes [] or [0].
+        assert found["persistable"][name] == [shape, dtype] or shape in ([], [0]), name
 
 
 @pytest.mark.parametrize("name", list(optimizer_cases.CASES))
@@ -205,8 +210,10 @@ def test_old_forms_of_arguments(fresh, capsys):
 
 
 def test_clip_of_some_parameters(fresh):
-    """1.8.5 drops all clips when one parameter has none; here, as up to 1.7, each parameter's own wish holds."""
-    loss = optimizer_cases.regression(param_attr=fluid.ParamAttr(gradient_clip=fluid.clip.GradientClipByValue(0.5)))
+    """1.8.5 drops all clips when one parameter has none; here each parameter's own wish holds."""
+    loss = optimizer_cases.regression(
+        param_attr=fluid.ParamAttr(gradient_clip=fluid.clip.GradientClipByValue(0.5))
+    )
     fluid.optimizer.SGD(0.1).minimize(loss)
     ops = fluid.default_main_program().global_block().ops
     assert [op.input("X") for op in ops if op.type == "clip"] == [["fc_0.w_0@GRAD"]]

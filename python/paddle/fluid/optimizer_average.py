@@ -15,11 +15,11 @@ from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.optimizer_base import Optimizer
 
 
-def _share(block, var):
+def _share(block, var, shape=None):
     """Declares `var` in the block of another program, so that both find it in the scope."""
     return block.create_var(
         name=var.name,
-        shape=var.shape,
+        shape=var.shape if shape is None else shape,
         dtype=var.dtype,
         type=var.type,
         lod_level=var.lod_level,
@@ -141,9 +141,9 @@ class ModelAverage(_Swap, Optimizer):
     def _restore_ops(self, block) -> None:
         from paddle.fluid import layers
 
-        for pair in self.params_grads:
-            param, kept = (_share(block, var) for var in pair)
-            layers.assign(input=kept, output=param)
+        for param, kept in self.params_grads:
+            kept = _share(block, kept, shape=param.shape)
+            layers.assign(input=kept, output=_share(block, param))
 
 
 class ExponentialMovingAverage(_Swap):
@@ -228,9 +228,9 @@ class ExponentialMovingAverage(_Swap):
     def _restore_ops(self, block) -> None:
         from paddle.fluid import layers
 
-        for pair in self._params_tmps:
-            kept, param = (_share(block, var) for var in reversed(pair))
-            layers.assign(input=kept, output=param)
+        for param, kept in self._params_tmps:
+            kept = _share(block, kept, shape=param.shape)
+            layers.assign(input=kept, output=_share(block, param))
 
     def update(self) -> None:
         """Adds the ops that move the averages by one step to the current program."""

@@ -1,0 +1,66 @@
+"""Clicks on advertisements for the examples: files in Criteo's layout, or made-up ones with something to learn.
+
+A sample is (13 floats, ids of slot 1, ..., ids of slot 26, label); ids lie in [0, rows).
+"""
+
+import zlib
+
+import numpy as np
+
+DENSE, SLOTS = 13, 26
+SLOT_NAMES = [f"C{number}" for number in range(1, SLOTS + 1)]
+
+
+def criteo(path, rows):
+    """A reader of lines: label, 13 counts and 26 tokens, all separated by tabs; any of them may be empty."""
+
+    def reader():
+        with open(path, encoding="ascii") as lines:
+            for line in lines:
+                label, *fields = line.rstrip("\n").split("\t")
+                counts = np.array([float(field or 0) for field in fields[:DENSE]], dtype="float32")
+                tokens = [f"{slot}_{token}".encode() for slot, token in enumerate(fields[DENSE:])]
+                ids = [[zlib.crc32(token) % rows] for token in tokens]
+                yield (np.log1p(np.maximum(counts, 0)), *ids, [int(label)])
+
+    return reader
+
+
+def made_up(count, rows, seed=1, values=200):
+    """A reader of `count` samples: each slot has `values` tokens, and each token pulls the label one way."""
+
+    def reader():
+        fixed = np.random.RandomState(7)
+        pull = fixed.normal(0, 0.5, (SLOTS, values))
+        row = fixed.randint(0, rows, (SLOTS, values))
+        weight = fixed.normal(0, 1.0, DENSE)
+        rng = np.random.RandomState(seed)
+        slots = np.arange(SLOTS)
+        for _ in range(0, count, 1000):
+            # Like real tokens: a few are frequent, most are rare.
+            token = (values * rng.power(0.5, (1000, SLOTS))).astype("int64")
+            dense = rng.uniform(-1, 1, (1000, DENSE)).astype("float32")
+            odds = pull[slots, token].sum(axis=1) + dense @ weight
+            label = (rng.uniform(size=1000) < 1 / (1 + np.exp(-odds))).astype("int64")
+            ids = row[slots, token]
+            for i in range(1000):
+                yield (dense[i], *[[number] for number in ids[i].tolist()], [int(label[i])])
+
+    return reader
+
+
+def reader(path, rows, count, seed=1):
+    """Of the file when there is one, else of made-up samples."""
+    return criteo(path, rows) if path else made_up(count, rows, seed)
+
+
+def add_arguments(parser):
+    """What both click examples take."""
+    parser.add_argument("--data", help="file of Criteo's layout; without it the data are made up")
+    parser.add_argument("--rows", type=int, default=1000001, help="rows of a table of ids")
+    parser.add_argument("--samples", type=int, default=100000, help="made-up samples in a pass")
+    parser.add_argument("--passes", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=0, help="stop after so many steps; 0: never")
+    parser.add_argument("--batch-size", type=int, default=1000)
+    parser.add_argument("--every", type=int, default=20, help="steps between two lines")
+    parser.add_argument("--model", help="folder for the parameters; without it they are not saved")

@@ -1,0 +1,137 @@
+"""append_backward and gradients: the gradient ops are made by a pass of the engine."""
+
+from __future__ import annotations
+
+from paddle.fluid.framework import Program, Variable
+from paddle.fluid.vartype import OpRole
+
+__all__ = ["append_backward", "gradients"]
+
+
+def _names(items, what: str) -> list[str]:
+    """Names of Variables; gradients' names in a no_grad_set mean their variables."""
+    if isinstance(items, (str, Variable)):
+        items = [items]
+    names = []
+    for item in items or ():
+        if not isinstance(item, (str, Variable)):
+            raise TypeError(f"{what} holds Variables or their names, found {item!r} of type {type(item).__name__}.")
+        name = item if isinstance(item, str) else item.name
+        names.append(name)
+    return names
+
+
+def _no_grad_names(no_grad_set) -> list[str]:
+    if isinstance(no_grad_set, dict):  # {block number: names}, as of v0.11
+        no_grad_set = [name for names in no_grad_set.values() for name in names]
+    suffix = "@GRAD"
+    names = _names(no_grad_set, "no_grad_set")
+    return sorted({name[: -len(suffix)] if name.endswith(suffix) else name for name in names})
+
+
+def _clips(program: Program, callbacks) -> list[tuple]:
+    """The error clips of the Program's variables, when the callback that applies them is asked for."""
+    from paddle.fluid.clip import error_clip_callback
+
+    if callbacks is None:
+        return []
+    for callback in callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]:
+        if callback is not error_clip_callback:
+            raise NotImplementedError(
+                f"append_backward: the callback {callback!r} is not there yet. Only "
+                "fluid.clip.error_clip_callback is."
+            )
+    clips = []
+    for part in program._parts.values():
+        rule = getattr(part, "error_clip", None) if isinstance(part, Variable) else None
+        if rule is not None:
+            if not hasattr(rule, "max"):
+                raise TypeError(
+                    f"error_clip of {part.name!r} is a {type(rule).__name__}. Use fluid.clip.ErrorClipByValue."
+                )
+            clips.append((part.name, float(rule.min), float(rule.max)))
+    return clips
+
+
+def _note_writers(program: Program, grads: list) -> None:
+    """Tells each gradient which op writes it last."""
+    wanted = {grad.name: grad for grad in grads if grad is not None}
+    for block in program.blocks:
+        for op in reversed(block.ops) if wanted else ():
+            for name in op.output_arg_names:
+                grad = wanted.pop(name, None)
+                if grad is not None:
+                    grad.op = op
+
+
+def append_backward(
+    loss: Variable, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None
+) -> list[tuple]:
+    """Appends the ops that compute the gradients of `loss`; returns pairs (parameter, gradient).
+
+    parameter_list: Variables or names, all trainable parameters by default. no_grad_set: what gets no gradient.
+    checkpoints save memory upstream by computing again; here they change nothing.
+
+    >>> pairs = fluid.append_backward(loss)    # doctest: +SKIP
+    """
+    if not isinstance(loss, Variable):
+        raise TypeError(f"append_backward: the loss must be a Variable, found {loss!r} of type {type(loss).__name__}.")
+    program = loss.block.program
+    if parameter_list is not None:
+        if not isinstance(parameter_list, (list, tuple, set)):
+            raise TypeError(f"append_backward: parameter_list must be a list, found {parameter_list!r}.")
+        names = _names(parameter_list, "parameter_list")
+        if not names:
+            return []
+    else:
+        names = []
+    program._appending_grad_times += 1
+    op = loss.op
+    if op is not None:
+        op._put_attr("op_role", int(OpRole.Forward) | int(OpRole.Loss))
+    pairs = program._append_backward(loss, names, _no_grad_names(no_grad_set), _clips(program, callbacks))
+    block = program.global_block()
+    result = [(block.var(param), block._var_recursive(grad)) for param, grad in pairs]
+    _note_writers(program, [grad for _, grad in result])
+    return result
+
+
+def _as_list(items) -> list:
+    if items is None:
+        return []
+    return list(items) if isinstance(items, (list, tuple)) else [items]
+
+
+def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
+    """Gradients of `targets` with respect to `inputs`; None where a target does not depend on an input.
+
+    target_gradients: what flows into each target, ones by default.
+    """
+    targets, inputs = _as_list(targets), _as_list(inputs)
+    given = _as_list(target_gradients) or [None] * len(targets)
+    if len(given) != len(targets):
+        raise ValueError(f"gradients: {len(targets)} targets, but {len(given)} target_gradients. Give one for each.")
+    for item in (*targets, *inputs):
+        if not isinstance(item, Variable):
+            raise TypeError(f"gradients: targets and inputs are Variables, found {item!r}.")
+    program = targets[0].block.program
+    for item in (*targets, *inputs):
+        if item.block.program is not program:
+            raise ValueError(f"gradients: {item.name!r} belongs to another Program than {targets[0].name!r}.")
+    for target, grad in zip(targets, given):
+        if grad is not None and tuple(grad.shape) != tuple(target.shape):
+            raise ValueError(
+                f"gradients: {target.name!r} has shape {target.shape}, its gradient {grad.name!r} has {grad.shape}."
+            )
+    program._appending_grad_times += 1
+    names = program._gradients(targets, given, inputs, _no_grad_names(no_grad_set))
+    block = targets[0].block
+    found = [None if name is None else block._var_recursive(name) for name in names]
+    _note_writers(program, found)
+    return found
+
+
+def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+    """The same as gradients(); a single input gives a single Variable."""
+    found = gradients(targets, inputs, target_gradients, no_grad_set)
+    return found[0] if len(found) == 1 else found

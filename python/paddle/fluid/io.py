@@ -1,0 +1,393 @@
+"""Saving and loading: single variables, all parameters, inference models, and fluid.save / fluid.load.
+
+The files are upstream's. Variables are written and read by the ops save, load, save_combine and load_combine in a small
+Program made for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from typing import Callable
+
+from paddle.fluid import core
+from paddle.fluid.executor import Executor, global_scope
+from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
+from paddle.fluid.vartype import VarType
+
+__all__ = [
+    "save_vars",
+    "save_params",
+    "save_persistables",
+    "load_vars",
+    "load_params",
+    "load_persistables",
+    "save_inference_model",
+    "load_inference_model",
+    "batch",
+    "save",
+    "load",
+    "load_program_state",
+    "set_program_state",
+    "get_program_parameter",
+    "get_program_persistable_vars",
+]
+
+_NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
+_SAVED_STATE = ("save", "load", "load_program_state", "set_program_state")
+
+
+def __getattr__(name: str):
+    """fluid.io also has the readers: DataLoader, PyReader, and the functions of paddle.reader."""
+    if name in _SAVED_STATE:
+        return getattr(importlib.import_module("paddle.fluid.io_state"), name)
+    if name == "batch":
+        return importlib.import_module("paddle").batch
+    for home in ("paddle.fluid.reader", "paddle.reader"):
+        module = importlib.import_module(home)
+        if name in getattr(module, "__all__", ()):
+            return getattr(module, name)
+    raise AttributeError(f"module 'paddle.fluid.io' has no attribute {name!r}")
+
+
+# ---- which variables ----
+
+
+def is_parameter(var: Variable) -> bool:
+    """Is it a Parameter?"""
+    return isinstance(var, Parameter)
+
+
+def is_persistable(var: Variable) -> bool:
+    """Does it live in the scope, from run to run?"""
+    return var.type not in _NEVER_SAVED and var.persistable
+
+
+def is_belong_to_optimizer(var: Variable) -> bool:
+    """Is it persistable, but no Parameter: a moment, a learning rate?"""
+    return not isinstance(var, Parameter) and not var.need_check_feed and is_persistable(var)
+
+
+def get_program_parameter(program: Program) -> list:
+    """All Parameters of a Program."""
+    return [var for var in program.list_vars() if is_parameter(var)]
+
+
+def get_program_persistable_vars(program: Program) -> list:
+    """All persistable variables of a Program."""
+    return [var for var in program.list_vars() if is_persistable(var)]
+
+
+def _valid_program(program) -> Program:
+    if program is None:
+        return default_main_program()
+    inner = program if isinstance(program, Program) else getattr(program, "_program", None)
+    if not isinstance(inner, Program):
+        raise TypeError(f"main_program must be a Program, found {program!r} of type {type(program).__name__}.")
+    return inner
+
+
+_get_valid_program = _valid_program
+
+
+def _clone_var_in_block_(block, var: Variable) -> Variable:
+    """The same variable in the block of a Program that saves or loads it."""
+    return block.create_var(
+        name=var.name,
+        shape=var.shape,
+        dtype=var.dtype if var._has_dtype else None,
+        type=var.type,
+        lod_level=var.lod_level if var.type == VarType.LOD_TENSOR else None,
+        persistable=True,
+    )
+
+
+def _chosen(main_program, vars, predicate) -> list:
+    if vars is None:
+        chosen = _valid_program(main_program).list_vars()
+        vars = chosen if predicate is None else filter(predicate, chosen)
+    unique = {}
+    for var in vars:
+        if isinstance(var, str):
+            var = _valid_program(main_program).global_block().var(var)
+        if not isinstance(var, Variable):
+            raise TypeError(f"vars holds Variables or their names, found {var!r} of type {type(var).__name__}.")
+        if var.type != VarType.RAW:
+            unique.setdefault(var.name, var)
+    return list(unique.values())
+
+
+# ---- variables ----
+
+
+def save_vars(executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None):
+    """Writes variables into `dirname`: a file for each, or all into the one file `filename`.
+
+    vars: Variables or names; without it, those of main_program that `predicate` accepts. With neither dirname nor
+    filename the bytes of the one file are returned.
+    """
+    chosen = _chosen(main_program, vars, predicate)
+    if not chosen:
+        warnings.warn("save_vars: there is no variable to save.", stacklevel=2)
+        return None
+    if dirname is None and filename is None:
+        return b"".join(_tensor_of(var.name)._serialize() for var in sorted(chosen, key=lambda var: var.name))
+    folder = os.path.normpath(dirname) if dirname else "."
+    program = Program()
+    block = program.global_block()
+    copies = {var.name: _clone_var_in_block_(block, var) for var in chosen}
+    if filename is None:
+        for name, var in copies.items():
+            path = os.path.join(folder, name)
+            block.append_op(type="save", inputs={"X": [var]}, attrs={"file_path": path})
+    else:
+        path = os.path.join(folder, filename)
+        ordered = [copies[name] for name in sorted(copies)]
+        block.append_op(type="save_combine", inputs={"X": ordered}, attrs={"file_path": path})
+    executor.run(program)
+    return None
+
+
+def save_params(executor, dirname, main_program=None, filename=None):
+    """Writes all Parameters."""
+    return save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+
+
+def save_persistables(executor, dirname, main_program=None, filename=None):
+    """Writes all persistable variables: Parameters, moments, learning rates, statistics."""
+    return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+
+
+def _tensor_of(name: str):
+    holder = global_scope().find_var(name)
+    if holder is None:
+        raise core.NotFoundError(
+            f"The scope has no variable {name!r}. Run the startup Program first, or load its value."
+        )
+    return holder.get_tensor()
+
+
+def _load_from_memory(chosen: list, data: bytes) -> None:
+    view = memoryview(data)
+    for var in sorted(chosen, key=lambda var: var.name):
+        used = global_scope().var(var.name).get_tensor()._parse(view)
+        view = view[used:]
+    if len(view):
+        raise core.FormatError(f"{len(view)} bytes are left after {len(chosen)} variables: they belong to other ones.")
+
+
+def _check_shapes(chosen: list, where: str) -> None:
+    for var in chosen:
+        if isinstance(var, Parameter):
+            found = tuple(_tensor_of(var.name).shape())
+            if found != var.shape:
+                raise core.ShapeError(
+                    f"Parameter {var.name!r} has shape {var.shape} in the Program, but {found} in {where}. Load files "
+                    "that belong to this Program."
+                )
+
+
+def load_vars(executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None):
+    """Reads variables from `dirname`: a file for each, or all from the one file `filename`.
+
+    With dirname None, filename holds the bytes of such a file.
+    """
+    chosen = _chosen(main_program, vars, predicate)
+    if not chosen:
+        return
+    if dirname is None:
+        if filename is None:
+            raise ValueError("load_vars needs a dirname, or the bytes of a file as filename.")
+        _load_from_memory(chosen, filename)
+        _check_shapes(chosen, "the bytes")
+        return
+    program = Program()
+    block = program.global_block()
+    copies = {var.name: _clone_var_in_block_(block, var) for var in chosen}
+    if filename is None:
+        for name, var in copies.items():
+            path = os.path.join(dirname, name)
+            block.append_op(type="load", outputs={"Out": [var]}, attrs={"file_path": path})
+    else:
+        path = os.path.join(dirname, filename)
+        ordered = [copies[name] for name in sorted(copies)]
+        block.append_op(type="load_combine", outputs={"Out": ordered}, attrs={"file_path": path})
+    executor.run(program)
+    _check_shapes(chosen, repr(os.path.join(dirname, filename or "")))
+
+
+def load_params(executor, dirname, main_program=None, filename=None) -> None:
+    """Reads all Parameters."""
+    load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+
+
+def load_persistables(executor, dirname, main_program=None, filename=None) -> None:
+    """Reads all persistable variables."""
+    load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+
+
+def get_parameter_value(para: Parameter, executor):
+    """The value of a Parameter, as an array."""
+    if not is_parameter(para):
+        raise TypeError(f"get_parameter_value takes a Parameter, found {para!r}.")
+    program = Program()
+    var = _clone_var_in_block_(program.global_block(), para)
+    return executor.run(program, fetch_list=[var])[0]
+
+
+def get_parameter_value_by_name(name: str, executor, program: Program | None = None):
+    """The value of the Parameter of that name, as an array."""
+    return get_parameter_value(_valid_program(program).global_block().var(name), executor)
+
+
+# ---- inference models ----
+
+
+def prepend_feed_ops(inference_program: Program, feed_target_names: list, feed_holder_name: str = "feed") -> None:
+    """Puts a feed op in front for each name."""
+    if not feed_target_names:
+        return
+    block = inference_program.global_block()
+    holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
+    for i, name in enumerate(feed_target_names):
+        block._prepend_op(
+            type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": i}
+        )
+
+
+def append_fetch_ops(inference_program: Program, fetch_target_names: list, fetch_holder_name: str = "fetch") -> None:
+    """Appends a fetch op for each name."""
+    block = inference_program.global_block()
+    holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
+    for i, name in enumerate(fetch_target_names):
+        block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": i})
+
+
+def _named_targets(program: Program, target_vars: list) -> list:
+    """One scale op by 1 after each target, so that the model's outputs have names of their own."""
+    from paddle.fluid import layers
+
+    block = program.global_block()
+    with program_guard(program):
+        return [
+            layers.scale(block.var(var.name), 1.0, name=f"save_infer_model/scale_{i}")
+            for i, var in enumerate(target_vars)
+        ]
+
+
+def _without_feed_fetch(program: Program) -> None:
+    block = program.global_block()
+    for i in reversed([i for i, op in enumerate(block.ops) if op.type in ("feed", "fetch")]):
+        block._remove_op(i)
+
+
+def _write(path: str, data: bytes) -> None:
+    """Writes aside, then renames: there is never half a file under the name."""
+    aside = f"{path}.{os.getpid()}.part"
+    try:
+        with open(aside, "wb") as file:
+            file.write(data)
+        os.replace(aside, path)
+    except OSError as error:
+        if os.path.exists(aside):
+            os.unlink(aside)
+        raise core.FileError(f"{path!r} cannot be written: {error.strerror or error}.") from None
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise core.FileError(f"The folder {folder!r} cannot be made: {error.strerror or error}.") from None
+
+
+def save_inference_model(
+    dirname,
+    feeded_var_names,
+    target_vars,
+    executor,
+    main_program=None,
+    model_filename=None,
+    params_filename=None,
+    export_for_deployment: bool = True,
+    program_only: bool = False,
+) -> list:
+    """Writes what is needed to compute `target_vars` from the named feeds: the Program and its persistables.
+
+    Returns the names of the model's outputs. Files: `__model__` (or model_filename), and a file for each variable (or
+    params_filename).
+    """
+    feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
+    targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
+    if not all(isinstance(name, str) for name in feeds):
+        raise ValueError(f"feeded_var_names is a list of names (str), found {feeded_var_names!r}.")
+    if not targets or not all(isinstance(var, Variable) for var in targets):
+        raise ValueError(f"target_vars is a list of Variables with at least one, found {target_vars!r}.")
+    program = _valid_program(main_program).clone()
+    if any(op.type == "auc" for op in program.global_block().ops):
+        warnings.warn("The model has an auc op: its state is saved as it is. Set it to zeros before.", stacklevel=2)
+    for name in feeds:
+        program.global_block().var(name)
+    _without_feed_fetch(program)
+    outputs = [var.name for var in _named_targets(program, targets)]
+    folder = os.path.normpath(dirname)
+    _make_folder(folder)
+    path = os.path.join(folder, os.path.basename(model_filename) if model_filename else "__model__")
+    if export_for_deployment:
+        program = program._prune_with_input(feeds, outputs)._inference_optimize(prune_read_op=True)
+        prepend_feed_ops(program, feeds)
+        append_fetch_ops(program, outputs)
+        _write(path, program._serialize())
+    else:
+        _write(f"{path}.main_program", program._serialize())
+    if not program_only:
+        name = os.path.basename(params_filename) if params_filename else None
+        if get_program_persistable_vars(program):
+            save_persistables(executor, folder, program, name)
+    return outputs
+
+
+def get_inference_program(target_vars, main_program=None) -> Program:
+    """A copy of the Program that has only what the targets need, set to test."""
+    targets = target_vars if isinstance(target_vars, list) else [target_vars]
+    names = []
+    for target in targets:
+        names.extend(getattr(target, "states", []) + getattr(target, "metrics", []) or [target])
+    return _valid_program(main_program)._prune(names)._inference_optimize()
+
+
+def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None) -> list:
+    """Reads what save_inference_model wrote: [Program, names to feed, Variables to fetch].
+
+    With dirname None, model_filename and params_filename hold the bytes of the files.
+    """
+    if dirname is None:
+        if model_filename is None or params_filename is None:
+            raise ValueError("With dirname None, model_filename and params_filename must hold the files' bytes.")
+        data, params = model_filename, params_filename
+    else:
+        folder = os.path.normpath(dirname)
+        if not os.path.isdir(folder):
+            raise ValueError(f"There is no folder {dirname!r} to load an inference model from.")
+        path = os.path.join(folder, os.path.basename(model_filename) if model_filename else "__model__")
+        params = os.path.basename(params_filename) if params_filename else None
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise core.FileError(f"The model {path!r} cannot be read: {error.strerror or error}.") from None
+    try:
+        program = Program.parse_from_string(data)
+    except core.FormatError as error:
+        where = "the bytes given" if dirname is None else repr(path)
+        raise core.FormatError(f"{where} holds no inference model: {error}") from None
+    load_persistables(executor, dirname, program, params)
+    if pserver_endpoints:
+        for op in program.global_block().ops:
+            if op._attr("epmap") is not None:
+                op._put_attr("epmap", pserver_endpoints)
+    feeds = {op.attr("col"): op.output("Out")[0] for op in program.global_block().ops if op.type == "feed"}
+    fetches = {op.attr("col"): op.input("X")[0] for op in program.global_block().ops if op.type == "fetch"}
+    targets = [program.global_block().var(fetches[i]) for i in sorted(fetches)]
+    return [program, [feeds[i] for i in sorted(feeds)], targets]

@@ -1,0 +1,165 @@
+/* one_hot, one_hot_v2: rows with a single 1. label_smooth: labels mixed with a distribution. */
+#include <string.h>
+
+#include "ops/math_util.h"
+
+enum { X, DEPTH_TENSOR };
+enum { OUT };
+enum { DEPTH, DTYPE, ALLOW_OUT_OF_RANGE };
+
+static const struct pd_slot_def hot_inputs[] = {{"X"}, {"depth_tensor", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
+static const struct pd_attr_def hot_attrs[] = {
+    PD_DEF_INT("depth", -1), PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_BOOL("allow_out_of_range", 0), {0}};
+
+/* The first version replaces the last dimension, which has size 1; the second adds one. */
+static pd_status hot_infer(const struct pd_infer *c, int adds)
+{
+    const struct pd_meta *x = pd_infer_in(c, X);
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    int64_t dim[PD_MAX_RANK + 1], depth = c->attr[DEPTH].i;
+    if (!adds && (x->rank < 2 || (x->dim[x->rank - 1] >= 0 && x->dim[x->rank - 1] != 1)))
+        return pd_fail(PD_SHAPE, "X has shape %s; it needs two dimensions or more, the last of size 1", pd_meta_dims_text(x));
+    if (!out) return PD_OK;
+    if (c->in[DEPTH_TENSOR].n) {
+        depth = -1;
+        const struct pd_value *given = c->running && c->in_values ? c->in_values[DEPTH_TENSOR][0] : NULL;
+        if (given && given->tensor.data) {
+            double number;
+            PD_TRY(pd_math_number(&given->tensor, "depth_tensor", &number));
+            depth = (int64_t)number;
+        }
+    }
+    if (c->running && depth < 1) return pd_fail(PD_INVALID, "the depth is %lld; it must be 1 or more", (long long)depth);
+    memcpy(dim, x->dim, sizeof x->dim);
+    dim[x->rank - !adds] = depth;
+    PD_TRY(pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
+    pd_meta_share_lod(out, x);
+    return pd_meta_set_dims(out, x->rank + adds, dim);
+}
+
+static pd_status hot1_infer(const struct pd_infer *c) { return hot_infer(c, 0); }
+static pd_status hot2_infer(const struct pd_infer *c) { return hot_infer(c, 1); }
+
+static pd_status set_one(struct pd_tensor *out, int64_t at)
+{
+    PD_SWITCH_ANY(out->meta.dtype, T, ((T *)out->data)[at] = 1; return PD_OK)
+    return pd_fail(PD_TYPE, "attribute dtype asks for %s; use float32", pd_dtype_name(out->meta.dtype));
+}
+
+static pd_status hot_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X);
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    int64_t n = pd_tensor_numel(x), depth = out->meta.dim[out->meta.rank - 1];
+    if (!pd_dtype_is_index(x->meta.dtype))
+        return pd_fail(PD_TYPE, "X is %s; it must be int32 or int64", pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_math_fill(out->data, out->meta.dtype, pd_tensor_numel(out), 0));
+    PD_SWITCH_INDEX(x->meta.dtype, T, {
+        const T *id = x->data;
+        for (int64_t i = 0; i < n; i++) {
+            if (id[i] >= 0 && id[i] < depth)
+                PD_TRY(set_one(out, i * depth + id[i]));
+            else if (!r->attr[ALLOW_OUT_OF_RANGE].b)
+                return pd_fail(PD_RANGE, "element %lld of X is %lld; it must lie in [0, %lld)", (long long)i,
+                               (long long)id[i], (long long)depth);
+        }
+    })
+    return PD_OK;
+}
+
+const struct pd_op pd_op_one_hot = {
+    .type = "one_hot",
+    .doc = "Each number of X as a row of zeros with a 1 at its place.",
+    .inputs = hot_inputs,
+    .outputs = outputs,
+    .attrs = hot_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = hot1_infer,
+    .run = hot_run,
+};
+
+const struct pd_op pd_op_one_hot_v2 = {
+    .type = "one_hot_v2",
+    .doc = "one_hot with a dimension of its own.",
+    .inputs = hot_inputs,
+    .outputs = outputs,
+    .attrs = hot_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = hot2_infer,
+    .run = hot_run,
+};
+
+/* ---- label_smooth ---- */
+
+enum { SMOOTH_X, PRIOR };
+enum { EPSILON };
+static const struct pd_slot_def smooth_inputs[] = {{"X"}, {"PriorDist", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def smooth_grad_inputs[] = {{"Out@GRAD"}, {0}};
+static const struct pd_slot_def smooth_grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_attr_def smooth_attrs[] = {PD_DEF_FLOAT("epsilon", 0.0f), {0}};
+
+static pd_status smooth_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, SMOOTH_X), *prior = pd_infer_in(c, PRIOR);
+    int64_t classes = x->rank ? x->dim[x->rank - 1] : 1, n = prior ? pd_meta_numel(prior) : classes;
+    if (n >= 0 && classes >= 0 && n != classes)
+        return pd_fail(PD_SHAPE, "PriorDist has %lld elements; a label of X has %lld", (long long)n, (long long)classes);
+    return pd_math_infer_like(c);
+}
+
+static pd_status smooth_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, SMOOTH_X), *prior = pd_run_in(r, PRIOR);
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    int64_t n = pd_tensor_numel(x), classes = x->meta.rank ? x->meta.dim[x->meta.rank - 1] : 1;
+    PD_SWITCH_FLOAT(x->meta.dtype, T, {
+        const T *from = x->data;
+        const T *p = prior ? prior->data : NULL;
+        const T epsilon = (T)r->attr[EPSILON].f;
+        const T even = classes ? epsilon / (T)classes : 0;
+        T *to = out->data;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (1 - epsilon) * from[i] + (p ? epsilon * p[i % classes] : even);
+        return PD_OK;
+    })
+    return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
+}
+
+const struct pd_op pd_op_label_smooth = {
+    .type = "label_smooth",
+    .doc = "Out = (1 - epsilon) X + epsilon PriorDist, which is even when it is left out.",
+    .inputs = smooth_inputs,
+    .outputs = outputs,
+    .attrs = smooth_attrs,
+    .infer = smooth_infer,
+    .run = smooth_run,
+    .grad_type = "label_smooth_grad",
+    .grad_in = "Out@",
+    .grad_out = "X@",
+};
+
+static pd_status smooth_grad_run(const struct pd_run *r)
+{
+    const struct pd_tensor *dout = pd_run_in(r, 0);
+    struct pd_tensor *dx = pd_run_out(r, 0);
+    if (!dx) return PD_OK;
+    int64_t n = pd_tensor_numel(dout);
+    PD_SWITCH_FLOAT(dout->meta.dtype, T, {
+        const T *from = dout->data;
+        T *to = dx->data;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (1 - (T)r->attr[EPSILON].f) * from[i];
+    })
+    return PD_OK;
+}
+
+const struct pd_op pd_op_label_smooth_grad = {
+    .type = "label_smooth_grad",
+    .doc = "Gradient of label_smooth.",
+    .inputs = smooth_grad_inputs,
+    .outputs = smooth_grad_outputs,
+    .attrs = smooth_attrs,
+    .infer = pd_math_infer_like,
+    .run = smooth_grad_run,
+};

@@ -1,0 +1,340 @@
+/* Variables to and from files: save and load for one variable each, save_combine and load_combine for many in one file,
+ * one after the other without names.
+ *
+ * Files are written aside and renamed, so that a file under its final name is always whole. Loading reads everything
+ * before it changes any variable. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ops/math_util.h"
+#include "tensor/file.h"
+#include "tensor/half.h"
+
+extern const struct pd_op pd_op_load;
+
+/* Loaded variables keep their declared shapes; what a file brings is known only when it is read. */
+static pd_status infer_nothing(const struct pd_infer *c)
+{
+    (void)c;
+    return PD_OK;
+}
+
+/* ---- float16 ---- */
+
+static pd_status as_half(struct pd_tensor *to, const struct pd_tensor *from)
+{
+    int64_t n = pd_tensor_numel(from);
+    PD_TRY(pd_tensor_resize(to, PD_DTYPE_FP16, from->meta.rank, from->meta.dim));
+    pd_meta_share_lod(&to->meta, &from->meta);
+    uint16_t *out = to->data;
+    if (from->meta.dtype == PD_DTYPE_FP32)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = pd_half_from_float(((const float *)from->data)[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = pd_half_from_float((float)((const double *)from->data)[i]);
+    return PD_OK;
+}
+
+static pd_status from_half(struct pd_tensor *to, enum pd_dtype dtype, const struct pd_tensor *from)
+{
+    int64_t n = pd_tensor_numel(from);
+    PD_TRY(pd_tensor_resize(to, dtype, from->meta.rank, from->meta.dim));
+    pd_meta_share_lod(&to->meta, &from->meta);
+    const uint16_t *in = from->data;
+    PD_SWITCH_FLOAT(dtype, T, {
+        for (int64_t i = 0; i < n; i++)
+            ((T *)to->data)[i] = (T)pd_half_to_float(in[i]);
+    })
+    return PD_OK;
+}
+
+/* ---- saving ---- */
+
+static pd_status file_error(const char *doing, const char *path)
+{
+    return pd_fail(PD_IO, "cannot %s '%s': %s", doing, path, strerror(errno));
+}
+
+/* Makes the folders that `path` lies in. */
+static pd_status make_folders(const char *path)
+{
+    char *copy = pd_strdup(path);
+    if (!copy) return pd_no_memory();
+    pd_status status = PD_OK;
+    for (char *slash = copy + 1; *slash && status == PD_OK; slash++) {
+        if (*slash != '/') continue;
+        *slash = 0;
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST) status = file_error("make the folder", copy);
+        *slash = '/';
+    }
+    pd_free(copy);
+    return status;
+}
+
+static pd_status write_one(const struct pd_value *value, int half, FILE *file, struct pd_buf *buf)
+{
+    if (!half || !pd_dtype_is_float(value->tensor.meta.dtype) || pd_value_is_rows(value))
+        return buf ? pd_value_write(value, buf) : pd_value_write_file(value, file);
+    struct pd_value *narrow;
+    PD_TRY(pd_value_new(PD_KIND_TENSOR, &narrow));
+    pd_status status = as_half(&narrow->tensor, &value->tensor);
+    if (status == PD_OK) status = buf ? pd_value_write(narrow, buf) : pd_value_write_file(narrow, file);
+    pd_value_unref(narrow);
+    return status;
+}
+
+static pd_status write_list(const struct pd_run *r, int half, FILE *file, struct pd_buf *buf)
+{
+    for (int i = 0; i < r->in[0].n; i++) {
+        pd_status status = write_one(r->in[0].at[i], half, file, buf);
+        if (status == PD_OK) continue;
+        pd_error_add(" (variable '%s')", r->step->name(r, 0, 0, i));
+        return status;
+    }
+    return PD_OK;
+}
+
+static pd_status save_file(const struct pd_run *r, const char *path, int overwrite, int half)
+{
+    struct stat info;
+    if (!*path) return pd_fail(PD_INVALID, "attribute file_path is empty; give the path of the file to write");
+    if (stat(path, &info) == 0) {
+        if (S_ISDIR(info.st_mode)) return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
+        if (!overwrite) return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
+    }
+    PD_TRY(make_folders(path));
+    struct pd_buf aside = {0};
+    pd_buf_printf(&aside, "%s.tmp.%ld", path, (long)getpid());
+    if (aside.failed) {
+        pd_buf_free(&aside);
+        return pd_no_memory();
+    }
+    pd_status status = PD_OK;
+    FILE *file = fopen(aside.at, "wb");
+    if (!file) {
+        status = file_error("write", path);
+    } else {
+        status = write_list(r, half, file, NULL);
+        if (status != PD_OK) pd_error_add(" [file %s]", path);
+        if (fclose(file) != 0 && status == PD_OK) status = file_error("write", path);
+        if (status == PD_OK && rename(aside.at, path) != 0) status = file_error("write", path);
+        if (status != PD_OK) remove(aside.at);
+    }
+    pd_buf_free(&aside);
+    return status;
+}
+
+enum { OVERWRITE, SAVE_HALF, SAVE_PATH, TO_MEMORY };
+
+static pd_status save_run(const struct pd_run *r)
+{
+    return save_file(r, r->attr[SAVE_PATH].s, r->attr[OVERWRITE].b, r->attr[SAVE_HALF].b);
+}
+
+static void free_bytes(void *raw)
+{
+    pd_buf_free(raw);
+    pd_free(raw);
+}
+
+/* Bytes in memory: the output is an opaque value whose `raw` is a struct pd_buf. */
+static pd_status save_bytes(const struct pd_run *r)
+{
+    struct pd_value *out = pd_run_out_value(r, 0);
+    if (!out) return pd_fail(PD_INVALID, "with save_to_memory the op needs its output Y");
+    struct pd_buf *buf = pd_calloc(1, sizeof *buf);
+    if (!buf) return pd_no_memory();
+    pd_status status = write_list(r, r->attr[SAVE_HALF].b, NULL, buf);
+    if (status != PD_OK) {
+        free_bytes(buf);
+        return status;
+    }
+    pd_value_reset(out, PD_KIND_RAW);
+    out->raw = buf;
+    out->raw_free = free_bytes;
+    return PD_OK;
+}
+
+static pd_status save_combine_run(const struct pd_run *r)
+{
+    return r->attr[TO_MEMORY].b ? save_bytes(r) : save_run(r);
+}
+
+static pd_status save_combine_infer(const struct pd_infer *c)
+{
+    if (pd_infer_out(c, 0)) pd_infer_out(c, 0)->kind = PD_KIND_RAW;
+    return PD_OK;
+}
+
+const struct pd_op pd_op_save = {
+    .type = "save",
+    .doc = "Writes a variable to a file.",
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"kLookupTablePath", PD_SLOT_OPTIONAL}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("overwrite", 1), PD_DEF_BOOL("save_as_fp16", 0),
+                                          PD_DEF_STRING("file_path", ""), {0}},
+    .flags = PD_OP_EFFECT | PD_OP_NO_GRAD,
+    .infer = infer_nothing,
+    .run = save_run,
+};
+
+const struct pd_op pd_op_save_combine = {
+    .type = "save_combine",
+    .doc = "Writes variables to one file, in the order given.",
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Y", PD_SLOT_OPTIONAL}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("overwrite", 1), PD_DEF_BOOL("save_as_fp16", 0),
+                                          PD_DEF_STRING("file_path", ""), PD_DEF_BOOL("save_to_memory", 0), {0}},
+    .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
+    .infer = save_combine_infer,
+    .run = save_combine_run,
+};
+
+/* ---- loading ---- */
+
+/* Elements [seek, seek + product of shape) of what was read, as a tensor of that shape. */
+static pd_status cut(struct pd_value *v, int64_t seek, const struct pd_attr *shape)
+{
+    int64_t dim[PD_MAX_RANK], want = 1, have = pd_tensor_numel(&v->tensor);
+    if (shape->n > PD_MAX_RANK) return pd_fail(PD_SHAPE, "attribute shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
+    for (int i = 0; i < shape->n; i++) {
+        dim[i] = shape->longs[i];
+        if (dim[i] < 0 || __builtin_mul_overflow(want, dim[i], &want))
+            return pd_fail(PD_SHAPE, "attribute shape asks for size %lld", (long long)dim[i]);
+    }
+    if (seek > have || want > have - seek)
+        return pd_fail(PD_RANGE, "the file holds %lld elements (shape %s), asked for %lld from number %lld on", (long long)have,
+                       pd_meta_dims_text(&v->tensor.meta), (long long)want, (long long)seek);
+    size_t item = pd_dtype_size(v->tensor.meta.dtype);
+    memmove(v->tensor.data, (char *)v->tensor.data + (size_t)seek * item, (size_t)want * item);
+    pd_meta_take_lod(&v->tensor.meta, NULL);
+    return pd_meta_set_dims(&v->tensor.meta, shape->n, dim);
+}
+
+/* What was read fits the variable that it is for, if that has data; float16 is widened for one that is not float16. */
+static pd_status fit(struct pd_value *fresh, const struct pd_value *old, int half)
+{
+    struct pd_tensor *t = &fresh->tensor;
+    int known = pd_value_ready(old) && old->tensor.data && !pd_value_is_rows(old) && !pd_value_is_rows(fresh);
+    enum pd_dtype want = half ? PD_DTYPE_FP16 : known ? old->tensor.meta.dtype : t->meta.dtype;
+    if (known && !pd_meta_same_dims(&t->meta, &old->tensor.meta))
+        return pd_fail(PD_SHAPE, "the file holds shape %s, the variable has shape %s; it belongs to another model",
+                       pd_meta_dims_text(&t->meta), pd_meta_dims_text(&old->tensor.meta));
+    if (t->meta.dtype == want) return PD_OK;
+    struct pd_tensor other = {.meta = {.kind = PD_KIND_TENSOR, .dtype = PD_DTYPE_NONE}};
+    pd_status status;
+    if (want == PD_DTYPE_FP16 && pd_dtype_is_float(t->meta.dtype))
+        status = as_half(&other, t);
+    else if (t->meta.dtype == PD_DTYPE_FP16 && pd_dtype_is_float(want))
+        status = from_half(&other, want, t);
+    else if (half)
+        return PD_OK;
+    else
+        return pd_fail(PD_TYPE, "the file holds %s, the variable is %s; it belongs to another model",
+                       pd_dtype_name(t->meta.dtype), pd_dtype_name(want));
+    if (status == PD_OK) {
+        pd_tensor_reset(t);
+        *t = other;
+    } else {
+        pd_tensor_reset(&other);
+    }
+    return status;
+}
+
+/* `to` becomes what `from` is; `from` is left empty. */
+static void move_value(struct pd_value *to, struct pd_value *from)
+{
+    pd_value_reset(to, from->tensor.meta.kind);
+    to->tensor = from->tensor;
+    to->rows.at = from->rows.at;
+    to->rows.n = from->rows.n;
+    to->rows.cap = from->rows.cap;
+    to->height = from->height;
+    from->tensor = (struct pd_tensor){.meta = {.kind = PD_KIND_TENSOR, .dtype = PD_DTYPE_NONE}};
+    from->rows.at = NULL;
+    from->rows.n = from->rows.cap = 0;
+}
+
+enum { LOAD_HALF, LOAD_PATH, SEEK, SHAPE };
+enum { C_HALF, C_PATH, FROM_MEMORY };
+
+static pd_status read_one(const struct pd_run *r, int i, FILE *file, int half, struct pd_value **fresh)
+{
+    const struct pd_value *old = r->out[0].at[i];
+    enum pd_kind kind = old->tensor.meta.kind;
+    PD_TRY(pd_value_new(kind == PD_KIND_SELECTED_ROWS ? kind : PD_KIND_TENSOR, fresh));
+    PD_TRY(pd_value_read_file(*fresh, file));
+    if (r->op == &pd_op_load && r->attr[SEEK].l >= 0) PD_TRY(cut(*fresh, r->attr[SEEK].l, &r->attr[SHAPE]));
+    return fit(*fresh, old, half);
+}
+
+static pd_status load_file(const struct pd_run *r, const char *path, int half)
+{
+    int n = r->out[0].n, c;
+    FILE *file = fopen(path, "rb");
+    if (!file) return file_error("read", path);
+    struct stat info;
+    if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
+        fclose(file);
+        return pd_fail(PD_IO, "cannot read '%s': it is a folder", path);
+    }
+    struct pd_value **fresh = pd_calloc((size_t)n + 1, sizeof *fresh);
+    pd_status status = fresh ? PD_OK : pd_no_memory();
+    for (int i = 0; i < n && status == PD_OK; i++) {
+        if (!r->out[0].at[i]) continue;
+        status = read_one(r, i, file, half, &fresh[i]);
+        if (status != PD_OK) pd_error_add(" (variable '%s', number %d of %d)", r->step->name(r, 1, 0, i), i + 1, n);
+    }
+    if (status == PD_OK && r->op != &pd_op_load && (c = fgetc(file)) != EOF)
+        status = pd_fail(PD_FORMAT, "the file holds more than the %d variables asked for; it was saved with another list of "
+                         "variables", n);
+    if (status != PD_OK) pd_error_add(" [file %s]", path);
+    for (int i = 0; fresh && i < n; i++) {
+        if (status == PD_OK && fresh[i]) move_value(r->out[0].at[i], fresh[i]);
+        pd_value_unref(fresh[i]);
+    }
+    pd_free(fresh);
+    fclose(file);
+    return status;
+}
+
+static pd_status load_run(const struct pd_run *r)
+{
+    return load_file(r, r->attr[LOAD_PATH].s, r->attr[LOAD_HALF].b);
+}
+
+static pd_status load_combine_run(const struct pd_run *r)
+{
+    if (r->attr[FROM_MEMORY].b)
+        return pd_fail(PD_UNSUPPORTED, "model_from_memory is set: bytes cannot stand in an attribute; write them to a file and "
+                       "give its path");
+    return load_file(r, r->attr[C_PATH].s, r->attr[C_HALF].b);
+}
+
+const struct pd_op pd_op_load = {
+    .type = "load",
+    .doc = "Reads a variable from a file.",
+    .inputs = (const struct pd_slot_def[]){{0}},
+    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("load_as_fp16", 0), PD_DEF_STRING("file_path", ""),
+                                          PD_DEF_LONG("seek", -1), PD_DEF_LONGS("shape"), {0}},
+    .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
+    .infer = infer_nothing,
+    .run = load_run,
+};
+
+const struct pd_op pd_op_load_combine = {
+    .type = "load_combine",
+    .doc = "Reads variables from one file, in the order given.",
+    .inputs = (const struct pd_slot_def[]){{0}},
+    .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("load_as_fp16", 0), PD_DEF_STRING("file_path", ""),
+                                          PD_DEF_BOOL("model_from_memory", 0), {0}},
+    .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
+    .infer = infer_nothing,
+    .run = load_combine_run,
+};
