@@ -185,6 +185,11 @@ int core_attr_read(struct core_state *state, struct core_scratch *scratch, PyObj
                    struct pd_attr *out)
 {
     memset(out, 0, sizeof(*out));
+    /* An array has __index__, whatever its size: it goes on as a list or, without dimensions, as a number. */
+    if (state->np_ndarray && PyObject_TypeCheck(value, (PyTypeObject *)state->np_ndarray)) {
+        value = PyObject_CallMethod(value, "tolist", NULL);
+        if (!value || core_scratch_keep(scratch, value)) return -1;
+    }
     enum kind kind = kind_of(state, value);
     if (kind != KIND_NONE || !(PySequence_Check(value) || PyAnySet_Check(value)))
         return read_single(state, scratch, value, kind, out);

@@ -16,8 +16,9 @@ PD_ACT_X(thresholded_relu, "Out = X where X > threshold, else 0.", x > p0 ? x : 
          PD_DEF_FLOAT("threshold", 1.0f))
 PD_ACT_X(softshrink, "X moved towards 0 by lambda, and 0 within it.", x > p0 ? x - p0 : x < -p0 ? x + p0 : 0,
          x > p0 || x < -p0 ? dout : 0, PD_DEF_FLOAT("lambda", 0.5f))
+/* Old programs carry lambda beside threshold; it has never had a meaning here. */
 PD_ACT_X(hard_shrink, "X, and 0 within +-threshold.", x > p0 || x < -p0 ? x : 0, x > p0 || x < -p0 ? dout : 0,
-         PD_DEF_FLOAT("threshold", 0.5f))
+         PD_DEF_FLOAT("threshold", 0.5f), PD_DEF_FLOAT("lambda", 0.5f))
 PD_ACT_OUT(hard_sigmoid, "Out = slope X + offset held within [0, 1].",
            x * p0 + p1 < 0 ? 0 : x * p0 + p1 > 1 ? 1 : x * p0 + p1, out > 0 && out < 1 ? dout * p0 : 0,
            PD_DEF_FLOAT("slope", 0.2f), PD_DEF_FLOAT("offset", 0.5f))

@@ -51,18 +51,22 @@ static pd_status constant_infer(const struct pd_infer *c)
     return pd_math_infer_shape(c, &constant_shape, out);
 }
 
+/* Selected rows become all rows of the shape. */
+static pd_status size_rows(const struct pd_run *r, struct pd_value *value)
+{
+    const struct pd_attr *shape = &r->attr[SHAPE];
+    int64_t n = shape->n ? shape->longs[0] : 0;
+    PD_TRY(pd_rows_resize(value, n, n, (enum pd_dtype)r->attr[DTYPE].i, shape->n, shape->longs));
+    for (int64_t i = 0; i < n; i++)
+        value->rows.at[i] = i;
+    return PD_OK;
+}
+
 static pd_status constant_run(const struct pd_run *r)
 {
     struct pd_value *value = pd_run_out_value(r, OUT);
     struct pd_tensor *out = &value->tensor;
-    if (pd_value_is_rows(value)) {
-        int64_t dim[PD_MAX_RANK];
-        for (int i = 0; i < r->attr[SHAPE].n && i < PD_MAX_RANK; i++)
-            dim[i] = r->attr[SHAPE].longs[i];
-        PD_TRY(pd_rows_resize(value, 0, dim[0], (enum pd_dtype)r->attr[DTYPE].i, r->attr[SHAPE].n, dim));
-        return PD_OK;
-    }
-    PD_TRY(pd_math_size_output(r, &constant_shape, out));
+    PD_TRY(pd_value_is_rows(value) ? size_rows(r, value) : pd_math_size_output(r, &constant_shape, out));
     int64_t n = pd_tensor_numel(out);
     const struct pd_tensor *given = pd_run_in(r, VALUE_TENSOR);
     if (!given) return fill(out->data, out->meta.dtype, n, r->attr[VALUE].f, r->attr[TEXT].s);

@@ -18,7 +18,7 @@ static pd_status hot_infer(const struct pd_infer *c, int adds)
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *out = pd_infer_out(c, OUT);
     int64_t dim[PD_MAX_RANK + 1], depth = c->attr[DEPTH].i;
-    if (!adds && (x->rank < 2 || (x->dim[x->rank - 1] >= 0 && x->dim[x->rank - 1] != 1)))
+    if (!adds && (x->rank < 2 || (c->running && x->dim[x->rank - 1] != 1)))
         return pd_fail(PD_SHAPE, "X has shape %s; it needs two dimensions or more, the last of size 1", pd_meta_dims_text(x));
     if (!out) return PD_OK;
     if (c->in[DEPTH_TENSOR].n) {

@@ -172,7 +172,7 @@ def test_loader_passes_errors_on_and_ends_its_thread():
     loader.set_sample_generator(endless, batch_size=1, places=fluid.CPUPlace())
     for _ in loader():
         break
-    loader._close()
+    loader._reset()
     assert not [thread for thread in threading.enumerate() if thread.name == "paddle-reader"]
 
 

@@ -12,6 +12,8 @@ def _names(items, what: str) -> list[str]:
     """Names of Variables; gradients' names in a no_grad_set mean their variables."""
     if isinstance(items, (str, Variable)):
         items = [items]
+    if items is not None and not isinstance(items, (list, tuple, set, frozenset)):
+        raise TypeError(f"{what} is a list of Variables or their names, found {items!r}.")
     names = []
     for item in items or ():
         if not isinstance(item, (str, Variable)):
@@ -78,8 +80,6 @@ def append_backward(
         raise TypeError(f"append_backward: the loss must be a Variable, found {loss!r} of type {type(loss).__name__}.")
     program = loss.block.program
     if parameter_list is not None:
-        if not isinstance(parameter_list, (list, tuple, set)):
-            raise TypeError(f"append_backward: parameter_list must be a list, found {parameter_list!r}.")
         names = _names(parameter_list, "parameter_list")
         if not names:
             return []

@@ -255,9 +255,10 @@ _read_environment()
 def set_feed_variable(scope, tensor, name: str, index: int) -> None:
     """Puts a tensor at a position of the list that the scope holds under `name`."""
     array = scope.var(name).get_lod_tensor_array()
+    if len(array) > index:
+        array[index] = tensor
     while len(array) <= index:
-        array.append(LoDTensor())
-    array[index] = tensor
+        array.append(tensor)
 
 
 def get_fetch_variable(scope, name: str, index: int):

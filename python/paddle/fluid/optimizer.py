@@ -3,10 +3,15 @@
 `fluid.optimizer` has the long names (SGDOptimizer) and the short ones (SGD).
 """
 
+# The parts of minimize() can also be had from here, as upstream's own tests do.
+from paddle.fluid.backward import append_backward  # noqa: F401
+from paddle.fluid.clip import append_gradient_clip_ops, error_clip_callback  # noqa: F401
 from paddle.fluid.core import VarDesc
 from paddle.fluid.framework import Variable, name_scope
+from paddle.fluid.log_helper import notice
 from paddle.fluid.optimizer_average import ExponentialMovingAverage, LookaheadOptimizer, ModelAverage
 from paddle.fluid.optimizer_base import Optimizer
+from paddle.fluid.regularizer import append_regularization_ops  # noqa: F401
 
 __all__ = [
     "SGD",
@@ -544,11 +549,47 @@ PipelineOptimizer = _absent(
     "PipelineOptimizer",
     "a program runs on one place here. Give minimize() of the optimizer inside it the loss directly.",
 )
-RecomputeOptimizer = _absent(
-    "RecomputeOptimizer",
-    "activations are kept, not computed again. Use the optimizer inside it directly: the results "
-    "are the same.",
-)
+
+
+class RecomputeOptimizer(Optimizer):
+    """Upstream, it saves memory by computing activations between checkpoints again in the backward pass.
+
+    Here activations are kept, so it does what the optimizer inside it does, with the same results.
+    """
+
+    def __init__(self, optimizer: Optimizer):
+        self._optimizer = optimizer
+        self._checkpoints = None
+        self._learning_rate = optimizer._learning_rate
+        self._learning_rate_map = optimizer._learning_rate_map
+
+    def _set_checkpoints(self, checkpoints: list) -> None:
+        """Takes the variables (or names) upstream would keep."""
+        self._checkpoints = checkpoints
+
+    def load(self, stat_dict):
+        self._imperative_only("load")
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Adds the backward pass of the optimizer inside."""
+        notice("RecomputeOptimizer keeps all activations: the results are the same, no memory is saved.")
+        self._dtype = loss.dtype
+        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+
+    def apply_gradients(self, params_grads: list) -> list:
+        """Adds the updates of the optimizer inside."""
+        return self._optimizer.apply_gradients(params_grads)
+
+    def minimize(
+        self, loss, startup_program=None, parameter_list=None, no_grad_set=None, grad_clip=None
+    ) -> tuple:
+        """Like minimize of the optimizer inside; _set_checkpoints must come first, as upstream."""
+        if self._checkpoints is None:
+            raise ValueError("RecomputeOptimizer: call _set_checkpoints([...]) before minimize.")
+        if grad_clip is not None and self._optimizer._grad_clip is None:
+            self._optimizer._grad_clip = grad_clip
+        return super().minimize(loss, startup_program, parameter_list, no_grad_set)
+
 
 SGD = SGDOptimizer
 Momentum = MomentumOptimizer

@@ -93,7 +93,23 @@ def _count(places) -> int:
     return len(places) if isinstance(places, (list, tuple)) else 1
 
 
-class GeneratorLoader:
+class DataLoaderBase:
+    """What loaders share: a call gives the loader itself, to be iterated over."""
+
+    def __call__(self):
+        return self
+
+    def __iter__(self):
+        raise NotImplementedError(f"{type(self).__name__} must define __iter__.")
+
+    def __next__(self):
+        raise NotImplementedError(f"{type(self).__name__} must define __next__.")
+
+    def next(self):
+        return self.__next__()
+
+
+class GeneratorLoader(DataLoaderBase):
     """A loader over a Python generator, for static programs. Made by DataLoader.from_generator."""
 
     def __init__(
@@ -137,16 +153,13 @@ class GeneratorLoader:
         """The queue between the thread and the one who iterates, or None before the first iteration."""
         return None if self._running is None else self._running._queue
 
-    def __call__(self) -> "GeneratorLoader":
-        return self
-
     def __iter__(self) -> Iterator:
         if self._tensor_reader is None:
             raise RuntimeError(
                 "the loader has no data yet. Call set_sample_generator, set_sample_list_generator or "
                 "set_batch_generator first."
             )
-        self._close()
+        self._reset()
         self._running = _Prefetch(self._items, self._capacity)
         return self._running
 
@@ -159,9 +172,7 @@ class GeneratorLoader:
             self._running = None
             raise
 
-    next = __next__
-
-    def _close(self) -> None:
+    def _reset(self) -> None:
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -279,7 +290,7 @@ class DataLoader:
         raise RuntimeError("DataLoader.from_dataset is not there. Use DataLoader.from_generator.")
 
 
-class PyReader:
+class PyReader(DataLoaderBase):
     """The older face of the same: decorate_... methods take the generator, iteration gives feeds."""
 
     def __init__(
@@ -302,16 +313,11 @@ class PyReader:
     def iterable(self) -> bool:
         return self._loader.iterable
 
-    def __call__(self) -> "PyReader":
-        return self
-
     def __iter__(self) -> Iterator:
         return iter(self._loader)
 
     def __next__(self):
         return next(self._loader)
-
-    next = __next__
 
     def start(self) -> None:
         self._loader.start()
