@@ -2,7 +2,8 @@
 #include "kernels/gemm.h"
 #include "ops/nn_util.h"
 
-enum { X, Y, WEIGHT, BIAS, D_OUT };
+enum { X, Y, WEIGHT, BIAS };
+enum { GRAD_OUT = 3 };
 enum { DX, DY, D_WEIGHT, D_BIAS };
 
 static pd_status infer(const struct pd_infer *c)
@@ -93,7 +94,7 @@ static pd_status grad_infer(const struct pd_infer *c)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *w = pd_run_in(r, WEIGHT), *g = pd_run_in(r, D_OUT - 1);
+    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *w = pd_run_in(r, WEIGHT), *g = pd_run_in(r, GRAD_OUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *dy = pd_run_out(r, DY), *dw = pd_run_out(r, D_WEIGHT), *db = pd_run_out(r, D_BIAS);
     int64_t n = x->meta.dim[0], outs = w->meta.dim[0], xs = w->meta.dim[1], ys = w->meta.dim[2];
     void *scaled;

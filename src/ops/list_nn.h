@@ -1,35 +1,96 @@
-/* Products, convolutions, pooling, normalisation, softmax, losses. Each line: an op and its gradient. */
+/* Products, convolutions, pooling, normalisation, softmax, losses. */
 #define PD_OPS_NN(X)                                                                                           \
-    X(mul) X(mul_grad)                                                                                         \
-    X(matmul) X(matmul_grad)                                                                                   \
-    X(fc) X(fc_grad)                                                                                           \
-    X(softmax) X(softmax_grad)                                                                                 \
-    X(cross_entropy) X(cross_entropy_grad)                                                                     \
-    X(cross_entropy2) X(cross_entropy_grad2)                                                                   \
-    X(softmax_with_cross_entropy) X(softmax_with_cross_entropy_grad)                                           \
-    X(sigmoid_cross_entropy_with_logits) X(sigmoid_cross_entropy_with_logits_grad)                             \
-    X(teacher_student_sigmoid_loss) X(teacher_student_sigmoid_loss_grad)                                       \
-    X(log_loss) X(log_loss_grad)                                                                               \
-    X(hinge_loss) X(hinge_loss_grad)                                                                           \
-    X(rank_loss) X(rank_loss_grad)                                                                             \
-    X(margin_rank_loss) X(margin_rank_loss_grad)                                                               \
-    X(huber_loss) X(huber_loss_grad)                                                                           \
-    X(modified_huber_loss) X(modified_huber_loss_grad)                                                         \
-    X(smooth_l1_loss) X(smooth_l1_loss_grad)                                                                   \
-    X(bpr_loss) X(bpr_loss_grad)                                                                               \
-    X(kldiv_loss) X(kldiv_loss_grad)                                                                           \
-    X(conv2d) X(conv2d_grad)                                                                                   \
-    X(depthwise_conv2d) X(depthwise_conv2d_grad)                                                               \
-    X(conv3d) X(conv3d_grad)                                                                                   \
-    X(conv2d_transpose) X(conv2d_transpose_grad)                                                               \
-    X(depthwise_conv2d_transpose) X(depthwise_conv2d_transpose_grad)                                           \
-    X(conv3d_transpose) X(conv3d_transpose_grad)                                                               \
-    X(pool2d) X(pool2d_grad)                                                                                   \
-    X(pool3d) X(pool3d_grad)                                                                                   \
-    X(max_pool2d_with_index) X(max_pool2d_with_index_grad)                                                     \
-    X(max_pool3d_with_index) X(max_pool3d_with_index_grad)                                                     \
-    X(batch_norm) X(batch_norm_grad)                                                                           \
-    X(layer_norm) X(layer_norm_grad)                                                                           \
-    X(group_norm) X(group_norm_grad)                                                                           \
-    X(instance_norm) X(instance_norm_grad)                                                                     \
-    X(lrn) X(lrn_grad)
+    X(mul)                                                                                                     \
+    X(mul_grad)                                                                                                \
+    X(matmul)                                                                                                  \
+    X(matmul_grad)                                                                                             \
+    X(fc)                                                                                                      \
+    X(fc_grad)                                                                                                 \
+    X(softmax)                                                                                                 \
+    X(softmax_grad)                                                                                            \
+    X(cross_entropy)                                                                                           \
+    X(cross_entropy_grad)                                                                                      \
+    X(cross_entropy2)                                                                                          \
+    X(cross_entropy_grad2)                                                                                     \
+    X(softmax_with_cross_entropy)                                                                              \
+    X(softmax_with_cross_entropy_grad)                                                                         \
+    X(sigmoid_cross_entropy_with_logits)                                                                       \
+    X(sigmoid_cross_entropy_with_logits_grad)                                                                  \
+    X(teacher_student_sigmoid_loss)                                                                            \
+    X(teacher_student_sigmoid_loss_grad)                                                                       \
+    X(log_loss)                                                                                                \
+    X(log_loss_grad)                                                                                           \
+    X(hinge_loss)                                                                                              \
+    X(hinge_loss_grad)                                                                                         \
+    X(rank_loss)                                                                                               \
+    X(rank_loss_grad)                                                                                          \
+    X(margin_rank_loss)                                                                                        \
+    X(margin_rank_loss_grad)                                                                                   \
+    X(huber_loss)                                                                                              \
+    X(huber_loss_grad)                                                                                         \
+    X(modified_huber_loss)                                                                                     \
+    X(modified_huber_loss_grad)                                                                                \
+    X(smooth_l1_loss)                                                                                          \
+    X(smooth_l1_loss_grad)                                                                                     \
+    X(bpr_loss)                                                                                                \
+    X(bpr_loss_grad)                                                                                           \
+    X(kldiv_loss)                                                                                              \
+    X(kldiv_loss_grad)                                                                                         \
+    X(nce)                                                                                                     \
+    X(nce_grad)                                                                                                \
+    X(hierarchical_sigmoid)                                                                                    \
+    X(hierarchical_sigmoid_grad)                                                                               \
+    X(conv2d)                                                                                                  \
+    X(conv2d_grad)                                                                                             \
+    X(depthwise_conv2d)                                                                                        \
+    X(depthwise_conv2d_grad)                                                                                   \
+    X(conv3d)                                                                                                  \
+    X(conv3d_grad)                                                                                             \
+    X(conv2d_transpose)                                                                                        \
+    X(conv2d_transpose_grad)                                                                                   \
+    X(depthwise_conv2d_transpose)                                                                              \
+    X(depthwise_conv2d_transpose_grad)                                                                         \
+    X(conv3d_transpose)                                                                                        \
+    X(conv3d_transpose_grad)                                                                                   \
+    X(conv_shift)                                                                                              \
+    X(conv_shift_grad)                                                                                         \
+    X(row_conv)                                                                                                \
+    X(row_conv_grad)                                                                                           \
+    X(pool2d)                                                                                                  \
+    X(pool2d_grad)                                                                                             \
+    X(pool3d)                                                                                                  \
+    X(pool3d_grad)                                                                                             \
+    X(max_pool2d_with_index)                                                                                   \
+    X(max_pool2d_with_index_grad)                                                                              \
+    X(max_pool3d_with_index)                                                                                   \
+    X(max_pool3d_with_index_grad)                                                                              \
+    X(unpool)                                                                                                  \
+    X(unpool_grad)                                                                                             \
+    X(spp)                                                                                                     \
+    X(spp_grad)                                                                                                \
+    X(batch_norm)                                                                                              \
+    X(batch_norm_grad)                                                                                         \
+    X(layer_norm)                                                                                              \
+    X(layer_norm_grad)                                                                                         \
+    X(group_norm)                                                                                              \
+    X(group_norm_grad)                                                                                         \
+    X(instance_norm)                                                                                           \
+    X(instance_norm_grad)                                                                                      \
+    X(data_norm)                                                                                               \
+    X(data_norm_grad)                                                                                          \
+    X(lrn)                                                                                                     \
+    X(lrn_grad)                                                                                                \
+    X(affine_channel)                                                                                          \
+    X(affine_channel_grad)                                                                                     \
+    X(bilinear_tensor_product)                                                                                 \
+    X(bilinear_tensor_product_grad)                                                                            \
+    X(bilinear_interp)                                                                                         \
+    X(bilinear_interp_grad)                                                                                    \
+    X(nearest_interp)                                                                                          \
+    X(nearest_interp_grad)                                                                                     \
+    X(affine_grid)                                                                                             \
+    X(affine_grid_grad)                                                                                        \
+    X(grid_sampler)                                                                                            \
+    X(grid_sampler_grad)                                                                                       \
+    X(add_position_encoding)                                                                                   \
+    X(add_position_encoding_grad)

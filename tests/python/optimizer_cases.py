@@ -1,6 +1,6 @@
-"""Small programs with every optimizer, clip, decay and initializer, and a way to write them down as plain data.
+"""Small programs with every optimizer, clip, decay and initializer, and a way to write them as plain data.
 
-Run by a Python that has paddlepaddle 1.8.5, `python optimizer_cases.py data/optimizer_programs.json` makes the
+Run with paddlepaddle 1.8.5, `python optimizer_cases.py data/optimizer_programs.json` makes the
 file that test_optimizer_programs.py compares with. It runs on Python 3.7 for that reason.
 """
 

@@ -12,13 +12,12 @@ class NameScope:
     def __init__(self, name: str = "", parent: "NameScope | None" = None):
         self._name = name
         self._parent = parent
-        self._children: dict = {}
+        self._count: dict = {}  # how often each part was asked for; the children themselves may go
 
     def child(self, prefix: str) -> "NameScope":
-        before = self._children.setdefault(prefix, [])
-        made = NameScope(prefix if not before else f"{prefix}_{len(before)}", self)
-        before.append(made)
-        return made
+        before = self._count.get(prefix, 0)
+        self._count[prefix] = before + 1
+        return NameScope(f"{prefix}_{before}" if before else prefix, self)
 
     def parent(self) -> "NameScope | None":
         return self._parent

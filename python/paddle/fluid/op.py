@@ -15,6 +15,9 @@ from paddle.fluid.vartype import VarType
 
 _executor = None
 
+# Hints to upstream's back ends that any op may carry; they change no result.
+_HINTS = {"use_mkldnn", "use_cudnn", "use_quantizer", "mkldnn_data_type", "op_device"}
+
 
 def get_all_op_protos() -> list:
     """The descriptions of all ops."""
@@ -171,7 +174,7 @@ class OperatorFactory:
                     side[slot.name] = [names] if isinstance(names, str) else list(names)
             sides.append(side)
         known = {attr.name for attr in proto.attrs}
-        attrs = {name: kwargs.pop(name) for name in list(kwargs) if name in known}
+        attrs = {name: kwargs.pop(name) for name in list(kwargs) if name in known or name in _HINTS}
         if kwargs:
             raise ValueError(
                 f"Op {op_type!r} has no slot or attribute {', '.join(map(repr, kwargs))}. It has: "

@@ -1,0 +1,220 @@
+/* Measures over classes: precision_recall and mean_iou. */
+#include <string.h>
+
+#include "ops/math_util.h"
+
+static pd_status class_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t classes, int64_t *out)
+{
+    int64_t v = -1;
+    if (!pd_dtype_is_index(t->meta.dtype))
+        return pd_fail(PD_TYPE, "%s must be int32 or int64, found %s", name, pd_dtype_name(t->meta.dtype));
+    PD_SWITCH_INDEX(t->meta.dtype, T, v = ((const T *)t->data)[i])
+    if (v < 0 || v >= classes)
+        return pd_fail(PD_RANGE, "class %lld (number %lld of %s) is not within 0 and %lld", (long long)v, (long long)i, name,
+                       (long long)classes - 1);
+    *out = v;
+    return PD_OK;
+}
+
+/* ---- precision_recall ---- */
+
+enum { PROBS, INDICES, LABELS, WEIGHTS, STATES };
+enum { BATCH, ACCUM, STATES_OUT };
+enum { TP, FP, TN, FN, COUNTS };
+
+static pd_status pr_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *probs = pd_infer_in(c, PROBS), *at = pd_infer_in(c, INDICES), *labels = pd_infer_in(c, LABELS);
+    const struct pd_meta *weights = pd_infer_in(c, WEIGHTS), *states = pd_infer_in(c, STATES);
+    int64_t classes = c->attr[0].i;
+    if (classes < 1) return pd_fail(PD_INVALID, "class_number is %lld; it must be at least 1", (long long)classes);
+    if (c->running && (pd_meta_numel(at) != pd_meta_numel(labels) || (weights && pd_meta_numel(weights) != pd_meta_numel(labels))))
+        return pd_fail(PD_SHAPE, "Indices has shape %s, Labels has shape %s; there must be one number for each sample",
+                       pd_meta_dims_text(at), pd_meta_dims_text(labels));
+    if (c->running && states && pd_meta_numel(states) != classes * COUNTS)
+        return pd_fail(PD_SHAPE, "StatesInfo has shape %s; it must be [%lld, 4]", pd_meta_dims_text(states), (long long)classes);
+    for (int i = 0; i < 2; i++)
+        if (pd_infer_out(c, i)) {
+            pd_infer_out(c, i)->dtype = PD_DTYPE_FP64;
+            pd_meta_set_1d(pd_infer_out(c, i), 6);
+        }
+    pd_infer_out(c, STATES_OUT)->dtype = probs->dtype;
+    pd_meta_set_2d(pd_infer_out(c, STATES_OUT), classes, COUNTS);
+    return PD_OK;
+}
+
+static double ratio(double hit, double miss)
+{
+    return hit > 0 || miss > 0 ? hit / (hit + miss) : 1;
+}
+
+static double f1(double precision, double recall)
+{
+    return precision > 0 || recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
+}
+
+static double state_at(const struct pd_tensor *t, int64_t i)
+{
+    return t->meta.dtype == PD_DTYPE_FP64 ? ((const double *)t->data)[i] : ((const float *)t->data)[i];
+}
+
+/* Averages over classes, then over samples: precision, recall, F1 each. */
+static void pr_metrics(const struct pd_tensor *states, int64_t classes, double *out)
+{
+    double precision = 0, recall = 0, sum[COUNTS] = {0};
+    for (int64_t i = 0; i < classes; i++) {
+        double tp = state_at(states, i * COUNTS + TP), fp = state_at(states, i * COUNTS + FP);
+        double fn = state_at(states, i * COUNTS + FN);
+        sum[TP] += tp;
+        sum[FP] += fp;
+        sum[FN] += fn;
+        precision += ratio(tp, fp);
+        recall += ratio(tp, fn);
+    }
+    out[0] = precision / (double)classes;
+    out[1] = recall / (double)classes;
+    out[2] = f1(out[0], out[1]);
+    out[3] = ratio(sum[TP], sum[FP]);
+    out[4] = ratio(sum[TP], sum[FN]);
+    out[5] = f1(out[3], out[4]);
+}
+
+static pd_status pr_run(const struct pd_run *r)
+{
+    const struct pd_tensor *at = pd_run_in(r, INDICES), *labels = pd_run_in(r, LABELS), *weights = pd_run_in(r, WEIGHTS);
+    const struct pd_tensor *before = pd_run_in(r, STATES);
+    struct pd_tensor *states = pd_run_out(r, STATES_OUT), *batch = pd_run_out(r, BATCH), *accum = pd_run_out(r, ACCUM);
+    int64_t n = pd_tensor_numel(at), classes = r->attr[0].i, predicted = 0, label = 0;
+    enum pd_dtype dtype = states->meta.dtype;
+    if (!pd_dtype_is_float(dtype) || (weights && weights->meta.dtype != dtype) || (before && before->meta.dtype != dtype))
+        return pd_fail(PD_TYPE, "MaxProbs, Weights and StatesInfo must be of one type, float32 or float64");
+    void *memory = NULL;
+    PD_TRY(pd_math_scratch(r, (size_t)(classes * COUNTS) * sizeof(double), &memory));
+    double *count = memory, all = 0;
+    memset(count, 0, (size_t)(classes * COUNTS) * sizeof *count);
+    for (int64_t i = 0; i < n; i++) {
+        PD_TRY(class_at(at, "Indices", i, classes, &predicted));
+        PD_TRY(class_at(labels, "Labels", i, classes, &label));
+        double w = weights ? state_at(weights, i) : 1;
+        all += w;
+        if (predicted == label) {
+            count[label * COUNTS + TP] += w;
+        } else {
+            count[label * COUNTS + FN] += w;
+            count[predicted * COUNTS + FP] += w;
+        }
+    }
+    for (int64_t k = 0; k < classes; k++)
+        count[k * COUNTS + TN] = all - count[k * COUNTS + TP] - count[k * COUNTS + FP] - count[k * COUNTS + FN];
+    for (int pass = 0; pass < 2; pass++) {
+        PD_SWITCH_FLOAT(dtype, T, {
+            for (int64_t i = 0; i < classes * COUNTS; i++)
+                ((T *)states->data)[i] = (T)(count[i] + (pass && before ? (double)((const T *)before->data)[i] : 0));
+        })
+        struct pd_tensor *to = pass ? accum : batch;
+        /* StatesInfo may be the variable that is written: the sums come from the counts, and from it in the last pass. */
+        if (pass == 0 && before && before->data == states->data)
+            return pd_fail(PD_INVALID, "StatesInfo and AccumStatesInfo must be different variables");
+        if (to) pr_metrics(states, classes, to->data);
+    }
+    return PD_OK;
+}
+
+const struct pd_op pd_op_precision_recall = {
+    .type = "precision_recall",
+    .doc = "Precision, recall and F1, over this batch and over all batches so far.",
+    .inputs = (const struct pd_slot_def[]){{"MaxProbs", PD_SLOT_META}, {"Indices", 0}, {"Labels", 0},
+                                           {"Weights", PD_SLOT_OPTIONAL}, {"StatesInfo", PD_SLOT_OPTIONAL}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"BatchMetrics", 0}, {"AccumMetrics", 0}, {"AccumStatesInfo", 0}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_INT("class_number", 0), {0}},
+    .flags = PD_OP_NO_GRAD,
+    .infer = pr_infer,
+    .run = pr_run,
+};
+
+/* ---- mean_iou ---- */
+
+enum { I_PREDICTIONS, I_LABELS, I_WRONGS, I_CORRECTS, I_MEANS };
+enum { MEAN, WRONG, CORRECT };
+
+static pd_status iou_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *p = pd_infer_in(c, I_PREDICTIONS), *l = pd_infer_in(c, I_LABELS);
+    int64_t classes = c->attr[0].i;
+    if (classes < 1) return pd_fail(PD_INVALID, "num_classes is %lld; it must be at least 1", (long long)classes);
+    if (c->running && pd_meta_numel(p) != pd_meta_numel(l))
+        return pd_fail(PD_SHAPE, "Predictions has shape %s and Labels has shape %s; they must be as many", pd_meta_dims_text(p),
+                       pd_meta_dims_text(l));
+    pd_math_out_scalar(c, MEAN, PD_DTYPE_FP32);
+    for (int i = WRONG; i <= CORRECT; i++)
+        if (pd_infer_out(c, i)) {
+            pd_infer_out(c, i)->dtype = PD_DTYPE_INT32;
+            pd_meta_set_1d(pd_infer_out(c, i), classes);
+        }
+    return PD_OK;
+}
+
+static pd_status iou_add(const struct pd_run *r, int slot, int64_t classes, int32_t *to)
+{
+    for (int i = 0; i < r->in[slot].n; i++) {
+        const struct pd_tensor *t = pd_run_in_at(r, slot, i);
+        if (t->meta.dtype != PD_DTYPE_INT32 || pd_tensor_numel(t) != classes)
+            return pd_fail(PD_SHAPE, "%s %d is %s %s; it must be int32 [%lld]", r->op->inputs[slot].name, i,
+                           pd_dtype_name(t->meta.dtype), pd_meta_dims_text(&t->meta), (long long)classes);
+        for (int64_t k = 0; k < classes; k++)
+            to[k] += ((const int32_t *)t->data)[k];
+    }
+    return PD_OK;
+}
+
+static pd_status iou_run(const struct pd_run *r)
+{
+    const struct pd_tensor *predictions = pd_run_in(r, I_PREDICTIONS), *labels = pd_run_in(r, I_LABELS);
+    int64_t classes = r->attr[0].i, n = pd_tensor_numel(predictions), p = 0, l = 0, valid = 0;
+    struct pd_tensor *mean = pd_run_out(r, MEAN);
+    /* The counts are made aside: outputs may be the inputs of the last step. */
+    void *memory = NULL;
+    PD_TRY(pd_math_scratch(r, (size_t)(2 * classes) * sizeof(int32_t), &memory));
+    int32_t *wrong = memory, *correct = wrong + classes;
+    memset(wrong, 0, (size_t)(2 * classes) * sizeof *wrong);
+    PD_TRY(iou_add(r, I_WRONGS, classes, wrong));
+    PD_TRY(iou_add(r, I_CORRECTS, classes, correct));
+    for (int64_t i = 0; i < n; i++) {
+        PD_TRY(class_at(predictions, "Predictions", i, classes, &p));
+        PD_TRY(class_at(labels, "Labels", i, classes, &l));
+        if (p == l) {
+            correct[p]++;
+        } else {
+            wrong[l]++;
+            wrong[p]++;
+        }
+    }
+    double sum = 0, before = 0;
+    for (int64_t k = 0; k < classes; k++) {
+        if (wrong[k] + correct[k] == 0) continue;
+        valid++;
+        sum += (double)correct[k] / (double)(wrong[k] + correct[k]);
+    }
+    for (int i = 0; i < r->in[I_MEANS].n; i++) {
+        double value = 0;
+        PD_TRY(pd_math_number(pd_run_in_at(r, I_MEANS, i), "InMeanIou", &value));
+        before += value;
+    }
+    if (mean) *(float *)mean->data = (float)(before + (valid ? sum / (double)valid : 0));
+    if (pd_run_out(r, WRONG)) memcpy(pd_run_out(r, WRONG)->data, wrong, (size_t)classes * sizeof *wrong);
+    if (pd_run_out(r, CORRECT)) memcpy(pd_run_out(r, CORRECT)->data, correct, (size_t)classes * sizeof *correct);
+    return PD_OK;
+}
+
+const struct pd_op pd_op_mean_iou = {
+    .type = "mean_iou",
+    .doc = "Mean over classes of correct / (correct + wrong), with the counts that make it.",
+    .inputs = (const struct pd_slot_def[]){{"Predictions", 0}, {"Labels", 0}, {"InWrongs", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                           {"InCorrects", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                           {"InMeanIou", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"OutMeanIou", 0}, {"OutWrong", 0}, {"OutCorrect", 0}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_INT("num_classes", 0), {0}},
+    .flags = PD_OP_NO_GRAD,
+    .infer = iou_infer,
+    .run = iou_run,
+};

@@ -1,0 +1,139 @@
+/* random_crop and sampling_id: a random part of each instance, a random class of each row. */
+#include <string.h>
+
+#include "base/map.h"
+#include "base/rng.h"
+#include "kernels/copy.h"
+#include "ops/shape_util.h"
+
+enum { X, SEED };
+enum { OUT, SEED_OUT };
+enum { SHAPE, STARTUP_SEED };
+
+static pd_status infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X);
+    struct pd_meta *out = pd_infer_out(c, OUT), *seed = pd_infer_out(c, SEED_OUT);
+    const struct pd_attr *shape = &c->attr[SHAPE];
+    int batch = x->rank - shape->n;
+    if (batch < 1)
+        return pd_fail(PD_SHAPE, "shape has %d numbers, but X has shape %s: leave out the batch dimensions", shape->n,
+                       pd_meta_dims_text(x));
+    for (int i = 0; i < shape->n; i++)
+        if (shape->ints[i] < 0 || (x->dim[batch + i] >= 0 && shape->ints[i] > x->dim[batch + i]))
+            return pd_fail(PD_SHAPE, "shape[%d] is %d, but X has shape %s: a part cannot be larger than the whole", i,
+                           shape->ints[i], pd_meta_dims_text(x));
+    if (out) {
+        out->dtype = x->dtype;
+        pd_meta_copy_dims(out, x);
+        for (int i = 0; i < shape->n; i++)
+            out->dim[batch + i] = shape->ints[i];
+    }
+    if (seed) {
+        seed->dtype = PD_DTYPE_INT64;
+        pd_meta_set_1d(seed, 1);
+    }
+    return PD_OK;
+}
+
+static pd_status run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *seed_in = pd_run_in(r, SEED);
+    struct pd_tensor *out = pd_run_out(r, OUT), *seed_out = pd_run_out(r, SEED_OUT);
+    int parts = r->attr[SHAPE].n, batch = x->meta.rank - parts;
+    int64_t seed = r->attr[STARTUP_SEED].i, start[PD_MAX_RANK] = {0};
+    struct pd_meta one = {.dtype = x->meta.dtype, .rank = parts};
+    if (seed_in && seed_in->data) PD_TRY(pd_number_at(seed_in, "Seed", 0, &seed));
+    struct pd_rng rng = pd_rng_make((uint64_t)seed, 0);
+    memcpy(one.dim, x->meta.dim + batch, (size_t)parts * sizeof *one.dim);
+    int64_t instances = pd_meta_span(&x->meta, 0, batch), item = (int64_t)pd_dtype_size(one.dtype);
+    int64_t whole = pd_meta_numel(&one) * item, part = pd_meta_span(&out->meta, batch, out->meta.rank) * item;
+    for (int64_t i = 0; i < instances; i++) {
+        for (int k = 0; k < parts; k++) {
+            int64_t room = one.dim[k] - out->meta.dim[batch + k] + 1;
+            start[k] = (int64_t)(pd_rng_uniform(&rng, (uint64_t)(i * parts + k)) * (double)room);
+        }
+        pd_shape_copy_box(&one, start, out->meta.dim + batch, 0, (char *)out->data + i * part,
+                          (const char *)x->data + i * whole);
+    }
+    if (seed_out) {
+        uint32_t next[4];
+        pd_rng_block(&rng, UINT64_MAX, next);
+        *(int64_t *)seed_out->data = (int64_t)(next[0] & 0x7fffffff) + 1;
+    }
+    return PD_OK;
+}
+
+/* ---- sampling_id ---- */
+
+enum { MIN, MAX, SAMPLE_SEED };
+
+struct draws {
+    uint64_t count;
+};
+
+static pd_status sample_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X);
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    if (x->rank != 2) return pd_fail(PD_SHAPE, "X has shape %s; it must be [rows, classes]", pd_meta_dims_text(x));
+    if (!(c->attr[MIN].f < c->attr[MAX].f))
+        return pd_fail(PD_INVALID, "min is %g and max is %g; min must be smaller", (double)c->attr[MIN].f, (double)c->attr[MAX].f);
+    if (!out) return PD_OK;
+    out->dtype = PD_DTYPE_INT64;
+    pd_meta_set_1d(out, x->dim[0]);
+    pd_meta_share_lod(out, x);
+    return PD_OK;
+}
+
+static pd_status sample_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X);
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    struct draws *draws = r->state;
+    uint64_t stream = pd_hash_text(r->step->name(r, 1, OUT, 0)), seed = (uint32_t)r->attr[SAMPLE_SEED].i;
+    if (!seed) {
+        /* Repeated runs draw other numbers. */
+        seed = r->step->seed;
+        stream ^= draws->count++ * 0x9E3779B97F4A7C15ull;
+    }
+    struct pd_rng rng = pd_rng_make(seed, stream);
+    double low = r->attr[MIN].f, span = (double)r->attr[MAX].f - low;
+    int64_t rows = x->meta.dim[0], width = x->meta.dim[1], *ids = out->data;
+    if (rows && !width) return pd_fail(PD_SHAPE, "X has shape %s: there are no classes to draw from", pd_meta_dims_text(&x->meta));
+    PD_SWITCH_FLOAT(x->meta.dtype, T, {
+        const T *p = x->data;
+        for (int64_t i = 0; i < rows; i++) {
+            double left = low + span * pd_rng_uniform(&rng, (uint64_t)i);
+            int64_t k = 0;
+            for (; k < width - 1; k++)
+                if ((left -= (double)p[i * width + k]) < 0) break;
+            ids[i] = k;
+        }
+        return PD_OK;
+    })
+    return pd_fail(PD_TYPE, "X is %s; probabilities must be float32 or float64", pd_dtype_name(x->meta.dtype));
+}
+
+const struct pd_op pd_op_random_crop = {
+    .type = "random_crop",
+    .doc = "A part of the given shape at a random place of each instance.",
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Seed", PD_SLOT_OPTIONAL}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"SeedOut", PD_SLOT_HIDDEN}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_INTS("shape"), PD_DEF_INT("startup_seed", 0), {0}},
+    .flags = PD_OP_NO_GRAD,
+    .infer = infer,
+    .run = run,
+};
+
+const struct pd_op pd_op_sampling_id = {
+    .type = "sampling_id",
+    .doc = "A class for each row, drawn with the row's probabilities.",
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("min", 0), PD_DEF_FLOAT("max", 1), PD_DEF_INT("seed", 0), {0}},
+    .flags = PD_OP_NO_GRAD,
+    .infer = sample_infer,
+    .run = sample_run,
+    .state_size = sizeof(struct draws),
+};

@@ -1,0 +1,299 @@
+"""Executor.run: feeds and fetches in all forms, wrong ones with their messages, signals and threads."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import paddle.fluid as fluid
+from paddle.fluid import core
+
+
+class Line:
+    """y = x w in a Program and a scope of its own."""
+
+    def __init__(self):
+        self.main, self.startup, self.scope = fluid.Program(), fluid.Program(), fluid.Scope()
+        with fluid.program_guard(self.main, self.startup), fluid.unique_name.guard():
+            self.x = fluid.layers.data(name="x", shape=[4], dtype="float32")
+            self.label = fluid.layers.data(name="label", shape=[1], dtype="int64")
+            self.y = fluid.layers.fc(self.x, size=3, param_attr=fluid.ParamAttr(name="w"), bias_attr=False)
+        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe.run(self.startup, scope=self.scope)
+        self.w = np.array(self.scope.find_var("w").get_tensor())
+        self.value = np.random.RandomState(0).rand(5, 4).astype("float32")
+
+    def run(self, feed, fetch=None, **kwargs):
+        return self.exe.run(self.main, feed=feed, fetch_list=fetch or [self.y], scope=self.scope, **kwargs)
+
+    def works(self) -> bool:
+        return np.allclose(self.run({"x": self.value})[0], self.value @ self.w, atol=1e-6)
+
+
+@pytest.fixture
+def line():
+    return Line()
+
+
+def test_feeds_in_all_forms(line):
+    wanted = line.value @ line.w
+    tensor = core.LoDTensor()
+    tensor.set(line.value, fluid.CPUPlace())
+    strided = np.asfortranarray(line.value)
+    swapped = line.value.astype(">f4")
+    read_only = line.value.copy()
+    read_only.flags.writeable = False
+    for feed in (line.value, tensor, line.value.tolist(), strided, swapped, read_only, line.value[::1]):
+        assert np.allclose(line.run({"x": feed})[0], wanted, atol=1e-6)
+    backwards = line.value[::-1]
+    assert np.allclose(line.run({"x": backwards})[0], wanted[::-1], atol=1e-6)
+
+
+def test_fetches_in_all_forms(line):
+    feed = {"x": line.value}
+    wanted = line.value @ line.w
+    for fetch in ([line.y], [line.y.name], (line.y,), line.y, line.y.name, [[line.y]]):
+        (found,) = line.exe.run(line.main, feed=feed, fetch_list=fetch, scope=line.scope)
+        assert np.allclose(found, wanted, atol=1e-6)
+    both = line.run(feed, [line.y, "w", line.x])
+    assert np.array_equal(both[1], line.w) and np.array_equal(both[2], line.value)
+    assert line.exe.run(line.main, feed=feed, scope=line.scope) == []
+    (tensor,) = line.run(feed, return_numpy=False)
+    assert isinstance(tensor, core.LoDTensor) and np.allclose(np.array(tensor), wanted, atol=1e-6)
+
+
+def test_results_are_the_callers(line):
+    (first,) = line.run({"x": line.value})
+    kept = first.copy()
+    line.run({"x": line.value * 2})
+    assert np.array_equal(first, kept)
+    first[:] = 0
+    assert line.works()
+
+
+def test_shapes_may_change_from_run_to_run(line):
+    for rows in (1, 7, 3, 100, 1):
+        value = np.ones((rows, 4), "float32")
+        assert np.allclose(line.run({"x": value})[0], value @ line.w, atol=1e-6)
+
+
+def test_program_may_change_between_runs(line):
+    assert line.works()
+    with fluid.program_guard(line.main, line.startup):
+        doubled = fluid.layers.scale(line.y, 2.0)
+    assert np.allclose(line.run({"x": line.value}, [doubled])[0], 2 * line.value @ line.w, atol=1e-6)
+    line.main.global_block().ops[-1]._set_attr("scale", 3.0)
+    assert np.allclose(line.run({"x": line.value}, [doubled])[0], 3 * line.value @ line.w, atol=1e-6)
+
+
+def test_many_programs_in_one_executor(line):
+    others = []
+    for i in range(40):
+        program = fluid.Program()
+        with fluid.program_guard(program):
+            others.append((program, fluid.layers.fill_constant([2], "float32", float(i))))
+    for _ in range(2):
+        for i, (program, var) in enumerate(others):
+            assert line.exe.run(program, fetch_list=[var])[0].tolist() == [i, i]
+            assert line.works()
+
+
+def test_default_program_and_scope():
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.scope_guard(scope):
+        x = fluid.layers.data(name="x", shape=[2], dtype="float32")
+        y = fluid.layers.fc(x, 1)
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        (found,) = exe.run(feed={"x": np.ones((3, 2), "float32")}, fetch_list=[y])
+        assert found.shape == (3, 1)
+        assert fluid.global_scope() is scope
+    assert fluid.global_scope() is not scope
+    assert scope.find_var("fc_0.w_0") is not None or scope.local_var_names()
+
+
+WRONG = {
+    "dtype": (lambda line: ({"x": line.value.astype("float64")}, None), "'x'.*float32.*float64.*astype"),
+    "shape": (lambda line: ({"x": line.value[:, :3]}, None), r"'x'.*\[5, 3\]"),
+    "name": (lambda line: ({"nobody": line.value}, None), "'nobody'"),
+    "missing": (lambda line: ({}, None), "'x'"),
+    "fetch": (lambda line: ({"x": line.value}, ["nothing"]), "'nothing'"),
+    "fetch type": (lambda line: ({"x": line.value}, [3]), "fetch_list.*3"),
+    "key": (lambda line: ({1: line.value}, None), "feed.*1"),
+    "text": (lambda line: ({"x": "five"}, None), "'x'.*str"),
+    "ragged": (lambda line: ({"x": [[1.0, 2.0], [3.0]]}, None), "'x'.*LoDTensor"),
+    "objects": (lambda line: ({"x": np.array([None])}, None), "'x'"),
+    "complex": (lambda line: ({"x": line.value.astype("complex64")}, None), "'x'.*complex64"),
+    "empty tensor": (lambda line: ({"x": core.LoDTensor()}, None), "'x'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_is_named(line, case):
+    make, message = WRONG[case]
+    feed, fetch = make(line)
+    with pytest.raises((core.EnforceNotMet, TypeError), match=message):
+        line.run(feed, fetch)
+    assert line.works()
+
+
+def test_wrong_arguments(line):
+    with pytest.raises(TypeError, match="Program"):
+        line.exe.run("main")
+    with pytest.raises(TypeError, match="feed"):
+        line.exe.run(line.main, feed=[1, 2])
+    with pytest.raises(TypeError, match="scope"):
+        line.exe.run(line.main, scope="scope")
+    with pytest.raises(TypeError, match="no argument 'feeds'"):
+        line.exe.run(line.main, feeds={})
+    with pytest.raises(TypeError, match="twice"):
+        line.exe.run(line.main, program=line.main)
+    assert line.works()
+
+
+def test_uninitialized_parameter(line):
+    with pytest.raises(core.EnforceNotMet, match="'w'"):
+        line.exe.run(line.main, feed={"x": line.value}, fetch_list=[line.y], scope=fluid.Scope())
+    assert line.works()
+
+
+def test_feed_lists_and_compiled_programs(line):
+    compiled = fluid.CompiledProgram(line.main)
+    half = line.value[:2], line.value[2:]
+    (found,) = line.exe.run(
+        compiled, feed=[{"x": half[0]}, {"x": half[1]}], fetch_list=[line.y], scope=line.scope
+    )
+    assert np.allclose(found, line.value @ line.w, atol=1e-6)
+
+
+def test_use_prune(line):
+    with fluid.program_guard(line.main, line.startup):
+        fluid.layers.mean(fluid.layers.cast(line.label, "float32"))
+    (found,) = line.run({"x": line.value}, use_prune=True)
+    assert np.allclose(found, line.value @ line.w, atol=1e-6)
+
+
+def test_lod_results_need_tensors():
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.layers.data(name="x", shape=[1], dtype="float32", lod_level=1)
+        y = fluid.layers.scale(x, 2.0)
+    tensor = fluid.create_lod_tensor(np.ones((5, 1), "float32"), [[2, 3]], fluid.CPUPlace())
+    exe = fluid.Executor()
+    with pytest.raises(RuntimeError, match="return_numpy=False"):
+        exe.run(main, feed={"x": tensor}, fetch_list=[y])
+    (found,) = exe.run(main, feed={"x": tensor}, fetch_list=[y], return_numpy=False)
+    assert found.recursive_sequence_lengths() == [[2, 3]] and np.array(found).sum() == 10
+
+
+def test_closed_executor(line):
+    line.exe.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        line.run({"x": line.value})
+    line.exe.close()
+
+
+def test_fetch_var(line):
+    with fluid.scope_guard(line.scope):
+        assert np.array_equal(fluid.executor._fetch_var("w"), line.w)
+        with pytest.raises(core.EnforceNotMet, match="'nobody'.*persistable"):
+            fluid.executor._fetch_var("nobody")
+
+
+def test_what_is_not_there_yet(line):
+    with pytest.raises(NotImplementedError, match="train_from_dataset"):
+        line.exe.train_from_dataset()
+
+
+# A Program that takes many seconds, in steps of a few milliseconds.
+SLOW = """
+import numpy as np
+import paddle.fluid as fluid
+
+main = fluid.Program()
+with fluid.program_guard(main, fluid.Program()):
+    x = fluid.layers.data(name="x", shape=[600, 600], dtype="float32", append_batch_size=False)
+    y = x
+    for _ in range({count}):
+        y = fluid.layers.scale(fluid.layers.mul(y, x), 0.001)
+exe = fluid.Executor()
+feed = {{"x": np.ones((600, 600), "float32")}}
+"""
+
+
+def test_ctrl_c_ends_a_run():
+    code = SLOW.format(count=20000) + textwrap.dedent(
+        """
+        print("ready", flush=True)
+        try:
+            exe.run(main, feed=feed, fetch_list=[y])
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            small = fluid.Program()
+            with fluid.program_guard(small):
+                one = fluid.layers.fill_constant([1], "float32", 1.0)
+            print(exe.run(small, fetch_list=[one])[0][0], flush=True)
+        """
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(1.5)
+        asked = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - asked < 1.0
+        assert child.stdout.readline() == "1.0\n"
+        assert child.wait(timeout=10) == 0
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_the_gil_is_free_while_running(line):
+    space: dict = {}
+    exec(SLOW.format(count=100), space)
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.wait(0.002):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.monotonic()
+    try:
+        space["exe"].run(space["main"], feed=space["feed"], fetch_list=[space["y"]])
+    finally:
+        end = time.monotonic()
+        stop.set()
+        thread.join()
+    during = [at for at in ticks if begin < at < end]
+    assert end - begin < 0.02 or len(during) >= 3
+
+
+def test_one_executor_in_two_threads(line):
+    space: dict = {}
+    exec(SLOW.format(count=300), space)
+    errors = []
+
+    def other():
+        time.sleep(0.05)
+        try:
+            space["exe"].run(space["main"], feed=space["feed"])
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    begin = time.monotonic()
+    space["exe"].run(space["main"], feed=space["feed"], fetch_list=[space["y"]])
+    took = time.monotonic() - begin
+    thread.join()
+    assert took < 0.1 or (len(errors) == 1 and "already running" in errors[0])
