@@ -3,8 +3,8 @@
     python child.py LIBRARY HOW WORK
 
 LIBRARY is fluid, torch or numpy; HOW is plain, cached, eager or compile. The first line that comes back is
-{"ready": 1, ...} or {"error": text}; WORK "start" runs one step of fit_a_line, answers {"first_step": seconds}
-and ends. Then each line in gets one line out:
+{"ready": 1, ...} or {"error": text}; WORK "start" runs one step of fit_a_line, answers
+{"first_step": seconds} and ends. Then each line in gets one line out:
 
     {"do": "round", "seconds": s}         runs steps for s seconds     {"steps", "seconds", "loss"}
     {"do": "stream", "batches": n, ...}   see stream()                 {"varied_us", "fixed_us", ...}

@@ -1,4 +1,4 @@
-"""The works in PyTorch, as its users write them: one gather for all slots, fused optimizers, sparse tables."""
+"""The works in PyTorch, as its users write them: one gather for all slots, fused optimizers."""
 
 import torch
 import works

@@ -16,8 +16,8 @@ BENCH = Path(__file__).resolve().parent
 
 def work_facts() -> dict:
     """Title, batch size, unit and operations of each work, from works.py in a process of its own."""
-    code = ("import json, works; print(json.dumps({name: {k: v for k, v in vars(work).items() if k != 'make'} "
-            "for name, work in works.WORKS.items()}))")
+    code = ("import json, works; print(json.dumps({name: {key: value for key, value in vars(work).items() "
+            "if key != 'make'} for name, work in works.WORKS.items()}))")
     return json.loads(subprocess.run([sys.executable, "-c", code], cwd=BENCH, check=True,
                                      capture_output=True, text=True).stdout)
 
@@ -35,7 +35,8 @@ def machine() -> str:
     except OSError:
         pass
     words = [word for word in ("avx2", "avx512f", "amx_tile") if word in flags]
-    return f"{name}, {os.cpu_count()} cores, {' '.join(words) or 'no AVX2'}, Python {platform.python_version()}"
+    return (f"{name}, {os.cpu_count()} cores, {' '.join(words) or 'no AVX2'}, "
+            f"Python {platform.python_version()}")
 
 
 def best(runners: dict, family: str) -> dict | None:
@@ -114,7 +115,7 @@ def summary(result: dict, facts: dict) -> list[str]:
         if got:
             lines += ["", f"Stream of {got['batches']:,} batches of all-different lengths, {threads} "
                       f"thread{'s' * (threads > 1)}: {got['varied_us']:,.0f} us a step, fixed lengths of the "
-                      f"same mean {got['fixed_us']:,.0f} us: {got['varied_us'] / got['fixed_us']:.2f}x. Memory "
-                      f"after {got['batches'] // 10:,}: {got['rss_early_mb']:.1f} MB, at the end: "
+                      f"same mean {got['fixed_us']:,.0f} us: {got['varied_us'] / got['fixed_us']:.2f}x. "
+                      f"Memory after {got['batches'] // 10:,}: {got['rss_early_mb']:.1f} MB, at the end: "
                       f"{got['rss_end_mb']:.1f} MB."]
     return lines

@@ -32,7 +32,7 @@ def say(text: str) -> None:
 
 
 def fits(runner: Runner, work: str, quick: bool) -> bool:
-    """Leaves out what is never the best way: mkldnn without convolutions, no program cache beyond fit_a_line."""
+    """Leaves out what is never the best way: mkldnn without convolutions, no cache beyond fit_a_line."""
     if quick and runner.how == "compile":
         return False
     if runner.family != PADDLE:

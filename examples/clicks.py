@@ -1,4 +1,4 @@
-"""Clicks on advertisements for the examples: files in Criteo's layout, or made-up ones with something to learn.
+"""Clicks on advertisements for the examples: files in Criteo's layout, or made-up ones.
 
 A sample is (13 floats, ids of slot 1, ..., ids of slot 26, label); ids lie in [0, rows).
 """

@@ -101,7 +101,7 @@ class Canvas:
         inside = (rows >= 0) & (rows < len(self.pixels)) & (columns >= 0) & (columns < self.pixels.shape[1])
         self.pixels[rows[inside], columns[inside]] = BLACK
 
-    def line(self, x: np.ndarray, y: np.ndarray, color, width: float, area: tuple[int, int, int, int]) -> None:
+    def line(self, x, y, color, width: float, area: tuple[int, int, int, int]) -> None:
         """A line through points in pixels, inside `area` (left, top, right, bottom), with soft edges."""
         left, top, right, bottom = area
         mask = np.zeros(((bottom - top) * FINE, (right - left) * FINE), bool)
@@ -109,14 +109,14 @@ class Canvas:
         # Points close enough to each other that dots of the pen's size make a line.
         lengths = np.maximum(np.hypot(np.diff(x), np.diff(y)), 1e-9)
         place = np.concatenate([[0.0], np.cumsum(lengths)])
-        fine = np.linspace(0.0, place[-1], int(place[-1]) + 2)
+        fine = np.linspace(0.0, place[-1], 2 * int(place[-1]) + 2)
         xs, ys = np.interp(fine, place, x), np.interp(fine, place, y)
         reach = width * FINE / 2
         steps = np.arange(-math.ceil(reach), math.ceil(reach) + 1)
         for dx in steps:
             for dy in steps:
                 if dx * dx + dy * dy <= reach * reach + 0.25:
-                    columns, rows = np.rint(xs + dx).astype(int), np.rint(ys + dy).astype(int)
+                    columns, rows = np.floor(xs + dx).astype(int), np.floor(ys + dy).astype(int)
                     inside = (columns >= 0) & (columns < mask.shape[1]) & (rows >= 0) & (rows < mask.shape[0])
                     mask[rows[inside], columns[inside]] = True
         cover = mask.reshape(bottom - top, FINE, right - left, FINE).mean(axis=(1, 3))[..., None]

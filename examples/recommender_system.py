@@ -1,4 +1,4 @@
-"""Which film does a user like? Two towers, one for the user and one for the film, and their cosine (MovieLens).
+"""Which film does a user like? The cosine of a vector for the user and one for the film (MovieLens).
 
     PADDLE_DATASET_SYNTHETIC=1 python examples/recommender_system.py --passes 3
 """

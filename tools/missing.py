@@ -9,21 +9,20 @@ The names of upstream are in tools/upstream_names; what is there is asked of the
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
 import inspect
 import sys
 import textwrap
 from collections import defaultdict
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-NAMES = ROOT / "tools" / "upstream_names"
-PAGE = ROOT / "docs" / "MISSING.md"
+import pages
+
+NAMES = pages.ROOT / "tools" / "upstream_names"
+PAGE = pages.ROOT / "docs" / "MISSING.md"
 
 # Ops that an upstream build makes for other devices or other libraries; a CPU program never names them.
-FOREIGN = ("nccl", "ncclAll", "tensorrt", "anakin", "lite_engine", "ngraph", "cudnn", "fusion_", "fused_",
+FOREIGN = ("nccl", "tensorrt", "anakin", "lite_engine", "ngraph", "cudnn", "fusion_", "fused_",
            "quantize", "dequantize", "requantize", "dgc", "c_", "gen_nccl")
 
 
@@ -52,7 +51,7 @@ def op_names() -> set[str]:
 
 
 def strings_of(function: object) -> set[str]:
-    """Strings in the source of a function or class that may name an op: no attribute names, no keyword values."""
+    """Strings in the source of a function or class that may name an op: no attributes and their values."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
     except (TypeError, OSError, SyntaxError):
@@ -82,30 +81,22 @@ def layers_without_op(there: set[str], missing_ops: set[str]) -> dict[str, list[
     return found
 
 
-def words(names: list[str]) -> str:
-    """A paragraph of names; what follows a space in one of them stands outside the code style."""
-    text = ", ".join(f"`{name.split()[0]}`{name[len(name.split()[0]):]}" for name in names) or "none"
-    return "\n".join(textwrap.wrap(text, 110, break_long_words=False, break_on_hyphens=False))
-
-
 def ops_part(there: set[str], upstream: list[str]) -> list[str]:
     missing = [op for op in upstream if op not in there]
     foreign = [op for op in missing if op.startswith(FOREIGN)]
-    plain = [op for op in missing if op not in foreign]
-    forward = [op for op in plain if "_grad" not in op]
-    grads = [op for op in plain if "_grad" in op]
-    ours = sorted(op for op in there if op not in set(upstream))
-    return [
-        "## Ops", "",
-        f"Upstream v1.7.2 registered {len(upstream)} op types, gradients counted. "
-        f"{len(upstream) - len(missing)} of them are here.", "",
-        f"Missing ({len(forward)}):", "", words(forward), "",
-        f"Missing gradient ops ({len(grads)}). Some of them are not needed here: where the gradient of an op is "
-        "another known op, that one is used.", "", words(grads), "",
-        f"Ops of other devices, of other inference engines and of upstream's fusion passes ({len(foreign)}):", "",
-        words(foreign), "",
-        f"Ops that v1.7.2 did not have and this package has ({len(ours)}):", "", words(ours), "",
-    ]
+    forward = [op for op in missing if "_grad" not in op and op not in foreign]
+    grads = [op for op in missing if "_grad" in op and op not in foreign]
+    ours = sorted(there - set(upstream))
+    lines = ["## Ops", "", f"Upstream v1.7.2 registered {len(upstream)} op types, gradients counted. "
+             f"{len(upstream) - len(missing)} of them are here.", ""]
+    for what, found in [
+        ("Missing", forward),
+        ("Missing gradient ops; where the gradient of an op is another known op, that one is used", grads),
+        ("Ops of other devices, of inference engines and of upstream's fusion passes", foreign),
+        ("Here, but not in v1.7.2", ours),
+    ]:
+        lines += [f"{what} ({len(found)}):", "", pages.names(found), ""]
+    return lines
 
 
 def names_part() -> list[str]:
@@ -118,11 +109,10 @@ def names_part() -> list[str]:
         last[path] = release
         if find(path) is None:
             missing.setdefault(module, []).append(name)
-    whole = [module for module in missing if len(missing[module]) == total[module]]
-    lines = ["## Names of `paddle.fluid`", "",
-             f"{sum(total.values())} public names of v0.11 to v1.8.5 were looked for, "
-             f"{sum(map(len, missing.values()))} are not there. A name that later releases dropped has the last "
-             "release with it behind it.", "", "| module | names upstream | here | missing |", "|---|---|---|---|"]
+    lines = ["## Names of `paddle.fluid`", "", pages.paragraph(
+        f"{sum(total.values())} public names of v0.11 to v1.8.5 were looked for, "
+        f"{sum(map(len, missing.values()))} are not there. Behind a name that 1.8 does not have any more stands "
+        "the last release that had it."), "", "| module | upstream | here | missing |", "|---|---|---|---|"]
     for module in sorted(total):
         gone = len(missing.get(module, []))
         lines.append(f"| `{module}` | {total[module]} | {total[module] - gone} | {gone} |")
@@ -130,8 +120,8 @@ def names_part() -> list[str]:
     for module in sorted(missing):
         named = [name if last[f"{module}.{name}"] == "1.8" else f"{name} ({last[f'{module}.{name}']})"
                  for name in missing[module]]
-        what = ", the whole module" if module in whole else ""
-        lines += [f"### `{module}`{what}", "", words(named), ""]
+        whole = ", the whole module" if len(named) == total[module] else ""
+        lines += [f"### `{module}`{whole}", "", pages.names(named), ""]
     return lines
 
 
@@ -144,44 +134,27 @@ def flags_part() -> list[str]:
             fluid.get_flags(f"FLAGS_{name}")
         except Exception:
             missing.append(name)
-    return ["## Flags", "", "Flags that a script can set in 1.8.5 (CPU build) and that are unknown here; an unknown "
-            "flag in the environment is ignored. Those that are known are in [FLAGS.md](FLAGS.md).", "",
-            words(missing), ""]
+    return ["## Flags", "", pages.paragraph(
+        "Flags that a script can set in 1.8.5 (CPU build) and that are unknown here. In the environment an unknown "
+        "flag is ignored. [FLAGS.md](FLAGS.md) has the known ones."), "", pages.names(missing), ""]
 
 
 def page() -> str:
     upstream = [name for name, in read("ops.txt")]
     there = op_names()
-    empty = layers_without_op(there, set(upstream) - there)
-    lines = ["# What upstream had and this package has not", "",
-             "Made by `tools/missing.py --write` from the lists in `tools/upstream_names` and the running package; do "
-             "not edit it by hand. A script that uses one of these names gets an error that says so.", ""]
+    lines = ["# What upstream had and this package has not", "", pages.paragraph(
+        "Made by `tools/missing.py --write` from the lists in `tools/upstream_names` and the running package. A "
+        "script that uses one of these names gets an error that says so."), ""]
     lines += ops_part(there, upstream)
-    if empty:
-        lines += ["## Layers that wait for their op", "",
-                  "These can be called, but an op that they append, always or for some arguments, is not in the library "
-                  "yet, and they say so.", ""]
-        lines += [f"- `{name}`: {', '.join(f'`{op}`' for op in needed)}" for name, needed in empty.items()] + [""]
+    waiting = layers_without_op(there, set(upstream) - there)
+    if waiting:
+        lines += ["## Layers that wait for their op", "", pages.paragraph(
+            "These can be called, but an op that they append, always or for some arguments, is not in the "
+            "library yet, and they say so."), ""]
+        lines += [f"- `{name}`: {', '.join(f'`{op}`' for op in ops)}" for name, ops in waiting.items()] + [""]
     lines += names_part() + flags_part()
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
-    parser.add_argument("--check", action="store_true", help="status 1 when the file is not up to date")
-    options = parser.parse_args()
-    text = page()
-    if options.write:
-        PAGE.write_text(text, encoding="utf-8")
-    elif options.check:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            print(f"{PAGE.relative_to(ROOT)} is not up to date. Run: .venv/bin/python tools/missing.py --write")
-            return 1
-    else:
-        print(text, end="")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pages.main(__doc__.splitlines()[0], PAGE, page()))

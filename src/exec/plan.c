@@ -216,6 +216,9 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
             return status;
         }
     }
+    /* What the gradient block of this block uses must have its number before a frame is made. */
+    for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
+        if (plan->program->blocks.at[b]->forward == plan->block->index) PD_TRY(touch_sub_block(plan, b, plan->ops.n));
     PD_TRY(add_fetches(plan, n_fetches, fetches));
     for (int i = 0; i < plan->ops.n; i++) {
         plan->ops.at[i].in = plan->slots.at + (intptr_t)plan->ops.at[i].in;

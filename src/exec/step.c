@@ -54,19 +54,31 @@ static pd_status sub_frame(struct pd_frame *f, int block, struct pd_frame **out)
     if (!f->subs) f->subs = pd_calloc((size_t)blocks, sizeof *f->subs);
     if (!f->sub_plans) f->sub_plans = pd_calloc((size_t)blocks, sizeof *f->sub_plans);
     if (!f->subs || !f->sub_plans) return pd_no_memory();
-    if (!f->sub_plans[block]) PD_TRY(pd_plan_new(f->plan->program, block, f->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
+    /* A gradient block works on the variables that its forward block left behind. */
+    struct pd_frame *outer = f;
+    int forward = f->plan->program->blocks.at[block]->forward;
+    if (forward > f->plan->block->index) PD_TRY(sub_frame(f, forward, &outer));
+    if (!f->sub_plans[block]) PD_TRY(pd_plan_new(f->plan->program, block, outer->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
     struct pd_frame *sub = f->subs[block];
-    /* Variables of this frame may have moved to another scope: the sub-frame holds pointers to them. */
+    /* Variables around the block may have moved to another scope: the frame holds pointers to them. */
     for (int i = 0; sub && i < sub->plan->vars.n; i++) {
         const struct pd_plan_var *v = &sub->plan->vars.at[i];
-        if (v->place == PD_PLACE_OUTER && sub->values[i] != f->values[v->outer]) {
+        if (v->place == PD_PLACE_OUTER && (sub->outer != outer || sub->values[i] != outer->values[v->outer])) {
             pd_frame_free(sub);
             sub = f->subs[block] = NULL;
         }
     }
-    if (!sub) PD_TRY(pd_frame_new(f->sub_plans[block], f, f->step, &f->subs[block]));
+    if (!sub) PD_TRY(pd_frame_new(f->sub_plans[block], outer, f->step, &f->subs[block]));
     *out = f->subs[block];
     return PD_OK;
+}
+
+static struct pd_value *step_block_value(const struct pd_run *run, int block, const char *name)
+{
+    struct pd_frame *f = frame_of(run);
+    struct pd_frame *sub = f->subs && block >= 0 && block < f->plan->program->blocks.n ? f->subs[block] : NULL;
+    int number = sub ? pd_plan_number(sub->plan, name) : -1;
+    return number < 0 ? NULL : sub->values[number];
 }
 
 static pd_status step_run_block(const struct pd_run *run, int block)
@@ -83,5 +95,6 @@ static pd_status step_run_block(const struct pd_run *run, int block)
 
 void pd_step_init(struct pd_step *step)
 {
-    *step = (struct pd_step){.scratch = step_scratch, .poll = step_poll, .run_block = step_run_block, .find = step_find, .name = step_name};
+    *step = (struct pd_step){.scratch = step_scratch, .poll = step_poll,
+                             .run_block = step_run_block, .block_value = step_block_value, .find = step_find, .name = step_name};
 }

@@ -7,7 +7,7 @@
 #include "kernels/reduce.h"
 
 #define LANES 16
-#define BLOCK 2048
+#define BLOCK 512
 #define NO_CLONES
 
 /* `each` turns an element v into what is combined; `both` combines a and b. */

@@ -3,7 +3,7 @@
 
 #define CEIL(x) _Generic((x), float : ceilf, double : ceil)(x)
 #define FLOOR(x) _Generic((x), float : floorf, double : floor)(x)
-#define ROUND(x) _Generic((x), float : roundf, double : round)(x)
+#define ROUND(x) _Generic((x), float : rintf, double : rint)(x)
 
 PD_ACT_OUT(relu, "Out = max(X, 0).", x > 0 ? x : 0, out > 0 ? dout : 0)
 PD_ACT_OUT(relu6, "Out = min(max(X, 0), threshold).", x > 0 ? (x < p0 ? x : p0) : 0, out > 0 && out < p0 ? dout : 0,
@@ -29,4 +29,4 @@ PD_ACT_X(hard_swish, "Out = X min(max(X + offset, 0), threshold) / scale.",
 
 PD_ACT_STEP(ceil, "The least integer that is not below X.", CEIL(x))
 PD_ACT_STEP(floor, "The largest integer that is not above X.", FLOOR(x))
-PD_ACT_STEP(round, "The nearest integer; halves go away from 0.", ROUND(x))
+PD_ACT_STEP(round, "The nearest integer; halves go to the even one.", ROUND(x))

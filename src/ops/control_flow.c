@@ -1,5 +1,6 @@
 /* conditional_block and while: run a block of the Program when, or as long as, a condition holds. Only running can tell what
  * they write, so variables that their blocks touch are sized then. */
+#include "ops/control_flow.h"
 #include "ops/shape_util.h"
 
 enum { COND, INPUT };
@@ -14,7 +15,7 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-static pd_status read_condition(const struct pd_tensor *cond, const char *slot, int *holds)
+pd_status pd_condition_read(const struct pd_tensor *cond, const char *slot, int *holds)
 {
     if (!cond || !cond->data) return pd_fail(PD_INVALID, "%s has no value; an op before this one must write it", slot);
     if (pd_tensor_numel(cond) != 1)
@@ -24,7 +25,7 @@ static pd_status read_condition(const struct pd_tensor *cond, const char *slot, 
 }
 
 /* Without a single condition the block runs when none of the tensors is empty. */
-static int none_empty(const struct pd_values *values)
+int pd_condition_none_empty(const struct pd_values *values)
 {
     for (int i = 0; i < values->n; i++) {
         const struct pd_value *v = values->at[i];
@@ -37,9 +38,9 @@ static pd_status conditional_run(const struct pd_run *r)
 {
     int holds = 0;
     if (r->attr[SCALAR].b)
-        PD_TRY(read_condition(pd_run_in(r, COND), "Cond", &holds));
+        PD_TRY(pd_condition_read(pd_run_in(r, COND), "Cond", &holds));
     else
-        holds = none_empty(&r->in[COND]) && none_empty(&r->in[INPUT]);
+        holds = pd_condition_none_empty(&r->in[COND]) && pd_condition_none_empty(&r->in[INPUT]);
     return holds ? r->step->run_block(r, r->attr[SUB_BLOCK].block) : PD_OK;
 }
 
@@ -47,7 +48,7 @@ static pd_status while_run(const struct pd_run *r)
 {
     for (;;) {
         int holds = 0;
-        PD_TRY(read_condition(pd_run_in(r, CONDITION), "Condition", &holds));
+        PD_TRY(pd_condition_read(pd_run_in(r, CONDITION), "Condition", &holds));
         if (!holds) return PD_OK;
         PD_TRY(r->step->run_block(r, r->attr[SUB_BLOCK].block));
         PD_TRY(r->step->poll(r));
@@ -63,9 +64,10 @@ const struct pd_op pd_op_conditional_block = {
                                           PD_DEF_BOOL("is_scalar_condition", 0),
                                           PD_DEF_STRINGS("skip_eager_deletion_vars"),
                                           {0}},
-    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT | PD_OP_NO_GRAD,
+    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT,
     .infer = infer,
     .run = conditional_run,
+    .make_grad = pd_conditional_block_grad_make,
 };
 
 const struct pd_op pd_op_while = {

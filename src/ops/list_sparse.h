@@ -22,12 +22,50 @@
     X(sequence_pool_grad)                                                                                      \
     X(sequence_conv)                                                                                           \
     X(sequence_conv_grad)                                                                                      \
+    X(sequence_softmax)                                                                                        \
+    X(sequence_softmax_grad)                                                                                   \
+    X(sequence_expand)                                                                                         \
+    X(sequence_expand_grad)                                                                                    \
+    X(sequence_expand_as)                                                                                      \
+    X(sequence_expand_as_grad)                                                                                 \
+    X(sequence_concat)                                                                                         \
+    X(sequence_concat_grad)                                                                                    \
+    X(sequence_reverse)                                                                                        \
+    X(sequence_reshape)                                                                                        \
+    X(sequence_reshape_grad)                                                                                   \
+    X(sequence_pad)                                                                                            \
+    X(sequence_pad_grad)                                                                                       \
+    X(sequence_unpad)                                                                                          \
+    X(sequence_unpad_grad)                                                                                     \
+    X(sequence_slice)                                                                                          \
+    X(sequence_slice_grad)                                                                                     \
+    X(sequence_enumerate)                                                                                      \
+    X(sequence_erase)                                                                                          \
+    X(sequence_mask)                                                                                           \
+    X(sequence_scatter)                                                                                        \
+    X(sequence_scatter_grad)                                                                                   \
+    X(lod_reset)                                                                                               \
+    X(lod_reset_grad)                                                                                          \
     X(cos_sim)                                                                                                 \
     X(cos_sim_grad)                                                                                            \
     X(top_k)                                                                                                   \
     X(top_k_grad)                                                                                              \
     X(accuracy)                                                                                                \
     X(auc)                                                                                                     \
+    X(precision_recall)                                                                                        \
+    X(mean_iou)                                                                                                \
+    X(edit_distance)                                                                                           \
+    X(chunk_eval)                                                                                              \
+    X(merge_selected_rows)                                                                                     \
+    X(get_tensor_from_selected_rows)                                                                           \
+    X(split_selected_rows)                                                                                     \
+    X(split_ids)                                                                                               \
+    X(merge_ids)                                                                                               \
+    X(lookup_sparse_table)                                                                                     \
+    X(ref_by_trainer_id)                                                                                       \
+    X(fake_init)                                                                                               \
+    X(feed)                                                                                                    \
+    X(fetch)                                                                                                   \
     X(save)                                                                                                    \
     X(save_combine)                                                                                            \
     X(load)                                                                                                    \

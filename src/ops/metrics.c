@@ -59,17 +59,14 @@ static double state_at(const struct pd_tensor *t, int64_t i)
 }
 
 /* Averages over classes, then over samples: precision, recall, F1 each. */
-static void pr_metrics(const struct pd_tensor *states, int64_t classes, double *out)
+static void pr_metrics(const double *count, int64_t classes, double *out)
 {
     double precision = 0, recall = 0, sum[COUNTS] = {0};
-    for (int64_t i = 0; i < classes; i++) {
-        double tp = state_at(states, i * COUNTS + TP), fp = state_at(states, i * COUNTS + FP);
-        double fn = state_at(states, i * COUNTS + FN);
-        sum[TP] += tp;
-        sum[FP] += fp;
-        sum[FN] += fn;
-        precision += ratio(tp, fp);
-        recall += ratio(tp, fn);
+    for (int64_t i = 0; i < classes; i++, count += COUNTS) {
+        for (int k = 0; k < COUNTS; k++)
+            sum[k] += count[k];
+        precision += ratio(count[TP], count[FP]);
+        recall += ratio(count[TP], count[FN]);
     }
     out[0] = precision / (double)classes;
     out[1] = recall / (double)classes;
@@ -106,17 +103,14 @@ static pd_status pr_run(const struct pd_run *r)
     }
     for (int64_t k = 0; k < classes; k++)
         count[k * COUNTS + TN] = all - count[k * COUNTS + TP] - count[k * COUNTS + FP] - count[k * COUNTS + FN];
-    for (int pass = 0; pass < 2; pass++) {
-        PD_SWITCH_FLOAT(dtype, T, {
-            for (int64_t i = 0; i < classes * COUNTS; i++)
-                ((T *)states->data)[i] = (T)(count[i] + (pass && before ? (double)((const T *)before->data)[i] : 0));
-        })
-        struct pd_tensor *to = pass ? accum : batch;
-        /* StatesInfo may be the variable that is written: the sums come from the counts, and from it in the last pass. */
-        if (pass == 0 && before && before->data == states->data)
-            return pd_fail(PD_INVALID, "StatesInfo and AccumStatesInfo must be different variables");
-        if (to) pr_metrics(states, classes, to->data);
-    }
+    if (batch) pr_metrics(count, classes, batch->data);
+    for (int64_t i = 0; i < classes * COUNTS; i++)
+        count[i] += before ? state_at(before, i) : 0;
+    if (accum) pr_metrics(count, classes, accum->data);
+    PD_SWITCH_FLOAT(dtype, T, {
+        for (int64_t i = 0; i < classes * COUNTS; i++)
+            ((T *)states->data)[i] = (T)count[i];
+    })
     return PD_OK;
 }
 

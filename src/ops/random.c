@@ -1,9 +1,13 @@
 /* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, and the forms that take one size from
  * an input. Element i is a function of (seed, variable, i) alone; see math_util.h on seeds. */
+#include <math.h>
+
 #include "base/parallel.h"
+#include "kernels/random.h"
 #include "ops/math_util.h"
 
-#define GRAIN 4096
+#define GRAIN 4096 /* pairs worth a thread */
+#define PAIRS 64   /* pairs drawn together */
 
 enum { OUT };
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
@@ -15,37 +19,61 @@ struct job {
     enum law law;
     double a, b; /* min and span; mean and deviation; low and count */
     enum pd_dtype dtype;
+    int64_t n;
     void *out;
 };
 
-/* Within two deviations: a draw outside is replaced by another one of the same element. */
-static double truncated(const struct pd_rng *rng, uint64_t i)
+/* 53 random bits in [0, 1), as pd_rng_uniform makes them. */
+static double unit(const uint32_t *word) { return (double)((((uint64_t)word[0] << 32) | word[1]) >> 11) * 0x1p-53; }
+
+/* Elements 2 b and 2 b + 1 come from block b: as two uniform numbers, or as the two results of one Box-Muller draw. */
+static void draw_pairs(const struct job *j, uint64_t block, int64_t pairs, double *out)
 {
-    double z = pd_rng_normal(rng, i);
+    uint32_t word[4 * PAIRS];
+    pd_random_words(&j->rng, block, pairs, word);
+    for (int64_t i = 0; i < pairs; i++) {
+        const uint32_t *w = word + 4 * i;
+        if (j->law == UNIFORM || j->law == INTEGER) {
+            out[2 * i] = unit(w);
+            out[2 * i + 1] = unit(w + 2);
+        } else {
+            double radius = sqrt(-2.0 * log(1.0 - unit(w))), angle = 6.283185307179586 * unit(w + 2);
+            out[2 * i] = radius * cos(angle);
+            out[2 * i + 1] = radius * sin(angle);
+        }
+    }
+}
+
+/* Within two deviations: a draw outside is replaced by another one of the same element. */
+static double truncate_at_two(const struct pd_rng *rng, uint64_t i, double z)
+{
     for (uint64_t again = 1; (z < -2 || z > 2) && again < 64; again++)
         z = pd_rng_normal(rng, i + (again << 40));
     return z < -2 ? -2 : z > 2 ? 2 : z;
 }
 
-static double draw(const struct job *j, int64_t i)
-{
-    switch (j->law) {
-    case UNIFORM: return j->a + pd_rng_uniform(&j->rng, (uint64_t)i) * j->b;
-    case NORMAL: return j->a + pd_rng_normal(&j->rng, (uint64_t)i) * j->b;
-    case TRUNCATED: return j->a + truncated(&j->rng, (uint64_t)i) * j->b;
-    case INTEGER: return j->a + (double)(int64_t)(pd_rng_uniform(&j->rng, (uint64_t)i) * j->b);
-    }
-    return 0;
-}
-
+/* Counts in pairs of elements, so that a part never begins within one. */
 static void part(void *arg, int64_t begin, int64_t end)
 {
     const struct job *j = arg;
-    PD_SWITCH_NUMBER(j->dtype, T, {
-        T *out = j->out;
-        for (int64_t i = begin; i < end; i++)
-            out[i] = (T)draw(j, i);
-    })
+    double drawn[2 * PAIRS];
+    for (int64_t at = begin; at < end; at += PAIRS) {
+        int64_t pairs = end - at < PAIRS ? end - at : PAIRS, first = 2 * at;
+        int64_t n = j->n - first < 2 * pairs ? j->n - first : 2 * pairs;
+        draw_pairs(j, (uint64_t)at, pairs, drawn);
+        if (j->law == TRUNCATED)
+            for (int64_t i = 0; i < n; i++)
+                drawn[i] = truncate_at_two(&j->rng, (uint64_t)(first + i), drawn[i]);
+        if (j->law == INTEGER)
+            for (int64_t i = 0; i < n; i++)
+                drawn[i] = (double)(int64_t)(drawn[i] * j->b);
+        const double step = j->law == INTEGER ? 1 : j->b;
+        PD_SWITCH_NUMBER(j->dtype, T, {
+            T *out = (T *)j->out + first;
+            for (int64_t i = 0; i < n; i++)
+                out[i] = (T)(j->a + drawn[i] * step);
+        })
+    }
 }
 
 static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum law law, double a, double b, int seed)
@@ -54,8 +82,8 @@ static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum law la
     if (!wanted)
         return pd_fail(PD_TYPE, "attribute dtype asks for %s; %s", pd_dtype_name(out->meta.dtype),
                        law == INTEGER ? "use int32 or int64" : "use float32 or float64");
-    struct job j = {pd_math_rng(r, seed), law, a, b, out->meta.dtype, out->data};
-    pd_parallel(pd_tensor_numel(out), GRAIN, part, &j);
+    struct job j = {pd_math_rng(r, seed), law, a, b, out->meta.dtype, pd_tensor_numel(out), out->data};
+    pd_parallel((j.n + 1) / 2, GRAIN, part, &j);
     return PD_OK;
 }
 

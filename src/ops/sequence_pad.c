@@ -155,7 +155,6 @@ static pd_status unpad_dims(const struct pd_meta *x, int64_t rows, int64_t *dim,
     dim[0] = rows;
     dim[1] = 1;
     memcpy(dim + 1, x->dim + 2, (size_t)(x->rank - 2) * sizeof *dim);
-    if (x->rank == 2) dim[1] = 1;
     *rank = x->rank == 2 ? 2 : x->rank - 1;
     return PD_OK;
 }

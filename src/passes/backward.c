@@ -28,6 +28,8 @@ struct node {
 
 struct pass {
     const struct pd_backward_spec *spec;
+    struct pd_block *into;
+    int nested; /* into another block */
     struct pd_program *program;
     struct pd_map nodes; /* name -> struct node */
     struct pd_map before; /* names that the block had before the pass, for unique gradient names */
@@ -74,7 +76,11 @@ static pd_status grad_name(struct pass *p, struct node *n)
     }
     n->grad = name.failed ? NULL : pd_program_text(p->program, name.at);
     pd_buf_free(&name);
-    return n->grad ? PD_OK : pd_no_memory();
+    if (!n->grad) return pd_no_memory();
+    /* A gradient block keeps its gradients to itself, whatever the blocks around it hold under that name. */
+    struct pd_var *local;
+    int existed;
+    return p->nested ? pd_var_new(p->into, n->grad, PD_KIND_TENSOR, &local, &existed) : PD_OK;
 }
 
 /* ---- which variables a gradient can reach ---- */
@@ -162,7 +168,7 @@ static pd_status mark_path(struct pass *p, char *on_path)
 static pd_status insert(struct pass *p, struct pd_opdesc *op)
 {
     pd_status status = pd_opdesc_set_int(op, "op_role", p->role);
-    if (status == PD_OK) status = pd_block_insert(p->spec->block, -1, op, 1);
+    if (status == PD_OK) status = pd_block_insert(p->into, -1, op, 1);
     if (status != PD_OK) pd_opdesc_free(op);
     return status;
 }
@@ -218,11 +224,11 @@ static pd_status rename_part(struct pass *p, struct node *n, int i)
 {
     struct part *part = &n->parts.at[i];
     struct pd_buf name = {0};
-    pd_buf_printf(&name, "%s@RENAME@block%d@%d", n->grad, p->spec->block->index, i);
+    pd_buf_printf(&name, "%s@RENAME@block%d@%d", n->grad, p->into->index, i);
     const char *kept = name.failed ? NULL : pd_program_text(p->program, name.at);
     pd_buf_free(&name);
     if (!kept) return pd_no_memory();
-    struct pd_block *block = p->spec->block;
+    struct pd_block *block = p->into;
     struct pd_var *old = pd_block_var(block, n->grad), *fresh;
     int existed;
     /* An op that is in the block already has inferred its output: the new variable takes that over. */
@@ -305,6 +311,45 @@ static pd_status maker_input(struct pd_grad_maker *g, const char *var, const cha
     return PD_OK;
 }
 
+/* Variables from around a block that it reads and whose gradient nobody wants. */
+static pd_status unwanted_reads(const struct pd_block *block, int n_wanted, const char *const *wanted, struct pd_map *out)
+{
+    for (int i = 0; i < block->ops.n; i++)
+        for (int s = 0; s < block->ops.at[i]->in.n; s++)
+            for (int k = 0; k < block->ops.at[i]->in.at[s].args.n; k++) {
+                const char *name = block->ops.at[i]->in.at[s].args.at[k];
+                int known = pd_block_var(block, name) != NULL;
+                for (int w = 0; w < n_wanted && !known; w++)
+                    known = strcmp(wanted[w], name) == 0;
+                if (!known && !pd_map_set(out, name, NULL)) return pd_no_memory();
+            }
+    return PD_OK;
+}
+
+static pd_status maker_block(struct pd_grad_maker *g, int forward, int n_targets, const char *const *targets,
+                             const char *const *target_grads, int n_wanted, const char *const *wanted, const char **grads,
+                             int *grad_block)
+{
+    struct pass *p = g->backward;
+    struct pd_block *block = pd_program_block(p->program, forward), *into;
+    struct pd_map unwanted = {0};
+    if (!block) return pd_fail(PD_RANGE, "op '%s' names block %d, which is not there", g->op->type, forward);
+    PD_TRY(pd_block_new(p->program, p->into->index, &into));
+    into->forward = forward;
+    PD_TRY(unwanted_reads(block, n_wanted, wanted, &unwanted));
+    const char **no_grad = pd_calloc(unwanted.n, sizeof *no_grad);
+    int n = 0;
+    pd_map_each(&unwanted, e) if (no_grad) no_grad[n++] = e->key;
+    struct pd_backward_spec spec = {.block = block, .into = into, .n_targets = n_targets, .targets = targets, .target_grads = target_grads,
+                                    .n_wanted = n_wanted, .wanted = wanted, .n_no_grad = n, .no_grad = no_grad,
+                                    .n_clips = p->spec->n_clips, .clips = p->spec->clips};
+    pd_status status = no_grad ? pd_pass_backward(&spec, grads) : pd_no_memory();
+    pd_free(no_grad);
+    pd_map_free(&unwanted);
+    *grad_block = into->index;
+    return status;
+}
+
 /* The gradient ops of one forward op. */
 static pd_status differentiate(struct pass *p, struct pd_opdesc *op)
 {
@@ -323,8 +368,8 @@ static pd_status differentiate(struct pass *p, struct pd_opdesc *op)
             /* From here on the name stands for the value before this op, should the op write in place. */
             n->parts.n = 0;
         }
-    struct pd_grad_maker g = {.op = op, .block = p->spec->block, .program = p->program, .backward = p,
-                              .grad_of_output = maker_output, .grad_of_input = maker_input, .emit = maker_emit};
+    struct pd_grad_maker g = {.op = op, .block = p->into, .program = p->program, .backward = p, .grad_of_output = maker_output,
+                              .grad_of_input = maker_input, .emit = maker_emit, .block_grad = maker_block};
     if (op->def->make_grad) return op->def->make_grad(&g);
     struct pd_opdesc *grad;
     PD_TRY(pd_grad_from_table(&g, op->def->grad_type, op->def->grad_in, op->def->grad_out, &grad));
@@ -397,6 +442,11 @@ static pd_status seed_target(struct pass *p, int i)
     const struct pd_var *var = pd_block_find(p->spec->block, target);
     struct pd_opdesc *op;
     if (!n) return pd_no_memory();
+    if (p->nested) {
+        n->grad = given;
+        n->filled = 1;
+        return PD_OK;
+    }
     PD_TRY(grad_name(p, n));
     if (given) {
         PD_TRY(simple_op(p, "assign", 1, &given, n->grad, &op));
@@ -431,8 +481,8 @@ static pd_status seed_target(struct pass *p, int i)
 static pd_status prepare(struct pass *p)
 {
     const struct pd_backward_spec *spec = p->spec;
-    for (int i = 0; i < spec->block->vars.n; i++)
-        if (!pd_map_set(&p->before, spec->block->vars.at[i]->name, NULL)) return pd_no_memory();
+    for (int i = 0; i < p->into->vars.n; i++)
+        if (!pd_map_set(&p->before, p->into->vars.at[i]->name, NULL)) return pd_no_memory();
     for (int i = 0; i < spec->n_no_grad; i++) {
         struct node *n = node_of(p, spec->no_grad[i]);
         if (!n) return pd_no_memory();
@@ -478,7 +528,8 @@ static pd_status run_pass(struct pass *p, char *on_path, const char **grads)
 
 pd_status pd_pass_backward(const struct pd_backward_spec *spec, const char **grads)
 {
-    struct pass p = {.spec = spec, .program = spec->block->program, .forward_ops = spec->block->ops.n, .role = PD_ROLE_BACKWARD};
+    struct pass p = {.spec = spec, .into = spec->into ? spec->into : spec->block, .nested = spec->into != NULL,
+                     .program = spec->block->program, .forward_ops = spec->block->ops.n, .role = PD_ROLE_BACKWARD};
     for (int i = 0; i < spec->n_targets; i++) {
         const struct pd_var *var = pd_block_find(spec->block, spec->targets[i]);
         if (!var) return pd_fail(PD_NOT_FOUND, "cannot differentiate '%s': the Program has no such variable", spec->targets[i]);

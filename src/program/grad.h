@@ -16,6 +16,13 @@ struct pd_grad_maker {
     pd_status (*grad_of_input)(struct pd_grad_maker *g, const char *var, const char **name);
     /* Hands a finished gradient op over (taken also on error). Ops come in the order they are to run. */
     pd_status (*emit)(struct pd_grad_maker *g, struct pd_opdesc *grad_op);
+    /* Differentiates the block `forward` that the op runs, into a new block *grad_block that sees the forward block's
+     * variables. targets[i] are variables around the block that it writes, target_grads[i] their gradients; wanted[i] are
+     * variables around it that it reads. The gradient of wanted[i] is local to the new block, under the name grads[i];
+     * NULL where none reaches it. */
+    pd_status (*block_grad)(struct pd_grad_maker *g, int forward, int n_targets, const char *const *targets,
+                            const char *const *target_grads, int n_wanted, const char *const *wanted, const char **grads,
+                            int *grad_block);
 };
 
 /* A gradient op from the table form (see struct pd_op). Not emitted yet, so that a maker can add to it. */

@@ -75,6 +75,8 @@ struct pd_step {
     pd_status (*poll)(const struct pd_run *run);
     /* Runs a block of the Program once, in the frame of this op. */
     pd_status (*run_block)(const struct pd_run *run, int block);
+    /* A variable of such a block after its last run; NULL: it has none of that name. */
+    struct pd_value *(*block_value)(const struct pd_run *run, int block, const char *name);
     /* A variable of the scope by name; NULL when it is not there. */
     struct pd_value *(*find)(const struct pd_run *run, const char *name);
     /* Name of the i-th variable of an output or input slot. */

@@ -91,7 +91,7 @@ struct pd_block *pd_program_block(const struct pd_program *program, int index); 
 /* Adds a variable; when the name is taken in this block, that variable is returned unchanged and *existed is 1. */
 pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out, int *existed);
 struct pd_var *pd_block_var(const struct pd_block *block, const char *name);  /* this block only */
-struct pd_var *pd_block_find(const struct pd_block *block, const char *name); /* this block, then its parents */
+struct pd_var *pd_block_find(const struct pd_block *block, const char *name); /* this block, its forward block, then its parents */
 pd_status pd_var_rename(struct pd_var *var, const char *name); /* also in the ops of its block and of blocks below */
 pd_status pd_var_remove(struct pd_var *var);
 struct pd_var *pd_program_var(const struct pd_program *program, int64_t id);

@@ -22,6 +22,9 @@ struct pd_var *pd_block_find(const struct pd_block *block, const char *name)
     while (block) {
         struct pd_var *var = pd_block_var(block, name);
         if (var) return var;
+        /* A gradient block sees what its forward block declared. */
+        const struct pd_block *forward = pd_program_block(block->program, block->forward);
+        if (forward && (var = pd_block_var(forward, name))) return var;
         block = pd_program_block(block->program, block->parent);
     }
     return NULL;

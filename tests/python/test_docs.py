@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("tool", ["missing.py", "flags_page.py"])
 def test_made_pages_are_up_to_date(tool):
-    done = subprocess.run([sys.executable, str(ROOT / "tools" / tool), "--check"], capture_output=True, text=True,
-                          timeout=300)
+    done = subprocess.run([sys.executable, str(ROOT / "tools" / tool), "--check"],
+                          capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -218,3 +218,147 @@ add(case("crop_tensor", {"X": s, "Shape": np.array([2, 2, -1], "int32"), "Offset
 add(case("crop_tensor", {"X": s, "ShapeTensor": [(f"n{i}", np.array([n], "int32")) for i, n in enumerate((2, 3, 1))],
                          "OffsetsTensor": [(f"o{i}", np.array([n], "int32")) for i, n in enumerate((2, 2, 5))]},
          {"Out": s[2:4, 2:5, 5:6]}, ["X"], attrs={"shape": [-1, -1, -1], "offsets": [-1, -1, -1]}))
+
+# ---- images rearranged ----
+img = rand(2, 8, 4, 6)
+for block in (2,):
+    n, c, h, w = img.shape
+    moved = img.reshape(n, block, block, c // block**2, h, w).transpose(0, 3, 4, 1, 5, 2)
+    add(case("space_to_depth", {"X": img}, {"Out": moved.reshape(n, c * block**2, h // block, w // block)}, ["X"],
+             attrs={"blocksize": block}))
+up = rand(2, 9, 2, 3)
+add(case("pixel_shuffle", {"X": up},
+         {"Out": up.reshape(2, 1, 3, 3, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 6, 9)}, ["X"], attrs={"upscale_factor": 3}))
+add(case("pixel_shuffle", {"X": up}, {}, attrs={"upscale_factor": 2}, raises="multiple of upscale_factor"))
+add(case("shuffle_channel", {"X": img}, {"Out": img.reshape(2, 2, 4, 24).transpose(0, 2, 1, 3).reshape(img.shape)}, ["X"],
+         attrs={"group": 2}))
+for axis in ([0], [1, -1], [0, 1, 2, 3]):
+    add(case("reverse", {"X": img}, {"Out": np.flip(img, axis)}, ["X"], attrs={"axis": axis}))
+
+
+def shifted(x, t, ratio):
+    n, c, h, w = x.shape
+    moments = x.reshape(n // t, t, c, h, w)
+    one, two = int(c * ratio), int(c * 2 * ratio)
+    out = np.zeros_like(moments)
+    out[:, 1:, :one] = moments[:, :-1, :one]
+    out[:, :-1, one:two] = moments[:, 1:, one:two]
+    out[:, :, two:] = moments[:, :, two:]
+    return out.reshape(x.shape)
+
+
+for t, ratio in ((3, 0.25), (2, 0.4), (1, 0.25), (6, 0.2)):
+    v = rand(6, 5, 2, 3)
+    add(case("temporal_shift", {"X": v}, {"Out": shifted(v, t, ratio)}, ["X"], attrs={"seg_num": t, "shift_ratio": ratio}))
+
+# ---- choosing ----
+choices = [(f"x{i}", rand(4, 3)) for i in range(3)]
+which = np.array([[2], [0], [1], [2]], "int32")
+add(case("multiplex", {"Ids": which, "X": choices}, {"Out": np.stack([choices[k][1][i] for i, k in enumerate(which[:, 0])])}, ["X"]))
+add(case("multiplex", {"Ids": which + 1, "X": choices}, {}, raises="in 0 to 2"))
+cond = rng.rand(3, 4) > 0.5
+a, b = rand(3, 4), rand(3, 4)
+add(case("where", {"Condition": cond, "X": a, "Y": b}, {"Out": np.where(cond, a, b)}, ["X", "Y"]))
+add(case("where_index", {"Condition": cond}, {"Out": np.argwhere(cond)}))
+add(case("where_index", {"Condition": np.zeros((2, 2), bool)}, {"Out": np.zeros((0, 2), "int64")}))
+for keep in (False, True):
+    for axis in (0, 1, -1):
+        kept = (lambda v, axis=axis: np.expand_dims(v, axis)) if keep else (lambda v: v)
+        add(case("arg_max", {"X": s}, {"Out": kept(s.argmax(axis))}, attrs={"axis": axis, "keepdims": keep}))
+        add(case("arg_min", {"X": s}, {"Out": kept(s.argmin(axis))}, attrs={"axis": axis, "keepdims": keep}))
+add(case("arg_max", {"X": np.array([3, 9, 9, 1], "int32")}, {"Out": np.array([1], "int32")}, attrs={"axis": 0, "dtype": 2}))
+long = rand(3, 50)
+for axis in (0, 1, -1):
+    for down in (False, True):
+        for v in (s, long, rng.randint(0, 5, (4, 40)).astype("int64")):
+            order = np.argsort(-v if down else v, axis, kind="stable")
+            add(case("argsort", {"X": v}, {"Out": np.take_along_axis(v, order, axis), "Indices": order},
+                     ["X"] if v.dtype == np.float64 else [], attrs={"axis": axis, "descending": down}))
+numbers = np.array([5, 3, 5, 0, 3, 3, 8], "int64")
+first = np.array([5, 3, 0, 8], "int64")
+index = np.array([0, 1, 0, 2, 1, 1, 3])
+for dtype, code in (("int32", 2), ("int64", 3)):
+    add(case("unique", {"X": numbers}, {"Out": first, "Index": index.astype(dtype)}, attrs={"dtype": code}))
+    add(case("unique_with_counts", {"X": numbers.astype("float64")},
+             {"Out": first.astype("float64"), "Index": index.astype(dtype), "Count": np.array([2, 3, 1, 1], dtype)},
+             attrs={"dtype": code}, tol32=None))
+add(case("shard_index", {"X": np.array([[16], [1], [19], [9]])}, {"Out": np.array([[6], [-1], [9], [-1]])},
+         attrs={"index_num": 20, "nshards": 2, "shard_id": 1}))
+add(case("shard_index", {"X": np.array([[20]])}, {}, attrs={"index_num": 20, "nshards": 2, "shard_id": 1}, raises="in 0 to 19"))
+certain = np.eye(4)[[2, 0, 3]]
+add(case("sampling_id", {"X": certain}, {"Out": np.array([2, 0, 3])}))
+whole = rand(3, 2, 5, 4)
+add(case("random_crop", {"X": whole, "Seed": np.array([9])}, {"Out": whole}, attrs={"shape": [5, 4]}))
+add(case("random_crop", {"X": np.ones((3, 6, 6)), "Seed": np.array([9])}, {"Out": np.ones((3, 2, 3))}, attrs={"shape": [2, 3]}))
+add(case("random_crop", {"X": whole, "Seed": np.array([9])}, {}, attrs={"shape": [6, 4]}, raises="larger than the whole"))
+
+
+def focus(x, axis, indexes):
+    out = np.zeros_like(x)
+    for i in range(len(x)):
+        for k in indexes:
+            plane = np.take(x[i], k, axis - 1).copy()
+            mask = np.zeros_like(plane)
+            for _ in range(min(plane.shape)):
+                row, column = np.unravel_index(plane.argmax(), plane.shape)
+                mask[row, column] = 1
+                plane[row], plane[:, column] = -np.inf, -np.inf
+            out[i] = np.maximum(out[i], np.expand_dims(mask, axis - 1))
+    return out
+
+
+for axis, indexes in ((1, [0]), (2, [1, 0]), (3, [2])):
+    v = rand(2, 3, 4, 5)
+    add(case("similarity_focus", {"X": v}, {"Out": focus(v, axis, indexes)}, attrs={"axis": axis, "indexes": indexes}))
+
+
+# ---- windows and feature maps ----
+def columns_of(x, kernel, strides, pads, dilations=(1, 1)):
+    """[n, windows down, windows across, c, kh, kw]"""
+    up, left, down, right = pads
+    padded = np.pad(x, [(0, 0), (0, 0), (up, down), (left, right)])
+    kh, kw = kernel
+    oh = (padded.shape[2] - dilations[0] * (kh - 1) - 1) // strides[0] + 1
+    ow = (padded.shape[3] - dilations[1] * (kw - 1) - 1) // strides[1] + 1
+    out = np.zeros((len(x), oh, ow, x.shape[1], kh, kw))
+    for i in range(oh):
+        for j in range(ow):
+            rows = [i * strides[0] + k * dilations[0] for k in range(kh)]
+            across = [j * strides[1] + k * dilations[1] for k in range(kw)]
+            out[:, i, j] = padded[:, :, rows][:, :, :, across]
+    return out
+
+
+v = rand(2, 2, 5, 4)
+for kernel, strides, pads in (((2, 2), (1, 1), (0, 0, 0, 0)), ((3, 2), (2, 1), (1, 0, 0, 1))):
+    found = columns_of(v, kernel, strides, pads)
+    per_image = found.shape[1] * found.shape[2]
+    add(case("im2sequence", {"X": v}, {"Out": (found.reshape(2 * per_image, -1), [per_image] * 2)}, ["X"],
+             attrs={"kernels": list(kernel), "strides": list(strides), "paddings": list(pads)}))
+small = [columns_of(v[:1, :, :4, :3], (2, 2), (1, 1), (0, 0, 0, 0)), columns_of(v[1:], (2, 2), (1, 1), (0, 0, 0, 0))]
+add(case("im2sequence", {"X": v, "Y": np.array([[4.0, 3.0], [5.0, 4.0]])},
+         {"Out": (np.concatenate([each.reshape(-1, 8) for each in small]), [6, 12])}, ["X"],
+         attrs={"kernels": [2, 2], "out_stride": [1, 1]}))
+for kernel, strides, pads, dilations in (((2, 3), (1, 1), (0, 0, 0, 0), (1, 1)), ((2, 2), (2, 1), (1, 1, 0, 1), (2, 1))):
+    found = columns_of(v, kernel, strides, pads, dilations)
+    add(case("unfold", {"X": v}, {"Y": found.transpose(0, 3, 4, 5, 1, 2).reshape(2, -1, found.shape[1] * found.shape[2])}, ["X"],
+             attrs={"kernel_sizes": list(kernel), "strides": list(strides), "paddings": list(pads), "dilations": list(dilations)}))
+x, y = rand(2, 3, 4, 2), rand(2, 5, 4, 2)
+add(case("fsp", {"X": x, "Y": y}, {"Out": np.einsum("nchw,ndhw->ncd", x, y) / 8}, ["X", "Y"]))
+counts, ctr = np.abs(rand(4, 5)), np.abs(rand(4, 2))
+logs = counts.copy()
+logs[:, 0] = np.log(counts[:, 0] + 1)
+logs[:, 1] = np.log(counts[:, 1] + 1) - logs[:, 0]
+add(case("cvm", {"X": counts, "CVM": ctr}, {"Y": logs}, attrs={"use_cvm": True}))
+add(case("cvm", {"X": counts, "CVM": ctr}, {"Y": counts[:, 2:]}, attrs={"use_cvm": False}))
+grad = rand(4, 3)
+add(case("cvm_grad", {"X": counts, "CVM": ctr, "Y@GRAD": grad}, {"X@GRAD": np.concatenate([ctr, grad], 1)}, attrs={"use_cvm": False}))
+add(case("cvm_grad", {"X": (counts, [3, 1]), "CVM": ctr[:2], "Y@GRAD": (logs, [3, 1])},
+         {"X@GRAD": (np.concatenate([ctr[[0, 0, 0, 1]], logs[:, 2:]], 1), [3, 1])}, attrs={"use_cvm": True}))
+
+# ---- helpers of recurrent nets ----
+add(case("rnn_memory_helper", {"X": flat}, {"Out": flat}, ["X"]))
+add(case("rnn_memory_helper_grad", {"X": flat}, {"X@GRAD": np.zeros_like(flat)}))
+add(case("select_input", {"X": [("x0", flat), ("x1", rand(2, 2))], "Mask": np.array([0], "int32")}, {"Out": flat}))
+add(case("select_input", {"X": [("x0", flat), ("x1", flat)], "Mask": np.array([2], "int32")}, {}, raises="in 0 to 1"))
+add(case("select_output", {"X": flat, "Mask": np.array([1], "int32")}, {"Out": [None, flat]}))

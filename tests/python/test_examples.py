@@ -1,0 +1,185 @@
+"""The examples run as they are, and what they train gets better."""
+
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+def run(tmp_path, name, *words, **env):
+    """Runs an example in an empty folder, with stand-ins for the data that are not in the clone."""
+    settings = {"PADDLE_DATASET_HOME": str(tmp_path / "data"), "PADDLE_DATASET_SYNTHETIC": "1"} | env
+    return subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, words)], cwd=tmp_path, text=True,
+                          capture_output=True, timeout=300, env=os.environ | settings)
+
+
+def losses(done):
+    """The losses of the training lines of an example."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [float(text) for text in re.findall(r"step \d+: loss ([-\d.einfa]+)", done.stdout)]
+    assert np.isfinite(found).all(), done.stdout
+    return found
+
+
+def assert_falls(found):
+    part = max(len(found) // 4, 1)
+    first, last = np.mean(found[:part]), np.mean(found[-part:])
+    assert last < 0.95 * first, f"the loss does not fall: {found}"
+
+
+def test_fit_a_line_ends_well(tmp_path):
+    done = run(tmp_path, "fit_a_line.py", PADDLE_DATASET_HOME=str(ROOT / "tests" / "data"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "fit_a_line.model" / "fc_0.w_0").exists()
+
+
+@pytest.mark.parametrize("net, steps", [("mlp", 30), ("lenet", 12)])
+def test_recognize_digits(tmp_path, net, steps):
+    done = run(tmp_path, "recognize_digits.py", "--net", net, "--steps", steps, "--every", 1)
+    assert_falls(losses(done))
+    labels = re.search(r"^inferred (.*)$", done.stdout, re.MULTILINE).group(1)
+    again = run(tmp_path, "recognize_digits.py", "--infer")  # the saved model, in a new process
+    assert re.search(r"^inferred (.*)$", again.stdout, re.MULTILINE).group(1) == labels
+
+
+@pytest.mark.parametrize("words", [(), ("--sparse",)])
+def test_word2vec(tmp_path, words):
+    done = run(tmp_path, "word2vec.py", "--steps", 60, "--every", 1, *words)
+    assert_falls(losses(done))
+    assert "the model says" in done.stdout
+
+
+def test_recommender_system(tmp_path):
+    done = run(tmp_path, "recommender_system.py", "--steps", 40, "--every", 1)
+    assert_falls(losses(done))
+    assert "inferred" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["ctr_dnn.py", "wide_deep.py"])
+def test_clicks(tmp_path, name):
+    done = run(tmp_path, name, "--steps", 15, "--every", 1, "--rows", 10001, "--batch-size", 500,
+               "--model", "out")
+    assert_falls(losses(done))
+    assert list((tmp_path / "out").iterdir())
+
+
+def test_criteo_lines(tmp_path):
+    """A file in Criteo's layout with empty fields."""
+    tokens = "\t".join(f"{number:08x}" for number in range(25))
+    lines = [f"{label}\t1\t\t{label}" + "\t5" * 10 + f"\t{tokens}\t" for label in (0, 1)] * 50
+    (tmp_path / "train.txt").write_text("\n".join(lines) + "\n")
+    done = run(tmp_path, "ctr_dnn.py", "--data", "train.txt", "--rows", 1001, "--batch-size", 10,
+               "--every", 1, "--passes", 3)
+    assert_falls(losses(done))
+
+
+def read_png(path):
+    """Width, height and pixels of a PNG file as plot.py writes it, checksums checked."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, chunks = 8, {}
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", data[at + 8 + size : at + 12 + size])[0] == zlib.crc32(kind + body)
+        chunks[kind] = body
+        at += 12 + size
+    width, height, bits, color = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    assert (bits, color) == (8, 2) and b"IEND" in chunks
+    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + 3 * width)
+    assert not rows[:, 0].any()
+    return rows[:, 1:].reshape(height, width, 3)
+
+
+@pytest.mark.parametrize("model, passes", [("digits", 3), ("ctr", 1)])
+def test_demo(tmp_path, model, passes):
+    done = run(tmp_path, "demo.py", "--model", model, "--passes", passes, "--out", "plot.png", NO_COLOR="1",
+               PADDLE_DATASET_SYNTHETIC="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\r" not in done.stdout and "\033" not in done.stdout and not done.stderr
+    first, last = map(float, re.search(r"Loss ([\d.]+) -> ([\d.]+)", done.stdout).groups())
+    assert last < first
+    pixels = read_png(tmp_path / "plot.png")
+    assert (pixels != 255).any(axis=2).mean() > 0.01  # something is drawn
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_demo_on_a_terminal(tmp_path, no_color):
+    """On a terminal there is one line that is rewritten, in colour unless NO_COLOR is set."""
+    ours, theirs = pty.openpty()
+    env = os.environ | {"PADDLE_DATASET_HOME": str(tmp_path), "NO_COLOR": no_color, "COLUMNS": "120"}
+    process = subprocess.Popen([sys.executable, str(EXAMPLES / "demo.py"), "--passes", "2"], cwd=tmp_path,
+                               stdout=theirs, stderr=subprocess.PIPE, env=env)
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    except OSError:
+        pass  # the other end is closed
+    finally:
+        os.close(ours)
+    assert process.wait(60) == 0, process.stderr.read()
+    process.stderr.close()
+    text = shown.decode()
+    assert "\r" in text and "samples/s" in text and "ETA 0:00" in text
+    assert ("\033[32m" in text) == (not no_color)
+
+
+class TestPlot:
+    """examples/plot.py"""
+
+    @pytest.fixture
+    def plot(self, monkeypatch):
+        monkeypatch.syspath_prepend(str(EXAMPLES))
+        import plot
+
+        return plot
+
+    def test_curve_is_where_it_belongs(self, plot, tmp_path):
+        plot.save(str(tmp_path / "a.png"), [plot.Curve([0, 100], [1.0, 1.0], color=(255, 0, 0), width=4)],
+                  height=200, width=300)
+        pixels = read_png(tmp_path / "a.png")
+        assert pixels.shape == (200, 300, 3)
+        rows, columns = np.nonzero((pixels == (255, 0, 0)).all(axis=2))
+        assert np.ptp(rows) <= 4  # a level line
+        assert np.ptp(columns) > 150
+
+    @pytest.mark.parametrize("y", [[], [1.0], [2.0, 2.0], [float("nan"), 1.0, 2.0], [1e-9, 1e9], [-5.0, 5.0]])
+    def test_odd_curves(self, plot, tmp_path, y):
+        plot.save(str(tmp_path / "a.png"), [plot.Curve(range(len(y)), y, "odd ~ name")], title="t")
+        assert read_png(tmp_path / "a.png").shape == (540, 960, 3)
+
+    def test_ticks(self, plot):
+        assert plot.nice_ticks(0, 1, 5) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+        assert plot.nice_ticks(0, 937, 8) == pytest.approx([0, 200, 400, 600, 800])
+
+    def test_every_letter_has_dots(self, plot):
+        for letter, rows in plot.FONT.items():
+            assert len(bytes.fromhex(rows)) == 7
+            assert plot.text_dots(letter).any() == (letter != " ")
+
+    def test_smooth_starts_at_the_first_value(self, plot):
+        assert plot.smooth([3.0, 3.0, 3.0]) == pytest.approx([3.0, 3.0, 3.0])
+
+
+def test_bench_runs(tmp_path):
+    """The smallest measurement: our own library only, one short round."""
+    env = os.environ | {"PADDLE185_PYTHON": "", "TORCH_PYTHON": ""}
+    figures = tmp_path / "figures.json"
+    words = ["--quick", "--only", "fit_a_line", "--rounds", "1", "--seconds", "0.05", "--threads", "1"]
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / "run.py"), *words, "--json", str(figures)],
+                          capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| fit_a_line, one run, batch 20 | 1" in done.stdout
+    assert '"steps_per_s"' in figures.read_text()

@@ -1,0 +1,39 @@
+"""What the makers of docs pages share: wrapped paragraphs, and the options --write and --check."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def paragraph(text: str) -> str:
+    """The text in lines of up to 110 characters."""
+    return "\n".join(textwrap.wrap(" ".join(text.split()), 110, break_long_words=False, break_on_hyphens=False))
+
+
+def names(found: list[str]) -> str:
+    """A paragraph of names in code style; what follows a space in one of them stands outside of it."""
+    parts = [name.partition(" ") for name in found]
+    return paragraph(", ".join(f"`{name}`{space}{rest}" for name, space, rest in parts) or "none")
+
+
+def main(title: str, page: Path, text: str) -> int:
+    """Prints the text, writes it to its page, or says whether the page holds it already."""
+    parser = argparse.ArgumentParser(description=title)
+    name = page.relative_to(ROOT)
+    parser.add_argument("--write", action="store_true", help=f"write {name}")
+    parser.add_argument("--check", action="store_true", help="status 1 when the page is not up to date")
+    options = parser.parse_args()
+    if options.write:
+        page.write_text(text, encoding="utf-8")
+    elif options.check:
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            print(f"{name} is not up to date. Run: .venv/bin/python {sys.argv[0]} --write")
+            return 1
+    else:
+        print(text, end="")
+    return 0
