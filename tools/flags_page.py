@@ -15,10 +15,12 @@ PAGE = pages.ROOT / "docs" / "FLAGS.md"
 KINDS = {"BOOL": "0 or 1", "INT": "whole number", "LONG": "whole number", "DOUBLE": "number", "TEXT": "text"}
 ROW = re.compile(r'X\((\w+),\s*(\w+),\s*"([^"]*)",\s*((?:"(?:[^"\\]|\\.)*"\s*\\?\s*)+)\)')
 
-ABOUT = """A flag is set in the environment before the process starts (`FLAGS_check_nan_inf=1 python train.py`), in a
-script (`fluid.set_flags({'FLAGS_check_nan_inf': 1})`) or in C (`pd_flag_set("check_nan_inf", "1")`). A value that
-does not fit is refused; in the environment it is reported and the default is used. Flags that old scripts set and
-that mean nothing here are accepted."""
+ABOUT = """
+A flag is set in the environment before the process starts (`FLAGS_check_nan_inf=1 python train.py`),
+in a script (`fluid.set_flags({'FLAGS_check_nan_inf': 1})`) or in C (`pd_flag_set("check_nan_inf", "1")`). A
+value that does not fit is refused; in the environment it is reported and the default is used. Flags that
+old scripts set and that mean nothing here are accepted.
+"""
 
 
 def rows() -> list[tuple[str, str, str, str]]:

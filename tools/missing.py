@@ -111,8 +111,8 @@ def names_part() -> list[str]:
             missing.setdefault(module, []).append(name)
     lines = ["## Names of `paddle.fluid`", "", pages.paragraph(
         f"{sum(total.values())} public names of v0.11 to v1.8.5 were looked for, "
-        f"{sum(map(len, missing.values()))} are not there. Behind a name that 1.8 does not have any more stands "
-        "the last release that had it."), "", "| module | upstream | here | missing |", "|---|---|---|---|"]
+        f"{sum(map(len, missing.values()))} are not there. Behind a name that 1.8 does not have any more "
+        "stands the last release that had it."), "", "| module | upstream | here | missing |", "|---|---|---|---|"]
     for module in sorted(total):
         gone = len(missing.get(module, []))
         lines.append(f"| `{module}` | {total[module]} | {total[module] - gone} | {gone} |")
@@ -135,16 +135,16 @@ def flags_part() -> list[str]:
         except Exception:
             missing.append(name)
     return ["## Flags", "", pages.paragraph(
-        "Flags that a script can set in 1.8.5 (CPU build) and that are unknown here. In the environment an unknown "
-        "flag is ignored. [FLAGS.md](FLAGS.md) has the known ones."), "", pages.names(missing), ""]
+        "Flags that a script can set in 1.8.5 (CPU build) and that are unknown here. In the environment an "
+        "unknown flag is ignored. [FLAGS.md](FLAGS.md) has the known ones."), "", pages.names(missing), ""]
 
 
 def page() -> str:
     upstream = [name for name, in read("ops.txt")]
     there = op_names()
     lines = ["# What upstream had and this package has not", "", pages.paragraph(
-        "Made by `tools/missing.py --write` from the lists in `tools/upstream_names` and the running package. A "
-        "script that uses one of these names gets an error that says so."), ""]
+        "Made by `tools/missing.py --write` from the lists in `tools/upstream_names` and the running package. "
+        "A script that uses one of these names gets an error that says so."), ""]
     lines += ops_part(there, upstream)
     waiting = layers_without_op(there, set(upstream) - there)
     if waiting:

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def paragraph(text: str) -> str:
     """The text in lines of up to 110 characters."""
-    return "\n".join(textwrap.wrap(" ".join(text.split()), 110, break_long_words=False, break_on_hyphens=False))
+    lines = textwrap.wrap(" ".join(text.split()), 110, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def names(found: list[str]) -> str:

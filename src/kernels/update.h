@@ -40,7 +40,7 @@ struct pd_update {
     void *out[PD_UPDATE_ARRAYS];
     double k[5];
     const void *grad;
-    /* Rows; groups == NULL: the gradient is dense. `in` and `out` must be the same then, and rows are below n / width. */
+    /* Rows, all below n / width; groups == NULL: the gradient is dense. */
     const struct pd_rows_groups *groups;
     int64_t width;
     int all;

@@ -18,7 +18,7 @@ static pd_status adagrad_run(const struct pd_run *r)
     double lr;
     PD_TRY(pd_opt_number(r, LR, &lr));
     /* A gradient of zero changes nothing, so that rows without one are left alone. */
-    return pd_opt_run(r, &slots, PD_RULE_ADAGRAD, (double[4]){lr, r->attr[0].f}, 0, NULL);
+    return pd_opt_run(r, &slots, PD_RULE_ADAGRAD, (double[4]){lr, r->attr[0].f}, PD_OPT_KEEP, NULL);
 }
 
 const struct pd_op pd_op_adagrad = {
@@ -36,7 +36,7 @@ static pd_status decayed_run(const struct pd_run *r)
 {
     double lr;
     PD_TRY(pd_opt_number(r, LR, &lr));
-    return pd_opt_run(r, &slots, PD_RULE_DECAYED_ADAGRAD, (double[4]){lr, r->attr[0].f, r->attr[1].f}, 1, NULL);
+    return pd_opt_run(r, &slots, PD_RULE_DECAYED_ADAGRAD, (double[4]){lr, r->attr[0].f, r->attr[1].f}, PD_OPT_UPDATE, NULL);
 }
 
 const struct pd_op pd_op_decayed_adagrad = {
@@ -61,7 +61,7 @@ static pd_status delta_infer(const struct pd_infer *c)
 
 static pd_status delta_run(const struct pd_run *r)
 {
-    return pd_opt_run(r, &delta, PD_RULE_ADADELTA, (double[4]){r->attr[0].f, r->attr[1].f}, 1, NULL);
+    return pd_opt_run(r, &delta, PD_RULE_ADADELTA, (double[4]){r->attr[0].f, r->attr[1].f}, PD_OPT_UPDATE, NULL);
 }
 
 const struct pd_op pd_op_adadelta = {
@@ -106,7 +106,8 @@ static pd_status rms_run(const struct pd_run *r)
         if (to->data != from->data) PD_TRY(pd_tensor_copy(to, from));
     }
     return pd_opt_run(r, centered ? &rms_centered : &rms, centered ? PD_RULE_RMSPROP_CENTERED : PD_RULE_RMSPROP,
-                      (double[4]){lr, r->attr[R_DECAY].f, r->attr[R_EPSILON].f, r->attr[R_MOMENTUM].f}, 1, NULL);
+                      (double[4]){lr, r->attr[R_DECAY].f, r->attr[R_EPSILON].f, r->attr[R_MOMENTUM].f}, PD_OPT_UPDATE,
+                      NULL);
 }
 
 const struct pd_op pd_op_rmsprop = {

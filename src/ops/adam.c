@@ -37,7 +37,8 @@ static pd_status adam_run(const struct pd_run *r)
     if (r->in[BETA1_TENSOR].n) PD_TRY(pd_opt_number(r, BETA1_TENSOR, &beta1));
     if (r->in[BETA2_TENSOR].n) PD_TRY(pd_opt_number(r, BETA2_TENSOR, &beta2));
     lr *= sqrt(1 - pow2) / (1 - pow1);
-    PD_TRY(pd_opt_run(r, &adam, PD_RULE_ADAM, (double[4]){lr, beta1, beta2, r->attr[EPSILON].f}, !r->attr[LAZY].b, &empty));
+    PD_TRY(pd_opt_run(r, &adam, PD_RULE_ADAM, (double[4]){lr, beta1, beta2, r->attr[EPSILON].f},
+                      r->attr[LAZY].b ? PD_OPT_SKIP : PD_OPT_UPDATE, &empty));
     /* Without a gradient this was no step: the powers stay. */
     PD_TRY(set_number(pd_run_out(r, BETA1_POW_OUT), empty ? pow1 : pow1 * beta1));
     return set_number(pd_run_out(r, BETA2_POW_OUT), empty ? pow2 : pow2 * beta2);
@@ -76,7 +77,8 @@ static pd_status adamax_run(const struct pd_run *r)
     PD_TRY(pd_opt_number(r, X_LR, &lr));
     PD_TRY(pd_opt_number(r, X_BETA1_POW, &pow1));
     return pd_opt_run(r, &adamax, PD_RULE_ADAMAX,
-                      (double[4]){lr / (1 - pow1), r->attr[BETA1].f, r->attr[BETA2].f, r->attr[EPSILON].f}, 1, NULL);
+                      (double[4]){lr / (1 - pow1), r->attr[BETA1].f, r->attr[BETA2].f, r->attr[EPSILON].f}, PD_OPT_UPDATE,
+                      NULL);
 }
 
 const struct pd_op pd_op_adamax = {
@@ -108,7 +110,7 @@ static pd_status lamb_run(const struct pd_run *r)
     int empty;
     double lr;
     PD_TRY(pd_opt_number(r, LR, &lr));
-    PD_TRY(pd_opt_begin(r, &adam, pd_tensor_bytes(pd_run_in(r, PARAM)), &u, &direction, &empty));
+    PD_TRY(pd_opt_begin(r, &adam, PD_OPT_UPDATE, pd_tensor_bytes(pd_run_in(r, PARAM)), &u, &direction, &empty));
     if (empty) return PD_OK;
     u.rule = PD_RULE_LAMB_MOMENTS;
     u.arrays = 4;
@@ -117,7 +119,6 @@ static pd_status lamb_run(const struct pd_run *r)
     u.k[1] = r->attr[B_BETA2].f;
     u.k[2] = r->attr[B_EPSILON].f;
     u.k[3] = r->attr[B_DECAY].f;
-    u.all = 1;
     double p = pd_update_norm(u.in[0], u.is_double, u.n);
     pd_update_run(&u);
     double d = pd_update_norm(direction, u.is_double, u.n);

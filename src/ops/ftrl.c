@@ -16,7 +16,7 @@ static pd_status ftrl_run(const struct pd_run *r)
     PD_TRY(pd_opt_number(r, LR, &lr));
     /* The parameter is made anew from its state, also where the gradient is zero. */
     return pd_opt_run(r, &ftrl, power == -0.5 ? PD_RULE_FTRL : PD_RULE_FTRL_POWER,
-                      (double[4]){lr, r->attr[0].f, r->attr[1].f, power}, 1, NULL);
+                      (double[4]){lr, r->attr[0].f, r->attr[1].f, power}, PD_OPT_UPDATE, NULL);
 }
 
 const struct pd_op pd_op_ftrl = {
@@ -25,7 +25,9 @@ const struct pd_op pd_op_ftrl = {
     .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"SquaredAccumulator", 0}, {"LinearAccumulator", 0}, {"Grad", 0},
                                            {"LearningRate", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"SquaredAccumOut", 0}, {"LinearAccumOut", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("l1", 0), PD_DEF_FLOAT("l2", 0), PD_DEF_FLOAT("lr_power", -0.5f), {0}},
+    /* learning_rate is accepted from old Programs; the input counts. */
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("l1", 0), PD_DEF_FLOAT("l2", 0), PD_DEF_FLOAT("lr_power", -0.5f),
+                                          PD_DEF_FLOATS("learning_rate"), {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = ftrl_infer,
     .run = ftrl_run,
@@ -38,9 +40,9 @@ static const struct pd_opt gd = {.grad = 1, .lr = 2, .n = 1, .in = {0}, .out = {
 static const struct pd_attr_def proximal_attrs[] = {PD_DEF_FLOAT("l1", 0), PD_DEF_FLOAT("l2", 0), {0}};
 
 /* Without regularization a gradient of zero changes nothing. */
-static int shrinks(const struct pd_run *r)
+static enum pd_opt_rest rest_of(const struct pd_run *r)
 {
-    return r->attr[0].f != 0 || r->attr[1].f != 0;
+    return r->attr[0].f != 0 || r->attr[1].f != 0 ? PD_OPT_UPDATE : PD_OPT_KEEP;
 }
 
 static pd_status gd_infer(const struct pd_infer *c)
@@ -52,7 +54,7 @@ static pd_status gd_run(const struct pd_run *r)
 {
     double lr, l1 = r->attr[0].f;
     PD_TRY(pd_opt_number(r, 2, &lr));
-    return pd_opt_run(r, &gd, PD_RULE_PROXIMAL_GD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f}, shrinks(r), NULL);
+    return pd_opt_run(r, &gd, PD_RULE_PROXIMAL_GD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f}, rest_of(r), NULL);
 }
 
 const struct pd_op pd_op_proximal_gd = {
@@ -79,7 +81,7 @@ static pd_status pada_run(const struct pd_run *r)
 {
     double lr, l1 = r->attr[0].f;
     PD_TRY(pd_opt_number(r, 3, &lr));
-    return pd_opt_run(r, &pada, PD_RULE_PROXIMAL_ADAGRAD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f}, shrinks(r), NULL);
+    return pd_opt_run(r, &pada, PD_RULE_PROXIMAL_ADAGRAD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f}, rest_of(r), NULL);
 }
 
 const struct pd_op pd_op_proximal_adagrad = {

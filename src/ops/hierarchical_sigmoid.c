@@ -4,6 +4,7 @@
  * 0 there. */
 #include <math.h>
 
+#include "ops/nn_rows.h"
 #include "ops/nn_util.h"
 
 enum { X, W, LABEL, PATH_TABLE, PATH_CODE, BIAS };
@@ -140,19 +141,20 @@ static pd_status grad_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-/* Sparse gradient of W: one row for each turn taken. */
-static pd_status size_rows(const struct tree *t, int64_t rows, int64_t dim, enum pd_dtype dtype, struct pd_value *dw)
+/* Sparse gradient of W: the nodes on the way, each once; *place says which of them each turn belongs to. */
+static pd_status make_rows(const struct pd_run *r, const struct tree *t, int64_t rows, int64_t dim, struct pd_value *dw,
+                           const int64_t **place)
 {
     int64_t n = 0, node;
     int turn;
+    void *block;
+    PD_TRY(pd_nn_scratch(r, (size_t)(rows * t->width) * sizeof(int64_t) + pd_nn_rows_scratch(rows * t->width), &block));
+    int64_t *nodes = block;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < t->width && step_of(t, i, j, &node, &turn); j++)
-            n++;
-    PD_TRY(pd_rows_resize(dw, n, t->nodes, dtype, 2, (int64_t[]){n, dim}));
-    n = 0;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < t->width && step_of(t, i, j, &node, &turn); j++)
-            dw->rows.at[n++] = node;
+            nodes[n++] = node;
+    PD_TRY(pd_nn_rows_make(dw, nodes, n, t->nodes, dim, pd_run_in(r, X)->meta.dtype, nodes + rows * t->width));
+    *place = nodes + rows * t->width;
     return PD_OK;
 }
 
@@ -161,14 +163,15 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_tensor *x_in = pd_run_in(r, X);
     struct pd_tensor *dx = pd_run_out(r, DX), *db = pd_run_in(r, BIAS) ? pd_run_out(r, D_BIAS) : NULL;
     struct pd_value *dw = pd_run_out_value(r, DW);
-    int64_t rows = x_in->meta.dim[0], dim = x_in->meta.dim[1], row_at = 0;
+    int64_t rows = x_in->meta.dim[0], dim = x_in->meta.dim[1], taken = 0;
+    const int64_t *place = NULL;
     int sparse = r->attr[IS_SPARSE].b;
     struct tree t;
     PD_TRY(tree_make(r, &t));
     if (dx) memset(dx->data, 0, pd_tensor_bytes(dx));
     if (db) memset(db->data, 0, pd_tensor_bytes(db));
-    if (dw && sparse) PD_TRY(size_rows(&t, rows, dim, x_in->meta.dtype, dw));
-    if (dw) memset(dw->tensor.data, 0, pd_tensor_bytes(&dw->tensor));
+    if (dw && sparse) PD_TRY(make_rows(r, &t, rows, dim, dw, &place));
+    if (dw && !sparse) memset(dw->tensor.data, 0, pd_tensor_bytes(&dw->tensor));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
         const T *x = x_in->data;
         const T *w = pd_run_in(r, W)->data;
@@ -180,7 +183,7 @@ static pd_status grad_run(const struct pd_run *r)
             for (int64_t j = 0; j < t.width && step_of(&t, i, j, &node, &turn); j++) {
                 T d = (T)((1 - exp(-(double)pre[i * t.width + j]) - turn) * (double)g[i]);
                 if (db) ((T *)db->data)[node] += d;
-                T *to_w = dw ? (T *)dw->tensor.data + (sparse ? row_at++ : node) * dim : NULL;
+                T *to_w = dw ? (T *)dw->tensor.data + (sparse ? place[taken++] : node) * dim : NULL;
                 for (int64_t k = 0; to_w && k < dim; k++)
                     to_w[k] += d * x[i * dim + k];
                 for (int64_t k = 0; dx && k < dim; k++)

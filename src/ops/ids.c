@@ -252,8 +252,10 @@ const struct pd_op pd_op_lookup_sparse_table = {
     .doc = "Rows of a growing table kept as selected rows; a new id gets the next free row.",
     .inputs = (const struct pd_slot_def[]){{"W", 0}, {"Ids", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
+    /* The last three are accepted from old Programs: the table's rows hold their start values already. */
     .attrs = (const struct pd_attr_def[]){PD_DEF_LONG("padding_idx", -1), PD_DEF_BOOL("auto_grown_table", 1),
-                                          PD_DEF_BOOL("is_test", 0), {0}},
+                                          PD_DEF_BOOL("is_test", 0), PD_DEF_FLOAT("min", -1), PD_DEF_FLOAT("max", 1),
+                                          PD_DEF_INT("seed", 0), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_EFFECT,
     .infer = table_infer,
     .run = table_run,

@@ -28,7 +28,7 @@ static pd_status momentum_run(const struct pd_run *r)
         return pd_fail(PD_INVALID, "attribute regularization_method is '%s'; it may be '' or 'l2_decay'", method);
     /* Velocity decays in rows without gradient too, so that all rows are updated. */
     return pd_opt_run(r, &slots, r->attr[NESTEROV].b ? PD_RULE_NESTEROV : PD_RULE_MOMENTUM,
-                      (double[4]){lr, r->attr[MU].f, decay}, 1, NULL);
+                      (double[4]){lr, r->attr[MU].f, decay}, PD_OPT_UPDATE, NULL);
 }
 
 const struct pd_op pd_op_momentum = {
@@ -75,7 +75,8 @@ static pd_status lars_run(const struct pd_run *r)
     int empty;
     double lr, decay = r->attr[L_DECAY].f;
     PD_TRY(pd_opt_number(r, LR, &lr));
-    PD_TRY(pd_opt_begin(r, &slots, pd_value_is_rows(grad) ? pd_tensor_bytes(&grad->tensor) : 0, &u, &merged, &empty));
+    PD_TRY(pd_opt_begin(r, &slots, PD_OPT_UPDATE, pd_value_is_rows(grad) ? pd_tensor_bytes(&grad->tensor) : 0, &u, &merged,
+                        &empty));
     if (empty) return PD_OK;
     double p = pd_update_norm(u.in[0], u.is_double, u.n), g = grad_norm(&u, merged);
     if (p > 0 && g > 0) lr *= r->attr[L_COEFF].f * p / (g + decay * p);
@@ -83,7 +84,6 @@ static pd_status lars_run(const struct pd_run *r)
     u.k[0] = lr;
     u.k[1] = r->attr[L_MU].f;
     u.k[2] = decay;
-    u.all = 1;
     pd_update_run(&u);
     return PD_OK;
 }

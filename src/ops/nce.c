@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "ops/math_util.h"
+#include "ops/nn_rows.h"
 #include "ops/nn_util.h"
 
 enum { INPUT, LABEL, WEIGHT, BIAS, SAMPLE_WEIGHT, PROBS, ALIAS, ALIAS_PROBS };
@@ -12,6 +13,7 @@ enum { CLASSES, NEGATIVES, SAMPLER, SEED, IS_SPARSE, CUSTOM };
 enum { GRAD_INPUT, GRAD_LABEL, GRAD_BIAS, GRAD_LOGITS, GRAD_LABELS, GRAD_SAMPLE_WEIGHT, GRAD_WEIGHT, GRAD_PROBS, GRAD_COST };
 enum { D_INPUT, D_BIAS, D_WEIGHT };
 enum { UNIFORM, LOG_UNIFORM, CUSTOM_LAW };
+enum { NCE_STREAM = 0x6e6365 };
 
 static const struct pd_attr_def attrs[] = {
     PD_DEF_INT("num_total_classes", 0), PD_DEF_INT("num_neg_samples", 10), PD_DEF_INT("sampler", 0), PD_DEF_INT("seed", 0),
@@ -116,7 +118,9 @@ static pd_status run(const struct pd_run *r)
     int64_t *labels = pd_run_out(r, LABELS)->data;
     PD_TRY(pd_nn_check_labels(label, rows * truths, classes, 0));
     PD_TRY(check_law(r, classes));
-    struct pd_rng rng = pd_math_rng(r, r->attr[SEED].i);
+    /* A given seed means the same classes in every Program, whatever its variables are called. */
+    int seed = r->attr[SEED].i;
+    struct pd_rng rng = seed ? pd_rng_make((uint64_t)(uint32_t)seed, NCE_STREAM) : pd_math_rng(r, 0);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width; j++) {
             int64_t class = j < truths ? pd_nn_label(label, i * truths + j)
@@ -174,12 +178,14 @@ static pd_status grad_run(const struct pd_run *r)
     int sparse = r->attr[IS_SPARSE].b;
     if (dx) memset(dx->data, 0, pd_tensor_bytes(dx));
     if (db) memset(db->data, 0, pd_tensor_bytes(db));
+    void *block = NULL;
     if (dw && sparse) {
-        PD_TRY(pd_rows_resize(dw, n, classes, x_in->meta.dtype, 2, (int64_t[]){n, dim}));
-        memcpy(dw->rows.at, labels, (size_t)n * sizeof *labels);
+        PD_TRY(pd_nn_scratch(r, pd_nn_rows_scratch(n), &block));
+        PD_TRY(pd_nn_rows_make(dw, labels, n, classes, dim, x_in->meta.dtype, block));
     } else if (dw) {
         memset(dw->tensor.data, 0, pd_tensor_bytes(&dw->tensor));
     }
+    const int64_t *place = block;
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
         const T *x = x_in->data;
         const T *w = w_in->data;
@@ -193,9 +199,9 @@ static pd_status grad_run(const struct pd_run *r)
                 double slope = j < truths ? b / (o + b) * (o - 1) : o * (1 - o) / (o + b);
                 T d = (T)(slope * (double)g[i] * (sample_weight ? (double)((const T *)sample_weight->data)[i] : 1));
                 if (db) ((T *)db->data)[class] += d;
-                T *to_w = dw ? (T *)dw->tensor.data + (sparse ? at : class) * dim : NULL;
+                T *to_w = dw ? (T *)dw->tensor.data + (sparse ? place[at] : class) * dim : NULL;
                 for (int64_t k = 0; to_w && k < dim; k++)
-                    to_w[k] = (sparse ? 0 : to_w[k]) + d * x[i * dim + k];
+                    to_w[k] += d * x[i * dim + k];
                 for (int64_t k = 0; dx && k < dim; k++)
                     ((T *)dx->data)[i * dim + k] += d * w[class * dim + k];
             }

@@ -55,17 +55,18 @@ static pd_status check_rows(const struct pd_value *grad, const struct pd_tensor 
     return pd_fail(PD_RANGE, "Grad names row %lld, but Param has %lld rows", (long long)grad->rows.at[bad], (long long)height);
 }
 
-pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, size_t extra_bytes, struct pd_update *u, void **extra,
-                       int *empty)
+pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_opt_rest rest, size_t extra_bytes,
+                       struct pd_update *u, void **extra, int *empty)
 {
     const struct pd_value *grad = pd_run_in_value(r, o->grad);
     const struct pd_tensor *param = pd_run_in(r, o->in[0]);
     int rows = pd_value_is_rows(grad);
+    *empty = rows && grad->rows.n == 0;
     size_t head = (extra_bytes + 63) / 64 * 64;
     if (!pd_dtype_is_float(param->meta.dtype))
         return pd_fail(PD_TYPE, "Param must be float32 or float64, found %s", pd_dtype_name(param->meta.dtype));
     *u = (struct pd_update){.is_double = param->meta.dtype == PD_DTYPE_FP64, .arrays = o->n, .n = pd_tensor_numel(param),
-                            .grad = grad->tensor.data};
+                            .grad = grad->tensor.data, .all = rest == PD_OPT_UPDATE};
     for (int i = 0; i < o->n; i++) {
         const struct pd_tensor *in = pd_run_in(r, o->in[i]);
         struct pd_tensor *out = pd_run_out(r, o->out[i]);
@@ -73,13 +74,8 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, size_t ex
                                         r->op->outputs[o->out[i]].name);
         u->in[i] = in->data;
         u->out[i] = out->data;
-        /* Rows are updated in place. */
-        if (rows && in->data != out->data) {
-            memcpy(out->data, in->data, pd_tensor_bytes(in));
-            u->in[i] = out->data;
-        }
+        if (in->data != out->data && (*empty || (rows && rest == PD_OPT_KEEP))) memcpy(out->data, in->data, pd_tensor_bytes(in));
     }
-    *empty = rows && grad->rows.n == 0;
     if (!rows || *empty) {
         if (extra_bytes) PD_TRY(pd_math_scratch(r, head, extra));
         return PD_OK;
@@ -101,15 +97,15 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, size_t ex
     return PD_OK;
 }
 
-pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4], int all, int *empty)
+pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4], enum pd_opt_rest rest,
+                     int *empty)
 {
     struct pd_update u;
     int none;
-    PD_TRY(pd_opt_begin(r, o, 0, &u, NULL, &none));
+    PD_TRY(pd_opt_begin(r, o, rest, 0, &u, NULL, &none));
     if (empty) *empty = none;
     if (none) return PD_OK;
     u.rule = rule;
-    u.all = all;
     memcpy(u.k, k, 4 * sizeof *k);
     pd_update_run(&u);
     return PD_OK;

@@ -16,13 +16,21 @@ struct pd_opt {
 /* Checks shapes and types against the parameter's; outputs become like their inputs. */
 pd_status pd_opt_infer(const struct pd_infer *c, const struct pd_opt *o);
 
-/* Fills `u` but for rule, numbers and `all`; merges the rows of a sparse gradient. `extra` bytes of scratch memory are
- * handed out where asked for. *empty is 1 when there is a sparse gradient without rows: then nothing is to be updated.
- * Outputs that are not their inputs hold copies already, but for a dense gradient. */
-pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, size_t extra_bytes, struct pd_update *u, void **extra,
-                       int *empty);
-/* Begins and runs a rule with its numbers. `all`: rows without gradient change too. *empty may be NULL. */
-pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4], int all, int *empty);
+/* What happens to rows for which a sparse gradient has nothing. */
+enum pd_opt_rest {
+    PD_OPT_KEEP,   /* they stay as they are: a gradient of zero changes nothing */
+    PD_OPT_UPDATE, /* they are updated with a gradient of zero */
+    PD_OPT_SKIP,   /* they are not touched; outputs that are not their inputs keep what they held there */
+};
+
+/* Fills `u` but for rule and numbers; finds the rows of a sparse gradient that come together. `extra` bytes of scratch
+ * memory are handed out where asked for. *empty is 1 when there is a sparse gradient without rows: then there is nothing
+ * left to do. */
+pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_opt_rest rest, size_t extra_bytes,
+                       struct pd_update *u, void **extra, int *empty);
+/* Begins and runs a rule with its numbers. *empty may be NULL. */
+pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4], enum pd_opt_rest rest,
+                     int *empty);
 
 /* The single number of an input. */
 pd_status pd_opt_number(const struct pd_run *r, int slot, double *number);

@@ -60,7 +60,7 @@ static pd_status sgd_run(const struct pd_run *r)
     double lr;
     PD_TRY(pd_opt_number(r, LR, &lr));
     if (pd_value_is_rows(pd_run_in_value(r, PARAM))) return sgd_rows_param(r, lr);
-    if (!pd_value_is_rows(grad)) return pd_opt_run(r, &sgd, PD_RULE_SGD, (double[4]){lr}, 0, NULL);
+    if (!pd_value_is_rows(grad)) return pd_opt_run(r, &sgd, PD_RULE_SGD, (double[4]){lr}, PD_OPT_KEEP, NULL);
     /* Rows that repeat need no merging: each is subtracted in its turn. */
     const struct pd_tensor *param = pd_run_in(r, PARAM);
     struct pd_tensor *out = pd_run_out(r, 0);
@@ -111,7 +111,7 @@ static pd_status dpsgd_run(const struct pd_run *r)
     int empty;
     double lr, clip = r->attr[CLIP].f, scale = 1;
     PD_TRY(pd_opt_number(r, D_LR, &lr));
-    PD_TRY(pd_opt_begin(r, &dpsgd, 0, &u, NULL, &empty));
+    PD_TRY(pd_opt_begin(r, &dpsgd, PD_OPT_UPDATE, 0, &u, NULL, &empty));
     if (empty) return PD_OK;
     if (u.groups && u.groups->start)
         return pd_fail(PD_UNSUPPORTED, "dpsgd needs a gradient without repeated rows; use is_sparse=False for this parameter");
@@ -123,7 +123,6 @@ static pd_status dpsgd_run(const struct pd_run *r)
     u.rule = PD_RULE_SGD;
     u.k[0] = lr / scale;
     u.k[1] = lr * noise / r->attr[BATCH_SIZE].f;
-    u.all = 1;
     pd_update_run(&u);
     return PD_OK;
 }

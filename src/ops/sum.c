@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "kernels/clones.h"
 #include "ops/math_grad.h"
+#include "kernels/rows.h"
 #include "ops/math_util.h"
 
 #define GRAIN 16384
@@ -147,22 +148,10 @@ static pd_status add_rows(struct pd_tensor *out, const struct pd_value *rows)
     return PD_OK;
 }
 
-struct tagged {
-    int64_t row, order;
-    const char *values;
-};
-
-static int by_row(const void *a, const void *b)
-{
-    const struct tagged *x = a, *y = b;
-    if (x->row != y->row) return x->row < y->row ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
 static pd_status merge_rows(const struct pd_run *r, struct pd_value *out)
 {
     const struct pd_value *first = NULL;
-    int64_t total = 0, kept = 0;
+    int64_t total = 0;
     int filled = 0;
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
@@ -187,37 +176,33 @@ static pd_status merge_rows(const struct pd_run *r, struct pd_value *out)
         memcpy(out->tensor.data, first->tensor.data, bytes * (size_t)total);
         return PD_OK;
     }
-    /* Rows are gathered in scratch memory first, since the result may be one of the inputs. */
-    struct tagged *order;
-    PD_TRY(pd_math_scratch(r, (size_t)total * (sizeof *order + bytes), (void **)&order));
-    char *copy = (char *)(order + total);
-    int64_t at = 0;
+    /* Ids, where each row lies, the grouping, and a copy of the input that the result overwrites. */
+    size_t group = (pd_rows_group_bytes(total) + 63) / 64 * 64, list = ((size_t)total * 8 + 63) / 64 * 64;
+    char *memory;
+    PD_TRY(pd_math_scratch(r, group + 2 * list + (size_t)total * bytes, (void **)&memory));
+    int64_t *ids = (int64_t *)(memory + group), at = 0;
+    const char **values = (const char **)(memory + group + list);
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
-        const char *values = v->tensor.data;
-        if (v == out && v->rows.n) {
-            memcpy(copy, values, bytes * (size_t)v->rows.n);
-            values = copy;
+        const char *from = v->tensor.data;
+        if (v == out && v->rows.n) from = memcpy(memory + group + 2 * list, from, bytes * (size_t)v->rows.n);
+        for (int k = 0; k < v->rows.n; k++, at++) {
+            ids[at] = v->rows.at[k];
+            values[at] = from + (size_t)k * bytes;
         }
-        for (int k = 0; k < v->rows.n; k++, at++)
-            order[at] = (struct tagged){v->rows.at[k], at, values + (size_t)k * bytes};
     }
-    qsort(order, (size_t)total, sizeof *order, by_row);
-    for (int64_t i = 0; i < total; i++)
-        kept += i == 0 || order[i].row != order[i - 1].row;
-    PD_TRY(pd_rows_resize(out, kept, height, m.dtype, m.rank, m.dim));
+    struct pd_rows_groups g;
+    pd_rows_group(ids, total, memory, &g);
+    PD_TRY(pd_rows_resize(out, g.n, height, m.dtype, m.rank, m.dim));
+    memcpy(out->rows.at, g.row, (size_t)g.n * sizeof *g.row);
     PD_SWITCH_NUMBER(m.dtype, T, {
-        T *to = (T *)out->tensor.data - width;
-        int64_t row = -1;
-        for (int64_t i = 0; i < total; i++) {
-            const T *from = (const T *)order[i].values;
-            if (i == 0 || order[i].row != order[i - 1].row) {
-                out->rows.at[++row] = order[i].row;
-                to += width;
-                memcpy(to, from, bytes);
-            } else {
-                for (int64_t k = 0; k < width; k++)
-                    to[k] += from[k];
+        T *to = out->tensor.data;
+        for (int64_t i = 0; i < g.n; i++, to += width) {
+            memcpy(to, values[g.at[g.start[i]]], bytes);
+            for (int32_t k = g.start[i] + 1; k < g.start[i + 1]; k++) {
+                const T *from = (const T *)values[g.at[k]];
+                for (int64_t w = 0; w < width; w++)
+                    to[w] += from[w];
             }
         }
     })

@@ -363,7 +363,7 @@ add("hash", {"X": (np.arange(18) * 37 + 5).reshape(2, 9)}, {"Out": np.array(
     [[[7053], [1295], [41882]], [[82040], [87739], [9047]]])}, attrs={"num_hash": 3})
 add("hash", {"X": np.arange(4)}, {}, raises="two dimensions")
 
-# ---- random numbers: sizes and types here, their distribution in test_random_ops.py ----
+# ---- random numbers: sizes and types here, their distribution in test_math_ops.py ----
 
 for op, law in (("uniform_random", {}), ("gaussian_random", {}), ("truncated_gaussian_random", {}), ("randint", {"low": 0, "high": 9})):
     dtype = "int64" if op == "randint" else "float64"
