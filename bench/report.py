@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from runners import OURS, PADDLE, TORCH
@@ -119,3 +120,12 @@ def summary(result: dict, facts: dict) -> list[str]:
                       f"Memory after {got['batches'] // 10:,}: {got['rss_early_mb']:.1f} MB, at the end: "
                       f"{got['rss_end_mb']:.1f} MB."]
     return lines
+
+
+def page(result: dict, facts: dict) -> str:
+    """docs/BENCH.md."""
+    names = dict.fromkeys(name for row in result["works"] for name in row["runners"])
+    head = ["# Figures", "", "Made by `bench/run.py --page docs/BENCH.md`; "
+            "[bench/README.md](../bench/README.md) says how it measures.", "", f"Machine: {result['machine']}. Date: {time.strftime('%Y-%m-%d')}. "
+            f"Compared: {'; '.join(names)}.", ""]
+    return "\n".join(head + summary(result, facts)) + "\n"

@@ -83,7 +83,8 @@ static void rows_part(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void pd_bcast_run(const struct pd_bcast *b, int64_t grain, void (*body)(void *, const struct pd_tile *), void *arg)
+void pd_bcast_run(const struct pd_bcast *b, int64_t grain, void (*body)(void *, const struct pd_tile *),
+                  void *arg)
 {
     struct walk w = {b, body, arg};
     if (b->count <= 0) return;

@@ -1,8 +1,8 @@
 /* Walking two operands of which each may be repeated along some dimensions.
  *
- * Neighbouring dimensions along which both operands behave alike are merged, so that a bias row, a channel vector or a
- * single value come out as one or two loops. The last two dimensions that remain form a tile; a kernel gets one tile per
- * call. */
+ * Neighbouring dimensions along which both operands behave alike are merged, so that a bias row, a channel
+ * vector or a single value come out as one or two loops. The last two dimensions that remain form a tile; a
+ * kernel gets one tile per call. */
 #ifndef PD_KERNELS_BROADCAST_H
 #define PD_KERNELS_BROADCAST_H
 
@@ -29,6 +29,7 @@ struct pd_tile {
 /* Sizes of the operands, dimension by dimension; where they differ one of them is 1. */
 void pd_bcast_make(struct pd_bcast *b, int rank, const int64_t *x_dim, const int64_t *y_dim);
 /* Calls body for all tiles, on several threads when the result has more than `grain` elements. */
-void pd_bcast_run(const struct pd_bcast *b, int64_t grain, void (*body)(void *arg, const struct pd_tile *tile), void *arg);
+void pd_bcast_run(const struct pd_bcast *b, int64_t grain,
+                  void (*body)(void *arg, const struct pd_tile *tile), void *arg);
 
 #endif

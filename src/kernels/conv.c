@@ -1,7 +1,7 @@
 /* Convolutions: chooses between oneDNN and the plain path, and the plain path itself. See conv.h.
  *
- * Plain: the patches under each window become the columns of a matrix [in_channels/groups * kernel, outputs], one image
- * and one group at a time; the passes are then matrix products. */
+ * Plain: the patches under each window become the columns of a matrix [in_channels/groups * kernel, outputs],
+ * one image and one group at a time; the passes are then matrix products. */
 #include "kernels/conv.h"
 
 #include <string.h>
@@ -24,15 +24,17 @@ static int64_t span(const int64_t *size, int axes)
     return all;
 }
 
-void pd_conv_prepare_plain(enum pd_conv_pass pass, const struct pd_conv *conv, int is_double, struct pd_conv_job *job)
+void pd_conv_prepare_plain(enum pd_conv_pass pass, const struct pd_conv *conv, int is_double,
+                           struct pd_conv_job *job)
 {
     *job = (struct pd_conv_job){.pass = pass, .conv = *conv, .is_double = is_double};
     int64_t rows = conv->in_channels / conv->groups * span(conv->kernel, conv->axes);
-    job->scratch = (size_t)(rows * span(conv->out, conv->axes)) * (is_double ? sizeof(double) : sizeof(float));
+    job->scratch =
+        (size_t)(rows * span(conv->out, conv->axes)) * (is_double ? sizeof(double) : sizeof(float));
 }
 
-void pd_conv_prepare(struct pd_conv_cache *cache, enum pd_conv_pass pass, const struct pd_conv *conv, int is_double,
-                     struct pd_conv_job *job)
+void pd_conv_prepare(struct pd_conv_cache *cache, enum pd_conv_pass pass, const struct pd_conv *conv,
+                     int is_double, struct pd_conv_job *job)
 {
     pd_conv_prepare_plain(pass, conv, is_double, job);
     if (is_double || conv->batch == 0) return;
@@ -91,7 +93,8 @@ static void inside(const struct patches *p, int64_t shift, int64_t *from, int64_
 #undef T
 #undef F
 
-void pd_conv_run(const struct pd_conv_job *job, const void *first, const void *second, void *out, void *scratch)
+void pd_conv_run(const struct pd_conv_job *job, const void *first, const void *second, void *out,
+                 void *scratch)
 {
     if (job->is_double)
         run_f64(job, first, second, out, scratch);

@@ -1,8 +1,9 @@
-/* Convolutions over one to three axes, and their gradients. A transposed convolution is the data gradient of the plain
- * one, so ops use these three passes for both.
+/* Convolutions over one to three axes, and their gradients. A transposed convolution is the data gradient of
+ * the plain one, so ops use these three passes for both.
  *
- * A pass is prepared once per shape and kept in a cache that belongs to an op; it then runs as often as wanted. float32
- * goes to oneDNN where it is there; float64, and everything else, unrolls patches into a matrix and multiplies. */
+ * A pass is prepared once per shape and kept in a cache that belongs to an op; it then runs as often as
+ * wanted. float32 goes to oneDNN where it is there; float64, and everything else, unrolls patches into a
+ * matrix and multiplies. */
 #ifndef PD_KERNELS_CONV_H
 #define PD_KERNELS_CONV_H
 
@@ -42,16 +43,19 @@ struct pd_conv_job {
     size_t scratch; /* bytes, aligned to 64, that the run needs */
 };
 
-/* Never fails: what oneDNN cannot do runs on the plain path. The job is good until the next prepare on this cache. */
-void pd_conv_prepare(struct pd_conv_cache *cache, enum pd_conv_pass pass, const struct pd_conv *conv, int is_double,
-                     struct pd_conv_job *job);
-void pd_conv_run(const struct pd_conv_job *job, const void *first, const void *second, void *out, void *scratch);
+/* Never fails: what oneDNN cannot do runs on the plain path. The job is good until the next prepare on this
+ * cache. */
+void pd_conv_prepare(struct pd_conv_cache *cache, enum pd_conv_pass pass, const struct pd_conv *conv,
+                     int is_double, struct pd_conv_job *job);
+void pd_conv_run(const struct pd_conv_job *job, const void *first, const void *second, void *out,
+                 void *scratch);
 /* The same by the plain path only, for comparison. */
-void pd_conv_prepare_plain(enum pd_conv_pass pass, const struct pd_conv *conv, int is_double, struct pd_conv_job *job);
+void pd_conv_prepare_plain(enum pd_conv_pass pass, const struct pd_conv *conv, int is_double,
+                           struct pd_conv_job *job);
 
 /* Size of the output along an axis; <= 0: the window does not fit. */
-static inline int64_t pd_conv_out_size(int64_t in, int64_t kernel, int64_t dilation, int64_t before, int64_t after,
-                                       int64_t stride)
+static inline int64_t pd_conv_out_size(int64_t in, int64_t kernel, int64_t dilation, int64_t before,
+                                       int64_t after, int64_t stride)
 {
     int64_t room = in + before + after - (dilation * (kernel - 1) + 1);
     return room < 0 ? 0 : room / stride + 1;

@@ -59,9 +59,10 @@ static void F(scatter)(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* One image and one group. `first`, `second` and `out` as in enum pd_conv_pass, moved to the group's place. */
-static void F(group)(const struct pd_conv_job *job, struct patches *p, int64_t image, int64_t group, const T *first,
-                     const T *second, T *out)
+/* One image and one group. `first`, `second` and `out` as in enum pd_conv_pass, moved to the group's place.
+ */
+static void F(group)(const struct pd_conv_job *job, struct patches *p, int64_t image, int64_t group,
+                     const T *first, const T *second, T *out)
 {
     const struct pd_conv *c = &job->conv;
     int64_t in_each = c->in_channels / c->groups, out_each = c->out_channels / c->groups;
@@ -77,21 +78,25 @@ static void F(group)(const struct pd_conv_job *job, struct patches *p, int64_t i
         p->image = (T *)first + x_at;
         pd_parallel(in_each, grain, F(gather), p);
         if (c->channels_last)
-            F(pd_gemm)(1, 1, points, out_each, rows, 1, columns, points, second + w_at, rows, 0, out + y_at, y_step);
+            F(pd_gemm)
+            (1, 1, points, out_each, rows, 1, columns, points, second + w_at, rows, 0, out + y_at, y_step);
         else
-            F(pd_gemm)(0, 0, out_each, points, rows, 1, second + w_at, rows, columns, points, 0, out + y_at, y_step);
+            F(pd_gemm)
+            (0, 0, out_each, points, rows, 1, second + w_at, rows, columns, points, 0, out + y_at, y_step);
         break;
     case PD_CONV_DATA:
-        F(pd_gemm)(1, c->channels_last, rows, points, out_each, 1, second + w_at, rows, first + y_at, y_step, 0, columns,
-                   points);
+        F(pd_gemm)
+        (1, c->channels_last, rows, points, out_each, 1, second + w_at, rows, first + y_at, y_step, 0,
+         columns, points);
         p->image = out + x_at;
         pd_parallel(in_each, grain, F(scatter), p);
         break;
     case PD_CONV_FILTER:
         p->image = (T *)first + x_at;
         pd_parallel(in_each, grain, F(gather), p);
-        F(pd_gemm)(c->channels_last, 1, out_each, rows, points, 1, second + y_at, y_step, columns, points, image ? 1 : 0,
-                   out + w_at, rows);
+        F(pd_gemm)
+        (c->channels_last, 1, out_each, rows, points, 1, second + y_at, y_step, columns, points,
+         image ? 1 : 0, out + w_at, rows);
         break;
     }
 }
@@ -105,7 +110,8 @@ static void F(run)(const struct pd_conv_job *job, const T *first, const T *secon
     if (job->pass == PD_CONV_DATA)
         memset(out, 0, (size_t)(c->batch * c->in_channels * p.in_points) * sizeof(T));
     if (job->pass == PD_CONV_FILTER && c->batch == 0)
-        memset(out, 0, (size_t)(c->out_channels * (c->in_channels / c->groups) * p.rows_per_channel) * sizeof(T));
+        memset(out, 0,
+               (size_t)(c->out_channels * (c->in_channels / c->groups) * p.rows_per_channel) * sizeof(T));
     for (int64_t image = 0; image < c->batch; image++)
         for (int64_t group = 0; group < c->groups; group++)
             F(group)(job, &p, image, group, first, second, out);

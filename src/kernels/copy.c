@@ -70,45 +70,45 @@ void pd_copy_make(struct pd_copy *c, size_t item, int rank, const int64_t *dim, 
 
 /* ---- inner loops, one set per element size ---- */
 
-#define LOOPS(T)                                                                                               \
-    /* to[r][k] = from[k][r]: rows of `to` are columns of `from` */                                            \
-    PD_CLONES static void tile_##T(T *restrict to, int64_t to_row, const T *restrict from, int64_t from_row,   \
-                                   int64_t rows, int64_t n)                                                    \
-    {                                                                                                          \
-        for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) {                                                         \
-            int64_t r1 = r0 + BLOCK < rows ? r0 + BLOCK : rows;                                                \
-            for (int64_t k0 = 0; k0 < n; k0 += BLOCK) {                                                        \
-                int64_t k1 = k0 + BLOCK < n ? k0 + BLOCK : n;                                                  \
-                if (r1 - r0 == BLOCK && k1 - k0 == BLOCK) {                                                    \
-                    T square[BLOCK][BLOCK];                                                                    \
-                    for (int k = 0; k < BLOCK; k++)                                                            \
-                        for (int r = 0; r < BLOCK; r++)                                                        \
-                            square[k][r] = from[(k0 + k) * from_row + r0 + r];                                 \
-                    for (int r = 0; r < BLOCK; r++)                                                            \
-                        for (int k = 0; k < BLOCK; k++)                                                        \
-                            to[(r0 + r) * to_row + k0 + k] = square[k][r];                                     \
-                } else {                                                                                       \
-                    for (int64_t r = r0; r < r1; r++)                                                          \
-                        for (int64_t k = k0; k < k1; k++)                                                      \
-                            to[r * to_row + k] = from[k * from_row + r];                                       \
-                }                                                                                              \
-            }                                                                                                  \
-        }                                                                                                      \
-    }                                                                                                          \
-    PD_CLONES static void strided_##T(T *restrict to, int64_t to_step, const T *restrict from,                 \
-                                      int64_t from_step, int64_t n)                                            \
-    {                                                                                                          \
-        if (to_step == 1 && from_step == 0) {                                                                  \
-            const T value = *from;                                                                             \
-            for (int64_t i = 0; i < n; i++)                                                                    \
-                to[i] = value;                                                                                 \
-        } else if (to_step == 1 && from_step == -1) {                                                          \
-            for (int64_t i = 0; i < n; i++)                                                                    \
-                to[i] = from[-i];                                                                              \
-        } else {                                                                                               \
-            for (int64_t i = 0; i < n; i++)                                                                    \
-                to[i * to_step] = from[i * from_step];                                                         \
-        }                                                                                                      \
+#define LOOPS(T)                                                                                             \
+    /* to[r][k] = from[k][r]: rows of `to` are columns of `from` */                                          \
+    PD_CLONES static void tile_##T(T *restrict to, int64_t to_row, const T *restrict from, int64_t from_row, \
+                                   int64_t rows, int64_t n)                                                  \
+    {                                                                                                        \
+        for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) {                                                       \
+            int64_t r1 = r0 + BLOCK < rows ? r0 + BLOCK : rows;                                              \
+            for (int64_t k0 = 0; k0 < n; k0 += BLOCK) {                                                      \
+                int64_t k1 = k0 + BLOCK < n ? k0 + BLOCK : n;                                                \
+                if (r1 - r0 == BLOCK && k1 - k0 == BLOCK) {                                                  \
+                    T square[BLOCK][BLOCK];                                                                  \
+                    for (int k = 0; k < BLOCK; k++)                                                          \
+                        for (int r = 0; r < BLOCK; r++)                                                      \
+                            square[k][r] = from[(k0 + k) * from_row + r0 + r];                               \
+                    for (int r = 0; r < BLOCK; r++)                                                          \
+                        for (int k = 0; k < BLOCK; k++)                                                      \
+                            to[(r0 + r) * to_row + k0 + k] = square[k][r];                                   \
+                } else {                                                                                     \
+                    for (int64_t r = r0; r < r1; r++)                                                        \
+                        for (int64_t k = k0; k < k1; k++)                                                    \
+                            to[r * to_row + k] = from[k * from_row + r];                                     \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    PD_CLONES static void strided_##T(T *restrict to, int64_t to_step, const T *restrict from,               \
+                                      int64_t from_step, int64_t n)                                          \
+    {                                                                                                        \
+        if (to_step == 1 && from_step == 0) {                                                                \
+            const T value = *from;                                                                           \
+            for (int64_t i = 0; i < n; i++)                                                                  \
+                to[i] = value;                                                                               \
+        } else if (to_step == 1 && from_step == -1) {                                                        \
+            for (int64_t i = 0; i < n; i++)                                                                  \
+                to[i] = from[-i];                                                                            \
+        } else {                                                                                             \
+            for (int64_t i = 0; i < n; i++)                                                                  \
+                to[i * to_step] = from[i * from_step];                                                       \
+        }                                                                                                    \
     }
 
 LOOPS(uint8_t)
@@ -116,23 +116,40 @@ LOOPS(uint16_t)
 LOOPS(uint32_t)
 LOOPS(uint64_t)
 
-static void tile(size_t item, void *to, int64_t to_row, const void *from, int64_t from_row, int64_t rows, int64_t n)
+static void tile(size_t item, void *to, int64_t to_row, const void *from, int64_t from_row, int64_t rows,
+                 int64_t n)
 {
     switch (item) {
-    case 1: tile_uint8_t(to, to_row, from, from_row, rows, n); break;
-    case 2: tile_uint16_t(to, to_row, from, from_row, rows, n); break;
-    case 4: tile_uint32_t(to, to_row, from, from_row, rows, n); break;
-    case 8: tile_uint64_t(to, to_row, from, from_row, rows, n); break;
+    case 1:
+        tile_uint8_t(to, to_row, from, from_row, rows, n);
+        break;
+    case 2:
+        tile_uint16_t(to, to_row, from, from_row, rows, n);
+        break;
+    case 4:
+        tile_uint32_t(to, to_row, from, from_row, rows, n);
+        break;
+    case 8:
+        tile_uint64_t(to, to_row, from, from_row, rows, n);
+        break;
     }
 }
 
 static void strided(size_t item, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n)
 {
     switch (item) {
-    case 1: strided_uint8_t(to, to_step, from, from_step, n); break;
-    case 2: strided_uint16_t(to, to_step, from, from_step, n); break;
-    case 4: strided_uint32_t(to, to_step, from, from_step, n); break;
-    case 8: strided_uint64_t(to, to_step, from, from_step, n); break;
+    case 1:
+        strided_uint8_t(to, to_step, from, from_step, n);
+        break;
+    case 2:
+        strided_uint16_t(to, to_step, from, from_step, n);
+        break;
+    case 4:
+        strided_uint32_t(to, to_step, from, from_step, n);
+        break;
+    case 8:
+        strided_uint64_t(to, to_step, from, from_step, n);
+        break;
     }
 }
 

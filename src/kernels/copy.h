@@ -1,7 +1,8 @@
-/* Copies between two arrays whose elements lie in regular steps: slices, transposes, joins, repeats, reversals.
+/* Copies between two arrays whose elements lie in regular steps: slices, transposes, joins, repeats,
+ * reversals.
  *
- * A copy is made once from dimensions and steps; neighbouring dimensions that go on evenly are merged, so that most
- * copies end as a few long rows. Steps may be negative; those of `from` may be 0 (repeat). */
+ * A copy is made once from dimensions and steps; neighbouring dimensions that go on evenly are merged, so
+ * that most copies end as a few long rows. Steps may be negative; those of `from` may be 0 (repeat). */
 #ifndef PD_KERNELS_COPY_H
 #define PD_KERNELS_COPY_H
 

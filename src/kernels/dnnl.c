@@ -1,5 +1,5 @@
-/* Finds and opens oneDNN, and its matrix product; see dnnl.h. Convolutions are in dnnl_conv.c. Built without oneDNN's
- * headers, every call says no. */
+/* Finds and opens oneDNN, and its matrix product; see dnnl.h. Convolutions are in dnnl_conv.c. Built without
+ * oneDNN's headers, every call says no. */
 #include "kernels/dnnl.h"
 
 #ifdef PD_WITH_ONEDNN
@@ -25,8 +25,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int bind(void *library)
 {
     const char *missing = NULL;
-#define BIND(name)                                                                                             \
-    *(void **)&lib.name = dlsym(library, "dnnl_" #name);                                                       \
+#define BIND(name)                                                                                           \
+    *(void **)&lib.name = dlsym(library, "dnnl_" #name);                                                     \
     if (!lib.name) missing = #name;
     PD_DNNL_FUNCTIONS(BIND)
 #undef BIND
@@ -34,9 +34,11 @@ static int bind(void *library)
     const dnnl_version_t *version = lib.version();
     if (version->major != DNNL_VERSION_MAJOR) return 0;
     if (lib.engine_create(&lib.engine, dnnl_cpu, 0) != dnnl_success) return 0;
-    /* Its own cache of compiled kernels would otherwise grow to a thousand when batches have all-different shapes. */
+    /* Its own cache of compiled kernels would otherwise grow to a thousand when batches have all-different
+     * shapes. */
     lib.set_primitive_cache_capacity(128);
-    snprintf(version_text, sizeof version_text, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+    snprintf(version_text, sizeof version_text, "oneDNN %d.%d.%d", version->major, version->minor,
+             version->patch);
     return 1;
 }
 
@@ -49,8 +51,8 @@ static int try_open(const char *path)
     return 0;
 }
 
-/* Pip puts it into <environment>/lib, our library lies some levels below in the package (or in a build folder beside
- * the environment), so each folder above ours is asked. */
+/* Pip puts it into <environment>/lib, our library lies some levels below in the package (or in a build folder
+ * beside the environment), so each folder above ours is asked. */
 static int try_near_us(void)
 {
     Dl_info info;
@@ -98,13 +100,13 @@ int pd_dnnl_use_threads(void)
     return threads;
 }
 
-int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                 const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     if (!pd_dnnl_lib()) return 0;
     pd_dnnl_use_threads();
-    return lib.sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) ==
-           dnnl_success;
+    return lib.sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c,
+                     ldc) == dnnl_success;
 }
 
 const char *pd_dnnl_version(void)
@@ -114,8 +116,8 @@ const char *pd_dnnl_version(void)
 
 #else
 
-int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                 const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     return 0;
 }

@@ -1,17 +1,19 @@
-/* oneDNN, opened at first use. Each call returns whether it did the work; the caller has a plain path for when not.
+/* oneDNN, opened at first use. Each call returns whether it did the work; the caller has a plain path for
+ * when not.
  *
- * The library is looked for in PADDLE_ONEDNN_LIBRARY, then near our own library (where pip puts it), then by name. */
+ * The library is looked for in PADDLE_ONEDNN_LIBRARY, then near our own library (where pip puts it), then by
+ * name. */
 #ifndef PD_KERNELS_DNNL_H
 #define PD_KERNELS_DNNL_H
 
 #include "kernels/conv.h"
 
 /* Row-major product as in gemm.h. */
-int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                 const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 
-/* A prepared float32 pass from the cache (a handful of shapes, the least used goes), and the scratch bytes it wants.
- * NULL: oneDNN is not there or cannot do it. */
+/* A prepared float32 pass from the cache (a handful of shapes, the least used goes), and the scratch bytes it
+ * wants. NULL: oneDNN is not there or cannot do it. */
 void *pd_dnnl_conv_prepare(void **cache, enum pd_conv_pass pass, const struct pd_conv *conv, size_t *scratch);
 /* 0: it failed, `out` is not defined. */
 int pd_dnnl_conv_run(void *prepared, const float *first, const float *second, float *out, void *scratch);

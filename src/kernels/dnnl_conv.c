@@ -1,5 +1,5 @@
-/* Convolutions by oneDNN: activations are brought into the channels-last layout and the filter into whatever layout
- * oneDNN likes best (the fastest combination measured), all inside one call. */
+/* Convolutions by oneDNN: activations are brought into the channels-last layout and the filter into whatever
+ * layout oneDNN likes best (the fastest combination measured), all inside one call. */
 #ifdef PD_WITH_ONEDNN
 #include <string.h>
 
@@ -10,9 +10,9 @@
 enum { CACHED = 8, FIRST = 0, SECOND = 1, OUT = 2, OPERANDS = 3 };
 
 struct operand {
-    int arg;              /* DNNL_ARG_* */
-    dnnl_memory_t given;  /* as the caller has it */
-    dnnl_memory_t inner;  /* as the primitive wants it; the same object when nothing has to be reordered */
+    int arg;             /* DNNL_ARG_* */
+    dnnl_memory_t given; /* as the caller has it */
+    dnnl_memory_t inner; /* as the primitive wants it; the same object when nothing has to be reordered */
     dnnl_primitive_t reorder;
     size_t offset; /* of the inner copy in the scratch block */
 };
@@ -60,7 +60,8 @@ void pd_dnnl_cache_free(void *cache)
     pd_free(c);
 }
 
-static dnnl_memory_desc_t describe_data(const struct pd_conv *c, int64_t channels, const int64_t *size, int last)
+static dnnl_memory_desc_t describe_data(const struct pd_conv *c, int64_t channels, const int64_t *size,
+                                        int last)
 {
     static const dnnl_format_tag_t first_tag[] = {dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
     static const dnnl_format_tag_t last_tag[] = {dnnl_ab, dnnl_acb, dnnl_acdb, dnnl_acdeb};
@@ -68,7 +69,8 @@ static dnnl_memory_desc_t describe_data(const struct pd_conv *c, int64_t channel
     for (int i = 0; i < c->axes; i++)
         dims[2 + i] = size[i];
     dnnl_memory_desc_t desc = NULL;
-    pd_dnnl_lib()->memory_desc_create_with_tag(&desc, 2 + c->axes, dims, dnnl_f32, (last ? last_tag : first_tag)[c->axes]);
+    pd_dnnl_lib()->memory_desc_create_with_tag(&desc, 2 + c->axes, dims, dnnl_f32,
+                                               (last ? last_tag : first_tag)[c->axes]);
     return desc;
 }
 
@@ -83,7 +85,8 @@ static dnnl_memory_desc_t describe_filter(const struct pd_conv *c, int any)
     for (int i = 0; i < c->axes; i++)
         dims[rank++] = c->kernel[i];
     dnnl_memory_desc_t desc = NULL;
-    pd_dnnl_lib()->memory_desc_create_with_tag(&desc, rank, dims, dnnl_f32, any ? dnnl_format_tag_any : tags[rank - 3]);
+    pd_dnnl_lib()->memory_desc_create_with_tag(&desc, rank, dims, dnnl_f32,
+                                               any ? dnnl_format_tag_any : tags[rank - 3]);
     return desc;
 }
 
@@ -97,23 +100,27 @@ static dnnl_primitive_desc_t describe_pass(const struct pd_conv *c, enum pd_conv
         before[i] = c->before[i];
         after[i] = c->after[i];
     }
-    dnnl_memory_desc_t x = describe_data(c, c->in_channels, c->in, 1), y = describe_data(c, c->out_channels, c->out, 1);
+    dnnl_memory_desc_t x = describe_data(c, c->in_channels, c->in, 1),
+                       y = describe_data(c, c->out_channels, c->out, 1);
     dnnl_memory_desc_t w = describe_filter(c, 1);
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t forward = NULL, result = NULL;
     if (x && y && w && d->primitive_attr_create(&attr) == dnnl_success &&
         d->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
-        d->convolution_forward_primitive_desc_create(&forward, d->engine, dnnl_forward_training, dnnl_convolution_direct, x,
-                                                     w, NULL, y, stride, dilate, before, after, attr) == dnnl_success) {
+        d->convolution_forward_primitive_desc_create(&forward, d->engine, dnnl_forward_training,
+                                                     dnnl_convolution_direct, x, w, NULL, y, stride, dilate,
+                                                     before, after, attr) == dnnl_success) {
         if (pass == PD_CONV_FORWARD) {
             result = forward;
             forward = NULL;
         } else if (pass == PD_CONV_DATA) {
-            d->convolution_backward_data_primitive_desc_create(&result, d->engine, dnnl_convolution_direct, x, w, y, stride,
-                                                               dilate, before, after, forward, attr);
+            d->convolution_backward_data_primitive_desc_create(&result, d->engine, dnnl_convolution_direct, x,
+                                                               w, y, stride, dilate, before, after, forward,
+                                                               attr);
         } else {
-            d->convolution_backward_weights_primitive_desc_create(&result, d->engine, dnnl_convolution_direct, x, w, NULL, y,
-                                                                  stride, dilate, before, after, forward, attr);
+            d->convolution_backward_weights_primitive_desc_create(&result, d->engine, dnnl_convolution_direct,
+                                                                  x, w, NULL, y, stride, dilate, before,
+                                                                  after, forward, attr);
         }
     }
     if (forward) d->primitive_desc_destroy(forward);
@@ -132,7 +139,8 @@ static size_t reserve(struct prepared *p, size_t bytes)
 }
 
 /* Takes `given`. */
-static int add_operand(struct prepared *p, int index, int arg, dnnl_memory_desc_t given, const_dnnl_memory_desc_t wanted)
+static int add_operand(struct prepared *p, int index, int arg, dnnl_memory_desc_t given,
+                       const_dnnl_memory_desc_t wanted)
 {
     const struct pd_dnnl_lib *d = pd_dnnl_lib();
     struct operand *o = &p->operand[index];
@@ -144,7 +152,8 @@ static int add_operand(struct prepared *p, int index, int arg, dnnl_memory_desc_
     } else if (ok) {
         const_dnnl_memory_desc_t from = index == OUT ? wanted : given, to = index == OUT ? given : wanted;
         ok = d->memory_create(&o->inner, wanted, d->engine, NULL) == dnnl_success &&
-             d->reorder_primitive_desc_create(&reorder, from, d->engine, to, d->engine, NULL) == dnnl_success &&
+             d->reorder_primitive_desc_create(&reorder, from, d->engine, to, d->engine, NULL) ==
+                 dnnl_success &&
              d->primitive_create(&o->reorder, reorder) == dnnl_success;
         if (ok) o->offset = reserve(p, d->memory_desc_get_size(wanted));
     }
@@ -170,20 +179,27 @@ static struct prepared *prepare(enum pd_conv_pass pass, const struct pd_conv *c,
         dnnl_memory_desc_t w = describe_filter(c, 0);
         switch (pass) {
         case PD_CONV_FORWARD:
-            ok = add_operand(p, FIRST, DNNL_ARG_SRC, x, d->primitive_desc_query_md(pd, dnnl_query_src_md, 0)) &
-                 add_operand(p, SECOND, DNNL_ARG_WEIGHTS, w, d->primitive_desc_query_md(pd, dnnl_query_weights_md, 0)) &
-                 add_operand(p, OUT, DNNL_ARG_DST, y, d->primitive_desc_query_md(pd, dnnl_query_dst_md, 0));
+            ok =
+                add_operand(p, FIRST, DNNL_ARG_SRC, x, d->primitive_desc_query_md(pd, dnnl_query_src_md, 0)) &
+                add_operand(p, SECOND, DNNL_ARG_WEIGHTS, w,
+                            d->primitive_desc_query_md(pd, dnnl_query_weights_md, 0)) &
+                add_operand(p, OUT, DNNL_ARG_DST, y, d->primitive_desc_query_md(pd, dnnl_query_dst_md, 0));
             break;
         case PD_CONV_DATA:
-            ok = add_operand(p, FIRST, DNNL_ARG_DIFF_DST, y, d->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0)) &
-                 add_operand(p, SECOND, DNNL_ARG_WEIGHTS, w, d->primitive_desc_query_md(pd, dnnl_query_weights_md, 0)) &
-                 add_operand(p, OUT, DNNL_ARG_DIFF_SRC, x, d->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0));
+            ok = add_operand(p, FIRST, DNNL_ARG_DIFF_DST, y,
+                             d->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0)) &
+                 add_operand(p, SECOND, DNNL_ARG_WEIGHTS, w,
+                             d->primitive_desc_query_md(pd, dnnl_query_weights_md, 0)) &
+                 add_operand(p, OUT, DNNL_ARG_DIFF_SRC, x,
+                             d->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0));
             break;
         case PD_CONV_FILTER:
-            ok = add_operand(p, FIRST, DNNL_ARG_SRC, x, d->primitive_desc_query_md(pd, dnnl_query_src_md, 0)) &
-                 add_operand(p, SECOND, DNNL_ARG_DIFF_DST, y, d->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0)) &
-                 add_operand(p, OUT, DNNL_ARG_DIFF_WEIGHTS, w,
-                             d->primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0));
+            ok =
+                add_operand(p, FIRST, DNNL_ARG_SRC, x, d->primitive_desc_query_md(pd, dnnl_query_src_md, 0)) &
+                add_operand(p, SECOND, DNNL_ARG_DIFF_DST, y,
+                            d->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0)) &
+                add_operand(p, OUT, DNNL_ARG_DIFF_WEIGHTS, w,
+                            d->primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0));
             break;
         }
     }
@@ -201,11 +217,12 @@ static struct prepared *prepare(enum pd_conv_pass pass, const struct pd_conv *c,
 static int same_conv(const struct pd_conv *a, const struct pd_conv *b)
 {
     int same = a->axes == b->axes && a->channels_last == b->channels_last && a->batch == b->batch &&
-               a->in_channels == b->in_channels && a->out_channels == b->out_channels && a->groups == b->groups;
+               a->in_channels == b->in_channels && a->out_channels == b->out_channels &&
+               a->groups == b->groups;
     for (int i = 0; same && i < a->axes; i++)
         same = a->in[i] == b->in[i] && a->out[i] == b->out[i] && a->kernel[i] == b->kernel[i] &&
-               a->stride[i] == b->stride[i] && a->dilation[i] == b->dilation[i] && a->before[i] == b->before[i] &&
-               a->after[i] == b->after[i];
+               a->stride[i] == b->stride[i] && a->dilation[i] == b->dilation[i] &&
+               a->before[i] == b->before[i] && a->after[i] == b->after[i];
     return same;
 }
 
@@ -241,7 +258,8 @@ void *pd_dnnl_conv_prepare(void **cache, enum pd_conv_pass pass, const struct pd
 
 static int reorder(const struct prepared *p, const struct operand *o, int to_inner)
 {
-    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, to_inner ? o->given : o->inner}, {DNNL_ARG_TO, to_inner ? o->inner : o->given}};
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, to_inner ? o->given : o->inner},
+                              {DNNL_ARG_TO, to_inner ? o->inner : o->given}};
     return pd_dnnl_lib()->primitive_execute(o->reorder, p->stream, 2, args) == dnnl_success;
 }
 

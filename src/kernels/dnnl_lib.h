@@ -4,32 +4,32 @@
 
 #include <dnnl.h>
 
-#define PD_DNNL_FUNCTIONS(X)                                                                                   \
-    X(version)                                                                                                 \
-    X(sgemm)                                                                                                   \
-    X(set_primitive_cache_capacity)                                                                            \
-    X(engine_create)                                                                                           \
-    X(stream_create)                                                                                           \
-    X(stream_destroy)                                                                                          \
-    X(stream_wait)                                                                                             \
-    X(memory_desc_create_with_tag)                                                                             \
-    X(memory_desc_destroy)                                                                                     \
-    X(memory_desc_equal)                                                                                       \
-    X(memory_desc_get_size)                                                                                    \
-    X(memory_create)                                                                                           \
-    X(memory_set_data_handle)                                                                                  \
-    X(memory_destroy)                                                                                          \
-    X(primitive_attr_create)                                                                                   \
-    X(primitive_attr_set_scratchpad_mode)                                                                      \
-    X(primitive_attr_destroy)                                                                                  \
-    X(convolution_forward_primitive_desc_create)                                                               \
-    X(convolution_backward_data_primitive_desc_create)                                                         \
-    X(convolution_backward_weights_primitive_desc_create)                                                      \
-    X(reorder_primitive_desc_create)                                                                           \
-    X(primitive_desc_query_md)                                                                                 \
-    X(primitive_desc_destroy)                                                                                  \
-    X(primitive_create)                                                                                        \
-    X(primitive_execute)                                                                                       \
+#define PD_DNNL_FUNCTIONS(X)                                                                                 \
+    X(version)                                                                                               \
+    X(sgemm)                                                                                                 \
+    X(set_primitive_cache_capacity)                                                                          \
+    X(engine_create)                                                                                         \
+    X(stream_create)                                                                                         \
+    X(stream_destroy)                                                                                        \
+    X(stream_wait)                                                                                           \
+    X(memory_desc_create_with_tag)                                                                           \
+    X(memory_desc_destroy)                                                                                   \
+    X(memory_desc_equal)                                                                                     \
+    X(memory_desc_get_size)                                                                                  \
+    X(memory_create)                                                                                         \
+    X(memory_set_data_handle)                                                                                \
+    X(memory_destroy)                                                                                        \
+    X(primitive_attr_create)                                                                                 \
+    X(primitive_attr_set_scratchpad_mode)                                                                    \
+    X(primitive_attr_destroy)                                                                                \
+    X(convolution_forward_primitive_desc_create)                                                             \
+    X(convolution_backward_data_primitive_desc_create)                                                       \
+    X(convolution_backward_weights_primitive_desc_create)                                                    \
+    X(reorder_primitive_desc_create)                                                                         \
+    X(primitive_desc_query_md)                                                                               \
+    X(primitive_desc_destroy)                                                                                \
+    X(primitive_create)                                                                                      \
+    X(primitive_execute)                                                                                     \
     X(primitive_destroy)
 
 struct pd_dnnl_lib {

@@ -1,4 +1,5 @@
-/* Elementwise kernels of two operands over tiles (see broadcast.h): arithmetic and its gradients, comparisons, logic. */
+/* Elementwise kernels of two operands over tiles (see broadcast.h): arithmetic and its gradients,
+ * comparisons, logic. */
 #ifndef PD_KERNELS_EW_BINARY_H
 #define PD_KERNELS_EW_BINARY_H
 
@@ -15,15 +16,16 @@ struct pd_ew_arrays {
 
 typedef void (*pd_ew_kernel)(const struct pd_ew_arrays *a, const struct pd_tile *t);
 
-/* By enum pd_ew_type: the first four are there for arithmetic, NULL where a type makes no sense. Integer quotients and
- * remainders by zero give 0; callers look for zeros first. */
-extern const pd_ew_kernel pd_ew_add[PD_EW_TYPES], pd_ew_sub[PD_EW_TYPES], pd_ew_mul[PD_EW_TYPES], pd_ew_div[PD_EW_TYPES],
-    pd_ew_max[PD_EW_TYPES], pd_ew_min[PD_EW_TYPES], pd_ew_pow[PD_EW_TYPES], pd_ew_mod[PD_EW_TYPES],
-    pd_ew_floordiv[PD_EW_TYPES];
+/* By enum pd_ew_type: the first four are there for arithmetic, NULL where a type makes no sense. Integer
+ * quotients and remainders by zero give 0; callers look for zeros first. */
+extern const pd_ew_kernel pd_ew_add[PD_EW_TYPES], pd_ew_sub[PD_EW_TYPES], pd_ew_mul[PD_EW_TYPES],
+    pd_ew_div[PD_EW_TYPES], pd_ew_max[PD_EW_TYPES], pd_ew_min[PD_EW_TYPES], pd_ew_pow[PD_EW_TYPES],
+    pd_ew_mod[PD_EW_TYPES], pd_ew_floordiv[PD_EW_TYPES];
 /* Gradients towards x and y, one value for each element of the result: to = f(x, y, out, dout). */
-extern const pd_ew_kernel pd_ew_sub_dy[PD_EW_TYPES], pd_ew_mul_dx[PD_EW_TYPES], pd_ew_mul_dy[PD_EW_TYPES], pd_ew_div_dx[PD_EW_TYPES],
-    pd_ew_div_dy[PD_EW_TYPES], pd_ew_max_dx[PD_EW_TYPES], pd_ew_max_dy[PD_EW_TYPES], pd_ew_min_dx[PD_EW_TYPES],
-    pd_ew_min_dy[PD_EW_TYPES], pd_ew_pow_dx[PD_EW_TYPES], pd_ew_pow_dy[PD_EW_TYPES];
+extern const pd_ew_kernel pd_ew_sub_dy[PD_EW_TYPES], pd_ew_mul_dx[PD_EW_TYPES], pd_ew_mul_dy[PD_EW_TYPES],
+    pd_ew_div_dx[PD_EW_TYPES], pd_ew_div_dy[PD_EW_TYPES], pd_ew_max_dx[PD_EW_TYPES],
+    pd_ew_max_dy[PD_EW_TYPES], pd_ew_min_dx[PD_EW_TYPES], pd_ew_min_dy[PD_EW_TYPES],
+    pd_ew_pow_dx[PD_EW_TYPES], pd_ew_pow_dy[PD_EW_TYPES];
 /* x where it is positive, else x times the slope y; and its gradients. Floats only. */
 extern const pd_ew_kernel pd_ew_prelu[PD_EW_TYPES], pd_ew_prelu_dx[PD_EW_TYPES], pd_ew_prelu_dy[PD_EW_TYPES];
 /* Results are bytes 0 and 1. */

@@ -14,38 +14,42 @@ typedef void (*cast_kernel)(void *to, const void *from, int64_t n);
 /* Numbers that an integer cannot hold go to its nearest end, NaN to 0: plain C leaves them undefined. */
 #define CLAMP(v, lo, hi) ((v) >= (lo) ? ((v) <= (hi) ? (v) : (hi)) : (v) < (lo) ? (lo) : 0)
 #define TO_i32(v) (int32_t) CLAMP(v, -2147483648.0, 2147483647.0)
-#define TO_i64(v) ((v) >= 9223372036854775807.0 ? INT64_MAX : (v) >= -9223372036854775808.0 ? (int64_t)(v) : (v) < 0 ? INT64_MIN : 0)
+#define TO_i64(v)                                                                                            \
+    ((v) >= 9223372036854775807.0    ? INT64_MAX                                                             \
+     : (v) >= -9223372036854775808.0 ? (int64_t)(v)                                                          \
+     : (v) < 0                       ? INT64_MIN                                                             \
+                                     : 0)
 
-#define CAST(name, F, T, expr)                                                                                 \
-    static void name(void *to_, const void *from_, int64_t n)                                                  \
-    {                                                                                                          \
-        const F *from = from_;                                                                                 \
-        T *to = to_;                                                                                           \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                                   \
-        {                                                                                                      \
-            const F v = from[i];                                                                               \
-            to[i] = (T)(expr);                                                                                 \
-        }                                                                                                      \
+#define CAST(name, F, T, expr)                                                                               \
+    static void name(void *to_, const void *from_, int64_t n)                                                \
+    {                                                                                                        \
+        const F *from = from_;                                                                               \
+        T *to = to_;                                                                                         \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                                 \
+        {                                                                                                    \
+            const F v = from[i];                                                                             \
+            to[i] = (T)(expr);                                                                               \
+        }                                                                                                    \
     }
 
 /* All targets of one source; narrow integers keep the low bits. */
-#define FROM_FLOAT(f, F)                                                                                       \
-    CAST(f##_f32, F, float, v)                                                                                 \
-    CAST(f##_f64, F, double, v)                                                                                \
-    CAST(f##_i32, F, int32_t, TO_i32(v))                                                                       \
-    CAST(f##_i64, F, int64_t, TO_i64(v))                                                                       \
-    CAST(f##_i16, F, int16_t, TO_i32(v))                                                                       \
-    CAST(f##_i8, F, int8_t, TO_i32(v))                                                                         \
-    CAST(f##_u8, F, uint8_t, TO_i32(v))                                                                        \
+#define FROM_FLOAT(f, F)                                                                                     \
+    CAST(f##_f32, F, float, v)                                                                               \
+    CAST(f##_f64, F, double, v)                                                                              \
+    CAST(f##_i32, F, int32_t, TO_i32(v))                                                                     \
+    CAST(f##_i64, F, int64_t, TO_i64(v))                                                                     \
+    CAST(f##_i16, F, int16_t, TO_i32(v))                                                                     \
+    CAST(f##_i8, F, int8_t, TO_i32(v))                                                                       \
+    CAST(f##_u8, F, uint8_t, TO_i32(v))                                                                      \
     CAST(f##_bool, F, uint8_t, v != 0)
-#define FROM_INTEGER(f, F)                                                                                     \
-    CAST(f##_f32, F, float, v)                                                                                 \
-    CAST(f##_f64, F, double, v)                                                                                \
-    CAST(f##_i32, F, int32_t, v)                                                                               \
-    CAST(f##_i64, F, int64_t, v)                                                                               \
-    CAST(f##_i16, F, int16_t, v)                                                                               \
-    CAST(f##_i8, F, int8_t, v)                                                                                 \
-    CAST(f##_u8, F, uint8_t, v)                                                                                \
+#define FROM_INTEGER(f, F)                                                                                   \
+    CAST(f##_f32, F, float, v)                                                                               \
+    CAST(f##_f64, F, double, v)                                                                              \
+    CAST(f##_i32, F, int32_t, v)                                                                             \
+    CAST(f##_i64, F, int64_t, v)                                                                             \
+    CAST(f##_i16, F, int16_t, v)                                                                             \
+    CAST(f##_i8, F, int8_t, v)                                                                               \
+    CAST(f##_u8, F, uint8_t, v)                                                                              \
     CAST(f##_bool, F, uint8_t, v != 0)
 
 FROM_FLOAT(f32, float)
@@ -80,7 +84,10 @@ static uint16_t float_to_half(float v)
     return (uint16_t)(sign | (rest - 0x38000000u) >> 13);
 }
 
-#define ROW(f) {f##_f32, f##_f64, f##_i32, f##_i64, f##_i16, f##_i8, f##_u8, f##_bool}
+#define ROW(f)                                                                                               \
+    {                                                                                                        \
+        f##_f32, f##_f64, f##_i32, f##_i64, f##_i16, f##_i8, f##_u8, f##_bool                                \
+    }
 static const cast_kernel kernels[PD_CAST_F16][PD_CAST_F16] = {ROW(f32), ROW(f64), ROW(i32), ROW(i64),
                                                               ROW(i16), ROW(i8),  ROW(u8),  ROW(u8)};
 static const size_t sizes[PD_CAST_TYPES] = {4, 8, 4, 8, 2, 1, 1, 1, 2};

@@ -17,7 +17,8 @@ enum pd_cast_type {
     PD_CAST_TYPES
 };
 
-/* On several threads when there is much of it. `to` and `from` may be the same array if the types have the same size. */
+/* On several threads when there is much of it. `to` and `from` may be the same array if the types have the
+ * same size. */
 void pd_cast(enum pd_cast_type to_type, void *to, enum pd_cast_type from_type, const void *from, int64_t n);
 
 #endif

@@ -1,16 +1,16 @@
 /* Comparisons and logic: results are bytes 0 and 1. */
 #include "kernels/ew_tile.h"
 
-#define COMPARE(name, op)                                                                                      \
-    PD_EW_BINARY(name##_f32, , float, uint8_t, x op y) \
-    PD_EW_BINARY(name##_f64, , double, uint8_t, x op y) \
-    PD_EW_BINARY(name##_i32, , int32_t, uint8_t, x op y) \
-    PD_EW_BINARY(name##_i64, , int64_t, uint8_t, x op y) \
-    PD_EW_BINARY(name##_u8, , uint8_t, uint8_t, x op y)                                                        \
-    PD_EW_BINARY(name##_i16, , int16_t, uint8_t, x op y)                                                       \
-    PD_EW_BINARY(name##_i8, , int8_t, uint8_t, x op y)                                                         \
-    const pd_ew_kernel pd_ew_##name[PD_EW_TYPES] = {                                                           \
-        name##_f32, name##_f64, name##_i32, name##_i64, name##_u8, name##_i16, name##_i8,                      \
+#define COMPARE(name, op)                                                                                    \
+    PD_EW_BINARY(name##_f32, , float, uint8_t, x op y)                                                       \
+    PD_EW_BINARY(name##_f64, , double, uint8_t, x op y)                                                      \
+    PD_EW_BINARY(name##_i32, , int32_t, uint8_t, x op y)                                                     \
+    PD_EW_BINARY(name##_i64, , int64_t, uint8_t, x op y)                                                     \
+    PD_EW_BINARY(name##_u8, , uint8_t, uint8_t, x op y)                                                      \
+    PD_EW_BINARY(name##_i16, , int16_t, uint8_t, x op y)                                                     \
+    PD_EW_BINARY(name##_i8, , int8_t, uint8_t, x op y)                                                       \
+    const pd_ew_kernel pd_ew_##name[PD_EW_TYPES] = {                                                         \
+        name##_f32, name##_f64, name##_i32, name##_i64, name##_u8, name##_i16, name##_i8,                    \
     };
 
 COMPARE(less, <)
@@ -20,8 +20,8 @@ COMPARE(greater_equal, >=)
 COMPARE(equal, ==)
 COMPARE(not_equal, !=)
 
-#define LOGIC(name, expr)                                                                                      \
-    PD_EW_BINARY(logic_##name, , uint8_t, uint8_t, expr)                                                       \
+#define LOGIC(name, expr)                                                                                    \
+    PD_EW_BINARY(logic_##name, , uint8_t, uint8_t, expr)                                                     \
     const pd_ew_kernel pd_ew_##name[PD_EW_TYPES] = {[PD_EW_U8] = logic_##name};
 
 LOGIC(and, (x != 0) & (y != 0))

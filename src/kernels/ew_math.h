@@ -1,8 +1,9 @@
 /* Elementary functions in float32 that gcc can vectorise: no branches, no calls, no tables.
  *
- * Each has a relative error below 2e-7 against the true value over the whole range (results that are denormal aside), keeps NaN,
- * and runs to its limits at infinity. The pd_* macros at the end pick the float32 form or the C library's by type, so
- * that one formula serves float and double. Polynomials are weighted minimax fits made for these intervals. */
+ * Each has a relative error below 2e-7 against the true value over the whole range (results that are denormal
+ * aside), keeps NaN, and runs to its limits at infinity. The pd_* macros at the end pick the float32 form or
+ * the C library's by type, so that one formula serves float and double. Polynomials are weighted minimax fits
+ * made for these intervals. */
 #ifndef PD_KERNELS_EW_MATH_H
 #define PD_KERNELS_EW_MATH_H
 
@@ -25,8 +26,9 @@ PD_EW_INLINE uint32_t pd_bits_of_float(float value)
     return bits;
 }
 
-/* e^x = 2^n e^r with |r| <= ln2 / 2. Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits. The
- * power of two is applied in two halves, so that results run smoothly into infinity and into denormals. */
+/* e^x = 2^n e^r with |r| <= ln2 / 2. Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low
+ * bits. The power of two is applied in two halves, so that results run smoothly into infinity and into
+ * denormals. */
 PD_EW_INLINE float pd_exp_f32(float x)
 {
     const float magic = 12582912.0f;
@@ -81,7 +83,10 @@ PD_EW_INLINE float pd_log1p_f32(float x)
     return pd_log_f32(u) + (x < 1.0e30f ? (x - (u - 1.0f)) / u : 0.0f);
 }
 
-PD_EW_INLINE float pd_sigmoid_f32(float x) { return 1.0f / (1.0f + pd_exp_f32(-x)); }
+PD_EW_INLINE float pd_sigmoid_f32(float x)
+{
+    return 1.0f / (1.0f + pd_exp_f32(-x));
+}
 
 /* An odd polynomial up to 1, the exponential form above it. */
 PD_EW_INLINE float pd_tanh_f32(float x)
@@ -102,7 +107,10 @@ PD_EW_INLINE float pd_tanh_f32(float x)
     return a < 1.0f ? near : far;
 }
 
-PD_EW_INLINE double pd_sigmoid_f64(double x) { return 1.0 / (1.0 + exp(-x)); }
+PD_EW_INLINE double pd_sigmoid_f64(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
 
 #define pd_exp(x) _Generic((x), float : pd_exp_f32, double : exp)(x)
 #define pd_log(x) _Generic((x), float : pd_log_f32, double : log)(x)

@@ -1,5 +1,5 @@
-/* Gradients of reductions: a value per result is spread over the elements it came from. Tiles are those of broadcast.h with
- * the elements as x and the results as y. */
+/* Gradients of reductions: a value per result is spread over the elements it came from. Tiles are those of
+ * broadcast.h with the elements as x and the results as y. */
 #ifndef PD_KERNELS_EW_SPREAD_H
 #define PD_KERNELS_EW_SPREAD_H
 

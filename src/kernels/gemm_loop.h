@@ -1,7 +1,8 @@
-/* Our own matrix products for one element type; included by gemm_plain.c once per type with T and F(name) defined.
+/* Our own matrix products for one element type; included by gemm_plain.c once per type with T and F(name)
+ * defined.
  *
- * All loops see the operands as strided: a(i,p) = a[i*ai + p*ap], b(p,j) = b[p*bp + j*bj], c(i,j) = c[i*ci + j*cj].
- * A sum over p runs in the same order whatever the number of threads. */
+ * All loops see the operands as strided: a(i,p) = a[i*ai + p*ap], b(p,j) = b[p*bp + j*bj], c(i,j) = c[i*ci +
+ * j*cj]. A sum over p runs in the same order whatever the number of threads. */
 
 struct F(view) {
     int64_t m, n, k;
@@ -19,10 +20,11 @@ static inline __attribute__((always_inline)) void F(put)(T *c, T sum, T alpha, T
     *c = alpha * sum + (beta == 0 ? 0 : beta * *c);
 }
 
-/* `rows` x `vecs` vectors of C at (i, j), kept in registers over all of k. Lanes before `skip` are not stored: a last
- * vector may overlap the one before it. `rows` and `vecs` are constants where this is called. */
-static inline __attribute__((always_inline)) void F(panel)(const struct F(view) *v, int64_t i, int rows, int64_t j, int vecs,
-                                                           int64_t skip)
+/* `rows` x `vecs` vectors of C at (i, j), kept in registers over all of k. Lanes before `skip` are not
+ * stored: a last vector may overlap the one before it. `rows` and `vecs` are constants where this is called.
+ */
+static inline __attribute__((always_inline)) void F(panel)(const struct F(view) * v, int64_t i, int rows,
+                                                           int64_t j, int vecs, int64_t skip)
 {
     F(vec) acc[4][2];
     memset(acc, 0, sizeof acc);
@@ -58,7 +60,7 @@ static inline __attribute__((always_inline)) void F(panel)(const struct F(view) 
 }
 
 /* Fewer columns than a vector has lanes. */
-static inline __attribute__((always_inline)) void F(narrow)(const struct F(view) *v, int64_t i, int rows)
+static inline __attribute__((always_inline)) void F(narrow)(const struct F(view) * v, int64_t i, int rows)
 {
     for (int64_t j = 0; j < v->n; j++) {
         T sum[4] = {0};
@@ -72,7 +74,7 @@ static inline __attribute__((always_inline)) void F(narrow)(const struct F(view)
     }
 }
 
-static inline __attribute__((always_inline)) void F(row_group)(const struct F(view) *v, int64_t i, int rows)
+static inline __attribute__((always_inline)) void F(row_group)(const struct F(view) * v, int64_t i, int rows)
 {
     int64_t n = v->n, j = 0;
     if (n < F(LANES)) {
@@ -87,7 +89,7 @@ static inline __attribute__((always_inline)) void F(row_group)(const struct F(vi
 }
 
 /* Rows of B are contiguous. */
-PD_CLONES static void F(by_rows)(const struct F(view) *v)
+PD_CLONES static void F(by_rows)(const struct F(view) * v)
 {
     int64_t i = 0;
     for (; i + 4 <= v->m; i += 4)
@@ -97,7 +99,8 @@ PD_CLONES static void F(by_rows)(const struct F(view) *v)
 }
 
 /* Dot products of `x` with four vectors `step` apart. */
-static inline __attribute__((always_inline)) void F(four_dots)(int64_t k, const T *x, const T *y, int64_t step, T *out)
+static inline __attribute__((always_inline)) void F(four_dots)(int64_t k, const T *x, const T *y,
+                                                               int64_t step, T *out)
 {
     const T *y0 = y, *y1 = y + step, *y2 = y + 2 * step, *y3 = y + 3 * step;
     T s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -132,8 +135,9 @@ static inline __attribute__((always_inline)) void F(four_dots)(int64_t k, const 
     out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
 }
 
-/* Rows of A and columns of B are contiguous: each element of C is a dot product. Four at a time share one operand. */
-PD_CLONES static void F(by_dots)(const struct F(view) *v)
+/* Rows of A and columns of B are contiguous: each element of C is a dot product. Four at a time share one
+ * operand. */
+PD_CLONES static void F(by_dots)(const struct F(view) * v)
 {
     T sum[4];
     if (v->n == 1) {
@@ -165,7 +169,7 @@ PD_CLONES static void F(by_dots)(const struct F(view) *v)
     }
 }
 
-static void F(by_elements)(const struct F(view) *v)
+static void F(by_elements)(const struct F(view) * v)
 {
     for (int64_t i = 0; i < v->m; i++)
         for (int64_t j = 0; j < v->n; j++) {
@@ -177,7 +181,7 @@ static void F(by_elements)(const struct F(view) *v)
 }
 
 /* Products too small to be worth packing. */
-static void F(small)(struct F(view) *v)
+static void F(small)(struct F(view) * v)
 {
     /* A dimension of one has no stride to speak of. */
     if (v->m == 1) v->ai = v->ci = 1;
@@ -185,8 +189,20 @@ static void F(small)(struct F(view) *v)
     if (v->k == 1) v->ap = v->bp = 1;
     if (v->n < 4 && v->m > v->n && v->ci == 1 && v->ai == 1) {
         /* A narrow column of results: work on the transposed product, whose rows are long. */
-        struct F(view) t = {.m = v->n, .n = v->m, .k = v->k, .alpha = v->alpha, .beta = v->beta, .a = v->b, .b = v->a,
-                            .c = v->c, .ai = v->bj, .ap = v->bp, .bp = v->ap, .bj = v->ai, .ci = v->cj, .cj = v->ci};
+        struct F(view) t = {.m = v->n,
+                            .n = v->m,
+                            .k = v->k,
+                            .alpha = v->alpha,
+                            .beta = v->beta,
+                            .a = v->b,
+                            .b = v->a,
+                            .c = v->c,
+                            .ai = v->bj,
+                            .ap = v->bp,
+                            .bp = v->ap,
+                            .bj = v->ai,
+                            .ci = v->cj,
+                            .cj = v->ci};
         F(by_rows)(&t);
     } else if (v->ap == 1 && v->bp == 1 && (v->bj != 1 || v->n == 1) && v->k > 1) {
         F(by_dots)(v);
@@ -220,7 +236,7 @@ PD_CLONES static void F(tile)(int64_t depth, const T *a, const T *b, T *out)
 }
 
 struct F(blocked) {
-    const struct F(view) *v;
+    const struct F(view) * v;
     T *packed_a, *packed_b;
     int64_t p0, depth;
 };
@@ -275,7 +291,7 @@ static void F(multiply)(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void F(large)(struct F(view) *v)
+static void F(large)(struct F(view) * v)
 {
     int64_t row_strips = (v->m + F(ROWS) - 1) / F(ROWS), col_strips = (v->n + F(COLS) - 1) / F(COLS);
     int64_t depth = v->k < F(DEPTH) ? v->k : F(DEPTH);

@@ -1,5 +1,5 @@
-/* Matrix products in plain C: the reference, the loop for tiny products, and the blocked loop that float64 always uses
- * and float32 falls back to. */
+/* Matrix products in plain C: the reference, the loop for tiny products, and the blocked loop that float64
+ * always uses and float32 falls back to. */
 #include "kernels/gemm_plain.h"
 
 #include <string.h>
@@ -21,42 +21,80 @@
 #undef T
 #undef F
 
-void pd_gemm_f32_small(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                       const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+void pd_gemm_f32_small(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                       int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
-    struct view_f32 v = {m, n, k, alpha, beta, a, b, c, trans_a ? 1 : lda, trans_a ? lda : 1,
-                         trans_b ? 1 : ldb, trans_b ? ldb : 1, ldc, 1};
+    struct view_f32 v = {m,
+                         n,
+                         k,
+                         alpha,
+                         beta,
+                         a,
+                         b,
+                         c,
+                         trans_a ? 1 : lda,
+                         trans_a ? lda : 1,
+                         trans_b ? 1 : ldb,
+                         trans_b ? ldb : 1,
+                         ldc,
+                         1};
     small_f32(&v);
 }
 
-void pd_gemm_f32_blocked(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                         int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+void pd_gemm_f32_blocked(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                         const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                         int64_t ldc)
 {
-    struct view_f32 v = {m, n, k, alpha, beta, a, b, c, trans_a ? 1 : lda, trans_a ? lda : 1,
-                         trans_b ? 1 : ldb, trans_b ? ldb : 1, ldc, 1};
+    struct view_f32 v = {m,
+                         n,
+                         k,
+                         alpha,
+                         beta,
+                         a,
+                         b,
+                         c,
+                         trans_a ? 1 : lda,
+                         trans_a ? lda : 1,
+                         trans_b ? 1 : ldb,
+                         trans_b ? ldb : 1,
+                         ldc,
+                         1};
     large_f32(&v);
 }
 
-void pd_gemm_f64(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
-                 const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
+void pd_gemm_f64(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double *a,
+                 int64_t lda, const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
 {
     if (m <= 0 || n <= 0) return;
-    struct view_f64 v = {m, n, k, alpha, beta, a, b, c, trans_a ? 1 : lda, trans_a ? lda : 1,
-                         trans_b ? 1 : ldb, trans_b ? ldb : 1, ldc, 1};
+    struct view_f64 v = {m,
+                         n,
+                         k,
+                         alpha,
+                         beta,
+                         a,
+                         b,
+                         c,
+                         trans_a ? 1 : lda,
+                         trans_a ? lda : 1,
+                         trans_b ? 1 : ldb,
+                         trans_b ? ldb : 1,
+                         ldc,
+                         1};
     if (k <= 0 || m < 4 || n < 4 || k < 4 || m * n * k < 8192)
         small_f64(&v);
     else
         large_f64(&v);
 }
 
-void pd_gemm_f32_plain(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                       const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+void pd_gemm_f32_plain(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                       int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
             double sum = 0;
             for (int64_t p = 0; p < k; p++)
-                sum += (double)a[trans_a ? p * lda + i : i * lda + p] * b[trans_b ? j * ldb + p : p * ldb + j];
+                sum +=
+                    (double)a[trans_a ? p * lda + i : i * lda + p] * b[trans_b ? j * ldb + p : p * ldb + j];
             c[i * ldc + j] = (float)(alpha * sum + (beta == 0 ? 0 : (double)beta * c[i * ldc + j]));
         }
 }

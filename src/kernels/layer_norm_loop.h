@@ -1,7 +1,7 @@
 /* The loops of layer_norm.c for one element type; T and F(name) are defined where this is included. */
 
-PD_CLONES static void F(row_forward)(int64_t n, double epsilon, const T *x, const T *scale, const T *bias, T *y, T *mean,
-                                     T *variance)
+PD_CLONES static void F(row_forward)(int64_t n, double epsilon, const T *x, const T *scale, const T *bias,
+                                     T *y, T *mean, T *variance)
 {
     T sum = 0, squares = 0;
 #pragma omp simd reduction(+ : sum)
@@ -26,8 +26,9 @@ static void F(forward)(void *arg, int64_t begin, int64_t end)
 {
     const struct work *w = arg;
     for (int64_t i = begin; i < end; i++)
-        F(row_forward)(w->cols, w->epsilon, (const T *)w->x + i * w->cols, w->scale, w->bias, (T *)w->y + i * w->cols,
-                       (T *)w->mean + i, (T *)w->variance + i);
+        F(row_forward)
+        (w->cols, w->epsilon, (const T *)w->x + i * w->cols, w->scale, w->bias, (T *)w->y + i * w->cols,
+         (T *)w->mean + i, (T *)w->variance + i);
 }
 
 /* dx = inv * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * scale */
@@ -52,14 +53,15 @@ static void F(backward)(void *arg, int64_t begin, int64_t end)
     const struct work *w = arg;
     for (int64_t i = begin; i < end; i++) {
         T inv = (T)(1 / sqrt((double)((const T *)w->variance)[i] + w->epsilon));
-        F(row_backward)(w->cols, ((const T *)w->mean)[i], inv, (const T *)w->x + i * w->cols, w->scale,
-                        (const T *)w->dy + i * w->cols, (T *)w->y + i * w->cols);
+        F(row_backward)
+        (w->cols, ((const T *)w->mean)[i], inv, (const T *)w->x + i * w->cols, w->scale,
+         (const T *)w->dy + i * w->cols, (T *)w->y + i * w->cols);
     }
 }
 
 /* Sums over rows for columns [begin, end). */
-PD_CLONES static void F(add_row)(int64_t n, T m, T inv, const T *restrict x, const T *restrict dy, T *restrict d_scale,
-                                 T *restrict d_bias)
+PD_CLONES static void F(add_row)(int64_t n, T m, T inv, const T *restrict x, const T *restrict dy,
+                                 T *restrict d_scale, T *restrict d_bias)
 {
     if (d_bias)
         for (int64_t j = 0; j < n; j++)
@@ -72,12 +74,14 @@ PD_CLONES static void F(add_row)(int64_t n, T m, T inv, const T *restrict x, con
 static void F(columns)(void *arg, int64_t begin, int64_t end)
 {
     const struct work *w = arg;
-    T *d_scale = w->d_scale ? (T *)w->d_scale + begin : NULL, *d_bias = w->d_bias ? (T *)w->d_bias + begin : NULL;
+    T *d_scale = w->d_scale ? (T *)w->d_scale + begin : NULL,
+      *d_bias = w->d_bias ? (T *)w->d_bias + begin : NULL;
     if (d_scale) memset(d_scale, 0, (size_t)(end - begin) * sizeof(T));
     if (d_bias) memset(d_bias, 0, (size_t)(end - begin) * sizeof(T));
     for (int64_t i = 0; i < w->rows; i++) {
         T inv = (T)(1 / sqrt((double)((const T *)w->variance)[i] + w->epsilon));
-        F(add_row)(end - begin, ((const T *)w->mean)[i], inv, (const T *)w->x + i * w->cols + begin,
-                   (const T *)w->dy + i * w->cols + begin, d_scale, d_bias);
+        F(add_row)
+        (end - begin, ((const T *)w->mean)[i], inv, (const T *)w->x + i * w->cols + begin,
+         (const T *)w->dy + i * w->cols + begin, d_scale, d_bias);
     }
 }

@@ -52,14 +52,15 @@ void pd_norm_apply(const struct pd_norm *n, const void *x, const void *mul, cons
     pd_parallel(count, grain, n->is_double ? apply_f64 : apply_f32, &w);
 }
 
-void pd_norm_sums(const struct pd_norm *n, const void *x, const void *mean, const void *dy, void *sum_dy, void *sum_dy_x)
+void pd_norm_sums(const struct pd_norm *n, const void *x, const void *mean, const void *dy, void *sum_dy,
+                  void *sum_dy_x)
 {
     struct work w = {.norm = n, .x = x, .dy = dy, .a = mean, .out = {sum_dy, sum_dy_x}};
     pd_parallel(n->channels, channel_grain(n), n->is_double ? sums_f64 : sums_f32, &w);
 }
 
-void pd_norm_blend(const struct pd_norm *n, const void *x, const void *dy, const void *by_dy, const void *by_x, const void *add,
-                   void *dx)
+void pd_norm_blend(const struct pd_norm *n, const void *x, const void *dy, const void *by_dy,
+                   const void *by_x, const void *add, void *dx)
 {
     struct work w = {.norm = n, .x = x, .dy = dy, .a = by_dy, .b = by_x, .c = add, .out = {dx}};
     int64_t grain, count = runs(n, &grain);

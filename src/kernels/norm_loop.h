@@ -1,7 +1,7 @@
 /* The loops of norm.c for one element type; T and F(name) are defined where this is included.
  *
- * With inner == 1 the channels lie side by side: a range of them is walked row by row. Otherwise each channel's runs are
- * summed one after the other; totals are kept in double. */
+ * With inner == 1 the channels lie side by side: a range of them is walked row by row. Otherwise each
+ * channel's runs are summed one after the other; totals are kept in double. */
 
 PD_CLONES static void F(run_sum)(int64_t n, const T *x, T shift, double *sum, double *squares)
 {
@@ -16,7 +16,8 @@ PD_CLONES static void F(run_sum)(int64_t n, const T *x, T shift, double *sum, do
     *squares += (double)q;
 }
 
-PD_CLONES static void F(run_products)(int64_t n, const T *x, const T *dy, T shift, double *sum, double *products)
+PD_CLONES static void F(run_products)(int64_t n, const T *x, const T *dy, T shift, double *sum,
+                                      double *products)
 {
     T s = 0, q = 0;
 #pragma omp simd reduction(+ : s, q)
@@ -28,8 +29,8 @@ PD_CLONES static void F(run_products)(int64_t n, const T *x, const T *dy, T shif
     *products += (double)q;
 }
 
-PD_CLONES static void F(column_stats)(int64_t rows, int64_t step, int64_t n, const T *restrict x, T *restrict mean,
-                                      T *restrict variance)
+PD_CLONES static void F(column_stats)(int64_t rows, int64_t step, int64_t n, const T *restrict x,
+                                      T *restrict mean, T *restrict variance)
 {
     double sum[STRIP] = {0};
     for (int64_t i = 0; i < rows; i++)
@@ -56,7 +57,8 @@ static void F(stats)(void *arg, int64_t begin, int64_t end)
     T *mean = w->out[0], *variance = w->out[1];
     int64_t count = n->outer * n->inner;
     for (int64_t c = begin; n->inner == 1 && c < end; c += STRIP)
-        F(column_stats)(n->outer, n->channels, end - c < STRIP ? end - c : STRIP, x + c, mean + c, variance + c);
+        F(column_stats)
+        (n->outer, n->channels, end - c < STRIP ? end - c : STRIP, x + c, mean + c, variance + c);
     for (int64_t c = begin; n->inner != 1 && c < end; c++) {
         double sum = 0, squares = 0;
         for (int64_t o = 0; o < n->outer; o++)
@@ -95,11 +97,13 @@ static void F(apply)(void *arg, int64_t begin, int64_t end)
         return;
     }
     for (int64_t i = begin; i < end; i++)
-        F(run_apply)(n->inner, x + i * n->inner, mul[i % n->channels], add[i % n->channels], y + i * n->inner);
+        F(run_apply)
+        (n->inner, x + i * n->inner, mul[i % n->channels], add[i % n->channels], y + i * n->inner);
 }
 
-PD_CLONES static void F(column_sums)(int64_t rows, int64_t step, int64_t n, const T *restrict x, const T *restrict dy,
-                                     const T *restrict mean, T *restrict sum_dy, T *restrict sum_dy_x)
+PD_CLONES static void F(column_sums)(int64_t rows, int64_t step, int64_t n, const T *restrict x,
+                                     const T *restrict dy, const T *restrict mean, T *restrict sum_dy,
+                                     T *restrict sum_dy_x)
 {
     double sum[STRIP] = {0}, products[STRIP] = {0};
     for (int64_t i = 0; i < rows; i++)
@@ -121,7 +125,9 @@ static void F(sums)(void *arg, int64_t begin, int64_t end)
     const T *x = w->x, *dy = w->dy, *mean = w->a;
     T *sum_dy = w->out[0], *sum_dy_x = w->out[1];
     for (int64_t c = begin; n->inner == 1 && c < end; c += STRIP)
-        F(column_sums)(n->outer, n->channels, end - c < STRIP ? end - c : STRIP, x + c, dy + c, mean + c, sum_dy + c, sum_dy_x + c);
+        F(column_sums)
+        (n->outer, n->channels, end - c < STRIP ? end - c : STRIP, x + c, dy + c, mean + c, sum_dy + c,
+         sum_dy_x + c);
     for (int64_t c = begin; n->inner != 1 && c < end; c++) {
         double sum = 0, products = 0;
         for (int64_t o = 0; o < n->outer; o++) {
@@ -139,7 +145,8 @@ PD_CLONES static void F(run_blend)(int64_t n, const T *x, const T *dy, T by_dy, 
         dx[i] = dy[i] * by_dy + x[i] * by_x + add;
 }
 
-PD_CLONES static void F(row_blend)(int64_t n, const T *x, const T *dy, const T *by_dy, const T *by_x, const T *add, T *dx)
+PD_CLONES static void F(row_blend)(int64_t n, const T *x, const T *dy, const T *by_dy, const T *by_x,
+                                   const T *add, T *dx)
 {
     for (int64_t i = 0; i < n; i++)
         dx[i] = dy[i] * by_dy[i] + x[i] * by_x[i] + add[i];

@@ -35,7 +35,8 @@ static inline void window(const struct pd_pool *p, int axis, int64_t o, struct r
 }
 
 /* What a sum over the window is divided by. */
-static inline int64_t count_of(const struct pd_pool *p, const struct range *d, const struct range *h, const struct range *w)
+static inline int64_t count_of(const struct pd_pool *p, const struct range *d, const struct range *h,
+                               const struct range *w)
 {
     if (p->exclusive || p->adaptive) return (d->to - d->from) * (h->to - h->from) * (w->to - w->from);
     return p->kernel[0] * p->kernel[1] * p->kernel[2];
@@ -59,7 +60,9 @@ static inline int64_t count_of(const struct pd_pool *p, const struct range *d, c
 
 static struct job job_of(const struct pd_pool *p)
 {
-    return (struct job){.pool = p, .in_points = p->in[0] * p->in[1] * p->in[2], .out_points = p->out[0] * p->out[1] * p->out[2]};
+    return (struct job){.pool = p,
+                        .in_points = p->in[0] * p->in[1] * p->in[2],
+                        .out_points = p->out[0] * p->out[1] * p->out[2]};
 }
 
 void pd_pool_forward(const struct pd_pool *pool, int is_double, const void *x, void *y, int32_t *index)
@@ -69,17 +72,21 @@ void pd_pool_forward(const struct pd_pool *pool, int is_double, const void *x, v
     j.to = y;
     j.index = index;
     if (pool->channels_last)
-        pd_parallel(pool->batch * j.out_points, 4096 / (pool->channels + 1) + 1, is_double ? forward_points_f64 : forward_points_f32, &j);
+        pd_parallel(pool->batch * j.out_points, 4096 / (pool->channels + 1) + 1,
+                    is_double ? forward_points_f64 : forward_points_f32, &j);
     else
-        pd_parallel(pool->batch * pool->channels, 8192 / (j.in_points + 1) + 1, is_double ? forward_planes_f64 : forward_planes_f32, &j);
+        pd_parallel(pool->batch * pool->channels, 8192 / (j.in_points + 1) + 1,
+                    is_double ? forward_planes_f64 : forward_planes_f32, &j);
 }
 
 static void clear(const struct pd_pool *p, const struct job *j, int is_double)
 {
-    memset(j->to, 0, (size_t)(p->batch * p->channels * j->in_points) * (is_double ? sizeof(double) : sizeof(float)));
+    memset(j->to, 0,
+           (size_t)(p->batch * p->channels * j->in_points) * (is_double ? sizeof(double) : sizeof(float)));
 }
 
-void pd_pool_backward(const struct pd_pool *pool, int is_double, const void *x, const void *y, const void *dy, void *dx, int add)
+void pd_pool_backward(const struct pd_pool *pool, int is_double, const void *x, const void *y, const void *dy,
+                      void *dx, int add)
 {
     struct job j = job_of(pool);
     j.x = x;
@@ -88,17 +95,21 @@ void pd_pool_backward(const struct pd_pool *pool, int is_double, const void *x, 
     j.to = dx;
     if (!add) clear(pool, &j, is_double);
     if (pool->channels_last)
-        pd_parallel(pool->batch, 4096 / (pool->channels * j.out_points + 1) + 1, is_double ? backward_images_f64 : backward_images_f32, &j);
+        pd_parallel(pool->batch, 4096 / (pool->channels * j.out_points + 1) + 1,
+                    is_double ? backward_images_f64 : backward_images_f32, &j);
     else
-        pd_parallel(pool->batch * pool->channels, 8192 / (j.in_points + 1) + 1, is_double ? backward_planes_f64 : backward_planes_f32, &j);
+        pd_parallel(pool->batch * pool->channels, 8192 / (j.in_points + 1) + 1,
+                    is_double ? backward_planes_f64 : backward_planes_f32, &j);
 }
 
-void pd_pool_backward_index(const struct pd_pool *pool, int is_double, const int32_t *index, const void *dy, void *dx)
+void pd_pool_backward_index(const struct pd_pool *pool, int is_double, const int32_t *index, const void *dy,
+                            void *dx)
 {
     struct job j = job_of(pool);
     j.index = (int32_t *)index;
     j.dy = dy;
     j.to = dx;
     clear(pool, &j, is_double);
-    pd_parallel(pool->batch * pool->channels, 16384 / (j.out_points + 1) + 1, is_double ? backward_indexed_f64 : backward_indexed_f32, &j);
+    pd_parallel(pool->batch * pool->channels, 16384 / (j.out_points + 1) + 1,
+                is_double ? backward_indexed_f64 : backward_indexed_f32, &j);
 }

@@ -1,7 +1,8 @@
 /* Pooling for one element type; included by pool.c with T, F(name) and LOWEST defined. */
 
 /* One line of outputs from one line of inputs, for one tap of the kernel. */
-PD_CLONES static void F(tap)(int average, int64_t from, int64_t to, int64_t stride, const T *restrict x, T *restrict y)
+PD_CLONES static void F(tap)(int average, int64_t from, int64_t to, int64_t stride, const T *restrict x,
+                             T *restrict y)
 {
     if (average && stride == 1)
         for (int64_t o = from; o < to; o++)
@@ -102,7 +103,8 @@ static void F(backward_planes)(void *arg, int64_t begin, int64_t end)
     const struct pd_pool *p = j->pool;
     for (int64_t i = begin; i < end; i++) {
         const T *dy = (const T *)j->dy + i * j->out_points;
-        const T *x = j->x ? (const T *)j->x + i * j->in_points : NULL, *y = j->y ? (const T *)j->y + i * j->out_points : NULL;
+        const T *x = j->x ? (const T *)j->x + i * j->in_points : NULL,
+                *y = j->y ? (const T *)j->y + i * j->out_points : NULL;
         T *dx = (T *)j->to + i * j->in_points;
         struct range d, h, w;
         int64_t at = 0;
@@ -209,7 +211,8 @@ static void F(backward_images)(void *arg, int64_t begin, int64_t end)
                         int64_t k = ((id * p->in[1] + ih) * p->in[2] + iw) * n + c;
                         if (p->average)
                             dx[k] += each;
-                        else if (((const T *)j->x)[image * j->in_points * n + k] == ((const T *)j->y)[i * n + c])
+                        else if (((const T *)j->x)[image * j->in_points * n + k] ==
+                                 ((const T *)j->y)[i * n + c])
                             place = k;
                     }
             if (place >= 0) dx[place] += dy[c];

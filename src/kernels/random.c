@@ -1,5 +1,5 @@
-/* See random.h. Each round of Philox runs over many blocks side by side, so that gcc can use vectors; the count is a
- * variable because gcc would unroll a fixed one and then not vectorise it. */
+/* See random.h. Each round of Philox runs over many blocks side by side, so that gcc can use vectors; the
+ * count is a variable because gcc would unroll a fixed one and then not vectorise it. */
 #include "kernels/random.h"
 
 #include "kernels/clones.h"

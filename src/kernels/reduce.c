@@ -5,8 +5,8 @@
 
 #include "base/parallel.h"
 
-#define COLUMNS 512      /* columns of one piece of work when the last dimension stays */
-#define GRAIN 32768      /* elements worth a thread */
+#define COLUMNS 512 /* columns of one piece of work when the last dimension stays */
+#define GRAIN 32768 /* elements worth a thread */
 #define MOST_PARTS 16
 
 void pd_reduce_make(struct pd_reduce *r, int rank, const int64_t *dim, const uint8_t *gone)
@@ -124,8 +124,8 @@ static void inner_kept(const struct pd_reduce *r, const struct pd_reduce_kernel 
         int64_t base = offset(outer, r->kept - 1, r->kept_dim, r->kept_step) + column + skip;
         start(k, acc, n);
         for (int64_t run = lo; run < runs; run++)
-            k->merge(acc, in + (size_t)(base + offset(run, last, r->gone_dim, r->gone_step)) * k->item, n, rows,
-                     r->gone_step[last]);
+            k->merge(acc, in + (size_t)(base + offset(run, last, r->gone_dim, r->gone_step)) * k->item, n,
+                     rows, r->gone_step[last]);
     }
 }
 
@@ -159,11 +159,12 @@ static void parts_part(void *arg, int64_t begin, int64_t end)
     const struct job *j = arg;
     const struct pd_reduce *r = j->r;
     for (int64_t part = begin; part < end; part++)
-        piece(j, j->out + (size_t)(part * r->outputs) * j->k->item, 0, unit_count(r), r->gone_dim[0] * part / r->parts,
-              r->gone_dim[0] * (part + 1) / r->parts);
+        piece(j, j->out + (size_t)(part * r->outputs) * j->k->item, 0, unit_count(r),
+              r->gone_dim[0] * part / r->parts, r->gone_dim[0] * (part + 1) / r->parts);
 }
 
-void pd_reduce_run(const struct pd_reduce *r, const struct pd_reduce_kernel *k, const void *in, void *out, void *scratch)
+void pd_reduce_run(const struct pd_reduce *r, const struct pd_reduce_kernel *k, const void *in, void *out,
+                   void *scratch)
 {
     if (r->outputs <= 0) return;
     if (r->folded <= 0) {

@@ -35,7 +35,8 @@ void pd_softmax(int is_double, int64_t outer, int64_t n, int64_t inner, const vo
     pd_parallel(outer, 8192 / (n * inner) + 1, is_double ? part_f64 : part_f32, &s);
 }
 
-void pd_softmax_grad(int is_double, int64_t outer, int64_t n, int64_t inner, const void *y, const void *dy, void *dx)
+void pd_softmax_grad(int is_double, int64_t outer, int64_t n, int64_t inner, const void *y, const void *dy,
+                     void *dx)
 {
     struct softmax s = {n, inner, y, dy, dx};
     if (outer * n * inner <= 0) return;

@@ -4,9 +4,11 @@
 
 #include <stdint.h>
 
-/* Differences to the largest value are cut at -64, so that no probability is 0 and its logarithm is finite. */
+/* Differences to the largest value are cut at -64, so that no probability is 0 and its logarithm is finite.
+ */
 void pd_softmax(int is_double, int64_t outer, int64_t n, int64_t inner, const void *x, void *y);
 /* dx = (dy - sum(dy * y)) * y */
-void pd_softmax_grad(int is_double, int64_t outer, int64_t n, int64_t inner, const void *y, const void *dy, void *dx);
+void pd_softmax_grad(int is_double, int64_t outer, int64_t n, int64_t inner, const void *y, const void *dy,
+                     void *dx);
 
 #endif

@@ -6,7 +6,10 @@
 static const uint64_t P1 = 0x9E3779B185EBCA87u, P2 = 0xC2B2AE3D27D4EB4Fu, P3 = 0x165667B19E3779F9u,
                       P4 = 0x85EBCA77C2B2AE63u, P5 = 0x27D4EB2F165667C5u;
 
-static uint64_t turn(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
+static uint64_t turn(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
 
 static uint64_t word8(const unsigned char *p)
 {
@@ -22,7 +25,10 @@ static uint64_t word4(const unsigned char *p)
     return v;
 }
 
-static uint64_t mix(uint64_t lane, uint64_t input) { return turn(lane + input * P2, 31) * P1; }
+static uint64_t mix(uint64_t lane, uint64_t input)
+{
+    return turn(lane + input * P2, 31) * P1;
+}
 
 uint64_t pd_xxhash64(const void *bytes, size_t n, uint64_t seed)
 {

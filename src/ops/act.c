@@ -30,7 +30,8 @@ static void part(void *arg, int64_t begin, int64_t end)
     j->kernel(&j->call, begin, end);
 }
 
-static pd_status go(const struct pd_run *r, struct job *j, enum pd_dtype dtype, int64_t n, const pd_act_kernel kernels[4])
+static pd_status go(const struct pd_run *r, struct job *j, enum pd_dtype dtype, int64_t n,
+                    const pd_act_kernel kernels[4])
 {
     int type;
     int count = 0;
@@ -38,7 +39,8 @@ static pd_status go(const struct pd_run *r, struct job *j, enum pd_dtype dtype, 
         if (r->op->attrs[i].value.type == PD_ATTR_FLOAT) j->call.p[count++] = r->attr[i].f;
     PD_TRY(pd_math_type(dtype, &type));
     if (type > PD_EW_I64 || !kernels[type])
-        return pd_fail(PD_TYPE, "this op needs float32 or float64, found %s; cast the input first", pd_dtype_name(dtype));
+        return pd_fail(PD_TYPE, "this op needs float32 or float64, found %s; cast the input first",
+                       pd_dtype_name(dtype));
     j->kernel = kernels[type];
     pd_parallel(n, GRAIN, part, j);
     return PD_OK;
@@ -62,8 +64,9 @@ pd_status pd_act_backward(const struct pd_run *r, int slot, const pd_act_kernel 
         return pd_fail(PD_INVALID, "the gradient needs the forward variable %s, which was left out",
                        r->op->inputs[slot].name);
     if (pd_tensor_numel(from) != pd_tensor_numel(dout))
-        return pd_fail(PD_SHAPE, "%s has shape %s, Out@GRAD has shape %s; they must be equal", r->op->inputs[slot].name,
-                       pd_meta_dims_text(&from->meta), pd_meta_dims_text(&dout->meta));
+        return pd_fail(PD_SHAPE, "%s has shape %s, Out@GRAD has shape %s; they must be equal",
+                       r->op->inputs[slot].name, pd_meta_dims_text(&from->meta),
+                       pd_meta_dims_text(&dout->meta));
     struct job j = {.call = {.to = dx->data, .from = from->data, .dout = dout->data}};
     return go(r, &j, dout->meta.dtype, pd_tensor_numel(dout), kernels);
 }

@@ -12,7 +12,8 @@ enum { FACTOR };
 
 static const struct pd_slot_def inputs[] = {{"X"}, {"FactorTensor", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
-static const struct pd_slot_def grad_inputs[] = {{"X"}, {"FactorTensor", PD_SLOT_OPTIONAL}, {"Out@GRAD"}, {0}};
+static const struct pd_slot_def grad_inputs[] = {
+    {"X"}, {"FactorTensor", PD_SLOT_OPTIONAL}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("factor", 1.0f), {0}};
 static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
@@ -58,9 +59,11 @@ static pd_status begin_job(const struct pd_run *r, struct job *j)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64", pd_dtype_name(x->meta.dtype));
+        return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64",
+                       pd_dtype_name(x->meta.dtype));
     *j = (struct job){.x = x->data, .factor = r->attr[FACTOR].f, .dtype = x->meta.dtype};
-    if (r->in[FACTOR_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, FACTOR_TENSOR), "FactorTensor", &j->factor));
+    if (r->in[FACTOR_TENSOR].n)
+        PD_TRY(pd_math_number(pd_run_in(r, FACTOR_TENSOR), "FactorTensor", &j->factor));
     return PD_OK;
 }
 

@@ -1,5 +1,5 @@
-/* add_position_encoding: sines and cosines of the position are added to each step of a sequence. Sequences come by LoD, or
- * as [batch, steps, features]. */
+/* add_position_encoding: sines and cosines of the position are added to each step of a sequence. Sequences
+ * come by LoD, or as [batch, steps, features]. */
 #include <math.h>
 
 #include "ops/nn_util.h"
@@ -16,10 +16,13 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_nn_need_rank(x, "X", 2, 3));
     int64_t width = x->dim[x->rank - 1];
     if (width >= 0 && width % 2)
-        return pd_fail(PD_SHAPE, "X has shape %s, but the number of features must be even.", pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "X has shape %s, but the number of features must be even.",
+                       pd_meta_dims_text(x));
     if (c->running && (x->rank == 2) != (x->lod != NULL))
-        return pd_fail(PD_SHAPE, "X has shape %s and %s LoD: give [steps, features] with sequences, or [batch, steps, features].",
-                       pd_meta_dims_text(x), x->lod ? "a" : "no");
+        return pd_fail(
+            PD_SHAPE,
+            "X has shape %s and %s LoD: give [steps, features] with sequences, or [batch, steps, features].",
+            pd_meta_dims_text(x), x->lod ? "a" : "no");
     pd_nn_grad_like(c, 0, X);
     return PD_OK;
 }

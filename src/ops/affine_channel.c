@@ -13,7 +13,8 @@ static const struct pd_attr_def attrs[] = {PD_DEF_STRING("data_layout", "AnyLayo
 static struct pd_norm norm_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
     int last = pd_nn_channels_last(attr[LAYOUT].s);
-    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64, .channels = x->dim[last ? x->rank - 1 : 1],
+    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
+                            .channels = x->dim[last ? x->rank - 1 : 1],
                             .outer = last ? pd_meta_span(x, 0, x->rank - 1) : x->dim[0],
                             .inner = last ? 1 : pd_meta_span(x, 2, x->rank)};
 }
@@ -30,8 +31,8 @@ static pd_status infer(const struct pd_infer *c)
         PD_TRY(pd_nn_same_type(x, "X", each, names[slot]));
         int64_t n = pd_meta_numel(each);
         if (n >= 0 && channels >= 0 && n != channels)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot], pd_meta_dims_text(each),
-                           pd_meta_dims_text(x), (long long)channels);
+            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot],
+                           pd_meta_dims_text(each), pd_meta_dims_text(x), (long long)channels);
     }
     pd_nn_grad_like(c, 0, X);
     return PD_OK;
@@ -55,8 +56,10 @@ static pd_status grad_infer(const struct pd_infer *c)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *scale = pd_run_in(r, GRAD_SCALE), *g = pd_run_in(r, GRAD_DOUT);
-    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE), *d_bias = pd_run_out(r, D_BIAS);
+    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *scale = pd_run_in(r, GRAD_SCALE),
+                           *g = pd_run_in(r, GRAD_DOUT);
+    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
+                     *d_bias = pd_run_out(r, D_BIAS);
     struct pd_norm n = norm_of(&g->meta, r->attr);
     size_t bytes = (size_t)n.channels * pd_dtype_size(g->meta.dtype);
     if (d_scale || d_bias) {
@@ -90,10 +93,15 @@ const struct pd_op pd_op_affine_channel = {
 const struct pd_op pd_op_affine_channel_grad = {
     .type = "affine_channel_grad",
     .doc = "Gradient of affine_channel.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OPTIONAL}, {"Scale", 0}, {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OPTIONAL},
+                                           {"Scale", 0},
+                                           {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {"Out@GRAD", 0},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

@@ -1,4 +1,4 @@
-/* argsort, arg_max and arg_min: order and extremes along one axis. Of equal elements the first comes first. */
+/* argsort, arg_max and arg_min: order and extremes along one axis. Of equal elements the first is first. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -8,7 +8,7 @@
 
 enum { X };
 enum { OUT, INDICES };
-enum { AXIS, DESCENDING };        /* argsort */
+enum { AXIS, DESCENDING };          /* argsort */
 enum { ARG_AXIS, KEEPDIMS, DTYPE }; /* arg_max, arg_min */
 enum { G_INDICES, G_X, G_DOUT };
 
@@ -51,8 +51,8 @@ static pd_status sort_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-#define SORT_LINE(name, T)                                                                                     \
-    pd_sort_##name((const T *)l->x + at, l->n, l->inner, l->descending, l->out ? (T *)l->out + at : NULL,      \
+#define SORT_LINE(name, T)                                                                                   \
+    pd_sort_##name((const T *)l->x + at, l->n, l->inner, l->descending, l->out ? (T *)l->out + at : NULL,    \
                    l->index ? l->index + at : NULL, (struct pd_sort_pair_##name *)memory)
 
 static void sort_lines(void *arg, int64_t begin, int64_t end)
@@ -62,10 +62,18 @@ static void sort_lines(void *arg, int64_t begin, int64_t end)
         int64_t at = i / l->inner * l->n * l->inner + i % l->inner;
         char *memory = l->memory + i * pd_sort_bytes(l->n);
         switch ((int)l->dtype) {
-        case PD_DTYPE_FP32: SORT_LINE(f32, float); break;
-        case PD_DTYPE_FP64: SORT_LINE(f64, double); break;
-        case PD_DTYPE_INT32: SORT_LINE(i32, int32_t); break;
-        case PD_DTYPE_INT64: SORT_LINE(i64, int64_t); break;
+        case PD_DTYPE_FP32:
+            SORT_LINE(f32, float);
+            break;
+        case PD_DTYPE_FP64:
+            SORT_LINE(f64, double);
+            break;
+        case PD_DTYPE_INT32:
+            SORT_LINE(i32, int32_t);
+            break;
+        case PD_DTYPE_INT64:
+            SORT_LINE(i64, int64_t);
+            break;
         }
     }
 }
@@ -74,12 +82,15 @@ static pd_status sort_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT), *index = pd_run_out(r, INDICES);
-    struct lines l = {.x = x->data, .out = out ? out->data : NULL, .index = index ? index->data : NULL,
+    struct lines l = {.x = x->data,
+                      .out = out ? out->data : NULL,
+                      .index = index ? index->data : NULL,
                       .descending = r->attr[DESCENDING].b};
     int axis;
     PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
     if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; float32, float64, int32 and int64 can be sorted", pd_dtype_name(x->meta.dtype));
+        return pd_fail(PD_TYPE, "X is %s; float32, float64, int32 and int64 can be sorted",
+                       pd_dtype_name(x->meta.dtype));
     lines_of(&x->meta, axis, &l);
     if (pd_tensor_numel(x) == 0) return PD_OK;
     PD_TRY(pd_shape_scratch(r, (size_t)(l.outer * l.inner * pd_sort_bytes(l.n)), (void **)&l.memory));
@@ -110,10 +121,11 @@ static pd_status sort_grad_run(const struct pd_run *r)
             for (int64_t i = 0; i < l.inner; i++) {
                 int64_t from = (o * l.n + k) * l.inner + i;
                 if ((uint64_t)at[from] >= (uint64_t)l.n)
-                    return pd_fail(PD_RANGE, "Indices has %lld at position %lld; it must be in 0 to %lld", (long long)at[from],
-                                   (long long)from, (long long)l.n - 1);
+                    return pd_fail(PD_RANGE, "Indices has %lld at position %lld; it must be in 0 to %lld",
+                                   (long long)at[from], (long long)from, (long long)l.n - 1);
                 int64_t to = (o * l.n + at[from]) * l.inner + i;
-                memcpy((char *)dx->data + to * (int64_t)item, (const char *)dout->data + from * (int64_t)item, item);
+                memcpy((char *)dx->data + to * (int64_t)item, (const char *)dout->data + from * (int64_t)item,
+                       item);
             }
     return PD_OK;
 }
@@ -139,13 +151,13 @@ static pd_status arg_infer(const struct pd_infer *c)
     return pd_meta_set_dims(out, rank, dim);
 }
 
-#define BEST(T)                                                                                                \
-    do {                                                                                                       \
-        const T *line = (const T *)l->x + at;                                                                  \
-        for (int64_t k = 1; k < l->n; k++)                                                                     \
-            if (l->descending ? line[k * l->inner] > line[best * l->inner]                                     \
-                              : line[k * l->inner] < line[best * l->inner])                                    \
-                best = k;                                                                                      \
+#define BEST(T)                                                                                              \
+    do {                                                                                                     \
+        const T *line = (const T *)l->x + at;                                                                \
+        for (int64_t k = 1; k < l->n; k++)                                                                   \
+            if (l->descending ? line[k * l->inner] > line[best * l->inner]                                   \
+                              : line[k * l->inner] < line[best * l->inner])                                  \
+                best = k;                                                                                    \
     } while (0)
 
 static void best_lines(void *arg, int64_t begin, int64_t end)
@@ -175,8 +187,14 @@ static pd_status best_run(const struct pd_run *r, int largest)
     return PD_OK;
 }
 
-static pd_status max_run(const struct pd_run *r) { return best_run(r, 1); }
-static pd_status min_run(const struct pd_run *r) { return best_run(r, 0); }
+static pd_status max_run(const struct pd_run *r)
+{
+    return best_run(r, 1);
+}
+static pd_status min_run(const struct pd_run *r)
+{
+    return best_run(r, 0);
+}
 
 static const struct pd_slot_def inputs[] = {{"X", 0}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};

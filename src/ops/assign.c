@@ -59,7 +59,8 @@ static pd_status increment_run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, OUT);
     float step = r->attr[STEP].f;
     PD_SWITCH_NUMBER(x->meta.dtype, T, *(T *)out->data = (T)(*(const T *)x->data + (T)step); return PD_OK)
-    return pd_fail(PD_TYPE, "X is %s, which cannot be counted up; use int64 or float32", pd_dtype_name(x->meta.dtype));
+    return pd_fail(PD_TYPE, "X is %s, which cannot be counted up; use int64 or float32",
+                   pd_dtype_name(x->meta.dtype));
 }
 
 const struct pd_op pd_op_increment = {

@@ -1,5 +1,6 @@
-/* batch_norm: each channel is brought to mean 0 and variance 1 over the batch, then scaled and shifted. Running averages
- * of both are kept for testing. SavedVariance holds 1 / sqrt(variance + epsilon), as the gradient wants it. */
+/* batch_norm: each channel is brought to mean 0 and variance 1 over the batch, then scaled and shifted.
+ * Running averages of both are kept for testing. SavedVariance holds 1 / sqrt(variance + epsilon), as the
+ * gradient wants it. */
 #include <math.h>
 
 #include "kernels/norm.h"
@@ -34,18 +35,20 @@ static int64_t channels_of(const struct pd_meta *x, const struct pd_attr *attr)
 static struct pd_norm norm_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
     int last = pd_nn_channels_last(attr[LAYOUT].s);
-    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64, .channels = channels_of(x, attr),
+    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
+                            .channels = channels_of(x, attr),
                             .outer = last ? pd_meta_span(x, 0, x->rank - 1) : x->dim[0],
                             .inner = last ? 1 : pd_meta_span(x, 2, x->rank)};
 }
 
-static pd_status check_channels(const struct pd_meta *meta, const char *slot, const struct pd_meta *x, int64_t channels)
+static pd_status check_channels(const struct pd_meta *meta, const char *slot, const struct pd_meta *x,
+                                int64_t channels)
 {
     int64_t n = pd_meta_numel(meta);
     PD_TRY(pd_nn_same_type(x, "X", meta, slot));
     if (n < 0 || channels < 0 || n == channels) return PD_OK;
-    return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", slot, pd_meta_dims_text(meta), pd_meta_dims_text(x),
-                   (long long)channels);
+    return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", slot, pd_meta_dims_text(meta),
+                   pd_meta_dims_text(x), (long long)channels);
 }
 
 static pd_status infer(const struct pd_infer *c)
@@ -76,14 +79,16 @@ static pd_status infer(const struct pd_infer *c)
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *momentum_in = pd_run_in(r, MOMENTUM_TENSOR);
-    struct pd_tensor *y = pd_run_out(r, Y), *saved_mean = pd_run_out(r, SAVED_MEAN), *saved_inv = pd_run_out(r, SAVED_VARIANCE);
+    struct pd_tensor *y = pd_run_out(r, Y), *saved_mean = pd_run_out(r, SAVED_MEAN),
+                     *saved_inv = pd_run_out(r, SAVED_VARIANCE);
     struct pd_tensor *mean_out = pd_run_out(r, MEAN_OUT), *variance_out = pd_run_out(r, VARIANCE_OUT);
     struct pd_norm n = norm_of(&x->meta, r->attr);
     int64_t channels = n.channels, count = n.outer * n.inner;
     int global = uses_global(r->attr);
     double momentum = r->attr[MOMENTUM].f, epsilon = r->attr[EPSILON].f;
     if (momentum_in)
-        momentum = momentum_in->meta.dtype == PD_DTYPE_FP64 ? *(const double *)momentum_in->data : *(const float *)momentum_in->data;
+        momentum = momentum_in->meta.dtype == PD_DTYPE_FP64 ? *(const double *)momentum_in->data
+                                                            : *(const float *)momentum_in->data;
     if (count == 0) return PD_OK;
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *scale = pd_run_in(r, SCALE)->data;
@@ -129,18 +134,29 @@ static pd_status run(const struct pd_run *r)
 
 /* ---- gradient ---- */
 
-enum { GRAD_X, GRAD_DY, GRAD_SCALE, GRAD_BIAS, GRAD_SAVED_MEAN, GRAD_SAVED_VARIANCE, GRAD_MEAN, GRAD_VARIANCE };
+enum {
+    GRAD_X,
+    GRAD_DY,
+    GRAD_SCALE,
+    GRAD_BIAS,
+    GRAD_SAVED_MEAN,
+    GRAD_SAVED_VARIANCE,
+    GRAD_MEAN,
+    GRAD_VARIANCE
+};
 enum { DX, D_SCALE, D_BIAS };
 
 static pd_status make_grad(struct pd_grad_maker *g)
 {
-    const struct pd_attr *global = pd_opdesc_attr(g->op, "use_global_stats"), *test = pd_opdesc_attr(g->op, "is_test");
+    const struct pd_attr *global = pd_opdesc_attr(g->op, "use_global_stats"),
+                         *test = pd_opdesc_attr(g->op, "is_test");
     struct pd_opdesc *op;
     int running = (global && global->b) || (test && test->b);
-    PD_TRY(pd_grad_from_table(g, "batch_norm_grad",
-                              running ? "X Y@ Scale Bias SavedMean SavedVariance Mean=MeanOut Variance=VarianceOut"
-                                      : "X Y@ Scale Bias SavedMean SavedVariance",
-                              "X@ Scale@ Bias@", &op));
+    PD_TRY(pd_grad_from_table(
+        g, "batch_norm_grad",
+        running ? "X Y@ Scale Bias SavedMean SavedVariance Mean=MeanOut Variance=VarianceOut"
+                : "X Y@ Scale Bias SavedMean SavedVariance",
+        "X@ Scale@ Bias@", &op));
     return g->emit(g, op);
 }
 
@@ -155,13 +171,15 @@ static pd_status grad_infer(const struct pd_infer *c)
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, GRAD_X), *dy = pd_run_in(r, GRAD_DY);
-    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE), *d_bias = pd_run_out(r, D_BIAS);
+    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
+                     *d_bias = pd_run_out(r, D_BIAS);
     struct pd_norm n = norm_of(&x->meta, r->attr);
     int64_t channels = n.channels, count = n.outer * n.inner;
     int global = uses_global(r->attr);
     double epsilon = r->attr[EPSILON].f;
     if (global && (!pd_run_in(r, GRAD_MEAN) || !pd_run_in(r, GRAD_VARIANCE)))
-        return pd_fail(PD_INVALID, "The gradient with use_global_stats or is_test needs the inputs Mean and Variance.");
+        return pd_fail(PD_INVALID,
+                       "The gradient with use_global_stats or is_test needs the inputs Mean and Variance.");
     if (count == 0 || (count == 1 && !global)) {
         if (dx) memcpy(dx->data, dy->data, pd_tensor_bytes(dx));
         if (d_scale) memset(d_scale->data, 0, pd_tensor_bytes(d_scale));
@@ -197,12 +215,20 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_batch_norm = {
     .type = "batch_norm",
     .doc = "Normalises each channel over the batch.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Scale", 0}, {"Bias", 0}, {"Mean", 0}, {"Variance", 0},
-                                           {"MomentumTensor", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Y", 0}, {"MeanOut", PD_SLOT_OPTIONAL}, {"VarianceOut", PD_SLOT_OPTIONAL},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"Scale", 0},
+                                           {"Bias", 0},
+                                           {"Mean", 0},
+                                           {"Variance", 0},
+                                           {"MomentumTensor", PD_SLOT_OPTIONAL},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"Y", 0},
+                                            {"MeanOut", PD_SLOT_OPTIONAL},
+                                            {"VarianceOut", PD_SLOT_OPTIONAL},
                                             {"SavedMean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
                                             {"SavedVariance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
-                                            {"ReserveSpace", PD_SLOT_OPTIONAL}, {0}},
+                                            {"ReserveSpace", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = infer,
     .run = run,
@@ -212,11 +238,20 @@ const struct pd_op pd_op_batch_norm = {
 const struct pd_op pd_op_batch_norm_grad = {
     .type = "batch_norm_grad",
     .doc = "Gradient of batch_norm.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y@GRAD", 0}, {"Scale", 0}, {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"SavedMean", 0}, {"SavedVariance", 0}, {"Mean", PD_SLOT_OPTIONAL},
-                                           {"Variance", PD_SLOT_OPTIONAL}, {"ReserveSpace", PD_SLOT_META | PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"Y@GRAD", 0},
+                                           {"Scale", 0},
+                                           {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {"SavedMean", 0},
+                                           {"SavedVariance", 0},
+                                           {"Mean", PD_SLOT_OPTIONAL},
+                                           {"Variance", PD_SLOT_OPTIONAL},
+                                           {"ReserveSpace", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

@@ -1,5 +1,5 @@
-/* clip: X held within [min, max]. clip_by_norm: X made shorter when it is longer than max_norm. Selected rows have their
- * repeated rows added up first, so that the bounds hold for the gradient they stand for. */
+/* clip: X held within [min, max]. clip_by_norm: X made shorter when it is longer than max_norm. Selected rows
+ * have their repeated rows added up first, so that the bounds hold for the gradient they stand for. */
 #include <math.h>
 
 #include "base/parallel.h"
@@ -13,7 +13,8 @@ enum { X, MIN_TENSOR, MAX_TENSOR, DOUT };
 enum { OUT };
 enum { MIN, MAX };
 
-static const struct pd_slot_def clip_inputs[] = {{"X"}, {"Min", PD_SLOT_OPTIONAL}, {"Max", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def clip_inputs[] = {
+    {"X"}, {"Min", PD_SLOT_OPTIONAL}, {"Max", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_attr_def clip_attrs[] = {PD_DEF_FLOAT("min", 0.0f), PD_DEF_FLOAT("max", 0.0f), {0}};
 static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
@@ -41,22 +42,23 @@ struct job {
     double low, high;
 };
 
-#define CLIP_PARTS(T, clones)                                                                                  \
-    clones static void clip_##T(void *arg, int64_t begin, int64_t end)                                         \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        const T *x = j->x, low = (T)j->low, high = (T)j->high;                                                 \
-        T *out = j->out;                                                                                       \
-        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] =                                    \
-            x[i] < low ? low : x[i] > high ? high : x[i];                                                      \
-    }                                                                                                          \
-    clones static void clip_grad_##T(void *arg, int64_t begin, int64_t end)                                    \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        const T *x = j->x, *dout = j->dout, low = (T)j->low, high = (T)j->high;                                \
-        T *dx = j->out;                                                                                        \
-        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] =                                     \
-            x[i] > low && x[i] < high ? dout[i] : 0;                                                           \
+#define CLIP_PARTS(T, clones)                                                                                \
+    clones static void clip_##T(void *arg, int64_t begin, int64_t end)                                       \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        const T *x = j->x, low = (T)j->low, high = (T)j->high;                                               \
+        T *out = j->out;                                                                                     \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] = x[i] < low    ? low              \
+                                                                            : x[i] > high ? high             \
+                                                                                          : x[i];            \
+    }                                                                                                        \
+    clones static void clip_grad_##T(void *arg, int64_t begin, int64_t end)                                  \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        const T *x = j->x, *dout = j->dout, low = (T)j->low, high = (T)j->high;                              \
+        T *dx = j->out;                                                                                      \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] =                                   \
+            x[i] > low && x[i] < high ? dout[i] : 0;                                                         \
     }
 
 CLIP_PARTS(float, PD_CLONES)
@@ -86,10 +88,18 @@ static pd_status clip_run(const struct pd_run *r)
     j.x = x->data;
     j.out = out->data;
     switch ((int)x->meta.dtype) {
-    case PD_DTYPE_FP32: pd_parallel(n, GRAIN, clip_float, &j); return PD_OK;
-    case PD_DTYPE_FP64: pd_parallel(n, GRAIN, clip_double, &j); return PD_OK;
-    case PD_DTYPE_INT32: pd_parallel(n, GRAIN, clip_int32_t, &j); return PD_OK;
-    case PD_DTYPE_INT64: pd_parallel(n, GRAIN, clip_int64_t, &j); return PD_OK;
+    case PD_DTYPE_FP32:
+        pd_parallel(n, GRAIN, clip_float, &j);
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        pd_parallel(n, GRAIN, clip_double, &j);
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        pd_parallel(n, GRAIN, clip_int32_t, &j);
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        pd_parallel(n, GRAIN, clip_int64_t, &j);
+        return PD_OK;
     }
     return pd_fail(PD_TYPE, "X is %s, which cannot be clipped; cast it first", pd_dtype_name(x->meta.dtype));
 }
@@ -131,10 +141,18 @@ static pd_status clip_grad_run(const struct pd_run *r)
     j.dout = pd_run_in(r, DOUT)->data;
     j.out = dx->data;
     switch ((int)x->meta.dtype) {
-    case PD_DTYPE_FP32: pd_parallel(n, GRAIN, clip_grad_float, &j); return PD_OK;
-    case PD_DTYPE_FP64: pd_parallel(n, GRAIN, clip_grad_double, &j); return PD_OK;
-    case PD_DTYPE_INT32: pd_parallel(n, GRAIN, clip_grad_int32_t, &j); return PD_OK;
-    case PD_DTYPE_INT64: pd_parallel(n, GRAIN, clip_grad_int64_t, &j); return PD_OK;
+    case PD_DTYPE_FP32:
+        pd_parallel(n, GRAIN, clip_grad_float, &j);
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        pd_parallel(n, GRAIN, clip_grad_double, &j);
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        pd_parallel(n, GRAIN, clip_grad_int32_t, &j);
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        pd_parallel(n, GRAIN, clip_grad_int64_t, &j);
+        return PD_OK;
     }
     return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(x->meta.dtype));
 }

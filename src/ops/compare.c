@@ -10,19 +10,25 @@ static const struct pd_slot_def one[] = {{"X"}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_attr_def compare_attrs[] = {PD_DEF_INT("axis", -1), PD_DEF_BOOL("force_cpu", 0), {0}};
 
-static pd_status compare_infer(const struct pd_infer *c) { return pd_elementwise_infer(c, AXIS, PD_DTYPE_BOOL); }
+static pd_status compare_infer(const struct pd_infer *c)
+{
+    return pd_elementwise_infer(c, AXIS, PD_DTYPE_BOOL);
+}
 
-#define COMPARE(name, kernels, text)                                                                           \
-    static pd_status name##_run(const struct pd_run *r) { return pd_elementwise_run(r, kernels, r->attr[AXIS].i); } \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = text,                                                                                           \
-        .inputs = two,                                                                                         \
-        .outputs = outputs,                                                                                    \
-        .attrs = compare_attrs,                                                                                \
-        .flags = PD_OP_NO_GRAD,                                                                                \
-        .infer = compare_infer,                                                                                \
-        .run = name##_run,                                                                                     \
+#define COMPARE(name, kernels, text)                                                                         \
+    static pd_status name##_run(const struct pd_run *r)                                                      \
+    {                                                                                                        \
+        return pd_elementwise_run(r, kernels, r->attr[AXIS].i);                                              \
+    }                                                                                                        \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = two,                                                                                       \
+        .outputs = outputs,                                                                                  \
+        .attrs = compare_attrs,                                                                              \
+        .flags = PD_OP_NO_GRAD,                                                                              \
+        .infer = compare_infer,                                                                              \
+        .run = name##_run,                                                                                   \
     };
 
 COMPARE(less_than, pd_ew_less, "Out = X < Y.")
@@ -37,7 +43,8 @@ COMPARE(not_equal, pd_ew_not_equal, "Out = X != Y.")
 static pd_status check_bool(const struct pd_meta *m, const char *slot)
 {
     if (!m || m->dtype == PD_DTYPE_BOOL || m->dtype == PD_DTYPE_NONE) return PD_OK;
-    return pd_fail(PD_TYPE, "%s is %s; it must be bool, cast it or compare it first", slot, pd_dtype_name(m->dtype));
+    return pd_fail(PD_TYPE, "%s is %s; it must be bool, cast it or compare it first", slot,
+                   pd_dtype_name(m->dtype));
 }
 
 static pd_status logic_infer(const struct pd_infer *c)
@@ -47,16 +54,19 @@ static pd_status logic_infer(const struct pd_infer *c)
     return pd_elementwise_infer(c, -1, PD_DTYPE_BOOL);
 }
 
-#define LOGIC(name, kernels, text)                                                                             \
-    static pd_status name##_run(const struct pd_run *r) { return pd_elementwise_run(r, kernels, -1); }         \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = text,                                                                                           \
-        .inputs = two,                                                                                         \
-        .outputs = outputs,                                                                                    \
-        .flags = PD_OP_NO_GRAD,                                                                                \
-        .infer = logic_infer,                                                                                  \
-        .run = name##_run,                                                                                     \
+#define LOGIC(name, kernels, text)                                                                           \
+    static pd_status name##_run(const struct pd_run *r)                                                      \
+    {                                                                                                        \
+        return pd_elementwise_run(r, kernels, -1);                                                           \
+    }                                                                                                        \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = two,                                                                                       \
+        .outputs = outputs,                                                                                  \
+        .flags = PD_OP_NO_GRAD,                                                                              \
+        .infer = logic_infer,                                                                                \
+        .run = name##_run,                                                                                   \
     };
 
 LOGIC(logical_and, pd_ew_and, "Out = X and Y.")

@@ -13,18 +13,20 @@ static const struct pd_attr_def attrs[] = {PD_DEF_INT("axis", 0), {0}};
 static pd_status add_dims(struct pd_meta *sum, const struct pd_meta *x, int axis, int number)
 {
     if (x->rank != sum->rank)
-        return pd_fail(PD_SHAPE, "input 0 has %d dimensions, input %d has shape %s; all must have as many", sum->rank, number,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "input 0 has %d dimensions, input %d has shape %s; all must have as many",
+                       sum->rank, number, pd_meta_dims_text(x));
     if (sum->dtype != PD_DTYPE_NONE && x->dtype != PD_DTYPE_NONE && sum->dtype != x->dtype)
-        return pd_fail(PD_TYPE, "input 0 is %s, input %d is %s; cast one of them", pd_dtype_name(sum->dtype), number,
-                       pd_dtype_name(x->dtype));
+        return pd_fail(PD_TYPE, "input 0 is %s, input %d is %s; cast one of them", pd_dtype_name(sum->dtype),
+                       number, pd_dtype_name(x->dtype));
     for (int i = 0; i < sum->rank; i++) {
         if (i == axis) {
             sum->dim[i] = sum->dim[i] < 0 || x->dim[i] < 0 ? -1 : sum->dim[i] + x->dim[i];
         } else if (sum->dim[i] >= 0 && x->dim[i] >= 0 && sum->dim[i] != x->dim[i]) {
-            return pd_fail(PD_SHAPE, "dimension %d of input %d (shape %s) is %lld, of the inputs before it %lld; "
-                           "along axis %d only that dimension may differ", i, number, pd_meta_dims_text(x),
-                           (long long)x->dim[i], (long long)sum->dim[i], axis);
+            return pd_fail(PD_SHAPE,
+                           "dimension %d of input %d (shape %s) is %lld, of the inputs before it %lld; "
+                           "along axis %d only that dimension may differ",
+                           i, number, pd_meta_dims_text(x), (long long)x->dim[i], (long long)sum->dim[i],
+                           axis);
         } else if (sum->dim[i] < 0) {
             sum->dim[i] = x->dim[i];
         }
@@ -50,12 +52,14 @@ static pd_status join_lod(struct pd_meta *const *x, int n, struct pd_meta *out)
             return PD_OK;
         }
         if (x[i]->lod->levels != first->levels)
-            return pd_fail(PD_SHAPE, "input 0 has %d levels of sequences, input %d has %d; they must be equal", first->levels, i,
-                           x[i]->lod->levels);
+            return pd_fail(PD_SHAPE,
+                           "input 0 has %d levels of sequences, input %d has %d; they must be equal",
+                           first->levels, i, x[i]->lod->levels);
     }
     int64_t entries[16];
     struct pd_lod *lod;
-    if (first->levels > 16) return pd_fail(PD_SHAPE, "%d levels of sequences are too many to join", first->levels);
+    if (first->levels > 16)
+        return pd_fail(PD_SHAPE, "%d levels of sequences are too many to join", first->levels);
     for (int l = 0; l < first->levels; l++) {
         entries[l] = 1;
         for (int i = 0; i < n; i++)
@@ -181,10 +185,9 @@ const struct pd_op pd_op_concat = {
 const struct pd_op pd_op_concat_grad = {
     .type = "concat_grad",
     .doc = "Gradient of concat: the parts of the gradient.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_META},
-                                           {"AxisTensor", PD_SLOT_OPTIONAL},
-                                           {"Out@GRAD", 0},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_LIST | PD_SLOT_META}, {"AxisTensor", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = grad_infer,

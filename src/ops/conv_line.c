@@ -1,5 +1,5 @@
-/* Convolutions along one line: conv_shift (circular, each row with its own filter) and row_conv (each step of a sequence
- * looks a few steps ahead, each feature with its own filter). */
+/* Convolutions along one line: conv_shift (circular, each row with its own filter) and row_conv (each step of
+ * a sequence looks a few steps ahead, each feature with its own filter). */
 #include "ops/nn_util.h"
 
 /* ---- conv_shift ---- */
@@ -15,10 +15,11 @@ static pd_status shift_infer(const struct pd_infer *c)
     PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
     PD_TRY(pd_nn_need_rank(y, "Y", 2, 2));
     if (x->dim[0] >= 0 && y->dim[0] >= 0 && x->dim[0] != y->dim[0])
-        return pd_fail(PD_SHAPE, "X %s and Y %s must have equally many rows.", pd_meta_dims_text(x), pd_meta_dims_text(y));
+        return pd_fail(PD_SHAPE, "X %s and Y %s must have equally many rows.", pd_meta_dims_text(x),
+                       pd_meta_dims_text(y));
     if (y->dim[1] >= 0 && (y->dim[1] % 2 == 0 || (x->dim[1] >= 0 && y->dim[1] > x->dim[1])))
-        return pd_fail(PD_SHAPE, "Y has shape %s: its width must be odd and at most that of X %s.", pd_meta_dims_text(y),
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "Y has shape %s: its width must be odd and at most that of X %s.",
+                       pd_meta_dims_text(y), pd_meta_dims_text(x));
     pd_nn_grad_like(c, 0, X);
     return PD_OK;
 }
@@ -105,9 +106,11 @@ static pd_status row_infer(const struct pd_infer *c)
     PD_TRY(pd_nn_need_rank(filter, "Filter", 2, 2));
     int64_t width = x->dim[x->rank - 1];
     if (width >= 0 && filter->dim[1] >= 0 && width != filter->dim[1])
-        return pd_fail(PD_SHAPE, "X %s and Filter %s must have equally many columns.", pd_meta_dims_text(x), pd_meta_dims_text(filter));
+        return pd_fail(PD_SHAPE, "X %s and Filter %s must have equally many columns.", pd_meta_dims_text(x),
+                       pd_meta_dims_text(filter));
     if (c->running && x->rank == 2 && !x->lod)
-        return pd_fail(PD_SHAPE, "X %s has no sequences: give it a LoD, or three dimensions.", pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "X %s has no sequences: give it a LoD, or three dimensions.",
+                       pd_meta_dims_text(x));
     pd_nn_grad_like(c, 0, X);
     return PD_OK;
 }
@@ -185,7 +188,8 @@ const struct pd_op pd_op_row_conv_grad = {
     .type = "row_conv_grad",
     .doc = "Gradient of row_conv.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Filter", 0}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Filter@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Filter@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = two_grad_infer,
     .run = row_grad_run,
 };

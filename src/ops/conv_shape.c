@@ -4,26 +4,31 @@
 pd_status pd_conv_shape_ints(const struct pd_attr *attr, const char *name, int axes, int64_t *out)
 {
     if (attr->n != axes)
-        return pd_fail(PD_INVALID, "%s has %d numbers, but the input has %d spatial axes: give one for each.", name, attr->n, axes);
+        return pd_fail(PD_INVALID, "%s has %d numbers, but the input has %d spatial axes: give one for each.",
+                       name, attr->n, axes);
     for (int i = 0; i < axes; i++) {
         if (attr->ints[i] < 1)
-            return pd_fail(PD_INVALID, "%s has %d for axis %d: give a number above 0.", name, attr->ints[i], i);
+            return pd_fail(PD_INVALID, "%s has %d for axis %d: give a number above 0.", name, attr->ints[i],
+                           i);
         out[i] = attr->ints[i];
     }
     return PD_OK;
 }
 
-pd_status pd_conv_shape_padding(const struct pd_attr *paddings, const char *algorithm, int axes, const int64_t *size,
-                                const int64_t *kernel, const int64_t *stride, int64_t *before, int64_t *after)
+pd_status pd_conv_shape_padding(const struct pd_attr *paddings, const char *algorithm, int axes,
+                                const int64_t *size, const int64_t *kernel, const int64_t *stride,
+                                int64_t *before, int64_t *after)
 {
     if (paddings->n != axes && paddings->n != 2 * axes)
-        return pd_fail(PD_INVALID, "paddings has %d numbers, but the input has %d spatial axes: give %d or %d.", paddings->n,
-                       axes, axes, 2 * axes);
+        return pd_fail(PD_INVALID,
+                       "paddings has %d numbers, but the input has %d spatial axes: give %d or %d.",
+                       paddings->n, axes, axes, 2 * axes);
     int both = paddings->n == 2 * axes;
     for (int i = 0; i < axes; i++) {
         before[i] = paddings->ints[both ? 2 * i : i];
         after[i] = paddings->ints[both ? 2 * i + 1 : i];
-        if (before[i] < 0 || after[i] < 0) return pd_fail(PD_INVALID, "paddings for axis %d are negative.", i);
+        if (before[i] < 0 || after[i] < 0)
+            return pd_fail(PD_INVALID, "paddings for axis %d are negative.", i);
         if (!strcmp(algorithm, "VALID")) {
             before[i] = after[i] = 0;
         } else if (!strcmp(algorithm, "SAME")) {
@@ -39,8 +44,8 @@ pd_status pd_conv_shape_padding(const struct pd_attr *paddings, const char *algo
     return PD_OK;
 }
 
-pd_status pd_conv_shape_read(const struct pd_attr *attr, const struct pd_meta *input, const struct pd_meta *filter,
-                             struct pd_conv *conv, int64_t *size)
+pd_status pd_conv_shape_read(const struct pd_attr *attr, const struct pd_meta *input,
+                             const struct pd_meta *filter, struct pd_conv *conv, int64_t *size)
 {
     memset(conv, 0, sizeof *conv);
     PD_TRY(pd_nn_need_float(input, "Input"));
@@ -50,7 +55,8 @@ pd_status pd_conv_shape_read(const struct pd_attr *attr, const struct pd_meta *i
     int axes = conv->axes = input->rank - 2;
     conv->channels_last = pd_nn_channels_last(attr[PD_CONV_FORMAT].s);
     conv->groups = attr[PD_CONV_GROUPS].i;
-    if (conv->groups < 1) return pd_fail(PD_INVALID, "groups is %d: give a number above 0.", attr[PD_CONV_GROUPS].i);
+    if (conv->groups < 1)
+        return pd_fail(PD_INVALID, "groups is %d: give a number above 0.", attr[PD_CONV_GROUPS].i);
     conv->batch = input->dim[0];
     for (int i = 0; i < axes; i++) {
         size[i] = input->dim[(conv->channels_last ? 1 : 2) + i];
@@ -58,14 +64,15 @@ pd_status pd_conv_shape_read(const struct pd_attr *attr, const struct pd_meta *i
     }
     PD_TRY(pd_conv_shape_ints(&attr[PD_CONV_STRIDES], "strides", axes, conv->stride));
     PD_TRY(pd_conv_shape_ints(&attr[PD_CONV_DILATIONS], "dilations", axes, conv->dilation));
-    PD_TRY(pd_conv_shape_padding(&attr[PD_CONV_PADDINGS], attr[PD_CONV_ALGORITHM].s, axes, size, conv->kernel, conv->stride,
-                                 conv->before, conv->after));
+    PD_TRY(pd_conv_shape_padding(&attr[PD_CONV_PADDINGS], attr[PD_CONV_ALGORITHM].s, axes, size, conv->kernel,
+                                 conv->stride, conv->before, conv->after));
     for (int i = 0; i < axes; i++)
         if (!strcmp(attr[PD_CONV_ALGORITHM].s, "SAME")) conv->dilation[i] = 1;
     return PD_OK;
 }
 
-void pd_conv_shape_write(const struct pd_conv *conv, struct pd_meta *meta, int64_t batch, int64_t channels, const int64_t *size)
+void pd_conv_shape_write(const struct pd_conv *conv, struct pd_meta *meta, int64_t batch, int64_t channels,
+                         const int64_t *size)
 {
     meta->rank = 2 + conv->axes;
     meta->dim[0] = batch;
@@ -74,8 +81,8 @@ void pd_conv_shape_write(const struct pd_conv *conv, struct pd_meta *meta, int64
         meta->dim[(conv->channels_last ? 1 : 2) + i] = size[i];
 }
 
-pd_status pd_conv_shape_run(const struct pd_run *r, enum pd_conv_pass pass, const struct pd_conv *conv, enum pd_dtype dtype,
-                            const void *first, const void *second, void *out)
+pd_status pd_conv_shape_run(const struct pd_run *r, enum pd_conv_pass pass, const struct pd_conv *conv,
+                            enum pd_dtype dtype, const void *first, const void *second, void *out)
 {
     struct pd_conv_job job;
     void *scratch;

@@ -4,7 +4,7 @@
 #include "kernels/copy.h"
 #include "ops/shape_util.h"
 
-enum { X, Y, OFFSETS_T };                                   /* crop */
+enum { X, Y, OFFSETS_T };                                      /* crop */
 enum { T_SHAPE = 1, T_OFFSETS, T_SHAPE_LIST, T_OFFSETS_LIST }; /* crop_tensor */
 enum { OUT };
 enum { OFFSETS, SHAPE };
@@ -20,24 +20,27 @@ struct box {
 };
 
 /* Sizes that are not known while a Program is built stay -1. */
-static pd_status resolve(const struct pd_meta *x, const struct pd_numbers *offsets, const struct pd_numbers *shape,
-                         struct box *box)
+static pd_status resolve(const struct pd_meta *x, const struct pd_numbers *offsets,
+                         const struct pd_numbers *shape, struct box *box)
 {
     if (shape->n != x->rank)
-        return pd_fail(PD_INVALID, "shape has %d numbers, but X has shape %s: give one for each dimension", shape->n,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_INVALID, "shape has %d numbers, but X has shape %s: give one for each dimension",
+                       shape->n, pd_meta_dims_text(x));
     if (offsets->known && offsets->n && offsets->n != x->rank)
-        return pd_fail(PD_INVALID, "offsets has %d numbers, but X has shape %s: give one for each dimension", offsets->n,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_INVALID, "offsets has %d numbers, but X has shape %s: give one for each dimension",
+                       offsets->n, pd_meta_dims_text(x));
     for (int i = 0; i < x->rank; i++) {
         int64_t start = offsets->n ? (i < offsets->n ? offsets->at[i] : -1) : 0, size = shape->at[i];
         int known = offsets->known && x->dim[i] >= 0;
         if (shape->known && size < -1)
-            return pd_fail(PD_INVALID, "shape[%d] is %lld; give a size, or -1 for all that is left", i, (long long)size);
+            return pd_fail(PD_INVALID, "shape[%d] is %lld; give a size, or -1 for all that is left", i,
+                           (long long)size);
         if (size < 0 && start >= 0 && x->dim[i] >= 0) size = x->dim[i] - start;
         if (known && size >= 0 && (start < 0 || start + size > x->dim[i]))
-            return pd_fail(PD_RANGE, "dimension %d of X (shape %s) has no %lld elements from %lld on; change offsets or shape", i,
-                           pd_meta_dims_text(x), (long long)size, (long long)start);
+            return pd_fail(
+                PD_RANGE,
+                "dimension %d of X (shape %s) has no %lld elements from %lld on; change offsets or shape", i,
+                pd_meta_dims_text(x), (long long)size, (long long)start);
         box->start[i] = start;
         box->size[i] = size;
     }
@@ -71,7 +74,10 @@ static pd_status crop_infer(const struct pd_infer *c)
     return infer_any(c, &crop_offsets, c->in[Y].n ? NULL : &crop_shape);
 }
 
-static pd_status tensor_infer(const struct pd_infer *c) { return infer_any(c, &tensor_offsets, &tensor_shape); }
+static pd_status tensor_infer(const struct pd_infer *c)
+{
+    return infer_any(c, &tensor_offsets, &tensor_shape);
+}
 
 static pd_status cut(const struct pd_run *r, const struct box *box)
 {
@@ -136,10 +142,9 @@ static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META},
 const struct pd_op pd_op_crop = {
     .type = "crop",
     .doc = "The box of X at offsets, with the shape of Y or as given.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0},
-                                           {"Y", PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {"Offsets", PD_SLOT_OPTIONAL},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", 0}, {"Y", PD_SLOT_OPTIONAL | PD_SLOT_META}, {"Offsets", PD_SLOT_OPTIONAL}, {0}},
     .outputs = outputs,
     .attrs = attrs,
     .infer = crop_infer,

@@ -1,5 +1,6 @@
-/* cross_entropy and cross_entropy2: minus the logarithm of the probability of the right class. The second keeps that
- * probability (MatchX) so that its gradient needs no X; the first also takes a distribution per row as its label. */
+/* cross_entropy and cross_entropy2: minus the logarithm of the probability of the right class. The second
+ * keeps that probability (MatchX) so that its gradient needs no X; the first also takes a distribution per
+ * row as its label. */
 #include "kernels/ew_math.h"
 #include "ops/nn_util.h"
 
@@ -8,7 +9,8 @@ enum { Y, XSHAPE, MATCH };
 enum { SOFT_LABEL, IGNORE_INDEX };
 enum { IGNORE_INDEX_2 }; /* cross_entropy2 has only this one */
 
-static const struct pd_attr_def attrs[] = {PD_DEF_BOOL("soft_label", 0), PD_DEF_INT("ignore_index", -100), {0}};
+static const struct pd_attr_def attrs[] = {
+    PD_DEF_BOOL("soft_label", 0), PD_DEF_INT("ignore_index", -100), {0}};
 static const struct pd_attr_def attrs_2[] = {PD_DEF_INT("ignore_index", -100), {0}};
 
 static pd_status infer_y(const struct pd_infer *c, int soft)
@@ -30,9 +32,12 @@ static pd_status infer_y(const struct pd_infer *c, int soft)
         fits = last == want || last < 0 || want < 0;
     }
     if (!fits)
-        return pd_fail(PD_SHAPE, "X has shape %s and Label has shape %s. Label must be like X but for the last dimension, "
-                       "which is %s.", pd_meta_dims_text(x), pd_meta_dims_text(label),
-                       soft ? "the same as X's (soft_label is set)" : "1 or left out");
+        return pd_fail(
+            PD_SHAPE,
+            "X has shape %s and Label has shape %s. Label must be like X but for the last dimension, "
+            "which is %s.",
+            pd_meta_dims_text(x), pd_meta_dims_text(label),
+            soft ? "the same as X's (soft_label is set)" : "1 or left out");
     if (!y) return PD_OK;
     y->dtype = x->dtype;
     pd_meta_copy_dims(y, label);
@@ -117,7 +122,7 @@ static pd_status run_2(const struct pd_run *r)
 
 /* ---- gradients ---- */
 
-enum { GRAD_X, GRAD_LABEL, GRAD_Y };                          /* cross_entropy_grad */
+enum { GRAD_X, GRAD_LABEL, GRAD_Y };                     /* cross_entropy_grad */
 enum { GRAD2_LABEL, GRAD2_MATCH, GRAD2_SHAPE, GRAD2_Y }; /* cross_entropy_grad2 */
 
 static pd_status grad_infer(const struct pd_infer *c)
@@ -128,7 +133,8 @@ static pd_status grad_infer(const struct pd_infer *c)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *label = pd_run_in(r, GRAD_LABEL), *g = pd_run_in(r, GRAD_Y);
+    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *label = pd_run_in(r, GRAD_LABEL),
+                           *g = pd_run_in(r, GRAD_Y);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
     int64_t classes = x->meta.dim[x->meta.rank - 1], rows = pd_meta_span(&x->meta, 0, x->meta.rank - 1);
@@ -165,7 +171,8 @@ static pd_status grad2_infer(const struct pd_infer *c)
 
 static pd_status grad2_run(const struct pd_run *r)
 {
-    const struct pd_tensor *label = pd_run_in(r, GRAD2_LABEL), *match = pd_run_in(r, GRAD2_MATCH), *g = pd_run_in(r, GRAD2_Y);
+    const struct pd_tensor *label = pd_run_in(r, GRAD2_LABEL), *match = pd_run_in(r, GRAD2_MATCH),
+                           *g = pd_run_in(r, GRAD2_Y);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
     int64_t classes = dx->meta.dim[dx->meta.rank - 1], rows = pd_meta_span(&dx->meta, 0, dx->meta.rank - 1);
@@ -210,8 +217,9 @@ const struct pd_op pd_op_cross_entropy2 = {
     .type = "cross_entropy2",
     .doc = "cross_entropy with class numbers as labels; its gradient does not need X.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Y", 0}, {"XShape", PD_SLOT_OPTIONAL},
-                                            {"MatchX", PD_SLOT_OPTIONAL}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){
+            {"Y", 0}, {"XShape", PD_SLOT_OPTIONAL}, {"MatchX", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs_2,
     .infer = infer_2,
     .run = run_2,
@@ -223,7 +231,9 @@ const struct pd_op pd_op_cross_entropy2 = {
 const struct pd_op pd_op_cross_entropy_grad2 = {
     .type = "cross_entropy_grad2",
     .doc = "Gradient of cross_entropy2.",
-    .inputs = (const struct pd_slot_def[]){{"Label", 0}, {"MatchX", 0}, {"XShape", PD_SLOT_META}, {"Y@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Label", 0}, {"MatchX", 0}, {"XShape", PD_SLOT_META}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs_2,
     .infer = grad2_infer,

@@ -21,8 +21,8 @@ struct job {
     enum pd_dtype dtype;
 };
 
-/* Unit u is one of the vectors: element k of it lies at base + k * post. The sum is read before the result is written,
- * so that both may be one array. */
+/* Unit u is one of the vectors: element k of it lies at base + k * post. The sum is read before the result is
+ * written, so that both may be one array. */
 static void part(void *arg, int64_t begin, int64_t end)
 {
     const struct job *j = arg;
@@ -56,7 +56,8 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X);
     int axis = r->attr[AXIS].i < 0 ? r->attr[AXIS].i + x->meta.rank : r->attr[AXIS].i;
     if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64", pd_dtype_name(x->meta.dtype));
+        return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64",
+                       pd_dtype_name(x->meta.dtype));
     struct job j = {.x = x->data,
                     .out = pd_run_out(r, OUT)->data,
                     .n = x->meta.dim[axis],
@@ -99,9 +100,11 @@ static pd_status minus_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     if (!pd_meta_dims_match(x, y))
-        return pd_fail(PD_SHAPE, "X has shape %s and Y %s; they must be equal", pd_meta_dims_text(x), pd_meta_dims_text(y));
+        return pd_fail(PD_SHAPE, "X has shape %s and Y %s; they must be equal", pd_meta_dims_text(x),
+                       pd_meta_dims_text(y));
     if (x->dtype != y->dtype)
-        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype), pd_dtype_name(y->dtype));
+        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype),
+                       pd_dtype_name(y->dtype));
     return pd_math_infer_like(c);
 }
 
@@ -118,7 +121,8 @@ static pd_status minus_run(const struct pd_run *r)
             to[i] = a[i] - b[i];
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64", pd_dtype_name(x->meta.dtype));
+    return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64",
+                   pd_dtype_name(x->meta.dtype));
 }
 
 static pd_status minus_grad(struct pd_grad_maker *g)

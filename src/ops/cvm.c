@@ -1,5 +1,6 @@
-/* cvm: embeddings whose first two columns count shows and clicks; they become log(show + 1) and the log of the click rate,
- * or go. The gradient writes the true counts into their place, which is how the counts of a table are kept. */
+/* cvm: embeddings whose first two columns count shows and clicks; they become log(show + 1) and the log of
+ * the click rate, or go. The gradient writes the true counts into their place, which is how the counts of a
+ * table are kept. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *y = pd_infer_out(c, Y);
     if (x->rank != 2 || (x->dim[1] >= 0 && x->dim[1] < 2))
-        return pd_fail(PD_SHAPE, "X has shape %s; it must be [rows, columns] with at least 2 columns", pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "X has shape %s; it must be [rows, columns] with at least 2 columns",
+                       pd_meta_dims_text(x));
     if (!y) return PD_OK;
     pd_meta_like(y, x);
     if (!c->attr[USE_CVM].b && x->dim[1] >= 0) y->dim[1] -= 2;
@@ -51,8 +53,8 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_lod_level *level = dx->meta.lod ? &dx->meta.lod->level[0] : NULL;
     int64_t groups = level ? level->n - 1 : rows;
     if (pd_tensor_numel(cvm) < 2 * groups)
-        return pd_fail(PD_SHAPE, "CVM has shape %s; it must hold show and click of %lld instances", pd_meta_dims_text(&cvm->meta),
-                       (long long)groups);
+        return pd_fail(PD_SHAPE, "CVM has shape %s; it must hold show and click of %lld instances",
+                       pd_meta_dims_text(&cvm->meta), (long long)groups);
     PD_SWITCH_FLOAT(dx->meta.dtype, T, {
         const T *from = dy->data;
         const T *counts = cvm->data;
@@ -67,7 +69,8 @@ static pd_status grad_run(const struct pd_run *r)
         }
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed", pd_dtype_name(dx->meta.dtype));
+    return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed",
+                   pd_dtype_name(dx->meta.dtype));
 }
 
 const struct pd_op pd_op_cvm = {

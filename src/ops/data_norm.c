@@ -1,5 +1,6 @@
-/* data_norm: columns are normalised by statistics that are parameters: counts, sums and sums of squares. Their "gradients"
- * are what this batch adds to them. With slot_dim, a slot whose first number (how often it was shown) is 0 stays out. */
+/* data_norm: columns are normalised by statistics that are parameters: counts, sums and sums of squares.
+ * Their "gradients" are what this batch adds to them. With slot_dim, a slot whose first number (how often it
+ * was shown) is 0 stays out. */
 #include <math.h>
 
 #include "ops/nn_util.h"
@@ -34,14 +35,15 @@ static pd_status infer(const struct pd_infer *c)
         PD_TRY(pd_nn_same_type(x, "X", each, c->op->inputs[slot].name));
         int64_t n = pd_meta_numel(each);
         if (n >= 0 && cols >= 0 && n != cols)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld columns.", c->op->inputs[slot].name, pd_meta_dims_text(each),
-                           pd_meta_dims_text(x), (long long)cols);
+            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld columns.", c->op->inputs[slot].name,
+                           pd_meta_dims_text(each), pd_meta_dims_text(x), (long long)cols);
     }
     if (c->attr[SCALE_AND_SHIFT].b && (!pd_infer_in(c, SCALE_W) || !pd_infer_in(c, BIAS)))
-        return pd_fail(PD_INVALID, "enable_scale_and_shift is set, so the inputs scale_w and bias are needed.");
+        return pd_fail(PD_INVALID,
+                       "enable_scale_and_shift is set, so the inputs scale_w and bias are needed.");
     if (c->attr[SLOT_DIM].i > 0 && cols >= 0 && cols % c->attr[SLOT_DIM].i)
-        return pd_fail(PD_INVALID, "slot_dim is %d, which does not divide the %lld columns of X.", c->attr[SLOT_DIM].i,
-                       (long long)cols);
+        return pd_fail(PD_INVALID, "slot_dim is %d, which does not divide the %lld columns of X.",
+                       c->attr[SLOT_DIM].i, (long long)cols);
     pd_nn_grad_like(c, Y, X);
     for (int slot = MEANS; slot <= SCALES; slot++) {
         struct pd_meta *out = pd_infer_out(c, slot);
@@ -53,7 +55,8 @@ static pd_status infer(const struct pd_infer *c)
 }
 
 /* Not shown: the slot's first number is 0. */
-#define HIDDEN(x, i, j) (slot > 0 && (x)[(i) * cols + (j) / slot * slot] > (T)-1e-7 && (x)[(i) * cols + (j) / slot * slot] < (T)1e-7)
+#define HIDDEN(x, i, j)                                                                                      \
+    (slot > 0 && (x)[(i)*cols + (j) / slot * slot] > (T)-1e-7 && (x)[(i)*cols + (j) / slot * slot] < (T)1e-7)
 
 static pd_status run(const struct pd_run *r)
 {
@@ -114,7 +117,9 @@ static pd_status grad_run(const struct pd_run *r)
                 int hidden = HIDDEN(x, i, j);
                 T d = x[at] - means[j];
                 /* Where there is no own scale, the slope stays also for what is not shown. */
-                if (to[DX]) to[DX][at] = shift ? hidden ? 0 : dy[at] * scales[j] * ((const T *)w_in->data)[j] : dy[at] * scales[j];
+                if (to[DX])
+                    to[DX][at] = shift ? hidden ? 0 : dy[at] * scales[j] * ((const T *)w_in->data)[j]
+                                       : dy[at] * scales[j];
                 if (hidden) continue;
                 if (to[D_SIZE]) to[D_SIZE][j] += 1;
                 if (to[D_SUM]) to[D_SUM][j] += x[at];
@@ -131,7 +136,8 @@ static pd_status grad_run(const struct pd_run *r)
             int by_slot = slot > 0 && rows > 0;
             if (by_slot && n < 1) continue;
             if (to[D_SUM] && by_slot) to[D_SUM][j] /= n;
-            if (to[D_SQUARE]) to[D_SQUARE][j] = (by_slot ? to[D_SQUARE][j] / n : to[D_SQUARE][j]) + n * epsilon;
+            if (to[D_SQUARE])
+                to[D_SQUARE][j] = (by_slot ? to[D_SQUARE][j] / n : to[D_SQUARE][j]) + n * epsilon;
             if (to[D_SIZE] && by_slot) to[D_SIZE][j] = 1;
         }
     })
@@ -141,9 +147,15 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_data_norm = {
     .type = "data_norm",
     .doc = "Normalises columns by running counts, sums and sums of squares.",
-    .inputs = (const struct pd_slot_def[]){{"scale_w", PD_SLOT_OPTIONAL}, {"bias", PD_SLOT_OPTIONAL}, {"X", 0}, {"BatchSize", 0},
-                                           {"BatchSum", 0}, {"BatchSquareSum", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Y", 0}, {"Means", PD_SLOT_HIDDEN}, {"Scales", PD_SLOT_HIDDEN}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"scale_w", PD_SLOT_OPTIONAL},
+                                           {"bias", PD_SLOT_OPTIONAL},
+                                           {"X", 0},
+                                           {"BatchSize", 0},
+                                           {"BatchSum", 0},
+                                           {"BatchSquareSum", 0},
+                                           {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"Y", 0}, {"Means", PD_SLOT_HIDDEN}, {"Scales", PD_SLOT_HIDDEN}, {0}},
     .attrs = attrs,
     .infer = infer,
     .run = run,
@@ -155,11 +167,20 @@ const struct pd_op pd_op_data_norm = {
 const struct pd_op pd_op_data_norm_grad = {
     .type = "data_norm_grad",
     .doc = "Gradient of data_norm, and what the batch adds to the statistics.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y@GRAD", 0}, {"Scales", 0}, {"Means", 0}, {"scale_w", PD_SLOT_OPTIONAL},
-                                           {"bias", PD_SLOT_META | PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"BatchSize@GRAD", PD_SLOT_OPTIONAL},
-                                            {"BatchSum@GRAD", PD_SLOT_OPTIONAL}, {"BatchSquareSum@GRAD", PD_SLOT_OPTIONAL},
-                                            {"scale_w@GRAD", PD_SLOT_OPTIONAL}, {"bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"Y@GRAD", 0},
+                                           {"Scales", 0},
+                                           {"Means", 0},
+                                           {"scale_w", PD_SLOT_OPTIONAL},
+                                           {"bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
+                                            {"BatchSize@GRAD", PD_SLOT_OPTIONAL},
+                                            {"BatchSum@GRAD", PD_SLOT_OPTIONAL},
+                                            {"BatchSquareSum@GRAD", PD_SLOT_OPTIONAL},
+                                            {"scale_w@GRAD", PD_SLOT_OPTIONAL},
+                                            {"bias@GRAD", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

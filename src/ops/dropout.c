@@ -1,8 +1,8 @@
 /* dropout: sets elements to 0 at random while training.
  *
  * Element i is dropped by word i of the output's random stream, so a mask does not depend on threads. With
- * dropout_implementation "upscale_in_train" what stays is divided by the chance to stay; with "downgrade_in_infer" (the
- * default) it is inference that multiplies by that chance. */
+ * dropout_implementation "upscale_in_train" what stays is divided by the chance to stay; with
+ * "downgrade_in_infer" (the default) it is inference that multiplies by that chance. */
 #include <string.h>
 
 #include "base/map.h"
@@ -36,8 +36,9 @@ static pd_status infer(const struct pd_infer *c)
     if (!(prob >= 0 && prob <= 1))
         return pd_fail(PD_INVALID, "attribute dropout_prob is %g; it must lie in [0, 1]", prob);
     if (strcmp(how, "downgrade_in_infer") != 0 && strcmp(how, "upscale_in_train") != 0)
-        return pd_fail(PD_INVALID,
-                       "attribute dropout_implementation is '%s'; use 'downgrade_in_infer' or 'upscale_in_train'", how);
+        return pd_fail(
+            PD_INVALID,
+            "attribute dropout_implementation is '%s'; use 'downgrade_in_infer' or 'upscale_in_train'", how);
     pd_math_out_like(c, OUT, X);
     if (mask) {
         mask->dtype = PD_DTYPE_UINT8;
@@ -57,17 +58,17 @@ struct job {
     int is_double;
 };
 
-#define APPLY(T)                                                                                               \
-    PD_CLONES static void apply_##T(const struct job *j, const uint32_t *word, int64_t at, int64_t n)          \
-    {                                                                                                          \
-        const T *x = (const T *)j->x + at, scale = (T)j->scale;                                                \
-        T *out = (T *)j->out + at;                                                                             \
-        const uint32_t limit = j->limit;                                                                       \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = word[i] >= limit ? x[i] * scale : 0;     \
-        if (j->mask) {                                                                                         \
-            uint8_t *mask = j->mask + at;                                                                      \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) mask[i] = word[i] >= limit;                   \
-        }                                                                                                      \
+#define APPLY(T)                                                                                             \
+    PD_CLONES static void apply_##T(const struct job *j, const uint32_t *word, int64_t at, int64_t n)        \
+    {                                                                                                        \
+        const T *x = (const T *)j->x + at, scale = (T)j->scale;                                              \
+        T *out = (T *)j->out + at;                                                                           \
+        const uint32_t limit = j->limit;                                                                     \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = word[i] >= limit ? x[i] * scale : 0;   \
+        if (j->mask) {                                                                                       \
+            uint8_t *mask = j->mask + at;                                                                    \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) mask[i] = word[i] >= limit;                 \
+        }                                                                                                    \
     }
 APPLY(float)
 APPLY(double)
@@ -177,14 +178,14 @@ struct grad_job {
     double scale;
 };
 
-#define GRAD_PART(T)                                                                                           \
-    PD_CLONES static void grad_##T(void *arg, int64_t begin, int64_t end)                                      \
-    {                                                                                                          \
-        const struct grad_job *j = arg;                                                                        \
-        const T *dout = j->dout, scale = (T)j->scale;                                                          \
-        const uint8_t *mask = j->mask;                                                                         \
-        T *dx = j->dx;                                                                                         \
-        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] = mask[i] ? dout[i] * scale : 0;      \
+#define GRAD_PART(T)                                                                                         \
+    PD_CLONES static void grad_##T(void *arg, int64_t begin, int64_t end)                                    \
+    {                                                                                                        \
+        const struct grad_job *j = arg;                                                                      \
+        const T *dout = j->dout, scale = (T)j->scale;                                                        \
+        const uint8_t *mask = j->mask;                                                                       \
+        T *dx = j->dx;                                                                                       \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] = mask[i] ? dout[i] * scale : 0;    \
     }
 GRAD_PART(float)
 GRAD_PART(double)
@@ -200,7 +201,8 @@ static pd_status grad_run(const struct pd_run *r)
     int64_t n = pd_tensor_numel(dout);
     if (mask->meta.dtype != PD_DTYPE_UINT8 || pd_tensor_numel(mask) != n)
         return pd_fail(PD_SHAPE, "Mask is %s of shape %s; it must be uint8 of the shape %s of Out@GRAD",
-                       pd_dtype_name(mask->meta.dtype), pd_meta_dims_text(&mask->meta), pd_meta_dims_text(&dout->meta));
+                       pd_dtype_name(mask->meta.dtype), pd_meta_dims_text(&mask->meta),
+                       pd_meta_dims_text(&dout->meta));
     struct grad_job j = {dout->data, mask->data, dx->data, upscale && stay > 0 ? 1 / stay : 1};
     pd_parallel(n, 4 * GRAIN, dout->meta.dtype == PD_DTYPE_FP64 ? grad_double : grad_float, &j);
     return PD_OK;

@@ -16,8 +16,10 @@ pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, s
     while (from + n > large->rank && n > 0 && small->dim[n - 1] == 1)
         n--;
     if (from < 0 || from + n > large->rank)
-        return pd_fail(PD_SHAPE, "shapes %s and %s do not line up at axis %d; axis must be -1 or leave room for all of %s",
-                       pd_meta_dims_text(x), pd_meta_dims_text(y), axis, pd_meta_dims_text(small));
+        return pd_fail(
+            PD_SHAPE,
+            "shapes %s and %s do not line up at axis %d; axis must be -1 or leave room for all of %s",
+            pd_meta_dims_text(x), pd_meta_dims_text(y), axis, pd_meta_dims_text(small));
     int64_t padded[PD_MAX_RANK];
     a->rank = large->rank;
     for (int i = 0; i < a->rank; i++)
@@ -34,7 +36,8 @@ pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, s
             a->out[i] = dx > dy ? dx : dy;
         else
             return pd_fail(PD_SHAPE,
-                           "shapes %s and %s do not fit: dimension %d is %lld and %lld; they must be equal, or one of them 1",
+                           "shapes %s and %s do not fit: dimension %d is %lld and %lld; they must be equal, "
+                           "or one of them 1",
                            pd_meta_dims_text(x), pd_meta_dims_text(y), i, (long long)dx, (long long)dy);
     }
     return PD_OK;
@@ -94,7 +97,8 @@ pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels
     int type;
     PD_TRY(pd_math_type(y->meta.dtype, &type));
     if (!kernels[type])
-        return pd_fail(PD_TYPE, "this op does not work on %s; cast the inputs first", pd_dtype_name(y->meta.dtype));
+        return pd_fail(PD_TYPE, "this op does not work on %s; cast the inputs first",
+                       pd_dtype_name(y->meta.dtype));
     PD_TRY(pd_math_pair(r, &x, &out));
     struct pd_ew_arrays arrays = {.to = out->data, .x = x->data, .y = y->data};
     if (pd_meta_same_dims(&x->meta, &y->meta)) {
@@ -120,13 +124,14 @@ pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels
 
 /* ---- gradients ---- */
 
-pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const struct pd_tensor *x, const struct pd_tensor *y,
-                           const struct pd_tensor *dout, int axis)
+pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const struct pd_tensor *x,
+                           const struct pd_tensor *y, const struct pd_tensor *dout, int axis)
 {
     g->r = r;
     g->dtype = dout->meta.dtype;
     PD_TRY(pd_math_type(g->dtype, &g->type));
-    if (g->type > PD_EW_I64) return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(g->dtype));
+    if (g->type > PD_EW_I64)
+        return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(g->dtype));
     if (pd_meta_same_dims(&x->meta, &y->meta)) {
         g->a.rank = 1;
         g->a.x[0] = g->a.y[0] = g->a.out[0] = pd_tensor_numel(x);
@@ -135,8 +140,9 @@ pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const s
     }
     pd_bcast_make(&g->b, g->a.rank, g->a.x, g->a.y);
     if (g->b.count != pd_tensor_numel(dout))
-        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s, but %s and %s make %lld elements", pd_meta_dims_text(&dout->meta),
-                       pd_meta_dims_text(&x->meta), pd_meta_dims_text(&y->meta), (long long)g->b.count);
+        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s, but %s and %s make %lld elements",
+                       pd_meta_dims_text(&dout->meta), pd_meta_dims_text(&x->meta),
+                       pd_meta_dims_text(&y->meta), (long long)g->b.count);
     g->arrays = (struct pd_ew_arrays){.x = x->data ? x->data : dout->data,
                                       .y = y->data ? y->data : dout->data,
                                       .out = dout->data,

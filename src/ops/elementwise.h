@@ -11,8 +11,8 @@ struct pd_aligned {
     int64_t x[PD_MAX_RANK], y[PD_MAX_RANK], out[PD_MAX_RANK];
 };
 
-/* Lines up the operand of lower rank from dimension `axis` of the other one (-1: the last dimensions). Unknown sizes are
- * carried through. */
+/* Lines up the operand of lower rank from dimension `axis` of the other one (-1: the last dimensions).
+ * Unknown sizes are carried through. */
 pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, struct pd_aligned *a);
 /* Inputs 0 and 1, output 0 of `dtype` (PD_DTYPE_NONE: that of input 0), attribute `axis`. */
 pd_status pd_elementwise_infer(const struct pd_infer *c, int axis_attr, enum pd_dtype dtype);
@@ -33,12 +33,13 @@ struct pd_ew_grad {
     int type;
 };
 
-/* Lines the operands up and checks that dout has the result's size. Fills all but arrays.out, which is dout. */
-pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const struct pd_tensor *x, const struct pd_tensor *y,
-                           const struct pd_tensor *dout, int axis);
-/* The gradient of one operand, whose lined up sizes are `own` (g->a.x or g->a.y): a value for each element of the result,
- * summed where the operand was repeated. Kernels that are NULL stand for dout itself. `to` may lie where dout lies, if it
- * is the last one that is computed. */
+/* Lines the operands up and checks that dout has the result's size. Fills all but arrays.out, which is dout.
+ */
+pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const struct pd_tensor *x,
+                           const struct pd_tensor *y, const struct pd_tensor *dout, int axis);
+/* The gradient of one operand, whose lined up sizes are `own` (g->a.x or g->a.y): a value for each element of
+ * the result, summed where the operand was repeated. Kernels that are NULL stand for dout itself. `to` may
+ * lie where dout lies, if it is the last one that is computed. */
 pd_status pd_ew_grad_operand(const struct pd_ew_grad *g, const pd_ew_kernel *kernels, const int64_t *own,
                              struct pd_tensor *to);
 

@@ -1,14 +1,16 @@
 /* Gradients of elementwise_add, sub, mul, div, max, min and pow.
  *
- * Each operand's gradient is first a value for every element of the result. Where the operand was repeated these are
- * summed. For add and sub the values are those of Out@GRAD, so a bias gradient is one column sum. */
+ * Each operand's gradient is first a value for every element of the result. Where the operand was repeated
+ * these are summed. For add and sub the values are those of Out@GRAD, so a bias gradient is one column sum.
+ */
 #include "ops/elementwise.h"
 
 enum { X, Y, DOUT, RESULT };
 enum { DX, DY };
 enum { AXIS };
 
-static const struct pd_slot_def shape_inputs[] = {{"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD"}, {0}};
+static const struct pd_slot_def shape_inputs[] = {
+    {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def value_inputs[] = {{"X"}, {"Y"}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def div_inputs[] = {{"X", PD_SLOT_META}, {"Y"}, {"Out@GRAD"}, {"Out"}, {0}};
 static const struct pd_slot_def outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}};
@@ -68,10 +70,22 @@ static pd_status run_values(const struct pd_run *r, const pd_ew_kernel *dx, cons
     return both(&g, dx, dy);
 }
 
-static pd_status run_mul(const struct pd_run *r) { return run_values(r, pd_ew_mul_dx, pd_ew_mul_dy); }
-static pd_status run_max(const struct pd_run *r) { return run_values(r, pd_ew_max_dx, pd_ew_max_dy); }
-static pd_status run_min(const struct pd_run *r) { return run_values(r, pd_ew_min_dx, pd_ew_min_dy); }
-static pd_status run_pow(const struct pd_run *r) { return run_values(r, pd_ew_pow_dx, pd_ew_pow_dy); }
+static pd_status run_mul(const struct pd_run *r)
+{
+    return run_values(r, pd_ew_mul_dx, pd_ew_mul_dy);
+}
+static pd_status run_max(const struct pd_run *r)
+{
+    return run_values(r, pd_ew_max_dx, pd_ew_max_dy);
+}
+static pd_status run_min(const struct pd_run *r)
+{
+    return run_values(r, pd_ew_min_dx, pd_ew_min_dy);
+}
+static pd_status run_pow(const struct pd_run *r)
+{
+    return run_values(r, pd_ew_pow_dx, pd_ew_pow_dy);
+}
 
 /* X itself is not read, and its memory may be gone. */
 static pd_status run_div(const struct pd_run *r)
@@ -83,16 +97,16 @@ static pd_status run_div(const struct pd_run *r)
     return both(&g, pd_ew_div_dx, pd_ew_div_dy);
 }
 
-#define GRADIENT(name, in, shares)                                                                             \
-    const struct pd_op pd_op_elementwise_##name##_grad = {                                                     \
-        .type = "elementwise_" #name "_grad",                                                                  \
-        .doc = "Gradient of elementwise_" #name ".",                                                           \
-        .inputs = in,                                                                                          \
-        .outputs = outputs,                                                                                    \
-        .attrs = attrs,                                                                                        \
-        .infer = infer,                                                                                        \
-        .run = run_##name,                                                                                     \
-        .share = shares,                                                                                       \
+#define GRADIENT(name, in, shares)                                                                           \
+    const struct pd_op pd_op_elementwise_##name##_grad = {                                                   \
+        .type = "elementwise_" #name "_grad",                                                                \
+        .doc = "Gradient of elementwise_" #name ".",                                                         \
+        .inputs = in,                                                                                        \
+        .outputs = outputs,                                                                                  \
+        .attrs = attrs,                                                                                      \
+        .infer = infer,                                                                                      \
+        .run = run_##name,                                                                                   \
+        .share = shares,                                                                                     \
     };
 
 GRADIENT(add, shape_inputs, share_same)

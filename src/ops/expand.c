@@ -14,8 +14,9 @@ static const struct pd_numbers_source source = {"expand_times", TIMES_TENSOR, TI
 static pd_status multiply(const struct pd_meta *x, const struct pd_numbers *times, int64_t *dim)
 {
     if (times->known && times->n != x->rank)
-        return pd_fail(PD_INVALID, "expand_times has %d numbers, but X has shape %s: give one for each dimension", times->n,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_INVALID,
+                       "expand_times has %d numbers, but X has shape %s: give one for each dimension",
+                       times->n, pd_meta_dims_text(x));
     for (int i = 0; i < x->rank; i++) {
         int64_t t = i < times->n ? times->at[i] : -1;
         if (times->known && t < 1 && t != -1)
@@ -103,12 +104,21 @@ static pd_status add_up(const struct pd_run *r, const struct pd_tensor *dout, st
         return pd_fail(PD_SHAPE, "X of shape %s is repeated along too many dimensions; reshape it first",
                        pd_meta_dims_text(&dx->meta));
     switch ((int)dx->meta.dtype) {
-    case PD_DTYPE_FP32: k = &pd_reduce_sum[PD_REDUCE_F32]; break;
-    case PD_DTYPE_FP64: k = &pd_reduce_sum[PD_REDUCE_F64]; break;
-    case PD_DTYPE_INT32: k = &pd_reduce_sum[PD_REDUCE_I32]; break;
-    case PD_DTYPE_INT64: k = &pd_reduce_sum[PD_REDUCE_I64]; break;
+    case PD_DTYPE_FP32:
+        k = &pd_reduce_sum[PD_REDUCE_F32];
+        break;
+    case PD_DTYPE_FP64:
+        k = &pd_reduce_sum[PD_REDUCE_F64];
+        break;
+    case PD_DTYPE_INT32:
+        k = &pd_reduce_sum[PD_REDUCE_I32];
+        break;
+    case PD_DTYPE_INT64:
+        k = &pd_reduce_sum[PD_REDUCE_I64];
+        break;
     default:
-        return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed", pd_dtype_name(dx->meta.dtype));
+        return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed",
+                       pd_dtype_name(dx->meta.dtype));
     }
     pd_reduce_make(&reduce, m.rank, m.dim, m.repeat);
     PD_TRY(pd_shape_scratch(r, pd_reduce_scratch(&reduce, k), &scratch));
@@ -137,13 +147,17 @@ static pd_status grad_from(const struct pd_run *r, int slot)
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
     for (int i = 0; i < dx->meta.rank; i++)
-        if (dout->meta.rank != dx->meta.rank || (dx->meta.dim[i] ? dout->meta.dim[i] % dx->meta.dim[i] : dout->meta.dim[i]) != 0)
+        if (dout->meta.rank != dx->meta.rank ||
+            (dx->meta.dim[i] ? dout->meta.dim[i] % dx->meta.dim[i] : dout->meta.dim[i]) != 0)
             return pd_fail(PD_SHAPE, "the gradient has shape %s, which is no multiple of X's shape %s",
                            pd_meta_dims_text(&dout->meta), pd_meta_dims_text(&dx->meta));
     return add_up(r, dout, dx);
 }
 
-static pd_status grad_run(const struct pd_run *r) { return grad_from(r, EXPAND_GRAD_OUT); }
+static pd_status grad_run(const struct pd_run *r)
+{
+    return grad_from(r, EXPAND_GRAD_OUT);
+}
 
 /* ---- expand_as ---- */
 
@@ -156,7 +170,8 @@ static pd_status as_infer(const struct pd_infer *c)
                        pd_meta_dims_text(x), pd_meta_dims_text(target));
     for (int i = 0; i < x->rank; i++)
         if (x->dim[i] > 0 && target->dim[i] >= 0 && target->dim[i] % x->dim[i] != 0)
-            return pd_fail(PD_SHAPE, "X of shape %s cannot be repeated to shape %s: dimension %d is no multiple",
+            return pd_fail(PD_SHAPE,
+                           "X of shape %s cannot be repeated to shape %s: dimension %d is no multiple",
                            pd_meta_dims_text(x), pd_meta_dims_text(target), i);
     if (!out) return PD_OK;
     out->dtype = x->dtype;
@@ -171,7 +186,10 @@ static pd_status as_run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status as_grad_run(const struct pd_run *r) { return grad_from(r, AS_GRAD_OUT); }
+static pd_status as_grad_run(const struct pd_run *r)
+{
+    return grad_from(r, AS_GRAD_OUT);
+}
 
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 
@@ -194,11 +212,12 @@ const struct pd_op pd_op_expand = {
 const struct pd_op pd_op_expand_grad = {
     .type = "expand_grad",
     .doc = "Gradient of expand: the sum over the repeats.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META},
-                                           {"ExpandTimes", PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {"expand_times_tensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {"Out@GRAD", 0},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", PD_SLOT_META},
+                                     {"ExpandTimes", PD_SLOT_OPTIONAL | PD_SLOT_META},
+                                     {"expand_times_tensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
+                                     {"Out@GRAD", 0},
+                                     {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
     .infer = pd_shape_infer_like_first,
@@ -220,10 +239,9 @@ const struct pd_op pd_op_expand_as = {
 const struct pd_op pd_op_expand_as_grad = {
     .type = "expand_as_grad",
     .doc = "Gradient of expand_as: the sum over the repeats.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META},
-                                           {"target_tensor", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"Out@GRAD", 0},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"target_tensor", PD_SLOT_META | PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .infer = pd_shape_infer_like_first,
     .run = as_grad_run,

@@ -1,5 +1,5 @@
-/* fc: product, bias and activation in one, as optimised inference models have it. Layers build mul and elementwise_add
- * instead. */
+/* fc: product, bias and activation in one, as optimised inference models have it. Layers build mul and
+ * elementwise_add instead. */
 #include "kernels/gemm.h"
 #include "ops/nn_util.h"
 
@@ -36,16 +36,18 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_nn_same_type(in, "Input", w, "W"));
     PD_TRY(pd_nn_need_rank(w, "W", 2, 2));
     if (cols < 1 || cols >= in->rank)
-        return pd_fail(PD_INVALID, "in_num_col_dims is %d, but Input has shape %s: give 1 to %d.", cols, pd_meta_dims_text(in),
-                       in->rank - 1);
+        return pd_fail(PD_INVALID, "in_num_col_dims is %d, but Input has shape %s: give 1 to %d.", cols,
+                       pd_meta_dims_text(in), in->rank - 1);
     const char *act = c->attr[ACTIVATION].s;
-    if (act[0] && strcmp(act, "relu")) return pd_fail(PD_INVALID, "activation_type is '%s': give relu or nothing.", act);
+    if (act[0] && strcmp(act, "relu"))
+        return pd_fail(PD_INVALID, "activation_type is '%s': give relu or nothing.", act);
     int64_t width = pd_meta_span(in, cols, in->rank), n = w->dim[1] < 0 ? -1 : w->dim[1] - spare(c->attr);
     if (width >= 0 && w->dim[0] >= 0 && width != w->dim[0] - spare(c->attr))
-        return pd_fail(PD_SHAPE, "Input %s has %lld columns (in_num_col_dims %d), but W has shape %s.", pd_meta_dims_text(in),
-                       (long long)width, cols, pd_meta_dims_text(w));
+        return pd_fail(PD_SHAPE, "Input %s has %lld columns (in_num_col_dims %d), but W has shape %s.",
+                       pd_meta_dims_text(in), (long long)width, cols, pd_meta_dims_text(w));
     if (bias && pd_meta_numel(bias) >= 0 && n >= 0 && pd_meta_numel(bias) != n)
-        return pd_fail(PD_SHAPE, "Bias has shape %s, but there are %lld outputs.", pd_meta_dims_text(bias), (long long)n);
+        return pd_fail(PD_SHAPE, "Bias has shape %s, but there are %lld outputs.", pd_meta_dims_text(bias),
+                       (long long)n);
     if (!out) return PD_OK;
     out->dtype = in->dtype;
     out->rank = cols + 1;
@@ -59,7 +61,8 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *in = pd_run_in(r, INPUT), *w = pd_run_in(r, W), *bias = pd_run_in(r, BIAS);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    int64_t m = pd_meta_span(&in->meta, 0, r->attr[COLS].i), k = pd_meta_span(&in->meta, r->attr[COLS].i, in->meta.rank);
+    int64_t m = pd_meta_span(&in->meta, 0, r->attr[COLS].i),
+            k = pd_meta_span(&in->meta, r->attr[COLS].i, in->meta.rank);
     int64_t ldw = w->meta.dim[1], n = ldw - spare(r->attr);
     int relu = r->attr[ACTIVATION].s[0] != 0;
     if (in->meta.dtype == PD_DTYPE_FP64)
@@ -91,8 +94,10 @@ static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *in = pd_run_in(r, INPUT), *w = pd_run_in(r, W), *out = pd_run_in(r, GRAD_OUT);
     const struct pd_tensor *g = pd_run_in(r, GRAD_DOUT);
-    struct pd_tensor *d_in = pd_run_out(r, D_INPUT), *d_w = pd_run_out(r, D_W), *d_bias = pd_run_out(r, D_BIAS);
-    int64_t m = pd_meta_span(&in->meta, 0, r->attr[COLS].i), k = pd_meta_span(&in->meta, r->attr[COLS].i, in->meta.rank);
+    struct pd_tensor *d_in = pd_run_out(r, D_INPUT), *d_w = pd_run_out(r, D_W),
+                     *d_bias = pd_run_out(r, D_BIAS);
+    int64_t m = pd_meta_span(&in->meta, 0, r->attr[COLS].i),
+            k = pd_meta_span(&in->meta, r->attr[COLS].i, in->meta.rank);
     int64_t ldw = w->meta.dim[1], n = ldw - spare(r->attr);
     int relu = r->attr[ACTIVATION].s[0] != 0;
     if (relu && !out) return pd_fail(PD_INVALID, "The gradient of fc with relu needs Out.");
@@ -141,10 +146,16 @@ const struct pd_op pd_op_fc = {
 const struct pd_op pd_op_fc_grad = {
     .type = "fc_grad",
     .doc = "Gradient of fc.",
-    .inputs = (const struct pd_slot_def[]){{"Input", 0}, {"W", 0}, {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"Out", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Input@GRAD", PD_SLOT_OPTIONAL}, {"W@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Input", 0},
+                                           {"W", 0},
+                                           {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {"Out", PD_SLOT_OPTIONAL},
+                                           {"Out@GRAD", 0},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"Input@GRAD", PD_SLOT_OPTIONAL},
+                                            {"W@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

@@ -18,9 +18,9 @@ static const struct pd_slot_def constant_inputs[] = {{"ValueTensor", PD_SLOT_OPT
                                                      {"ShapeTensor", PD_SLOT_OPTIONAL},
                                                      {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST},
                                                      {0}};
-static const struct pd_attr_def constant_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"),
-                                                    PD_DEF_FLOAT("value", 0.0f),        PD_DEF_STRING("str_value", ""),
-                                                    PD_DEF_BOOL("force_cpu", 0),        {0}};
+static const struct pd_attr_def constant_attrs[] = {
+    PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"),       PD_DEF_FLOAT("value", 0.0f),
+    PD_DEF_STRING("str_value", ""),     PD_DEF_BOOL("force_cpu", 0), {0}};
 static const struct pd_shape_source constant_shape = {SHAPE_TENSOR, SHAPE_LIST, SHAPE};
 
 /* A value that is given as text keeps all its digits; int64 needs that. */
@@ -120,7 +120,8 @@ static pd_status like_infer(const struct pd_infer *c)
 static pd_status like_run(const struct pd_run *r)
 {
     struct pd_tensor *out = pd_run_out(r, OUT);
-    return fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[LIKE_VALUE].f, r->attr[LIKE_TEXT].s);
+    return fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[LIKE_VALUE].f,
+                r->attr[LIKE_TEXT].s);
 }
 
 const struct pd_op pd_op_fill_constant_batch_size_like = {
@@ -185,7 +186,8 @@ static pd_status any_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
     pd_math_out_like(c, OUT, 0);
-    return out && c->attr[ANY_DTYPE].i >= 0 ? pd_math_dtype(c->attr[ANY_DTYPE].i, "dtype", &out->dtype) : PD_OK;
+    return out && c->attr[ANY_DTYPE].i >= 0 ? pd_math_dtype(c->attr[ANY_DTYPE].i, "dtype", &out->dtype)
+                                            : PD_OK;
 }
 
 static pd_status any_run(const struct pd_run *r)

@@ -8,13 +8,17 @@ static const struct pd_slot_def no_inputs[] = {{0}};
 /* ---- fill ---- */
 
 enum { VALUE, SHAPE, DTYPE };
-static const struct pd_attr_def fill_attrs[] = {PD_DEF_FLOATS("value"), PD_DEF_INTS("shape"),
-                                                PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_BOOL("force_cpu", 0), {0}};
+static const struct pd_attr_def fill_attrs[] = {PD_DEF_FLOATS("value"),
+                                                PD_DEF_INTS("shape"),
+                                                PD_DEF_INT("dtype", PD_DTYPE_FP32),
+                                                PD_DEF_BOOL("force_cpu", 0),
+                                                {0}};
 
 static pd_status check_count(const struct pd_meta *out, int given)
 {
     if (pd_meta_numel(out) == given) return PD_OK;
-    return pd_fail(PD_SHAPE, "%d values were given for shape %s; the numbers must agree", given, pd_meta_dims_text(out));
+    return pd_fail(PD_SHAPE, "%d values were given for shape %s; the numbers must agree", given,
+                   pd_meta_dims_text(out));
 }
 
 static pd_status fill_infer(const struct pd_infer *c)
@@ -47,21 +51,34 @@ const struct pd_op pd_op_fill = {
 /* ---- assign_value ---- */
 
 enum { AV_SHAPE, AV_DTYPE, AV_BOOL, AV_FP32, AV_INT32, AV_INT64 };
-static const struct pd_attr_def assign_attrs[] = {
-    PD_DEF_INTS("shape"),         PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_INTS("bool_values"),
-    PD_DEF_FLOATS("fp32_values"), PD_DEF_INTS("int32_values"),        PD_DEF_LONGS("int64_values"), {0}};
+static const struct pd_attr_def assign_attrs[] = {PD_DEF_INTS("shape"),
+                                                  PD_DEF_INT("dtype", PD_DTYPE_FP32),
+                                                  PD_DEF_INTS("bool_values"),
+                                                  PD_DEF_FLOATS("fp32_values"),
+                                                  PD_DEF_INTS("int32_values"),
+                                                  PD_DEF_LONGS("int64_values"),
+                                                  {0}};
 
 /* The list that goes with the type. */
 static pd_status list_of(const struct pd_attr *attr, enum pd_dtype dtype, const struct pd_attr **list)
 {
     switch ((int)dtype) {
-    case PD_DTYPE_BOOL: *list = &attr[AV_BOOL]; return PD_OK;
+    case PD_DTYPE_BOOL:
+        *list = &attr[AV_BOOL];
+        return PD_OK;
     case PD_DTYPE_FP32:
-    case PD_DTYPE_FP64: *list = &attr[AV_FP32]; return PD_OK;
-    case PD_DTYPE_INT32: *list = &attr[AV_INT32]; return PD_OK;
-    case PD_DTYPE_INT64: *list = &attr[AV_INT64]; return PD_OK;
+    case PD_DTYPE_FP64:
+        *list = &attr[AV_FP32];
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        *list = &attr[AV_INT32];
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        *list = &attr[AV_INT64];
+        return PD_OK;
     }
-    return pd_fail(PD_TYPE, "values of type %s cannot be given; use bool, float32, int32 or int64", pd_dtype_name(dtype));
+    return pd_fail(PD_TYPE, "values of type %s cannot be given; use bool, float32, int32 or int64",
+                   pd_dtype_name(dtype));
 }
 
 static pd_status assign_infer(const struct pd_infer *c)

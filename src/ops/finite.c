@@ -57,15 +57,15 @@ static pd_status nan_run(const struct pd_run *r)
     return PD_OK;
 }
 
-#define LOOK(name, text, action)                                                                               \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = text,                                                                                           \
-        .inputs = inputs,                                                                                      \
-        .outputs = outputs,                                                                                    \
-        .flags = PD_OP_NO_GRAD,                                                                                \
-        .infer = infer,                                                                                        \
-        .run = action,                                                                                         \
+#define LOOK(name, text, action)                                                                             \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = inputs,                                                                                    \
+        .outputs = outputs,                                                                                  \
+        .flags = PD_OP_NO_GRAD,                                                                              \
+        .infer = infer,                                                                                      \
+        .run = action,                                                                                       \
     };
 
 LOOK(isfinite, "Whether all elements of X are finite.", finite_run)

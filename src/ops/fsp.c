@@ -11,15 +11,16 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     struct pd_meta *out = pd_infer_out(c, OUT);
     if (x->rank != 4 || y->rank != 4)
-        return pd_fail(PD_SHAPE, "X has shape %s, Y %s; both must be [batch, channels, height, width]", pd_meta_dims_text(x),
-                       pd_meta_dims_text(y));
+        return pd_fail(PD_SHAPE, "X has shape %s, Y %s; both must be [batch, channels, height, width]",
+                       pd_meta_dims_text(x), pd_meta_dims_text(y));
     for (int i = 0; i < 4; i++)
         if (i != 1 && x->dim[i] >= 0 && y->dim[i] >= 0 && x->dim[i] != y->dim[i])
-            return pd_fail(PD_SHAPE, "X has shape %s, Y %s; batch, height and width must be the same", pd_meta_dims_text(x),
-                           pd_meta_dims_text(y));
-    if (x->dtype != PD_DTYPE_NONE && (!pd_dtype_is_float(x->dtype) || (y->dtype != PD_DTYPE_NONE && x->dtype != y->dtype)))
-        return pd_fail(PD_TYPE, "X is %s, Y is %s; both must be float32 or both float64", pd_dtype_name(x->dtype),
-                       pd_dtype_name(y->dtype));
+            return pd_fail(PD_SHAPE, "X has shape %s, Y %s; batch, height and width must be the same",
+                           pd_meta_dims_text(x), pd_meta_dims_text(y));
+    if (x->dtype != PD_DTYPE_NONE &&
+        (!pd_dtype_is_float(x->dtype) || (y->dtype != PD_DTYPE_NONE && x->dtype != y->dtype)))
+        return pd_fail(PD_TYPE, "X is %s, Y is %s; both must be float32 or both float64",
+                       pd_dtype_name(x->dtype), pd_dtype_name(y->dtype));
     if (!out) return PD_OK;
     out->dtype = x->dtype;
     pd_meta_share_lod(out, x);
@@ -27,13 +28,15 @@ static pd_status infer(const struct pd_infer *c)
 }
 
 /* c[m, n] = a b / pixels, for one image; strides are the row lengths as stored. */
-static void product(enum pd_dtype dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, int64_t pixels, const char *a, int64_t lda,
-                    const char *b, int64_t ldb, char *c)
+static void product(enum pd_dtype dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, int64_t pixels,
+                    const char *a, int64_t lda, const char *b, int64_t ldb, char *c)
 {
     if (dtype == PD_DTYPE_FP32)
-        pd_gemm_f32(ta, tb, m, n, k, 1.0f / (float)pixels, (const float *)a, lda, (const float *)b, ldb, 0, (float *)c, n);
+        pd_gemm_f32(ta, tb, m, n, k, 1.0f / (float)pixels, (const float *)a, lda, (const float *)b, ldb, 0,
+                    (float *)c, n);
     else
-        pd_gemm_f64(ta, tb, m, n, k, 1.0 / (double)pixels, (const double *)a, lda, (const double *)b, ldb, 0, (double *)c, n);
+        pd_gemm_f64(ta, tb, m, n, k, 1.0 / (double)pixels, (const double *)a, lda, (const double *)b, ldb, 0,
+                    (double *)c, n);
 }
 
 static pd_status run(const struct pd_run *r)

@@ -1,5 +1,5 @@
-/* gather and scatter by row number, gather_nd and scatter_nd_add by coordinates: picking rows and writing rows. Numbers
- * are checked against the tensor before use. */
+/* gather and scatter by row number, gather_nd and scatter_nd_add by coordinates: picking rows and writing
+ * rows. Numbers are checked against the tensor before use. */
 #include "kernels/gather.h"
 
 #include "kernels/copy.h"
@@ -17,21 +17,25 @@ static const struct pd_attr_def overwrite[] = {PD_DEF_BOOL("overwrite", 1), {0}}
 struct rows {
     const char *slot;
     int by_coordinates;
-    int64_t n;           /* numbers */
+    int64_t n;            /* numbers */
     int64_t count, width; /* rows of the tensor */
 };
 
-static pd_status rows_of(const struct pd_meta *x, const struct pd_meta *index, const char *slot, int by_coordinates,
-                         struct rows *rows)
+static pd_status rows_of(const struct pd_meta *x, const struct pd_meta *index, const char *slot,
+                         int by_coordinates, struct rows *rows)
 {
     int depth = 1;
     *rows = (struct rows){.slot = slot, .by_coordinates = by_coordinates};
     if (by_coordinates) {
         if (index->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(index->dtype))
-            return pd_fail(PD_TYPE, "%s is %s; coordinates must be int32 or int64", slot, pd_dtype_name(index->dtype));
+            return pd_fail(PD_TYPE, "%s is %s; coordinates must be int32 or int64", slot,
+                           pd_dtype_name(index->dtype));
         if (index->rank < 1 || index->dim[index->rank - 1] < 0 || index->dim[index->rank - 1] > x->rank)
-            return pd_fail(PD_SHAPE, "%s has shape %s; its last dimension must be the number of coordinates, at most %d for X "
-                           "of shape %s", slot, pd_meta_dims_text(index), x->rank, pd_meta_dims_text(x));
+            return pd_fail(
+                PD_SHAPE,
+                "%s has shape %s; its last dimension must be the number of coordinates, at most %d for X "
+                "of shape %s",
+                slot, pd_meta_dims_text(index), x->rank, pd_meta_dims_text(x));
         depth = (int)index->dim[index->rank - 1];
         rows->n = pd_meta_span(index, 0, index->rank - 1);
     } else {
@@ -43,7 +47,8 @@ static pd_status rows_of(const struct pd_meta *x, const struct pd_meta *index, c
     return PD_OK;
 }
 
-static pd_status read_coordinates(const struct pd_tensor *index, const struct pd_meta *x, const struct rows *rows, int64_t *to)
+static pd_status read_coordinates(const struct pd_tensor *index, const struct pd_meta *x,
+                                  const struct rows *rows, int64_t *to)
 {
     int depth = (int)index->meta.dim[index->meta.rank - 1];
     for (int64_t i = 0; i < rows->n; i++) {
@@ -52,8 +57,11 @@ static pd_status read_coordinates(const struct pd_tensor *index, const struct pd
             int64_t v;
             PD_TRY(pd_number_at(index, rows->slot, i * depth + k, &v));
             if ((uint64_t)v >= (uint64_t)x->dim[k])
-                return pd_fail(PD_RANGE, "%s has %lld as coordinate %d of entry %lld; X has shape %s, so it must be in 0 to %lld",
-                               rows->slot, (long long)v, k, (long long)i, pd_meta_dims_text(x), (long long)x->dim[k] - 1);
+                return pd_fail(
+                    PD_RANGE,
+                    "%s has %lld as coordinate %d of entry %lld; X has shape %s, so it must be in 0 to %lld",
+                    rows->slot, (long long)v, k, (long long)i, pd_meta_dims_text(x),
+                    (long long)x->dim[k] - 1);
             to[i] = to[i] * x->dim[k] + v;
         }
     }
@@ -61,8 +69,8 @@ static pd_status read_coordinates(const struct pd_tensor *index, const struct pd
 }
 
 /* The row numbers as int64, in memory of this run. */
-static pd_status numbers(const struct pd_run *r, int slot, const char *name, int by_coordinates, const struct pd_meta *x,
-                         struct rows *rows, int64_t **index)
+static pd_status numbers(const struct pd_run *r, int slot, const char *name, int by_coordinates,
+                         const struct pd_meta *x, struct rows *rows, int64_t **index)
 {
     const struct pd_tensor *t = pd_run_in(r, slot);
     PD_TRY(rows_of(x, &t->meta, name, by_coordinates, rows));
@@ -76,18 +84,29 @@ static pd_status numbers(const struct pd_run *r, int slot, const char *name, int
         return PD_OK;
     }
     PD_TRY(pd_shape_scratch(r, (size_t)rows->n * sizeof **index, (void **)index));
-    return by_coordinates ? read_coordinates(t, x, rows, *index) : pd_shape_read_index(t, name, rows->count, *index);
+    return by_coordinates ? read_coordinates(t, x, rows, *index)
+                          : pd_shape_read_index(t, name, rows->count, *index);
 }
 
-static pd_status add_rows(enum pd_dtype dtype, void *to, const struct rows *rows, const void *from, const int64_t *index)
+static pd_status add_rows(enum pd_dtype dtype, void *to, const struct rows *rows, const void *from,
+                          const int64_t *index)
 {
     switch ((int)dtype) {
-    case PD_DTYPE_FP32: pd_gather_add_f32(to, rows->count, from, index, rows->n, rows->width); return PD_OK;
-    case PD_DTYPE_FP64: pd_gather_add_f64(to, rows->count, from, index, rows->n, rows->width); return PD_OK;
-    case PD_DTYPE_INT32: pd_gather_add_i32(to, rows->count, from, index, rows->n, rows->width); return PD_OK;
-    case PD_DTYPE_INT64: pd_gather_add_i64(to, rows->count, from, index, rows->n, rows->width); return PD_OK;
+    case PD_DTYPE_FP32:
+        pd_gather_add_f32(to, rows->count, from, index, rows->n, rows->width);
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        pd_gather_add_f64(to, rows->count, from, index, rows->n, rows->width);
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        pd_gather_add_i32(to, rows->count, from, index, rows->n, rows->width);
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        pd_gather_add_i64(to, rows->count, from, index, rows->n, rows->width);
+        return PD_OK;
     }
-    return pd_fail(PD_TYPE, "rows of %s cannot be added; use float32, float64, int32 or int64", pd_dtype_name(dtype));
+    return pd_fail(PD_TYPE, "rows of %s cannot be added; use float32, float64, int32 or int64",
+                   pd_dtype_name(dtype));
 }
 
 /* ---- gather, gather_nd ---- */
@@ -110,8 +129,8 @@ static pd_status picked(const struct pd_meta *x, const struct pd_meta *index, in
 {
     int n = 0, depth = (int)index->dim[index->rank - 1];
     if (index->rank - 1 + x->rank - depth > PD_MAX_RANK)
-        return pd_fail(PD_SHAPE, "Index of shape %s and X of shape %s make more than %d dimensions", pd_meta_dims_text(index),
-                       pd_meta_dims_text(x), PD_MAX_RANK);
+        return pd_fail(PD_SHAPE, "Index of shape %s and X of shape %s make more than %d dimensions",
+                       pd_meta_dims_text(index), pd_meta_dims_text(x), PD_MAX_RANK);
     for (int i = 0; i < index->rank - 1; i++)
         dim[n++] = index->dim[i];
     for (int i = depth; i < x->rank; i++)
@@ -164,10 +183,22 @@ static pd_status gather_grad_any(const struct pd_run *r, int by_coordinates)
     return add_rows(dx->meta.dtype, dx->data, &rows, dout->data, index);
 }
 
-static pd_status gather_run(const struct pd_run *r) { return gather_any(r, 0); }
-static pd_status gather_nd_run(const struct pd_run *r) { return gather_any(r, 1); }
-static pd_status gather_grad_run(const struct pd_run *r) { return gather_grad_any(r, 0); }
-static pd_status gather_nd_grad_run(const struct pd_run *r) { return gather_grad_any(r, 1); }
+static pd_status gather_run(const struct pd_run *r)
+{
+    return gather_any(r, 0);
+}
+static pd_status gather_nd_run(const struct pd_run *r)
+{
+    return gather_any(r, 1);
+}
+static pd_status gather_grad_run(const struct pd_run *r)
+{
+    return gather_grad_any(r, 0);
+}
+static pd_status gather_nd_grad_run(const struct pd_run *r)
+{
+    return gather_grad_any(r, 1);
+}
 
 /* ---- scatter, scatter_nd_add ---- */
 
@@ -179,22 +210,23 @@ static pd_status scatter_infer(const struct pd_infer *c)
     struct pd_meta wanted = *x;
     wanted.dim[0] = rows.n;
     if (!pd_meta_dims_match(&wanted, updates))
-        return pd_fail(PD_SHAPE, "Updates has shape %s; for these Ids and X it must be %s", pd_meta_dims_text(updates),
-                       pd_meta_dims_text(&wanted));
+        return pd_fail(PD_SHAPE, "Updates has shape %s; for these Ids and X it must be %s",
+                       pd_meta_dims_text(updates), pd_meta_dims_text(&wanted));
     pd_shape_like(c, OUT, X);
     return PD_OK;
 }
 
 static pd_status scatter_nd_infer(const struct pd_infer *c)
 {
-    const struct pd_meta *x = pd_infer_in(c, X), *index = pd_infer_in(c, INDEX), *updates = pd_infer_in(c, UPDATES);
+    const struct pd_meta *x = pd_infer_in(c, X), *index = pd_infer_in(c, INDEX),
+                         *updates = pd_infer_in(c, UPDATES);
     struct pd_meta wanted = {.dtype = x->dtype};
     struct rows rows;
     PD_TRY(rows_of(x, index, "Index", 1, &rows));
     PD_TRY(picked(x, index, wanted.dim, &wanted.rank));
     if (!pd_meta_dims_match(&wanted, updates))
-        return pd_fail(PD_SHAPE, "Updates has shape %s; for this Index and X it must be %s", pd_meta_dims_text(updates),
-                       pd_meta_dims_text(&wanted));
+        return pd_fail(PD_SHAPE, "Updates has shape %s; for this Index and X it must be %s",
+                       pd_meta_dims_text(updates), pd_meta_dims_text(&wanted));
     pd_shape_like(c, OUT, X);
     return PD_OK;
 }
@@ -237,7 +269,8 @@ static pd_status scatter_grad_infer(const struct pd_infer *c)
 }
 
 /* Where numbers repeat and rows are overwritten, only the last update counts. */
-static void drop_repeats(char *dupdates, const int64_t *index, const struct rows *rows, int64_t bytes, int64_t *last)
+static void drop_repeats(char *dupdates, const int64_t *index, const struct rows *rows, int64_t bytes,
+                         int64_t *last)
 {
     for (int64_t i = 0; i < rows->n; i++)
         last[index[i]] = i;
@@ -252,7 +285,8 @@ static pd_status scatter_grad_any(const struct pd_run *r, int by_coordinates)
     struct rows rows;
     int64_t *index;
     int drop = !by_coordinates && r->attr[OVERWRITE].b;
-    PD_TRY(numbers(r, SCATTER_IDS, by_coordinates ? "Index" : "Ids", by_coordinates, &dout->meta, &rows, &index));
+    PD_TRY(numbers(r, SCATTER_IDS, by_coordinates ? "Index" : "Ids", by_coordinates, &dout->meta, &rows,
+                   &index));
     int64_t bytes = rows.width * (int64_t)pd_dtype_size(dout->meta.dtype);
     if (dx) {
         if (dx->data != dout->data) pd_copy_bytes(dx->data, dout->data, pd_tensor_bytes(dout));
@@ -271,8 +305,14 @@ static pd_status scatter_grad_any(const struct pd_run *r, int by_coordinates)
     return PD_OK;
 }
 
-static pd_status scatter_grad_run(const struct pd_run *r) { return scatter_grad_any(r, 0); }
-static pd_status scatter_nd_grad_run(const struct pd_run *r) { return scatter_grad_any(r, 1); }
+static pd_status scatter_grad_run(const struct pd_run *r)
+{
+    return scatter_grad_any(r, 0);
+}
+static pd_status scatter_nd_grad_run(const struct pd_run *r)
+{
+    return scatter_grad_any(r, 1);
+}
 
 /* ---- the ops ---- */
 

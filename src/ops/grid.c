@@ -1,5 +1,5 @@
-/* Spatial transformers: affine_grid makes a grid of places from 2 x 3 matrices, grid_sampler reads an image there. Places
- * run from -1 to 1 along each axis; what lies outside is 0. */
+/* Spatial transformers: affine_grid makes a grid of places from 2 x 3 matrices, grid_sampler reads an image
+ * there. Places run from -1 to 1 along each axis; what lies outside is 0. */
 #include <math.h>
 
 #include "ops/nn_util.h"
@@ -22,9 +22,11 @@ static pd_status affine_infer(const struct pd_infer *c)
     struct pd_meta want = {.rank = 3, .dim = {theta->dim[0], 2, 3}};
     PD_TRY(pd_nn_same_dims(theta, "Theta", &want, "what is needed"));
     if (shape->n && shape->n != 4)
-        return pd_fail(PD_INVALID, "output_shape has %d numbers: give four (batch, channels, height, width).", shape->n);
+        return pd_fail(PD_INVALID, "output_shape has %d numbers: give four (batch, channels, height, width).",
+                       shape->n);
     if (!shape->n && !c->in[OUTPUT_SHAPE].n)
-        return pd_fail(PD_INVALID, "There is neither an attribute output_shape nor an input OutputShape: give one.");
+        return pd_fail(PD_INVALID,
+                       "There is neither an attribute output_shape nor an input OutputShape: give one.");
     if (!out) return PD_OK;
     int64_t dim[4] = {theta->dim[0], -1, -1, 2};
     if (c->running) {
@@ -55,7 +57,8 @@ static pd_status affine_run(const struct pd_run *r)
     for (int i = 1; i < 3; i++) {
         dim[i] = attr->n ? attr->ints[i + 1] : 0;
         if (!attr->n) PD_TRY(pd_number_at(shape, "OutputShape", i + 1, &dim[i]));
-        if (dim[i] < 1) return pd_fail(PD_INVALID, "The wanted grid is %lld along axis %d.", (long long)dim[i], i);
+        if (dim[i] < 1)
+            return pd_fail(PD_INVALID, "The wanted grid is %lld along axis %d.", (long long)dim[i], i);
     }
     PD_TRY(pd_shape_fit(out, theta->meta.dtype, 4, dim));
     PD_SWITCH_FLOAT(theta->meta.dtype, T, {
@@ -120,7 +123,9 @@ const struct pd_op pd_op_affine_grid = {
 const struct pd_op pd_op_affine_grid_grad = {
     .type = "affine_grid_grad",
     .doc = "Gradient of affine_grid.",
-    .inputs = (const struct pd_slot_def[]){{"Output@GRAD", 0}, {"OutputShape", PD_SLOT_META | PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Output@GRAD", 0},
+                                           {"OutputShape", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Theta@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = affine_attrs,
     .infer = affine_grad_infer,
@@ -140,9 +145,10 @@ static pd_status sampler_infer(const struct pd_infer *c)
     PD_TRY(pd_nn_same_type(x, "X", grid, "Grid"));
     PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
     PD_TRY(pd_nn_need_rank(grid, "Grid", 4, 4));
-    if ((grid->dim[3] >= 0 && grid->dim[3] != 2) || (grid->dim[0] >= 0 && x->dim[0] >= 0 && grid->dim[0] != x->dim[0]))
-        return pd_fail(PD_SHAPE, "Grid has shape %s, but for X %s it must be [%lld, height, width, 2].", pd_meta_dims_text(grid),
-                       pd_meta_dims_text(x), (long long)x->dim[0]);
+    if ((grid->dim[3] >= 0 && grid->dim[3] != 2) ||
+        (grid->dim[0] >= 0 && x->dim[0] >= 0 && grid->dim[0] != x->dim[0]))
+        return pd_fail(PD_SHAPE, "Grid has shape %s, but for X %s it must be [%lld, height, width, 2].",
+                       pd_meta_dims_text(grid), pd_meta_dims_text(x), (long long)x->dim[0]);
     if (!out) return PD_OK;
     out->dtype = x->dtype;
     /* A grid of unknown size has that of the image. */
@@ -209,7 +215,8 @@ static pd_status sampler_grad_infer(const struct pd_infer *c)
 
 static pd_status sampler_grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x_in = pd_run_in(r, X), *grid_in = pd_run_in(r, GRID), *d_in = pd_run_in(r, SAMPLER_DOUT);
+    const struct pd_tensor *x_in = pd_run_in(r, X), *grid_in = pd_run_in(r, GRID),
+                           *d_in = pd_run_in(r, SAMPLER_DOUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *d_grid = pd_run_out(r, D_GRID);
     const int64_t *xd = x_in->meta.dim, *gd = grid_in->meta.dim;
     int64_t points = gd[1] * gd[2], pixels = xd[2] * xd[3];
@@ -258,7 +265,8 @@ const struct pd_op pd_op_grid_sampler_grad = {
     .type = "grid_sampler_grad",
     .doc = "Gradient of grid_sampler.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Grid", 0}, {"Output@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Grid@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Grid@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = sampler_grad_infer,
     .run = sampler_grad_run,
 };

@@ -7,17 +7,20 @@ enum { NUM_HASH, MOD_BY };
 
 static const struct pd_slot_def inputs[] = {{"X"}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
-static const struct pd_attr_def attrs[] = {PD_DEF_INT("num_hash", 1), PD_DEF_LONG("mod_by", 100000),
-                                           PD_DEF_BOOL("@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@", 1), {0}};
+static const struct pd_attr_def attrs[] = {PD_DEF_INT("num_hash", 1),
+                                           PD_DEF_LONG("mod_by", 100000),
+                                           PD_DEF_BOOL("@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@", 1),
+                                           {0}};
 
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *out = pd_infer_out(c, 0);
-    if (x->rank != 2) return pd_fail(PD_SHAPE, "X has shape %s; it must have two dimensions", pd_meta_dims_text(x));
+    if (x->rank != 2)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must have two dimensions", pd_meta_dims_text(x));
     if (c->attr[NUM_HASH].i < 1 || c->attr[MOD_BY].l < 1)
-        return pd_fail(PD_INVALID, "num_hash is %d and mod_by is %lld; both must be 1 or more", c->attr[NUM_HASH].i,
-                       (long long)c->attr[MOD_BY].l);
+        return pd_fail(PD_INVALID, "num_hash is %d and mod_by is %lld; both must be 1 or more",
+                       c->attr[NUM_HASH].i, (long long)c->attr[MOD_BY].l);
     if (!out) return PD_OK;
     int64_t dim[3] = {x->dim[0], c->attr[NUM_HASH].i, 1};
     out->dtype = x->dtype;
@@ -35,7 +38,8 @@ static pd_status run(const struct pd_run *r)
         for (int64_t i = 0; i < rows; i++)
             for (int64_t h = 0; h < hashes; h++)
                 ((T *)out->data)[i * hashes + h] =
-                    (T)(pd_xxhash64((const T *)x->data + i * width, (size_t)width * sizeof(T), (uint64_t)h) % bound);
+                    (T)(pd_xxhash64((const T *)x->data + i * width, (size_t)width * sizeof(T), (uint64_t)h) %
+                        bound);
         return PD_OK;
     })
     return pd_fail(PD_TYPE, "X is %s; it must be int32 or int64", pd_dtype_name(x->meta.dtype));

@@ -1,7 +1,7 @@
-/* hierarchical_sigmoid: classes are leaves of a binary tree, and the cost is that of the turns on the way to the right
- * one. Without PathTable and PathCode the tree is the complete one: class c has the code c + num_classes, whose prefixes
- * are the nodes and whose bits are the turns. PreOut is log(1 + e^z) of each turn; turns past the end count log 2, as z is
- * 0 there. */
+/* hierarchical_sigmoid: classes are leaves of a binary tree, and the cost is that of the turns on the way to
+ * the right one. Without PathTable and PathCode the tree is the complete one: class c has the code c +
+ * num_classes, whose prefixes are the nodes and whose bits are the turns. PreOut is log(1 + e^z) of each
+ * turn; turns past the end count log 2, as z is 0 there. */
 #include <math.h>
 
 #include "ops/nn_rows.h"
@@ -14,8 +14,10 @@ enum { GRAD_PRE_OUT = 6, GRAD_DOUT };
 enum { DX, DW, D_BIAS };
 
 static const struct pd_attr_def attrs[] = {
-    PD_DEF_INT("num_classes", 2), PD_DEF_BOOL("is_sparse", 0), PD_DEF_BOOL("remote_prefetch", 0), PD_DEF_INT("trainer_id", 0),
-    PD_DEF_LONGS("height_sections"), PD_DEF_STRINGS("epmap"), PD_DEF_STRINGS("table_names"), {0},
+    PD_DEF_INT("num_classes", 2),      PD_DEF_BOOL("is_sparse", 0),
+    PD_DEF_BOOL("remote_prefetch", 0), PD_DEF_INT("trainer_id", 0),
+    PD_DEF_LONGS("height_sections"),   PD_DEF_STRINGS("epmap"),
+    PD_DEF_STRINGS("table_names"),     {0},
 };
 
 static int bits_of(uint64_t n)
@@ -27,15 +29,18 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *w = pd_infer_in(c, W), *label = pd_infer_in(c, LABEL);
     const struct pd_meta *table = pd_infer_in(c, PATH_TABLE), *code = pd_infer_in(c, PATH_CODE);
-    struct pd_meta *out = pd_infer_out(c, OUT), *pre = pd_infer_out(c, PRE_OUT);
+    struct pd_meta *out = pd_infer_out(c, OUT), *pre = pd_infer_out(c, PRE_OUT),
+                   *w_out = pd_infer_out(c, W_OUT);
     PD_TRY(pd_nn_need_float(x, "X"));
     PD_TRY(pd_nn_same_type(x, "X", w, "W"));
     PD_TRY(pd_nn_need_labels(label, "Label"));
     PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
     PD_TRY(pd_nn_need_rank(w, "W", 2, 2));
     if (x->dim[1] >= 0 && w->dim[1] >= 0 && x->dim[1] != w->dim[1])
-        return pd_fail(PD_SHAPE, "X %s and W %s must have equally many columns.", pd_meta_dims_text(x), pd_meta_dims_text(w));
-    if (!table != !code) return pd_fail(PD_INVALID, "PathTable and PathCode come together: give both or none.");
+        return pd_fail(PD_SHAPE, "X %s and W %s must have equally many columns.", pd_meta_dims_text(x),
+                       pd_meta_dims_text(w));
+    if (!table != !code)
+        return pd_fail(PD_INVALID, "PathTable and PathCode come together: give both or none.");
     if (table) {
         PD_TRY(pd_nn_need_rank(table, "PathTable", 2, 2));
         PD_TRY(pd_nn_need_labels(table, "PathTable"));
@@ -49,6 +54,7 @@ static pd_status infer(const struct pd_infer *c)
         pd_meta_set_2d(out, x->dim[0], 1);
         pd_meta_share_lod(out, x);
     }
+    if (w_out && w_out != w) pd_meta_like(w_out, w); /* as a rule it is W itself */
     if (pre) {
         pre->dtype = x->dtype;
         pd_meta_set_2d(pre, x->dim[0], table ? table->dim[1] : bits_of((uint64_t)c->attr[CLASSES].i - 1));
@@ -81,24 +87,26 @@ static pd_status tree_make(const struct pd_run *r, struct tree *t)
     const struct pd_tensor *x = pd_run_in(r, X);
     int64_t rows = x->meta.dim[0], node;
     int turn;
-    *t = (struct tree){pd_run_in(r, LABEL), pd_run_in(r, PATH_TABLE), pd_run_in(r, PATH_CODE), r->attr[CLASSES].i,
-                       .nodes = pd_run_in(r, W)->meta.dim[0]};
+    *t = (struct tree){pd_run_in(r, LABEL), pd_run_in(r, PATH_TABLE), pd_run_in(r, PATH_CODE),
+                       r->attr[CLASSES].i, .nodes = pd_run_in(r, W)->meta.dim[0]};
     t->width = t->table ? t->table->meta.dim[1] : bits_of((uint64_t)t->classes - 1);
     if (!t->table) PD_TRY(pd_nn_check_labels(t->label, rows, t->classes, 0));
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < t->width && step_of(t, i, j, &node, &turn); j++)
             if (node >= t->nodes)
-                return pd_fail(PD_RANGE, "The way of row %lld leads over node %lld, but W has %lld rows.", (long long)i,
-                               (long long)node, (long long)t->nodes);
+                return pd_fail(PD_RANGE, "The way of row %lld leads over node %lld, but W has %lld rows.",
+                               (long long)i, (long long)node, (long long)t->nodes);
     return PD_OK;
 }
 
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x_in = pd_run_in(r, X), *bias = pd_run_in(r, BIAS);
+    struct pd_tensor *w_out = pd_run_out(r, W_OUT);
     int64_t rows = x_in->meta.dim[0], dim = x_in->meta.dim[1];
     struct tree t;
     PD_TRY(tree_make(r, &t));
+    if (w_out && w_out != pd_run_in(r, W)) memcpy(w_out->data, pd_run_in(r, W)->data, pd_tensor_bytes(w_out));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
         const T *x = x_in->data;
         const T *w = pd_run_in(r, W)->data;
@@ -142,18 +150,20 @@ static pd_status grad_infer(const struct pd_infer *c)
 }
 
 /* Sparse gradient of W: the nodes on the way, each once; *place says which of them each turn belongs to. */
-static pd_status make_rows(const struct pd_run *r, const struct tree *t, int64_t rows, int64_t dim, struct pd_value *dw,
-                           const int64_t **place)
+static pd_status make_rows(const struct pd_run *r, const struct tree *t, int64_t rows, int64_t dim,
+                           struct pd_value *dw, const int64_t **place)
 {
     int64_t n = 0, node;
     int turn;
     void *block;
-    PD_TRY(pd_nn_scratch(r, (size_t)(rows * t->width) * sizeof(int64_t) + pd_nn_rows_scratch(rows * t->width), &block));
+    PD_TRY(pd_nn_scratch(r, (size_t)(rows * t->width) * sizeof(int64_t) + pd_nn_rows_scratch(rows * t->width),
+                         &block));
     int64_t *nodes = block;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < t->width && step_of(t, i, j, &node, &turn); j++)
             nodes[n++] = node;
-    PD_TRY(pd_nn_rows_make(dw, nodes, n, t->nodes, dim, pd_run_in(r, X)->meta.dtype, nodes + rows * t->width));
+    PD_TRY(
+        pd_nn_rows_make(dw, nodes, n, t->nodes, dim, pd_run_in(r, X)->meta.dtype, nodes + rows * t->width));
     *place = nodes + rows * t->width;
     return PD_OK;
 }
@@ -197,9 +207,16 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_hierarchical_sigmoid = {
     .type = "hierarchical_sigmoid",
     .doc = "Cost of the way to a class in a binary tree of classes.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"W", 0}, {"Label", 0}, {"PathTable", PD_SLOT_OPTIONAL},
-                                           {"PathCode", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"PreOut", PD_SLOT_HIDDEN}, {"W_Out", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"W", 0},
+                                           {"Label", 0},
+                                           {"PathTable", PD_SLOT_OPTIONAL},
+                                           {"PathCode", PD_SLOT_OPTIONAL},
+                                           {"Bias", PD_SLOT_OPTIONAL},
+                                           {0}},
+    .outputs =
+        (const struct pd_slot_def[]){
+            {"Out", 0}, {"PreOut", PD_SLOT_HIDDEN}, {"W_Out", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = infer,
     .run = run,
@@ -211,11 +228,18 @@ const struct pd_op pd_op_hierarchical_sigmoid = {
 const struct pd_op pd_op_hierarchical_sigmoid_grad = {
     .type = "hierarchical_sigmoid_grad",
     .doc = "Gradient of hierarchical_sigmoid: of W dense, or selected rows with is_sparse.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"W", 0}, {"Label", 0}, {"PathTable", PD_SLOT_OPTIONAL},
-                                           {"PathCode", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"PreOut", 0}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"W@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"W", 0},
+                                           {"Label", 0},
+                                           {"PathTable", PD_SLOT_OPTIONAL},
+                                           {"PathCode", PD_SLOT_OPTIONAL},
+                                           {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {"PreOut", 0},
+                                           {"Out@GRAD", 0},
+                                           {0}},
+    .outputs =
+        (const struct pd_slot_def[]){
+            {"X@GRAD", PD_SLOT_OPTIONAL}, {"W@GRAD", PD_SLOT_OPTIONAL}, {"Bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

@@ -1,5 +1,5 @@
-/* instance_norm: each channel of each image is brought to mean 0 and variance 1, then scaled and shifted. SavedVariance
- * holds 1 / sqrt(variance + epsilon). */
+/* instance_norm: each channel of each image is brought to mean 0 and variance 1, then scaled and shifted.
+ * SavedVariance holds 1 / sqrt(variance + epsilon). */
 #include <math.h>
 
 #include "kernels/norm.h"
@@ -27,8 +27,8 @@ static pd_status infer(const struct pd_infer *c)
         PD_TRY(pd_nn_same_type(x, "X", each, names[slot]));
         int64_t n = pd_meta_numel(each);
         if (n >= 0 && channels >= 0 && n != channels)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot], pd_meta_dims_text(each),
-                           pd_meta_dims_text(x), (long long)channels);
+            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot],
+                           pd_meta_dims_text(each), pd_meta_dims_text(x), (long long)channels);
     }
     pd_nn_grad_like(c, Y, X);
     for (int slot = SAVED_MEAN; slot <= SAVED_VARIANCE; slot++) {
@@ -42,13 +42,16 @@ static pd_status infer(const struct pd_infer *c)
 
 static struct pd_norm norm_of(const struct pd_meta *x)
 {
-    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64, .outer = 1, .channels = x->dim[0] * x->dim[1],
+    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
+                            .outer = 1,
+                            .channels = x->dim[0] * x->dim[1],
                             .inner = pd_meta_span(x, 2, x->rank)};
 }
 
 static pd_status run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *scale_in = pd_run_in(r, SCALE), *bias_in = pd_run_in(r, BIAS);
+    const struct pd_tensor *x = pd_run_in(r, X), *scale_in = pd_run_in(r, SCALE),
+                           *bias_in = pd_run_in(r, BIAS);
     struct pd_tensor *saved_mean = pd_run_out(r, SAVED_MEAN), *saved_inv = pd_run_out(r, SAVED_VARIANCE);
     struct pd_norm n = norm_of(&x->meta);
     int64_t channels = x->meta.dim[1];
@@ -86,8 +89,10 @@ static pd_status grad_infer(const struct pd_infer *c)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *dy = pd_run_in(r, GRAD_DY), *scale_in = pd_run_in(r, GRAD_SCALE);
-    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE), *d_bias = pd_run_out(r, D_BIAS);
+    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *dy = pd_run_in(r, GRAD_DY),
+                           *scale_in = pd_run_in(r, GRAD_SCALE);
+    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
+                     *d_bias = pd_run_out(r, D_BIAS);
     struct pd_norm n = norm_of(&x->meta);
     int64_t channels = x->meta.dim[1], count = n.inner;
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
@@ -119,9 +124,12 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_instance_norm = {
     .type = "instance_norm",
     .doc = "Normalises each channel of each image.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Y", 0}, {"SavedMean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
-                                            {"SavedVariance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Y", 0},
+                                            {"SavedMean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
+                                            {"SavedVariance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = infer,
     .run = run,
@@ -133,10 +141,16 @@ const struct pd_op pd_op_instance_norm = {
 const struct pd_op pd_op_instance_norm_grad = {
     .type = "instance_norm_grad",
     .doc = "Gradient of instance_norm.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"SavedMean", 0}, {"SavedVariance", 0},
-                                           {"Y@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"Scale", PD_SLOT_OPTIONAL},
+                                           {"SavedMean", 0},
+                                           {"SavedVariance", 0},
+                                           {"Y@GRAD", 0},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

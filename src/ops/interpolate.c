@@ -1,5 +1,5 @@
-/* bilinear_interp and nearest_interp: images brought to another size. The size comes from SizeTensor, OutSize, Scale (an
- * input, then the attribute) or out_h and out_w, whichever is there first. */
+/* bilinear_interp and nearest_interp: images brought to another size. The size comes from SizeTensor,
+ * OutSize, Scale (an input, then the attribute) or out_h and out_w, whichever is there first. */
 #include "ops/nn_util.h"
 #include "ops/shape_util.h"
 
@@ -8,26 +8,27 @@ enum { OUT };
 enum { LAYOUT, OUT_D, OUT_H, OUT_W, SCALE, METHOD, ALIGN_CORNERS, ALIGN_MODE };
 enum { GRAD_DOUT = 4 };
 
-#define ATTRS(method)                                                                                          \
-    {                                                                                                          \
-        PD_DEF_STRING("data_layout", "NCHW"), PD_DEF_INT("out_d", 0), PD_DEF_INT("out_h", 0), PD_DEF_INT("out_w", 0),      \
-            PD_DEF_FLOAT("scale", 0), PD_DEF_STRING("interp_method", method), PD_DEF_BOOL("align_corners", 1),             \
-            PD_DEF_INT("align_mode", 1), {0},                                                                  \
+#define ATTRS(method)                                                                                        \
+    {                                                                                                        \
+        PD_DEF_STRING("data_layout", "NCHW"), PD_DEF_INT("out_d", 0), PD_DEF_INT("out_h", 0),                \
+            PD_DEF_INT("out_w", 0), PD_DEF_FLOAT("scale", 0), PD_DEF_STRING("interp_method", method),        \
+            PD_DEF_BOOL("align_corners", 1), PD_DEF_INT("align_mode", 1), {0},                               \
     }
 static const struct pd_attr_def bilinear_attrs[] = ATTRS("bilinear");
 static const struct pd_attr_def nearest_attrs[] = ATTRS("nearest");
 
-/* Wanted height and width; -1 where only running can tell. `data` gives the tensor of an input, NULL when it is not
- * there or cannot be read yet. */
-static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x, int n_sizes, const struct pd_tensor *const *sizes,
-                             const struct pd_tensor *out_size, int has_out_size, const struct pd_tensor *scale_in, int has_scale,
-                             int64_t *size)
+/* Wanted height and width; -1 where only running can tell. `data` gives the tensor of an input, NULL when it
+ * is not there or cannot be read yet. */
+static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x, int n_sizes,
+                             const struct pd_tensor *const *sizes, const struct pd_tensor *out_size,
+                             int has_out_size, const struct pd_tensor *scale_in, int has_scale, int64_t *size)
 {
     int first = pd_nn_channels_last(attr[LAYOUT].s) ? 1 : 2;
     size[0] = attr[OUT_H].i;
     size[1] = attr[OUT_W].i;
     if (n_sizes) {
-        if (n_sizes != 2) return pd_fail(PD_INVALID, "SizeTensor holds %d tensors: give two, height and width.", n_sizes);
+        if (n_sizes != 2)
+            return pd_fail(PD_INVALID, "SizeTensor holds %d tensors: give two, height and width.", n_sizes);
         for (int i = 0; i < 2; i++)
             if (sizes[i]) PD_TRY(pd_number_at(sizes[i], "SizeTensor", 0, &size[i]));
         return PD_OK;
@@ -37,7 +38,8 @@ static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x
         scale = 0;
         size[0] = size[1] = -1;
         if (scale_in)
-            scale = scale_in->meta.dtype == PD_DTYPE_FP64 ? *(const double *)scale_in->data : (double)*(const float *)scale_in->data;
+            scale = scale_in->meta.dtype == PD_DTYPE_FP64 ? *(const double *)scale_in->data
+                                                          : (double)*(const float *)scale_in->data;
     }
     for (int i = 0; scale > 0 && i < 2; i++)
         size[i] = x->dim[first + i] < 0 ? -1 : (int64_t)((float)x->dim[first + i] * (float)scale);
@@ -58,8 +60,8 @@ static void out_dims(const struct pd_attr *attr, const struct pd_meta *x, const 
 static pd_status check_size(const int64_t *size)
 {
     if (size[0] > 0 && size[1] > 0) return PD_OK;
-    return pd_fail(PD_INVALID, "The wanted size is %lld x %lld: give out_h and out_w, or a scale, above 0.", (long long)size[0],
-                   (long long)size[1]);
+    return pd_fail(PD_INVALID, "The wanted size is %lld x %lld: give out_h and out_w, or a scale, above 0.",
+                   (long long)size[0], (long long)size[1]);
 }
 
 static pd_status infer(const struct pd_infer *c)
@@ -77,7 +79,8 @@ static pd_status infer(const struct pd_infer *c)
         sizes[i] = pd_infer_data(c, SIZE_TENSOR, i);
     const struct pd_tensor *out_size = c->in[OUT_SIZE].n ? pd_infer_data(c, OUT_SIZE, 0) : NULL;
     const struct pd_tensor *scale = c->in[SCALE_TENSOR].n ? pd_infer_data(c, SCALE_TENSOR, 0) : NULL;
-    PD_TRY(wanted_size(c->attr, x, c->in[SIZE_TENSOR].n, sizes, out_size, c->in[OUT_SIZE].n, scale, c->in[SCALE_TENSOR].n, size));
+    PD_TRY(wanted_size(c->attr, x, c->in[SIZE_TENSOR].n, sizes, out_size, c->in[OUT_SIZE].n, scale,
+                       c->in[SCALE_TENSOR].n, size));
     int by_data = c->in[SIZE_TENSOR].n || c->in[OUT_SIZE].n || c->in[SCALE_TENSOR].n;
     if (!by_data && c->running) PD_TRY(check_size(size));
     out_dims(c->attr, x, size, dim);
@@ -118,10 +121,13 @@ struct grid {
     struct spot *row, *col;
 };
 
-static pd_status grid_make(const struct pd_run *r, const struct pd_meta *in, const struct pd_meta *out, struct grid *g)
+static pd_status grid_make(const struct pd_run *r, const struct pd_meta *in, const struct pd_meta *out,
+                           struct grid *g)
 {
     int last = pd_nn_channels_last(r->attr[LAYOUT].s), first = last ? 1 : 2;
-    *g = (struct grid){.batch = in->dim[0], .channels = in->dim[last ? 3 : 1], .in = {in->dim[first], in->dim[first + 1]},
+    *g = (struct grid){.batch = in->dim[0],
+                       .channels = in->dim[last ? 3 : 1],
+                       .in = {in->dim[first], in->dim[first + 1]},
                        .out = {out->dim[first], out->dim[first + 1]}};
     g->channel_step_in = last ? 1 : g->in[0] * g->in[1];
     g->channel_step_out = last ? 1 : g->out[0] * g->out[1];
@@ -135,34 +141,37 @@ static pd_status grid_make(const struct pd_run *r, const struct pd_meta *in, con
     return PD_OK;
 }
 
-/* Calls BODY for each output point of each plane with the four corners (nw, ne, sw, se) and the output's place. */
-#define EACH_POINT(BODY)                                                                                       \
-    for (int64_t plane = 0; plane < g.batch * g.channels; plane++) {                                           \
-        int64_t n = plane / g.channels, c = plane % g.channels;                                                \
-        int64_t in_at = n * g.channels * g.in[0] * g.in[1] + c * g.channel_step_in;                            \
-        int64_t out_at = n * g.channels * g.out[0] * g.out[1] + c * g.channel_step_out;                        \
-        for (int64_t i = 0; i < g.out[0]; i++)                                                                 \
-            for (int64_t j = 0; j < g.out[1]; j++) {                                                           \
-                const struct spot *row = &g.row[i], *col = &g.col[j];                                          \
-                float s = row->share, e = col->share;                                                          \
-                int64_t nw = in_at + (row->low * g.in[1] + col->low) * g.point_step;                           \
-                int64_t ne = in_at + (row->low * g.in[1] + col->high) * g.point_step;                          \
-                int64_t sw = in_at + (row->high * g.in[1] + col->low) * g.point_step;                          \
-                int64_t se = in_at + (row->high * g.in[1] + col->high) * g.point_step;                         \
-                int64_t to = out_at + (i * g.out[1] + j) * g.point_step;                                       \
-                BODY;                                                                                          \
-            }                                                                                                  \
+/* Calls BODY for each output point of each plane with the four corners (nw, ne, sw, se) and the output's
+ * place. */
+#define EACH_POINT(BODY)                                                                                     \
+    for (int64_t plane = 0; plane < g.batch * g.channels; plane++) {                                         \
+        int64_t n = plane / g.channels, c = plane % g.channels;                                              \
+        int64_t in_at = n * g.channels * g.in[0] * g.in[1] + c * g.channel_step_in;                          \
+        int64_t out_at = n * g.channels * g.out[0] * g.out[1] + c * g.channel_step_out;                      \
+        for (int64_t i = 0; i < g.out[0]; i++)                                                               \
+            for (int64_t j = 0; j < g.out[1]; j++) {                                                         \
+                const struct spot *row = &g.row[i], *col = &g.col[j];                                        \
+                float s = row->share, e = col->share;                                                        \
+                int64_t nw = in_at + (row->low * g.in[1] + col->low) * g.point_step;                         \
+                int64_t ne = in_at + (row->low * g.in[1] + col->high) * g.point_step;                        \
+                int64_t sw = in_at + (row->high * g.in[1] + col->low) * g.point_step;                        \
+                int64_t se = in_at + (row->high * g.in[1] + col->high) * g.point_step;                       \
+                int64_t to = out_at + (i * g.out[1] + j) * g.point_step;                                     \
+                BODY;                                                                                        \
+            }                                                                                                \
     }
 
 static pd_status run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *out_size = pd_run_in(r, OUT_SIZE), *scale = pd_run_in(r, SCALE_TENSOR);
+    const struct pd_tensor *x = pd_run_in(r, X), *out_size = pd_run_in(r, OUT_SIZE),
+                           *scale = pd_run_in(r, SCALE_TENSOR);
     struct pd_tensor *out = pd_run_out(r, OUT);
     const struct pd_tensor *sizes[2] = {0};
     int64_t size[2], dim[4];
     for (int i = 0; i < r->in[SIZE_TENSOR].n && i < 2; i++)
         sizes[i] = pd_run_in_at(r, SIZE_TENSOR, i);
-    PD_TRY(wanted_size(r->attr, &x->meta, r->in[SIZE_TENSOR].n, sizes, out_size, out_size != NULL, scale, scale != NULL, size));
+    PD_TRY(wanted_size(r->attr, &x->meta, r->in[SIZE_TENSOR].n, sizes, out_size, out_size != NULL, scale,
+                       scale != NULL, size));
     PD_TRY(check_size(size));
     out_dims(r->attr, &x->meta, size, dim);
     PD_TRY(pd_shape_fit(out, x->meta.dtype, 4, dim));
@@ -178,7 +187,8 @@ static pd_status run(const struct pd_run *r)
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *from = x->data;
         T *y = out->data;
-        EACH_POINT(y[to] = from[nw] * (1 - s) * (1 - e) + from[sw] * s * (1 - e) + from[ne] * (1 - s) * e + from[se] * s * e)
+        EACH_POINT(y[to] = from[nw] * (1 - s) * (1 - e) + from[sw] * s * (1 - e) + from[ne] * (1 - s) * e +
+                           from[se] * s * e)
     })
     return PD_OK;
 }
@@ -211,33 +221,40 @@ static pd_status grad_run(const struct pd_run *r)
     return PD_OK;
 }
 
-static const struct pd_slot_def inputs[] = {{"X", 0}, {"OutSize", PD_SLOT_OPTIONAL}, {"SizeTensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-                                            {"Scale", PD_SLOT_OPTIONAL}, {0}};
-static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META}, {"OutSize", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                                 {"SizeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-                                                 {"Scale", PD_SLOT_META | PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}};
+static const struct pd_slot_def inputs[] = {{"X", 0},
+                                            {"OutSize", PD_SLOT_OPTIONAL},
+                                            {"SizeTensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                            {"Scale", PD_SLOT_OPTIONAL},
+                                            {0}};
+static const struct pd_slot_def grad_inputs[] = {
+    {"X", PD_SLOT_META},
+    {"OutSize", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {"SizeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+    {"Scale", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {"Out@GRAD", 0},
+    {0}};
 
-#define INTERP_OP(name, attrs_, text)                                                                          \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = text,                                                                                           \
-        .inputs = inputs,                                                                                      \
-        .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},                                              \
-        .attrs = attrs_,                                                                                       \
-        .infer = infer,                                                                                        \
-        .run = run,                                                                                            \
-        .grad_type = #name "_grad",                                                                            \
-        .grad_in = "X OutSize SizeTensor Scale Out@",                                                          \
-        .grad_out = "X@",                                                                                      \
-    };                                                                                                         \
-    const struct pd_op pd_op_##name##_grad = {                                                                 \
-        .type = #name "_grad",                                                                                 \
-        .doc = "Gradient of " #name ".",                                                                       \
-        .inputs = grad_inputs,                                                                                 \
-        .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},                            \
-        .attrs = attrs_,                                                                                       \
-        .infer = grad_infer,                                                                                   \
-        .run = grad_run,                                                                                       \
+#define INTERP_OP(name, attrs_, text)                                                                        \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = inputs,                                                                                    \
+        .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},                                            \
+        .attrs = attrs_,                                                                                     \
+        .infer = infer,                                                                                      \
+        .run = run,                                                                                          \
+        .grad_type = #name "_grad",                                                                          \
+        .grad_in = "X OutSize SizeTensor Scale Out@",                                                        \
+        .grad_out = "X@",                                                                                    \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##_grad = {                                                               \
+        .type = #name "_grad",                                                                               \
+        .doc = "Gradient of " #name ".",                                                                     \
+        .inputs = grad_inputs,                                                                               \
+        .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},                          \
+        .attrs = attrs_,                                                                                     \
+        .infer = grad_infer,                                                                                 \
+        .run = grad_run,                                                                                     \
     };
 
 INTERP_OP(bilinear_interp, bilinear_attrs, "Images resized by bilinear interpolation.")

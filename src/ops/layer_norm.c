@@ -1,4 +1,5 @@
-/* layer_norm: the dimensions from begin_norm_axis on are brought to mean 0 and variance 1, then scaled and shifted. */
+/* layer_norm: the dimensions from begin_norm_axis on are brought to mean 0 and variance 1, then scaled and
+ * shifted. */
 #include "kernels/layer_norm.h"
 
 #include "ops/nn_util.h"
@@ -9,7 +10,8 @@ enum { EPSILON, BEGIN_AXIS };
 enum { GRAD_X, GRAD_MEAN, GRAD_VARIANCE, GRAD_SCALE, GRAD_BIAS, GRAD_DY };
 enum { DX, D_SCALE, D_BIAS };
 
-static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("epsilon", 1e-5f), PD_DEF_INT("begin_norm_axis", 1), {0}};
+static const struct pd_attr_def attrs[] = {
+    PD_DEF_FLOAT("epsilon", 1e-5f), PD_DEF_INT("begin_norm_axis", 1), {0}};
 
 static pd_status infer(const struct pd_infer *c)
 {
@@ -19,7 +21,8 @@ static pd_status infer(const struct pd_infer *c)
     int axis = c->attr[BEGIN_AXIS].i;
     PD_TRY(pd_nn_need_float(x, "X"));
     if (axis < 1 || axis >= x->rank)
-        return pd_fail(PD_RANGE, "begin_norm_axis is %d, but X has shape %s: give 1 to %d.", axis, pd_meta_dims_text(x), x->rank - 1);
+        return pd_fail(PD_RANGE, "begin_norm_axis is %d, but X has shape %s: give 1 to %d.", axis,
+                       pd_meta_dims_text(x), x->rank - 1);
     int64_t rows = pd_meta_span(x, 0, axis), cols = pd_meta_span(x, axis, x->rank);
     enum pd_dtype dtype = x->dtype;
     for (int slot = SCALE; slot <= BIAS; slot++) {
@@ -28,8 +31,9 @@ static pd_status infer(const struct pd_infer *c)
         PD_TRY(pd_nn_same_type(x, "X", each, names[slot]));
         int64_t n = pd_meta_numel(each);
         if (n >= 0 && cols >= 0 && n != cols)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but %lld numbers are normalised together (X %s from axis %d on).",
-                           names[slot], pd_meta_dims_text(each), (long long)cols, pd_meta_dims_text(x), axis);
+            return pd_fail(
+                PD_SHAPE, "%s has shape %s, but %lld numbers are normalised together (X %s from axis %d on).",
+                names[slot], pd_meta_dims_text(each), (long long)cols, pd_meta_dims_text(x), axis);
     }
     if (y) pd_meta_like(y, x);
     for (int slot = MEAN; slot <= VARIANCE; slot++) {
@@ -50,9 +54,9 @@ static pd_status run(const struct pd_run *r)
     size_t bytes = (size_t)rows * pd_dtype_size(x->meta.dtype);
     void *spare = NULL;
     if (!mean || !variance) PD_TRY(pd_nn_scratch(r, 2 * bytes, &spare));
-    pd_layer_norm(x->meta.dtype == PD_DTYPE_FP64, rows, cols, r->attr[EPSILON].f, x->data, scale ? scale->data : NULL,
-                  bias ? bias->data : NULL, pd_run_out(r, Y)->data, mean ? mean->data : spare,
-                  variance ? variance->data : (char *)spare + bytes);
+    pd_layer_norm(x->meta.dtype == PD_DTYPE_FP64, rows, cols, r->attr[EPSILON].f, x->data,
+                  scale ? scale->data : NULL, bias ? bias->data : NULL, pd_run_out(r, Y)->data,
+                  mean ? mean->data : spare, variance ? variance->data : (char *)spare + bytes);
     return PD_OK;
 }
 
@@ -67,12 +71,14 @@ static pd_status grad_infer(const struct pd_infer *c)
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, GRAD_X), *scale = pd_run_in(r, GRAD_SCALE);
-    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE), *d_bias = pd_run_out(r, D_BIAS);
+    struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
+                     *d_bias = pd_run_out(r, D_BIAS);
     int axis = r->attr[BEGIN_AXIS].i;
     if (!scale) d_scale = NULL;
     if (!pd_run_in(r, GRAD_BIAS)) d_bias = NULL;
-    pd_layer_norm_grad(x->meta.dtype == PD_DTYPE_FP64, pd_meta_span(&x->meta, 0, axis), pd_meta_span(&x->meta, axis, x->meta.rank),
-                       r->attr[EPSILON].f, x->data, scale ? scale->data : NULL, pd_run_in(r, GRAD_MEAN)->data,
+    pd_layer_norm_grad(x->meta.dtype == PD_DTYPE_FP64, pd_meta_span(&x->meta, 0, axis),
+                       pd_meta_span(&x->meta, axis, x->meta.rank), r->attr[EPSILON].f, x->data,
+                       scale ? scale->data : NULL, pd_run_in(r, GRAD_MEAN)->data,
                        pd_run_in(r, GRAD_VARIANCE)->data, pd_run_in(r, GRAD_DY)->data, dx ? dx->data : NULL,
                        d_scale ? d_scale->data : NULL, d_bias ? d_bias->data : NULL);
     return PD_OK;
@@ -81,9 +87,12 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_layer_norm = {
     .type = "layer_norm",
     .doc = "Normalises each row.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Y", 0}, {"Mean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
-                                            {"Variance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Y", 0},
+                                            {"Mean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
+                                            {"Variance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = infer,
     .run = run,
@@ -95,10 +104,17 @@ const struct pd_op pd_op_layer_norm = {
 const struct pd_op pd_op_layer_norm_grad = {
     .type = "layer_norm_grad",
     .doc = "Gradient of layer_norm.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Mean", 0}, {"Variance", 0}, {"Scale", PD_SLOT_OPTIONAL},
-                                           {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL}, {"Y@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"Mean", 0},
+                                           {"Variance", 0},
+                                           {"Scale", PD_SLOT_OPTIONAL},
+                                           {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {"Y@GRAD", 0},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

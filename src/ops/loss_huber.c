@@ -125,7 +125,8 @@ static pd_status modified_run(const struct pd_run *r)
         T *out = pd_run_out(r, 1)->data;
         for (int64_t i = 0, n = pd_tensor_numel(x_in); i < n; i++) {
             if (y[i] != 0 && y[i] != 1)
-                return pd_fail(PD_RANGE, "Y of row %lld is %g, but labels are 0 or 1.", (long long)i, (double)y[i]);
+                return pd_fail(PD_RANGE, "Y of row %lld is %g, but labels are 0 or 1.", (long long)i,
+                               (double)y[i]);
             T z = x[i] * (2 * y[i] - 1);
             if (kept) ((T *)kept->data)[i] = z;
             out[i] = z < -1 ? -4 * z : z < 1 ? (1 - z) * (1 - z) : 0;
@@ -162,7 +163,8 @@ const struct pd_op pd_op_modified_huber_loss = {
     .type = "modified_huber_loss",
     .doc = "A smooth hinge loss for labels 0 and 1.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"IntermediateVal", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {"Out", 0}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"IntermediateVal", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {"Out", 0}, {0}},
     .infer = modified_infer,
     .run = modified_run,
     .grad_type = "modified_huber_loss_grad",
@@ -213,7 +215,8 @@ static pd_status smooth_infer(const struct pd_infer *c)
 
 static pd_status smooth_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x_in = pd_run_in(r, X), *inside_in = pd_run_in(r, INSIDE), *outside_in = pd_run_in(r, OUTSIDE);
+    const struct pd_tensor *x_in = pd_run_in(r, X), *inside_in = pd_run_in(r, INSIDE),
+                           *outside_in = pd_run_in(r, OUTSIDE);
     struct pd_tensor *diff = pd_run_out(r, DIFF);
     int64_t rows = x_in->meta.dim[0], cols = pd_meta_span(&x_in->meta, 1, x_in->meta.rank);
     int weighted = inside_in && outside_in;
@@ -230,7 +233,8 @@ static pd_status smooth_run(const struct pd_run *r)
                 T d = (x[j] - y[j]) * (weighted ? inside[j] : 1);
                 T size = pd_abs(d);
                 if (diff) ((T *)diff->data)[j] = d;
-                sum += (size < 1 / sigma2 ? d * d * sigma2 / 2 : size - (T)0.5 / sigma2) * (weighted ? outside[j] : 1);
+                sum += (size < 1 / sigma2 ? d * d * sigma2 / 2 : size - (T)0.5 / sigma2) *
+                       (weighted ? outside[j] : 1);
             }
             loss[i] = sum;
         }
@@ -266,8 +270,9 @@ static pd_status smooth_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_smooth_l1_loss = {
     .type = "smooth_l1_loss",
     .doc = "Smooth absolute error, summed for each row.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"InsideWeight", PD_SLOT_OPTIONAL},
-                                           {"OutsideWeight", PD_SLOT_OPTIONAL}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", 0}, {"Y", 0}, {"InsideWeight", PD_SLOT_OPTIONAL}, {"OutsideWeight", PD_SLOT_OPTIONAL}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Diff", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {"Out", 0}, {0}},
     .attrs = smooth_attrs,
     .infer = smooth_infer,
@@ -280,8 +285,11 @@ const struct pd_op pd_op_smooth_l1_loss = {
 const struct pd_op pd_op_smooth_l1_loss_grad = {
     .type = "smooth_l1_loss_grad",
     .doc = "Gradient of smooth_l1_loss.",
-    .inputs = (const struct pd_slot_def[]){{"Diff", 0}, {"Out@GRAD", 0}, {"InsideWeight", PD_SLOT_OPTIONAL},
-                                           {"OutsideWeight", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Diff", 0},
+                                           {"Out@GRAD", 0},
+                                           {"InsideWeight", PD_SLOT_OPTIONAL},
+                                           {"OutsideWeight", PD_SLOT_OPTIONAL},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = smooth_attrs,
     .infer = both_grad_infer,

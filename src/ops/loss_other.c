@@ -1,4 +1,5 @@
-/* bpr_loss (how far the right class ranks above each other one) and kldiv_loss (Kullback-Leibler divergence). */
+/* bpr_loss (how far the right class ranks above each other one) and kldiv_loss (Kullback-Leibler divergence).
+ */
 #include "kernels/ew_math.h"
 #include "ops/nn_util.h"
 
@@ -24,8 +25,10 @@ static pd_status bpr_infer(const struct pd_infer *c)
         fits = want < 0 || label->dim[i] < 0 || want == label->dim[i];
     }
     if (!fits)
-        return pd_fail(PD_SHAPE, "X has shape %s and Label has shape %s. Label must be like X, with 1 as its last dimension.",
-                       pd_meta_dims_text(x), pd_meta_dims_text(label));
+        return pd_fail(
+            PD_SHAPE,
+            "X has shape %s and Label has shape %s. Label must be like X, with 1 as its last dimension.",
+            pd_meta_dims_text(x), pd_meta_dims_text(label));
     if (!y) return PD_OK;
     pd_meta_like(y, x);
     y->dim[x->rank - 1] = 1;
@@ -35,7 +38,8 @@ static pd_status bpr_infer(const struct pd_infer *c)
 static pd_status bpr_run(const struct pd_run *r)
 {
     const struct pd_tensor *x_in = pd_run_in(r, X), *label = pd_run_in(r, LABEL);
-    int64_t classes = x_in->meta.dim[x_in->meta.rank - 1], rows = pd_meta_span(&x_in->meta, 0, x_in->meta.rank - 1);
+    int64_t classes = x_in->meta.dim[x_in->meta.rank - 1],
+            rows = pd_meta_span(&x_in->meta, 0, x_in->meta.rank - 1);
     PD_TRY(pd_nn_check_labels(label, rows, classes, 0));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
         const T *x = x_in->data;
@@ -57,7 +61,8 @@ static pd_status bpr_grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x_in = pd_run_in(r, X), *label = pd_run_in(r, LABEL);
     struct pd_tensor *dx = pd_run_out(r, 0);
-    int64_t classes = x_in->meta.dim[x_in->meta.rank - 1], rows = pd_meta_span(&x_in->meta, 0, x_in->meta.rank - 1);
+    int64_t classes = x_in->meta.dim[x_in->meta.rank - 1],
+            rows = pd_meta_span(&x_in->meta, 0, x_in->meta.rank - 1);
     if (!dx) return PD_OK;
     PD_TRY(pd_nn_check_labels(label, rows, classes, 0));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
@@ -128,7 +133,9 @@ static pd_status kl_infer(const struct pd_infer *c)
 static double kl_divisor(const struct pd_run *r, const struct pd_tensor *x)
 {
     const char *how = r->attr[REDUCTION].s;
-    double n = !strcmp(how, "mean") ? (double)pd_tensor_numel(x) : !strcmp(how, "batchmean") ? (double)x->meta.dim[0] : 1;
+    double n = !strcmp(how, "mean")        ? (double)pd_tensor_numel(x)
+               : !strcmp(how, "batchmean") ? (double)x->meta.dim[0]
+                                           : 1;
     return n > 0 ? n : 1;
 }
 

@@ -160,7 +160,8 @@ enum { D_LEFT, D_RIGHT };
 
 static pd_status rank_infer(const struct pd_infer *c)
 {
-    const struct pd_meta *label = pd_infer_in(c, LABEL), *left = pd_infer_in(c, LEFT), *right = pd_infer_in(c, RIGHT);
+    const struct pd_meta *label = pd_infer_in(c, LABEL), *left = pd_infer_in(c, LEFT),
+                         *right = pd_infer_in(c, RIGHT);
     struct pd_meta *out = pd_infer_out(c, 0);
     PD_TRY(pd_nn_need_float(left, "Left"));
     PD_TRY(pd_nn_same_type(left, "Left", right, "Right"));
@@ -170,8 +171,8 @@ static pd_status rank_infer(const struct pd_infer *c)
     PD_TRY(pd_nn_need_rank(right, "Right", 1, 2));
     int64_t n = pd_meta_numel(label), l = pd_meta_numel(left), m = pd_meta_numel(right);
     if ((l >= 0 && n >= 0 && l != n) || (m >= 0 && n >= 0 && m != n))
-        return pd_fail(PD_SHAPE, "Label %s, Left %s and Right %s must have equally many elements.", pd_meta_dims_text(label),
-                       pd_meta_dims_text(left), pd_meta_dims_text(right));
+        return pd_fail(PD_SHAPE, "Label %s, Left %s and Right %s must have equally many elements.",
+                       pd_meta_dims_text(label), pd_meta_dims_text(left), pd_meta_dims_text(right));
     if (!out) return PD_OK;
     out->dtype = left->dtype;
     pd_meta_copy_dims(out, label);
@@ -239,7 +240,8 @@ const struct pd_op pd_op_rank_loss_grad = {
     .type = "rank_loss_grad",
     .doc = "Gradient of rank_loss.",
     .inputs = (const struct pd_slot_def[]){{"Label", 0}, {"Left", 0}, {"Right", 0}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Left@GRAD", PD_SLOT_OPTIONAL}, {"Right@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"Left@GRAD", PD_SLOT_OPTIONAL}, {"Right@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = rank_grad_infer,
     .run = rank_grad_run,
 };
@@ -305,7 +307,8 @@ const struct pd_op pd_op_margin_rank_loss = {
     .type = "margin_rank_loss",
     .doc = "max(0, margin - label * (x1 - x2)).",
     .inputs = (const struct pd_slot_def[]){{"X1", 0}, {"X2", 0}, {"Label", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Activated", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {"Out", 0}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"Activated", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {"Out", 0}, {0}},
     .attrs = margin_attrs,
     .infer = margin_infer,
     .run = margin_run,
@@ -318,7 +321,8 @@ const struct pd_op pd_op_margin_rank_loss_grad = {
     .type = "margin_rank_loss_grad",
     .doc = "Gradient of margin_rank_loss.",
     .inputs = (const struct pd_slot_def[]){{"Label", 0}, {"Activated", 0}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X1@GRAD", PD_SLOT_OPTIONAL}, {"X2@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"X1@GRAD", PD_SLOT_OPTIONAL}, {"X2@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = margin_attrs,
     .infer = margin_grad_infer,
     .run = margin_grad_run,

@@ -16,7 +16,8 @@ static pd_status grad_infer(const struct pd_infer *c)
 /* ---- sigmoid_cross_entropy_with_logits ---- */
 
 enum { NORMALIZE, IGNORE_INDEX };
-static const struct pd_attr_def cross_attrs[] = {PD_DEF_BOOL("normalize", 0), PD_DEF_INT("ignore_index", -100), {0}};
+static const struct pd_attr_def cross_attrs[] = {
+    PD_DEF_BOOL("normalize", 0), PD_DEF_INT("ignore_index", -100), {0}};
 
 static pd_status cross_infer(const struct pd_infer *c)
 {
@@ -35,7 +36,8 @@ static double normalizer(const struct pd_run *r, const struct pd_tensor *label)
     double ignore = r->attr[IGNORE_INDEX].i;
     if (!r->attr[NORMALIZE].b) return 1;
     for (int64_t i = 0; i < n; i++) {
-        double v = label->meta.dtype == PD_DTYPE_FP64 ? ((const double *)label->data)[i] : (double)((const float *)label->data)[i];
+        double v = label->meta.dtype == PD_DTYPE_FP64 ? ((const double *)label->data)[i]
+                                                      : (double)((const float *)label->data)[i];
         counted += fabs(v - ignore) > 1e-6;
     }
     return 1.0 / (counted ? (double)counted : 1e-5);
@@ -101,8 +103,8 @@ const struct pd_op pd_op_sigmoid_cross_entropy_with_logits_grad = {
     .run = cross_grad_run,
 };
 
-/* ---- teacher_student_sigmoid_loss: a label below 0 says clicked or not (-1, -2); from 0 on it also carries the
- * teacher's score: score, or 1 + score when clicked ---- */
+/* ---- teacher_student_sigmoid_loss: a label below 0 says clicked or not (-1, -2); from 0 on it also carries
+ * the teacher's score: score, or 1 + score when clicked ---- */
 
 enum { UP_BOUND, LOW_BOUND };
 static const struct pd_attr_def teacher_attrs[] = {

@@ -1,5 +1,5 @@
-/* lrn: each value is divided by a power of the sum of squares of its neighbours across channels. MidOut is that sum,
- * k + alpha * sum(x^2), which the gradient needs again. */
+/* lrn: each value is divided by a power of the sum of squares of its neighbours across channels. MidOut is
+ * that sum, k + alpha * sum(x^2), which the gradient needs again. */
 #include "base/parallel.h"
 #include "kernels/ew_math.h"
 #include "ops/nn_util.h"
@@ -10,9 +10,12 @@ enum { N, K, ALPHA, BETA, FORMAT };
 enum { GRAD_X, GRAD_OUT, GRAD_MID, GRAD_DOUT };
 
 static const struct pd_attr_def attrs[] = {
-    PD_DEF_INT("n", 5),        PD_DEF_FLOAT("k", 2),
-    PD_DEF_FLOAT("alpha", 1e-4f), PD_DEF_FLOAT("beta", 0.75f),
-    PD_DEF_STRING("data_format", "AnyLayout"), PD_DEF_BOOL("is_test", 0),
+    PD_DEF_INT("n", 5),
+    PD_DEF_FLOAT("k", 2),
+    PD_DEF_FLOAT("alpha", 1e-4f),
+    PD_DEF_FLOAT("beta", 0.75f),
+    PD_DEF_STRING("data_format", "AnyLayout"),
+    PD_DEF_BOOL("is_test", 0),
     {0},
 };
 
@@ -43,53 +46,58 @@ struct work {
 static struct work work_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
     int last = pd_nn_channels_last(attr[FORMAT].s);
-    struct work w = {.channels = x->dim[last ? 3 : 1], .points = last ? x->dim[1] * x->dim[2] : x->dim[2] * x->dim[3],
-                     .reach = (attr[N].i - 1) / 2, .k = attr[K].f, .alpha = attr[ALPHA].f, .beta = attr[BETA].f};
+    struct work w = {.channels = x->dim[last ? 3 : 1],
+                     .points = last ? x->dim[1] * x->dim[2] : x->dim[2] * x->dim[3],
+                     .reach = (attr[N].i - 1) / 2,
+                     .k = attr[K].f,
+                     .alpha = attr[ALPHA].f,
+                     .beta = attr[BETA].f};
     w.channel_step = last ? 1 : w.points;
     w.point_step = last ? w.channels : 1;
     return w;
 }
 
 /* Images [begin, end). */
-#define LOOPS(T, S)                                                                                            \
-    static void forward_##S(void *arg, int64_t begin, int64_t end)                                             \
-    {                                                                                                          \
-        const struct work *w = arg;                                                                            \
-        for (int64_t i = begin; i < end; i++)                                                                  \
-            for (int64_t c = 0; c < w->channels; c++) {                                                        \
-                int64_t base = i * w->channels * w->points, from = c - w->reach < 0 ? 0 : c - w->reach;        \
-                int64_t to = c + w->reach + 1 > w->channels ? w->channels : c + w->reach + 1;                  \
-                for (int64_t p = 0; p < w->points; p++) {                                                      \
-                    const T *x = (const T *)w->x + base + p * w->point_step;                                   \
-                    T sum = 0;                                                                                 \
-                    for (int64_t j = from; j < to; j++)                                                        \
-                        sum += x[j * w->channel_step] * x[j * w->channel_step];                                \
-                    T mid = (T)w->k + (T)w->alpha * sum;                                                       \
-                    int64_t at = base + c * w->channel_step + p * w->point_step;                               \
-                    if (w->to_mid) ((T *)w->to_mid)[at] = mid;                                                 \
-                    ((T *)w->to)[at] = x[c * w->channel_step] * pd_pow(mid, (T)-w->beta);                      \
-                }                                                                                              \
-            }                                                                                                  \
-    }                                                                                                          \
-    static void backward_##S(void *arg, int64_t begin, int64_t end)                                            \
-    {                                                                                                          \
-        const struct work *w = arg;                                                                            \
-        T ratio = (T)(-2 * w->alpha * w->beta);                                                                \
-        for (int64_t i = begin; i < end; i++)                                                                  \
-            for (int64_t c = 0; c < w->channels; c++) {                                                        \
-                int64_t base = i * w->channels * w->points, from = c - w->reach < 0 ? 0 : c - w->reach;        \
-                int64_t to = c + w->reach + 1 > w->channels ? w->channels : c + w->reach + 1;                  \
-                for (int64_t p = 0; p < w->points; p++) {                                                      \
-                    int64_t row = base + p * w->point_step, at = row + c * w->channel_step;                    \
-                    T sum = 0;                                                                                 \
-                    for (int64_t j = from; j < to; j++) {                                                      \
-                        int64_t n = row + j * w->channel_step;                                                 \
-                        sum += ((const T *)w->dout)[n] * ((const T *)w->out)[n] / ((const T *)w->mid)[n];      \
-                    }                                                                                          \
-                    ((T *)w->to)[at] = pd_pow(((const T *)w->mid)[at], (T)-w->beta) * ((const T *)w->dout)[at] +           \
-                                       ratio * ((const T *)w->x)[at] * sum;                                    \
-                }                                                                                              \
-            }                                                                                                  \
+#define LOOPS(T, S)                                                                                          \
+    static void forward_##S(void *arg, int64_t begin, int64_t end)                                           \
+    {                                                                                                        \
+        const struct work *w = arg;                                                                          \
+        for (int64_t i = begin; i < end; i++)                                                                \
+            for (int64_t c = 0; c < w->channels; c++) {                                                      \
+                int64_t base = i * w->channels * w->points, from = c - w->reach < 0 ? 0 : c - w->reach;      \
+                int64_t to = c + w->reach + 1 > w->channels ? w->channels : c + w->reach + 1;                \
+                for (int64_t p = 0; p < w->points; p++) {                                                    \
+                    const T *x = (const T *)w->x + base + p * w->point_step;                                 \
+                    T sum = 0;                                                                               \
+                    for (int64_t j = from; j < to; j++)                                                      \
+                        sum += x[j * w->channel_step] * x[j * w->channel_step];                              \
+                    T mid = (T)w->k + (T)w->alpha * sum;                                                     \
+                    int64_t at = base + c * w->channel_step + p * w->point_step;                             \
+                    if (w->to_mid) ((T *)w->to_mid)[at] = mid;                                               \
+                    ((T *)w->to)[at] = x[c * w->channel_step] * pd_pow(mid, (T)-w->beta);                    \
+                }                                                                                            \
+            }                                                                                                \
+    }                                                                                                        \
+    static void backward_##S(void *arg, int64_t begin, int64_t end)                                          \
+    {                                                                                                        \
+        const struct work *w = arg;                                                                          \
+        T ratio = (T)(-2 * w->alpha * w->beta);                                                              \
+        for (int64_t i = begin; i < end; i++)                                                                \
+            for (int64_t c = 0; c < w->channels; c++) {                                                      \
+                int64_t base = i * w->channels * w->points, from = c - w->reach < 0 ? 0 : c - w->reach;      \
+                int64_t to = c + w->reach + 1 > w->channels ? w->channels : c + w->reach + 1;                \
+                for (int64_t p = 0; p < w->points; p++) {                                                    \
+                    int64_t row = base + p * w->point_step, at = row + c * w->channel_step;                  \
+                    T sum = 0;                                                                               \
+                    for (int64_t j = from; j < to; j++) {                                                    \
+                        int64_t n = row + j * w->channel_step;                                               \
+                        sum += ((const T *)w->dout)[n] * ((const T *)w->out)[n] / ((const T *)w->mid)[n];    \
+                    }                                                                                        \
+                    ((T *)w->to)[at] =                                                                       \
+                        pd_pow(((const T *)w->mid)[at], (T)-w->beta) * ((const T *)w->dout)[at] +            \
+                        ratio * ((const T *)w->x)[at] * sum;                                                 \
+                }                                                                                            \
+            }                                                                                                \
     }
 LOOPS(float, f32)
 LOOPS(double, f64)

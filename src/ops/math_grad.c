@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static pd_status scale_op(struct pd_grad_maker *g, const char *from, const char *to, float scale, const char *scale_tensor)
+static pd_status scale_op(struct pd_grad_maker *g, const char *from, const char *to, float scale,
+                          const char *scale_tensor)
 {
     struct pd_opdesc *op;
     PD_TRY(pd_opdesc_new(g->program, "scale", &op));
@@ -15,7 +16,8 @@ static pd_status scale_op(struct pd_grad_maker *g, const char *from, const char 
     if (status == PD_OK)
         status = pd_opdesc_set_attr(op, "bias", &(struct pd_attr){.type = PD_ATTR_FLOAT, .f = 0}, 1);
     if (status == PD_OK)
-        status = pd_opdesc_set_attr(op, "bias_after_scale", &(struct pd_attr){.type = PD_ATTR_BOOL, .b = 1}, 1);
+        status =
+            pd_opdesc_set_attr(op, "bias_after_scale", &(struct pd_attr){.type = PD_ATTR_BOOL, .b = 1}, 1);
     if (status != PD_OK) {
         pd_opdesc_free(op);
         return status;
@@ -23,7 +25,8 @@ static pd_status scale_op(struct pd_grad_maker *g, const char *from, const char 
     return g->emit(g, op);
 }
 
-pd_status pd_grad_scale(struct pd_grad_maker *g, const char *in, const char *out, float scale, const char *scale_tensor)
+pd_status pd_grad_scale(struct pd_grad_maker *g, const char *in, const char *out, float scale,
+                        const char *scale_tensor)
 {
     const struct pd_io *io = pd_opdesc_slot(g->op, 0, in);
     const char *var = pd_opdesc_arg(g->op, 1, out), *from;

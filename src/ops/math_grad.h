@@ -4,8 +4,9 @@
 
 #include "program/grad.h"
 
-/* For each variable of input slot `in`: its gradient is `scale` times that of the variable in output slot `out`.
- * `scale_tensor` names a variable that holds the factor instead; NULL: none. */
-pd_status pd_grad_scale(struct pd_grad_maker *g, const char *in, const char *out, float scale, const char *scale_tensor);
+/* For each variable of input slot `in`: its gradient is `scale` times that of the variable in output slot
+ * `out`. `scale_tensor` names a variable that holds the factor instead; NULL: none. */
+pd_status pd_grad_scale(struct pd_grad_maker *g, const char *in, const char *out, float scale,
+                        const char *scale_tensor);
 
 #endif

@@ -9,14 +9,28 @@
 pd_status pd_math_type(enum pd_dtype dtype, int *type)
 {
     switch ((int)dtype) {
-    case PD_DTYPE_FP32: *type = PD_EW_F32; return PD_OK;
-    case PD_DTYPE_FP64: *type = PD_EW_F64; return PD_OK;
-    case PD_DTYPE_INT32: *type = PD_EW_I32; return PD_OK;
-    case PD_DTYPE_INT64: *type = PD_EW_I64; return PD_OK;
+    case PD_DTYPE_FP32:
+        *type = PD_EW_F32;
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        *type = PD_EW_F64;
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        *type = PD_EW_I32;
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        *type = PD_EW_I64;
+        return PD_OK;
     case PD_DTYPE_BOOL:
-    case PD_DTYPE_UINT8: *type = PD_EW_U8; return PD_OK;
-    case PD_DTYPE_INT16: *type = PD_EW_I16; return PD_OK;
-    case PD_DTYPE_INT8: *type = PD_EW_I8; return PD_OK;
+    case PD_DTYPE_UINT8:
+        *type = PD_EW_U8;
+        return PD_OK;
+    case PD_DTYPE_INT16:
+        *type = PD_EW_I16;
+        return PD_OK;
+    case PD_DTYPE_INT8:
+        *type = PD_EW_I8;
+        return PD_OK;
     }
     return pd_fail(PD_TYPE, "this op does not work on %s; cast the input first", pd_dtype_name(dtype));
 }
@@ -24,7 +38,8 @@ pd_status pd_math_type(enum pd_dtype dtype, int *type)
 pd_status pd_math_dtype(int number, const char *attr, enum pd_dtype *dtype)
 {
     if (!pd_dtype_size((enum pd_dtype)number))
-        return pd_fail(PD_TYPE, "attribute %s is %d, which is no element type; use e.g. 5 for float32", attr, number);
+        return pd_fail(PD_TYPE, "attribute %s is %d, which is no element type; use e.g. 5 for float32", attr,
+                       number);
     *dtype = (enum pd_dtype)number;
     return PD_OK;
 }
@@ -57,26 +72,28 @@ void pd_math_out_scalar(const struct pd_infer *c, int out, enum pd_dtype dtype)
 static pd_status integer_at(const struct pd_tensor *t, int64_t i, int64_t *value)
 {
     PD_SWITCH_INDEX(t->meta.dtype, T, *value = ((const T *)t->data)[i]; return PD_OK)
-    return pd_fail(PD_TYPE, "a shape must be given as int32 or int64 numbers, found %s", pd_dtype_name(t->meta.dtype));
+    return pd_fail(PD_TYPE, "a shape must be given as int32 or int64 numbers, found %s",
+                   pd_dtype_name(t->meta.dtype));
 }
 
 static pd_status check_rank(int64_t rank)
 {
     if (rank >= 0 && rank <= PD_MAX_RANK) return PD_OK;
-    return pd_fail(PD_SHAPE, "the shape asks for %lld dimensions; a tensor has at most %d", (long long)rank, PD_MAX_RANK);
+    return pd_fail(PD_SHAPE, "the shape asks for %lld dimensions; a tensor has at most %d", (long long)rank,
+                   PD_MAX_RANK);
 }
 
 /* Sizes from tensors whose data are there. */
-static pd_status read_sizes(const struct pd_tensor *tensor, const struct pd_value *const *list, int count, int64_t *dim,
-                            int *rank)
+static pd_status read_sizes(const struct pd_tensor *tensor, const struct pd_value *const *list, int count,
+                            int64_t *dim, int *rank)
 {
     int64_t n = tensor ? pd_tensor_numel(tensor) : count;
     PD_TRY(check_rank(n));
     for (int64_t i = 0; i < n; i++) {
         PD_TRY(tensor ? integer_at(tensor, i, &dim[i]) : integer_at(&list[i]->tensor, 0, &dim[i]));
         if (dim[i] < 0)
-            return pd_fail(PD_SHAPE, "size %lld of the shape is %lld; sizes may not be negative", (long long)i,
-                           (long long)dim[i]);
+            return pd_fail(PD_SHAPE, "size %lld of the shape is %lld; sizes may not be negative",
+                           (long long)i, (long long)dim[i]);
     }
     *rank = (int)n;
     return PD_OK;
@@ -95,15 +112,16 @@ pd_status pd_math_infer_shape(const struct pd_infer *c, const struct pd_shape_so
 {
     int64_t dim[PD_MAX_RANK];
     int rank = 0;
-    int from_tensor = s->tensor >= 0 && c->in[s->tensor].n, from_list = !from_tensor && s->list >= 0 && c->in[s->list].n;
+    int from_tensor = s->tensor >= 0 && c->in[s->tensor].n,
+        from_list = !from_tensor && s->list >= 0 && c->in[s->list].n;
     if (from_tensor || from_list) {
         int ready = c->running && c->in_values;
         for (int i = 0; ready && i < (from_tensor ? 1 : c->in[s->list].n); i++)
             ready = c->in_values[from_tensor ? s->tensor : s->list][i]->tensor.data != NULL;
         if (ready) {
             const struct pd_value *const *list = c->in_values[from_tensor ? s->tensor : s->list];
-            PD_TRY(read_sizes(from_tensor ? &list[0]->tensor : NULL, list, c->in[from_tensor ? s->tensor : s->list].n, dim,
-                              &rank));
+            PD_TRY(read_sizes(from_tensor ? &list[0]->tensor : NULL, list,
+                              c->in[from_tensor ? s->tensor : s->list].n, dim, &rank));
             return pd_meta_set_dims(out, rank, dim);
         }
         int64_t n = from_tensor ? pd_infer_in(c, s->tensor)->dim[0] : c->in[s->list].n;
@@ -127,15 +145,17 @@ pd_status pd_math_infer_shape(const struct pd_infer *c, const struct pd_shape_so
     return pd_meta_set_dims(out, rank, dim);
 }
 
-pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_meta *in, int shape_attr, int in_attr,
-                                   int out_attr, struct pd_meta *out)
+pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_meta *in, int shape_attr,
+                                   int in_attr, int out_attr, struct pd_meta *out)
 {
     int64_t dim[PD_MAX_RANK];
     int rank, from = c->attr[in_attr].i, to = c->attr[out_attr].i;
     PD_TRY(attr_sizes(&c->attr[shape_attr], dim, &rank));
     if (from < 0 || from >= in->rank || to < 0 || to >= rank)
-        return pd_fail(PD_RANGE, "dimension %d of the input %s is to give dimension %d of a shape of %d; there is none such",
-                       from, pd_meta_dims_text(in), to, rank);
+        return pd_fail(
+            PD_RANGE,
+            "dimension %d of the input %s is to give dimension %d of a shape of %d; there is none such", from,
+            pd_meta_dims_text(in), to, rank);
     dim[to] = in->dim[from];
     return pd_meta_set_dims(out, rank, dim);
 }
@@ -147,10 +167,12 @@ pd_status pd_math_size_output(const struct pd_run *r, const struct pd_shape_sour
     if (s->tensor >= 0 && r->in[s->tensor].n)
         PD_TRY(read_sizes(pd_run_in(r, s->tensor), NULL, 0, dim, &rank));
     else if (s->list >= 0 && r->in[s->list].n)
-        PD_TRY(read_sizes(NULL, (const struct pd_value *const *)r->in[s->list].at, r->in[s->list].n, dim, &rank));
+        PD_TRY(read_sizes(NULL, (const struct pd_value *const *)r->in[s->list].at, r->in[s->list].n, dim,
+                          &rank));
     else
         return PD_OK;
-    if (out->data && out->meta.rank == rank && memcmp(out->meta.dim, dim, (size_t)rank * sizeof *dim) == 0) return PD_OK;
+    if (out->data && out->meta.rank == rank && memcmp(out->meta.dim, dim, (size_t)rank * sizeof *dim) == 0)
+        return PD_OK;
     return pd_tensor_resize(out, out->meta.dtype, rank, dim);
 }
 
@@ -184,15 +206,33 @@ pd_status pd_math_number(const struct pd_tensor *t, const char *what, double *nu
 static pd_status cast_type(enum pd_dtype dtype, enum pd_cast_type *type)
 {
     switch ((int)dtype) {
-    case PD_DTYPE_FP32: *type = PD_CAST_F32; return PD_OK;
-    case PD_DTYPE_FP64: *type = PD_CAST_F64; return PD_OK;
-    case PD_DTYPE_INT32: *type = PD_CAST_I32; return PD_OK;
-    case PD_DTYPE_INT64: *type = PD_CAST_I64; return PD_OK;
-    case PD_DTYPE_INT16: *type = PD_CAST_I16; return PD_OK;
-    case PD_DTYPE_INT8: *type = PD_CAST_I8; return PD_OK;
-    case PD_DTYPE_UINT8: *type = PD_CAST_U8; return PD_OK;
-    case PD_DTYPE_BOOL: *type = PD_CAST_BOOL; return PD_OK;
-    case PD_DTYPE_FP16: *type = PD_CAST_F16; return PD_OK;
+    case PD_DTYPE_FP32:
+        *type = PD_CAST_F32;
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        *type = PD_CAST_F64;
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        *type = PD_CAST_I32;
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        *type = PD_CAST_I64;
+        return PD_OK;
+    case PD_DTYPE_INT16:
+        *type = PD_CAST_I16;
+        return PD_OK;
+    case PD_DTYPE_INT8:
+        *type = PD_CAST_I8;
+        return PD_OK;
+    case PD_DTYPE_UINT8:
+        *type = PD_CAST_U8;
+        return PD_OK;
+    case PD_DTYPE_BOOL:
+        *type = PD_CAST_BOOL;
+        return PD_OK;
+    case PD_DTYPE_FP16:
+        *type = PD_CAST_F16;
+        return PD_OK;
     }
     return pd_fail(PD_TYPE, "element type %s cannot be converted", pd_dtype_name(dtype));
 }
@@ -223,7 +263,8 @@ pd_status pd_math_fill(void *to, enum pd_dtype dtype, int64_t n, double value)
             out[i] = v;
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "an output of element type %s cannot be filled; use float32", pd_dtype_name(dtype));
+    return pd_fail(PD_TYPE, "an output of element type %s cannot be filled; use float32",
+                   pd_dtype_name(dtype));
 }
 
 pd_status pd_math_scratch(const struct pd_run *r, size_t bytes, void **memory)

@@ -22,16 +22,17 @@ void pd_math_out_like(const struct pd_infer *c, int out, int in);
 /* An output of one element: [1]. */
 void pd_math_out_scalar(const struct pd_infer *c, int out, enum pd_dtype dtype);
 
-/* The shape that an op gets from a tensor of sizes, from a list of one-element tensors, or from its attribute, in this
- * order of precedence. In a Program sizes that only running can tell are -1. */
+/* The shape that an op gets from a tensor of sizes, from a list of one-element tensors, or from its
+ * attribute, in this order of precedence. In a Program sizes that only running can tell are -1. */
 struct pd_shape_source {
     int tensor, list; /* input slots; -1: the op has none */
     int attr;         /* of type longs or ints */
 };
 pd_status pd_math_infer_shape(const struct pd_infer *c, const struct pd_shape_source *s, struct pd_meta *out);
-/* The shape of an attribute (ints), of which one size is taken from `in`; the last two are attributes that say which. */
-pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_meta *in, int shape_attr, int in_attr,
-                                   int out_attr, struct pd_meta *out);
+/* The shape of an attribute (ints), of which one size is taken from `in`; the last two are attributes that
+ * say which. */
+pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_meta *in, int shape_attr,
+                                   int in_attr, int out_attr, struct pd_meta *out);
 /* At run time: gives `out` the shape that the inputs ask for, when it has another one. */
 pd_status pd_math_size_output(const struct pd_run *r, const struct pd_shape_source *s, struct pd_tensor *out);
 
@@ -39,7 +40,8 @@ pd_status pd_math_size_output(const struct pd_run *r, const struct pd_shape_sour
 
 /* `to` becomes selected rows with the rows, height, dtype and width of `from`, without the values. */
 pd_status pd_math_rows_like(struct pd_value *to, const struct pd_value *from);
-/* Input 0 and output 0 of an elementwise op on tensors or selected rows: the output has its size afterwards. */
+/* Input 0 and output 0 of an elementwise op on tensors or selected rows: the output has its size afterwards.
+ */
 pd_status pd_math_pair(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out);
 /* One number of a one-element tensor. */
 pd_status pd_math_number(const struct pd_tensor *t, const char *what, double *number);
@@ -50,8 +52,8 @@ pd_status pd_math_fill(void *to, enum pd_dtype dtype, int64_t n, double value);
 /* Memory for this call; never NULL on success, also for 0 bytes. */
 pd_status pd_math_scratch(const struct pd_run *r, size_t bytes, void **memory);
 
-/* Random numbers of output 0. A seed that is not 0 gives the same numbers in every run; else each run has its own, from
- * the Program's seed and the count in the op's state (struct pd_math_draws). */
+/* Random numbers of output 0. A seed that is not 0 gives the same numbers in every run; else each run has its
+ * own, from the Program's seed and the count in the op's state (struct pd_math_draws). */
 struct pd_math_draws {
     uint64_t count;
 };

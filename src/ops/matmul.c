@@ -1,12 +1,24 @@
-/* matmul: products of matrices and of stacks of matrices, with transposes and a factor. A vector X is a row, a vector Y a
- * column. Where only one side is a stack, the other is used for each of its matrices. head_number splits the columns of
- * X and the rows of Y into that many parts whose products lie side by side. */
+/* matmul: products of matrices and of stacks of matrices, with transposes and a factor. A vector X is a row,
+ * a vector Y a column. Where only one side is a stack, the other is used for each of its matrices.
+ * head_number splits the columns of X and the rows of Y into that many parts whose products lie side by side.
+ */
 #include "kernels/gemm.h"
 #include "ops/nn_util.h"
 
 enum { X, Y };
 enum { OUT };
-enum { TRANS_X, TRANS_Y, ALPHA, FUSED_RESHAPE, FUSED_TRANSPOSE, SCALE_X, SCALE_Y, SCALE_OUT, FORCE_FP32, HEADS };
+enum {
+    TRANS_X,
+    TRANS_Y,
+    ALPHA,
+    FUSED_RESHAPE,
+    FUSED_TRANSPOSE,
+    SCALE_X,
+    SCALE_Y,
+    SCALE_OUT,
+    FORCE_FP32,
+    HEADS
+};
 enum { GRAD_OUT = 2 };
 enum { DX, DY };
 
@@ -63,19 +75,23 @@ static pd_status infer(const struct pd_infer *c)
     int64_t heads = c->attr[HEADS].i;
     int by_head = heads > 1 && a.cols == b.rows;
     if (a.cols >= 0 && b.rows >= 0 && a.cols != b.rows && !(heads > 1 && a.cols * heads == b.rows))
-        return pd_fail(PD_SHAPE, "X %s%s has %lld columns, Y %s%s has %lld rows. They must be equal.", pd_meta_dims_text(x),
-                       a.trans ? " transposed" : "", (long long)a.cols, pd_meta_dims_text(y), b.trans ? " transposed" : "",
-                       (long long)b.rows);
+        return pd_fail(PD_SHAPE, "X %s%s has %lld columns, Y %s%s has %lld rows. They must be equal.",
+                       pd_meta_dims_text(x), a.trans ? " transposed" : "", (long long)a.cols,
+                       pd_meta_dims_text(y), b.trans ? " transposed" : "", (long long)b.rows);
     if (heads > 1 && a.cols != b.rows)
-        return pd_fail(PD_UNSUPPORTED, "head_number %lld with Y cut by columns is not supported. Multiply per head instead.",
+        return pd_fail(PD_UNSUPPORTED,
+                       "head_number %lld with Y cut by columns is not supported. Multiply per head instead.",
                        (long long)heads);
     if (heads > 1 && a.cols >= 0 && a.cols % heads)
-        return pd_fail(PD_INVALID, "head_number %lld does not divide the %lld columns of X.", (long long)heads,
-                       (long long)a.cols);
+        return pd_fail(PD_INVALID, "head_number %lld does not divide the %lld columns of X.",
+                       (long long)heads, (long long)a.cols);
     if (c->attr[FUSED_RESHAPE].n)
-        return pd_fail(PD_UNSUPPORTED, "fused_reshape_Out is for one backend's fused graphs. Use matmul, transpose, reshape.");
+        return pd_fail(
+            PD_UNSUPPORTED,
+            "fused_reshape_Out is for one backend's fused graphs. Use matmul, transpose, reshape.");
     if (a.count > 0 && b.count > 0 && a.count != b.count)
-        return pd_fail(PD_SHAPE, "X %s holds %lld matrices, Y %s holds %lld. Give equal numbers, or one plain matrix.",
+        return pd_fail(PD_SHAPE,
+                       "X %s holds %lld matrices, Y %s holds %lld. Give equal numbers, or one plain matrix.",
                        pd_meta_dims_text(x), (long long)a.count, pd_meta_dims_text(y), (long long)b.count);
     if (!out) return PD_OK;
     out->dtype = x->dtype;
@@ -93,15 +109,16 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-static void product(int is_double, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha, const void *a, int64_t a_at,
-                    int64_t lda, const void *b, int64_t b_at, int64_t ldb, double beta, void *c, int64_t c_at, int64_t ldc)
+static void product(int is_double, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha,
+                    const void *a, int64_t a_at, int64_t lda, const void *b, int64_t b_at, int64_t ldb,
+                    double beta, void *c, int64_t c_at, int64_t ldc)
 {
     if (is_double)
-        pd_gemm_f64(ta, tb, m, n, k, alpha, (const double *)a + a_at, lda, (const double *)b + b_at, ldb, beta,
-                    (double *)c + c_at, ldc);
+        pd_gemm_f64(ta, tb, m, n, k, alpha, (const double *)a + a_at, lda, (const double *)b + b_at, ldb,
+                    beta, (double *)c + c_at, ldc);
     else
-        pd_gemm_f32(ta, tb, m, n, k, (float)alpha, (const float *)a + a_at, lda, (const float *)b + b_at, ldb, (float)beta,
-                    (float *)c + c_at, ldc);
+        pd_gemm_f32(ta, tb, m, n, k, (float)alpha, (const float *)a + a_at, lda, (const float *)b + b_at, ldb,
+                    (float)beta, (float *)c + c_at, ldc);
 }
 
 struct shape {
@@ -111,7 +128,8 @@ struct shape {
 
 static struct shape shape_of(const struct pd_run *r)
 {
-    struct shape s = {side_of(&pd_run_in(r, X)->meta, 0, r->attr[TRANS_X].b), side_of(&pd_run_in(r, Y)->meta, 1, r->attr[TRANS_Y].b),
+    struct shape s = {side_of(&pd_run_in(r, X)->meta, 0, r->attr[TRANS_X].b),
+                      side_of(&pd_run_in(r, Y)->meta, 1, r->attr[TRANS_Y].b),
                       .heads = r->attr[HEADS].i > 1 ? r->attr[HEADS].i : 1};
     int x_stack = pd_run_in(r, X)->meta.rank > 2, y_stack = pd_run_in(r, Y)->meta.rank > 2;
     s.count = x_stack ? s.a.count : y_stack ? s.b.count : 1;
@@ -133,10 +151,10 @@ static pd_status run(const struct pd_run *r)
     int64_t m = s.a.rows, n = s.b.cols, ldc = n * s.heads;
     for (int64_t i = 0; i < s.count; i++)
         for (int64_t h = 0; h < s.heads; h++)
-            product(x->meta.dtype == PD_DTYPE_FP64, s.a.trans, s.b.trans, m, n, s.depth, r->attr[ALPHA].f, x->data,
-                    i * s.a.step + h * s.depth * (s.a.trans ? s.a.ld : 1), s.a.ld, y->data,
-                    i * s.b.step + h * s.depth * (s.b.trans ? 1 : s.b.ld), s.b.ld, 0, pd_run_out(r, OUT)->data,
-                    i * m * ldc + h * n, ldc);
+            product(x->meta.dtype == PD_DTYPE_FP64, s.a.trans, s.b.trans, m, n, s.depth, r->attr[ALPHA].f,
+                    x->data, i * s.a.step + h * s.depth * (s.a.trans ? s.a.ld : 1), s.a.ld, y->data,
+                    i * s.b.step + h * s.depth * (s.b.trans ? 1 : s.b.ld), s.b.ld, 0,
+                    pd_run_out(r, OUT)->data, i * m * ldc + h * n, ldc);
     return PD_OK;
 }
 
@@ -161,22 +179,23 @@ static pd_status grad_run(const struct pd_run *r)
     }
     for (int64_t i = 0; i < s.count; i++)
         for (int64_t h = 0; h < s.heads; h++) {
-            int64_t a_at = i * s.a.step + h * k * (s.a.trans ? s.a.ld : 1), b_at = i * s.b.step + h * k * (s.b.trans ? 1 : s.b.ld);
+            int64_t a_at = i * s.a.step + h * k * (s.a.trans ? s.a.ld : 1),
+                    b_at = i * s.b.step + h * k * (s.b.trans ? 1 : s.b.ld);
             int64_t g_at = i * m * ldg + h * n;
             /* One matrix that served the whole stack gathers the gradients of all. */
             double a_beta = i > 0 && s.a.step == 0, b_beta = i > 0 && s.b.step == 0;
             if (dx && !s.a.trans)
-                product(is_double, 0, !s.b.trans, m, k, n, alpha, g->data, g_at, ldg, y->data, b_at, s.b.ld, a_beta, dx->data,
-                        a_at, s.a.ld);
+                product(is_double, 0, !s.b.trans, m, k, n, alpha, g->data, g_at, ldg, y->data, b_at, s.b.ld,
+                        a_beta, dx->data, a_at, s.a.ld);
             else if (dx)
-                product(is_double, s.b.trans, 1, k, m, n, alpha, y->data, b_at, s.b.ld, g->data, g_at, ldg, a_beta, dx->data,
-                        a_at, s.a.ld);
+                product(is_double, s.b.trans, 1, k, m, n, alpha, y->data, b_at, s.b.ld, g->data, g_at, ldg,
+                        a_beta, dx->data, a_at, s.a.ld);
             if (dy && !s.b.trans)
-                product(is_double, !s.a.trans, 0, k, n, m, alpha, x->data, a_at, s.a.ld, g->data, g_at, ldg, b_beta, dy->data,
-                        b_at, s.b.ld);
+                product(is_double, !s.a.trans, 0, k, n, m, alpha, x->data, a_at, s.a.ld, g->data, g_at, ldg,
+                        b_beta, dy->data, b_at, s.b.ld);
             else if (dy)
-                product(is_double, 1, s.a.trans, n, k, m, alpha, g->data, g_at, ldg, x->data, a_at, s.a.ld, b_beta, dy->data,
-                        b_at, s.b.ld);
+                product(is_double, 1, s.a.trans, n, k, m, alpha, g->data, g_at, ldg, x->data, a_at, s.a.ld,
+                        b_beta, dy->data, b_at, s.b.ld);
         }
     return PD_OK;
 }

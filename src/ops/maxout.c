@@ -18,7 +18,8 @@ static pd_status channel_axis(const struct pd_attr *attr, const struct pd_meta *
         return pd_fail(PD_RANGE, "attribute axis is %d; X has shape %s", attr[AXIS].i, pd_meta_dims_text(x));
     if (groups < 2) return pd_fail(PD_INVALID, "attribute groups is %d; it must be 2 or more", groups);
     if (x->dim[a] >= 0 && x->dim[a] % groups)
-        return pd_fail(PD_SHAPE, "X has %lld channels, which cannot be cut into groups of %d", (long long)x->dim[a], groups);
+        return pd_fail(PD_SHAPE, "X has %lld channels, which cannot be cut into groups of %d",
+                       (long long)x->dim[a], groups);
     *axis = a;
     return PD_OK;
 }
@@ -44,34 +45,35 @@ struct job {
 };
 
 /* Result u (a sample and an output channel) takes `groups` rows of `inner` elements. */
-#define PARTS(T)                                                                                               \
-    static void forward_##T(void *arg, int64_t begin, int64_t end)                                             \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        for (int64_t u = begin; u < end; u++) {                                                                \
-            const T *x = (const T *)j->x + u * j->groups * j->inner;                                           \
-            T *out = (T *)j->to + u * j->inner;                                                                \
-            for (int64_t i = 0; i < j->inner; i++)                                                             \
-                out[i] = x[i];                                                                                 \
-            for (int64_t g = 1; g < j->groups; g++)                                                            \
-                for (int64_t i = 0; i < j->inner; i++)                                                         \
-                    out[i] = x[g * j->inner + i] > out[i] ? x[g * j->inner + i] : out[i];                      \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void backward_##T(void *arg, int64_t begin, int64_t end)                                            \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        for (int64_t u = begin; u < end; u++) {                                                                \
-            const T *x = (const T *)j->x + u * j->groups * j->inner, *dout = (const T *)j->dout + u * j->inner; \
-            T *dx = (T *)j->to + u * j->groups * j->inner;                                                     \
-            for (int64_t i = 0; i < j->inner; i++) {                                                           \
-                int64_t best = 0;                                                                              \
-                for (int64_t g = 1; g < j->groups; g++)                                                        \
-                    if (x[g * j->inner + i] > x[best * j->inner + i]) best = g;                                \
-                for (int64_t g = 0; g < j->groups; g++)                                                        \
-                    dx[g * j->inner + i] = g == best ? dout[i] : 0;                                            \
-            }                                                                                                  \
-        }                                                                                                      \
+#define PARTS(T)                                                                                             \
+    static void forward_##T(void *arg, int64_t begin, int64_t end)                                           \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        for (int64_t u = begin; u < end; u++) {                                                              \
+            const T *x = (const T *)j->x + u * j->groups * j->inner;                                         \
+            T *out = (T *)j->to + u * j->inner;                                                              \
+            for (int64_t i = 0; i < j->inner; i++)                                                           \
+                out[i] = x[i];                                                                               \
+            for (int64_t g = 1; g < j->groups; g++)                                                          \
+                for (int64_t i = 0; i < j->inner; i++)                                                       \
+                    out[i] = x[g * j->inner + i] > out[i] ? x[g * j->inner + i] : out[i];                    \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void backward_##T(void *arg, int64_t begin, int64_t end)                                          \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        for (int64_t u = begin; u < end; u++) {                                                              \
+            const T *x = (const T *)j->x + u * j->groups * j->inner,                                         \
+                    *dout = (const T *)j->dout + u * j->inner;                                               \
+            T *dx = (T *)j->to + u * j->groups * j->inner;                                                   \
+            for (int64_t i = 0; i < j->inner; i++) {                                                         \
+                int64_t best = 0;                                                                            \
+                for (int64_t g = 1; g < j->groups; g++)                                                      \
+                    if (x[g * j->inner + i] > x[best * j->inner + i]) best = g;                              \
+                for (int64_t g = 0; g < j->groups; g++)                                                      \
+                    dx[g * j->inner + i] = g == best ? dout[i] : 0;                                          \
+            }                                                                                                \
+        }                                                                                                    \
     }
 PARTS(float)
 PARTS(double)

@@ -25,8 +25,11 @@ static pd_status run(const struct pd_run *r)
     struct pd_reduce reduce;
     PD_TRY(pd_math_type(x->meta.dtype, &type));
     if (type > PD_EW_F64)
-        return pd_fail(PD_TYPE, "X must be float32 or float64, found %s; cast it first", pd_dtype_name(x->meta.dtype));
-    if (n == 0) return pd_fail(PD_SHAPE, "X has shape %s: there is nothing to take the mean of", pd_meta_dims_text(&x->meta));
+        return pd_fail(PD_TYPE, "X must be float32 or float64, found %s; cast it first",
+                       pd_dtype_name(x->meta.dtype));
+    if (n == 0)
+        return pd_fail(PD_SHAPE, "X has shape %s: there is nothing to take the mean of",
+                       pd_meta_dims_text(&x->meta));
     pd_reduce_make(&reduce, 1, &n, &(const uint8_t){1});
     PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&reduce, &pd_reduce_sum[type]), &memory));
     pd_reduce_run(&reduce, &pd_reduce_sum[type], x->data, out->data, memory);

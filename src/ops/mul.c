@@ -1,5 +1,5 @@
-/* mul: the product of two tensors seen as matrices. Dimensions before x_num_col_dims (y_num_col_dims) are the rows, the
- * others the columns. The fully connected layer is built on it. */
+/* mul: the product of two tensors seen as matrices. Dimensions before x_num_col_dims (y_num_col_dims) are the
+ * rows, the others the columns. The fully connected layer is built on it. */
 #include "kernels/gemm.h"
 #include "ops/nn_util.h"
 
@@ -10,16 +10,20 @@ enum { GRAD_OUT = 2 }; /* third input of the gradient op */
 enum { DX, DY };
 
 static const struct pd_attr_def attrs[] = {
-    PD_DEF_INT("x_num_col_dims", 1), PD_DEF_INT("y_num_col_dims", 1), PD_DEF_FLOAT("scale_x", 1),
-    PD_DEF_FLOATS_OF("scale_y", 1),  PD_DEF_FLOAT("scale_out", 1),    PD_DEF_BOOL("force_fp32_output", 0),
+    PD_DEF_INT("x_num_col_dims", 1),
+    PD_DEF_INT("y_num_col_dims", 1),
+    PD_DEF_FLOAT("scale_x", 1),
+    PD_DEF_FLOATS_OF("scale_y", 1),
+    PD_DEF_FLOAT("scale_out", 1),
+    PD_DEF_BOOL("force_fp32_output", 0),
     {0},
 };
 
 static pd_status check_split(const char *name, int cols, const struct pd_meta *meta, const char *slot)
 {
     if (cols >= 1 && cols < meta->rank) return PD_OK;
-    return pd_fail(PD_INVALID, "%s is %d, but %s has shape %s: give 1 to %d.", name, cols, slot, pd_meta_dims_text(meta),
-                   meta->rank - 1);
+    return pd_fail(PD_INVALID, "%s is %d, but %s has shape %s: give 1 to %d.", name, cols, slot,
+                   pd_meta_dims_text(meta), meta->rank - 1);
 }
 
 static pd_status infer(const struct pd_infer *c)
@@ -33,8 +37,10 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(check_split("y_num_col_dims", y_cols, y, "Y"));
     int64_t width = pd_meta_span(x, x_cols, x->rank), height = pd_meta_span(y, 0, y_cols);
     if (width >= 0 && height >= 0 && width != height)
-        return pd_fail(PD_SHAPE, "X %s has %lld columns (x_num_col_dims %d), Y %s has %lld rows (y_num_col_dims %d). "
-                       "They must be equal.", pd_meta_dims_text(x), (long long)width, x_cols, pd_meta_dims_text(y),
+        return pd_fail(PD_SHAPE,
+                       "X %s has %lld columns (x_num_col_dims %d), Y %s has %lld rows (y_num_col_dims %d). "
+                       "They must be equal.",
+                       pd_meta_dims_text(x), (long long)width, x_cols, pd_meta_dims_text(y),
                        (long long)height, y_cols);
     if (!out) return PD_OK;
     int64_t dim[2 * PD_MAX_RANK];
@@ -53,7 +59,8 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i), k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
+    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i),
+            k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
     int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
     if (x->meta.dtype == PD_DTYPE_FP64)
         pd_gemm_f64(0, 0, m, n, k, 1, x->data, k, y->data, n, 0, out->data, n);
@@ -73,7 +80,8 @@ static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *dy = pd_run_out(r, DY);
-    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i), k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
+    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i),
+            k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
     int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
     if (x->meta.dtype == PD_DTYPE_FP64) {
         if (dx) pd_gemm_f64(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);

@@ -17,11 +17,12 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_shape_index_count(ids, "Ids", &n));
     if (first->rank < 1) return pd_fail(PD_SHAPE, "the tensors X have no rows to choose from");
     if (n >= 0 && first->dim[0] >= 0 && n != first->dim[0])
-        return pd_fail(PD_SHAPE, "Ids has %lld numbers, but the tensors X have %lld rows; they must be equal", (long long)n,
-                       (long long)first->dim[0]);
+        return pd_fail(PD_SHAPE, "Ids has %lld numbers, but the tensors X have %lld rows; they must be equal",
+                       (long long)n, (long long)first->dim[0]);
     for (int i = 1; i < c->in[X].n; i++)
         if (!pd_meta_dims_match(first, c->in[X].at[i]))
-            return pd_fail(PD_SHAPE, "candidate 0 has shape %s, candidate %d has shape %s; all must have the same",
+            return pd_fail(PD_SHAPE,
+                           "candidate 0 has shape %s, candidate %d has shape %s; all must have the same",
                            pd_meta_dims_text(first), i, pd_meta_dims_text(c->in[X].at[i]));
     if (!out) return PD_OK;
     out->dtype = first->dtype;
@@ -33,11 +34,14 @@ static pd_status candidate(const struct pd_tensor *ids, int64_t row, int n, int6
 {
     PD_TRY(pd_number_at(ids, "Ids", row, k));
     if ((uint64_t)*k < (uint64_t)n) return PD_OK;
-    return pd_fail(PD_RANGE, "Ids has %lld for row %lld; there are %d candidates, so it must be in 0 to %d", (long long)*k,
-                   (long long)row, n, n - 1);
+    return pd_fail(PD_RANGE, "Ids has %lld for row %lld; there are %d candidates, so it must be in 0 to %d",
+                   (long long)*k, (long long)row, n, n - 1);
 }
 
-static int64_t row_bytes(const struct pd_meta *m) { return pd_meta_span(m, 1, m->rank) * (int64_t)pd_dtype_size(m->dtype); }
+static int64_t row_bytes(const struct pd_meta *m)
+{
+    return pd_meta_span(m, 1, m->rank) * (int64_t)pd_dtype_size(m->dtype);
+}
 
 static pd_status run(const struct pd_run *r)
 {
@@ -47,7 +51,8 @@ static pd_status run(const struct pd_run *r)
     for (int64_t i = 0; i < out->meta.dim[0]; i++) {
         int64_t k;
         PD_TRY(candidate(ids, i, r->in[X].n, &k));
-        memcpy((char *)out->data + i * width, (const char *)pd_run_in_at(r, X, (int)k)->data + i * width, (size_t)width);
+        memcpy((char *)out->data + i * width, (const char *)pd_run_in_at(r, X, (int)k)->data + i * width,
+               (size_t)width);
     }
     return PD_OK;
 }
@@ -86,10 +91,11 @@ static pd_status where_infer(const struct pd_infer *c)
     if (cond->dtype != PD_DTYPE_NONE && cond->dtype != PD_DTYPE_BOOL)
         return pd_fail(PD_TYPE, "Condition is %s; it must be bool", pd_dtype_name(cond->dtype));
     if (!pd_meta_dims_match(cond, x) || !pd_meta_dims_match(x, y))
-        return pd_fail(PD_SHAPE, "Condition has shape %s, X %s and Y %s; they must be the same", pd_meta_dims_text(cond),
-                       pd_meta_dims_text(x), pd_meta_dims_text(y));
+        return pd_fail(PD_SHAPE, "Condition has shape %s, X %s and Y %s; they must be the same",
+                       pd_meta_dims_text(cond), pd_meta_dims_text(x), pd_meta_dims_text(y));
     if (x->dtype != PD_DTYPE_NONE && y->dtype != PD_DTYPE_NONE && x->dtype != y->dtype)
-        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype), pd_dtype_name(y->dtype));
+        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype),
+                       pd_dtype_name(y->dtype));
     pd_shape_like(c, OUT, W_X);
     return PD_OK;
 }
@@ -102,22 +108,30 @@ struct choice {
     size_t item;
 };
 
-#define CHOOSE(T)                                                                                              \
-    do {                                                                                                       \
-        const T *x = s->x, *y = s->y;                                                                          \
-        T *to = s->to;                                                                                         \
-        for (int64_t i = begin; i < end; i++)                                                                  \
-            to[i] = s->cond[i] ? (x ? x[i] : 0) : (y ? y[i] : 0);                                              \
+#define CHOOSE(T)                                                                                            \
+    do {                                                                                                     \
+        const T *x = s->x, *y = s->y;                                                                        \
+        T *to = s->to;                                                                                       \
+        for (int64_t i = begin; i < end; i++)                                                                \
+            to[i] = s->cond[i] ? (x ? x[i] : 0) : (y ? y[i] : 0);                                            \
     } while (0)
 
 static void choose(void *arg, int64_t begin, int64_t end)
 {
     const struct choice *s = arg;
     switch (s->item) {
-    case 1: CHOOSE(uint8_t); break;
-    case 2: CHOOSE(uint16_t); break;
-    case 4: CHOOSE(uint32_t); break;
-    case 8: CHOOSE(uint64_t); break;
+    case 1:
+        CHOOSE(uint8_t);
+        break;
+    case 2:
+        CHOOSE(uint16_t);
+        break;
+    case 4:
+        CHOOSE(uint32_t);
+        break;
+    case 8:
+        CHOOSE(uint64_t);
+        break;
     }
 }
 
@@ -125,7 +139,8 @@ static pd_status where_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, W_X);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    struct choice s = {pd_run_in(r, W_COND)->data, x->data, pd_run_in(r, W_Y)->data, out->data, pd_dtype_size(x->meta.dtype)};
+    struct choice s = {pd_run_in(r, W_COND)->data, x->data, pd_run_in(r, W_Y)->data, out->data,
+                       pd_dtype_size(x->meta.dtype)};
     pd_parallel(pd_tensor_numel(out), 32768, choose, &s);
     return PD_OK;
 }
@@ -189,7 +204,9 @@ const struct pd_op pd_op_where = {
 const struct pd_op pd_op_where_grad = {
     .type = "where_grad",
     .doc = "Gradient of where.",
-    .inputs = (const struct pd_slot_def[]){{"Condition", 0}, {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Condition", 0}, {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = where_grad_infer,
     .run = where_grad_run,

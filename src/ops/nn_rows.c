@@ -14,8 +14,8 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-pd_status pd_nn_rows_make(struct pd_value *value, const int64_t *ids, int64_t n, int64_t height, int64_t width,
-                          enum pd_dtype dtype, int64_t *place)
+pd_status pd_nn_rows_make(struct pd_value *value, const int64_t *ids, int64_t n, int64_t height,
+                          int64_t width, enum pd_dtype dtype, int64_t *place)
 {
     struct entry *sorted = (struct entry *)(place + n);
     int64_t distinct = 0;

@@ -10,37 +10,42 @@
 static inline pd_status pd_nn_need_float(const struct pd_meta *meta, const char *slot)
 {
     if (meta->dtype == PD_DTYPE_NONE || pd_dtype_is_float(meta->dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "%s is %s, but float32 or float64 is needed. Cast it first.", slot, pd_dtype_name(meta->dtype));
+    return pd_fail(PD_TYPE, "%s is %s, but float32 or float64 is needed. Cast it first.", slot,
+                   pd_dtype_name(meta->dtype));
 }
 
-static inline pd_status pd_nn_same_type(const struct pd_meta *a, const char *a_slot, const struct pd_meta *b, const char *b_slot)
+static inline pd_status pd_nn_same_type(const struct pd_meta *a, const char *a_slot, const struct pd_meta *b,
+                                        const char *b_slot)
 {
     if (a->dtype == b->dtype || a->dtype == PD_DTYPE_NONE || b->dtype == PD_DTYPE_NONE) return PD_OK;
     return pd_fail(PD_TYPE, "%s is %s and %s is %s. They must be of one type: cast one of them.", a_slot,
                    pd_dtype_name(a->dtype), b_slot, pd_dtype_name(b->dtype));
 }
 
-static inline pd_status pd_nn_same_dims(const struct pd_meta *a, const char *a_slot, const struct pd_meta *b, const char *b_slot)
+static inline pd_status pd_nn_same_dims(const struct pd_meta *a, const char *a_slot, const struct pd_meta *b,
+                                        const char *b_slot)
 {
     if (pd_meta_dims_match(a, b)) return PD_OK;
-    return pd_fail(PD_SHAPE, "%s has shape %s and %s has shape %s. They must be the same.", a_slot, pd_meta_dims_text(a),
-                   b_slot, pd_meta_dims_text(b));
+    return pd_fail(PD_SHAPE, "%s has shape %s and %s has shape %s. They must be the same.", a_slot,
+                   pd_meta_dims_text(a), b_slot, pd_meta_dims_text(b));
 }
 
 static inline pd_status pd_nn_need_rank(const struct pd_meta *meta, const char *slot, int low, int high)
 {
     if (meta->rank >= low && meta->rank <= high) return PD_OK;
     if (low == high)
-        return pd_fail(PD_SHAPE, "%s has shape %s, but needs %d dimensions.", slot, pd_meta_dims_text(meta), low);
-    return pd_fail(PD_SHAPE, "%s has shape %s, but needs %d to %d dimensions.", slot, pd_meta_dims_text(meta), low, high);
+        return pd_fail(PD_SHAPE, "%s has shape %s, but needs %d dimensions.", slot, pd_meta_dims_text(meta),
+                       low);
+    return pd_fail(PD_SHAPE, "%s has shape %s, but needs %d to %d dimensions.", slot, pd_meta_dims_text(meta),
+                   low, high);
 }
 
 /* An axis that may count from the end. */
 static inline pd_status pd_nn_axis(int axis, int rank, int *out)
 {
     if (axis < -rank || axis >= rank)
-        return pd_fail(PD_RANGE, "axis is %d, but the input has %d dimensions: give one of %d to %d.", axis, rank, -rank,
-                       rank - 1);
+        return pd_fail(PD_RANGE, "axis is %d, but the input has %d dimensions: give one of %d to %d.", axis,
+                       rank, -rank, rank - 1);
     *out = axis < 0 ? axis + rank : axis;
     return PD_OK;
 }
@@ -68,24 +73,30 @@ static inline pd_status pd_nn_scratch(const struct pd_run *r, size_t bytes, void
 /* Class numbers, int32 or int64. */
 static inline int64_t pd_nn_label(const struct pd_tensor *labels, int64_t i)
 {
-    return labels->meta.dtype == PD_DTYPE_INT32 ? ((const int32_t *)labels->data)[i] : ((const int64_t *)labels->data)[i];
+    return labels->meta.dtype == PD_DTYPE_INT32 ? ((const int32_t *)labels->data)[i]
+                                                : ((const int64_t *)labels->data)[i];
 }
 
 static inline pd_status pd_nn_need_labels(const struct pd_meta *meta, const char *slot)
 {
     if (meta->dtype == PD_DTYPE_NONE || pd_dtype_is_index(meta->dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "%s is %s, but class numbers are int64 or int32. Cast them, or set soft_label for probabilities.",
-                   slot, pd_dtype_name(meta->dtype));
+    return pd_fail(
+        PD_TYPE,
+        "%s is %s, but class numbers are int64 or int32. Cast them, or set soft_label for probabilities.",
+        slot, pd_dtype_name(meta->dtype));
 }
 
 /* Every label is in [0, classes) or the one to ignore. */
-static inline pd_status pd_nn_check_labels(const struct pd_tensor *labels, int64_t n, int64_t classes, int64_t ignore)
+static inline pd_status pd_nn_check_labels(const struct pd_tensor *labels, int64_t n, int64_t classes,
+                                           int64_t ignore)
 {
     for (int64_t i = 0; i < n; i++) {
         int64_t label = pd_nn_label(labels, i);
         if (__builtin_expect((uint64_t)label >= (uint64_t)classes, 0) && label != ignore)
-            return pd_fail(PD_RANGE, "Label %lld of row %lld is out of range: there are %lld classes, so labels are 0 to %lld.",
-                           (long long)label, (long long)i, (long long)classes, (long long)classes - 1);
+            return pd_fail(
+                PD_RANGE,
+                "Label %lld of row %lld is out of range: there are %lld classes, so labels are 0 to %lld.",
+                (long long)label, (long long)i, (long long)classes, (long long)classes - 1);
     }
     return PD_OK;
 }

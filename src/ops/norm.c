@@ -45,38 +45,39 @@ struct job {
 };
 
 /* Unit u is one of the vectors: element k of it lies at base + k * post. */
-#define PARTS(T)                                                                                               \
-    static void forward_##T(void *arg, int64_t begin, int64_t end)                                             \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        for (int64_t u = begin; u < end; u++) {                                                                \
-            int64_t base = u / j->post * j->post * j->n + u % j->post;                                         \
-            const T *x = (const T *)j->x + base;                                                               \
-            T *out = (T *)j->to + base;                                                                        \
-            double total = j->epsilon;                                                                         \
-            for (int64_t k = 0; k < j->n; k++)                                                                 \
-                total += (double)x[k * j->post] * (double)x[k * j->post];                                      \
-            const T length = (T)sqrt(total);                                                                   \
-            if (j->norm) ((T *)j->norm)[u] = length;                                                           \
-            for (int64_t k = 0; k < j->n; k++)                                                                 \
-                out[k * j->post] = x[k * j->post] / length;                                                    \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void backward_##T(void *arg, int64_t begin, int64_t end)                                            \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        for (int64_t u = begin; u < end; u++) {                                                                \
-            int64_t base = u / j->post * j->post * j->n + u % j->post;                                         \
-            const T *x = (const T *)j->x + base, *dout = (const T *)j->dout + base;                            \
-            T *dx = (T *)j->to + base;                                                                         \
-            const double length = (double)((const T *)j->norms)[u];                                            \
-            double along = 0;                                                                                  \
-            for (int64_t k = 0; k < j->n; k++)                                                                 \
-                along += (double)x[k * j->post] * (double)dout[k * j->post];                                   \
-            along /= length * length;                                                                          \
-            for (int64_t k = 0; k < j->n; k++)                                                                 \
-                dx[k * j->post] = (T)(((double)dout[k * j->post] - (double)x[k * j->post] * along) / length);  \
-        }                                                                                                      \
+#define PARTS(T)                                                                                             \
+    static void forward_##T(void *arg, int64_t begin, int64_t end)                                           \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        for (int64_t u = begin; u < end; u++) {                                                              \
+            int64_t base = u / j->post * j->post * j->n + u % j->post;                                       \
+            const T *x = (const T *)j->x + base;                                                             \
+            T *out = (T *)j->to + base;                                                                      \
+            double total = j->epsilon;                                                                       \
+            for (int64_t k = 0; k < j->n; k++)                                                               \
+                total += (double)x[k * j->post] * (double)x[k * j->post];                                    \
+            const T length = (T)sqrt(total);                                                                 \
+            if (j->norm) ((T *)j->norm)[u] = length;                                                         \
+            for (int64_t k = 0; k < j->n; k++)                                                               \
+                out[k * j->post] = x[k * j->post] / length;                                                  \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void backward_##T(void *arg, int64_t begin, int64_t end)                                          \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        for (int64_t u = begin; u < end; u++) {                                                              \
+            int64_t base = u / j->post * j->post * j->n + u % j->post;                                       \
+            const T *x = (const T *)j->x + base, *dout = (const T *)j->dout + base;                          \
+            T *dx = (T *)j->to + base;                                                                       \
+            const double length = (double)((const T *)j->norms)[u];                                          \
+            double along = 0;                                                                                \
+            for (int64_t k = 0; k < j->n; k++)                                                               \
+                along += (double)x[k * j->post] * (double)dout[k * j->post];                                 \
+            along /= length * length;                                                                        \
+            for (int64_t k = 0; k < j->n; k++)                                                               \
+                dx[k * j->post] =                                                                            \
+                    (T)(((double)dout[k * j->post] - (double)x[k * j->post] * along) / length);              \
+        }                                                                                                    \
     }
 PARTS(float)
 PARTS(double)

@@ -42,8 +42,14 @@ static pd_status reduce_all(const struct pd_run *r, const struct pd_reduce_kerne
     return PD_OK;
 }
 
-static pd_status squared_run(const struct pd_run *r) { return reduce_all(r, pd_reduce_square); }
-static pd_status l1_run(const struct pd_run *r) { return reduce_all(r, pd_reduce_abs); }
+static pd_status squared_run(const struct pd_run *r)
+{
+    return reduce_all(r, pd_reduce_square);
+}
+static pd_status l1_run(const struct pd_run *r)
+{
+    return reduce_all(r, pd_reduce_abs);
+}
 
 static pd_status grad(const struct pd_run *r, int squared)
 {
@@ -52,7 +58,8 @@ static pd_status grad(const struct pd_run *r, int squared)
     if (!dx) return PD_OK;
     PD_TRY(check_float(x));
     if (pd_tensor_numel(dout) != 1)
-        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; it must have one element", pd_meta_dims_text(&dout->meta));
+        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; it must have one element",
+                       pd_meta_dims_text(&dout->meta));
     int64_t n = pd_tensor_numel(x);
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *from = x->data;
@@ -68,28 +75,34 @@ static pd_status grad(const struct pd_run *r, int squared)
     return PD_OK;
 }
 
-static pd_status squared_grad_run(const struct pd_run *r) { return grad(r, 1); }
-static pd_status l1_grad_run(const struct pd_run *r) { return grad(r, 0); }
+static pd_status squared_grad_run(const struct pd_run *r)
+{
+    return grad(r, 1);
+}
+static pd_status l1_grad_run(const struct pd_run *r)
+{
+    return grad(r, 0);
+}
 
-#define NORM(name, text, action)                                                                               \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = text,                                                                                           \
-        .inputs = inputs,                                                                                      \
-        .outputs = outputs,                                                                                    \
-        .infer = norm_infer,                                                                                   \
-        .run = action##_run,                                                                                   \
-        .grad_type = #name "_grad",                                                                            \
-        .grad_in = "X Out@",                                                                                   \
-        .grad_out = "X@",                                                                                      \
-    };                                                                                                         \
-    const struct pd_op pd_op_##name##_grad = {                                                                 \
-        .type = #name "_grad",                                                                                 \
-        .doc = "Gradient of " #name ".",                                                                       \
-        .inputs = grad_inputs,                                                                                 \
-        .outputs = grad_outputs,                                                                               \
-        .infer = norm_grad_infer,                                                                              \
-        .run = action##_grad_run,                                                                              \
+#define NORM(name, text, action)                                                                             \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = inputs,                                                                                    \
+        .outputs = outputs,                                                                                  \
+        .infer = norm_infer,                                                                                 \
+        .run = action##_run,                                                                                 \
+        .grad_type = #name "_grad",                                                                          \
+        .grad_in = "X Out@",                                                                                 \
+        .grad_out = "X@",                                                                                    \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##_grad = {                                                               \
+        .type = #name "_grad",                                                                               \
+        .doc = "Gradient of " #name ".",                                                                     \
+        .inputs = grad_inputs,                                                                               \
+        .outputs = grad_outputs,                                                                             \
+        .infer = norm_grad_infer,                                                                            \
+        .run = action##_grad_run,                                                                            \
     };
 
 NORM(squared_l2_norm, "The sum of the squares of all elements.", squared)
@@ -106,18 +119,21 @@ static const struct pd_slot_def dist_inputs[] = {{"X"}, {"Y"}, {0}};
 static const struct pd_slot_def dist_outputs[] = {{"sub_result", PD_SLOT_HIDDEN}, {"Out"}, {0}};
 static const struct pd_slot_def dist_grad_inputs[] = {
     {"sub_result"}, {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD"}, {0}};
-static const struct pd_slot_def dist_grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def dist_grad_outputs[] = {
+    {"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}};
 
 static pd_status dist_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, DIST_X), *y = pd_infer_in(c, DIST_Y);
     struct pd_meta *sub = pd_infer_out(c, DIST_SUB), *out = pd_infer_out(c, DIST_OUT);
     if (x->rank < 2 || x->rank != y->rank)
-        return pd_fail(PD_SHAPE, "X has shape %s and Y %s; both need the same rank, at least 2", pd_meta_dims_text(x),
-                       pd_meta_dims_text(y));
+        return pd_fail(PD_SHAPE, "X has shape %s and Y %s; both need the same rank, at least 2",
+                       pd_meta_dims_text(x), pd_meta_dims_text(y));
     int64_t wx = pd_meta_span(x, 1, x->rank), wy = pd_meta_span(y, 1, y->rank);
-    if ((wx >= 0 && wy >= 0 && wx != wy) || (x->dim[0] >= 0 && y->dim[0] >= 0 && y->dim[0] != 1 && y->dim[0] != x->dim[0]))
-        return pd_fail(PD_SHAPE, "X has shape %s and Y %s; rows must be of one size, and Y has one row or as many as X",
+    if ((wx >= 0 && wy >= 0 && wx != wy) ||
+        (x->dim[0] >= 0 && y->dim[0] >= 0 && y->dim[0] != 1 && y->dim[0] != x->dim[0]))
+        return pd_fail(PD_SHAPE,
+                       "X has shape %s and Y %s; rows must be of one size, and Y has one row or as many as X",
                        pd_meta_dims_text(x), pd_meta_dims_text(y));
     if (sub) {
         sub->dtype = x->dtype;
@@ -135,7 +151,8 @@ static pd_status dist_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, DIST_X), *y = pd_run_in(r, DIST_Y);
     struct pd_tensor *sub = pd_run_out(r, DIST_SUB), *out = pd_run_out(r, DIST_OUT);
-    int64_t rows = x->meta.dim[0], width = pd_meta_span(&x->meta, 1, x->meta.rank), shared = y->meta.dim[0] == 1;
+    int64_t rows = x->meta.dim[0], width = pd_meta_span(&x->meta, 1, x->meta.rank),
+            shared = y->meta.dim[0] == 1;
     PD_TRY(check_float(x));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         for (int64_t i = 0; i < rows; i++) {
@@ -177,7 +194,8 @@ static pd_status dist_grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *sub = pd_run_in(r, GRAD_SUB), *dout = pd_run_in(r, GRAD_DOUT);
     struct pd_tensor *dx = pd_run_out(r, GRAD_DX), *dy = pd_run_out(r, GRAD_DY);
-    int64_t rows = sub->meta.dim[0], width = sub->meta.dim[1], shared = dy && dy->meta.dim[0] == 1 && rows != 1;
+    int64_t rows = sub->meta.dim[0], width = sub->meta.dim[1],
+            shared = dy && dy->meta.dim[0] == 1 && rows != 1;
     PD_TRY(check_float(sub));
     if (shared) PD_TRY(pd_math_fill(dy->data, dy->meta.dtype, width, 0));
     PD_SWITCH_FLOAT(sub->meta.dtype, T, {

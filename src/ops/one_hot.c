@@ -19,7 +19,8 @@ static pd_status hot_infer(const struct pd_infer *c, int adds)
     struct pd_meta *out = pd_infer_out(c, OUT);
     int64_t dim[PD_MAX_RANK + 1], depth = c->attr[DEPTH].i;
     if (!adds && (x->rank < 2 || (c->running && x->dim[x->rank - 1] != 1)))
-        return pd_fail(PD_SHAPE, "X has shape %s; it needs two dimensions or more, the last of size 1", pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "X has shape %s; it needs two dimensions or more, the last of size 1",
+                       pd_meta_dims_text(x));
     if (!out) return PD_OK;
     if (c->in[DEPTH_TENSOR].n) {
         depth = -1;
@@ -30,7 +31,8 @@ static pd_status hot_infer(const struct pd_infer *c, int adds)
             depth = (int64_t)number;
         }
     }
-    if (c->running && depth < 1) return pd_fail(PD_INVALID, "the depth is %lld; it must be 1 or more", (long long)depth);
+    if (c->running && depth < 1)
+        return pd_fail(PD_INVALID, "the depth is %lld; it must be 1 or more", (long long)depth);
     memcpy(dim, x->dim, sizeof x->dim);
     dim[x->rank - !adds] = depth;
     PD_TRY(pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
@@ -38,8 +40,14 @@ static pd_status hot_infer(const struct pd_infer *c, int adds)
     return pd_meta_set_dims(out, x->rank + adds, dim);
 }
 
-static pd_status hot1_infer(const struct pd_infer *c) { return hot_infer(c, 0); }
-static pd_status hot2_infer(const struct pd_infer *c) { return hot_infer(c, 1); }
+static pd_status hot1_infer(const struct pd_infer *c)
+{
+    return hot_infer(c, 0);
+}
+static pd_status hot2_infer(const struct pd_infer *c)
+{
+    return hot_infer(c, 1);
+}
 
 static pd_status set_one(struct pd_tensor *out, int64_t at)
 {
@@ -104,7 +112,8 @@ static pd_status smooth_infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, SMOOTH_X), *prior = pd_infer_in(c, PRIOR);
     int64_t classes = x->rank ? x->dim[x->rank - 1] : 1, n = prior ? pd_meta_numel(prior) : classes;
     if (n >= 0 && classes >= 0 && n != classes)
-        return pd_fail(PD_SHAPE, "PriorDist has %lld elements; a label of X has %lld", (long long)n, (long long)classes);
+        return pd_fail(PD_SHAPE, "PriorDist has %lld elements; a label of X has %lld", (long long)n,
+                       (long long)classes);
     return pd_math_infer_like(c);
 }
 

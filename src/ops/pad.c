@@ -16,8 +16,8 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_attr *pads = &c->attr[PADDINGS];
     int64_t dim[PD_MAX_RANK];
     if (pads->n != 2 * x->rank)
-        return pd_fail(PD_INVALID, "paddings has %d numbers, but X has shape %s: give two for each dimension", pads->n,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_INVALID, "paddings has %d numbers, but X has shape %s: give two for each dimension",
+                       pads->n, pd_meta_dims_text(x));
     for (int i = 0; i < x->rank; i++) {
         if (pads->ints[2 * i] < 0 || pads->ints[2 * i + 1] < 0)
             return pd_fail(PD_INVALID, "paddings of dimension %d are %d and %d; they may not be negative", i,
@@ -59,7 +59,8 @@ static pd_status grad_infer(const struct pd_infer *c)
     const struct pd_attr *pads = &c->attr[PADDINGS];
     if (!dx) return PD_OK;
     if (pads->n != 2 * dout->rank)
-        return pd_fail(PD_INVALID, "paddings has %d numbers, but the gradient has shape %s", pads->n, pd_meta_dims_text(dout));
+        return pd_fail(PD_INVALID, "paddings has %d numbers, but the gradient has shape %s", pads->n,
+                       pd_meta_dims_text(dout));
     pd_meta_like(dx, dout);
     for (int i = 0; i < dout->rank; i++)
         if (dout->dim[i] >= 0) dx->dim[i] = dout->dim[i] - pads->ints[2 * i] - pads->ints[2 * i + 1];
@@ -89,8 +90,10 @@ static pd_status check_fits(const struct pd_meta *x, const struct pd_meta *y)
     for (int i = 0; !bad && i < x->rank; i++)
         bad = x->dim[i] >= 0 && y->dim[i] > x->dim[i];
     if (!bad) return PD_OK;
-    return pd_fail(PD_SHAPE, "Y of shape %s does not fit into X of shape %s; each of its dimensions may be at most as large",
-                   pd_meta_dims_text(y), pd_meta_dims_text(x));
+    return pd_fail(
+        PD_SHAPE,
+        "Y of shape %s does not fit into X of shape %s; each of its dimensions may be at most as large",
+        pd_meta_dims_text(y), pd_meta_dims_text(x));
 }
 
 static pd_status like_infer(const struct pd_infer *c)

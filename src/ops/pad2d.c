@@ -9,8 +9,11 @@ enum { OUT };
 enum { PADDINGS, PAD_VALUE, MODE, FORMAT };
 
 static const struct pd_attr_def attrs[] = {
-    PD_DEF_INTS_OF("paddings", 0, 0, 0, 0), PD_DEF_FLOAT("pad_value", 0), PD_DEF_STRING("mode", "constant"),
-    PD_DEF_STRING("data_format", "NCHW"),   {0},
+    PD_DEF_INTS_OF("paddings", 0, 0, 0, 0),
+    PD_DEF_FLOAT("pad_value", 0),
+    PD_DEF_STRING("mode", "constant"),
+    PD_DEF_STRING("data_format", "NCHW"),
+    {0},
 };
 static const struct pd_numbers_source source = {"paddings", PADS_TENSOR, -1, PADDINGS, 0};
 
@@ -21,18 +24,24 @@ struct planes {
     int64_t out_height, out_width, top, left;
 };
 
-static int channels_last(const struct pd_attr *attr) { return strcmp(attr[FORMAT].s, "NHWC") == 0; }
+static int channels_last(const struct pd_attr *attr)
+{
+    return strcmp(attr[FORMAT].s, "NHWC") == 0;
+}
 
-static pd_status plan(const struct pd_meta *x, const struct pd_attr *attr, const struct pd_numbers *pads, struct planes *p)
+static pd_status plan(const struct pd_meta *x, const struct pd_attr *attr, const struct pd_numbers *pads,
+                      struct planes *p)
 {
     const char *mode = attr[MODE].s;
     int last = channels_last(attr);
-    if (x->rank != 4) return pd_fail(PD_SHAPE, "X has shape %s; it must have 4 dimensions", pd_meta_dims_text(x));
+    if (x->rank != 4)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must have 4 dimensions", pd_meta_dims_text(x));
     if (pads->n != 4)
         return pd_fail(PD_INVALID, "paddings has %d numbers; give top, bottom, left, right", pads->n);
     if (strcmp(mode, "constant") && strcmp(mode, "reflect") && strcmp(mode, "edge"))
         return pd_fail(PD_INVALID, "mode is '%s'; it must be constant, reflect or edge", mode);
-    *p = (struct planes){.h_axis = last ? 1 : 2, .w_axis = last ? 2 : 3, .top = pads->at[0], .left = pads->at[2]};
+    *p = (struct planes){
+        .h_axis = last ? 1 : 2, .w_axis = last ? 2 : 3, .top = pads->at[0], .left = pads->at[2]};
     p->images = pd_meta_span(x, 0, p->h_axis);
     p->depth = pd_meta_span(x, p->w_axis + 1, 4);
     p->height = x->dim[p->h_axis], p->width = x->dim[p->w_axis];
@@ -40,9 +49,12 @@ static pd_status plan(const struct pd_meta *x, const struct pd_attr *attr, const
     p->out_width = p->width < 0 ? -1 : p->width + pads->at[2] + pads->at[3];
     for (int i = 0; i < 4; i++) {
         int64_t side = i < 2 ? p->height : p->width;
-        if (pads->at[i] < 0) return pd_fail(PD_INVALID, "paddings[%d] is %lld; it may not be negative", i, (long long)pads->at[i]);
+        if (pads->at[i] < 0)
+            return pd_fail(PD_INVALID, "paddings[%d] is %lld; it may not be negative", i,
+                           (long long)pads->at[i]);
         if (strcmp(mode, "reflect") == 0 && side >= 0 && pads->at[i] >= side)
-            return pd_fail(PD_SHAPE, "paddings[%d] is %lld, but X of shape %s can be mirrored by at most %lld there", i,
+            return pd_fail(PD_SHAPE,
+                           "paddings[%d] is %lld, but X of shape %s can be mirrored by at most %lld there", i,
                            (long long)pads->at[i], pd_meta_dims_text(x), (long long)side - 1);
     }
     return PD_OK;
@@ -102,20 +114,20 @@ static void show(void *arg, int64_t begin, int64_t end)
         }
 }
 
-#define GATHER_BACK(name, T)                                                                                   \
-    static void name(const struct spread *s, int64_t image)                                                    \
-    {                                                                                                          \
-        const struct planes *p = s->p;                                                                         \
-        T *dx = (T *)s->to + image * p->height * p->width * p->depth;                                          \
-        const T *dout = (const T *)s->from + image * p->out_height * p->out_width * p->depth;                  \
-        memset(dx, 0, (size_t)(p->height * p->width * p->depth) * sizeof(T));                                  \
-        for (int64_t h = 0; h < p->out_height; h++)                                                            \
-            for (int64_t w = 0; w < p->out_width; w++) {                                                       \
-                T *to = dx + (s->rows[h] * p->width + s->columns[w]) * p->depth;                               \
-                const T *from = dout + (h * p->out_width + w) * p->depth;                                      \
-                for (int64_t k = 0; k < p->depth; k++)                                                         \
-                    to[k] += from[k];                                                                          \
-            }                                                                                                  \
+#define GATHER_BACK(name, T)                                                                                 \
+    static void name(const struct spread *s, int64_t image)                                                  \
+    {                                                                                                        \
+        const struct planes *p = s->p;                                                                       \
+        T *dx = (T *)s->to + image * p->height * p->width * p->depth;                                        \
+        const T *dout = (const T *)s->from + image * p->out_height * p->out_width * p->depth;                \
+        memset(dx, 0, (size_t)(p->height * p->width * p->depth) * sizeof(T));                                \
+        for (int64_t h = 0; h < p->out_height; h++)                                                          \
+            for (int64_t w = 0; w < p->out_width; w++) {                                                     \
+                T *to = dx + (s->rows[h] * p->width + s->columns[w]) * p->depth;                             \
+                const T *from = dout + (h * p->out_width + w) * p->depth;                                    \
+                for (int64_t k = 0; k < p->depth; k++)                                                       \
+                    to[k] += from[k];                                                                        \
+            }                                                                                                \
     }
 GATHER_BACK(back_f32, float)
 GATHER_BACK(back_f64, double)
@@ -159,7 +171,9 @@ static pd_status run(const struct pd_run *r)
         return PD_OK;
     }
     if (pd_tensor_numel(x) == 0) {
-        if (pd_tensor_numel(out)) return pd_fail(PD_SHAPE, "X has shape %s: there is no edge to repeat", pd_meta_dims_text(&x->meta));
+        if (pd_tensor_numel(out))
+            return pd_fail(PD_SHAPE, "X has shape %s: there is no edge to repeat",
+                           pd_meta_dims_text(&x->meta));
         return PD_OK;
     }
     struct spread s = {.to = out->data, .from = x->data, .item = pd_dtype_size(m.dtype), .dtype = m.dtype};
@@ -184,8 +198,10 @@ static pd_status grad_run(const struct pd_run *r)
         return PD_OK;
     }
     if (!pd_dtype_is_float(dx->meta.dtype))
-        return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed", pd_dtype_name(dx->meta.dtype));
-    struct spread s = {.to = dx->data, .from = dout->data, .item = pd_dtype_size(dx->meta.dtype), .dtype = dx->meta.dtype};
+        return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed",
+                       pd_dtype_name(dx->meta.dtype));
+    struct spread s = {
+        .to = dx->data, .from = dout->data, .item = pd_dtype_size(dx->meta.dtype), .dtype = dx->meta.dtype};
     if (pd_tensor_numel(dx) == 0) return PD_OK;
     PD_TRY(maps(r, &p, &s));
     pd_parallel(p.images, 32768 / (p.out_height * p.out_width * p.depth + 1) + 1, add_back, &s);
@@ -208,7 +224,9 @@ const struct pd_op pd_op_pad2d = {
 const struct pd_op pd_op_pad2d_grad = {
     .type = "pad2d_grad",
     .doc = "Gradient of pad2d.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Paddings", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"Paddings", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
     .infer = pd_shape_infer_like_first,

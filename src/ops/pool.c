@@ -8,20 +8,32 @@ enum { OUT };
 enum { TYPE = PD_POOL_OWN_ATTRS, EXCLUSIVE, CEIL_MODE, ALGORITHM, FORMAT };
 enum { GRAD_OUT = 1, GRAD_DOUT };
 
-#define POOL_ATTRS(format)                                                                                     \
-    PD_DEF_STRING("pooling_type", ""), PD_DEF_BOOL("exclusive", 1), PD_DEF_BOOL("ceil_mode", 0),               \
-        PD_DEF_STRING("padding_algorithm", "EXPLICIT"), PD_DEF_STRING("data_format", format), PD_DEF_BOOL("is_test", 0)
+#define POOL_ATTRS(format)                                                                                   \
+    PD_DEF_STRING("pooling_type", ""), PD_DEF_BOOL("exclusive", 1), PD_DEF_BOOL("ceil_mode", 0),             \
+        PD_DEF_STRING("padding_algorithm", "EXPLICIT"), PD_DEF_STRING("data_format", format),                \
+        PD_DEF_BOOL("is_test", 0)
 
 static const struct pd_attr_def attrs_2d[] = {
-    PD_DEF_INTS("ksize"), PD_DEF_INTS_OF("strides", 1, 1), PD_DEF_INTS_OF("paddings", 0, 0), PD_DEF_BOOL("global_pooling", 0),
-    PD_DEF_BOOL("adaptive", 0), POOL_ATTRS("NCHW"), {0},
+    PD_DEF_INTS("ksize"),
+    PD_DEF_INTS_OF("strides", 1, 1),
+    PD_DEF_INTS_OF("paddings", 0, 0),
+    PD_DEF_BOOL("global_pooling", 0),
+    PD_DEF_BOOL("adaptive", 0),
+    POOL_ATTRS("NCHW"),
+    {0},
 };
 static const struct pd_attr_def attrs_3d[] = {
-    PD_DEF_INTS("ksize"), PD_DEF_INTS_OF("strides", 1, 1, 1), PD_DEF_INTS_OF("paddings", 0, 0, 0),
-    PD_DEF_BOOL("global_pooling", 0), PD_DEF_BOOL("adaptive", 0), POOL_ATTRS("NCDHW"), {0},
+    PD_DEF_INTS("ksize"),
+    PD_DEF_INTS_OF("strides", 1, 1, 1),
+    PD_DEF_INTS_OF("paddings", 0, 0, 0),
+    PD_DEF_BOOL("global_pooling", 0),
+    PD_DEF_BOOL("adaptive", 0),
+    POOL_ATTRS("NCDHW"),
+    {0},
 };
 
-static pd_status shape_of(const struct pd_attr *attr, const struct pd_meta *x, struct pd_pool *p, int64_t *out)
+static pd_status shape_of(const struct pd_attr *attr, const struct pd_meta *x, struct pd_pool *p,
+                          int64_t *out)
 {
     const char *type = attr[TYPE].s;
     if (strcmp(type, "max") && strcmp(type, "avg"))
@@ -74,27 +86,27 @@ static pd_status grad_run(const struct pd_run *r)
     return PD_OK;
 }
 
-#define POOL_OP(name, axes, text)                                                                              \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = text,                                                                                           \
-        .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},                                                 \
-        .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},                                              \
-        .attrs = attrs_##axes##d,                                                                              \
-        .infer = infer,                                                                                        \
-        .run = run,                                                                                            \
-        .grad_type = #name "_grad",                                                                            \
-        .grad_in = "X Out Out@",                                                                               \
-        .grad_out = "X@",                                                                                      \
-    };                                                                                                         \
-    const struct pd_op pd_op_##name##_grad = {                                                                 \
-        .type = #name "_grad",                                                                                 \
-        .doc = "Gradient of " #name ".",                                                                       \
-        .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Out", 0}, {"Out@GRAD", 0}, {0}},                    \
-        .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},                            \
-        .attrs = attrs_##axes##d,                                                                              \
-        .infer = grad_infer,                                                                                   \
-        .run = grad_run,                                                                                       \
+#define POOL_OP(name, axes, text)                                                                            \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},                                               \
+        .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},                                            \
+        .attrs = attrs_##axes##d,                                                                            \
+        .infer = infer,                                                                                      \
+        .run = run,                                                                                          \
+        .grad_type = #name "_grad",                                                                          \
+        .grad_in = "X Out Out@",                                                                             \
+        .grad_out = "X@",                                                                                    \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##_grad = {                                                               \
+        .type = #name "_grad",                                                                               \
+        .doc = "Gradient of " #name ".",                                                                     \
+        .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Out", 0}, {"Out@GRAD", 0}, {0}},                  \
+        .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},                          \
+        .attrs = attrs_##axes##d,                                                                            \
+        .infer = grad_infer,                                                                                 \
+        .run = grad_run,                                                                                     \
     };
 
 POOL_OP(pool2d, 2, "Pooling over two axes.")

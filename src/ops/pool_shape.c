@@ -3,10 +3,11 @@
 
 #include "ops/conv_shape.h"
 
-pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x, const char *format, const char *algorithm,
-                             int ceil_mode, struct pd_pool *pool, int64_t *out_dim)
+pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x, const char *format,
+                             const char *algorithm, int ceil_mode, struct pd_pool *pool, int64_t *out_dim)
 {
-    int64_t size[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, before[3] = {0}, after[3] = {0};
+    int64_t size[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, before[3] = {0},
+            after[3] = {0};
     memset(pool, 0, sizeof *pool);
     PD_TRY(pd_nn_need_float(x, "X"));
     PD_TRY(pd_nn_need_rank(x, "X", 4, 5));
@@ -23,14 +24,17 @@ pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x
         PD_TRY(pd_conv_shape_ints(&attr[PD_POOL_KSIZE], "ksize", axes, kernel));
     PD_TRY(pd_conv_shape_ints(&attr[PD_POOL_STRIDES], "strides", axes, stride));
     if (!attr[PD_POOL_GLOBAL].b && !pool->adaptive)
-        PD_TRY(pd_conv_shape_padding(&attr[PD_POOL_PADDINGS], algorithm, axes, size, kernel, stride, before, after));
+        PD_TRY(pd_conv_shape_padding(&attr[PD_POOL_PADDINGS], algorithm, axes, size, kernel, stride, before,
+                                     after));
     out_dim[0] = x->dim[0];
     out_dim[first == 1 ? x->rank - 1 : 1] = pool->channels;
     for (int i = 0; i < 3; i++)
         pool->in[i] = pool->out[i] = pool->kernel[i] = pool->stride[i] = 1;
     for (int i = 0; i < axes; i++) {
         int64_t room = size[i] - kernel[i] + before[i] + after[i];
-        int64_t out = pool->adaptive ? kernel[i] : size[i] < 0 ? -1 : (room + (ceil_mode ? stride[i] - 1 : 0)) / stride[i] + 1;
+        int64_t out = pool->adaptive ? kernel[i]
+                      : size[i] < 0  ? -1
+                                     : (room + (ceil_mode ? stride[i] - 1 : 0)) / stride[i] + 1;
         if (out != -1 && !pool->adaptive && (out < 1 || (room < 0 && !ceil_mode)))
             return pd_fail(PD_SHAPE, "Axis %d of X %s is too small for windows of %lld with this padding.", i,
                            pd_meta_dims_text(x), (long long)kernel[i]);

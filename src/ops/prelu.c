@@ -1,5 +1,5 @@
-/* prelu: X where it is positive, else X times a learnt slope. The slope is one number (mode all), one per channel, or one
- * per element of a sample. */
+/* prelu: X where it is positive, else X times a learnt slope. The slope is one number (mode all), one per
+ * channel, or one per element of a sample. */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -12,11 +12,13 @@ enum { MODE };
 static const struct pd_slot_def inputs[] = {{"X"}, {"Alpha"}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_slot_def grad_inputs[] = {{"X"}, {"Alpha"}, {"Out@GRAD"}, {0}};
-static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {"Alpha@GRAD", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def grad_outputs[] = {
+    {"X@GRAD", PD_SLOT_OPTIONAL}, {"Alpha@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_attr_def attrs[] = {PD_DEF_STRING("mode", "all"), {0}};
 
 /* The slopes in a shape that lines up with X. */
-static pd_status view(const struct pd_attr *attr, const struct pd_meta *x, const struct pd_meta *alpha, struct pd_meta *as)
+static pd_status view(const struct pd_attr *attr, const struct pd_meta *x, const struct pd_meta *alpha,
+                      struct pd_meta *as)
 {
     const char *mode = attr[MODE].s;
     int64_t n = pd_meta_numel(alpha), want = -1;
@@ -26,7 +28,9 @@ static pd_status view(const struct pd_attr *attr, const struct pd_meta *x, const
     if (strcmp(mode, "all") == 0) {
         want = 1;
     } else if (strcmp(mode, "channel") == 0) {
-        if (x->rank < 2) return pd_fail(PD_SHAPE, "mode 'channel' needs X of two dimensions or more, found %s", pd_meta_dims_text(x));
+        if (x->rank < 2)
+            return pd_fail(PD_SHAPE, "mode 'channel' needs X of two dimensions or more, found %s",
+                           pd_meta_dims_text(x));
         want = as->dim[1] = x->dim[1];
     } else if (strcmp(mode, "element") == 0) {
         for (int i = 1; i < x->rank; i++)
@@ -36,8 +40,8 @@ static pd_status view(const struct pd_attr *attr, const struct pd_meta *x, const
         return pd_fail(PD_INVALID, "attribute mode is '%s'; use 'all', 'channel' or 'element'", mode);
     }
     if (n >= 0 && want >= 0 && n != want)
-        return pd_fail(PD_SHAPE, "Alpha has %lld elements; mode '%s' with X of shape %s needs %lld", (long long)n, mode,
-                       pd_meta_dims_text(x), (long long)want);
+        return pd_fail(PD_SHAPE, "Alpha has %lld elements; mode '%s' with X of shape %s needs %lld",
+                       (long long)n, mode, pd_meta_dims_text(x), (long long)want);
     return PD_OK;
 }
 

@@ -13,16 +13,12 @@ enum { FIRST_N, MESSAGE, SUMMARIZE, SHOW_NAME, SHOW_TYPE, SHOW_SHAPE, SHOW_LOD, 
 
 static const struct pd_slot_def inputs[] = {{"In"}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
-static const struct pd_attr_def attrs[] = {PD_DEF_INT("first_n", -1),
-                                           PD_DEF_STRING("message", ""),
-                                           PD_DEF_INT("summarize", -1),
-                                           PD_DEF_BOOL("print_tensor_name", 1),
-                                           PD_DEF_BOOL("print_tensor_type", 1),
-                                           PD_DEF_BOOL("print_tensor_shape", 1),
-                                           PD_DEF_BOOL("print_tensor_lod", 1),
-                                           PD_DEF_STRING("print_phase", "BOTH"),
-                                           PD_DEF_BOOL("is_forward", 1),
-                                           {0}};
+static const struct pd_attr_def attrs[] = {
+    PD_DEF_INT("first_n", -1),           PD_DEF_STRING("message", ""),
+    PD_DEF_INT("summarize", -1),         PD_DEF_BOOL("print_tensor_name", 1),
+    PD_DEF_BOOL("print_tensor_type", 1), PD_DEF_BOOL("print_tensor_shape", 1),
+    PD_DEF_BOOL("print_tensor_lod", 1),  PD_DEF_STRING("print_phase", "BOTH"),
+    PD_DEF_BOOL("is_forward", 1),        {0}};
 
 struct state {
     int shown;
@@ -97,7 +93,8 @@ static pd_status make_grad(struct pd_grad_maker *g)
 {
     struct pd_opdesc *op;
     PD_TRY(pd_grad_from_table(g, "print", "In=Out@", "Out=In@", &op));
-    pd_status status = pd_opdesc_set_attr(op, "is_forward", &(struct pd_attr){.type = PD_ATTR_BOOL, .b = 0}, 1);
+    pd_status status =
+        pd_opdesc_set_attr(op, "is_forward", &(struct pd_attr){.type = PD_ATTR_BOOL, .b = 0}, 1);
     if (status != PD_OK) {
         pd_opdesc_free(op);
         return status;

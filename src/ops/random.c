@@ -1,5 +1,5 @@
-/* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, and the forms that take one size from
- * an input. Element i is a function of (seed, variable, i) alone; see math_util.h on seeds. */
+/* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, and the forms that take
+ * one size from an input. Element i is a function of (seed, variable, i) alone; see math_util.h on seeds. */
 #include <math.h>
 
 #include "base/parallel.h"
@@ -24,9 +24,13 @@ struct job {
 };
 
 /* 53 random bits in [0, 1), as pd_rng_uniform makes them. */
-static double unit(const uint32_t *word) { return (double)((((uint64_t)word[0] << 32) | word[1]) >> 11) * 0x1p-53; }
+static double unit(const uint32_t *word)
+{
+    return (double)((((uint64_t)word[0] << 32) | word[1]) >> 11) * 0x1p-53;
+}
 
-/* Elements 2 b and 2 b + 1 come from block b: as two uniform numbers, or as the two results of one Box-Muller draw. */
+/* Elements 2 b and 2 b + 1 come from block b: as two uniform numbers, or as the two results of one Box-Muller
+ * draw. */
 static void draw_pairs(const struct job *j, uint64_t block, int64_t pairs, double *out)
 {
     uint32_t word[4 * PAIRS];
@@ -76,7 +80,8 @@ static void part(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum law law, double a, double b, int seed)
+static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum law law, double a, double b,
+                      int seed)
 {
     int wanted = law == INTEGER ? pd_dtype_is_index(out->meta.dtype) : pd_dtype_is_float(out->meta.dtype);
     if (!wanted)
@@ -87,18 +92,18 @@ static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum law la
     return PD_OK;
 }
 
-/* The table of a seeded law starts alike for all forms; `first` is the position of the law's own attributes. */
+/* The table of a seeded law starts alike for all forms; `first` is the position of the law's own attributes.
+ */
 static pd_status fill_uniform(const struct pd_run *r, int first)
 {
     struct pd_tensor *out = pd_run_out(r, OUT);
     double low = r->attr[first].f, high = r->attr[first + 1].f;
     int64_t diagonal = r->attr[first + 3].i, step = r->attr[first + 4].i, n = pd_tensor_numel(out);
-    if (low > high)
-        return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", low, high);
+    if (low > high) return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", low, high);
     PD_TRY(fill(r, out, UNIFORM, low, high - low, r->attr[first + 2].i));
     if (diagonal > 0 && (step < 0 || (diagonal - 1) * (step + 1) >= n))
-        return pd_fail(PD_RANGE, "diag_num %lld and diag_step %lld reach beyond the %lld elements", (long long)diagonal,
-                       (long long)step, (long long)n);
+        return pd_fail(PD_RANGE, "diag_num %lld and diag_step %lld reach beyond the %lld elements",
+                       (long long)diagonal, (long long)step, (long long)n);
     PD_SWITCH_FLOAT(out->meta.dtype, T, {
         for (int64_t i = 0; i < diagonal; i++)
             ((T *)out->data)[i * step + i] = (T)r->attr[first + 5].f;
@@ -119,8 +124,8 @@ static const struct pd_slot_def no_inputs[] = {{0}};
 enum { DTYPE, SHAPE, FIRST };
 static const struct pd_shape_source from_inputs = {0, 1, SHAPE}, from_attr = {-1, -1, SHAPE};
 
-#define UNIFORM_ATTRS                                                                                          \
-    PD_DEF_FLOAT("min", -1.0f), PD_DEF_FLOAT("max", 1.0f), PD_DEF_INT("seed", 0), PD_DEF_INT("diag_num", 0),   \
+#define UNIFORM_ATTRS                                                                                        \
+    PD_DEF_FLOAT("min", -1.0f), PD_DEF_FLOAT("max", 1.0f), PD_DEF_INT("seed", 0), PD_DEF_INT("diag_num", 0), \
         PD_DEF_INT("diag_step", 0), PD_DEF_FLOAT("diag_val", 1.0f)
 #define NORMAL_ATTRS PD_DEF_FLOAT("mean", 0.0f), PD_DEF_FLOAT("std", 1.0f), PD_DEF_INT("seed", 0)
 
@@ -130,8 +135,12 @@ static const struct pd_attr_def gaussian_attrs[] = {
     PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"), NORMAL_ATTRS, {0}};
 static const struct pd_attr_def truncated_attrs[] = {
     PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_INTS("shape"), NORMAL_ATTRS, {0}};
-static const struct pd_attr_def randint_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_INT64), PD_DEF_LONGS("shape"),
-                                                   PD_DEF_INT("low", 0), PD_DEF_INT("high", 0), PD_DEF_INT("seed", 0), {0}};
+static const struct pd_attr_def randint_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_INT64),
+                                                   PD_DEF_LONGS("shape"),
+                                                   PD_DEF_INT("low", 0),
+                                                   PD_DEF_INT("high", 0),
+                                                   PD_DEF_INT("seed", 0),
+                                                   {0}};
 
 static pd_status infer_inputs(const struct pd_infer *c)
 {
@@ -170,7 +179,8 @@ static pd_status gaussian_run(const struct pd_run *r)
 
 static pd_status truncated_run(const struct pd_run *r)
 {
-    return fill(r, pd_run_out(r, OUT), TRUNCATED, r->attr[FIRST].f, r->attr[FIRST + 1].f, r->attr[FIRST + 2].i);
+    return fill(r, pd_run_out(r, OUT), TRUNCATED, r->attr[FIRST].f, r->attr[FIRST + 1].f,
+                r->attr[FIRST + 2].i);
 }
 
 static pd_status randint_run(const struct pd_run *r)
@@ -178,36 +188,40 @@ static pd_status randint_run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, OUT);
     int64_t low = r->attr[FIRST].i, high = r->attr[FIRST + 1].i;
     if (low >= high)
-        return pd_fail(PD_INVALID, "low is %lld and high is %lld; low must be smaller", (long long)low, (long long)high);
+        return pd_fail(PD_INVALID, "low is %lld and high is %lld; low must be smaller", (long long)low,
+                       (long long)high);
     PD_TRY(pd_math_size_output(r, &from_inputs, out));
     return fill(r, out, INTEGER, (double)low, (double)(high - low), r->attr[FIRST + 2].i);
 }
 
-#define RANDOM(name, text, in, table, how, action)                                                             \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = text,                                                                                           \
-        .inputs = in,                                                                                          \
-        .outputs = outputs,                                                                                    \
-        .attrs = table,                                                                                        \
-        .flags = PD_OP_NO_GRAD,                                                                                \
-        .infer = how,                                                                                          \
-        .run = action,                                                                                         \
-        .state_size = sizeof(struct pd_math_draws),                                                            \
+#define RANDOM(name, text, in, table, how, action)                                                           \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = in,                                                                                        \
+        .outputs = outputs,                                                                                  \
+        .attrs = table,                                                                                      \
+        .flags = PD_OP_NO_GRAD,                                                                              \
+        .infer = how,                                                                                        \
+        .run = action,                                                                                       \
+        .state_size = sizeof(struct pd_math_draws),                                                          \
     };
 
-RANDOM(uniform_random, "Numbers spread evenly over [min, max).", shape_inputs, uniform_attrs, infer_inputs, uniform_run)
-RANDOM(gaussian_random, "Numbers of a normal distribution.", shape_inputs, gaussian_attrs, infer_inputs, gaussian_run)
-RANDOM(truncated_gaussian_random, "Numbers of a normal distribution within two deviations of its mean.", no_inputs,
-       truncated_attrs, infer_attr, truncated_run)
-RANDOM(randint, "Integers spread evenly over [low, high).", shape_inputs, randint_attrs, infer_inputs, randint_run)
+RANDOM(uniform_random, "Numbers spread evenly over [min, max).", shape_inputs, uniform_attrs, infer_inputs,
+       uniform_run)
+RANDOM(gaussian_random, "Numbers of a normal distribution.", shape_inputs, gaussian_attrs, infer_inputs,
+       gaussian_run)
+RANDOM(truncated_gaussian_random, "Numbers of a normal distribution within two deviations of its mean.",
+       no_inputs, truncated_attrs, infer_attr, truncated_run)
+RANDOM(randint, "Integers spread evenly over [low, high).", shape_inputs, randint_attrs, infer_inputs,
+       randint_run)
 
 /* ---- with one size of an input ---- */
 
 enum { LIKE_SHAPE, LIKE_IN, LIKE_OUT, LIKE_DTYPE, LIKE_FIRST };
 static const struct pd_slot_def like_inputs[] = {{"Input", PD_SLOT_META}, {0}};
-#define LIKE_ATTRS                                                                                             \
-    PD_DEF_INTS("shape"), PD_DEF_INT("input_dim_idx", 0), PD_DEF_INT("output_dim_idx", 0),                     \
+#define LIKE_ATTRS                                                                                           \
+    PD_DEF_INTS("shape"), PD_DEF_INT("input_dim_idx", 0), PD_DEF_INT("output_dim_idx", 0),                   \
         PD_DEF_INT("dtype", PD_DTYPE_FP32)
 static const struct pd_attr_def uniform_like_attrs[] = {LIKE_ATTRS, UNIFORM_ATTRS, {0}};
 static const struct pd_attr_def gaussian_like_attrs[] = {LIKE_ATTRS, NORMAL_ATTRS, {0}};
@@ -215,10 +229,14 @@ static const struct pd_attr_def gaussian_like_attrs[] = {LIKE_ATTRS, NORMAL_ATTR
 static pd_status infer_like(const struct pd_infer *c)
 {
     PD_TRY(infer_type(c, LIKE_DTYPE));
-    return pd_math_infer_like_batch(c, pd_infer_in(c, 0), LIKE_SHAPE, LIKE_IN, LIKE_OUT, pd_infer_out(c, OUT));
+    return pd_math_infer_like_batch(c, pd_infer_in(c, 0), LIKE_SHAPE, LIKE_IN, LIKE_OUT,
+                                    pd_infer_out(c, OUT));
 }
 
-static pd_status uniform_like_run(const struct pd_run *r) { return fill_uniform(r, LIKE_FIRST); }
+static pd_status uniform_like_run(const struct pd_run *r)
+{
+    return fill_uniform(r, LIKE_FIRST);
+}
 
 static pd_status gaussian_like_run(const struct pd_run *r)
 {
@@ -226,7 +244,7 @@ static pd_status gaussian_like_run(const struct pd_run *r)
                 r->attr[LIKE_FIRST + 2].i);
 }
 
-RANDOM(uniform_random_batch_size_like, "uniform_random with one size of the input.", like_inputs, uniform_like_attrs,
-       infer_like, uniform_like_run)
-RANDOM(gaussian_random_batch_size_like, "gaussian_random with one size of the input.", like_inputs, gaussian_like_attrs,
-       infer_like, gaussian_like_run)
+RANDOM(uniform_random_batch_size_like, "uniform_random with one size of the input.", like_inputs,
+       uniform_like_attrs, infer_like, uniform_like_run)
+RANDOM(gaussian_random_batch_size_like, "gaussian_random with one size of the input.", like_inputs,
+       gaussian_like_attrs, infer_like, gaussian_like_run)

@@ -17,11 +17,12 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_attr *shape = &c->attr[SHAPE];
     int batch = x->rank - shape->n;
     if (batch < 1)
-        return pd_fail(PD_SHAPE, "shape has %d numbers, but X has shape %s: leave out the batch dimensions", shape->n,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "shape has %d numbers, but X has shape %s: leave out the batch dimensions",
+                       shape->n, pd_meta_dims_text(x));
     for (int i = 0; i < shape->n; i++)
         if (shape->ints[i] < 0 || (x->dim[batch + i] >= 0 && shape->ints[i] > x->dim[batch + i]))
-            return pd_fail(PD_SHAPE, "shape[%d] is %d, but X has shape %s: a part cannot be larger than the whole", i,
+            return pd_fail(PD_SHAPE,
+                           "shape[%d] is %d, but X has shape %s: a part cannot be larger than the whole", i,
                            shape->ints[i], pd_meta_dims_text(x));
     if (out) {
         out->dtype = x->dtype;
@@ -76,9 +77,11 @@ static pd_status sample_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *out = pd_infer_out(c, OUT);
-    if (x->rank != 2) return pd_fail(PD_SHAPE, "X has shape %s; it must be [rows, classes]", pd_meta_dims_text(x));
+    if (x->rank != 2)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must be [rows, classes]", pd_meta_dims_text(x));
     if (!(c->attr[MIN].f < c->attr[MAX].f))
-        return pd_fail(PD_INVALID, "min is %g and max is %g; min must be smaller", (double)c->attr[MIN].f, (double)c->attr[MAX].f);
+        return pd_fail(PD_INVALID, "min is %g and max is %g; min must be smaller", (double)c->attr[MIN].f,
+                       (double)c->attr[MAX].f);
     if (!out) return PD_OK;
     out->dtype = PD_DTYPE_INT64;
     pd_meta_set_1d(out, x->dim[0]);
@@ -100,7 +103,9 @@ static pd_status sample_run(const struct pd_run *r)
     struct pd_rng rng = pd_rng_make(seed, stream);
     double low = r->attr[MIN].f, span = (double)r->attr[MAX].f - low;
     int64_t rows = x->meta.dim[0], width = x->meta.dim[1], *ids = out->data;
-    if (rows && !width) return pd_fail(PD_SHAPE, "X has shape %s: there are no classes to draw from", pd_meta_dims_text(&x->meta));
+    if (rows && !width)
+        return pd_fail(PD_SHAPE, "X has shape %s: there are no classes to draw from",
+                       pd_meta_dims_text(&x->meta));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *p = x->data;
         for (int64_t i = 0; i < rows; i++) {
@@ -112,7 +117,8 @@ static pd_status sample_run(const struct pd_run *r)
         }
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X is %s; probabilities must be float32 or float64", pd_dtype_name(x->meta.dtype));
+    return pd_fail(PD_TYPE, "X is %s; probabilities must be float32 or float64",
+                   pd_dtype_name(x->meta.dtype));
 }
 
 const struct pd_op pd_op_random_crop = {
@@ -131,7 +137,9 @@ const struct pd_op pd_op_sampling_id = {
     .doc = "A class for each row, drawn with the row's probabilities.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("min", 0), PD_DEF_FLOAT("max", 1), PD_DEF_INT("seed", 0), {0}},
+    .attrs =
+        (const struct pd_attr_def[]){
+            PD_DEF_FLOAT("min", 0), PD_DEF_FLOAT("max", 1), PD_DEF_INT("seed", 0), {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = sample_infer,
     .run = sample_run,

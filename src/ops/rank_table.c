@@ -21,20 +21,26 @@ pd_status pd_picker_add(struct pd_picker *p, const struct pd_tensor *from, int l
     const struct pd_lod *lod = from->meta.lod;
     int levels = lod ? lod->levels : 0;
     int64_t begin = unit, end = unit + 1;
-    if (levels - level > PD_PICK_LEVELS) return pd_fail(PD_SHAPE, "the tensor has %d levels of sequences; at most %d can be picked from", levels, PD_PICK_LEVELS);
+    if (levels - level > PD_PICK_LEVELS)
+        return pd_fail(PD_SHAPE, "the tensor has %d levels of sequences; at most %d can be picked from",
+                       levels, PD_PICK_LEVELS);
     if (p->levels < 0) p->levels = levels - level;
     if (p->levels != levels - level)
-        return pd_fail(PD_SHAPE, "the tensors have %d and %d levels of sequences; they must have as many", p->levels, levels - level);
+        return pd_fail(PD_SHAPE, "the tensors have %d and %d levels of sequences; they must have as many",
+                       p->levels, levels - level);
     for (int l = level; l < levels; l++) {
         const struct pd_lod_level *at = &lod->level[l];
         if (begin < 0 || end >= at->n)
-            return pd_fail(PD_RANGE, "sequence %lld was asked for, but level %d has %lld", (long long)unit, l, (long long)at->n - 1);
+            return pd_fail(PD_RANGE, "sequence %lld was asked for, but level %d has %lld", (long long)unit, l,
+                           (long long)at->n - 1);
         for (int64_t i = begin; i < end; i++)
-            if (!pd_vec_push(&p->lengths[l - level], at->offset[i + 1] - at->offset[i])) return pd_no_memory();
+            if (!pd_vec_push(&p->lengths[l - level], at->offset[i + 1] - at->offset[i]))
+                return pd_no_memory();
         begin = at->offset[begin], end = at->offset[end];
     }
     if (begin < 0 || end > from->meta.dim[0])
-        return pd_fail(PD_RANGE, "row %lld was asked for, but the tensor has shape %s", (long long)begin, pd_meta_dims_text(&from->meta));
+        return pd_fail(PD_RANGE, "row %lld was asked for, but the tensor has shape %s", (long long)begin,
+                       pd_meta_dims_text(&from->meta));
     struct pd_picked part = {from, begin, end};
     return pd_vec_push(p, part) ? PD_OK : pd_no_memory();
 }
@@ -62,7 +68,8 @@ static pd_status make_lod(const struct pd_picker *p, struct pd_lod *above, struc
     return PD_OK;
 }
 
-pd_status pd_picker_finish(struct pd_picker *p, const struct pd_tensor *like, struct pd_lod *above, struct pd_tensor *out)
+pd_status pd_picker_finish(struct pd_picker *p, const struct pd_tensor *like, struct pd_lod *above,
+                           struct pd_tensor *out)
 {
     struct pd_lod *lod = NULL;
     struct pd_meta m = (p->n ? p->at[0].from : like)->meta;
@@ -73,9 +80,10 @@ pd_status pd_picker_finish(struct pd_picker *p, const struct pd_tensor *like, st
     int64_t width = pd_meta_span(&m, 1, m.rank) * (int64_t)pd_dtype_size(m.dtype), at = 0;
     for (int i = 0; i < p->n; i++) {
         const struct pd_meta *f = &p->at[i].from->meta;
-        if (f->dtype != m.dtype || f->rank != m.rank || pd_meta_span(f, 1, f->rank) != pd_meta_span(&m, 1, m.rank))
-            status = pd_fail(PD_SHAPE, "tensors of shapes %s and %s cannot be put together", pd_meta_dims_text(&p->at[0].from->meta),
-                             pd_meta_dims_text(f));
+        if (f->dtype != m.dtype || f->rank != m.rank ||
+            pd_meta_span(f, 1, f->rank) != pd_meta_span(&m, 1, m.rank))
+            status = pd_fail(PD_SHAPE, "tensors of shapes %s and %s cannot be put together",
+                             pd_meta_dims_text(&p->at[0].from->meta), pd_meta_dims_text(f));
         m.dim[0] += p->at[i].end - p->at[i].begin;
     }
     if (status == PD_OK) status = pd_tensor_resize(out, m.dtype, m.rank, m.dim);
@@ -85,7 +93,9 @@ pd_status pd_picker_finish(struct pd_picker *p, const struct pd_tensor *like, st
     }
     for (int i = 0; i < p->n; i++) {
         int64_t rows = p->at[i].end - p->at[i].begin;
-        if (rows) memcpy((char *)out->data + at, (const char *)p->at[i].from->data + p->at[i].begin * width, (size_t)(rows * width));
+        if (rows)
+            memcpy((char *)out->data + at, (const char *)p->at[i].from->data + p->at[i].begin * width,
+                   (size_t)(rows * width));
         at += rows * width;
     }
     pd_meta_take_lod(&out->meta, lod);
@@ -109,7 +119,8 @@ pd_status pd_rank_table_get(const struct pd_run *r, int slot, const struct pd_ra
 {
     const struct pd_value *v = pd_run_in_value(r, slot);
     if (!v || v->tensor.meta.kind != PD_KIND_RANK_TABLE || !v->raw)
-        return pd_fail(PD_INVALID, "%s holds no rank table; lod_rank_table must make it first", r->op->inputs[slot].name);
+        return pd_fail(PD_INVALID, "%s holds no rank table; lod_rank_table must make it first",
+                       r->op->inputs[slot].name);
     *out = v->raw;
     return PD_OK;
 }
@@ -135,7 +146,9 @@ static pd_status table_run(const struct pd_run *r)
     struct pd_value *out = pd_run_out_value(r, OUT);
     int level = r->attr[LEVEL].i, levels = x->meta.lod ? x->meta.lod->levels : 0;
     if (level >= levels)
-        return pd_fail(PD_SHAPE, "level %d was asked for, but the tensor has %d levels of sequences; feed it with a LoD", level, levels);
+        return pd_fail(
+            PD_SHAPE, "level %d was asked for, but the tensor has %d levels of sequences; feed it with a LoD",
+            level, levels);
     const struct pd_lod_level *at = &x->meta.lod->level[level];
     struct pd_rank_table *t = pd_calloc(1, sizeof *t + (size_t)(at->n - 1) * sizeof *t->item);
     if (!t) return pd_no_memory();
@@ -200,8 +213,14 @@ static pd_status reorder(const struct pd_run *r, int back)
     return status;
 }
 
-static pd_status reorder_run(const struct pd_run *r) { return reorder(r, 0); }
-static pd_status reorder_grad_run(const struct pd_run *r) { return reorder(r, 1); }
+static pd_status reorder_run(const struct pd_run *r)
+{
+    return reorder(r, 0);
+}
+static pd_status reorder_grad_run(const struct pd_run *r)
+{
+    return reorder(r, 1);
+}
 
 /* ---- shrink_rnn_memory ---- */
 
@@ -231,8 +250,8 @@ static pd_status shrink_grad_run(const struct pd_run *r)
     if (!dx) return PD_OK;
     size_t all = pd_tensor_bytes(dx), some = dout && dout->data ? pd_tensor_bytes(dout) : 0;
     if (some > all)
-        return pd_fail(PD_SHAPE, "the gradient has shape %s, more than X of shape %s", pd_meta_dims_text(&dout->meta),
-                       pd_meta_dims_text(&dx->meta));
+        return pd_fail(PD_SHAPE, "the gradient has shape %s, more than X of shape %s",
+                       pd_meta_dims_text(&dout->meta), pd_meta_dims_text(&dx->meta));
     if (some) memcpy(dx->data, dout->data, some);
     memset((char *)dx->data + some, 0, all - some);
     return PD_OK;

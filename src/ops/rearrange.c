@@ -1,5 +1,5 @@
-/* space_to_depth, pixel_shuffle, shuffle_channel, reverse and temporal_shift: images whose elements change places. Each is a
- * copy between two orders of the same dimensions. */
+/* space_to_depth, pixel_shuffle, shuffle_channel, reverse and temporal_shift: images whose elements change
+ * places. Each is a copy between two orders of the same dimensions. */
 #include <string.h>
 
 #include "kernels/copy.h"
@@ -11,14 +11,22 @@ enum { OUT };
 static pd_status need_image(const struct pd_meta *x)
 {
     if (x->rank == 4) return PD_OK;
-    return pd_fail(PD_SHAPE, "X has shape %s; it must have 4 dimensions: [batch, channels, height, width]", pd_meta_dims_text(x));
+    return pd_fail(PD_SHAPE, "X has shape %s; it must have 4 dimensions: [batch, channels, height, width]",
+                   pd_meta_dims_text(x));
 }
 
-static int64_t times(int64_t a, int64_t b) { return a < 0 ? -1 : a * b; }
-static int64_t over(int64_t a, int64_t b) { return a < 0 ? -1 : a / b; }
+static int64_t times(int64_t a, int64_t b)
+{
+    return a < 0 ? -1 : a * b;
+}
+static int64_t over(int64_t a, int64_t b)
+{
+    return a < 0 ? -1 : a / b;
+}
 
 /* X seen with `rank` dimensions goes to the order `axis`, or back. */
-static void rearrange(size_t item, int rank, const int64_t *dim, const int *axis, int back, void *to, const void *from)
+static void rearrange(size_t item, int rank, const int64_t *dim, const int *axis, int back, void *to,
+                      const void *from)
 {
     int64_t x_step[8], out_dim[8], out_step[8], walk[8];
     struct pd_copy copy;
@@ -58,9 +66,13 @@ static pd_status depth_infer(const struct pd_infer *c)
     int64_t b = c->attr[BLOCK].l;
     PD_TRY(need_image(x));
     if (b < 2) return pd_fail(PD_INVALID, "blocksize is %lld; it must be at least 2", (long long)b);
-    if ((x->dim[1] >= 0 && x->dim[1] % (b * b)) || (x->dim[2] >= 0 && x->dim[2] % b) || (x->dim[3] >= 0 && x->dim[3] % b))
-        return pd_fail(PD_SHAPE, "X has shape %s; with blocksize %lld its channels must be a multiple of %lld, height and width "
-                       "of %lld", pd_meta_dims_text(x), (long long)b, (long long)(b * b), (long long)b);
+    if ((x->dim[1] >= 0 && x->dim[1] % (b * b)) || (x->dim[2] >= 0 && x->dim[2] % b) ||
+        (x->dim[3] >= 0 && x->dim[3] % b))
+        return pd_fail(
+            PD_SHAPE,
+            "X has shape %s; with blocksize %lld its channels must be a multiple of %lld, height and width "
+            "of %lld",
+            pd_meta_dims_text(x), (long long)b, (long long)(b * b), (long long)b);
     if (!out) return PD_OK;
     pd_meta_like(out, x);
     out->dim[1] = times(x->dim[1], b * b);
@@ -79,8 +91,14 @@ static pd_status depth_any(const struct pd_run *r, int back)
     return run_order(r, 6, (int64_t[]){d[0], b, b, d[1] / (b * b), d[2], d[3]}, axis, back);
 }
 
-static pd_status depth_run(const struct pd_run *r) { return depth_any(r, 0); }
-static pd_status depth_grad_run(const struct pd_run *r) { return depth_any(r, 1); }
+static pd_status depth_run(const struct pd_run *r)
+{
+    return depth_any(r, 0);
+}
+static pd_status depth_grad_run(const struct pd_run *r)
+{
+    return depth_any(r, 1);
+}
 
 /* ---- pixel_shuffle ---- */
 
@@ -95,7 +113,8 @@ static pd_status pixel_infer(const struct pd_infer *c)
     PD_TRY(need_image(x));
     if (f < 1) return pd_fail(PD_INVALID, "upscale_factor is %lld; it must be at least 1", (long long)f);
     if (x->dim[1] >= 0 && x->dim[1] % (f * f))
-        return pd_fail(PD_SHAPE, "X has shape %s; its channels must be a multiple of upscale_factor squared, %lld",
+        return pd_fail(PD_SHAPE,
+                       "X has shape %s; its channels must be a multiple of upscale_factor squared, %lld",
                        pd_meta_dims_text(x), (long long)(f * f));
     if (!out) return PD_OK;
     out->dtype = x->dtype;
@@ -116,8 +135,14 @@ static pd_status pixel_any(const struct pd_run *r, int back)
     return run_order(r, 6, (int64_t[]){d[0], d[1] / (f * f), f, f, d[2], d[3]}, axis, back);
 }
 
-static pd_status pixel_run(const struct pd_run *r) { return pixel_any(r, 0); }
-static pd_status pixel_grad_run(const struct pd_run *r) { return pixel_any(r, 1); }
+static pd_status pixel_run(const struct pd_run *r)
+{
+    return pixel_any(r, 0);
+}
+static pd_status pixel_grad_run(const struct pd_run *r)
+{
+    return pixel_any(r, 1);
+}
 
 /* ---- shuffle_channel ---- */
 
@@ -130,8 +155,8 @@ static pd_status channel_infer(const struct pd_infer *c)
     int g = c->attr[GROUP].i;
     PD_TRY(need_image(x));
     if (g < 1 || (x->dim[1] >= 0 && x->dim[1] % g))
-        return pd_fail(PD_SHAPE, "group is %d; it must be at least 1 and divide the channels of X, shape %s", g,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE, "group is %d; it must be at least 1 and divide the channels of X, shape %s",
+                       g, pd_meta_dims_text(x));
     pd_shape_like(c, OUT, X);
     return PD_OK;
 }
@@ -146,8 +171,14 @@ static pd_status channel_any(const struct pd_run *r, int back)
     return run_order(r, 4, (int64_t[]){d[0], g, d[1] / g, d[2] * d[3]}, axis, back);
 }
 
-static pd_status channel_run(const struct pd_run *r) { return channel_any(r, 0); }
-static pd_status channel_grad_run(const struct pd_run *r) { return channel_any(r, 1); }
+static pd_status channel_run(const struct pd_run *r)
+{
+    return channel_any(r, 0);
+}
+static pd_status channel_grad_run(const struct pd_run *r)
+{
+    return channel_any(r, 1);
+}
 
 /* ---- reverse ---- */
 
@@ -193,7 +224,8 @@ static pd_status reverse_run(const struct pd_run *r)
 /* ---- temporal_shift ---- */
 
 enum { SEG_NUM, RATIO };
-static const struct pd_attr_def shift_attrs[] = {PD_DEF_INT("seg_num", 1), PD_DEF_FLOAT("shift_ratio", 0.25f), {0}};
+static const struct pd_attr_def shift_attrs[] = {
+    PD_DEF_INT("seg_num", 1), PD_DEF_FLOAT("shift_ratio", 0.25f), {0}};
 
 static pd_status shift_infer(const struct pd_infer *c)
 {
@@ -201,16 +233,20 @@ static pd_status shift_infer(const struct pd_infer *c)
     int t = c->attr[SEG_NUM].i;
     PD_TRY(need_image(x));
     if (t < 1 || (x->dim[0] >= 0 && x->dim[0] % t))
-        return pd_fail(PD_SHAPE, "seg_num is %d; it must be at least 1 and divide the first dimension of X, shape %s", t,
-                       pd_meta_dims_text(x));
+        return pd_fail(PD_SHAPE,
+                       "seg_num is %d; it must be at least 1 and divide the first dimension of X, shape %s",
+                       t, pd_meta_dims_text(x));
     if (!(c->attr[RATIO].f > 0 && c->attr[RATIO].f < 0.5f))
-        return pd_fail(PD_INVALID, "shift_ratio is %g; it must lie between 0 and 0.5", (double)c->attr[RATIO].f);
+        return pd_fail(PD_INVALID, "shift_ratio is %g; it must lie between 0 and 0.5",
+                       (double)c->attr[RATIO].f);
     pd_shape_like(c, OUT, X);
     return PD_OK;
 }
 
-/* Channels [first, end): moment t of `to` is moment t - by of `from`, 0 where there is none. `d` is [n, t, c, size]. */
-static void shift(const int64_t *d, int64_t first, int64_t end, int by, size_t item, char *to, const char *from)
+/* Channels [first, end): moment t of `to` is moment t - by of `from`, 0 where there is none. `d` is [n, t, c,
+ * size]. */
+static void shift(const int64_t *d, int64_t first, int64_t end, int by, size_t item, char *to,
+                  const char *from)
 {
     int64_t step[4], dim[4] = {d[0], d[1] - (by ? 1 : 0), end - first, d[3]};
     struct pd_copy copy;
@@ -223,7 +259,8 @@ static void shift(const int64_t *d, int64_t first, int64_t end, int by, size_t i
         pd_copy_run(&copy, to + (at + (by > 0 ? 0 : (d[1] - 1) * moment)) * (int64_t)item, &zero);
     }
     pd_copy_make(&copy, item, 4, dim, step, step);
-    pd_copy_run(&copy, to + (at + (by > 0 ? moment : 0)) * (int64_t)item, from + (at + (by < 0 ? moment : 0)) * (int64_t)item);
+    pd_copy_run(&copy, to + (at + (by > 0 ? moment : 0)) * (int64_t)item,
+                from + (at + (by < 0 ? moment : 0)) * (int64_t)item);
 }
 
 static pd_status shift_any(const struct pd_run *r, int back)
@@ -241,8 +278,14 @@ static pd_status shift_any(const struct pd_run *r, int back)
     return PD_OK;
 }
 
-static pd_status shift_run(const struct pd_run *r) { return shift_any(r, 0); }
-static pd_status shift_grad_run(const struct pd_run *r) { return shift_any(r, 1); }
+static pd_status shift_run(const struct pd_run *r)
+{
+    return shift_any(r, 0);
+}
+static pd_status shift_grad_run(const struct pd_run *r)
+{
+    return shift_any(r, 1);
+}
 
 /* ---- the ops ---- */
 
@@ -250,34 +293,37 @@ static const struct pd_slot_def inputs[] = {{"X", 0}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}};
 
-#define IMAGE_OP(name, doc_, attrs_, infer_, run_, grad_run_)                                                  \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = doc_,                                                                                           \
-        .inputs = inputs,                                                                                      \
-        .outputs = outputs,                                                                                    \
-        .attrs = attrs_,                                                                                       \
-        .infer = infer_,                                                                                       \
-        .run = run_,                                                                                           \
-        .grad_type = #name "_grad",                                                                            \
-        .grad_in = "X Out@",                                                                                   \
-        .grad_out = "X@",                                                                                      \
-    };                                                                                                         \
-    const struct pd_op pd_op_##name##_grad = {                                                                 \
-        .type = #name "_grad",                                                                                 \
-        .doc = "Gradient of " #name ": the elements back in their places.",                                    \
-        .inputs = grad_inputs,                                                                                 \
-        .outputs = pd_view_grad_outputs,                                                                       \
-        .attrs = attrs_,                                                                                       \
-        .infer = pd_shape_infer_like_first,                                                                    \
-        .run = grad_run_,                                                                                      \
+#define IMAGE_OP(name, doc_, attrs_, infer_, run_, grad_run_)                                                \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = doc_,                                                                                         \
+        .inputs = inputs,                                                                                    \
+        .outputs = outputs,                                                                                  \
+        .attrs = attrs_,                                                                                     \
+        .infer = infer_,                                                                                     \
+        .run = run_,                                                                                         \
+        .grad_type = #name "_grad",                                                                          \
+        .grad_in = "X Out@",                                                                                 \
+        .grad_out = "X@",                                                                                    \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##_grad = {                                                               \
+        .type = #name "_grad",                                                                               \
+        .doc = "Gradient of " #name ": the elements back in their places.",                                  \
+        .inputs = grad_inputs,                                                                               \
+        .outputs = pd_view_grad_outputs,                                                                     \
+        .attrs = attrs_,                                                                                     \
+        .infer = pd_shape_infer_like_first,                                                                  \
+        .run = grad_run_,                                                                                    \
     }
 
-IMAGE_OP(space_to_depth, "Moves blocks of pixels into channels.", block_attrs, depth_infer, depth_run, depth_grad_run);
-IMAGE_OP(pixel_shuffle, "Moves channels into blocks of pixels.", factor_attrs, pixel_infer, pixel_run, pixel_grad_run);
-IMAGE_OP(shuffle_channel, "Interleaves groups of channels.", group_attrs, channel_infer, channel_run, channel_grad_run);
-IMAGE_OP(temporal_shift, "Moves some channels one moment on and some one moment back.", shift_attrs, shift_infer, shift_run,
-         shift_grad_run);
+IMAGE_OP(space_to_depth, "Moves blocks of pixels into channels.", block_attrs, depth_infer, depth_run,
+         depth_grad_run);
+IMAGE_OP(pixel_shuffle, "Moves channels into blocks of pixels.", factor_attrs, pixel_infer, pixel_run,
+         pixel_grad_run);
+IMAGE_OP(shuffle_channel, "Interleaves groups of channels.", group_attrs, channel_infer, channel_run,
+         channel_grad_run);
+IMAGE_OP(temporal_shift, "Moves some channels one moment on and some one moment back.", shift_attrs,
+         shift_infer, shift_run, shift_grad_run);
 
 const struct pd_op pd_op_reverse = {
     .type = "reverse",

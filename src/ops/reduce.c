@@ -1,4 +1,5 @@
-/* reduce_sum, mean, max, min, prod, all, any over a list of dimensions or all of them; gradients of the first five. */
+/* reduce_sum, mean, max, min, prod, all, any over a list of dimensions or all of them; gradients of the first
+ * five. */
 #include <string.h>
 
 #include "kernels/ew_spread.h"
@@ -12,8 +13,9 @@ enum { DIM, KEEP_DIM, REDUCE_ALL, IN_DTYPE, OUT_DTYPE };
 
 static const struct pd_slot_def inputs[] = {{"X"}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
-static const struct pd_attr_def attrs[] = {PD_DEF_INTS_OF("dim", 0),   PD_DEF_BOOL("keep_dim", 0), PD_DEF_BOOL("reduce_all", 0),
-                                           PD_DEF_INT("in_dtype", -1), PD_DEF_INT("out_dtype", -1), {0}};
+static const struct pd_attr_def attrs[] = {PD_DEF_INTS_OF("dim", 0),     PD_DEF_BOOL("keep_dim", 0),
+                                           PD_DEF_BOOL("reduce_all", 0), PD_DEF_INT("in_dtype", -1),
+                                           PD_DEF_INT("out_dtype", -1),  {0}};
 
 /* Marks the dimensions that go. */
 static pd_status mark(const struct pd_attr *attr, const struct pd_meta *x, uint8_t *gone)
@@ -23,8 +25,9 @@ static pd_status mark(const struct pd_attr *attr, const struct pd_meta *x, uint8
     for (int i = 0; i < attr[DIM].n && !all; i++) {
         int d = attr[DIM].ints[i];
         if (d < -x->rank || d >= x->rank)
-            return pd_fail(PD_RANGE, "attribute dim asks for dimension %d; X has shape %s, so it must lie in [%d, %d]", d,
-                           pd_meta_dims_text(x), -x->rank, x->rank - 1);
+            return pd_fail(PD_RANGE,
+                           "attribute dim asks for dimension %d; X has shape %s, so it must lie in [%d, %d]",
+                           d, pd_meta_dims_text(x), -x->rank, x->rank - 1);
         gone[d < 0 ? d + x->rank : d] = 1;
     }
     return PD_OK;
@@ -57,7 +60,8 @@ static pd_status infer(const struct pd_infer *c)
 }
 
 /* Reduces; the input is converted to the output's type first when these differ. */
-static pd_status reduce(const struct pd_run *r, const struct pd_reduce_kernel *kernels, struct pd_reduce *plan)
+static pd_status reduce(const struct pd_run *r, const struct pd_reduce_kernel *kernels,
+                        struct pd_reduce *plan)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, 0);
@@ -67,7 +71,8 @@ static pd_status reduce(const struct pd_run *r, const struct pd_reduce_kernel *k
     PD_TRY(mark(r->attr, &x->meta, gone));
     PD_TRY(pd_math_type(out->meta.dtype, &type));
     if (type >= PD_REDUCE_TYPES || !kernels[type].fold)
-        return pd_fail(PD_TYPE, "X is %s, which this op does not reduce; cast it first", pd_dtype_name(out->meta.dtype));
+        return pd_fail(PD_TYPE, "X is %s, which this op does not reduce; cast it first",
+                       pd_dtype_name(out->meta.dtype));
     pd_reduce_make(plan, x->meta.rank, x->meta.dim, gone);
     size_t parts = (pd_reduce_scratch(plan, &kernels[type]) + 63) / 64 * 64;
     int convert = x->meta.dtype != out->meta.dtype;
@@ -107,12 +112,19 @@ static pd_status extreme(const struct pd_run *r, const struct pd_reduce_kernel *
     struct pd_reduce plan;
     PD_TRY(reduce(r, kernels, &plan));
     if (!plan.folded && plan.outputs)
-        return pd_fail(PD_SHAPE, "X has shape %s: there is nothing to choose from", pd_meta_dims_text(&pd_run_in(r, X)->meta));
+        return pd_fail(PD_SHAPE, "X has shape %s: there is nothing to choose from",
+                       pd_meta_dims_text(&pd_run_in(r, X)->meta));
     return PD_OK;
 }
 
-static pd_status max_run(const struct pd_run *r) { return extreme(r, pd_reduce_max); }
-static pd_status min_run(const struct pd_run *r) { return extreme(r, pd_reduce_min); }
+static pd_status max_run(const struct pd_run *r)
+{
+    return extreme(r, pd_reduce_max);
+}
+static pd_status min_run(const struct pd_run *r)
+{
+    return extreme(r, pd_reduce_min);
+}
 
 static pd_status prod_run(const struct pd_run *r)
 {
@@ -129,12 +141,19 @@ static pd_status logic(const struct pd_run *r, const struct pd_reduce_kernel *ke
     return reduce(r, kernels, &plan);
 }
 
-static pd_status all_run(const struct pd_run *r) { return logic(r, pd_reduce_min); }
-static pd_status any_run(const struct pd_run *r) { return logic(r, pd_reduce_max); }
+static pd_status all_run(const struct pd_run *r)
+{
+    return logic(r, pd_reduce_min);
+}
+static pd_status any_run(const struct pd_run *r)
+{
+    return logic(r, pd_reduce_max);
+}
 
 /* ---- gradients ---- */
 
-static const struct pd_slot_def shape_inputs[] = {{"X", PD_SLOT_META}, {"Out", PD_SLOT_OPTIONAL | PD_SLOT_META}, {"Out@GRAD"}, {0}};
+static const struct pd_slot_def shape_inputs[] = {
+    {"X", PD_SLOT_META}, {"Out", PD_SLOT_OPTIONAL | PD_SLOT_META}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def value_inputs[] = {{"X"}, {"Out"}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 
@@ -170,7 +189,8 @@ static pd_status spread(const struct pd_run *r, const pd_spread_kernel *kernels,
         return pd_fail(PD_SHAPE, "Out@GRAD has shape %s, but X of shape %s gives %lld results",
                        pd_meta_dims_text(&dout->meta), pd_meta_dims_text(&x->meta), (long long)outputs_n);
     PD_TRY(pd_math_type(dx->meta.dtype, &type));
-    if (type > PD_EW_I64) return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(dx->meta.dtype));
+    if (type > PD_EW_I64)
+        return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(dx->meta.dtype));
     const void *from = dout->data;
     if (dout->meta.dtype != dx->meta.dtype) {
         void *memory;
@@ -192,33 +212,48 @@ static pd_status spread(const struct pd_run *r, const pd_spread_kernel *kernels,
     return PD_OK;
 }
 
-static pd_status sum_grad_run(const struct pd_run *r) { return spread(r, pd_spread_scaled, 0); }
-static pd_status mean_grad_run(const struct pd_run *r) { return spread(r, pd_spread_scaled, 1); }
-static pd_status max_grad_run(const struct pd_run *r) { return spread(r, pd_spread_equal, 0); }
-static pd_status min_grad_run(const struct pd_run *r) { return spread(r, pd_spread_equal, 0); }
-static pd_status prod_grad_run(const struct pd_run *r) { return spread(r, pd_spread_prod, 0); }
+static pd_status sum_grad_run(const struct pd_run *r)
+{
+    return spread(r, pd_spread_scaled, 0);
+}
+static pd_status mean_grad_run(const struct pd_run *r)
+{
+    return spread(r, pd_spread_scaled, 1);
+}
+static pd_status max_grad_run(const struct pd_run *r)
+{
+    return spread(r, pd_spread_equal, 0);
+}
+static pd_status min_grad_run(const struct pd_run *r)
+{
+    return spread(r, pd_spread_equal, 0);
+}
+static pd_status prod_grad_run(const struct pd_run *r)
+{
+    return spread(r, pd_spread_prod, 0);
+}
 
-#define REDUCE(name, text, ...)                                                                                \
-    const struct pd_op pd_op_reduce_##name = {                                                                 \
-        .type = "reduce_" #name,                                                                               \
-        .doc = text,                                                                                           \
-        .inputs = inputs,                                                                                      \
-        .outputs = outputs,                                                                                    \
-        .attrs = attrs,                                                                                        \
-        .infer = infer,                                                                                        \
-        .run = name##_run,                                                                                     \
-        __VA_ARGS__,                                                                                           \
+#define REDUCE(name, text, ...)                                                                              \
+    const struct pd_op pd_op_reduce_##name = {                                                               \
+        .type = "reduce_" #name,                                                                             \
+        .doc = text,                                                                                         \
+        .inputs = inputs,                                                                                    \
+        .outputs = outputs,                                                                                  \
+        .attrs = attrs,                                                                                      \
+        .infer = infer,                                                                                      \
+        .run = name##_run,                                                                                   \
+        __VA_ARGS__,                                                                                         \
     };
-#define REDUCE_GRAD(name, text, words, in)                                                                     \
-    REDUCE(name, text, .grad_type = "reduce_" #name "_grad", .grad_in = words, .grad_out = "X@")               \
-    const struct pd_op pd_op_reduce_##name##_grad = {                                                          \
-        .type = "reduce_" #name "_grad",                                                                       \
-        .doc = "Gradient of reduce_" #name ".",                                                                \
-        .inputs = in,                                                                                          \
-        .outputs = grad_outputs,                                                                               \
-        .attrs = attrs,                                                                                        \
-        .infer = grad_infer,                                                                                   \
-        .run = name##_grad_run,                                                                                \
+#define REDUCE_GRAD(name, text, words, in)                                                                   \
+    REDUCE(name, text, .grad_type = "reduce_" #name "_grad", .grad_in = words, .grad_out = "X@")             \
+    const struct pd_op pd_op_reduce_##name##_grad = {                                                        \
+        .type = "reduce_" #name "_grad",                                                                     \
+        .doc = "Gradient of reduce_" #name ".",                                                              \
+        .inputs = in,                                                                                        \
+        .outputs = grad_outputs,                                                                             \
+        .attrs = attrs,                                                                                      \
+        .infer = grad_infer,                                                                                 \
+        .run = name##_grad_run,                                                                              \
     };
 
 REDUCE_GRAD(sum, "The sum over the given dimensions.", "X Out@", shape_inputs)

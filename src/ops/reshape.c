@@ -1,5 +1,5 @@
-/* reshape and reshape2: the same elements in another shape. In the shape 0 keeps the size of X at that place and one -1
- * takes what is left. */
+/* reshape and reshape2: the same elements in another shape. In the shape 0 keeps the size of X at that place
+ * and one -1 takes what is left. */
 #include "ops/shape_util.h"
 
 enum { X, SHAPE, SHAPE_LIST };
@@ -14,22 +14,26 @@ static pd_status check_wish(const struct pd_meta *x, const struct pd_numbers *wi
     int open = -1;
     if (wish->n == 0) return pd_fail(PD_INVALID, "no shape was given; set the attribute shape");
     if (wish->n > PD_MAX_RANK)
-        return pd_fail(PD_SHAPE, "shape asks for %d dimensions; a tensor has at most %d", wish->n, PD_MAX_RANK);
+        return pd_fail(PD_SHAPE, "shape asks for %d dimensions; a tensor has at most %d", wish->n,
+                       PD_MAX_RANK);
     for (int i = 0; i < wish->n; i++) {
         if (wish->at[i] < -1)
-            return pd_fail(PD_SHAPE, "shape[%d] is %lld; give a size, 0 to keep the size of X, or -1 once for the rest", i,
-                           (long long)wish->at[i]);
+            return pd_fail(PD_SHAPE,
+                           "shape[%d] is %lld; give a size, 0 to keep the size of X, or -1 once for the rest",
+                           i, (long long)wish->at[i]);
         if (wish->at[i] == 0 && i >= x->rank)
-            return pd_fail(PD_SHAPE, "shape[%d] is 0 (keep), but X has shape %s: there is no such dimension", i,
-                           pd_meta_dims_text(x));
+            return pd_fail(PD_SHAPE, "shape[%d] is 0 (keep), but X has shape %s: there is no such dimension",
+                           i, pd_meta_dims_text(x));
         if (wish->at[i] != -1) continue;
-        if (open >= 0) return pd_fail(PD_SHAPE, "shape[%d] and shape[%d] are both -1; only one may be", open, i);
+        if (open >= 0)
+            return pd_fail(PD_SHAPE, "shape[%d] and shape[%d] are both -1; only one may be", open, i);
         open = i;
     }
     return PD_OK;
 }
 
-/* The size that -1 stands for. Kept dimensions are left out on both sides, so that empty tensors keep their shape. */
+/* The size that -1 stands for. Kept dimensions are left out on both sides, so that empty tensors keep their
+ * shape. */
 static pd_status fill_open(const struct pd_meta *x, const struct pd_numbers *wish, int64_t *dim, int open)
 {
     int64_t left = 1, given = 1;
@@ -38,8 +42,10 @@ static pd_status fill_open(const struct pd_meta *x, const struct pd_numbers *wis
     for (int i = 0; i < wish->n; i++)
         if (wish->at[i] > 0) given *= wish->at[i];
     if (left % given != 0)
-        return pd_fail(PD_SHAPE, "X has shape %s; the rest of the shape has %lld elements, which does not divide it. "
-                       "Change shape[%d] to fit", pd_meta_dims_text(x), (long long)given, open);
+        return pd_fail(PD_SHAPE,
+                       "X has shape %s; the rest of the shape has %lld elements, which does not divide it. "
+                       "Change shape[%d] to fit",
+                       pd_meta_dims_text(x), (long long)given, open);
     dim[open] = left / given;
     return PD_OK;
 }
@@ -58,8 +64,8 @@ static pd_status resolve(const struct pd_meta *x, const struct pd_numbers *wish,
     if (have < 0) return PD_OK; /* known when it runs */
     if (open >= 0) return fill_open(x, wish, dim, open);
     if (count != have)
-        return pd_fail(PD_SHAPE, "X has shape %s with %lld elements, the shape asked for has %lld", pd_meta_dims_text(x),
-                       (long long)have, (long long)count);
+        return pd_fail(PD_SHAPE, "X has shape %s with %lld elements, the shape asked for has %lld",
+                       pd_meta_dims_text(x), (long long)have, (long long)count);
     return PD_OK;
 }
 
@@ -77,7 +83,8 @@ static pd_status infer(const struct pd_infer *c)
         PD_TRY(resolve(x, &wish, dim));
     } else {
         if (wish.n > PD_MAX_RANK)
-            return pd_fail(PD_SHAPE, "shape asks for %d dimensions; a tensor has at most %d", wish.n, PD_MAX_RANK);
+            return pd_fail(PD_SHAPE, "shape asks for %d dimensions; a tensor has at most %d", wish.n,
+                           PD_MAX_RANK);
         for (int i = 0; i < wish.n; i++)
             dim[i] = wish.at[i] == 0 && i < x->rank ? x->dim[i] : wish.at[i];
     }

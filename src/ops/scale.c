@@ -1,4 +1,5 @@
-/* scale: Out = scale X + bias, and the ops whose gradient is such an op: sign, and in other files sum and minus. */
+/* scale: Out = scale X + bias, and the ops whose gradient is such an op: sign, and in other files sum and
+ * minus. */
 #include "base/parallel.h"
 #include "kernels/clones.h"
 #include "ops/math_grad.h"
@@ -22,13 +23,13 @@ struct job {
     double scale, bias;
 };
 
-#define SCALE_PART(T, clones)                                                                                  \
-    clones static void scale_##T(void *arg, int64_t begin, int64_t end)                                        \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        const T *x = j->x, scale = (T)j->scale, bias = (T)j->bias;                                             \
-        T *out = j->out;                                                                                       \
-        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] = (T)(x[i] * scale + bias);          \
+#define SCALE_PART(T, clones)                                                                                \
+    clones static void scale_##T(void *arg, int64_t begin, int64_t end)                                      \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        const T *x = j->x, scale = (T)j->scale, bias = (T)j->bias;                                           \
+        T *out = j->out;                                                                                     \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] = (T)(x[i] * scale + bias);        \
     }
 
 SCALE_PART(float, PD_CLONES)
@@ -49,20 +50,35 @@ static pd_status scale_run(const struct pd_run *r)
     if (!r->attr[BIAS_AFTER_SCALE].b) j.bias *= j.scale;
     int64_t n = pd_tensor_numel(x);
     switch ((int)x->meta.dtype) {
-    case PD_DTYPE_FP32: pd_parallel(n, GRAIN, scale_float, &j); return PD_OK;
-    case PD_DTYPE_FP64: pd_parallel(n, GRAIN, scale_double, &j); return PD_OK;
-    case PD_DTYPE_INT64: pd_parallel(n, GRAIN, scale_int64_t, &j); return PD_OK;
-    case PD_DTYPE_INT32: pd_parallel(n, GRAIN, scale_int32_t, &j); return PD_OK;
-    case PD_DTYPE_INT16: pd_parallel(n, GRAIN, scale_int16_t, &j); return PD_OK;
-    case PD_DTYPE_INT8: pd_parallel(n, GRAIN, scale_int8_t, &j); return PD_OK;
-    case PD_DTYPE_UINT8: pd_parallel(n, GRAIN, scale_uint8_t, &j); return PD_OK;
+    case PD_DTYPE_FP32:
+        pd_parallel(n, GRAIN, scale_float, &j);
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        pd_parallel(n, GRAIN, scale_double, &j);
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        pd_parallel(n, GRAIN, scale_int64_t, &j);
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        pd_parallel(n, GRAIN, scale_int32_t, &j);
+        return PD_OK;
+    case PD_DTYPE_INT16:
+        pd_parallel(n, GRAIN, scale_int16_t, &j);
+        return PD_OK;
+    case PD_DTYPE_INT8:
+        pd_parallel(n, GRAIN, scale_int8_t, &j);
+        return PD_OK;
+    case PD_DTYPE_UINT8:
+        pd_parallel(n, GRAIN, scale_uint8_t, &j);
+        return PD_OK;
     }
     return pd_fail(PD_TYPE, "X is %s, which cannot be scaled; cast it first", pd_dtype_name(x->meta.dtype));
 }
 
 static pd_status scale_grad(struct pd_grad_maker *g)
 {
-    return pd_grad_scale(g, "X", "Out", pd_opdesc_attr(g->op, "scale")->f, pd_opdesc_arg(g->op, 0, "ScaleTensor"));
+    return pd_grad_scale(g, "X", "Out", pd_opdesc_attr(g->op, "scale")->f,
+                         pd_opdesc_arg(g->op, 0, "ScaleTensor"));
 }
 
 const struct pd_op pd_op_scale = {
@@ -81,13 +97,13 @@ const struct pd_op pd_op_scale = {
 
 static const struct pd_slot_def sign_inputs[] = {{"X"}, {0}};
 
-#define SIGN_PART(T)                                                                                           \
-    static void sign_##T(void *arg, int64_t begin, int64_t end)                                                \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        const T *x = j->x;                                                                                     \
-        T *out = j->out;                                                                                       \
-        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] = (T)((x[i] > 0) - (x[i] < 0));      \
+#define SIGN_PART(T)                                                                                         \
+    static void sign_##T(void *arg, int64_t begin, int64_t end)                                              \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        const T *x = j->x;                                                                                   \
+        T *out = j->out;                                                                                     \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] = (T)((x[i] > 0) - (x[i] < 0));    \
     }
 SIGN_PART(float)
 SIGN_PART(double)
@@ -99,12 +115,16 @@ static pd_status sign_run(const struct pd_run *r)
     PD_TRY(pd_math_pair(r, &x, &out));
     struct job j = {.x = x->data, .out = out->data};
     if (!pd_dtype_is_float(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X must be float32 or float64, found %s; cast it first", pd_dtype_name(x->meta.dtype));
+        return pd_fail(PD_TYPE, "X must be float32 or float64, found %s; cast it first",
+                       pd_dtype_name(x->meta.dtype));
     pd_parallel(pd_tensor_numel(x), GRAIN, x->meta.dtype == PD_DTYPE_FP32 ? sign_float : sign_double, &j);
     return PD_OK;
 }
 
-static pd_status sign_grad(struct pd_grad_maker *g) { return pd_grad_scale(g, "X", "Out", 0.0f, NULL); }
+static pd_status sign_grad(struct pd_grad_maker *g)
+{
+    return pd_grad_scale(g, "X", "Out", 0.0f, NULL);
+}
 
 const struct pd_op pd_op_sign = {
     .type = "sign",

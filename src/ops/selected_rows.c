@@ -142,9 +142,7 @@ const struct pd_op pd_op_split_selected_rows = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_LONGS("height_sections"), {0}},
+    .flags = PD_OP_NO_GRAD,
     .infer = split_infer,
     .run = split_run,
-    .grad_type = "sum",
-    .grad_in = "X=Out@",
-    .grad_out = "Out=X@",
 };

@@ -26,7 +26,8 @@ static pd_status range_run(const struct pd_run *r)
     double a, b, s;
     if (end->meta.dtype != start->meta.dtype || step->meta.dtype != start->meta.dtype)
         return pd_fail(PD_TYPE, "Start is %s, End %s, Step %s; all must have the same element type",
-                       pd_dtype_name(start->meta.dtype), pd_dtype_name(end->meta.dtype), pd_dtype_name(step->meta.dtype));
+                       pd_dtype_name(start->meta.dtype), pd_dtype_name(end->meta.dtype),
+                       pd_dtype_name(step->meta.dtype));
     PD_TRY(pd_math_number(start, "Start", &a));
     PD_TRY(pd_math_number(end, "End", &b));
     PD_TRY(pd_math_number(step, "Step", &s));
@@ -44,7 +45,8 @@ static pd_status range_run(const struct pd_run *r)
             to[i] = (T)(first + (T)i * by);
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Start is %s; use float32, float64, int32 or int64", pd_dtype_name(start->meta.dtype));
+    return pd_fail(PD_TYPE, "Start is %s; use float32, float64, int32 or int64",
+                   pd_dtype_name(start->meta.dtype));
 }
 
 const struct pd_op pd_op_range = {
@@ -71,7 +73,8 @@ static pd_status linspace_run(const struct pd_run *r)
     PD_TRY(pd_math_number(num, "Num", &count));
     if (!(count >= 1 && count <= 1e15)) return pd_fail(PD_INVALID, "Num is %g; it must be 1 or more", count);
     if (!pd_dtype_is_float(start->meta.dtype))
-        return pd_fail(PD_TYPE, "Start is %s; it must be float32 or float64", pd_dtype_name(start->meta.dtype));
+        return pd_fail(PD_TYPE, "Start is %s; it must be float32 or float64",
+                       pd_dtype_name(start->meta.dtype));
     int64_t n = (int64_t)count;
     PD_TRY(pd_tensor_resize(out, start->meta.dtype, 1, &n));
     double step = n > 1 ? (b - a) / (double)(n - 1) : 0;
@@ -104,8 +107,8 @@ static pd_status eye_infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, 0);
     int64_t rows = c->attr[ROWS].l, columns = c->attr[COLUMNS].l == -1 ? rows : c->attr[COLUMNS].l;
     if (rows < 0 || columns < 0)
-        return pd_fail(PD_INVALID, "num_rows is %lld and num_columns %lld; neither may be negative", (long long)rows,
-                       (long long)columns);
+        return pd_fail(PD_INVALID, "num_rows is %lld and num_columns %lld; neither may be negative",
+                       (long long)rows, (long long)columns);
     if (!out) return PD_OK;
     pd_meta_set_2d(out, rows, columns);
     return pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype);
@@ -143,7 +146,8 @@ static pd_status diag_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, 0);
     struct pd_meta *out = pd_infer_out(c, 0);
-    if (x->rank != 1) return pd_fail(PD_SHAPE, "Diagonal has shape %s; it must have one dimension", pd_meta_dims_text(x));
+    if (x->rank != 1)
+        return pd_fail(PD_SHAPE, "Diagonal has shape %s; it must have one dimension", pd_meta_dims_text(x));
     if (!out) return PD_OK;
     out->dtype = x->dtype;
     pd_meta_set_2d(out, x->dim[0], x->dim[0]);

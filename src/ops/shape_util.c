@@ -20,7 +20,8 @@ pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t
 static pd_status check_count(const char *what, int64_t n)
 {
     if (n <= PD_MOST_NUMBERS) return PD_OK;
-    return pd_fail(PD_SHAPE, "%s has %lld numbers; at most %d can be used", what, (long long)n, PD_MOST_NUMBERS);
+    return pd_fail(PD_SHAPE, "%s has %lld numbers; at most %d can be used", what, (long long)n,
+                   PD_MOST_NUMBERS);
 }
 
 static pd_status from_attr(const char *what, const struct pd_attr *attr, struct pd_numbers *out)
@@ -56,9 +57,11 @@ static int choose(const struct pd_numbers_source *from, int tensors, int lists)
     return tensors ? from->tensor : -1;
 }
 
-pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_source *from, struct pd_numbers *out)
+pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_source *from,
+                           struct pd_numbers *out)
 {
-    int slot = choose(from, from->tensor >= 0 ? c->in[from->tensor].n : 0, from->list >= 0 ? c->in[from->list].n : 0);
+    int slot = choose(from, from->tensor >= 0 ? c->in[from->tensor].n : 0,
+                      from->list >= 0 ? c->in[from->list].n : 0);
     out->known = 1;
     if (slot < 0) return from_attr(from->what, &c->attr[from->attr], out);
     int n = c->in[slot].n, is_list = slot == from->list, ready = 1;
@@ -85,7 +88,8 @@ pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_sou
 
 pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source *from, struct pd_numbers *out)
 {
-    int slot = choose(from, from->tensor >= 0 ? r->in[from->tensor].n : 0, from->list >= 0 ? r->in[from->list].n : 0);
+    int slot = choose(from, from->tensor >= 0 ? r->in[from->tensor].n : 0,
+                      from->list >= 0 ? r->in[from->list].n : 0);
     out->known = 1;
     if (slot < 0) return from_attr(from->what, &r->attr[from->attr], out);
     if (slot == from->tensor) return from_tensor(from->what, pd_run_in(r, slot), out);
@@ -96,7 +100,8 @@ pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source 
     return PD_OK;
 }
 
-pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out, int *known)
+pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out,
+                          int *known)
 {
     *known = 1;
     *out = value;
@@ -119,8 +124,8 @@ pd_status pd_number_run(const struct pd_run *r, int slot, const char *what, int6
 pd_status pd_shape_axis(int64_t axis, int rank, int *out)
 {
     if (axis < -rank || axis >= rank)
-        return pd_fail(PD_RANGE, "axis is %lld, but the input has %d dimensions: give one of %d to %d", (long long)axis,
-                       rank, -rank, rank - 1);
+        return pd_fail(PD_RANGE, "axis is %lld, but the input has %d dimensions: give one of %d to %d",
+                       (long long)axis, rank, -rank, rank - 1);
     *out = (int)(axis < 0 ? axis + rank : axis);
     return PD_OK;
 }
@@ -128,7 +133,8 @@ pd_status pd_shape_axis(int64_t axis, int rank, int *out)
 pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim)
 {
     const struct pd_meta *m = &out->meta;
-    if (out->data && m->dtype == dtype && m->rank == rank && memcmp(m->dim, dim, (size_t)rank * sizeof *dim) == 0)
+    if (out->data && m->dtype == dtype && m->rank == rank &&
+        memcmp(m->dim, dim, (size_t)rank * sizeof *dim) == 0)
         return PD_OK;
     return pd_tensor_resize(out, dtype, rank, dim);
 }
@@ -149,7 +155,8 @@ pd_status pd_shape_infer_like_first(const struct pd_infer *c)
 pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, int64_t *n)
 {
     if (index->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(index->dtype))
-        return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot, pd_dtype_name(index->dtype));
+        return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot,
+                       pd_dtype_name(index->dtype));
     if (index->rank != 1 && !(index->rank == 2 && (index->dim[1] == 1 || index->dim[0] == 1)))
         return pd_fail(PD_SHAPE, "%s has shape %s; give one row number each, as [n] or [n, 1]", slot,
                        pd_meta_dims_text(index));
@@ -164,17 +171,18 @@ pd_status pd_shape_read_index(const struct pd_tensor *index, const char *slot, i
         const T *from = index->data;
         for (int64_t i = 0; i < n; i++) {
             if ((uint64_t)(int64_t)from[i] >= (uint64_t)limit)
-                return pd_fail(PD_RANGE, "%s has %lld at position %lld; it must be in 0 to %lld", slot, (long long)from[i],
-                               (long long)i, (long long)limit - 1);
+                return pd_fail(PD_RANGE, "%s has %lld at position %lld; it must be in 0 to %lld", slot,
+                               (long long)from[i], (long long)i, (long long)limit - 1);
             to[i] = from[i];
         }
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot, pd_dtype_name(index->meta.dtype));
+    return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot,
+                   pd_dtype_name(index->meta.dtype));
 }
 
-void pd_shape_copy_box(const struct pd_meta *whole, const int64_t *start, const int64_t *size, int to_whole, void *to,
-                       const void *from)
+void pd_shape_copy_box(const struct pd_meta *whole, const int64_t *start, const int64_t *size, int to_whole,
+                       void *to, const void *from)
 {
     int64_t wide[PD_MAX_RANK], dense[PD_MAX_RANK], at = 0, item = (int64_t)pd_dtype_size(whole->dtype);
     struct pd_copy copy;
@@ -204,7 +212,8 @@ pd_status pd_shape_fill(struct pd_tensor *tensor, double value)
         pd_copy_run(&copy, tensor->data, &number);
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "a tensor of %s cannot be filled with a number; cast it first", pd_dtype_name(tensor->meta.dtype));
+    return pd_fail(PD_TYPE, "a tensor of %s cannot be filled with a number; cast it first",
+                   pd_dtype_name(tensor->meta.dtype));
 }
 
 pd_status pd_shape_scratch(const struct pd_run *r, size_t bytes, void **out)

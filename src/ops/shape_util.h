@@ -1,4 +1,4 @@
-/* What the files of the shape family share: numbers that come from attributes or from tensors, axes, views. */
+/* What the files of the shape family share: numbers from attributes or tensors, axes, views. */
 #ifndef PD_OPS_SHAPE_UTIL_H
 #define PD_OPS_SHAPE_UTIL_H
 
@@ -10,7 +10,8 @@
 
 struct pd_numbers {
     int n;
-    int known; /* 0: only running can tell; `at` then holds what the attribute says, n may be that of the input */
+    int known; /* 0: only running can tell; `at` then holds what the attribute says, n may be that of the
+                  input */
     int64_t at[PD_MOST_NUMBERS];
 };
 
@@ -22,12 +23,16 @@ struct pd_numbers_source {
     int list_first;   /* the list goes before the tensor */
 };
 
-pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_source *from, struct pd_numbers *out);
-pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source *from, struct pd_numbers *out);
+pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_source *from,
+                           struct pd_numbers *out);
+pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source *from,
+                         struct pd_numbers *out);
 /* Element i of an int32 or int64 tensor. */
 pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t i, int64_t *out);
-/* One number from a one-element input, else from `value`. While a Program is built, *known is 0 when an input decides. */
-pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out, int *known);
+/* One number from a one-element input, else from `value`. While a Program is built, *known is 0 when an input
+ * decides. */
+pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out,
+                          int *known);
 pd_status pd_number_run(const struct pd_run *r, int slot, const char *what, int64_t value, int64_t *out);
 /* The tensor of an input whose data can be read while inferring; NULL when they are not there yet. */
 const struct pd_tensor *pd_infer_data(const struct pd_infer *c, int slot, int i);
@@ -47,8 +52,8 @@ pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, in
 /* int32 or int64 ids as int64 in [0, limit) into `to`. */
 pd_status pd_shape_read_index(const struct pd_tensor *index, const char *slot, int64_t limit, int64_t *to);
 /* Copies the box of `size` elements at `start` of a tensor like `whole` from or to dense memory. */
-void pd_shape_copy_box(const struct pd_meta *whole, const int64_t *start, const int64_t *size, int to_whole, void *to,
-                       const void *from);
+void pd_shape_copy_box(const struct pd_meta *whole, const int64_t *start, const int64_t *size, int to_whole,
+                       void *to, const void *from);
 /* Fills with a number, converted to the tensor's type. */
 pd_status pd_shape_fill(struct pd_tensor *tensor, double value);
 /* Memory of this run; never NULL on success. */
@@ -68,26 +73,26 @@ extern const struct pd_share pd_view_share[], pd_view_grad_share[];
 extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[], pd_view_grad_outputs[];
 
 /* Defines the two gradient ops of a view op that comes with and without XShape. */
-#define PD_VIEW_GRADS(name, attrs_)                                                                            \
-    const struct pd_op pd_op_##name##_grad = {                                                                 \
-        .type = #name "_grad",                                                                                 \
-        .doc = "Gradient of " #name ": the gradient in the shape of X.",                                       \
-        .inputs = pd_view_grad_inputs,                                                                         \
-        .outputs = pd_view_grad_outputs,                                                                       \
-        .attrs = attrs_,                                                                                       \
-        .infer = pd_shape_infer_like_first,                                                                    \
-        .run = pd_view_grad_run,                                                                               \
-        .share = pd_view_grad_share,                                                                           \
-    };                                                                                                         \
-    const struct pd_op pd_op_##name##2_grad = {                                                                \
-        .type = #name "2_grad",                                                                                \
-        .doc = "Gradient of " #name "2: the gradient in the shape that XShape keeps.",                         \
-        .inputs = pd_view_grad2_inputs,                                                                        \
-        .outputs = pd_view_grad_outputs,                                                                       \
-        .attrs = attrs_,                                                                                       \
-        .infer = pd_view_infer_from_xshape,                                                                    \
-        .run = pd_view_grad_run,                                                                               \
-        .share = pd_view_grad_share,                                                                           \
+#define PD_VIEW_GRADS(name, attrs_)                                                                          \
+    const struct pd_op pd_op_##name##_grad = {                                                               \
+        .type = #name "_grad",                                                                               \
+        .doc = "Gradient of " #name ": the gradient in the shape of X.",                                     \
+        .inputs = pd_view_grad_inputs,                                                                       \
+        .outputs = pd_view_grad_outputs,                                                                     \
+        .attrs = attrs_,                                                                                     \
+        .infer = pd_shape_infer_like_first,                                                                  \
+        .run = pd_view_grad_run,                                                                             \
+        .share = pd_view_grad_share,                                                                         \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##2_grad = {                                                              \
+        .type = #name "2_grad",                                                                              \
+        .doc = "Gradient of " #name "2: the gradient in the shape that XShape keeps.",                       \
+        .inputs = pd_view_grad2_inputs,                                                                      \
+        .outputs = pd_view_grad_outputs,                                                                     \
+        .attrs = attrs_,                                                                                     \
+        .infer = pd_view_infer_from_xshape,                                                                  \
+        .run = pd_view_grad_run,                                                                             \
+        .share = pd_view_grad_share,                                                                         \
     }
 
 #endif

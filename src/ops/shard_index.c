@@ -12,8 +12,11 @@ static pd_status infer(const struct pd_infer *c)
     if (x->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(x->dtype))
         return pd_fail(PD_TYPE, "X is %s; numbers must be int32 or int64", pd_dtype_name(x->dtype));
     if (total < 1 || shards < 1)
-        return pd_fail(PD_INVALID, "index_num is %d and nshards is %d; both must be at least 1", total, shards);
-    if (id < 0 || id >= shards) return pd_fail(PD_RANGE, "shard_id is %d; with %d shards it must be in 0 to %d", id, shards, shards - 1);
+        return pd_fail(PD_INVALID, "index_num is %d and nshards is %d; both must be at least 1", total,
+                       shards);
+    if (id < 0 || id >= shards)
+        return pd_fail(PD_RANGE, "shard_id is %d; with %d shards it must be in 0 to %d", id, shards,
+                       shards - 1);
     pd_shape_like(c, OUT, X);
     return PD_OK;
 }
@@ -29,7 +32,8 @@ static pd_status run(const struct pd_run *r)
         T *to = out->data;
         for (int64_t i = 0; i < n; i++) {
             if ((uint64_t)(int64_t)from[i] >= (uint64_t)total)
-                return pd_fail(PD_RANGE, "X has %lld at position %lld; index_num is %lld, so it must be in 0 to %lld",
+                return pd_fail(PD_RANGE,
+                               "X has %lld at position %lld; index_num is %lld, so it must be in 0 to %lld",
                                (long long)from[i], (long long)i, (long long)total, (long long)total - 1);
             to[i] = (T)(from[i] / size == id ? from[i] % size : ignore);
         }

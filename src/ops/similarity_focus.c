@@ -1,4 +1,5 @@
-/* similarity_focus: marks the largest elements of some planes of an image, at most one in each row and column. */
+/* similarity_focus: marks the largest elements of some planes of an image, at most one in each row and
+ * column. */
 #include <string.h>
 
 #include "kernels/sort.h"
@@ -13,13 +14,14 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     int axis = c->attr[AXIS].i;
     const struct pd_attr *indexes = &c->attr[INDEXES];
-    if (x->rank != 4) return pd_fail(PD_SHAPE, "X has shape %s; it must have 4 dimensions", pd_meta_dims_text(x));
+    if (x->rank != 4)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must have 4 dimensions", pd_meta_dims_text(x));
     if (axis < 1 || axis > 3) return pd_fail(PD_RANGE, "axis is %d; it must be 1, 2 or 3", axis);
     if (indexes->n == 0) return pd_fail(PD_INVALID, "indexes is empty; name at least one plane");
     for (int i = 0; i < indexes->n; i++)
         if (indexes->ints[i] < 0 || (x->dim[axis] >= 0 && indexes->ints[i] >= x->dim[axis]))
-            return pd_fail(PD_RANGE, "indexes[%d] is %d, but axis %d of X (shape %s) has %lld planes", i, indexes->ints[i], axis,
-                           pd_meta_dims_text(x), (long long)x->dim[axis]);
+            return pd_fail(PD_RANGE, "indexes[%d] is %d, but axis %d of X (shape %s) has %lld planes", i,
+                           indexes->ints[i], axis, pd_meta_dims_text(x), (long long)x->dim[axis]);
     if (x->dtype != PD_DTYPE_NONE && !pd_dtype_is_float(x->dtype))
         return pd_fail(PD_TYPE, "X is %s; float32 or float64 is needed", pd_dtype_name(x->dtype));
     pd_shape_like(c, OUT, X);
@@ -34,25 +36,25 @@ struct plane {
     char *memory;                                 /* keys, their order, room for sorting */
 };
 
-#define MARK(name, T, suffix)                                                                                  \
-    static void name(const struct plane *p, const T *x, T *out)                                                \
-    {                                                                                                          \
-        int64_t n = p->rows * p->columns, taken = 0, most = p->rows < p->columns ? p->rows : p->columns;       \
-        T *keys = (T *)p->memory;                                                                              \
-        int64_t *order = (int64_t *)(p->memory + n * 8);                                                       \
-        for (int64_t i = 0; i < p->rows; i++)                                                                  \
-            for (int64_t k = 0; k < p->columns; k++)                                                           \
-                keys[i * p->columns + k] = x[i * p->row_step + k * p->column_step];                            \
-        pd_sort_##suffix(keys, n, 1, 1, NULL, order, (struct pd_sort_pair_##suffix *)(p->memory + n * 16));    \
-        memset(p->used, 0, (size_t)(p->rows + p->columns));                                                    \
-        for (int64_t i = 0; i < n && taken < most; i++) {                                                      \
-            int64_t row = order[i] / p->columns, column = order[i] % p->columns;                               \
-            if (p->used[row] || p->used[p->rows + column]) continue;                                           \
-            p->used[row] = p->used[p->rows + column] = 1;                                                      \
-            taken++;                                                                                           \
-            for (int64_t d = 0; d < p->depth; d++)                                                             \
-                out[row * p->row_step + column * p->column_step + d * p->depth_step] = 1;                      \
-        }                                                                                                      \
+#define MARK(name, T, suffix)                                                                                \
+    static void name(const struct plane *p, const T *x, T *out)                                              \
+    {                                                                                                        \
+        int64_t n = p->rows * p->columns, taken = 0, most = p->rows < p->columns ? p->rows : p->columns;     \
+        T *keys = (T *)p->memory;                                                                            \
+        int64_t *order = (int64_t *)(p->memory + n * 8);                                                     \
+        for (int64_t i = 0; i < p->rows; i++)                                                                \
+            for (int64_t k = 0; k < p->columns; k++)                                                         \
+                keys[i * p->columns + k] = x[i * p->row_step + k * p->column_step];                          \
+        pd_sort_##suffix(keys, n, 1, 1, NULL, order, (struct pd_sort_pair_##suffix *)(p->memory + n * 16));  \
+        memset(p->used, 0, (size_t)(p->rows + p->columns));                                                  \
+        for (int64_t i = 0; i < n && taken < most; i++) {                                                    \
+            int64_t row = order[i] / p->columns, column = order[i] % p->columns;                             \
+            if (p->used[row] || p->used[p->rows + column]) continue;                                         \
+            p->used[row] = p->used[p->rows + column] = 1;                                                    \
+            taken++;                                                                                         \
+            for (int64_t d = 0; d < p->depth; d++)                                                           \
+                out[row * p->row_step + column * p->column_step + d * p->depth_step] = 1;                    \
+        }                                                                                                    \
     }
 MARK(mark_f32, float, f32)
 MARK(mark_f64, double, f64)

@@ -1,4 +1,4 @@
-/* slice and strided_slice: a part of the input along some axes. Bounds come from attributes or from tensors. */
+/* slice and strided_slice: a part of the input along some axes. Bounds are attributes or tensors. */
 #include <string.h>
 
 #include "kernels/copy.h"
@@ -14,8 +14,13 @@ static const struct pd_attr_def attrs[] = {
     PD_DEF_INTS("infer_flags"), PD_DEF_INTS("decrease_axis"), {0},
 };
 static const struct pd_attr_def strided_attrs[] = {
-    PD_DEF_INTS("axes"),          PD_DEF_INTS("starts"),  PD_DEF_INTS("ends"), PD_DEF_INTS("infer_flags"),
-    PD_DEF_INTS("decrease_axis"), PD_DEF_INTS("strides"), {0},
+    PD_DEF_INTS("axes"),
+    PD_DEF_INTS("starts"),
+    PD_DEF_INTS("ends"),
+    PD_DEF_INTS("infer_flags"),
+    PD_DEF_INTS("decrease_axis"),
+    PD_DEF_INTS("strides"),
+    {0},
 };
 
 /* starts, ends and strides of slice, then of strided_slice. */
@@ -30,7 +35,8 @@ struct bounds {
     struct pd_numbers start, end, step;
 };
 
-/* What is cut out: for each dimension of the input where it starts, in which steps, how many; -1: not known yet. */
+/* What is cut out: for each dimension of the input where it starts, in which steps, how many; -1: not known
+ * yet. */
 struct cut {
     int rank, out_rank;
     int64_t start[PD_MAX_RANK], step[PD_MAX_RANK], size[PD_MAX_RANK];
@@ -52,7 +58,8 @@ static int64_t clamp(int64_t v, int64_t low, int64_t high)
 static pd_status cut_axis(struct cut *cut, int axis, int64_t n, int64_t start, int64_t end, int64_t step)
 {
     int64_t s = start, e = end, size;
-    if (step == 0) return pd_fail(PD_INVALID, "the stride of axis %d is 0; it must be positive or negative", axis);
+    if (step == 0)
+        return pd_fail(PD_INVALID, "the stride of axis %d is 0; it must be positive or negative", axis);
     if (s < 0) s += n;
     if (step > 0) {
         if (e < 0) e += n;
@@ -64,7 +71,8 @@ static pd_status cut_axis(struct cut *cut, int axis, int64_t n, int64_t start, i
         size = s > e ? (s - e - step - 1) / -step : 0;
     }
     if (size == 0 && n > 0)
-        return pd_fail(PD_RANGE, "starts %lld and ends %lld leave nothing of axis %d, which has %lld elements",
+        return pd_fail(PD_RANGE,
+                       "starts %lld and ends %lld leave nothing of axis %d, which has %lld elements",
                        (long long)start, (long long)end, axis, (long long)n);
     cut->start[axis] = s, cut->step[axis] = step, cut->size[axis] = size;
     return PD_OK;
@@ -76,14 +84,14 @@ static pd_status check_bounds(const struct pd_attr *axes, const struct bounds *b
     static const char *const names[] = {"starts", "ends", "strides"};
     for (int i = 0; i < 2 + strided; i++)
         if (lists[i]->known && lists[i]->n != axes->n)
-            return pd_fail(PD_INVALID, "axes names %d axes, but %s has %d numbers; give one for each axis", axes->n,
-                           names[i], lists[i]->n);
+            return pd_fail(PD_INVALID, "axes names %d axes, but %s has %d numbers; give one for each axis",
+                           axes->n, names[i], lists[i]->n);
     return PD_OK;
 }
 
 /* `running` is 0 while a Program is built: sizes behind infer_flags -1 are then left open. */
-static pd_status resolve(const struct pd_meta *in, const struct pd_attr *attr, const struct bounds *b, int strided,
-                         int running, struct cut *cut)
+static pd_status resolve(const struct pd_meta *in, const struct pd_attr *attr, const struct bounds *b,
+                         int strided, int running, struct cut *cut)
 {
     const struct pd_attr *axes = &attr[AXES], *flags = &attr[INFER_FLAGS], *decrease = &attr[DECREASE];
     int known = b->start.known && b->end.known && (!strided || b->step.known);
@@ -111,8 +119,9 @@ static pd_status resolve(const struct pd_meta *in, const struct pd_attr *attr, c
         int axis;
         PD_TRY(pd_shape_axis(decrease->ints[i], in->rank, &axis));
         if (cut->size[axis] > 1)
-            return pd_fail(PD_SHAPE, "decrease_axis names axis %d, but %lld elements are left along it; only 1 can go", axis,
-                           (long long)cut->size[axis]);
+            return pd_fail(PD_SHAPE,
+                           "decrease_axis names axis %d, but %lld elements are left along it; only 1 can go",
+                           axis, (long long)cut->size[axis]);
         gone[axis] = 1;
     }
     cut->out_rank = 0;
@@ -153,7 +162,8 @@ static pd_status bounds_run(const struct pd_run *r, int strided, const struct pd
 }
 
 /* The cut as a copy between the whole (dims of `in`) and the dense part. */
-static void copy_cut(const struct cut *cut, const struct pd_meta *in, int to_whole, void *to, const void *from)
+static void copy_cut(const struct cut *cut, const struct pd_meta *in, int to_whole, void *to,
+                     const void *from)
 {
     int64_t whole[PD_MAX_RANK], part[PD_MAX_RANK], at = 0;
     struct pd_copy copy;
@@ -201,12 +211,30 @@ static pd_status grad_any(const struct pd_run *r, int strided)
     return PD_OK;
 }
 
-static pd_status infer(const struct pd_infer *c) { return infer_any(c, 0); }
-static pd_status run(const struct pd_run *r) { return run_any(r, 0); }
-static pd_status grad_run(const struct pd_run *r) { return grad_any(r, 0); }
-static pd_status strided_infer(const struct pd_infer *c) { return infer_any(c, 1); }
-static pd_status strided_run(const struct pd_run *r) { return run_any(r, 1); }
-static pd_status strided_grad_run(const struct pd_run *r) { return grad_any(r, 1); }
+static pd_status infer(const struct pd_infer *c)
+{
+    return infer_any(c, 0);
+}
+static pd_status run(const struct pd_run *r)
+{
+    return run_any(r, 0);
+}
+static pd_status grad_run(const struct pd_run *r)
+{
+    return grad_any(r, 0);
+}
+static pd_status strided_infer(const struct pd_infer *c)
+{
+    return infer_any(c, 1);
+}
+static pd_status strided_run(const struct pd_run *r)
+{
+    return run_any(r, 1);
+}
+static pd_status strided_grad_run(const struct pd_run *r)
+{
+    return grad_any(r, 1);
+}
 
 #define OPTIONAL PD_SLOT_OPTIONAL
 #define LIST (PD_SLOT_OPTIONAL | PD_SLOT_LIST)
@@ -263,7 +291,8 @@ const struct pd_op pd_op_strided_slice = {
     .infer = strided_infer,
     .run = strided_run,
     .grad_type = "strided_slice_grad",
-    .grad_in = "Input StartsTensor EndsTensor StridesTensor StartsTensorList EndsTensorList StridesTensorList Out@",
+    .grad_in =
+        "Input StartsTensor EndsTensor StridesTensor StartsTensorList EndsTensorList StridesTensorList Out@",
     .grad_out = "Input@",
 };
 

@@ -1,5 +1,5 @@
-/* softmax_with_cross_entropy: both in one op, along any axis. Softmax is kept for the gradient, which is simply
- * (softmax - label) * dLoss. Rows to ignore have no loss and no gradient. */
+/* softmax_with_cross_entropy: both in one op, along any axis. Softmax is kept for the gradient, which is
+ * simply (softmax - label) * dLoss. Rows to ignore have no loss and no gradient. */
 #include "kernels/softmax.h"
 
 #include "kernels/ew_math.h"
@@ -49,9 +49,12 @@ static pd_status infer(const struct pd_infer *c)
         fits = want == have || want < 0 || have < 0;
     }
     if (!fits)
-        return pd_fail(PD_SHAPE, "Logits has shape %s and Label has shape %s. Label must be like Logits but for axis %d, which "
-                       "is %s.", pd_meta_dims_text(x), pd_meta_dims_text(label), axis,
-                       soft ? "the same as that of Logits (soft_label is set)" : "1");
+        return pd_fail(
+            PD_SHAPE,
+            "Logits has shape %s and Label has shape %s. Label must be like Logits but for axis %d, which "
+            "is %s.",
+            pd_meta_dims_text(x), pd_meta_dims_text(label), axis,
+            soft ? "the same as that of Logits (soft_label is set)" : "1");
     if (softmax) pd_meta_like(softmax, x);
     if (loss) {
         pd_meta_like(loss, x);
@@ -101,7 +104,8 @@ static pd_status grad_infer(const struct pd_infer *c)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *label = pd_run_in(r, GRAD_LABEL), *softmax = pd_run_in(r, GRAD_SOFTMAX), *g = pd_run_in(r, GRAD_LOSS);
+    const struct pd_tensor *label = pd_run_in(r, GRAD_LABEL), *softmax = pd_run_in(r, GRAD_SOFTMAX),
+                           *g = pd_run_in(r, GRAD_LOSS);
     struct pd_tensor *dx = pd_run_out(r, 0);
     int soft = r->attr[SOFT_LABEL].b;
     int64_t ignore = r->attr[IGNORE_INDEX].i;

@@ -1,5 +1,5 @@
-/* split: cuts a tensor along one axis into parts, of equal size (num) or of given sizes (sections; one may be -1: what is
- * left). Its gradient joins the parts again. */
+/* split: cuts a tensor along one axis into parts, of equal size (num) or of given sizes (sections; one may be
+ * -1: what is left). Its gradient joins the parts again. */
 #include "kernels/copy_join.h"
 #include "ops/shape_util.h"
 
@@ -11,7 +11,7 @@ enum { SECTIONS, NUM, AXIS };
 struct sizes {
     int n;
     const struct pd_attr *sections;
-    const struct pd_run *run;    /* where the list is read from */
+    const struct pd_run *run; /* where the list is read from */
     const struct pd_infer *infer;
     int from_list;
 };
@@ -38,7 +38,8 @@ static pd_status size_at(const struct sizes *s, int64_t total, int num, int i, i
     int64_t sum = 0, wish;
     if (num > 0) {
         if (total >= 0 && total % num != 0)
-            return pd_fail(PD_SHAPE, "%lld elements cannot be split into %d equal parts; give sections", (long long)total, num);
+            return pd_fail(PD_SHAPE, "%lld elements cannot be split into %d equal parts; give sections",
+                           (long long)total, num);
         *size = total < 0 ? -1 : total / num;
         return PD_OK;
     }
@@ -48,13 +49,16 @@ static pd_status size_at(const struct sizes *s, int64_t total, int num, int i, i
             *size = -1;
             return PD_OK;
         }
-        if (wish < -1) return pd_fail(PD_INVALID, "sections[%d] is %lld; give a size, or -1 once for the rest", k, (long long)wish);
-        if (wish == -1 && open++) return pd_fail(PD_INVALID, "sections has -1 more than once; only one part can take the rest");
+        if (wish < -1)
+            return pd_fail(PD_INVALID, "sections[%d] is %lld; give a size, or -1 once for the rest", k,
+                           (long long)wish);
+        if (wish == -1 && open++)
+            return pd_fail(PD_INVALID, "sections has -1 more than once; only one part can take the rest");
         if (wish > 0) sum += wish;
     }
     if (total >= 0 && (open ? sum > total : sum != total))
-        return pd_fail(PD_SHAPE, "the parts in sections add up to %lld, but the axis has %lld elements", (long long)sum,
-                       (long long)total);
+        return pd_fail(PD_SHAPE, "the parts in sections add up to %lld, but the axis has %lld elements",
+                       (long long)sum, (long long)total);
     PD_TRY(wish_at(s, i, size, &known));
     if (*size == -1 && total >= 0) *size = total - sum;
     return PD_OK;
@@ -64,7 +68,8 @@ static pd_status check_count(const struct sizes *s, int num, int outputs)
 {
     int asked = num > 0 ? num : s->n;
     if (asked == outputs) return PD_OK;
-    return pd_fail(PD_INVALID, "%d parts are asked for (%s), but there are %d outputs", asked, num > 0 ? "num" : "sections", outputs);
+    return pd_fail(PD_INVALID, "%d parts are asked for (%s), but there are %d outputs", asked,
+                   num > 0 ? "num" : "sections", outputs);
 }
 
 static pd_status infer(const struct pd_infer *c)
@@ -72,7 +77,8 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     int64_t wish;
     int known, axis = -1, num = c->attr[NUM].i, from_list = c->in[SECTIONS_LIST].n > 0;
-    struct sizes s = {from_list ? c->in[SECTIONS_LIST].n : c->attr[SECTIONS].n, &c->attr[SECTIONS], NULL, c, from_list};
+    struct sizes s = {from_list ? c->in[SECTIONS_LIST].n : c->attr[SECTIONS].n, &c->attr[SECTIONS], NULL, c,
+                      from_list};
     PD_TRY(pd_number_infer(c, AXIS_TENSOR, "axis", c->attr[AXIS].i, &wish, &known));
     PD_TRY(check_count(&s, num, c->out[OUT].n));
     if (known) PD_TRY(pd_shape_axis(wish, x->rank, &axis));
@@ -97,7 +103,8 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X);
     int64_t wish;
     int axis, num = r->attr[NUM].i, n = r->out[OUT].n, from_list = r->in[SECTIONS_LIST].n > 0;
-    struct sizes s = {from_list ? r->in[SECTIONS_LIST].n : r->attr[SECTIONS].n, &r->attr[SECTIONS], r, NULL, from_list};
+    struct sizes s = {from_list ? r->in[SECTIONS_LIST].n : r->attr[SECTIONS].n, &r->attr[SECTIONS], r, NULL,
+                      from_list};
     char *memory;
     PD_TRY(pd_number_run(r, AXIS_TENSOR, "axis", r->attr[AXIS].i, &wish));
     PD_TRY(pd_shape_axis(wish, x->meta.rank, &axis));
@@ -131,7 +138,9 @@ const struct pd_op pd_op_split = {
                                            {"SectionsTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_INTS("sections"), PD_DEF_INT("num", 0), PD_DEF_INT("axis", 0), {0}},
+    .attrs =
+        (const struct pd_attr_def[]){
+            PD_DEF_INTS("sections"), PD_DEF_INT("num", 0), PD_DEF_INT("axis", 0), {0}},
     .infer = infer,
     .run = run,
     .grad_type = "concat",

@@ -1,5 +1,5 @@
-/* spp: spatial pyramid pooling. Level p cuts the image into 2^p by 2^p bins; the pooled bins of all levels lie one after
- * the other in a row of fixed length, whatever the size of the image. */
+/* spp: spatial pyramid pooling. Level p cuts the image into 2^p by 2^p bins; the pooled bins of all levels
+ * lie one after the other in a row of fixed length, whatever the size of the image. */
 #include "kernels/pool.h"
 
 #include "ops/nn_util.h"
@@ -8,7 +8,8 @@ enum { X };
 enum { HEIGHT, TYPE };
 enum { GRAD_X, GRAD_OUT, GRAD_DOUT };
 
-static const struct pd_attr_def attrs[] = {PD_DEF_INT("pyramid_height", 1), PD_DEF_STRING("pooling_type", "max"), {0}};
+static const struct pd_attr_def attrs[] = {
+    PD_DEF_INT("pyramid_height", 1), PD_DEF_STRING("pooling_type", "max"), {0}};
 
 static pd_status infer(const struct pd_infer *c)
 {
@@ -31,8 +32,14 @@ static pd_status infer(const struct pd_infer *c)
 static struct pd_pool level_of(const struct pd_meta *x, const struct pd_attr *attr, int level, int64_t *at)
 {
     int64_t bins = (int64_t)1 << level;
-    struct pd_pool p = {.average = !strcmp(attr[TYPE].s, "avg"), .exclusive = 1, .batch = 1, .channels = x->dim[1],
-                        .in = {1, x->dim[2], x->dim[3]}, .out = {1, bins, bins}, .kernel = {1}, .stride = {1}};
+    struct pd_pool p = {.average = !strcmp(attr[TYPE].s, "avg"),
+                        .exclusive = 1,
+                        .batch = 1,
+                        .channels = x->dim[1],
+                        .in = {1, x->dim[2], x->dim[3]},
+                        .out = {1, bins, bins},
+                        .kernel = {1},
+                        .stride = {1}};
     for (int i = 1; i < 3; i++) {
         p.kernel[i] = p.stride[i] = (p.in[i] + bins - 1) / bins;
         p.before[i] = (p.kernel[i] * bins - p.in[i] + 1) / 2;
@@ -64,7 +71,8 @@ static pd_status grad_infer(const struct pd_infer *c)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *out = pd_run_in(r, GRAD_OUT), *g = pd_run_in(r, GRAD_DOUT);
+    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *out = pd_run_in(r, GRAD_OUT),
+                           *g = pd_run_in(r, GRAD_DOUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
     size_t item = pd_dtype_size(x->meta.dtype);

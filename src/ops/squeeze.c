@@ -1,5 +1,5 @@
-/* squeeze, unsqueeze and flatten, each also in the form with XShape: dimensions of size 1 go or come, dimensions merge.
- * The elements stay where they are. */
+/* squeeze, unsqueeze and flatten, each also in the form with XShape: dimensions of size 1 go or come,
+ * dimensions merge. The elements stay where they are. */
 #include <string.h>
 
 #include "ops/shape_util.h"
@@ -39,8 +39,10 @@ static pd_status squeeze_infer(const struct pd_infer *c)
         int axis;
         PD_TRY(pd_shape_axis(axes->ints[i], x->rank, &axis));
         if (x->dim[axis] >= 0 && x->dim[axis] != 1)
-            return pd_fail(PD_SHAPE, "axes names dimension %d of X, but X has shape %s: only a size of 1 can be taken out",
-                           axes->ints[i], pd_meta_dims_text(x));
+            return pd_fail(
+                PD_SHAPE,
+                "axes names dimension %d of X, but X has shape %s: only a size of 1 can be taken out",
+                axes->ints[i], pd_meta_dims_text(x));
         gone[axis] = 1;
     }
     for (int i = 0; i < x->rank; i++) {
@@ -74,7 +76,10 @@ static pd_status insert_axes(const struct pd_meta *x, const struct pd_numbers *a
 }
 
 /* The attribute goes before the inputs. */
-static int has_inputs(int attr_n, int tensors, int lists) { return attr_n == 0 && (tensors || lists); }
+static int has_inputs(int attr_n, int tensors, int lists)
+{
+    return attr_n == 0 && (tensors || lists);
+}
 
 static pd_status unsqueeze_infer(const struct pd_infer *c)
 {
@@ -83,7 +88,8 @@ static pd_status unsqueeze_infer(const struct pd_infer *c)
     int64_t dim[PD_MAX_RANK];
     int rank;
     struct pd_numbers_source source = axes_source;
-    if (!has_inputs(c->attr[AXES].n, c->in[AXES_TENSOR].n, c->in[AXES_LIST].n)) source.tensor = source.list = -1;
+    if (!has_inputs(c->attr[AXES].n, c->in[AXES_TENSOR].n, c->in[AXES_LIST].n))
+        source.tensor = source.list = -1;
     PD_TRY(pd_numbers_infer(c, &source, &axes));
     if (axes.known) {
         PD_TRY(insert_axes(x, &axes, dim, &rank));
@@ -119,7 +125,8 @@ static pd_status flatten_infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     int axis = c->attr[AXIS].i;
     if (axis < 0 || axis > x->rank)
-        return pd_fail(PD_RANGE, "axis is %d, but X has shape %s: give one of 0 to %d", axis, pd_meta_dims_text(x), x->rank);
+        return pd_fail(PD_RANGE, "axis is %d, but X has shape %s: give one of 0 to %d", axis,
+                       pd_meta_dims_text(x), x->rank);
     int64_t dim[2] = {pd_meta_span(x, 0, axis), pd_meta_span(x, axis, x->rank)};
     return set_out(c, 2, dim);
 }
@@ -133,36 +140,36 @@ static const struct pd_slot_def out_only[] = {{"Out", 0}, {0}};
 static const struct pd_slot_def out_and_xshape[] = {{"Out", 0}, {"XShape", PD_SLOT_HIDDEN}, {0}};
 
 /* One op without and one with XShape. */
-#define VIEW_OPS(name, doc_, inputs_, attrs_, infer_, run_)                                                    \
-    const struct pd_op pd_op_##name = {                                                                        \
-        .type = #name,                                                                                         \
-        .doc = doc_,                                                                                           \
-        .inputs = inputs_,                                                                                     \
-        .outputs = out_only,                                                                                   \
-        .attrs = attrs_,                                                                                       \
-        .infer = infer_,                                                                                       \
-        .run = run_,                                                                                           \
-        .grad_type = #name "_grad",                                                                            \
-        .grad_in = "X Out@",                                                                                   \
-        .grad_out = "X@",                                                                                      \
-        .share = pd_view_share,                                                                                \
-    };                                                                                                         \
-    const struct pd_op pd_op_##name##2 = {                                                                     \
-        .type = #name "2",                                                                                     \
-        .doc = doc_ " XShape keeps the old shape.",                                                            \
-        .inputs = inputs_,                                                                                     \
-        .outputs = out_and_xshape,                                                                             \
-        .attrs = attrs_,                                                                                       \
-        .infer = infer_,                                                                                       \
-        .run = run_,                                                                                           \
-        .grad_type = #name "2_grad",                                                                           \
-        .grad_in = "XShape Out@",                                                                              \
-        .grad_out = "X@",                                                                                      \
-        .share = pd_view_share,                                                                                \
-    };                                                                                                         \
+#define VIEW_OPS(name, doc_, inputs_, attrs_, infer_, run_)                                                  \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = doc_,                                                                                         \
+        .inputs = inputs_,                                                                                   \
+        .outputs = out_only,                                                                                 \
+        .attrs = attrs_,                                                                                     \
+        .infer = infer_,                                                                                     \
+        .run = run_,                                                                                         \
+        .grad_type = #name "_grad",                                                                          \
+        .grad_in = "X Out@",                                                                                 \
+        .grad_out = "X@",                                                                                    \
+        .share = pd_view_share,                                                                              \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##2 = {                                                                   \
+        .type = #name "2",                                                                                   \
+        .doc = doc_ " XShape keeps the old shape.",                                                          \
+        .inputs = inputs_,                                                                                   \
+        .outputs = out_and_xshape,                                                                           \
+        .attrs = attrs_,                                                                                     \
+        .infer = infer_,                                                                                     \
+        .run = run_,                                                                                         \
+        .grad_type = #name "2_grad",                                                                         \
+        .grad_in = "XShape Out@",                                                                            \
+        .grad_out = "X@",                                                                                    \
+        .share = pd_view_share,                                                                              \
+    };                                                                                                       \
     PD_VIEW_GRADS(name, attrs_)
 
 VIEW_OPS(squeeze, "Takes out dimensions of size 1.", x_only, axes_attrs, squeeze_infer, pd_view_run);
 VIEW_OPS(unsqueeze, "Puts in dimensions of size 1.", x_and_axes, axes_attrs, unsqueeze_infer, unsqueeze_run);
-VIEW_OPS(flatten, "Merges the dimensions before and from axis on into two.", x_only, axis_attrs, flatten_infer,
-         pd_view_run);
+VIEW_OPS(flatten, "Merges the dimensions before and from axis on into two.", x_only, axis_attrs,
+         flatten_infer, pd_view_run);

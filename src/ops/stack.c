@@ -15,7 +15,8 @@ static const struct pd_attr_def unstack_attrs[] = {PD_DEF_INT("axis", 0), PD_DEF
 static pd_status stacked(const struct pd_meta *x, int n, int axis, int64_t *dim)
 {
     if (x->rank + 1 > PD_MAX_RANK)
-        return pd_fail(PD_SHAPE, "the inputs have shape %s; a stack of them would have more than %d dimensions",
+        return pd_fail(PD_SHAPE,
+                       "the inputs have shape %s; a stack of them would have more than %d dimensions",
                        pd_meta_dims_text(x), PD_MAX_RANK);
     memcpy(dim, x->dim, (size_t)axis * sizeof *dim);
     dim[axis] = n;
@@ -42,13 +43,15 @@ static pd_status infer_stack(const struct pd_infer *c, struct pd_meta *const *x,
     return pd_meta_set_dims(y, one.rank + 1, dim);
 }
 
-static pd_status infer_unstack(const struct pd_infer *c, const struct pd_meta *y, int n, struct pd_meta *const *x)
+static pd_status infer_unstack(const struct pd_infer *c, const struct pd_meta *y, int n,
+                               struct pd_meta *const *x)
 {
     int64_t dim[PD_MAX_RANK];
     int axis;
     PD_TRY(pd_shape_axis(c->attr[AXIS].i, y->rank, &axis));
     if (y->dim[axis] >= 0 && y->dim[axis] != n)
-        return pd_fail(PD_SHAPE, "axis %d has %lld elements, but there are %d outputs", axis, (long long)y->dim[axis], n);
+        return pd_fail(PD_SHAPE, "axis %d has %lld elements, but there are %d outputs", axis,
+                       (long long)y->dim[axis], n);
     memcpy(dim, y->dim, (size_t)axis * sizeof *dim);
     memcpy(dim + axis, y->dim + axis + 1, (size_t)(y->rank - axis - 1) * sizeof *dim);
     int rank = y->rank - 1;
@@ -62,8 +65,8 @@ static pd_status infer_unstack(const struct pd_infer *c, const struct pd_meta *y
 }
 
 /* `y` is the stack, `slot` holds its parts. */
-static pd_status describe(const struct pd_run *r, const struct pd_values *parts, const struct pd_tensor *y, struct pd_join *j,
-                          int64_t *rows)
+static pd_status describe(const struct pd_run *r, const struct pd_values *parts, const struct pd_tensor *y,
+                          struct pd_join *j, int64_t *rows)
 {
     int axis, n = parts->n;
     char *memory;
@@ -170,7 +173,8 @@ const struct pd_op pd_op_unstack = {
 const struct pd_op pd_op_unstack_grad = {
     .type = "unstack_grad",
     .doc = "Gradient of unstack: the gradients put together.",
-    .inputs = (const struct pd_slot_def[]){{"Y@GRAD", PD_SLOT_LIST}, {"X", PD_SLOT_META | PD_SLOT_OPTIONAL}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Y@GRAD", PD_SLOT_LIST}, {"X", PD_SLOT_META | PD_SLOT_OPTIONAL}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = unstack_attrs,
     .infer = unstack_grad_infer,

@@ -1,12 +1,12 @@
-/* sum: adds any number of tensors of one shape. Selected rows alone give selected rows, each row once, in ascending order;
- * beside tensors they are added into the tensor. */
+/* sum: adds any number of tensors of one shape. Selected rows alone give selected rows, each row once, in
+ * ascending order; beside tensors they are added into the tensor. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernels/clones.h"
-#include "ops/math_grad.h"
 #include "kernels/rows.h"
+#include "ops/math_grad.h"
 #include "ops/math_util.h"
 
 #define GRAIN 16384
@@ -21,7 +21,8 @@ static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
 
 static int is_empty(const struct pd_meta *m)
 {
-    return m->dtype == PD_DTYPE_NONE || (m->rank == 1 && m->kind == PD_KIND_SELECTED_ROWS) || pd_meta_numel(m) == 0;
+    return m->dtype == PD_DTYPE_NONE || (m->rank == 1 && m->kind == PD_KIND_SELECTED_ROWS) ||
+           pd_meta_numel(m) == 0;
 }
 
 static pd_status infer(const struct pd_infer *c)
@@ -40,7 +41,8 @@ static pd_status infer(const struct pd_infer *c)
     for (int i = 0; i < c->in[X].n; i++) {
         const struct pd_meta *x = c->in[X].at[i];
         if (is_empty(x)) continue;
-        /* The rows that a selection holds differ; what counts is the shape of the whole, known from a tensor. */
+        /* The rows that a selection holds differ; what counts is the shape of the whole, known from a tensor.
+         */
         if (dense && x->kind == PD_KIND_SELECTED_ROWS && c->running) continue;
         if (!first) {
             first = x;
@@ -54,8 +56,8 @@ static pd_status infer(const struct pd_infer *c)
             return pd_fail(PD_SHAPE, "input %d has shape %s, an earlier one has %s; all must be equal", i,
                            pd_meta_dims_text(x), pd_meta_dims_text(first));
         if (x->dtype != first->dtype)
-            return pd_fail(PD_TYPE, "input %d is %s, an earlier one is %s; cast one of them", i, pd_dtype_name(x->dtype),
-                           pd_dtype_name(first->dtype));
+            return pd_fail(PD_TYPE, "input %d is %s, an earlier one is %s; cast one of them", i,
+                           pd_dtype_name(x->dtype), pd_dtype_name(first->dtype));
     }
     if (!first) first = c->in[X].at[0];
     out->dtype = first->dtype;
@@ -73,21 +75,21 @@ struct job {
 };
 
 /* Block by block, so that the running sum stays in the cache. */
-#define SUM_PART(T, clones)                                                                                    \
-    clones static void add_##T(T *out, const T *x, const T *y, int64_t n)                                      \
-    {                                                                                                          \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = x[i] + y[i];                             \
-    }                                                                                                          \
-    static void sum_##T(void *arg, int64_t begin, int64_t end)                                                 \
-    {                                                                                                          \
-        const struct job *j = arg;                                                                             \
-        for (int64_t at = begin; at < end; at += BLOCK) {                                                      \
-            int64_t n = end - at < BLOCK ? end - at : BLOCK;                                                   \
-            T *out = (T *)j->out + at;                                                                         \
-            add_##T(out, (const T *)j->x[0] + at, (const T *)j->x[1] + at, n);                                 \
-            for (int k = 2; k < j->n; k++)                                                                     \
-                add_##T(out, out, (const T *)j->x[k] + at, n);                                                 \
-        }                                                                                                      \
+#define SUM_PART(T, clones)                                                                                  \
+    clones static void add_##T(T *out, const T *x, const T *y, int64_t n)                                    \
+    {                                                                                                        \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = x[i] + y[i];                           \
+    }                                                                                                        \
+    static void sum_##T(void *arg, int64_t begin, int64_t end)                                               \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        for (int64_t at = begin; at < end; at += BLOCK) {                                                    \
+            int64_t n = end - at < BLOCK ? end - at : BLOCK;                                                 \
+            T *out = (T *)j->out + at;                                                                       \
+            add_##T(out, (const T *)j->x[0] + at, (const T *)j->x[1] + at, n);                               \
+            for (int k = 2; k < j->n; k++)                                                                   \
+                add_##T(out, out, (const T *)j->x[k] + at, n);                                               \
+        }                                                                                                    \
     }
 
 SUM_PART(float, PD_CLONES)
@@ -118,12 +120,21 @@ static pd_status sum_tensors(const struct pd_run *r, struct pd_tensor *out)
         return PD_OK;
     }
     switch ((int)out->meta.dtype) {
-    case PD_DTYPE_FP32: pd_parallel(count, GRAIN, sum_float, &j); return PD_OK;
-    case PD_DTYPE_FP64: pd_parallel(count, GRAIN, sum_double, &j); return PD_OK;
-    case PD_DTYPE_INT32: pd_parallel(count, GRAIN, sum_int32_t, &j); return PD_OK;
-    case PD_DTYPE_INT64: pd_parallel(count, GRAIN, sum_int64_t, &j); return PD_OK;
+    case PD_DTYPE_FP32:
+        pd_parallel(count, GRAIN, sum_float, &j);
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        pd_parallel(count, GRAIN, sum_double, &j);
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        pd_parallel(count, GRAIN, sum_int32_t, &j);
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        pd_parallel(count, GRAIN, sum_int64_t, &j);
+        return PD_OK;
     }
-    return pd_fail(PD_TYPE, "tensors of type %s cannot be added; cast them first", pd_dtype_name(out->meta.dtype));
+    return pd_fail(PD_TYPE, "tensors of type %s cannot be added; cast them first",
+                   pd_dtype_name(out->meta.dtype));
 }
 
 /* ---- selected rows ---- */
@@ -138,7 +149,8 @@ static pd_status add_rows(struct pd_tensor *out, const struct pd_value *rows)
         for (int i = 0; i < rows->rows.n; i++) {
             int64_t row = rows->rows.at[i];
             if (row < 0 || row >= height)
-                return pd_fail(PD_RANGE, "selected row %lld is outside of [0, %lld)", (long long)row, (long long)height);
+                return pd_fail(PD_RANGE, "selected row %lld is outside of [0, %lld)", (long long)row,
+                               (long long)height);
             T *to = (T *)out->data + row * width;
             const T *from = (const T *)rows->tensor.data + i * width;
             for (int64_t k = 0; k < width; k++)
@@ -219,7 +231,10 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status make_grad(struct pd_grad_maker *g) { return pd_grad_scale(g, "X", "Out", 1.0f, NULL); }
+static pd_status make_grad(struct pd_grad_maker *g)
+{
+    return pd_grad_scale(g, "X", "Out", 1.0f, NULL);
+}
 
 const struct pd_op pd_op_sum = {
     .type = "sum",

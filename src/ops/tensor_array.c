@@ -1,4 +1,5 @@
-/* Tensor arrays: writing, reading and counting items; a tensor of sequences taken apart into moments and put together. */
+/* Tensor arrays: writing, reading and counting items; a tensor of sequences taken apart into moments and put
+ * together. */
 #include <string.h>
 
 #include "ops/rank_table.h"
@@ -33,7 +34,8 @@ static void cut(struct pd_value *array, int64_t n)
 static pd_status need_array(const struct pd_value *v, const char *slot)
 {
     if (v && v->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) return PD_OK;
-    return pd_fail(PD_TYPE, "%s is a %s; a tensor array is needed", slot, v ? pd_kind_name(v->tensor.meta.kind) : "hole");
+    return pd_fail(PD_TYPE, "%s is a %s; a tensor array is needed", slot,
+                   v ? pd_kind_name(v->tensor.meta.kind) : "hole");
 }
 
 static pd_status position(const struct pd_run *r, int64_t *i)
@@ -83,8 +85,8 @@ static pd_status read_run(const struct pd_run *r)
     PD_TRY(need_array(x, "X"));
     if (i < x->items.n && x->items.at[i]->tensor.data) return pd_tensor_copy(out, &x->items.at[i]->tensor);
     if (!written || !written->data)
-        return pd_fail(PD_RANGE, "item %lld was asked for, but the array has %d items%s", (long long)i, x->items.n,
-                       i < x->items.n ? " and nothing was written there" : "");
+        return pd_fail(PD_RANGE, "item %lld was asked for, but the array has %d items%s", (long long)i,
+                       x->items.n, i < x->items.n ? " and nothing was written there" : "");
     /* No gradient came to this item. */
     PD_TRY(pd_tensor_resize(out, written->meta.dtype, written->meta.rank, written->meta.dim));
     pd_meta_share_lod(&out->meta, &written->meta);
@@ -123,15 +125,16 @@ static pd_status apart_infer(const struct pd_infer *c)
 }
 
 /* Moment t of all sequences that are longer than t. */
-static pd_status take_moment(const struct pd_tensor *x, const struct pd_rank_table *t, int64_t moment, struct pd_tensor *out)
+static pd_status take_moment(const struct pd_tensor *x, const struct pd_rank_table *t, int64_t moment,
+                             struct pd_tensor *out)
 {
     const struct pd_lod_level *at = &x->meta.lod->level[t->level];
     struct pd_picker p = {.levels = -1};
     pd_status status = PD_OK;
     for (int64_t i = 0; i < t->n && t->item[i].length > moment && status == PD_OK; i++) {
         if (t->item[i].index >= at->n - 1)
-            status = pd_fail(PD_RANGE, "the rank table names sequence %lld, but X has %lld", (long long)t->item[i].index,
-                             (long long)at->n - 1);
+            status = pd_fail(PD_RANGE, "the rank table names sequence %lld, but X has %lld",
+                             (long long)t->item[i].index, (long long)at->n - 1);
         else
             status = pd_picker_add(&p, x, t->level + 1, at->offset[t->item[i].index] + moment);
     }
@@ -148,8 +151,8 @@ static pd_status apart_run(const struct pd_run *r)
     if (!out) return PD_OK;
     PD_TRY(pd_rank_table_get(r, TABLE, &t));
     if (!x->meta.lod || x->meta.lod->levels <= t->level)
-        return pd_fail(PD_SHAPE, "X has %d levels of sequences, the rank table needs %d", x->meta.lod ? x->meta.lod->levels : 0,
-                       t->level + 1);
+        return pd_fail(PD_SHAPE, "X has %d levels of sequences, the rank table needs %d",
+                       x->meta.lod ? x->meta.lod->levels : 0, t->level + 1);
     int64_t moments = t->n ? t->item[0].length : 0;
     PD_TRY(grow(out, moments));
     cut(out, moments);
@@ -169,7 +172,7 @@ static pd_status together_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-/* The levels above the items: those above the ranked level, then the sequences' lengths in their own order. */
+/* The levels above the items: those above the ranked level, then the sequences in their own order. */
 static pd_status levels_above(const struct pd_rank_table *t, const int64_t *place, struct pd_lod **out)
 {
     int over = t->coarse ? t->coarse->levels : 0;
@@ -200,8 +203,8 @@ static pd_status together_run(const struct pd_run *r)
     PD_TRY(pd_rank_table_get(r, TABLE, &t));
     if (x->items.n == 0) return pd_fail(PD_SHAPE, "the array is empty; nothing can be put together from it");
     if (t->n && t->item[0].length > x->items.n)
-        return pd_fail(PD_SHAPE, "the longest sequence has %lld entries, but the array has %d items", (long long)t->item[0].length,
-                       x->items.n);
+        return pd_fail(PD_SHAPE, "the longest sequence has %lld entries, but the array has %d items",
+                       (long long)t->item[0].length, x->items.n);
     PD_TRY(pd_shape_scratch(r, (size_t)t->n * sizeof *place, (void **)&place));
     for (int64_t i = 0; i < t->n; i++)
         place[t->item[i].index] = i;
@@ -260,7 +263,8 @@ const struct pd_op pd_op_lod_array_length = {
 
 const struct pd_op pd_op_lod_tensor_to_array = {
     .type = "lod_tensor_to_array",
-    .doc = "Item t of the array holds moment t of all sequences that last so long, in the order of the rank table.",
+    .doc = "Item t of the array holds moment t of all sequences that last so long, in the order of the rank "
+           "table.",
     .inputs = x_table,
     .outputs = outputs,
     .flags = PD_OP_DYNAMIC,

@@ -13,11 +13,13 @@ static pd_status check_axis(const struct pd_attr *axis, const struct pd_meta *x)
 {
     unsigned seen = 0;
     if (axis->n != x->rank)
-        return pd_fail(PD_SHAPE, "axis has %d entries, but X has shape %s: give each of its %d dimensions once", axis->n,
-                       pd_meta_dims_text(x), x->rank);
+        return pd_fail(PD_SHAPE,
+                       "axis has %d entries, but X has shape %s: give each of its %d dimensions once",
+                       axis->n, pd_meta_dims_text(x), x->rank);
     for (int i = 0; i < axis->n; i++) {
         if (axis->ints[i] < 0 || axis->ints[i] >= x->rank || seen >> axis->ints[i] & 1)
-            return pd_fail(PD_INVALID, "axis[%d] is %d; axis must hold each of 0 to %d once", i, axis->ints[i], x->rank - 1);
+            return pd_fail(PD_INVALID, "axis[%d] is %d; axis must hold each of 0 to %d once", i,
+                           axis->ints[i], x->rank - 1);
         seen |= 1u << axis->ints[i];
     }
     return PD_OK;

@@ -24,7 +24,8 @@ static pd_status infer(const struct pd_infer *c)
     struct pd_meta *count = c->op->outputs[COUNT].name ? pd_infer_out(c, COUNT) : NULL;
     enum pd_dtype dtype = PD_DTYPE_INT64;
     PD_TRY(index_type(c->attr[DTYPE].i, &dtype));
-    if (x->rank != 1) return pd_fail(PD_SHAPE, "X has shape %s; it must have one dimension", pd_meta_dims_text(x));
+    if (x->rank != 1)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must have one dimension", pd_meta_dims_text(x));
     if (out) {
         out->dtype = x->dtype;
         pd_meta_set_1d(out, -1);
@@ -52,24 +53,25 @@ static uint64_t mix(uint64_t bits)
     return bits ^ bits >> 29;
 }
 
-/* Numbers the different elements in the order of their first appearance; first[k] is where element k was first seen. */
-#define NUMBER(name, T)                                                                                        \
-    static int64_t name(const T *x, int64_t n, const struct table *t, int64_t *number, int64_t *first)         \
-    {                                                                                                          \
-        int64_t found = 0;                                                                                     \
-        for (int64_t i = 0; i < n; i++) {                                                                      \
-            T v = x[i] == 0 ? 0 : x[i]; /* -0.0 is 0.0 */                                                      \
-            uint64_t bits = 0, at;                                                                             \
-            memcpy(&bits, &v, sizeof v);                                                                       \
-            for (at = mix(bits) & t->mask; t->cell[at]; at = (at + 1) & t->mask)                               \
-                if (x[first[t->cell[at] - 1]] == v) break;                                                     \
-            if (!t->cell[at]) {                                                                                \
-                first[found] = i;                                                                              \
-                t->cell[at] = (int32_t)++found;                                                                \
-            }                                                                                                  \
-            number[i] = t->cell[at] - 1;                                                                       \
-        }                                                                                                      \
-        return found;                                                                                          \
+/* Numbers the different elements in the order of their first appearance; first[k] is where element k was
+ * first seen. */
+#define NUMBER(name, T)                                                                                      \
+    static int64_t name(const T *x, int64_t n, const struct table *t, int64_t *number, int64_t *first)       \
+    {                                                                                                        \
+        int64_t found = 0;                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            T v = x[i] == 0 ? 0 : x[i]; /* -0.0 is 0.0 */                                                    \
+            uint64_t bits = 0, at;                                                                           \
+            memcpy(&bits, &v, sizeof v);                                                                     \
+            for (at = mix(bits) & t->mask; t->cell[at]; at = (at + 1) & t->mask)                             \
+                if (x[first[t->cell[at] - 1]] == v) break;                                                   \
+            if (!t->cell[at]) {                                                                              \
+                first[found] = i;                                                                            \
+                t->cell[at] = (int32_t)++found;                                                              \
+            }                                                                                                \
+            number[i] = t->cell[at] - 1;                                                                     \
+        }                                                                                                    \
+        return found;                                                                                        \
     }
 NUMBER(number_f32, float)
 NUMBER(number_f64, double)
@@ -94,20 +96,34 @@ static pd_status run(const struct pd_run *r)
     uint64_t cells = 16;
     int64_t *memory;
     PD_TRY(index_type(r->attr[DTYPE].i, &dtype));
-    if (x->meta.rank != 1) return pd_fail(PD_SHAPE, "X has shape %s; it must have one dimension", pd_meta_dims_text(&x->meta));
-    if (n >= INT32_MAX / 4) return pd_fail(PD_SHAPE, "X has %lld elements; at most %d can be told apart", (long long)n, INT32_MAX / 4);
+    if (x->meta.rank != 1)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must have one dimension", pd_meta_dims_text(&x->meta));
+    if (n >= INT32_MAX / 4)
+        return pd_fail(PD_SHAPE, "X has %lld elements; at most %d can be told apart", (long long)n,
+                       INT32_MAX / 4);
     while (cells < 2 * (uint64_t)n)
         cells *= 2;
-    PD_TRY(pd_shape_scratch(r, (size_t)(3 * n) * sizeof *memory + (size_t)cells * sizeof(int32_t), (void **)&memory));
+    PD_TRY(pd_shape_scratch(r, (size_t)(3 * n) * sizeof *memory + (size_t)cells * sizeof(int32_t),
+                            (void **)&memory));
     int64_t *number = memory, *first = memory + n, *counts = memory + 2 * n;
     struct table t = {(int32_t *)(memory + 3 * n), cells - 1};
     memset(t.cell, 0, (size_t)cells * sizeof *t.cell);
     switch ((int)x->meta.dtype) {
-    case PD_DTYPE_FP32: found = number_f32(x->data, n, &t, number, first); break;
-    case PD_DTYPE_FP64: found = number_f64(x->data, n, &t, number, first); break;
-    case PD_DTYPE_INT32: found = number_i32(x->data, n, &t, number, first); break;
-    case PD_DTYPE_INT64: found = number_i64(x->data, n, &t, number, first); break;
-    default: return pd_fail(PD_TYPE, "X is %s; use float32, float64, int32 or int64", pd_dtype_name(x->meta.dtype));
+    case PD_DTYPE_FP32:
+        found = number_f32(x->data, n, &t, number, first);
+        break;
+    case PD_DTYPE_FP64:
+        found = number_f64(x->data, n, &t, number, first);
+        break;
+    case PD_DTYPE_INT32:
+        found = number_i32(x->data, n, &t, number, first);
+        break;
+    case PD_DTYPE_INT64:
+        found = number_i64(x->data, n, &t, number, first);
+        break;
+    default:
+        return pd_fail(PD_TYPE, "X is %s; use float32, float64, int32 or int64",
+                       pd_dtype_name(x->meta.dtype));
     }
     if (out) {
         PD_TRY(pd_tensor_resize(out, x->meta.dtype, 1, &found));
@@ -144,21 +160,21 @@ static pd_status where_infer(const struct pd_infer *c)
 }
 
 /* The position of each element that is not 0, as coordinates. Without `to` they are only counted. */
-#define LIST_TRUE(T)                                                                                           \
-    do {                                                                                                       \
-        const T *data = x->data;                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                                      \
-            if (data[i] == 0) continue;                                                                        \
-            if (to) {                                                                                          \
-                int64_t left = i;                                                                              \
-                for (int k = rank - 1; k >= 0; k--) {                                                          \
-                    to[count * rank + k] = left % x->meta.dim[k];                                              \
-                    left /= x->meta.dim[k];                                                                    \
-                }                                                                                              \
-            }                                                                                                  \
-            count++;                                                                                           \
-        }                                                                                                      \
-        return count;                                                                                          \
+#define LIST_TRUE(T)                                                                                         \
+    do {                                                                                                     \
+        const T *data = x->data;                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            if (data[i] == 0) continue;                                                                      \
+            if (to) {                                                                                        \
+                int64_t left = i;                                                                            \
+                for (int k = rank - 1; k >= 0; k--) {                                                        \
+                    to[count * rank + k] = left % x->meta.dim[k];                                            \
+                    left /= x->meta.dim[k];                                                                  \
+                }                                                                                            \
+            }                                                                                                \
+            count++;                                                                                         \
+        }                                                                                                    \
+        return count;                                                                                        \
     } while (0)
 
 static int64_t list_true(const struct pd_tensor *x, int64_t *to)

@@ -1,4 +1,5 @@
-/* unpool: puts each value back to the place that max_pool2d_with_index found it at; all other places are 0. */
+/* unpool: puts each value back to the place that max_pool2d_with_index found it at; all other places are 0.
+ */
 #include "ops/nn_util.h"
 
 enum { X, INDICES };
@@ -7,8 +8,11 @@ enum { KSIZE, STRIDES, PADDINGS, TYPE };
 enum { GRAD_X, GRAD_INDICES, GRAD_OUT, GRAD_DOUT };
 
 static const struct pd_attr_def attrs[] = {
-    PD_DEF_INTS("ksize"), PD_DEF_INTS_OF("strides", 1, 1), PD_DEF_INTS_OF("paddings", 0, 0),
-    PD_DEF_STRING("unpooling_type", "max"), {0},
+    PD_DEF_INTS("ksize"),
+    PD_DEF_INTS_OF("strides", 1, 1),
+    PD_DEF_INTS_OF("paddings", 0, 0),
+    PD_DEF_STRING("unpooling_type", "max"),
+    {0},
 };
 
 static pd_status infer(const struct pd_infer *c)
@@ -19,17 +23,21 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
     PD_TRY(pd_nn_same_dims(x, "X", indices, "Indices"));
     PD_TRY(pd_nn_need_labels(indices, "Indices"));
-    if (strcmp(c->attr[TYPE].s, "max")) return pd_fail(PD_INVALID, "unpooling_type is '%s': give max.", c->attr[TYPE].s);
+    if (strcmp(c->attr[TYPE].s, "max"))
+        return pd_fail(PD_INVALID, "unpooling_type is '%s': give max.", c->attr[TYPE].s);
     for (int i = KSIZE; i <= PADDINGS; i++)
-        if (c->attr[i].n != 2) return pd_fail(PD_INVALID, "%s has %d numbers: give two.", attrs[i].name, c->attr[i].n);
+        if (c->attr[i].n != 2)
+            return pd_fail(PD_INVALID, "%s has %d numbers: give two.", attrs[i].name, c->attr[i].n);
     if (!out) return PD_OK;
     int64_t dim[4] = {x->dim[0], x->dim[1]};
     for (int i = 0; i < 2; i++) {
         int64_t size = x->dim[2 + i];
         dim[2 + i] = size < 0 ? -1
-                              : (size - 1) * c->attr[STRIDES].ints[i] - 2 * c->attr[PADDINGS].ints[i] + c->attr[KSIZE].ints[i];
+                              : (size - 1) * c->attr[STRIDES].ints[i] - 2 * c->attr[PADDINGS].ints[i] +
+                                    c->attr[KSIZE].ints[i];
         if (size >= 0 && dim[2 + i] < 1)
-            return pd_fail(PD_SHAPE, "X %s gives no output along axis %d with this padding.", pd_meta_dims_text(x), i);
+            return pd_fail(PD_SHAPE, "X %s gives no output along axis %d with this padding.",
+                           pd_meta_dims_text(x), i);
     }
     out->dtype = x->dtype;
     return pd_meta_set_dims(out, 4, dim);
@@ -40,8 +48,9 @@ static pd_status check_indices(const struct pd_tensor *indices, int64_t points)
     for (int64_t i = 0, n = pd_tensor_numel(indices); i < n; i++) {
         int64_t at = pd_nn_label(indices, i);
         if (at < 0 || at >= points)
-            return pd_fail(PD_RANGE, "Indices has %lld at element %lld, but an output plane has %lld places, 0 to %lld.",
-                           (long long)at, (long long)i, (long long)points, (long long)points - 1);
+            return pd_fail(
+                PD_RANGE, "Indices has %lld at element %lld, but an output plane has %lld places, 0 to %lld.",
+                (long long)at, (long long)i, (long long)points, (long long)points - 1);
     }
     return PD_OK;
 }
@@ -101,8 +110,11 @@ const struct pd_op pd_op_unpool = {
 const struct pd_op pd_op_unpool_grad = {
     .type = "unpool_grad",
     .doc = "Gradient of unpool.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Indices", 0}, {"Out", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"Out@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META},
+                                           {"Indices", 0},
+                                           {"Out", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                           {"Out@GRAD", 0},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = grad_infer,

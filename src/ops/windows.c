@@ -1,5 +1,5 @@
-/* im2sequence and unfold: what a window sees while it moves over an image, as rows of a sequence or as columns of a matrix.
- * The gradient adds up what the windows saw of each pixel. */
+/* im2sequence and unfold: what a window sees while it moves over an image, as rows of a sequence or as
+ * columns of a matrix. The gradient adds up what the windows saw of each pixel. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -13,25 +13,25 @@ struct windows {
     int64_t by_h, by_w, by_c, by_i, by_j;
 };
 
-#define WALK(name, T, body)                                                                                    \
-    static void name(const struct windows *w, T *x, T *out)                                                    \
-    {                                                                                                          \
-        for (int64_t c = 0; c < w->channels; c++)                                                              \
-            for (int64_t i = 0; i < w->kernel[0]; i++)                                                         \
-                for (int64_t j = 0; j < w->kernel[1]; j++)                                                     \
-                    for (int64_t h = 0; h < w->out[0]; h++) {                                                  \
-                        int64_t y = h * w->stride[0] - w->up + i * w->dilation[0];                             \
-                        int inside = y >= 0 && y < w->height;                                                  \
-                        T *line = x + (c * w->height + (inside ? y : 0)) * w->width;                           \
-                        T *to = out + c * w->by_c + i * w->by_i + j * w->by_j + h * w->by_h;                   \
-                        for (int64_t k = 0; k < w->out[1]; k++) {                                              \
-                            int64_t at = k * w->stride[1] - w->left + j * w->dilation[1];                      \
-                            body                                                                               \
-                        }                                                                                      \
-                    }                                                                                          \
+#define WALK(name, T, body)                                                                                  \
+    static void name(const struct windows *w, T *x, T *out)                                                  \
+    {                                                                                                        \
+        for (int64_t c = 0; c < w->channels; c++)                                                            \
+            for (int64_t i = 0; i < w->kernel[0]; i++)                                                       \
+                for (int64_t j = 0; j < w->kernel[1]; j++)                                                   \
+                    for (int64_t h = 0; h < w->out[0]; h++) {                                                \
+                        int64_t y = h * w->stride[0] - w->up + i * w->dilation[0];                           \
+                        int inside = y >= 0 && y < w->height;                                                \
+                        T *line = x + (c * w->height + (inside ? y : 0)) * w->width;                         \
+                        T *to = out + c * w->by_c + i * w->by_i + j * w->by_j + h * w->by_h;                 \
+                        for (int64_t k = 0; k < w->out[1]; k++) {                                            \
+                            int64_t at = k * w->stride[1] - w->left + j * w->dilation[1];                    \
+                            body                                                                             \
+                        }                                                                                    \
+                    }                                                                                        \
     }
 #define LOOK to[k * w->by_w] = inside && at >= 0 && at < w->width ? line[at] : 0;
-#define ADD                                                                                                    \
+#define ADD                                                                                                  \
     if (inside && at >= 0 && at < w->width) line[at] += to[k * w->by_w];
 WALK(look_f32, float, LOOK)
 WALK(look_f64, double, LOOK)
@@ -47,7 +47,8 @@ static void walk(const struct windows *w, enum pd_dtype dtype, int back, char *x
         back ? add_f64(w, (double *)x, (double *)out) : look_f64(w, (double *)x, (double *)out);
 }
 
-static int64_t count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t before, int64_t after, int64_t stride)
+static int64_t count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t before, int64_t after,
+                             int64_t stride)
 {
     return (size + before + after - dilation * (kernel - 1) - 1) / stride + 1;
 }
@@ -55,19 +56,25 @@ static int64_t count_windows(int64_t size, int64_t kernel, int64_t dilation, int
 static pd_status check(const struct pd_meta *x, const struct pd_attr *kernel, const struct pd_attr *stride,
                        const struct pd_attr *pads, const struct pd_attr *dilation)
 {
-    if (x->rank != 4) return pd_fail(PD_SHAPE, "X has shape %s; it must be [batch, channels, height, width]", pd_meta_dims_text(x));
+    if (x->rank != 4)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must be [batch, channels, height, width]",
+                       pd_meta_dims_text(x));
     if (x->dtype != PD_DTYPE_NONE && !pd_dtype_is_float(x->dtype))
         return pd_fail(PD_TYPE, "X is %s; float32 or float64 is needed", pd_dtype_name(x->dtype));
     if (kernel->n != 2 || stride->n != 2 || pads->n != 4 || (dilation && dilation->n != 2))
-        return pd_fail(PD_INVALID, "window size and strides take 2 numbers, paddings 4 (up, left, down, right); found %d, %d, %d",
-                       kernel->n, stride->n, pads->n);
+        return pd_fail(
+            PD_INVALID,
+            "window size and strides take 2 numbers, paddings 4 (up, left, down, right); found %d, %d, %d",
+            kernel->n, stride->n, pads->n);
     for (int i = 0; i < 2; i++) {
         int64_t size = x->dim[2 + i], d = dilation ? dilation->ints[i] : 1;
         if (kernel->ints[i] < 1 || stride->ints[i] < 1 || d < 1 || pads->ints[i] < 0 || pads->ints[2 + i] < 0)
-            return pd_fail(PD_INVALID, "window %d, stride %d and dilation %lld must be at least 1, paddings at least 0",
+            return pd_fail(PD_INVALID,
+                           "window %d, stride %d and dilation %lld must be at least 1, paddings at least 0",
                            kernel->ints[i], stride->ints[i], (long long)d);
         if (size >= 0 && size + pads->ints[i] + pads->ints[2 + i] < d * (kernel->ints[i] - 1) + 1)
-            return pd_fail(PD_SHAPE, "a window of %d (dilation %lld) does not fit into X of shape %s with its paddings",
+            return pd_fail(PD_SHAPE,
+                           "a window of %d (dilation %lld) does not fit into X of shape %s with its paddings",
                            kernel->ints[i], (long long)d, pd_meta_dims_text(x));
     }
     return PD_OK;
@@ -76,12 +83,17 @@ static pd_status check(const struct pd_meta *x, const struct pd_attr *kernel, co
 static void describe(const struct pd_meta *x, const struct pd_attr *kernel, const struct pd_attr *stride,
                      const struct pd_attr *pads, const struct pd_attr *dilation, struct windows *w)
 {
-    *w = (struct windows){.channels = x->dim[1], .height = x->dim[2], .width = x->dim[3], .up = pads->ints[0], .left = pads->ints[1]};
+    *w = (struct windows){.channels = x->dim[1],
+                          .height = x->dim[2],
+                          .width = x->dim[3],
+                          .up = pads->ints[0],
+                          .left = pads->ints[1]};
     for (int i = 0; i < 2; i++) {
         w->kernel[i] = kernel->ints[i];
         w->stride[i] = stride->ints[i];
         w->dilation[i] = dilation ? dilation->ints[i] : 1;
-        w->out[i] = count_windows(x->dim[2 + i], w->kernel[i], w->dilation[i], pads->ints[i], pads->ints[2 + i], w->stride[i]);
+        w->out[i] = count_windows(x->dim[2 + i], w->kernel[i], w->dilation[i], pads->ints[i],
+                                  pads->ints[2 + i], w->stride[i]);
     }
 }
 
@@ -92,8 +104,11 @@ enum { OUT };
 enum { KERNELS, STRIDES, PADDINGS, OUT_STRIDE };
 
 static const struct pd_attr_def seq_attrs[] = {
-    PD_DEF_INTS("kernels"), PD_DEF_INTS_OF("strides", 1, 1), PD_DEF_INTS_OF("paddings", 0, 0, 0, 0),
-    PD_DEF_INTS_OF("out_stride", 1, 1), {0},
+    PD_DEF_INTS("kernels"),
+    PD_DEF_INTS_OF("strides", 1, 1),
+    PD_DEF_INTS_OF("paddings", 0, 0, 0, 0),
+    PD_DEF_INTS_OF("out_stride", 1, 1),
+    {0},
 };
 
 static void sequence_steps(struct windows *w)
@@ -106,17 +121,20 @@ static void sequence_steps(struct windows *w)
 }
 
 /* Windows of image i: all of X, or what the real size of the image leaves. */
-static pd_status real_size(const struct pd_tensor *real, int64_t i, const struct pd_attr *attr, struct windows *w)
+static pd_status real_size(const struct pd_tensor *real, int64_t i, const struct pd_attr *attr,
+                           struct windows *w)
 {
     for (int k = 0; k < 2; k++) {
         double value = 0;
         int step = attr[OUT_STRIDE].ints[k];
         PD_SWITCH_ANY(real->meta.dtype, T, value = (double)((const T *)real->data)[2 * i + k])
         int64_t size = ((int64_t)value + step - 1) / step;
-        w->out[k] = count_windows(size, w->kernel[k], 1, attr[PADDINGS].ints[k], attr[PADDINGS].ints[2 + k], w->stride[k]);
+        w->out[k] = count_windows(size, w->kernel[k], 1, attr[PADDINGS].ints[k], attr[PADDINGS].ints[2 + k],
+                                  w->stride[k]);
         if (size < 1 || w->out[k] < 1)
-            return pd_fail(PD_RANGE, "Y gives image %lld a size of %g, which leaves no room for a window of %lld", (long long)i, value,
-                           (long long)w->kernel[k]);
+            return pd_fail(PD_RANGE,
+                           "Y gives image %lld a size of %g, which leaves no room for a window of %lld",
+                           (long long)i, value, (long long)w->kernel[k]);
     }
     sequence_steps(w);
     return PD_OK;
@@ -125,15 +143,16 @@ static pd_status real_size(const struct pd_tensor *real, int64_t i, const struct
 static pd_status check_real(const struct pd_meta *x, const struct pd_meta *real, const struct pd_attr *attr)
 {
     if (pd_meta_numel(real) != 2 * x->dim[0])
-        return pd_fail(PD_SHAPE, "Y has shape %s; it must hold height and width of %lld images: [%lld, 2]", pd_meta_dims_text(real),
-                       (long long)x->dim[0], (long long)x->dim[0]);
+        return pd_fail(PD_SHAPE, "Y has shape %s; it must hold height and width of %lld images: [%lld, 2]",
+                       pd_meta_dims_text(real), (long long)x->dim[0], (long long)x->dim[0]);
     if (attr[OUT_STRIDE].n != 2 || attr[OUT_STRIDE].ints[0] < 1 || attr[OUT_STRIDE].ints[1] < 1)
         return pd_fail(PD_INVALID, "out_stride must be 2 numbers of at least 1");
     return PD_OK;
 }
 
 /* One sequence per image. */
-static pd_status sequence_lod(const struct pd_meta *x, const struct pd_tensor *real, const struct pd_attr *attr, struct pd_lod **lod)
+static pd_status sequence_lod(const struct pd_meta *x, const struct pd_tensor *real,
+                              const struct pd_attr *attr, struct pd_lod **lod)
 {
     struct windows w;
     int64_t n = x->dim[0], entries = n + 1;
@@ -224,8 +243,11 @@ enum { UNFOLD_DY = 1 };
 enum { U_KERNEL, U_STRIDES, U_PADDINGS, U_DILATIONS };
 
 static const struct pd_attr_def unfold_attrs[] = {
-    PD_DEF_INTS("kernel_sizes"), PD_DEF_INTS_OF("strides", 1, 1), PD_DEF_INTS_OF("paddings", 0, 0, 0, 0),
-    PD_DEF_INTS_OF("dilations", 1, 1), {0},
+    PD_DEF_INTS("kernel_sizes"),
+    PD_DEF_INTS_OF("strides", 1, 1),
+    PD_DEF_INTS_OF("paddings", 0, 0, 0, 0),
+    PD_DEF_INTS_OF("dilations", 1, 1),
+    {0},
 };
 
 static pd_status unfold_infer(const struct pd_infer *c)
@@ -238,7 +260,8 @@ static pd_status unfold_infer(const struct pd_infer *c)
     struct windows w;
     describe(x, &a[U_KERNEL], &a[U_STRIDES], &a[U_PADDINGS], &a[U_DILATIONS], &w);
     y->dtype = x->dtype;
-    int64_t dim[3] = {x->dim[0], row_width(x, &a[U_KERNEL]), x->dim[2] < 0 || x->dim[3] < 0 ? -1 : w.out[0] * w.out[1]};
+    int64_t dim[3] = {x->dim[0], row_width(x, &a[U_KERNEL]),
+                      x->dim[2] < 0 || x->dim[3] < 0 ? -1 : w.out[0] * w.out[1]};
     return pd_meta_set_dims(y, 3, dim);
 }
 
@@ -303,7 +326,8 @@ const struct pd_op pd_op_im2sequence = {
 const struct pd_op pd_op_im2sequence_grad = {
     .type = "im2sequence_grad",
     .doc = "Gradient of im2sequence.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Y", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Y", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = seq_attrs,
     .infer = pd_shape_infer_like_first,

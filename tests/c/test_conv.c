@@ -1,5 +1,5 @@
-/* Convolutions: the plain path against a loop straight from the definition, and the chosen path against the plain one,
- * for every pass over a sweep of odd shapes. */
+/* Convolutions: the plain path against a loop straight from the definition, and the chosen path against the
+ * plain one, for every pass over a sweep of odd shapes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,8 +35,12 @@ static const struct sample samples[] = {
 
 static struct pd_conv shape_of(const struct sample *s, int last)
 {
-    struct pd_conv c = {.axes = s->axes, .channels_last = last, .batch = s->batch, .in_channels = s->in_channels,
-                        .out_channels = s->out_channels, .groups = s->groups};
+    struct pd_conv c = {.axes = s->axes,
+                        .channels_last = last,
+                        .batch = s->batch,
+                        .in_channels = s->in_channels,
+                        .out_channels = s->out_channels,
+                        .groups = s->groups};
     for (int i = 0; i < s->axes; i++) {
         c.in[i] = s->in[i];
         c.kernel[i] = s->kernel[i];
@@ -44,7 +48,8 @@ static struct pd_conv shape_of(const struct sample *s, int last)
         c.dilation[i] = s->dilation[i];
         c.before[i] = s->before[i];
         c.after[i] = s->after[i];
-        c.out[i] = pd_conv_out_size(c.in[i], c.kernel[i], c.dilation[i], c.before[i], c.after[i], c.stride[i]);
+        c.out[i] =
+            pd_conv_out_size(c.in[i], c.kernel[i], c.dilation[i], c.before[i], c.after[i], c.stride[i]);
     }
     return c;
 }
@@ -67,8 +72,8 @@ static void digits(int64_t at, const int64_t *size, int axes, int64_t *out)
 }
 
 /* All three passes at once from the definition: y += x*w, dx += dy*w, dw += x*dy. */
-static void define(const struct pd_conv *c, const double *x, const double *w, const double *dy, double *y, double *dx,
-                   double *dw)
+static void define(const struct pd_conv *c, const double *x, const double *w, const double *dy, double *y,
+                   double *dx, double *dw)
 {
     int64_t ins = span(c->in, c->axes), outs = span(c->out, c->axes), taps = span(c->kernel, c->axes);
     int64_t in_each = c->in_channels / c->groups, out_each = c->out_channels / c->groups;
@@ -135,7 +140,8 @@ static void check(struct pd_conv_cache *cache, const struct pd_conv *c, int is_d
 {
     int64_t ins = span(c->in, c->axes), outs = span(c->out, c->axes);
     struct arrays x = arrays_make(c->batch * c->in_channels * ins, 1);
-    struct arrays w = arrays_make(c->out_channels * (c->in_channels / c->groups) * span(c->kernel, c->axes), 2);
+    struct arrays w =
+        arrays_make(c->out_channels * (c->in_channels / c->groups) * span(c->kernel, c->axes), 2);
     struct arrays dy = arrays_make(c->batch * c->out_channels * outs, 3);
     struct arrays y = arrays_make(dy.n, 0), dx = arrays_make(x.n, 0), dw = arrays_make(w.n, 0);
     define(c, x.d, w.d, dy.d, y.d, dx.d, dw.d);
@@ -174,10 +180,19 @@ static void sweep(int with_cache, int is_double)
     pd_conv_cache_free(&cache);
 }
 
-static void test_plain_double(void **state) { sweep(0, 1); }
-static void test_plain_float(void **state) { sweep(0, 0); }
+static void test_plain_double(void **state)
+{
+    sweep(0, 1);
+}
+static void test_plain_float(void **state)
+{
+    sweep(0, 0);
+}
 /* The cache holds fewer shapes than the sweep has, so it also turns over. */
-static void test_chosen_float(void **state) { sweep(1, 0); }
+static void test_chosen_float(void **state)
+{
+    sweep(1, 0);
+}
 
 int main(void)
 {

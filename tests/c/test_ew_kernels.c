@@ -1,5 +1,5 @@
-/* Broadcasting, reductions, random words, conversions and hashing against plain loops, over many shapes and with one and
- * two threads. */
+/* Broadcasting, reductions, random words, conversions and hashing against plain loops, over many shapes and
+ * with one and two threads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,11 +13,11 @@
 #define STEPS 200000
 #define MOST 2e-7 /* relative error */
 
-#define LOOP(name)                                                                                             \
-    PD_CLONES static void loop_##name(float *out, const float *x, int n)                                       \
-    {                                                                                                          \
-        for (int i = 0; i < n; i++)                                                                            \
-            out[i] = pd_##name##_f32(x[i]);                                                                    \
+#define LOOP(name)                                                                                           \
+    PD_CLONES static void loop_##name(float *out, const float *x, int n)                                     \
+    {                                                                                                        \
+        for (int i = 0; i < n; i++)                                                                          \
+            out[i] = pd_##name##_f32(x[i]);                                                                  \
     }
 LOOP(exp)
 LOOP(log)

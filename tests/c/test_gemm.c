@@ -15,9 +15,10 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_plain.h"
 
-static const int64_t sizes[][3] = {{1, 1, 1},   {20, 1, 13},  {20, 13, 1},  {13, 1, 20},  {1, 7, 5},    {3, 3, 0},
-                                   {2, 2, 9},   {5, 17, 3},   {7, 16, 33},  {12, 32, 64}, {31, 33, 65}, {64, 200, 10},
-                                   {6, 16, 257}, {61, 1, 300}, {1, 61, 300}, {50, 3, 600}, {97, 101, 103}};
+static const int64_t sizes[][3] = {{1, 1, 1},    {20, 1, 13},   {20, 13, 1},  {13, 1, 20},  {1, 7, 5},
+                                   {3, 3, 0},    {2, 2, 9},     {5, 17, 3},   {7, 16, 33},  {12, 32, 64},
+                                   {31, 33, 65}, {64, 200, 10}, {6, 16, 257}, {61, 1, 300}, {1, 61, 300},
+                                   {50, 3, 600}, {97, 101, 103}};
 
 static float *noise(int64_t n, unsigned seed)
 {
@@ -32,22 +33,23 @@ static float *noise(int64_t n, unsigned seed)
 typedef int product(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                     const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 
-#define ALWAYS(name, call)                                                                                     \
-    static int name(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,             \
-                    const float *b, int64_t ldb, float beta, float *c, int64_t ldc)                            \
-    {                                                                                                          \
-        call(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                            \
-        return 1;                                                                                              \
+#define ALWAYS(name, call)                                                                                   \
+    static int name(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,            \
+                    int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)             \
+    {                                                                                                        \
+        call(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                          \
+        return 1;                                                                                            \
     }
 ALWAYS(chosen, pd_gemm_f32)
 ALWAYS(small, pd_gemm_f32_small)
 ALWAYS(blocked, pd_gemm_f32_blocked)
 
-static int in_double(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                     const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+static int in_double(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                     int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     int64_t na = (ta ? k : m) * lda, nb = (tb ? n : k) * ldb, nc = m * ldc;
-    double *da = malloc((size_t)(na + 1) * 8), *db = malloc((size_t)(nb + 1) * 8), *dc = malloc((size_t)(nc + 1) * 8);
+    double *da = malloc((size_t)(na + 1) * 8), *db = malloc((size_t)(nb + 1) * 8),
+           *dc = malloc((size_t)(nc + 1) * 8);
     for (int64_t i = 0; i < na; i++)
         da[i] = a[i];
     for (int64_t i = 0; i < nb; i++)
@@ -86,8 +88,9 @@ static void sweep(product *compute, int needs_depth)
                     if (compute(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
                         for (int64_t i = 0; i < m * ldc; i++)
                             if (!(fabsf(c[i] - want[i]) <= 1e-5f * (1 + sqrtf((float)k))))
-                                fail_msg("form %d m %d n %d k %d extra %d mix %d element %d: %g, not %g", form, (int)m, (int)n,
-                                         (int)k, extra, mix, (int)i, (double)c[i], (double)want[i]);
+                                fail_msg("form %d m %d n %d k %d extra %d mix %d element %d: %g, not %g",
+                                         form, (int)m, (int)n, (int)k, extra, mix, (int)i, (double)c[i],
+                                         (double)want[i]);
                     free(a);
                     free(b);
                     free(c);
@@ -95,11 +98,26 @@ static void sweep(product *compute, int needs_depth)
                 }
 }
 
-static void test_small(void **state) { sweep(small, 0); }
-static void test_blocked(void **state) { sweep(blocked, 1); }
-static void test_double(void **state) { sweep(in_double, 0); }
-static void test_chosen(void **state) { sweep(chosen, 0); }
-static void test_blas(void **state) { sweep(pd_blas_gemm, 1); }
+static void test_small(void **state)
+{
+    sweep(small, 0);
+}
+static void test_blocked(void **state)
+{
+    sweep(blocked, 1);
+}
+static void test_double(void **state)
+{
+    sweep(in_double, 0);
+}
+static void test_chosen(void **state)
+{
+    sweep(chosen, 0);
+}
+static void test_blas(void **state)
+{
+    sweep(pd_blas_gemm, 1);
+}
 static void test_dnnl(void **state)
 {
     if (!pd_dnnl_version()) skip();
@@ -126,8 +144,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small), cmocka_unit_test(test_blocked), cmocka_unit_test(test_double),
-        cmocka_unit_test(test_chosen), cmocka_unit_test(test_blas), cmocka_unit_test(test_dnnl),
+        cmocka_unit_test(test_small),   cmocka_unit_test(test_blocked), cmocka_unit_test(test_double),
+        cmocka_unit_test(test_chosen),  cmocka_unit_test(test_blas),    cmocka_unit_test(test_dnnl),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

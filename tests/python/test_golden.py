@@ -131,7 +131,18 @@ def small_params():
     return [(kind, name) for kind in sorted(SMALL) for name in small_cases(kind)]
 
 
-@pytest.mark.parametrize('kind,name', small_params())
+# Where 1.8.5 departs from the published rule we follow the rule; test_optimizer_rules.py checks these against numpy.
+DEFECTS_OF_185 = {
+    'adadelta.dense': 'its step is computed with the already updated average of squared updates',
+    'adadelta.float64': 'the same',
+    'adam.sparse': "sparse gradients see the next step's beta powers",
+    'adam_betas.sparse': 'the same',
+    'adam_lazy.sparse': 'the same',
+    'adam_slow_params.sparse': 'the same',
+}
+
+
+@pytest.mark.parametrize('kind,name', [case for case in small_params() if case[1] not in DEFECTS_OF_185])
 def test_small(kind, name):
     """Optimizers, regularizers, clips and schedules: losses, learning rates, parameters and accumulators."""
     table, steps = SMALL[kind]

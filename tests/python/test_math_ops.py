@@ -1,4 +1,4 @@
-"""What case tables cannot say of the math ops: the distribution of random numbers, dropout masks, selected rows."""
+"""What case tables cannot say of the math ops: random numbers, dropout masks, selected rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def run_op(op, inputs=None, attrs=None, outputs=("Out",), times=1, seed=0):
                     outputs={name: [f"out_{name}"] for name in outputs})
     exe = fluid.Executor(fluid.CPUPlace())
     with fluid.scope_guard(fluid.Scope()):
-        return [exe.run(program, feed=feed, fetch_list=[f"out_{name}" for name in outputs]) for _ in range(times)]
+        fetches = [f"out_{name}" for name in outputs]
+        return [exe.run(program, feed=feed, fetch_list=fetches) for _ in range(times)]
 
 
 # ---- random numbers ----
@@ -67,7 +68,8 @@ def test_randint_covers_its_range_evenly():
 
 
 def test_diagonal_of_uniform():
-    x = run_op("uniform_random", attrs={"shape": [4, 4], "diag_num": 4, "diag_step": 4, "diag_val": 7.0, "dtype": FP32})[0][0]
+    x = run_op("uniform_random",
+               attrs={"shape": [4, 4], "diag_num": 4, "diag_step": 4, "diag_val": 7.0, "dtype": FP32})[0][0]
     assert np.all(np.diag(x) == 7) and np.all(np.abs(x - np.diag(np.diag(x))) <= 1)
 
 
@@ -79,7 +81,8 @@ def test_seeds(op):
     assert not np.array_equal(first, run_op(op, attrs={**attrs, "seed": 6})[0][0])
     first, second = (r[0] for r in run_op(op, attrs=attrs, times=2))
     assert not np.array_equal(first, second), "without a seed each run has numbers of its own"
-    np.testing.assert_array_equal(run_op(op, attrs=attrs, seed=9)[0][0], run_op(op, attrs=attrs, seed=9)[0][0])
+    np.testing.assert_array_equal(run_op(op, attrs=attrs, seed=9)[0][0],
+                                  run_op(op, attrs=attrs, seed=9)[0][0])
 
 
 def test_numbers_do_not_depend_on_the_size():
@@ -129,12 +132,13 @@ def test_dropout_gradient_uses_the_mask():
 
 
 def rows_program(op, tables, attrs=None, dense=None):
-    """Runs `op` over variables x0, x1, ... of selected rows (and a tensor); returns the variable of the result."""
+    """Runs `op` over variables x0, x1, ... of selected rows (and a tensor); returns the result's variable."""
     program, scope = fluid.Program(), fluid.Scope()
     block = program.global_block()
     names = []
     for i, (rows, value, height) in enumerate(tables):
-        block.create_var(name=f"x{i}", shape=[height, value.shape[1]], dtype="float32", type=ROWS, persistable=True)
+        block.create_var(name=f"x{i}", shape=[height, value.shape[1]], dtype="float32", type=ROWS,
+                         persistable=True)
         table = scope.var(f"x{i}").get_selected_rows()
         table.set_height(height)
         table.set_rows(rows)
@@ -196,7 +200,8 @@ def test_rows_times_one_number():
     table.get_tensor().set(VALUE, fluid.CPUPlace())
     block.create_var(name="y", shape=[1], dtype="float32", is_data=True)
     block.create_var(name="out", persistable=True)
-    block.append_op(type="elementwise_mul", inputs={"X": ["x"], "Y": ["y"]}, outputs={"Out": ["out"]}, attrs={})
+    block.append_op(type="elementwise_mul", inputs={"X": ["x"], "Y": ["y"]}, outputs={"Out": ["out"]},
+                    attrs={})
     with fluid.scope_guard(scope):
         fluid.Executor(fluid.CPUPlace()).run(program, feed={"y": np.array([3], "float32")})
     out = scope.find_var("out").get_selected_rows()

@@ -13,9 +13,10 @@ A case is a dict:
     tol32     tolerance of float32 against float64, default 2e-4; None: not run in float32
     grad_tol  tolerance of the finite differences, default 1e-6
     no_check  output slots that are not compared (random, or only for the gradient)
-    no_grad_check  output slots that do not count for the gradient
+    no_grad_check  output slots that do not count for the gradient; hidden ones never do
     raises    the case must fail with an error that contains this text; nothing else is checked
     declared  input name -> shape to declare instead of the array's own (with -1 where a user writes it)
+    shape_differs  why the Program declares other sizes of the outputs than a run gives; they are not compared then
 """
 
 from __future__ import annotations
@@ -42,8 +43,18 @@ ELSEWHERE = {
     "load": "reads files: test_io.py",
     "load_combine": "reads files: test_io.py",
     "print": "prints: test_control_flow.py",
-    "conditional_block": "runs a sub-block: test_control_flow.py",
-    "while": "runs a sub-block: test_control_flow.py",
+    **dict.fromkeys(["conditional_block", "while", "get_places"], "runs a sub-block or has no tensor: test_control_flow.py"),
+    **dict.fromkeys(["write_to_array", "read_from_array", "lod_array_length", "lod_tensor_to_array", "array_to_lod_tensor"],
+                    "works on a tensor array: test_control_flow.py"),
+    **dict.fromkeys(["lod_rank_table", "max_sequence_len", "reorder_lod_tensor_by_rank", "shrink_rnn_memory"],
+                    "works on a rank table: test_control_flow.py"),
+}
+
+# Gradients that finite differences cannot check, each with the reason.
+NO_DIFFERENCES = {
+    "cvm": "its gradient carries the true counts in two columns: cases of cvm_grad",
+    "select_input": "goes with blocks: test_control_flow.py",
+    "select_output": "goes with blocks: test_control_flow.py",
 }
 
 
@@ -189,6 +200,7 @@ class Built:
         rng = np.random.RandomState(len(self.case["op"]))
         self.weights, parts = {}, []
         left_out = set(self.case.get("no_grad_check", ()))
+        left_out |= {slot for slot, flags in _core.op_def(self.case["op"])[2] if flags & HIDDEN}
         counted = {name for slot, found in self.outputs.items() if slot not in left_out for name, _ in found}
         for name, value in self.compared:
             array, _ = split_lengths(value)
@@ -256,6 +268,8 @@ def test_forward(case):
     found = built.forward()
     for name, wanted in built.compared:
         compare(name, found[name], wanted, case.get("tol", 1e-7))
+        if "shape_differs" in case:
+            continue
         declared, real = block.var(name).shape, np.array(found[name]).shape
         assert len(declared) == len(real) and all(d in (-1, r) for d, r in zip(declared, real)), (
             f"{name} is declared as {declared} and came out as {real}")
@@ -323,9 +337,12 @@ def test_every_gradient_is_checked():
     """An op with a gradient has a case that checks it."""
     checked = {case["op"] for _, case in ALL if case.get("grad")}
     missing = [op for op in _core.op_types()
-               if "_grad" not in op and op not in checked and op not in ELSEWHERE and _core.op_has_grad(op)]
+               if "_grad" not in op and op not in checked and op not in {**ELSEWHERE, **NO_DIFFERENCES} and _core.op_has_grad(op)]
     assert not missing, f"no gradient case for {missing}"
 
 
 def test_no_stale_reason():
-    assert [op for op in ELSEWHERE if not _core.op_known(op) and op not in ("feed", "fetch")] == []
+    """Every op that the tables name is there, and has no case after all."""
+    tested = {case["op"] for _, case in ALL}
+    assert [op for op in {**ELSEWHERE, **NO_DIFFERENCES} if not _core.op_known(op) and op not in ("feed", "fetch")] == []
+    assert [op for op in ELSEWHERE if op in tested] == []

@@ -24,7 +24,8 @@ def away(*shape, points=(0.0,), gap=0.05, low=-2.0, high=2.0):
 
 
 def add(op, inputs, outputs, grad=(), attrs=None, **more):
-    CASES.append({"op": op, "inputs": inputs, "attrs": attrs or {}, "outputs": outputs, "grad": list(grad), **more})
+    case = {"op": op, "inputs": inputs, "attrs": attrs or {}, "outputs": outputs, "grad": list(grad)}
+    CASES.append({**case, **more})
 
 
 # ---- two operands ----
@@ -76,8 +77,10 @@ for op, function in ARITHMETIC.items():
             y = np.round(y, 1) + 0.05
         a, b = lined_up(x, y, axis)
         add(op, {"X": x, "Y": y}, {"Out": function(a, b)}, ["X", "Y"], {"axis": axis})
-add("elementwise_add", {"X": (rand(5, 3), [2, 3]), "Y": np.arange(3.0)}, lambda i, a: {"Out": (i["X"][0] + i["Y"], [2, 3])}, ["X"])
-add("elementwise_add", {"X": np.zeros((0, 3)), "Y": np.arange(3.0)}, {"Out": np.zeros((0, 3))}, declared={"X": [-1, 3]})
+add("elementwise_add", {"X": (rand(5, 3), [2, 3]), "Y": np.arange(3.0)}, lambda i,
+    a: {"Out": (i["X"][0] + i["Y"], [2, 3])}, ["X"])
+add("elementwise_add", {"X": np.zeros((0, 3)), "Y": np.arange(3.0)}, {"Out": np.zeros((0, 3))},
+    declared={"X": [-1, 3]})
 add("elementwise_add", {"X": rand(2, 3), "Y": rand(4)}, {}, raises="do not fit")
 add("elementwise_add", {"X": rand(2, 3), "Y": rand(2, 3).astype("float32")}, {}, raises="same element type")
 add("elementwise_add", {"X": rand(2, 3), "Y": rand(3)}, {}, attrs={"axis": 2}, raises="do not line up")
@@ -90,10 +93,12 @@ for dtype in ("int32", "int64"):
     add("elementwise_div", {"X": x, "Y": y}, {"Out": np.trunc(x / y).astype(dtype)})
     add("elementwise_add", {"X": x, "Y": y}, {"Out": x + y})
     add("elementwise_max", {"X": x, "Y": y}, {"Out": np.maximum(x, y)})
-    add("elementwise_pow", {"X": np.array([2, 3, 5], dtype), "Y": np.array([3], dtype)}, {"Out": np.array([8, 27, 125], dtype)})
+    add("elementwise_pow", {"X": np.array([2, 3, 5], dtype), "Y": np.array([3], dtype)},
+        {"Out": np.array([8, 27, 125], dtype)})
     add("elementwise_floordiv", {"X": x, "Y": y * 0}, {}, raises="division by zero")
 add("elementwise_mod", {"X": np.array([5.5, -5.5]), "Y": np.array([3.0, 3.0])}, {"Out": np.array([2.5, 0.5])})
-add("elementwise_floordiv", {"X": np.array([5.5, -5.5]), "Y": np.array([2.0, 2.0])}, {"Out": np.array([2.0, -2.0])})
+add("elementwise_floordiv", {"X": np.array([5.5, -5.5]), "Y": np.array([2.0, 2.0])},
+    {"Out": np.array([2.0, -2.0])})
 x = rand(3, 4)
 y = rand(3, 4)
 add("minus", {"X": x, "Y": y}, {"Out": x - y}, ["X", "Y"])
@@ -102,8 +107,12 @@ add("minus", {"X": x, "Y": rand(4, 3)}, {}, raises="must be equal")
 # ---- comparisons, logic ----
 
 COMPARE = {
-    "less_than": np.less, "less_equal": np.less_equal, "greater_than": np.greater, "greater_equal": np.greater_equal,
-    "equal": np.equal, "not_equal": np.not_equal,
+    "less_than": np.less,
+    "less_equal": np.less_equal,
+    "greater_than": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
 }
 for op, function in COMPARE.items():
     for dtype in ("float64", "int32", "int64"):
@@ -112,7 +121,8 @@ for op, function in COMPARE.items():
     add(op, {"X": x, "Y": y[0]}, {"Out": function(x, y[0])})
     add(op, {"X": x, "Y": y[:, 0]}, {"Out": function(x, y[:, :1])}, attrs={"axis": 0})
 left, right = np.array([[True, True, False, False]] * 2), np.array([[True, False, True, False]] * 2)
-for op, function in {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}.items():
+for op, function in {"logical_and": np.logical_and, "logical_or": np.logical_or,
+                     "logical_xor": np.logical_xor}.items():
     add(op, {"X": left, "Y": right}, {"Out": function(left, right)})
 add("logical_not", {"X": left}, {"Out": ~left})
 add("logical_and", {"X": left, "Y": np.ones((2, 4))}, {}, raises="must be bool")
@@ -144,22 +154,27 @@ act("logsigmoid", smooth, lambda x: -softplus(-x))
 act("softplus", smooth, softplus)
 act("softsign", smooth, lambda x: x / (1 + np.abs(x)))
 act("tanh_shrink", smooth, lambda x: x - np.tanh(x))
-act("soft_relu", away(4, 5, points=(-2, 2), low=-4, high=4), lambda x: np.log1p(np.exp(np.clip(x, -2, 2))), attrs={"threshold": 2.0})
+act("soft_relu", away(4, 5, points=(-2, 2), low=-4, high=4), lambda x: np.log1p(np.exp(np.clip(x, -2, 2))),
+    attrs={"threshold": 2.0})
 act("elu", away(3, 5), lambda x: np.where(x > 0, x, 1.5 * (np.exp(x) - 1)), attrs={"alpha": 1.5})
 act("elu", away(3, 5), lambda x: np.where(x > 0, x, np.exp(x) - 1))
 act("stanh", smooth, lambda x: 1.5 * np.tanh(0.75 * x), attrs={"scale_a": 0.75, "scale_b": 1.5})
 act("stanh", smooth, lambda x: 1.7159 * np.tanh(0.67 * x), tol=1e-6)
 act("swish", smooth, lambda x: x * sigmoid(2.0 * x), attrs={"beta": 2.0})
-act("selu", away(3, 5), lambda x: np.where(x > 0, x, 1.25 * (np.exp(x) - 1)) * 1.5, attrs={"scale": 1.5, "alpha": 1.25})
+act("selu", away(3, 5), lambda x: np.where(x > 0, x, 1.25 * (np.exp(x) - 1)) * 1.5,
+    attrs={"scale": 1.5, "alpha": 1.25})
 act("relu", away(3, 5), lambda x: np.maximum(x, 0))
 act("relu", (away(5, 2), [2, 3])[0], lambda x: np.maximum(x, 0))
 act("relu6", away(3, 5, points=(0, 6), low=-2, high=8), lambda x: np.clip(x, 0, 6))
-act("brelu", away(3, 5, points=(-0.5, 1.5)), lambda x: np.clip(x, -0.5, 1.5), attrs={"t_min": -0.5, "t_max": 1.5})
+act("brelu", away(3, 5, points=(-0.5, 1.5)), lambda x: np.clip(x, -0.5, 1.5),
+    attrs={"t_min": -0.5, "t_max": 1.5})
 act("leaky_relu", away(3, 5), lambda x: np.where(x > 0, x, 0.25 * x), attrs={"alpha": 0.25})
-act("thresholded_relu", away(3, 5, points=(0.5,)), lambda x: np.where(x > 0.5, x, 0), attrs={"threshold": 0.5})
+act("thresholded_relu", away(3, 5, points=(0.5,)), lambda x: np.where(x > 0.5, x, 0),
+    attrs={"threshold": 0.5})
 act("softshrink", away(3, 5, points=(-0.5, 0.5)), lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0))
 act("hard_shrink", away(3, 5, points=(-0.5, 0.5)), lambda x: np.where(np.abs(x) > 0.5, x, 0))
-act("hard_sigmoid", away(3, 5, points=(-2, 2), low=-4, high=4), lambda x: np.clip(0.25 * x + 0.5, 0, 1), attrs={"slope": 0.25})
+act("hard_sigmoid", away(3, 5, points=(-2, 2), low=-4, high=4), lambda x: np.clip(0.25 * x + 0.5, 0, 1),
+    attrs={"slope": 0.25})
 act("hard_swish", away(3, 7, points=(-3, 3), low=-5, high=5), lambda x: x * np.clip(x + 3, 0, 6) / 6)
 act("ceil", away(3, 5, points=(-2, -1, 0, 1, 2)), np.ceil)
 act("floor", away(3, 5, points=(-2, -1, 0, 1, 2)), np.floor)
@@ -184,7 +199,8 @@ act("asin", inside, np.arcsin)
 act("atan", smooth[:4], np.arctan)
 act("erf", smooth[:4], erf_of)
 act("gelu", smooth, lambda x: x * 0.5 * (1 + erf_of(x / np.sqrt(2))))
-act("gelu", smooth, lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), attrs={"approximate": True})
+act("gelu", smooth, lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    attrs={"approximate": True})
 for factor in (3.0, 2.0, 1.0, 0.5, -1.5):
     act("pow", positive, lambda x, f=factor: x**f, attrs={"factor": factor})
 add("pow", {"X": positive, "FactorTensor": np.array([2.5])}, {"Out": positive**2.5}, ["X"])
@@ -192,13 +208,16 @@ act("pow", np.array([2, 3], "int64"), lambda x: x**2, grad=False, attrs={"factor
 add("relu", {"X": np.array([1, 2])}, {}, raises="float32 or float64")
 
 x = away(2, 3, 4)
-for mode, alpha in (("all", rand(1)), ("channel", rand(3)), ("channel", rand(1, 3, 1)), ("element", rand(1, 3, 4))):
+for mode, alpha in (("all", rand(1)), ("channel", rand(3)), ("channel", rand(1, 3, 1)),
+                    ("element", rand(1, 3, 4))):
     shaped = alpha.reshape({"all": (1, 1, 1), "channel": (1, 3, 1), "element": (1, 3, 4)}[mode])
-    add("prelu", {"X": x, "Alpha": alpha}, {"Out": np.where(x > 0, x, shaped * x)}, ["X", "Alpha"], {"mode": mode})
+    add("prelu", {"X": x, "Alpha": alpha}, {"Out": np.where(x > 0, x, shaped * x)}, ["X", "Alpha"],
+        {"mode": mode})
 add("prelu", {"X": x, "Alpha": rand(4)}, {}, attrs={"mode": "channel"}, raises="needs 3")
 x = rand(2, 6, 3, 2)
 add("maxout", {"X": x}, {"Out": x.reshape(2, 3, 2, 3, 2).max(2)}, ["X"], {"groups": 2})
-add("maxout", {"X": x.transpose(0, 2, 3, 1)}, {"Out": x.transpose(0, 2, 3, 1).reshape(2, 3, 2, 2, 3).max(4)}, ["X"],
+add("maxout", {"X": x.transpose(0, 2, 3, 1)}, {"Out": x.transpose(0, 2, 3, 1).reshape(2, 3, 2, 2, 3).max(4)},
+    ["X"],
     {"groups": 3, "axis": -1})
 add("maxout", {"X": x}, {}, attrs={"groups": 4}, raises="groups of 4")
 
@@ -207,12 +226,14 @@ add("maxout", {"X": x}, {}, attrs={"groups": 4}, raises="groups of 4")
 x = away(2, 3, 4, points=(0.0,))
 add("mean", {"X": x}, {"Out": np.array([x.mean()])}, ["X"])
 add("mean", {"X": rand(300, 301)}, lambda i, a: {"Out": np.array([i["X"].mean()])}, tol=1e-10)
-REDUCE = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max, "reduce_min": np.min, "reduce_prod": np.prod}
+REDUCE = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max, "reduce_min": np.min,
+          "reduce_prod": np.prod}
 for op, function in REDUCE.items():
     for dims in ([0], [1], [2], [-1], [0, 1], [1, 2], [0, 2], [-3, 2], [0, 1, 2]):
         for keep in (False, True):
             out = function(x, axis=tuple(dims), keepdims=keep)
-            add(op, {"X": x}, {"Out": out if out.ndim else out.reshape(1)}, ["X"], {"dim": dims, "keep_dim": keep})
+            add(op, {"X": x}, {"Out": out if out.ndim else out.reshape(1)}, ["X"],
+                {"dim": dims, "keep_dim": keep})
     add(op, {"X": x}, {"Out": np.array([function(x)])}, ["X"], {"reduce_all": True})
     add(op, {"X": x}, {"Out": function(x, keepdims=True)}, ["X"], {"reduce_all": True, "keep_dim": True})
     add(op, {"X": x}, {}, attrs={"dim": [3]}, raises="dimension 3")
@@ -223,13 +244,16 @@ for op, function in REDUCE.items():
 deep = rand(2, 3, 2, 3, 2, 2)
 add("reduce_sum", {"X": deep}, {"Out": deep.sum((0, 2, 4))}, ["X"], {"dim": [0, 2, 4]})
 add("reduce_max", {"X": deep}, {"Out": deep.max((1, 3, 5))}, ["X"], {"dim": [1, 3, 5]})
-for shape, dims in (((700, 130), [0]), ((700, 130), [1]), ((3, 30000), [1]), ((5, 7, 3000), [0, 2]), ((2, 70000), [0]),
+for shape, dims in (((700, 130), [0]), ((700, 130), [1]), ((3, 30000), [1]), ((5, 7, 3000), [0, 2]),
+                    ((2, 70000), [0]),
                     ((90, 1100), [0]), ((40, 3, 700), [0, 2])):
     big = rand(*shape)
     add("reduce_sum", {"X": big}, {"Out": big.sum(tuple(dims))}, attrs={"dim": dims}, tol=1e-9, tol32=2e-3)
     add("reduce_max", {"X": big}, {"Out": big.max(tuple(dims))}, attrs={"dim": dims})
-add("reduce_sum", {"X": np.array([[1, 2]], "int32")}, {"Out": np.array([3.0])}, attrs={"dim": [1], "in_dtype": INT32, "out_dtype": FP64})
-add("reduce_sum", {"X": (rand(5, 3), [2, 3])}, lambda i, a: {"Out": (i["X"][0].sum(1), [2, 3])}, attrs={"dim": [1]})
+add("reduce_sum", {"X": np.array([[1, 2]], "int32")}, {"Out": np.array([3.0])},
+    attrs={"dim": [1], "in_dtype": INT32, "out_dtype": FP64})
+add("reduce_sum", {"X": (rand(5, 3), [2, 3])}, lambda i, a: {"Out": (i["X"][0].sum(1), [2, 3])},
+    attrs={"dim": [1]})
 add("reduce_sum", {"X": np.zeros((0, 3))}, {"Out": np.zeros(3)}, attrs={"dim": [0]}, declared={"X": [-1, 3]})
 flags = np.array([[True, False, True], [True, True, True]])
 for op, function in (("reduce_all", np.all), ("reduce_any", np.any)):
@@ -242,7 +266,8 @@ add("squared_l2_norm", {"X": x}, {"Out": np.array([(x * x).sum()])}, ["X"])
 add("l1_norm", {"X": x}, {"Out": np.array([np.abs(x).sum()])}, ["X"])
 for rows in (4, 1):
     y = rand(rows, 5)
-    add("squared_l2_distance", {"X": x, "Y": y}, {"sub_result": x - y, "Out": ((x - y) ** 2).sum(1, keepdims=True)}, ["X", "Y"],
+    add("squared_l2_distance", {"X": x, "Y": y},
+        {"sub_result": x - y, "Out": ((x - y) ** 2).sum(1, keepdims=True)}, ["X", "Y"],
         no_grad_check=["sub_result"])
 x = rand(2, 3, 4)
 for axis in (0, 1, 2, -1):
@@ -252,7 +277,8 @@ for axis in (0, 1, 2, -1):
     add("cumsum", {"X": x}, {"Out": np.cumsum(x, axis)}, ["X"], {"axis": axis})
 add("cumsum", {"X": x}, {"Out": np.cumsum(x, 1) - x}, ["X"], {"axis": 1, "exclusive": True})
 add("cumsum", {"X": x}, {"Out": np.cumsum(x[:, ::-1], 1)[:, ::-1]}, ["X"], {"axis": 1, "reverse": True})
-add("cumsum", {"X": x}, {"Out": np.cumsum(x[:, ::-1], 1)[:, ::-1] - x}, ["X"], {"axis": 1, "reverse": True, "exclusive": True})
+add("cumsum", {"X": x}, {"Out": np.cumsum(x[:, ::-1], 1)[:, ::-1] - x}, ["X"],
+    {"axis": 1, "reverse": True, "exclusive": True})
 add("cumsum", {"X": np.arange(6)}, {"Out": np.cumsum(np.arange(6))})
 good, inf, nan = rand(3, 4), rand(3, 4), rand(3, 4)
 inf[1, 2], nan[2, 3] = -np.inf, np.nan
@@ -270,15 +296,18 @@ add("sum", {"X": [("x0", rand(2, 3)), ("x1", rand(3, 2))]}, {}, raises="must be 
 x = rand(3, 4)
 add("scale", {"X": x}, {"Out": 2.5 * x}, ["X"], {"scale": 2.5})
 add("scale", {"X": x}, {"Out": 2.5 * x + 0.5}, ["X"], {"scale": 2.5, "bias": 0.5})
-add("scale", {"X": x}, {"Out": 2.5 * (x + 0.5)}, ["X"], {"scale": 2.5, "bias": 0.5, "bias_after_scale": False})
+add("scale", {"X": x}, {"Out": 2.5 * (x + 0.5)}, ["X"],
+    {"scale": 2.5, "bias": 0.5, "bias_after_scale": False})
 add("scale", {"X": x, "ScaleTensor": np.array([-1.5])}, {"Out": -1.5 * x}, ["X"])
 add("scale", {"X": np.array([[1, 2]])}, {"Out": np.array([[4, 7]])}, attrs={"scale": 3.0, "bias": 1.0})
-add("clip", {"X": away(3, 5, points=(-0.5, 0.75))}, lambda i, a: {"Out": np.clip(i["X"], -0.5, 0.75)}, ["X"], {"min": -0.5, "max": 0.75})
+add("clip", {"X": away(3, 5, points=(-0.5, 0.75))}, lambda i, a: {"Out": np.clip(i["X"], -0.5, 0.75)}, ["X"],
+    {"min": -0.5, "max": 0.75})
 add("clip", {"X": away(3, 5, points=(-0.25, 0.5)), "Min": np.array([-0.25]), "Max": np.array([0.5])},
     lambda i, a: {"Out": np.clip(i["X"], -0.25, 0.5)}, ["X"], {"min": -9.0, "max": 9.0})
 add("clip", {"X": x}, {}, attrs={"min": 1.0, "max": 0.0}, raises="may not be larger")
 for most in (0.5, 100.0):
-    add("clip_by_norm", {"X": x}, {"Out": x * min(1, most / np.sqrt((x * x).sum()))}, attrs={"max_norm": most})
+    add("clip_by_norm", {"X": x}, {"Out": x * min(1, most / np.sqrt((x * x).sum()))},
+        attrs={"max_norm": most})
 add("clip_by_norm", {"X": x}, {}, attrs={"max_norm": 0.0}, raises="larger than 0")
 add("increment", {"X": np.array([3])}, {"Out": np.array([5])}, attrs={"step": 2.0})
 add("increment", {"X": np.array([0.5])}, {"Out": np.array([1.5])})
@@ -287,31 +316,46 @@ add("increment", {"X": x}, {}, raises="one element")
 # ---- types and copies ----
 
 x = np.array([[1.75, -2.5, 0.0]])
-for dtype, number in (("int32", INT32), ("int64", INT64), ("bool", BOOL), ("float32", FP32), ("uint8", 20), ("int8", 21), ("int16", 1)):
+for dtype, number in (("int32", INT32), ("int64", INT64), ("bool", BOOL), ("float32", FP32), ("uint8", 20),
+                      ("int8", 21), ("int16", 1)):
     source = np.abs(x) if dtype == "uint8" else x
     add("cast", {"X": source}, {"Out": source.astype(dtype)}, attrs={"in_dtype": FP64, "out_dtype": number})
 add("cast", {"X": x.astype("float32")}, {"Out": x}, attrs={"in_dtype": FP32, "out_dtype": FP64}, tol32=None)
-add("cast", {"X": np.array([3, -7])}, {"Out": np.array([3.0, -7.0])}, attrs={"in_dtype": INT64, "out_dtype": FP64}, tol32=None)
-add("cast", {"X": np.array([True, False])}, {"Out": np.array([1, 0])}, attrs={"in_dtype": BOOL, "out_dtype": INT64})
+add("cast", {"X": np.array([3, -7])}, {"Out": np.array([3.0, -7.0])},
+    attrs={"in_dtype": INT64, "out_dtype": FP64}, tol32=None)
+add("cast", {"X": np.array([True, False])}, {"Out": np.array([1, 0])},
+    attrs={"in_dtype": BOOL, "out_dtype": INT64})
 add("cast", {"X": x}, {"Out": x}, ["X"], attrs={"in_dtype": FP64, "out_dtype": FP64})
 add("cast", {"X": x}, {}, attrs={"in_dtype": FP64, "out_dtype": 99}, raises="no element type")
 add("assign", {"X": x}, {"Out": x}, ["X"])
 add("assign", {"X": (rand(5, 2), [2, 3])}, lambda i, a: {"Out": i["X"]})
-add("assign_value", {}, {"Out": np.array([[1.5, 2], [3, 4]], "float32")}, attrs={"shape": [2, 2], "dtype": FP32, "fp32_values": [1.5, 2.0, 3.0, 4.0]})
-add("assign_value", {}, {"Out": np.array([1, -2], "int32")}, attrs={"shape": [2], "dtype": INT32, "int32_values": [1, -2]})
-add("assign_value", {}, {"Out": np.array([2**40], "int64")}, attrs={"shape": [1], "dtype": INT64, "int64_values": [2**40]})
-add("assign_value", {}, {"Out": np.array([True, False])}, attrs={"shape": [2], "dtype": BOOL, "bool_values": [1, 0]})
-add("assign_value", {}, {}, attrs={"shape": [3], "dtype": FP32, "fp32_values": [1.0]}, raises="numbers must agree")
+add("assign_value", {}, {"Out": np.array([[1.5, 2], [3, 4]], "float32")},
+    attrs={"shape": [2, 2], "dtype": FP32, "fp32_values": [1.5, 2.0, 3.0, 4.0]})
+add("assign_value", {}, {"Out": np.array([1, -2], "int32")},
+    attrs={"shape": [2], "dtype": INT32, "int32_values": [1, -2]})
+add("assign_value", {}, {"Out": np.array([2**40], "int64")},
+    attrs={"shape": [1], "dtype": INT64, "int64_values": [2**40]})
+add("assign_value", {}, {"Out": np.array([True, False])},
+    attrs={"shape": [2], "dtype": BOOL, "bool_values": [1, 0]})
+add("assign_value", {}, {}, attrs={"shape": [3], "dtype": FP32, "fp32_values": [1.0]},
+    raises="numbers must agree")
 
 # ---- fills ----
 
-for dtype, number in (("float64", FP64), ("float32", FP32), ("int64", INT64), ("int32", INT32), ("bool", BOOL)):
-    add("fill_constant", {}, {"Out": np.full((2, 3), 3, dtype)}, attrs={"shape": [2, 3], "value": 3.0, "dtype": number}, tol32=None)
-add("fill_constant", {}, {"Out": np.array([2**53 + 1])}, attrs={"shape": [1], "str_value": str(2**53 + 1), "dtype": INT64})
-add("fill_constant", {}, {"Out": np.array([0.1])}, attrs={"shape": [1], "str_value": "0.1", "dtype": FP64}, tol32=None)
-add("fill_constant", {"ValueTensor": np.array([2.25])}, {"Out": np.full((2, 2), 2.25)}, attrs={"shape": [2, 2], "dtype": FP64})
-add("fill_constant", {"ShapeTensor": np.array([2, 3], "int32")}, {"Out": np.ones((2, 3))}, attrs={"value": 1.0, "dtype": FP64})
-add("fill_constant", {"ShapeTensorList": [("s0", np.array([2], "int32")), ("s1", np.array([4], "int32"))]}, {"Out": np.ones((2, 4))},
+for dtype, number in (("float64", FP64), ("float32", FP32), ("int64", INT64), ("int32", INT32),
+                      ("bool", BOOL)):
+    add("fill_constant", {}, {"Out": np.full((2, 3), 3, dtype)},
+        attrs={"shape": [2, 3], "value": 3.0, "dtype": number}, tol32=None)
+add("fill_constant", {}, {"Out": np.array([2**53 + 1])},
+    attrs={"shape": [1], "str_value": str(2**53 + 1), "dtype": INT64})
+add("fill_constant", {}, {"Out": np.array([0.1])}, attrs={"shape": [1], "str_value": "0.1", "dtype": FP64},
+    tol32=None)
+add("fill_constant", {"ValueTensor": np.array([2.25])}, {"Out": np.full((2, 2), 2.25)},
+    attrs={"shape": [2, 2], "dtype": FP64})
+add("fill_constant", {"ShapeTensor": np.array([2, 3], "int32")}, {"Out": np.ones((2, 3))},
+    attrs={"value": 1.0, "dtype": FP64})
+add("fill_constant", {"ShapeTensorList": [("s0", np.array([2], "int32")), ("s1", np.array([4], "int32"))]},
+    {"Out": np.ones((2, 4))},
     attrs={"shape": [-1, 4], "value": 1.0, "dtype": FP64})
 add("fill_constant", {}, {}, attrs={"shape": [1], "str_value": "x", "dtype": FP32}, raises="no number")
 add("fill_constant", {}, {}, attrs={"shape": [1], "dtype": 77}, raises="no element type")
@@ -319,17 +363,23 @@ add("fill_constant_batch_size_like", {"Input": rand(5, 2)}, {"Out": np.full((3, 
     attrs={"shape": [3, -1], "input_dim_idx": 0, "output_dim_idx": 1, "value": 2.5, "dtype": FP64})
 add("fill_constant_batch_size_like", {"Input": (rand(5, 2), [2, 2, 1])}, {"Out": np.full((3, 4), 2.5)},
     attrs={"shape": [-1, 4], "value": 2.5, "dtype": FP64})
-add("fill_constant_batch_size_like", {"Input": rand(5, 2)}, {}, attrs={"shape": [3], "input_dim_idx": 2}, raises="none such")
+add("fill_constant_batch_size_like", {"Input": rand(5, 2)}, {}, attrs={"shape": [3], "input_dim_idx": 2},
+    raises="none such")
 add("fill_zeros_like", {"X": x}, {"Out": np.zeros_like(x)})
 add("fill_zeros_like2", {"X": x}, {"Out": np.zeros(x.shape, "int64")}, attrs={"dtype": INT64})
 add("fill_any_like", {"X": x}, {"Out": np.full_like(x, 1.5)}, attrs={"value": 1.5})
 add("fill_any_like", {"X": x}, {"Out": np.full(x.shape, 2)}, attrs={"value": 2.0, "dtype": INT64})
-add("fill", {}, {"Out": np.array([[1, 2, 3]])}, attrs={"value": [1.0, 2.0, 3.0], "shape": [1, 3], "dtype": INT64})
-add("range", {"Start": np.array([1.0]), "End": np.array([2.0]), "Step": np.array([0.25])}, {"Out": np.arange(1.0, 2.0, 0.25)})
-add("range", {"Start": np.array([5]), "End": np.array([-4]), "Step": np.array([-2])}, {"Out": np.arange(5, -4, -2)})
+add("fill", {}, {"Out": np.array([[1, 2, 3]])},
+    attrs={"value": [1.0, 2.0, 3.0], "shape": [1, 3], "dtype": INT64})
+add("range", {"Start": np.array([1.0]), "End": np.array([2.0]), "Step": np.array([0.25])},
+    {"Out": np.arange(1.0, 2.0, 0.25)})
+add("range", {"Start": np.array([5]), "End": np.array([-4]), "Step": np.array([-2])},
+    {"Out": np.arange(5, -4, -2)})
 add("range", {"Start": np.array([5]), "End": np.array([9]), "Step": np.array([-2])}, {}, raises="never leads")
-add("linspace", {"Start": np.array([1.0]), "Stop": np.array([2.0]), "Num": np.array([5], "int32")}, {"Out": np.linspace(1, 2, 5)})
-add("linspace", {"Start": np.array([1.0]), "Stop": np.array([2.0]), "Num": np.array([1], "int32")}, {"Out": np.array([1.0])})
+add("linspace", {"Start": np.array([1.0]), "Stop": np.array([2.0]), "Num": np.array([5], "int32")},
+    {"Out": np.linspace(1, 2, 5)})
+add("linspace", {"Start": np.array([1.0]), "Stop": np.array([2.0]), "Num": np.array([1], "int32")},
+    {"Out": np.array([1.0])})
 add("eye", {}, {"Out": np.eye(3)}, attrs={"num_rows": 3, "dtype": FP64}, tol32=None)
 add("eye", {}, {"Out": np.eye(2, 4, dtype="int32")}, attrs={"num_rows": 2, "num_columns": 4, "dtype": INT32})
 add("diag", {"Diagonal": rand(4)}, lambda i, a: {"Out": np.diag(i["Diagonal"])})
@@ -354,10 +404,13 @@ add("one_hot", {"X": ids}, {"Out": short}, attrs={"depth": 3, "allow_out_of_rang
 add("one_hot", {"X": ids}, {}, attrs={"depth": 3}, raises="must lie in [0, 3)")
 labels, prior = rand(3, 4, low=0), rand(1, 4, low=0)
 add("label_smooth", {"X": labels}, {"Out": 0.75 * labels + 0.25 / 4}, ["X"], {"epsilon": 0.25})
-add("label_smooth", {"X": labels, "PriorDist": prior}, {"Out": 0.75 * labels + 0.25 * prior}, ["X"], {"epsilon": 0.25})
-add("label_smooth", {"X": labels, "PriorDist": rand(1, 3)}, {}, attrs={"epsilon": 0.25}, raises="PriorDist has 3")
+add("label_smooth", {"X": labels, "PriorDist": prior}, {"Out": 0.75 * labels + 0.25 * prior}, ["X"],
+    {"epsilon": 0.25})
+add("label_smooth", {"X": labels, "PriorDist": rand(1, 3)}, {}, attrs={"epsilon": 0.25},
+    raises="PriorDist has 3")
 add("hash", {"X": np.array([[0], [2], [0]], "int32")}, {"Out": np.array(
-    [[[4372], [9456], [8204], [6695]], [[9662], [9217], [1129], [8487]], [[4372], [9456], [8204], [6695]]], "int32")},
+    [[[4372], [9456], [8204], [6695]], [[9662], [9217], [1129], [8487]],
+     [[4372], [9456], [8204], [6695]]], "int32")},
     attrs={"num_hash": 4, "mod_by": 10000})
 add("hash", {"X": (np.arange(18) * 37 + 5).reshape(2, 9)}, {"Out": np.array(
     [[[7053], [1295], [41882]], [[82040], [87739], [9047]]])}, attrs={"num_hash": 3})
@@ -365,15 +418,19 @@ add("hash", {"X": np.arange(4)}, {}, raises="two dimensions")
 
 # ---- random numbers: sizes and types here, their distribution in test_math_ops.py ----
 
-for op, law in (("uniform_random", {}), ("gaussian_random", {}), ("truncated_gaussian_random", {}), ("randint", {"low": 0, "high": 9})):
+for op, law in (("uniform_random", {}), ("gaussian_random", {}), ("truncated_gaussian_random", {}),
+                ("randint", {"low": 0, "high": 9})):
     dtype = "int64" if op == "randint" else "float64"
-    add(op, {}, {"Out": np.zeros((2, 3), dtype)}, attrs={"shape": [2, 3], "dtype": INT64 if op == "randint" else FP64, **law},
+    add(op, {}, {"Out": np.zeros((2, 3), dtype)},
+        attrs={"shape": [2, 3], "dtype": INT64 if op == "randint" else FP64, **law},
         no_check=["Out"], tol32=None)
 for op in ("uniform_random_batch_size_like", "gaussian_random_batch_size_like"):
-    add(op, {"Input": rand(5, 2)}, {"Out": np.zeros((5, 3))}, attrs={"shape": [-1, 3], "dtype": FP64}, no_check=["Out"])
+    add(op, {"Input": rand(5, 2)}, {"Out": np.zeros((5, 3))}, attrs={"shape": [-1, 3], "dtype": FP64},
+        no_check=["Out"])
 x = rand(4, 6)
 add("dropout", {"X": x}, {"Out": 0.75 * x}, attrs={"dropout_prob": 0.25, "is_test": True}, no_check=["Mask"])
-add("dropout", {"X": x}, {"Out": x}, attrs={"dropout_prob": 0.25, "is_test": True, "dropout_implementation": "upscale_in_train"},
+add("dropout", {"X": x}, {"Out": x},
+    attrs={"dropout_prob": 0.25, "is_test": True, "dropout_implementation": "upscale_in_train"},
     no_check=["Mask"])
 add("dropout", {"X": x}, {"Out": x, "Mask": np.ones((4, 6), "uint8")}, ["X"], {"dropout_prob": 0.0})
 add("dropout", {"X": x}, {"Out": 0 * x, "Mask": np.zeros((4, 6), "uint8")}, ["X"], {"dropout_prob": 1.0})
