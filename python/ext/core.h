@@ -109,6 +109,9 @@ int core_value_traverse(PyObject *self, visitproc visit, void *arg);
 int core_lod_set(struct core_state *state, pd_value *value, PyObject *lod, int lengths);
 PyObject *core_lod_get(const pd_value *value, int lengths);
 
+/* sigstack.c: makes this thread safe for signals while kernels run. Cheap after the first call. */
+void core_signal_stack(void);
+
 /* The types, made by PyInit. */
 extern PyType_Spec core_program_spec, core_var_spec, core_op_spec, core_scope_spec, core_holder_spec;
 extern PyType_Spec core_tensor_spec, core_rows_spec, core_array_spec, core_executor_spec;

@@ -181,6 +181,7 @@ static PyObject *run_plain(struct core_executor *self, struct core_request *requ
     if (!call) return NULL;
     struct core_lent lent = {0};
     PyObject *results = NULL;
+    core_signal_stack();
     self->running = 1;
     if (core_feed(self->state, call, request, &lent) == 0) {
         struct watch watch;

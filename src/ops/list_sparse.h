@@ -18,6 +18,7 @@
     X(ftrl)                                                                                                    \
     X(proximal_gd)                                                                                             \
     X(proximal_adagrad)                                                                                        \
+    X(average_accumulates)                                                                                     \
     X(sequence_pool)                                                                                           \
     X(sequence_pool_grad)                                                                                      \
     X(sequence_conv)                                                                                           \

@@ -322,7 +322,7 @@ def save_inference_model(
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     if not all(isinstance(name, str) for name in feeds):
         raise ValueError(f"feeded_var_names is a list of names (str), found {feeded_var_names!r}.")
-    if not targets or not all(isinstance(var, Variable) for var in targets):
+    if (export_for_deployment and not targets) or not all(isinstance(var, Variable) for var in targets):
         raise ValueError(f"target_vars is a list of Variables with at least one, found {target_vars!r}.")
     program = _valid_program(main_program).clone()
     if any(op.type == "auc" for op in program.global_block().ops):

@@ -248,6 +248,27 @@ for clip in (100.0, 0.5):
     optimizer("dpsgd", [], lambda p, g, lr, a: [p - lr * g / max(1, np.linalg.norm(g) / a["clip"])],
               {"clip": clip, "sigma": 0.0, "batch_size": 4.0}, dense_only=True)
 
+
+
+def average(i, a):
+    now, old, updates = i["in_num_accumulates"][0] + 1, i["in_old_num_accumulates"][0], i["in_num_updates"][0] + 1
+    sums = [i["in_sum_1"] + i["param"], i["in_sum_2"], i["in_sum_3"]]
+    if updates % 16384 == 0:
+        sums = [0 * sums[0], sums[0] + sums[1], sums[2]]
+    if now >= a["min_average_window"] and now >= min(a["max_average_window"], int(updates * a["average_window"])):
+        sums = [0 * sums[0], 0 * sums[0], sums[0] + sums[1]]
+        old, now = now, 0
+    made = {f"out_sum_{k + 1}": each for k, each in enumerate(sums)}
+    return {**made, "out_num_accumulates": np.array([now]), "out_old_num_accumulates": np.array([old]),
+            "out_num_updates": np.array([updates])}
+
+
+for now, updates, window in ((3, 40, 0.5), (19, 40, 0.25), (3, 16383, 0.5), (9, 16383, 0.0001)):
+    add("average_accumulates", {"param": state(), "in_sum_1": state(), "in_sum_2": state(), "in_sum_3": state(),
+                                "in_num_accumulates": np.array([now]), "in_old_num_accumulates": np.array([2]),
+                                "in_num_updates": np.array([updates])}, average,
+        attrs={"average_window": window, "min_average_window": 5, "max_average_window": 100})
+
 # ---- sequence_pool ----
 
 
