@@ -100,8 +100,10 @@ static dnnl_primitive_desc_t describe_pass(const struct pd_conv *c, enum pd_conv
         before[i] = c->before[i];
         after[i] = c->after[i];
     }
-    dnnl_memory_desc_t x = describe_data(c, c->in_channels, c->in, 1),
-                       y = describe_data(c, c->out_channels, c->out, 1);
+    /* The gradient of an image with a few channels is seven times faster with the channels first. */
+    int last = !(pass == PD_CONV_DATA && c->in_channels <= 4);
+    dnnl_memory_desc_t x = describe_data(c, c->in_channels, c->in, last);
+    dnnl_memory_desc_t y = describe_data(c, c->out_channels, c->out, last);
     dnnl_memory_desc_t w = describe_filter(c, 1);
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t forward = NULL, result = NULL;

@@ -258,7 +258,8 @@ static pd_status take_lod(struct source *s, uint64_t levels, struct pd_lod **out
         filled += bytes != 0;
     }
     /* Levels without any offset are how a tensor without sequences may be written. */
-    if (status == PD_OK && filled && pd_lod_new((int)levels, level, &lod) != PD_OK) {
+    if (status == PD_OK && filled) status = pd_lod_new((int)levels, level, &lod);
+    if (status == PD_INVALID) {
         pd_error_add("; the file is damaged");
         status = PD_FORMAT;
     }

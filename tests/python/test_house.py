@@ -16,7 +16,8 @@ MAX_LINES = 800
 
 # Written in parts, so that this file does not find itself.
 FOLDERS = "|".join(["work", "tmp", "opt", "root", "home"])
-MACHINE_PATH = re.compile(rf"(?<![\w.$}}~*/-])/(?:{FOLDERS})(?:/|\b)")
+# The profiler's default path is part of upstream's signatures.
+MACHINE_PATH = re.compile(rf"(?<![\w.$}}~*/-])/(?!tmp/profile\b)(?:{FOLDERS})(?:/|\b)")
 UNFINISHED = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "not " + "implemented"]) + r")\b")
 
 

@@ -1,0 +1,25 @@
+/* Any bytes as a model file. What is understood can be written, read again, printed, cloned and verified. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "ops/list.h"
+#include "program/program.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    struct pd_program *program = NULL, *other = NULL;
+    struct pd_buf buf = {0}, text = {0};
+    if (pd_program_read(&pd_ops, bytes, n, &program) != PD_OK) return 0;
+    if (pd_program_write(program, &buf) != PD_OK) abort();
+    if (pd_program_read(&pd_ops, buf.at, buf.n, &other) != PD_OK) abort();
+    pd_program_unref(other);
+    if (pd_program_print(program, &text) != PD_OK) abort();
+    pd_program_verify(program);
+    if (pd_program_clone(program, 1, &other) == PD_OK) pd_program_unref(other);
+    pd_program_unref(program);
+    pd_buf_free(&buf);
+    pd_buf_free(&text);
+    return 0;
+}
