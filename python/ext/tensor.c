@@ -263,6 +263,16 @@ static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t n)
     return other;
 }
 
+static PyObject *place(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    PyObject *module = PyImport_ImportModule("paddle.fluid.places");
+    PyObject *result = module ? PyObject_CallMethod(module, "Place", NULL) : NULL;
+    Py_XDECREF(module);
+    return result;
+}
+
 static PyObject *ignore(PyObject *self, PyObject *argument)
 {
     (void)self;
@@ -349,6 +359,7 @@ static PyMethodDef methods[] = {
     {"_set_float_element", CORE_FAST(set_float), METH_FASTCALL, NULL},
     {"_set_double_element", CORE_FAST(set_double), METH_FASTCALL, NULL},
     {"_is_initialized", is_initialized, METH_NOARGS, NULL},
+    {"_place", place, METH_NOARGS, NULL},
     {"_clear", clear, METH_NOARGS, NULL},
     {"_share_data_with", share, METH_O, NULL},
     {"_copy", CORE_FAST(copy), METH_FASTCALL, NULL},

@@ -16,11 +16,16 @@ from paddle.version import full_version as __version__  # noqa: F401
 
 __all__ = ["batch", "compat", "dataset", "fluid", "reader", "v2", "version"]
 
+# Packages that upstream has and this package has not yet.
+_NOT_YET = frozenset(
+    "complex distributed hapi imperative incubate nn sysconfig tensor trainer trainer_config_helpers utils".split()
+)
+
 
 def __getattr__(name: str) -> Any:
     if name in ("compat", "dataset", "fluid", "reader", "v2"):
         return importlib.import_module(f"paddle.{name}")
-    if name in ("trainer", "trainer_config_helpers", "utils", "distributed", "nn", "tensor", "imperative"):
+    if name in _NOT_YET:
         raise AttributeError(f"paddle.{name} is not there yet in this package.")
     raise AttributeError(f"module 'paddle' has no attribute {name!r}")
 

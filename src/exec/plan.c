@@ -120,6 +120,14 @@ static int any_dynamic(const struct pd_plan *plan, int first_slot, int n)
     return 0;
 }
 
+/* Do the data of an input say how large the outputs are? */
+static int sized_by_data(const struct pd_plan *plan, const struct pd_op *def, int first_in)
+{
+    for (int s = 0; def->inputs && def->inputs[s].name; s++)
+        if ((def->inputs[s].flags & PD_SLOT_SIZES) && plan->slots.at[first_in + s].n) return 1;
+    return 0;
+}
+
 static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
 {
     struct pd_plan_op op = {.def = desc->def, .desc = desc};
@@ -137,7 +145,7 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
         has_blocks = 1;
     }
     /* In a sub-block everything is sized when it runs. */
-    op.late = plan->outer || has_blocks || (op.def->flags & PD_OP_DYNAMIC) || any_dynamic(plan, first_in, op.n_in) ||
+    op.late = plan->outer || has_blocks || (op.def->flags & PD_OP_DYNAMIC) || sized_by_data(plan, op.def, first_in) || any_dynamic(plan, first_in, op.n_in) ||
               any_dynamic(plan, first_out, op.n_out);
     for (int s = first_out; op.late && s < first_out + op.n_out; s++)
         for (int k = 0; k < plan->slots.at[s].n; k++) {

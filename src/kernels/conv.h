@@ -7,7 +7,6 @@
 #ifndef PD_KERNELS_CONV_H
 #define PD_KERNELS_CONV_H
 
-#include <paddle/status.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "kernels/clones.h"
 
-#define AHEAD 12 /* rows fetched ahead */
+#define AHEAD 16 /* rows fetched ahead */
 
 #define PD_ROWS_BAD(name, T)                                                                                   \
     PD_CLONES static int64_t count_##name(const T *ids, int64_t n, int64_t height, int64_t skip)               \
@@ -81,8 +81,10 @@ void pd_rows_copy(void *out, const void *table, size_t bytes, const int64_t *ids
 
 /* ---- adding in ---- */
 
-/* Rows are dealt out to buckets by their number; a part owns some buckets and adds their rows in order. */
+/* Rows are dealt out to buckets by their number; a part owns some buckets and adds their rows in order. It first picks
+ * its own out of a block of ids, without branches, which would be a toss of a coin each. */
 #define BUCKETS 64
+#define BLOCK 1024
 
 static inline int64_t bucket_of(int64_t row)
 {
@@ -100,21 +102,23 @@ static inline int64_t bucket_of(int64_t row)
     static inline __attribute__((always_inline)) void add_rows_##name(const struct add_##name *a,              \
                                                                       int64_t begin, int64_t end, int64_t width) \
     {                                                                                                          \
-        const int all = begin == 0 && end == BUCKETS;                                                          \
         const T scale = a->scale;                                                                              \
-        for (int64_t i = 0; i < a->n; i++) {                                                                   \
-            if (i + AHEAD < a->n && a->ids[i + AHEAD] >= 0) {                                                  \
-                int64_t next = a->ids[i + AHEAD], bucket = bucket_of(next);                                    \
-                if (all || (bucket >= begin && bucket < end))                                                  \
-                    fetch((const char *)(a->table + next * width), (size_t)width * sizeof(T));                 \
+        int32_t mine[BLOCK];                                                                                   \
+        for (int64_t first = 0; first < a->n; first += BLOCK) {                                                \
+            const int64_t *ids = a->ids + first;                                                               \
+            int32_t count = a->n - first < BLOCK ? (int32_t)(a->n - first) : BLOCK, kept = 0;                  \
+            for (int32_t i = 0; i < count; i++) {                                                              \
+                int64_t bucket = bucket_of(ids[i]);                                                            \
+                mine[kept] = i;                                                                                \
+                kept += bucket >= begin && bucket < end && ids[i] != a->skip;                                  \
             }                                                                                                  \
-            int64_t id = a->ids[i];                                                                            \
-            if (id == a->skip) continue;                                                                       \
-            int64_t bucket = bucket_of(id);                                                                    \
-            if (!all && (bucket < begin || bucket >= end)) continue;                                           \
-            T *to = a->table + id * width;                                                                     \
-            const T *from = a->rows + i * width;                                                               \
-            _Pragma("GCC ivdep") for (int64_t k = 0; k < width; k++) to[k] += scale * from[k];                 \
+            for (int32_t i = 0; i < kept; i++) {                                                               \
+                if (i + AHEAD < kept)                                                                          \
+                    fetch((const char *)(a->table + ids[mine[i + AHEAD]] * width), (size_t)width * sizeof(T)); \
+                T *to = a->table + ids[mine[i]] * width;                                                       \
+                const T *from = a->rows + (first + mine[i]) * width;                                           \
+                _Pragma("GCC ivdep") for (int64_t k = 0; k < width; k++) to[k] += scale * from[k];             \
+            }                                                                                                  \
         }                                                                                                      \
     }                                                                                                          \
     PD_CLONES static void add_span_##name(const struct add_##name *a, int64_t begin, int64_t end)              \

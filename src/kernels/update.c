@@ -175,8 +175,12 @@ static const void *single(const struct pd_update *u, int64_t group)
 
 static void fetch_rows(const struct pd_update *u, int64_t row)
 {
-    for (int a = 0; a < u->arrays; a++)
-        __builtin_prefetch((const char *)u->in[a] + (size_t)(row * u->width) * item_size(u), 1);
+    size_t bytes = (size_t)u->width * item_size(u);
+    for (int a = 0; a < u->arrays; a++) {
+        const char *at = (const char *)u->in[a] + (size_t)row * bytes;
+        __builtin_prefetch(at, 1);
+        if (bytes > 24) __builtin_prefetch(at + bytes - 1, 1);
+    }
 }
 
 /* Groups [begin, end), rows of any width. */

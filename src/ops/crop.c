@@ -134,8 +134,8 @@ static pd_status grad_run(const struct pd_run *r)
 
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META},
-                                                 {"Offsets", PD_SLOT_OPTIONAL},
-                                                 {"OffsetsTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST},
+                                                 {"Offsets", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                                 {"OffsetsTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
                                                  {"Out@GRAD", 0},
                                                  {0}};
 
@@ -144,7 +144,7 @@ const struct pd_op pd_op_crop = {
     .doc = "The box of X at offsets, with the shape of Y or as given.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"X", 0}, {"Y", PD_SLOT_OPTIONAL | PD_SLOT_META}, {"Offsets", PD_SLOT_OPTIONAL}, {0}},
+            {"X", 0}, {"Y", PD_SLOT_OPTIONAL | PD_SLOT_META}, {"Offsets", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}},
     .outputs = outputs,
     .attrs = attrs,
     .infer = crop_infer,
@@ -168,10 +168,10 @@ const struct pd_op pd_op_crop_tensor = {
     .type = "crop_tensor",
     .doc = "The box of X at offsets; shape and offsets may be tensors.",
     .inputs = (const struct pd_slot_def[]){{"X", 0},
-                                           {"Shape", PD_SLOT_OPTIONAL},
-                                           {"Offsets", PD_SLOT_OPTIONAL},
-                                           {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST},
-                                           {"OffsetsTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST},
+                                           {"Shape", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                           {"Offsets", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                           {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
+                                           {"OffsetsTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
                                            {0}},
     .outputs = outputs,
     .attrs = attrs,

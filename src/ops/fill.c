@@ -15,8 +15,8 @@ enum { VALUE_TENSOR, SHAPE_TENSOR, SHAPE_LIST };
 enum { DTYPE, SHAPE, VALUE, TEXT };
 
 static const struct pd_slot_def constant_inputs[] = {{"ValueTensor", PD_SLOT_OPTIONAL},
-                                                     {"ShapeTensor", PD_SLOT_OPTIONAL},
-                                                     {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST},
+                                                     {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                                     {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
                                                      {0}};
 static const struct pd_attr_def constant_attrs[] = {
     PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"),       PD_DEF_FLOAT("value", 0.0f),

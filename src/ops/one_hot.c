@@ -7,7 +7,7 @@ enum { X, DEPTH_TENSOR };
 enum { OUT };
 enum { DEPTH, DTYPE, ALLOW_OUT_OF_RANGE };
 
-static const struct pd_slot_def hot_inputs[] = {{"X"}, {"depth_tensor", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def hot_inputs[] = {{"X"}, {"depth_tensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_attr_def hot_attrs[] = {
     PD_DEF_INT("depth", -1), PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_BOOL("allow_out_of_range", 0), {0}};

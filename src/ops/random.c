@@ -119,7 +119,7 @@ static pd_status infer_type(const struct pd_infer *c, int dtype_attr)
 /* ---- with a shape of their own ---- */
 
 static const struct pd_slot_def shape_inputs[] = {
-    {"ShapeTensor", PD_SLOT_OPTIONAL}, {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST}, {0}};
+    {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES}, {0}};
 static const struct pd_slot_def no_inputs[] = {{0}};
 enum { DTYPE, SHAPE, FIRST };
 static const struct pd_shape_source from_inputs = {0, 1, SHAPE}, from_attr = {-1, -1, SHAPE};

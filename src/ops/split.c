@@ -134,8 +134,8 @@ const struct pd_op pd_op_split = {
     .type = "split",
     .doc = "Cuts X along axis into parts.",
     .inputs = (const struct pd_slot_def[]){{"X", 0},
-                                           {"AxisTensor", PD_SLOT_OPTIONAL},
-                                           {"SectionsTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                           {"AxisTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                           {"SectionsTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs =

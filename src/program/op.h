@@ -16,6 +16,7 @@ enum pd_slot_flag {
     PD_SLOT_OPTIONAL = 2, /* may be left out (upstream: dispensable) */
     PD_SLOT_HIDDEN = 4,   /* an output that only the gradient reads (upstream: intermediate) */
     PD_SLOT_META = 8,     /* an input of which only shape, dtype and LoD are read: its data may be gone */
+    PD_SLOT_SIZES = 16,   /* an input whose data say how large the outputs are: where it is used, sizes wait for the run */
 };
 
 struct pd_slot_def {

@@ -25,9 +25,9 @@ from paddle.fluid.framework import Parameter  # noqa: F401
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset(
     """
-    average backward clip compiler data_feeder debugger default_scope_funcs evaluator executor graphviz initializer
+    annotations average backward clip compiler data_feeder debugger default_scope_funcs evaluator executor graphviz initializer
     input install_check io layer_helper layers learning_rate_decay lod_tensor log_helper metrics nets op optimizer
-    parallel_executor param_attr profiler reader regularizer transpiler
+    parallel_executor param_attr profiler reader regularizer transpiler wrapped_decorator
     """.split()
 )
 
@@ -74,6 +74,14 @@ _NOT_YET = {
     "save_dygraph": "dygraph (imperative mode)",
     "load_dygraph": "dygraph (imperative mode)",
     "VarBase": "dygraph (imperative mode)",
+    **dict.fromkeys(
+        """
+        Layer Linear Conv2D Conv2DTranspose Conv3D Conv3DTranspose BatchNorm Pool2D Dropout Embedding GRUUnit GroupNorm
+        InstanceNorm LayerNorm NCE PRelu SpectralNorm TreeConv BilinearTensorProduct FC RowConv SequenceConv
+        BCELoss L1Loss MSELoss NLLLoss dygraph_utils
+        """.split(),
+        "dygraph (imperative mode)",
+    ),
     "contrib": "the contrib package",
     "incubate": "the incubate package with Fleet",
     "fleet": "the incubate package with Fleet",
@@ -82,6 +90,8 @@ _NOT_YET = {
     "DistributeTranspilerConfig": "training with parameter servers",
     "distribute_lookup_table": "training with parameter servers",
     "DistributedAdam": "training with parameter servers",
+    "HashName": "training with parameter servers",
+    "RoundRobin": "training with parameter servers",
     "DatasetFactory": "training from data set files",
     "dataset": "training from data set files",
     "DataFeedDesc": "training from data set files",
@@ -89,6 +99,14 @@ _NOT_YET = {
     "AsyncExecutor": "training from data set files",
     "trainer_desc": "training from data set files",
     "TrainerDesc": "training from data set files",
+    "InMemoryDataset": "training from data set files",
+    "QueueDataset": "training from data set files",
+    "MultiTrainer": "training from data set files",
+    "DistMultiTrainer": "training from data set files",
+    "PipelineTrainer": "training from data set files",
+    "device_worker": "training from data set files",
+    "trainer_factory": "training from data set files",
+    "dataloader": "loading of data in worker processes",
     "recordio_writer": "recordio files",
     "inferencer": "the Trainer and Inferencer of v0.14",
     "Trainer": "the Trainer and Inferencer of v0.14",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddle.fluid.framework import Program, Variable
-from paddle.fluid.vartype import OpRole
+from paddle.fluid.vartype import OpRole, dtype_is_floating
 
 __all__ = ["append_backward", "gradients"]
 
@@ -55,6 +55,15 @@ def _clips(program: Program, callbacks) -> list[tuple]:
     return clips
 
 
+def _fed_with_gradient(program: Program) -> list[str]:
+    """Data whose stop_gradient was switched off: scripts fetch their gradients by name."""
+    return [
+        var.name
+        for var in program.global_block()._all_vars()
+        if var.is_data and not var.stop_gradient and dtype_is_floating(var.dtype)
+    ]
+
+
 def _note_writers(program: Program, grads: list) -> None:
     """Tells each gradient which op writes it last."""
     wanted = {grad.name: grad for grad in grads if grad is not None}
@@ -84,14 +93,18 @@ def append_backward(
         if not names:
             return []
     else:
-        names = []
+        names = [param.name for param in program.global_block().all_parameters() if param.trainable]
     program._appending_grad_times += 1
+    wanted = set(names)
+    names += [name for name in _fed_with_gradient(program) if name not in wanted]
+    if not names:
+        return []
     op = loss.op
     if op is not None:
         op._put_attr("op_role", int(OpRole.Forward) | int(OpRole.Loss))
     pairs = program._append_backward(loss, names, _no_grad_names(no_grad_set), _clips(program, callbacks))
     block = program.global_block()
-    result = [(block.var(param), block._var_recursive(grad)) for param, grad in pairs]
+    result = [(block.var(param), block._var_recursive(grad)) for param, grad in pairs if param in wanted]
     _note_writers(program, [grad for _, grad in result])
     return result
 

@@ -1,7 +1,6 @@
 """fluid.core: the engine's own objects under the names that scripts and upstream's tests use for them."""
 
 import importlib
-import os
 
 from paddle import _core
 from paddle._core import (  # noqa: F401
@@ -189,7 +188,13 @@ def __unittest_throw_exception__() -> None:
 
 # ---- run-time flags ----
 
-_SWITCHES = {"1": True, "true": True, "True": True, "0": False, "false": False, "False": False}
+# Flags that are on or off; the engine reads FLAGS_<name> from the environment itself.
+_SWITCHES = frozenset(
+    """
+    benchmark check_nan_inf cpu_deterministic enable_unused_var_check fast_eager_deletion_mode sort_sum_gradient
+    use_mkldnn use_pinned_memory
+    """.split()
+)
 
 
 def _flag_names() -> set:
@@ -209,9 +214,10 @@ class _Flags:
         return bare
 
     def __getitem__(self, name: str):
-        text = _core.flag_get(self._bare(name))
-        if text in ("true", "false"):
-            return text == "true"
+        bare = self._bare(name)
+        text = _core.flag_get(bare)
+        if bare in _SWITCHES:
+            return text not in ("0", "false")
         for kind in (int, float):
             try:
                 return kind(text)
@@ -238,15 +244,6 @@ _flags = _Flags()
 def globals() -> _Flags:  # noqa: A001 (the name is upstream's)
     """The run-time flags."""
     return _flags
-
-
-def _read_environment() -> None:
-    for key in os.environ:
-        if key.startswith("FLAGS_") and key[len("FLAGS_") :] in _flag_names():
-            _core.flag_set(key[len("FLAGS_") :], os.environ[key])
-
-
-_read_environment()
 
 
 # ---- feed and fetch by hand ----

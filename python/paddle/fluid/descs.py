@@ -12,7 +12,7 @@ import weakref
 from paddle import _core
 from paddle.fluid import core, protos
 from paddle.fluid.framework import Operator, Program
-from paddle.fluid.vartype import AttrType, VarType, convert_np_dtype_to_dtype_
+from paddle.fluid.vartype import AttrType, VarType, convert_np_dtype_to_dtype_, dtype_is_floating
 
 _program_descs: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary()
 
@@ -506,18 +506,11 @@ def get_grad_op_desc(op_desc: OpDesc, no_grad_set: set, grad_sub_block: list) ->
     block = program.global_block()
     hidden = {slot.name for slot in protos.proto_of(op.type).outputs if slot.intermediate}
     outputs = [name for slot in op.output_names if slot not in hidden for name in op.output(slot)]
-    targets, seeds = [], []
-    for name in outputs:
-        var = block.var(name)
-        if var.dtype in (VarType.FP16, VarType.FP32, VarType.FP64):
-            targets.append(var)
-            seeds.append(
-                block.create_var(name=f"{name}@GRAD", shape=var.shape, dtype=var.dtype, lod_level=var.lod_level)
-            )
+    targets = [block.var(name) for name in outputs if dtype_is_floating(block.var(name).dtype)]
     inputs = [block.var(name) for name in dict.fromkeys(op.input_arg_names)]
     skipped = [name[: -len("@GRAD")] if name.endswith("@GRAD") else name for name in no_grad_set]
     before = len(block.ops)
-    program._gradients(targets, seeds, inputs, skipped)
+    program._gradients(targets, [], inputs, skipped)
     found, grad_to_var = [], {}
     for each in block.ops[before:]:
         if not each.type.endswith("_grad"):

@@ -512,3 +512,18 @@ def load_op_library(lib_filename: str) -> None:
         f"load_op_library({lib_filename!r}): ops compiled for upstream's C++ cannot be loaded. docs/ops.md tells how "
         "to add an op in C."
     )
+
+
+def get_all_op_protos() -> list:
+    """The descriptions of all ops."""
+    return core.get_all_op_protos()
+
+
+def _current_expected_place():
+    return core.CPUPlace()
+
+
+def __getattr__(name: str):
+    if name in ("IrGraph", "IrNode", "IrOpNode", "IrVarNode", "ParamBase"):
+        raise AttributeError(f"fluid.framework.{name} is not there yet in this package.")
+    raise AttributeError(f"module 'paddle.fluid.framework' has no attribute {name!r}")

@@ -832,3 +832,13 @@ settings = {"alpha": 0.5, "beta": 0.25}
 add("add_position_encoding", {"X": rand(2, 3, 6)}, position_encoding, ["X"], settings)
 add("add_position_encoding", {"X": (rand(6, 2), [4, 2])}, position_encoding, ["X"], settings)
 fails("add_position_encoding", {"X": rand(2, 3, 5)}, "must be even", attrs=settings)
+
+# ---- no rows at all ----
+
+add("softmax", {"X": rand(0, 5)}, {"Out": rand(0, 5)})
+add("softmax_with_cross_entropy", {"Logits": rand(0, 5), "Label": ints(5, 0, 1)}, {"Softmax": rand(0, 5), "Loss": rand(0, 1)})
+add("cross_entropy", {"X": rand(0, 5), "Label": ints(5, 0, 1)}, {"Y": rand(0, 1)})
+add("conv2d", {"Input": rand(0, 3, 5, 5), "Filter": rand(4, 3, 3, 3)}, {"Output": rand(0, 4, 3, 3)})
+add("pool2d", {"X": rand(0, 3, 4, 4)}, {"Out": rand(0, 3, 2, 2)}, attrs={"pooling_type": "max", "ksize": [2, 2], "strides": [2, 2]})
+add("layer_norm", {"X": rand(0, 4)}, {"Y": rand(0, 4), "Mean": rand(0), "Variance": rand(0)})
+add("matmul", {"X": rand(0, 3, 4), "Y": rand(0, 4, 2)}, {"Out": rand(0, 3, 2)})
