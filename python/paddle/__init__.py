@@ -17,9 +17,9 @@ from paddle.version import full_version as __version__  # noqa: F401
 __all__ = ["batch", "compat", "dataset", "fluid", "reader", "v2", "version"]
 
 # Packages that upstream has and this package has not yet.
-_NOT_YET = frozenset(
-    "complex distributed hapi imperative incubate nn sysconfig tensor trainer trainer_config_helpers utils".split()
-)
+_NOT_YET = frozenset("""
+    complex distributed hapi imperative incubate nn sysconfig tensor trainer trainer_config_helpers utils
+    """.split())
 
 
 def __getattr__(name: str) -> Any:

@@ -172,7 +172,9 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_concat = {
     .type = "concat",
     .doc = "Joins the tensors X along axis.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {"AxisTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST},
+                                           {"AxisTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = attrs,
     .infer = infer,
@@ -187,7 +189,7 @@ const struct pd_op pd_op_concat_grad = {
     .doc = "Gradient of concat: the parts of the gradient.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"X", PD_SLOT_LIST | PD_SLOT_META}, {"AxisTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {"Out@GRAD", 0}, {0}},
+            {"X", PD_SLOT_LIST | PD_SLOT_META}, {"AxisTensor", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = grad_infer,

@@ -196,10 +196,11 @@ static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 const struct pd_op pd_op_expand = {
     .type = "expand",
     .doc = "Repeats X expand_times[i] times along dimension i.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0},
-                                           {"ExpandTimes", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
-                                           {"expand_times_tensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", 0},
+                                     {"ExpandTimes", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                     {"expand_times_tensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                     {0}},
     .outputs = outputs,
     .attrs = attrs,
     .infer = infer,

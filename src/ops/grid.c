@@ -110,7 +110,7 @@ static pd_status affine_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_affine_grid = {
     .type = "affine_grid",
     .doc = "A grid of places from affine matrices.",
-    .inputs = (const struct pd_slot_def[]){{"Theta", 0}, {"OutputShape", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Theta", 0}, {"OutputShape", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Output", 0}, {0}},
     .attrs = affine_attrs,
     .infer = affine_infer,

@@ -222,9 +222,9 @@ static pd_status grad_run(const struct pd_run *r)
 }
 
 static const struct pd_slot_def inputs[] = {{"X", 0},
-                                            {"OutSize", PD_SLOT_OPTIONAL},
-                                            {"SizeTensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-                                            {"Scale", PD_SLOT_OPTIONAL},
+                                            {"OutSize", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                            {"SizeTensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                            {"Scale", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
                                             {0}};
 static const struct pd_slot_def grad_inputs[] = {
     {"X", PD_SLOT_META},

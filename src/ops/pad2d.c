@@ -211,7 +211,7 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_pad2d = {
     .type = "pad2d",
     .doc = "Puts a border around images: a constant, the edge, or the mirrored image.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Paddings", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Paddings", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = attrs,
     .infer = infer,

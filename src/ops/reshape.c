@@ -111,8 +111,10 @@ static pd_status run(const struct pd_run *r)
     return pd_view_run(r);
 }
 
-static const struct pd_slot_def inputs[] = {
-    {"X", 0}, {"Shape", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {"ShapeTensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}};
+static const struct pd_slot_def inputs[] = {{"X", 0},
+                                            {"Shape", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                            {"ShapeTensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                            {0}};
 
 const struct pd_op pd_op_reshape = {
     .type = "reshape",

@@ -133,10 +133,11 @@ static pd_status run(const struct pd_run *r)
 const struct pd_op pd_op_split = {
     .type = "split",
     .doc = "Cuts X along axis into parts.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0},
-                                           {"AxisTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
-                                           {"SectionsTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", 0},
+                                     {"AxisTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                     {"SectionsTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+                                     {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs =
         (const struct pd_attr_def[]){

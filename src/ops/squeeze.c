@@ -135,7 +135,10 @@ static const struct pd_attr_def axes_attrs[] = {PD_DEF_INTS("axes"), {0}};
 static const struct pd_attr_def axis_attrs[] = {PD_DEF_INT("axis", 1), {0}};
 static const struct pd_slot_def x_only[] = {{"X", 0}, {0}};
 static const struct pd_slot_def x_and_axes[] = {
-    {"X", 0}, {"AxesTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {"AxesTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}};
+    {"X", 0},
+    {"AxesTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+    {"AxesTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+    {0}};
 static const struct pd_slot_def out_only[] = {{"Out", 0}, {0}};
 static const struct pd_slot_def out_and_xshape[] = {{"Out", 0}, {"XShape", PD_SLOT_HIDDEN}, {0}};
 

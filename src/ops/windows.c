@@ -313,7 +313,7 @@ static pd_status unfold_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_im2sequence = {
     .type = "im2sequence",
     .doc = "Each image as a sequence of what a window sees; Y gives real image sizes.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = seq_attrs,
     .infer = seq_infer,

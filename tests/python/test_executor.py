@@ -228,8 +228,7 @@ feed = {{"x": np.ones((600, 600), "float32")}}
 
 
 def test_ctrl_c_ends_a_run():
-    code = SLOW.format(count=400) + textwrap.dedent(
-        """
+    code = SLOW.format(count=400) + textwrap.dedent("""
         print("ready", flush=True)
         try:
             while True:
@@ -240,9 +239,10 @@ def test_ctrl_c_ends_a_run():
             with fluid.program_guard(small):
                 one = fluid.layers.fill_constant([1], "float32", 1.0)
             print(exe.run(small, fetch_list=[one])[0][0], flush=True)
-        """
+        """)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
     )
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ))
     try:
         assert child.stdout.readline() == "ready\n"
         time.sleep(1.5)

@@ -24,13 +24,21 @@ def mul(program):
     x = block.create_var(name="x", shape=[-1, 4], dtype="float32", lod_level=0)
     w = block.create_parameter(name="w", shape=[4, 3], dtype="float32")
     out = block.create_var(name="out")
-    op = block.append_op(type="mul", inputs={"X": [x], "Y": w}, outputs={"Out": [out]}, attrs={"x_num_col_dims": 1})
+    op = block.append_op(
+        type="mul", inputs={"X": [x], "Y": w}, outputs={"Out": [out]}, attrs={"x_num_col_dims": 1}
+    )
     return op, x, w, out
 
 
 def test_variable_reads_the_engine(mul):
     op, x, w, out = mul
-    assert (x.name, x.shape, x.dtype, x.lod_level, x.type) == ("x", (-1, 4), VarType.FP32, 0, VarType.LOD_TENSOR)
+    assert (x.name, x.shape, x.dtype, x.lod_level, x.type) == (
+        "x",
+        (-1, 4),
+        VarType.FP32,
+        0,
+        VarType.LOD_TENSOR,
+    )
     assert out.shape == (-1, 3) and out.dtype == VarType.FP32
     assert w.persistable and not x.persistable
     x.stop_gradient = True
@@ -215,9 +223,13 @@ def test_name_scope():
     paths = []
     with fluid.name_scope("a"):
         with fluid.name_scope("b"):
-            paths.append(block.append_op(type="scale", inputs={"X": x}, outputs={"Out": x}).attr("op_namescope"))
+            paths.append(
+                block.append_op(type="scale", inputs={"X": x}, outputs={"Out": x}).attr("op_namescope")
+            )
         with fluid.name_scope("b"):
-            paths.append(block.append_op(type="scale", inputs={"X": x}, outputs={"Out": x}).attr("op_namescope"))
+            paths.append(
+                block.append_op(type="scale", inputs={"X": x}, outputs={"Out": x}).attr("op_namescope")
+            )
     paths.append(block.append_op(type="scale", inputs={"X": x}, outputs={"Out": x}).attr("op_namescope"))
     assert [path.replace("a_1", "a") for path in paths] == ["/a/b/", "/a/b_1/", "/"]
 
@@ -262,7 +274,10 @@ def test_backward_pairs():
         x = fluid.layers.data(name="x", shape=[4], dtype="float32")
         loss = fluid.layers.mean(fluid.layers.fc(x, 3))
         pairs = fluid.append_backward(loss)
-    assert [(p.name, g.name) for p, g in pairs] == [("fc_0.w_0", "fc_0.w_0@GRAD"), ("fc_0.b_0", "fc_0.b_0@GRAD")]
+    assert [(p.name, g.name) for p, g in pairs] == [
+        ("fc_0.w_0", "fc_0.w_0@GRAD"),
+        ("fc_0.b_0", "fc_0.b_0@GRAD"),
+    ]
     assert all(isinstance(p, framework.Parameter) and g.shape == p.shape for p, g in pairs)
     assert pairs[0][1].op.type == "mul_grad"
     with pytest.raises(TypeError, match="loss"):

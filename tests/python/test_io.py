@@ -1,4 +1,4 @@
-"""Saving and loading: variables, inference models, fluid.save and fluid.load, and files that are not what they seem."""
+"""Saving and loading: variables, inference models, fluid.save and load, and files that are damaged."""
 
 import os
 import pickle
@@ -71,10 +71,14 @@ def test_params_and_chosen_vars(net, fresh, tmp_path):
         fluid.io.save_params(net.exe, folder, net.main)
         assert sorted(os.listdir(folder)) == ["fc_0.b_0", "fc_0.w_0", "fc_1.b_0", "fc_1.w_0"]
         fluid.io.save_vars(net.exe, folder, net.main, vars=["learning_rate_0"])
-        fluid.io.save_vars(net.exe, folder, net.main, predicate=lambda var: "moment1" in var.name, filename="moments")
+        fluid.io.save_vars(
+            net.exe, folder, net.main, predicate=lambda var: "moment1" in var.name, filename="moments"
+        )
     with fluid.scope_guard(fresh.scope):
         fluid.io.load_params(fresh.exe, folder, fresh.main)
-        assert np.array_equal(np.array(fresh.scope.find_var("fc_0.w_0").get_tensor()), net.values()["fc_0.w_0"])
+        assert np.array_equal(
+            np.array(fresh.scope.find_var("fc_0.w_0").get_tensor()), net.values()["fc_0.w_0"]
+        )
     assert fresh.scope.find_var("fc_0.w_0_moment1_0") is None
     value = fluid.io.get_parameter_value_by_name
     with fluid.scope_guard(net.scope):
@@ -220,7 +224,9 @@ def test_damaged_models(net, tmp_path, damage):
         with open(path, "rb") as file:
             data = file.read()
         with open(path, "wb") as file:
-            file.write({"truncated": data[: len(data) // 2], "empty": b"", "foreign": b"\x89PNG" + data}[damage])
+            file.write(
+                {"truncated": data[: len(data) // 2], "empty": b"", "foreign": b"\x89PNG" + data}[damage]
+            )
         with pytest.raises(core.EnforceNotMet, match="__model__"):
             fluid.io.load_inference_model(folder, net.exe)
 

@@ -124,7 +124,9 @@ def test_bytes_round_trip():
     data = tensor._serialize()
     again = core.LoDTensor()
     assert again._parse(data + b"more") == len(data)
-    assert again.recursive_sequence_lengths() == [[2, 3]] and np.array_equal(np.array(again), np.array(tensor))
+    assert again.recursive_sequence_lengths() == [[2, 3]] and np.array_equal(
+        np.array(again), np.array(tensor)
+    )
     for cut in (0, 3, len(data) - 1):
         with pytest.raises(core.EnforceNotMet):
             core.LoDTensor()._parse(data[:cut])

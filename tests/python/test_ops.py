@@ -42,19 +42,19 @@ ELSEWHERE = {
     "save_combine": "writes files: test_io.py",
     "load": "reads files: test_io.py",
     "load_combine": "reads files: test_io.py",
-    "print": "prints: test_control_flow.py",
-    **dict.fromkeys(["conditional_block", "while", "get_places"], "runs a sub-block or has no tensor: test_control_flow.py"),
+    "print": "prints: test_math_ops.py",
+    **dict.fromkeys(["conditional_block", "while", "get_places"], "runs a sub-block or has no tensor: test_tensor_arrays.py"),
     **dict.fromkeys(["write_to_array", "read_from_array", "lod_array_length", "lod_tensor_to_array", "array_to_lod_tensor"],
-                    "works on a tensor array: test_control_flow.py"),
+                    "works on a tensor array: test_tensor_arrays.py"),
     **dict.fromkeys(["lod_rank_table", "max_sequence_len", "reorder_lod_tensor_by_rank", "shrink_rnn_memory"],
-                    "works on a rank table: test_control_flow.py"),
+                    "works on a rank table: test_tensor_arrays.py"),
 }
 
 # Gradients that finite differences cannot check, each with the reason.
 NO_DIFFERENCES = {
     "cvm": "its gradient carries the true counts in two columns: cases of cvm_grad",
-    "select_input": "goes with blocks: test_control_flow.py",
-    "select_output": "goes with blocks: test_control_flow.py",
+    "select_input": "goes with blocks: test_tensor_arrays.py",
+    "select_output": "goes with blocks: test_tensor_arrays.py",
 }
 
 

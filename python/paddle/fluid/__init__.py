@@ -23,13 +23,12 @@ from paddle.fluid.framework import *  # noqa: F401,F403
 from paddle.fluid.framework import Parameter  # noqa: F401
 
 # Modules that `fluid.<name>` loads.
-_MODULES = frozenset(
-    """
-    annotations average backward clip compiler data_feeder debugger default_scope_funcs evaluator executor graphviz initializer
-    input install_check io layer_helper layers learning_rate_decay lod_tensor log_helper metrics nets op optimizer
+_MODULES = frozenset("""
+    annotations average backward clip compiler data_feeder debugger default_scope_funcs evaluator executor
+    graphviz initializer input install_check io layer_helper layers learning_rate_decay lod_tensor log_helper
+    metrics nets op optimizer
     parallel_executor param_attr profiler reader regularizer transpiler wrapped_decorator
-    """.split()
-)
+    """.split())
 
 # Names that `fluid.<name>` takes from a module.
 _NAMES = {
@@ -76,9 +75,9 @@ _NOT_YET = {
     "VarBase": "dygraph (imperative mode)",
     **dict.fromkeys(
         """
-        Layer Linear Conv2D Conv2DTranspose Conv3D Conv3DTranspose BatchNorm Pool2D Dropout Embedding GRUUnit GroupNorm
-        InstanceNorm LayerNorm NCE PRelu SpectralNorm TreeConv BilinearTensorProduct FC RowConv SequenceConv
-        BCELoss L1Loss MSELoss NLLLoss dygraph_utils
+        Layer Linear Conv2D Conv2DTranspose Conv3D Conv3DTranspose BatchNorm Pool2D Dropout Embedding GRUUnit
+        GroupNorm InstanceNorm LayerNorm NCE PRelu SpectralNorm TreeConv BilinearTensorProduct FC RowConv
+        SequenceConv BCELoss L1Loss MSELoss NLLLoss dygraph_utils
         """.split(),
         "dygraph (imperative mode)",
     ),

@@ -17,7 +17,9 @@ def _names(items, what: str) -> list[str]:
     names = []
     for item in items or ():
         if not isinstance(item, (str, Variable)):
-            raise TypeError(f"{what} holds Variables or their names, found {item!r} of type {type(item).__name__}.")
+            raise TypeError(
+                f"{what} holds Variables or their names, found {item!r} of type {type(item).__name__}."
+            )
         name = item if isinstance(item, str) else item.name
         names.append(name)
     return names
@@ -49,7 +51,7 @@ def _clips(program: Program, callbacks) -> list[tuple]:
         if rule is not None:
             if not hasattr(rule, "max"):
                 raise TypeError(
-                    f"error_clip of {part.name!r} is a {type(rule).__name__}. Use fluid.clip.ErrorClipByValue."
+                    f"error_clip of {part.name!r} is a {type(rule).__name__}. Use clip.ErrorClipByValue."
                 )
             clips.append((part.name, float(rule.min), float(rule.max)))
     return clips
@@ -80,13 +82,15 @@ def append_backward(
 ) -> list[tuple]:
     """Appends the ops that compute the gradients of `loss`; returns pairs (parameter, gradient).
 
-    parameter_list: Variables or names, all trainable parameters by default. no_grad_set: what gets no gradient.
+    parameter_list: Variables or names, all trainable parameters by default. no_grad_set: what gets none.
     checkpoints save memory upstream by computing again; here they change nothing.
 
     >>> pairs = fluid.append_backward(loss)    # doctest: +SKIP
     """
     if not isinstance(loss, Variable):
-        raise TypeError(f"append_backward: the loss must be a Variable, found {loss!r} of type {type(loss).__name__}.")
+        raise TypeError(
+            f"append_backward: the loss must be a Variable, found {loss!r} of type {type(loss).__name__}."
+        )
     program = loss.block.program
     if parameter_list is not None:
         names = _names(parameter_list, "parameter_list")
@@ -123,7 +127,9 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
     targets, inputs = _as_list(targets), _as_list(inputs)
     given = _as_list(target_gradients) or [None] * len(targets)
     if len(given) != len(targets):
-        raise ValueError(f"gradients: {len(targets)} targets, but {len(given)} target_gradients. Give one for each.")
+        raise ValueError(
+            f"gradients: {len(targets)} targets, but {len(given)} target_gradients. Give one for each."
+        )
     for item in (*targets, *inputs):
         if not isinstance(item, Variable):
             raise TypeError(f"gradients: targets and inputs are Variables, found {item!r}.")
@@ -134,7 +140,8 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
     for target, grad in zip(targets, given):
         if grad is not None and tuple(grad.shape) != tuple(target.shape):
             raise ValueError(
-                f"gradients: {target.name!r} has shape {target.shape}, its gradient {grad.name!r} has {grad.shape}."
+                f"gradients: {target.name!r} has shape {target.shape}, its gradient {grad.name!r} has "
+                f"{grad.shape}."
             )
     program._appending_grad_times += 1
     names = program._gradients(targets, given, inputs, _no_grad_names(no_grad_set))

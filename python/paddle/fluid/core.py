@@ -33,7 +33,7 @@ Tensor = LoDTensor
 
 
 class VarDesc:
-    """The description of a variable; `Variable.desc` gives one. Here it is mostly known for VarDesc.VarType."""
+    """The description of a variable; `Variable.desc` gives one. VarDesc.VarType is its best-known part."""
 
     VarType = VarType
 
@@ -189,12 +189,10 @@ def __unittest_throw_exception__() -> None:
 # ---- run-time flags ----
 
 # Flags that are on or off; the engine reads FLAGS_<name> from the environment itself.
-_SWITCHES = frozenset(
-    """
-    benchmark check_nan_inf cpu_deterministic enable_unused_var_check fast_eager_deletion_mode sort_sum_gradient
-    use_mkldnn use_pinned_memory
-    """.split()
-)
+_SWITCHES = frozenset("""
+    benchmark check_nan_inf cpu_deterministic enable_unused_var_check fast_eager_deletion_mode
+    sort_sum_gradient use_mkldnn use_pinned_memory
+    """.split())
 
 
 def _flag_names() -> set:
@@ -208,9 +206,7 @@ class _Flags:
     def _bare(name: str) -> str:
         bare = name[len("FLAGS_") :] if name.startswith("FLAGS_") else name
         if bare not in _flag_names():
-            raise ValueError(
-                f"There is no flag {name!r}. There are: {', '.join(f'FLAGS_{each}' for each in sorted(_flag_names()))}."
-            )
+            raise ValueError(f"There is no flag {name!r}. There are: {', '.join(_flags.keys())}.")
         return bare
 
     def __getitem__(self, name: str):

@@ -1,8 +1,8 @@
 """fluid.core's ProgramDesc, BlockDesc, OpDesc and VarDesc: other views of the same Program.
 
-An op of the engine is always whole: known, with its slots filled. A desc may be put together step by step, so an OpDesc
-begins as a draft in Python and becomes an op of the engine once it is asked to infer its shapes, is copied from a whole
-one, or its Program is written. Drafts of a type that is not known stay drafts.
+An op of the engine is always whole: known, with its slots filled. A desc may be put together step by step, so
+an OpDesc begins as a draft in Python and becomes an op of the engine once it is asked to infer its shapes, is
+copied from a whole one, or its Program is written. Drafts of a type that is not known stay drafts.
 """
 
 from __future__ import annotations
@@ -311,13 +311,17 @@ class OpDesc:
             return
         attrs = {name: block_or(value) for name, value in self._attrs.items()}
         place = block._place_of(self)
-        number = block._block.program._insert_op(block.id, place, self._type, self._inputs, self._outputs, attrs)
+        number = block._block.program._insert_op(
+            block.id, place, self._type, self._inputs, self._outputs, attrs
+        )
         self._op = block._block.program._operator(number)
         block._settled(self)
 
     def copy_from(self, other: "OpDesc") -> None:
         if self._op is not None:
-            raise ValueError(f"The op {self._op.type!r} is in its Program already and cannot be replaced by a copy.")
+            raise ValueError(
+                f"The op {self._op.type!r} is in its Program already and cannot be replaced by a copy."
+            )
         self._type = other.type()
         self._inputs = {slot: other.input(slot) for slot in other.input_names()}
         self._outputs = {slot: other.output(slot) for slot in other.output_names()}
@@ -360,7 +364,9 @@ class OpDesc:
 
     def set_type(self, op_type: str) -> None:
         if self._op is not None:
-            raise ValueError(f"The op {self._op.type!r} is in its Program already; its type cannot be changed.")
+            raise ValueError(
+                f"The op {self._op.type!r} is in its Program already; its type cannot be changed."
+            )
         self._type = op_type
 
     def input(self, slot: str) -> list:
@@ -434,7 +440,9 @@ class OpDesc:
         return protos.attr_defaults(self._type) if self._type else {}
 
     def has_attr(self, name: str) -> bool:
-        return name in self._attrs or name in self._defaults() if self._op is None else self._op.has_attr(name)
+        return (
+            name in self._attrs or name in self._defaults() if self._op is None else self._op.has_attr(name)
+        )
 
     def attr(self, name: str):
         if self._op is not None:

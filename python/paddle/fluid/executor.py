@@ -1,4 +1,4 @@
-"""Executor: runs Programs. The work of run() is done in paddle._core; here are the rarer forms of its arguments."""
+"""Executor: runs Programs. run() itself is in paddle._core; here are the rarer forms of its arguments."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def as_numpy(tensor):
         raise TypeError(f"as_numpy takes a LoDTensor, a LoDTensorArray or a list of them, found {tensor!r}.")
     if tensor.lod():
         raise RuntimeError(
-            "The tensor holds sequences (LoD), which an array cannot show. Run with return_numpy=False to get a "
-            "LoDTensor; np.array(tensor) then gives its rows."
+            "The tensor holds sequences (LoD), which an array cannot show. Run with return_numpy=False to "
+            "get a LoDTensor; np.array(tensor) then gives its rows."
         )
     return np.array(tensor) if tensor._is_initialized() else None
 
@@ -104,7 +104,7 @@ def _convert_feed(program, name: str, value):
         return np.ascontiguousarray(value)
     if isinstance(value, (list, tuple)) and any(isinstance(each, core.LoDTensor) for each in value):
         raise TypeError(
-            f"The feed {name!r} is a list of LoDTensors. Feed one LoDTensor, or use fluid.DataFeeder to make it."
+            f"The feed {name!r} is a list of LoDTensors. Feed one LoDTensor; fluid.DataFeeder makes it."
         )
     dtype = _declared_dtype(program, name)
     try:
@@ -113,8 +113,9 @@ def _convert_feed(program, name: str, value):
         array = np.asarray(value, dtype=dtype)
     except (ValueError, TypeError) as error:
         raise core.InvalidArgumentError(
-            f"The feed {name!r} of type {type(value).__name__} cannot become an array of {dtype or 'numbers'}: {error} "
-            "Sequences of different lengths go into a LoDTensor: see fluid.create_lod_tensor."
+            f"The feed {name!r} of type {type(value).__name__} cannot become an array of "
+            f"{dtype or 'numbers'}: {error} Sequences of different lengths go into a LoDTensor: see "
+            "fluid.create_lod_tensor."
         ) from None
     if array.dtype == object:
         raise core.DataTypeError(f"The feed {name!r} of type {type(value).__name__} is no array of numbers.")
@@ -139,7 +140,9 @@ def _flat_fetches(program, fetch_list) -> list:
             for each in item:
                 add(each)
         else:
-            raise TypeError(f"fetch_list holds Variables and their names, found {item!r} of type {type(item).__name__}.")
+            raise TypeError(
+                f"fetch_list holds Variables and their names, found {item!r} of type {type(item).__name__}."
+            )
 
     if isinstance(fetch_list, (Variable, str, bytes)):
         add(fetch_list)
@@ -193,8 +196,8 @@ class Executor(_core.Executor):
         if feed is not None and not isinstance(feed, dict):
             if not isinstance(feed, (list, tuple)) or not all(isinstance(each, dict) for each in feed):
                 raise TypeError(
-                    f"feed must be a dict of names and arrays, or a list of such dicts, found {feed!r} of type "
-                    f"{type(feed).__name__}."
+                    f"feed must be a dict of names and arrays, or a list of such dicts, found {feed!r} of "
+                    f"type {type(feed).__name__}."
                 )
             from paddle.fluid.compiler import merge_feeds
 
@@ -204,7 +207,9 @@ class Executor(_core.Executor):
         fetches = [] if fetch_list is None else _flat_fetches(program, fetch_list)
         if use_prune and fetches:
             program = self._pruned(program, feed, fetches)
-        return self.run(program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy)
+        return self.run(
+            program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy
+        )
 
     def _pruned(self, program, feed, fetches: list):
         """The Program cut down to what is fetched, remembered while the Program stays the same."""
@@ -219,13 +224,13 @@ class Executor(_core.Executor):
     def train_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
         """Training from a fluid.DatasetFactory data set."""
         raise NotImplementedError(
-            "Executor.train_from_dataset is not there yet. Use a reader with fluid.DataFeeder and Executor.run."
+            "Executor.train_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
     def infer_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
         """Inference over a fluid.DatasetFactory data set."""
         raise NotImplementedError(
-            "Executor.infer_from_dataset is not there yet. Use a reader with fluid.DataFeeder and Executor.run."
+            "Executor.infer_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
 
@@ -261,7 +266,9 @@ def dimension_is_compatible_with(first, second) -> bool:
 def _as_lodtensor(data: Any, place, dtype=None) -> core.LoDTensor:
     """A number or an array as LoDTensor."""
     if isinstance(data, list):
-        raise RuntimeError("A list of sequences cannot become a tensor as it is. See fluid.create_lod_tensor.")
+        raise RuntimeError(
+            "A list of sequences cannot become a tensor as it is. See fluid.create_lod_tensor."
+        )
     if np.isscalar(data):
         if dtype is None:
             raise ValueError("A number needs a dtype to become a tensor.")

@@ -60,7 +60,7 @@ _DISTRIBUTED = {
 
 
 class Program(_core.Program):
-    """Blocks of ops over named variables. Layers append to the default one; program_guard changes which that is.
+    """Blocks of ops over named variables. Layers append to the default one, which program_guard changes.
 
     >>> main, startup = fluid.Program(), fluid.Program()                         # doctest: +SKIP
     >>> with fluid.program_guard(main, startup):                                 # doctest: +SKIP
@@ -208,7 +208,7 @@ class Program(_core.Program):
         return copy
 
     def clone(self, for_test: bool = False) -> "Program":
-        """A copy. With `for_test` it has no backward and optimizer ops, and dropout and batch_norm are set to test."""
+        """A copy. With `for_test` it has no backward and optimizer ops, and its other ops are set to test."""
         copy = self._copied(bool(for_test))
         if not for_test:
             copy.current_block_idx = self.current_block_idx
@@ -509,8 +509,8 @@ def get_flags(flags) -> dict:
 def load_op_library(lib_filename: str) -> None:
     """Ops from a library of the user's; they are compiled against upstream's C++ and cannot work here."""
     raise RuntimeError(
-        f"load_op_library({lib_filename!r}): ops compiled for upstream's C++ cannot be loaded. docs/ops.md tells how "
-        "to add an op in C."
+        f"load_op_library({lib_filename!r}): ops compiled for upstream's C++ cannot be loaded. An op is "
+        "added in C, as the docs tell."
     )
 
 

@@ -159,8 +159,10 @@ class Block:
         return iter(self.all_parameters())
 
     def create_var(self, *args, **kwargs) -> Variable:
-        """Makes a variable, or finds the one of that name. Takes name, shape, dtype, type, lod_level, persistable,
-        stop_gradient, is_data and initializer."""
+        """Makes a variable, or finds the one of that name.
+
+        Takes name, shape, dtype, type, lod_level, persistable, stop_gradient, is_data and initializer.
+        """
         initializer = kwargs.pop("initializer", None)
         var = Variable(self, *args, **kwargs)
         if initializer is not None:
@@ -178,8 +180,8 @@ class Block:
             writers = [op for op in block.ops if name in op.output_arg_names and not op.type.startswith("c_")]
             if len(writers) > 1:
                 raise RuntimeError(
-                    f"Parameter {name!r} is written by {len(writers)} ops ({', '.join(op.type for op in writers)}) "
-                    "of the program that initializes it. One is right."
+                    f"Parameter {name!r} is written by {len(writers)} ops of the program that initializes it "
+                    f"({', '.join(op.type for op in writers)}). One is right."
                 )
             if not writers:
                 initializer(param, self)
@@ -245,7 +247,9 @@ class Block:
         if type is None:
             raise ValueError("append_op needs the type of the op, for example type='mul'.")
         if not _core.op_known(type):
-            raise ValueError(f"There is no op {type!r} in this package. fluid.core.get_all_op_names() lists them.")
+            raise ValueError(
+                f"There is no op {type!r} in this package. fluid.core.get_all_op_names() lists them."
+            )
         program = self.program
         attrs = {} if attrs is None else dict(attrs)
         if attrs.get("op_role") is None:

@@ -1,8 +1,8 @@
 """Variable and Parameter: handles of variables of a Program.
 
-Name, shape, types and flags are read from the engine. What only Python knows (an initializer, a regularizer, a clip)
-is an ordinary attribute of the object; there is one object for each variable, held by its Program, and a clone of the
-Program takes these attributes along.
+Name, shape, types and flags are read from the engine. What only Python knows (an initializer, a regularizer,
+a clip) is an ordinary attribute of the object; there is one object for each variable, held by its Program,
+and a clone of the Program takes these attributes along.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Variable(_core.Var):
         for what, old, new in checks:
             if new is not None and old != new:
                 raise ValueError(
-                    f"Variable {self.name!r} is there already with {what} {old}; it cannot be made again with "
-                    f"{what} {new}. Use another name or the same {what}."
+                    f"Variable {self.name!r} is there already with {what} {old}; it cannot be made again "
+                    f"with {what} {new}. Use another name or the same {what}."
                 )
         if dtype is not None and not self._has_dtype:
             self._set_dtype(dtype)
@@ -183,7 +183,9 @@ class Variable(_core.Var):
         if copy:
             return self.clone()
         return self.block.create_var(
-            name=unique_name.generate_with_ignorable_key(self.name), dtype=self.dtype, lod_level=self.lod_level
+            name=unique_name.generate_with_ignorable_key(self.name),
+            dtype=self.dtype,
+            lod_level=self.lod_level,
         )
 
     def clone(self):
@@ -199,7 +201,9 @@ class Variable(_core.Var):
 
     def __len__(self) -> int:
         if not self.shape or self.shape[0] < 0:
-            raise TypeError(f"The length of {self.name!r} is known only when it is computed: its shape is {self.shape}.")
+            raise TypeError(
+                f"The length of {self.name!r} is known only when it is computed: its shape is {self.shape}."
+            )
         return self.shape[0]
 
     def __iter__(self):
@@ -212,8 +216,8 @@ class Variable(_core.Var):
 def _static_only(name: str):
     def method(self, *args, **kwargs):
         raise RuntimeError(
-            f"Variable.{name}() belongs to dygraph, which this package does not have. A Variable of a Program has a "
-            "value only while it runs: fetch it with Executor.run(fetch_list=[...])."
+            f"Variable.{name}() belongs to dygraph, which this package does not have. A Variable of a "
+            "Program has a value only while it runs: fetch it with Executor.run(fetch_list=[...])."
         )
 
     method.__name__ = name

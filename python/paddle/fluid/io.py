@@ -1,7 +1,7 @@
 """Saving and loading: single variables, all parameters, inference models, and fluid.save / fluid.load.
 
-The files are upstream's. Variables are written and read by the ops save, load, save_combine and load_combine in a small
-Program made for it.
+The files are upstream's. Variables are written and read by the ops save, load, save_combine and load_combine
+in a small Program made for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from typing import Callable
 
 from paddle.fluid import core
-from paddle.fluid.executor import Executor, global_scope
+from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
 
@@ -84,7 +84,9 @@ def _valid_program(program) -> Program:
         return default_main_program()
     inner = program if isinstance(program, Program) else getattr(program, "_program", None)
     if not isinstance(inner, Program):
-        raise TypeError(f"main_program must be a Program, found {program!r} of type {type(program).__name__}.")
+        raise TypeError(
+            f"main_program must be a Program, found {program!r} of type {type(program).__name__}."
+        )
     return inner
 
 
@@ -112,7 +114,9 @@ def _chosen(main_program, vars, predicate) -> list:
         if isinstance(var, str):
             var = _valid_program(main_program).global_block().var(var)
         if not isinstance(var, Variable):
-            raise TypeError(f"vars holds Variables or their names, found {var!r} of type {type(var).__name__}.")
+            raise TypeError(
+                f"vars holds Variables or their names, found {var!r} of type {type(var).__name__}."
+            )
         if var.type != VarType.RAW:
             unique.setdefault(var.name, var)
     return list(unique.values())
@@ -121,11 +125,13 @@ def _chosen(main_program, vars, predicate) -> list:
 # ---- variables ----
 
 
-def save_vars(executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None):
+def save_vars(
+    executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None
+):
     """Writes variables into `dirname`: a file for each, or all into the one file `filename`.
 
-    vars: Variables or names; without it, those of main_program that `predicate` accepts. With neither dirname nor
-    filename the bytes of the one file are returned.
+    vars: Variables or names; without it, those of main_program that `predicate` accepts. With neither
+    dirname nor filename the bytes of the one file are returned.
     """
     chosen = _chosen(main_program, vars, predicate)
     if not chosen:
@@ -174,7 +180,9 @@ def _load_from_memory(chosen: list, data: bytes) -> None:
         used = global_scope().var(var.name).get_tensor()._parse(view)
         view = view[used:]
     if len(view):
-        raise core.FormatError(f"{len(view)} bytes are left after {len(chosen)} variables: they belong to other ones.")
+        raise core.FormatError(
+            f"{len(view)} bytes are left after {len(chosen)} variables: they belong to other ones."
+        )
 
 
 def _check_shapes(chosen: list, where: str) -> None:
@@ -183,12 +191,14 @@ def _check_shapes(chosen: list, where: str) -> None:
             found = tuple(_tensor_of(var.name).shape())
             if found != var.shape:
                 raise core.ShapeError(
-                    f"Parameter {var.name!r} has shape {var.shape} in the Program, but {found} in {where}. Load files "
-                    "that belong to this Program."
+                    f"Parameter {var.name!r} has shape {var.shape} in the Program, but {found} in {where}. "
+                    "Load files that belong to this Program."
                 )
 
 
-def load_vars(executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None):
+def load_vars(
+    executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None
+):
     """Reads variables from `dirname`: a file for each, or all from the one file `filename`.
 
     With dirname None, filename holds the bytes of such a file.
@@ -244,7 +254,9 @@ def get_parameter_value_by_name(name: str, executor, program: Program | None = N
 # ---- inference models ----
 
 
-def prepend_feed_ops(inference_program: Program, feed_target_names: list, feed_holder_name: str = "feed") -> None:
+def prepend_feed_ops(
+    inference_program: Program, feed_target_names: list, feed_holder_name: str = "feed"
+) -> None:
     """Puts a feed op in front for each name."""
     if not feed_target_names:
         return
@@ -256,7 +268,9 @@ def prepend_feed_ops(inference_program: Program, feed_target_names: list, feed_h
         )
 
 
-def append_fetch_ops(inference_program: Program, fetch_target_names: list, fetch_holder_name: str = "fetch") -> None:
+def append_fetch_ops(
+    inference_program: Program, fetch_target_names: list, fetch_holder_name: str = "fetch"
+) -> None:
     """Appends a fetch op for each name."""
     block = inference_program.global_block()
     holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
@@ -315,8 +329,8 @@ def save_inference_model(
 ) -> list:
     """Writes what is needed to compute `target_vars` from the named feeds: the Program and its persistables.
 
-    Returns the names of the model's outputs. Files: `__model__` (or model_filename), and a file for each variable (or
-    params_filename).
+    Returns the names of the model's outputs. Files: `__model__` (or model_filename), and a file for each
+    variable (or params_filename).
     """
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
@@ -326,7 +340,9 @@ def save_inference_model(
         raise ValueError(f"target_vars is a list of Variables with at least one, found {target_vars!r}.")
     program = _valid_program(main_program).clone()
     if any(op.type == "auc" for op in program.global_block().ops):
-        warnings.warn("The model has an auc op: its state is saved as it is. Set it to zeros before.", stacklevel=2)
+        warnings.warn(
+            "The model has an auc op: its state is saved as it is. Set it to zeros before.", stacklevel=2
+        )
     for name in feeds:
         program.global_block().var(name)
     _without_feed_fetch(program)
@@ -357,14 +373,18 @@ def get_inference_program(target_vars, main_program=None) -> Program:
     return _valid_program(main_program)._prune(names)._inference_optimize()
 
 
-def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None) -> list:
+def load_inference_model(
+    dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None
+) -> list:
     """Reads what save_inference_model wrote: [Program, names to feed, Variables to fetch].
 
     With dirname None, model_filename and params_filename hold the bytes of the files.
     """
     if dirname is None:
         if model_filename is None or params_filename is None:
-            raise ValueError("With dirname None, model_filename and params_filename must hold the files' bytes.")
+            raise ValueError(
+                "With dirname None, model_filename and params_filename must hold the files' bytes."
+            )
         data, params = model_filename, params_filename
     else:
         folder = os.path.normpath(dirname)

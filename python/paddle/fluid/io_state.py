@@ -1,6 +1,7 @@
-"""fluid.save and fluid.load: a Program's parameters (.pdparams), optimizer state (.pdopt) and description (.pdmodel).
+"""fluid.save and load: a Program's parameters (.pdparams), optimizer state (.pdopt) and text (.pdmodel).
 
-The first two are pickled dicts of arrays. Reading is limited to arrays: a pickle could otherwise run any code.
+The first two are pickled dicts of arrays. Reading is limited to arrays: a pickle could otherwise run any
+code.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def _read(path: str) -> dict:
     except Exception as error:
         raise core.FormatError(f"{path!r} is no file of fluid.save: {error}.") from None
     if not isinstance(values, dict):
-        raise core.FormatError(f"{path!r} is no file of fluid.save: it holds a {type(values).__name__}, not a dict.")
+        raise core.FormatError(
+            f"{path!r} is no file of fluid.save: it holds a {type(values).__name__}, not a dict."
+        )
     return values
 
 
@@ -83,11 +86,15 @@ def _prefix(model_path: str) -> str:
 def save(program: Program, model_path: str) -> None:
     """Writes `model_path`.pdparams, .pdopt and .pdmodel."""
     if not os.path.basename(model_path):
-        raise ValueError(f"fluid.save: the path must end in the first part of a file name, found {model_path!r}.")
+        raise ValueError(
+            f"fluid.save: the path must end in the first part of a file name, found {model_path!r}."
+        )
     if os.path.dirname(model_path):
         fluid_io._make_folder(os.path.dirname(model_path))
     params = {var.name: _array(var.name) for var in fluid_io.get_program_parameter(program)}
-    others = {var.name: _array(var.name) for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)}
+    others = {
+        var.name: _array(var.name) for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)
+    }
     fluid_io._write(f"{model_path}.pdparams", _pickled(params))
     fluid_io._write(f"{model_path}.pdopt", _pickled(others))
     fluid_io._write(f"{model_path}.pdmodel", program._serialize())
@@ -98,11 +105,15 @@ def _set(var: Variable, values: dict, path: str) -> None:
         raise core.NotFoundError(f"{path!r} has no value for {var.name!r}, which the Program needs.")
     array = np.asarray(values[var.name])
     if -1 not in var.shape and array.shape != var.shape:
-        raise core.ShapeError(f"{var.name!r} has shape {var.shape} in the Program, but {array.shape} in {path!r}.")
+        raise core.ShapeError(
+            f"{var.name!r} has shape {var.shape} in the Program, but {array.shape} in {path!r}."
+        )
     global_scope().var(var.name).get_tensor().set(array, core.CPUPlace())
 
 
-def load(program: Program, model_path: str, executor: Executor | None = None, var_list: list | None = None) -> None:
+def load(
+    program: Program, model_path: str, executor: Executor | None = None, var_list: list | None = None
+) -> None:
     """Reads what fluid.save wrote, or a folder or file of save_params, save_persistables or save_vars.
 
     Those older files need an executor, and a single file also the list of variables in it.
@@ -127,11 +138,11 @@ def _load_older(program: Program, model_path: str, executor, var_list, wanted: s
     if not os.path.exists(model_path):
         raise core.FileError(f"There is neither {wanted!r} nor {model_path!r}.")
     if executor is None:
-        raise ValueError(f"There is no {wanted!r}. To load files of save_params and the like, give an executor.")
+        raise ValueError(
+            f"There is no {wanted!r}. To load files of save_params and the like, give an executor."
+        )
     if os.path.isdir(model_path):
-        found = [
-            var for var in program.list_vars() if os.path.isfile(os.path.join(model_path, var.name))
-        ]
+        found = [var for var in program.list_vars() if os.path.isfile(os.path.join(model_path, var.name))]
         fluid_io.load_vars(executor, model_path, program, vars=found)
         return
     if var_list is None:
@@ -182,12 +193,12 @@ def set_program_state(program: Program, state_dict: dict) -> None:
         new = np.asarray(state_dict[var.name])
         if old.shape != new.shape or old.dtype != new.dtype:
             raise core.ShapeError(
-                f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of shape {new.shape} "
-                "in state_dict."
+                f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of shape "
+                f"{new.shape} in state_dict."
             )
         global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
         unused.discard(var.name)
     if unused:
-        warnings.warn(f"Not set, as the Program has no such variables: {', '.join(sorted(unused))}.", stacklevel=2)
-
-
+        warnings.warn(
+            f"Not set, as the Program has no such variables: {', '.join(sorted(unused))}.", stacklevel=2
+        )

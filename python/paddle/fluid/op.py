@@ -1,8 +1,8 @@
 """Operator(type, **slots and attributes): one op that runs on the variables of a scope.
 
-Upstream's tests compare gradients with finite differences this way, thousands of runs each. The op is put into a
-Program of its own, whose variables are all persistable and so live in the scope; it is made again only when kinds,
-types or ranks in the scope change.
+Upstream's tests compare gradients with finite differences this way, thousands of runs each. The op is put
+into a Program of its own, whose variables are all persistable and so live in the scope; it is made again only
+when kinds, types or ranks in the scope change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class OpDescCreationMethod:
                 names = kwargs.get(slot.name, [])
                 names = [names] if isinstance(names, (str, bytes)) else list(names)
                 if len(names) > 1 and not slot.duplicable:
-                    raise ValueError(f"Slot {slot.name!r} of op {proto.type!r} takes one variable, found {len(names)}.")
+                    raise ValueError(
+                        f"Slot {slot.name!r} of op {proto.type!r} takes one variable, found {len(names)}."
+                    )
                 field.add(parameter=slot.name, arguments=names)
         for attr in proto.attrs:
             if kwargs.get(attr.name) is not None:
@@ -86,7 +88,9 @@ class _ScopedOp:
         self._inputs = inputs
         self._outputs = outputs
         self._attrs = attrs
-        self._names = tuple(dict.fromkeys(name for slots in (inputs, outputs) for names in slots.values() for name in names))
+        self._names = tuple(
+            dict.fromkeys(name for slots in (inputs, outputs) for names in slots.values() for name in names)
+        )
         self._input_names = tuple(dict.fromkeys(name for names in inputs.values() for name in names))
         self._built: tuple = (None, None)
 

@@ -21,7 +21,9 @@ GENERATED_DEFAULTS = {name: value for name, _, value in GENERATED}
 def definition(op_type: str) -> tuple:
     """(doc, [(input, flags)], [(output, flags)], [(attribute, type, default)]) of an op."""
     if not _core.op_known(op_type):
-        raise ValueError(f"There is no op {op_type!r} in this package. fluid.core.get_all_op_names() lists them.")
+        raise ValueError(
+            f"There is no op {op_type!r} in this package. fluid.core.get_all_op_names() lists them."
+        )
     return _core.op_def(op_type)
 
 

@@ -37,7 +37,10 @@ def _after(block, position):
     one = _constant(block, 1)
     end = block.create_var(dtype="int32")
     block.append_op(
-        type="elementwise_add", inputs={"X": [position], "Y": [one]}, outputs={"Out": [end]}, attrs={"axis": -1}
+        type="elementwise_add",
+        inputs={"X": [position], "Y": [one]},
+        outputs={"Out": [end]},
+        attrs={"axis": -1},
     )
     return end
 
@@ -49,7 +52,9 @@ def _cuts(var, item) -> tuple[list[_Cut], list[int]]:
         at = next(i for i, each in enumerate(items) if each is Ellipsis)
         items[at : at + 1] = [slice(None)] * (len(var.shape) - len(items) + 1)
     if len(items) > len(var.shape):
-        raise IndexError(f"{var.name!r} has {len(var.shape)} dimensions, but {len(items)} indices were given.")
+        raise IndexError(
+            f"{var.name!r} has {len(var.shape)} dimensions, but {len(items)} indices were given."
+        )
     for axis, each in enumerate(items):
         if not isinstance(each, slice):
             cuts.append(_Cut(axis, each, _after(var.block, each), 1, True))
@@ -101,7 +106,9 @@ def index(var, item):
         _bounds(var.block, inputs, attrs, flags, "StartsTensorList", "starts", [cut.start for cut in cuts])
         _bounds(var.block, inputs, attrs, flags, "EndsTensorList", "ends", [cut.end for cut in cuts])
         if strided:
-            _bounds(var.block, inputs, attrs, flags, "StridesTensorList", "strides", [cut.step for cut in cuts])
+            _bounds(
+                var.block, inputs, attrs, flags, "StridesTensorList", "strides", [cut.step for cut in cuts]
+            )
         attrs["infer_flags"] = flags
         attrs["decrease_axis"] = [cut.axis for cut in cuts if cut.drops]
         kind = "strided_slice" if strided else "slice"

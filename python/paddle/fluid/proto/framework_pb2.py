@@ -1,14 +1,12 @@
 """The messages that describe ops, as plain Python objects with the look of generated ones.
 
-Only what scripts and tools build by hand is here: OpProto (what an op is) and OpDesc (one op). Programs are read and
-written by the engine.
+Only what scripts and tools build by hand is here: OpProto (what an op is) and OpDesc (one op). Programs are
+read and written by the engine.
 """
 
 INT, FLOAT, STRING, INTS, FLOATS, STRINGS, BOOLEAN, BOOLEANS, BLOCK, LONG, BLOCKS, LONGS = range(12)
 
-_ATTR_NAMES = (
-    "INT FLOAT STRING INTS FLOATS STRINGS BOOLEAN BOOLEANS BLOCK LONG BLOCKS LONGS".split()
-)
+_ATTR_NAMES = "INT FLOAT STRING INTS FLOATS STRINGS BOOLEAN BOOLEANS BLOCK LONG BLOCKS LONGS".split()
 
 
 class AttrType:
@@ -78,7 +76,10 @@ class _Message:
         if any(name not in self._set for name in self.required):
             return False
         return all(
-            item.IsInitialized() for name, kind in self.repeated.items() if kind for item in getattr(self, name)
+            item.IsInitialized()
+            for name, kind in self.repeated.items()
+            if kind
+            for item in getattr(self, name)
         )
 
     def __eq__(self, other) -> bool:
@@ -131,7 +132,14 @@ class _DescVar(_Message):
 class _DescAttr(_Message):
     single = {"name": "", "type": INT, "i": 0, "f": 0.0, "s": "", "b": False, "block_idx": 0, "l": 0}
     required = ("name", "type")
-    repeated = {"ints": None, "floats": None, "strings": None, "bools": None, "blocks_idx": None, "longs": None}
+    repeated = {
+        "ints": None,
+        "floats": None,
+        "strings": None,
+        "bools": None,
+        "blocks_idx": None,
+        "longs": None,
+    }
 
 
 class OpDesc(_Message):

@@ -1,4 +1,4 @@
-"""fluid.transpiler: Programs made from Programs. The engine plans memory itself, so two of them have nothing to do."""
+"""fluid.transpiler: Programs from Programs. The engine plans memory itself, so nothing is left to do here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ __all__ = ["memory_optimize", "release_memory"]
 
 
 def memory_optimize(
-    input_program: Program, skip_opt_set=None, print_log: bool = False, level: int = 0, skip_grads: bool = True
+    input_program: Program,
+    skip_opt_set=None,
+    print_log: bool = False,
+    level: int = 0,
+    skip_grads: bool = True,
 ) -> None:
     """Marks the Program as optimized; the engine shares memory between variables by itself."""
     input_program._is_mem_optimized = True
@@ -19,6 +23,12 @@ def release_memory(input_program: Program, skip_opt_set=None) -> None:
 
 
 def __getattr__(name: str):
-    if name in ("DistributeTranspiler", "DistributeTranspilerConfig", "HashName", "RoundRobin", "InferenceTranspiler"):
+    if name in (
+        "DistributeTranspiler",
+        "DistributeTranspilerConfig",
+        "HashName",
+        "RoundRobin",
+        "InferenceTranspiler",
+    ):
         raise AttributeError(f"fluid.transpiler.{name} is not there yet in this package.")
     raise AttributeError(f"module 'paddle.fluid.transpiler' has no attribute {name!r}")
