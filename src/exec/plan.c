@@ -64,10 +64,10 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
         struct pd_plan_slot slot = {0, plan->args.n};
         int live = 0;
         for (int k = 0; io && k < io->args.n; k++)
-            live |= !is_hole(io->args.at[k]);
+            live |= !pd_arg_is_hole(&defs[i], io->args.at[k], plan->block);
         for (int k = 0; live && k < io->args.n; k++) {
             int number = -1;
-            if (!is_hole(io->args.at[k])) {
+            if (!pd_arg_is_hole(&defs[i], io->args.at[k], plan->block)) {
                 PD_TRY(number_of(plan, io->args.at[k], is_output, &number));
                 /* An input of which only the shape is read does not keep its memory busy. */
                 if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;

@@ -75,7 +75,8 @@ static pd_status distance_infer(const struct pd_infer *c)
         return pd_fail(PD_SHAPE, "Hyps has %lld sequences and Refs has %lld; they must be as many", (long long)hyps, (long long)refs);
     pd_math_out_scalar(c, SEQUENCE_NUM, PD_DTYPE_INT64);
     if (!out) return PD_OK;
-    out->dtype = PD_DTYPE_FP32;
+    /* Programs declare the distances as int64; they are float32 when they come. */
+    if (c->running || out->dtype == PD_DTYPE_NONE) out->dtype = PD_DTYPE_FP32;
     pd_meta_copy_dims(out, pd_infer_in(c, REFS));
     if (c->running) pd_meta_set_2d(out, refs, 1);
     return PD_OK;

@@ -258,7 +258,8 @@ static pd_status slice_infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, 0);
     const struct pd_meta *x = pd_infer_in(c, S_X);
     if (x->rank < 1) return pd_fail(PD_SHAPE, "X must have rows, found shape %s", pd_meta_dims_text(x));
-    pd_meta_like(out, x);
+    out->dtype = x->dtype;
+    pd_meta_copy_dims(out, x);
     return PD_OK;
 }
 

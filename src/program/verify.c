@@ -23,6 +23,14 @@ void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block)
     pd_buf_free(&text);
 }
 
+int pd_arg_is_hole(const struct pd_slot_def *slot, const char *name, const struct pd_block *block)
+{
+    if (strcmp(name, PD_EMPTY_VAR) == 0) return 1;
+    size_t n = strlen(slot->name), suffix = strlen(PD_GRAD_SUFFIX);
+    return (slot->flags & PD_SLOT_OPTIONAL) && n > suffix && strcmp(slot->name + n - suffix, PD_GRAD_SUFFIX) == 0 &&
+           !pd_block_find(block, name);
+}
+
 static int is_empty_slot(const struct pd_io *io)
 {
     if (!io) return 1;
@@ -47,12 +55,13 @@ static pd_status verify_side(const struct pd_opdesc *op, const struct pd_block *
     const struct pd_io *at = is_output ? op->out.at : op->in.at;
     int n = is_output ? op->out.n : op->in.n;
     for (int i = 0; i < n; i++) {
-        if (pd_slot_index(defs, at[i].slot) < 0) {
+        int slot = pd_slot_index(defs, at[i].slot);
+        if (slot < 0) {
             if (!at[i].args.n) continue;
             return pd_fail(PD_NOT_FOUND, "op '%s' has no %s slot '%s'", op->type, word, at[i].slot);
         }
         for (int k = 0; k < at[i].args.n; k++)
-            if (strcmp(at[i].args.at[k], PD_EMPTY_VAR) != 0 && !pd_block_find(block, at[i].args.at[k]))
+            if (!pd_arg_is_hole(&defs[slot], at[i].args.at[k], block) && !pd_block_find(block, at[i].args.at[k]))
                 return pd_fail(PD_NOT_FOUND, "op '%s' names variable '%s' in its %s slot '%s', but the Program has none of that name",
                                op->type, at[i].args.at[k], word, at[i].slot);
     }

@@ -334,6 +334,14 @@ def test_index():
         assert a.shape == b.shape and np.array_equal(a, b)
 
 
+def test_variables_have_no_values(mul):
+    with pytest.raises(TypeError, match="'x'.*unstack"):
+        list(mul[1])
+    with pytest.raises(RuntimeError, match="fetch"):
+        mul[1].numpy()
+    assert len(mul[0].block.ops) == 1
+
+
 def test_descs_are_built_step_by_step():
     desc = core.ProgramDesc()
     block = desc.block(0)

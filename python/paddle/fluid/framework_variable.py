@@ -199,15 +199,11 @@ class Variable(_core.Var):
 
         return index(self, item)
 
-    def __len__(self) -> int:
-        if not self.shape or self.shape[0] < 0:
-            raise TypeError(
-                f"The length of {self.name!r} is known only when it is computed: its shape is {self.shape}."
-            )
-        return self.shape[0]
-
     def __iter__(self):
-        return (self[i] for i in range(len(self)))
+        raise TypeError(
+            f"Variable {self.name!r} cannot be looped over: its values are there only while a Program runs. "
+            "Take it apart with fluid.layers.unstack or with indices."
+        )
 
     def __bool__(self) -> bool:
         return True
