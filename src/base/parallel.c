@@ -1,6 +1,8 @@
 /* See parallel.h. Built without OpenMP (fuzzers), everything runs in the calling thread. */
 #include "base/parallel.h"
 
+#include <signal.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -28,6 +30,20 @@ void pd_threads_set_default(int count)
     process_threads = count > 0 ? count : 1;
 #ifdef _OPENMP
     omp_set_num_threads(process_threads);
+#endif
+}
+
+void pd_threads_start(void)
+{
+#ifdef _OPENMP
+    sigset_t all, before;
+    int threads = pd_threads(), started = 0;
+    if (threads < 2) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+#pragma omp parallel num_threads(threads) reduction(+ : started)
+    started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 #endif
 }
 

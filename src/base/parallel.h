@@ -15,5 +15,8 @@ int pd_threads(void);
 void pd_threads_set(int count);
 /* For the process. */
 void pd_threads_set_default(int count);
+/* Starts the worker threads with all signals blocked, so that handlers never run on them. Called before code that runs with
+ * a stack pointer of its own (oneDNN's AVX-512 products): a signal frame written there would land in a tensor. */
+void pd_threads_start(void);
 
 #endif

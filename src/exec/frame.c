@@ -16,11 +16,13 @@ static pd_status make_values(struct pd_frame *f)
     f->seen = pd_calloc((size_t)n, sizeof *f->seen);
     f->chunk_of = pd_calloc((size_t)n, sizeof *f->chunk_of);
     f->externals = pd_calloc((size_t)n, sizeof *f->externals);
-    if (!f->values || !f->seen || !f->chunk_of || !f->externals) return pd_no_memory();
+    f->arrays = pd_calloc((size_t)n, sizeof *f->arrays);
+    if (!f->values || !f->seen || !f->chunk_of || !f->externals || !f->arrays) return pd_no_memory();
     for (int i = 0; i < n; i++) {
         const struct pd_plan_var *v = &plan->vars.at[i];
         f->chunk_of[i] = -1;
         if (v->place == PD_PLACE_SCOPE || v->place == PD_PLACE_FEED) f->externals[f->n_externals++] = i;
+        if (v->place == PD_PLACE_TEMP && v->desc && v->desc->meta.kind == PD_KIND_TENSOR_ARRAY) f->arrays[f->n_arrays++] = i;
         if (v->place == PD_PLACE_OUTER)
             f->values[i] = pd_value_ref(f->outer->values[v->outer]);
         else if (v->place != PD_PLACE_SCOPE)
@@ -120,6 +122,7 @@ void pd_frame_free(struct pd_frame *f)
     pd_free(f->seen);
     pd_free(f->chunk_of);
     pd_free(f->externals);
+    pd_free(f->arrays);
     pd_free(f->ops);
     pd_free(f->flat_values);
     pd_free(f->flat_metas);
@@ -253,5 +256,7 @@ pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
         PD_TRY(pd_frame_bind(frame));
         frame->bound = 1;
     }
+    for (int i = 0; i < frame->n_arrays; i++)
+        pd_value_reset(frame->values[frame->arrays[i]], PD_KIND_TENSOR_ARRAY);
     return run_ops(frame);
 }

@@ -38,6 +38,7 @@ struct pd_frame {
     struct pd_metas *meta_slots;
     const struct pd_value ***infer_values;
     int *externals, n_externals; /* numbers of feed and scope variables */
+    int *arrays, n_arrays;       /* numbers of this block's tensor arrays: they are empty when a run starts */
     int bound, planned;
     uint64_t scope_uid, scope_stamp;
     struct pd_scope *scope; /* of the present run; borrowed */

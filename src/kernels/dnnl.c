@@ -39,6 +39,7 @@ static int bind(void *library)
     lib.set_primitive_cache_capacity(128);
     snprintf(version_text, sizeof version_text, "oneDNN %d.%d.%d", version->major, version->minor,
              version->patch);
+    pd_threads_start();
     return 1;
 }
 

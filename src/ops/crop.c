@@ -32,6 +32,12 @@ static pd_status resolve(const struct pd_meta *x, const struct pd_numbers *offse
     for (int i = 0; i < x->rank; i++) {
         int64_t start = offsets->n ? (i < offsets->n ? offsets->at[i] : -1) : 0, size = shape->at[i];
         int known = offsets->known && x->dim[i] >= 0;
+        /* A size that a tensor gives: the attribute holds 0 or -1 in its place. */
+        if (!shape->known && size <= 0) {
+            box->start[i] = start;
+            box->size[i] = -1;
+            continue;
+        }
         if (shape->known && size < -1)
             return pd_fail(PD_INVALID, "shape[%d] is %lld; give a size, or -1 for all that is left", i,
                            (long long)size);

@@ -18,8 +18,9 @@
     X(argsort) X(argsort_grad) X(arg_max) X(arg_min) X(unique) X(unique_with_counts)                           \
     X(shard_index) X(random_crop) X(sampling_id) X(similarity_focus)                                           \
     X(im2sequence) X(im2sequence_grad) X(unfold) X(unfold_grad) X(fsp) X(fsp_grad) X(cvm) X(cvm_grad)          \
-    X(conditional_block) X(conditional_block_grad) X(while) X(select_input) X(select_output) X(get_places)                               \
+    X(conditional_block) X(conditional_block_grad) X(while) X(select_input) X(select_output) X(get_places)     \
     X(rnn_memory_helper) X(rnn_memory_helper_grad)                                                             \
     X(lod_rank_table) X(max_sequence_len) X(reorder_lod_tensor_by_rank) X(reorder_lod_tensor_by_rank_grad)     \
     X(shrink_rnn_memory) X(shrink_rnn_memory_grad)                                                             \
-    X(write_to_array) X(read_from_array) X(lod_array_length) X(lod_tensor_to_array) X(array_to_lod_tensor)
+    X(write_to_array) X(read_from_array) X(lod_array_length) X(lod_tensor_to_array) X(array_to_lod_tensor)     \
+    X(tensor_array_to_tensor) X(tensor_array_to_tensor_grad)

@@ -45,8 +45,8 @@ static pd_status size_at(const struct sizes *s, int64_t total, int num, int i, i
     }
     for (int k = 0; k < s->n; k++) {
         PD_TRY(wish_at(s, k, &wish, &known));
-        if (!known) {
-            *size = -1;
+        if (!known) { /* the attribute still holds the sizes that are plain numbers */
+            *size = i < s->sections->n && s->sections->ints[i] > 0 ? s->sections->ints[i] : -1;
             return PD_OK;
         }
         if (wish < -1)

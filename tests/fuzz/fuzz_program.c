@@ -1,4 +1,4 @@
-/* Any bytes as a model file. What is understood can be written, read again, printed, cloned and verified. */
+/* Any bytes as a model file. What is understood can be written, read again, printed, verified, inferred and cloned. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -16,7 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     if (pd_program_read(&pd_ops, buf.at, buf.n, &other) != PD_OK) abort();
     pd_program_unref(other);
     if (pd_program_print(program, &text) != PD_OK) abort();
-    pd_program_verify(program);
+    /* A Program that verifies can be inferred op by op; its shapes may make no sense, which is an error and no crash. */
+    if (pd_program_verify(program) == PD_OK)
+        for (int b = 0; b < program->blocks.n; b++)
+            for (int i = 0; i < program->blocks.at[b]->ops.n; i++)
+                if (program->blocks.at[b]->ops.at[i]->def)
+                    pd_opdesc_infer(program->blocks.at[b]->ops.at[i], program->blocks.at[b]);
     if (pd_program_clone(program, 1, &other) == PD_OK) pd_program_unref(other);
     pd_program_unref(program);
     pd_buf_free(&buf);

@@ -31,6 +31,7 @@ REPAIRED = {
     ("sequence_pool", "MaxIndex"): VarType.INT32,
     ("isinf", "Out"): VarType.BOOL,
     ("isnan", "Out"): VarType.BOOL,
+    ("sampling_id", "Out"): VarType.INT64,
 }
 
 
@@ -78,7 +79,12 @@ def compare(case: str, got, want) -> None:
             kind, ins, outs, attrs = next(wanted)
             assert mine[1:3] == [ins, outs], f"{case}: the slots of {kind} differ"
             assert attrs_like(attrs, op) == attrs, f"{case}: the attributes of {kind} differ"
-        assert found["vars"] == repaired(golden), f"{case}: the variables differ"
+        wanted_vars = repaired(golden)
+        for name, parts in wanted_vars.items():
+            # 1.8.5 leaves some intermediate shapes out; knowing more is no difference.
+            if len(parts) > 2 and not parts[2] and len(found["vars"].get(name, ())) > 2:
+                parts[2] = found["vars"][name][2]
+        assert found["vars"] == wanted_vars, f"{case}: the variables differ"
 
 
 @pytest.mark.parametrize("case", make_layers.cases())

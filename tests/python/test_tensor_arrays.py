@@ -181,6 +181,28 @@ def test_array_items_are_written_read_and_counted():
         net.run({"x": np.ones((1, 2))}, ["nothing"])
 
 
+def test_items_are_joined_or_stacked():
+    x = np.arange(6.0).reshape(3, 2)
+    for stack, axis, value in ((False, 0, np.concatenate([x, 2 * x])), (False, 1, np.concatenate([x, 2 * x], 1)),
+                               (True, 0, np.stack([x, 2 * x])), (True, -1, np.stack([x, 2 * x], -1))):
+        net = Net()
+        net.data("x", [-1, 2])
+        net.data("weights", list(value.shape))
+        net.program.global_block().create_var(name="array", type=core.VarDesc.VarType.LOD_TENSOR_ARRAY)
+        for i in range(2):
+            net.op("fill_constant", {}, {"Out": [f"i{i}"]}, shape=[1], value=float(i), dtype=3)
+        net.op("write_to_array", {"X": ["x"], "I": ["i0"]}, {"Out": ["array"]})
+        net.op("scale", {"X": ["x"]}, {"Out": ["twice"]}, scale=2.0)
+        net.op("write_to_array", {"X": ["twice"], "I": ["i1"]}, {"Out": ["array"]})
+        net.op("tensor_array_to_tensor", {"X": ["array"]}, {"Out": ["out"], "OutIndex": ["index"]}, axis=axis, use_stack=stack)
+        feed = {"x": x, "weights": np.arange(12.0).reshape(value.shape)}
+        out, index = net.run(feed, ["out", "index"])
+        np.testing.assert_array_equal(out, value)
+        assert index.tolist() == ([x.shape[axis]] * 2 if not stack or axis == 0 else [1, 1])
+        first, second = (np.moveaxis(feed["weights"], axis, 0) if stack else np.split(feed["weights"], 2, axis))
+        np.testing.assert_array_equal(gradient(net, "out", "x", feed), first + 2 * second)
+
+
 # ---- rank tables ----
 
 ROWS = np.arange(12.0).reshape(6, 2)

@@ -249,7 +249,7 @@ def data_norm(
         helper,
         "data_norm",
         {"X": input, **sums, **shift},
-        {"Y": out, "Means": means, "Scales": scales, **sums},
+        {"Y": out, "Means": means, "Scales": scales},
         attrs,
     )
     return helper.append_activation(out)
