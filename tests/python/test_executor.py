@@ -227,74 +227,97 @@ feed = {{"x": np.ones((600, 600), "float32")}}
 """
 
 
-def test_ctrl_c_ends_a_run():
-    code = SLOW.format(count=400) + textwrap.dedent("""
-        print("ready", flush=True)
-        try:
-            while True:
-                exe.run(main, feed=feed, fetch_list=[y])
-        except KeyboardInterrupt:
-            print("interrupted", flush=True)
-            small = fluid.Program()
-            with fluid.program_guard(small):
-                one = fluid.layers.fill_constant([1], "float32", 1.0)
-            print(exe.run(small, fetch_list=[one])[0][0], flush=True)
-        """)
+def ended_by_ctrl_c(code):
+    """Runs code that prints 'ready' and then runs for ever; what it prints after Ctrl-C."""
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
     )
     try:
         assert child.stdout.readline() == "ready\n"
-        time.sleep(1.5)
-        asked = time.monotonic()
         child.send_signal(signal.SIGINT)
-        assert child.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - asked < 1.0
-        assert child.stdout.readline() == "1.0\n"
-        assert child.wait(timeout=10) == 0
+        said, _ = child.communicate(timeout=30)
+        assert child.returncode == 0
+        return said
     finally:
         child.kill()
         child.wait()
 
 
-def test_the_gil_is_free_while_running(line):
+AFTER_CTRL_C = """
+except KeyboardInterrupt:
+    small = fluid.Program()
+    with fluid.program_guard(small):
+        one = fluid.layers.fill_constant([1], "float32", 1.0)
+    print("interrupted", exe.run(small, fetch_list=[one])[0][0], flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_run_that_would_never_end():
+    code = textwrap.dedent("""
+        import paddle.fluid as fluid
+        i = fluid.layers.fill_constant([1], "int64", 0)
+        true = fluid.layers.fill_constant([1], "bool", True)
+        with fluid.layers.While(true).block():
+            fluid.layers.increment(i, in_place=True)
+        exe = fluid.Executor()
+        try:
+            print("ready", flush=True)
+            exe.run()
+        """)
+    assert ended_by_ctrl_c(code + AFTER_CTRL_C) == "interrupted 1.0\n"
+
+
+def test_ctrl_c_ends_a_loop_of_runs_with_large_products():
+    code = SLOW.format(count=20) + textwrap.dedent("""
+        exe.run(main, feed=feed, fetch_list=[y])
+        try:
+            print("ready", flush=True)
+            while True:
+                exe.run(main, feed=feed, fetch_list=[y])
+        """)
+    assert ended_by_ctrl_c(code + AFTER_CTRL_C) == "interrupted 1.0\n"
+
+
+LONG = """
+import numpy as np
+import paddle.fluid as fluid
+main = fluid.Program()
+with fluid.program_guard(main, fluid.Program()):
+    i = fluid.layers.fill_constant([1], "int64", 0)
+    end = fluid.layers.data("end", [1], dtype="int64", append_batch_size=False)
+    holds = fluid.layers.less_than(i, end)
+    with fluid.layers.While(holds).block():
+        fluid.layers.increment(i, in_place=True)
+        fluid.layers.less_than(i, end, cond=holds)
+exe = fluid.Executor()
+feed = {"end": np.array([2000000], "int64")}
+"""
+
+
+def test_other_threads_work_while_a_run_goes_on(line):
+    """Another thread runs Python meanwhile, and is told that this executor is busy."""
     space: dict = {}
-    exec(SLOW.format(count=100), space)
-    ticks, stop = [], threading.Event()
-
-    def tick():
-        while not stop.wait(0.002):
-            ticks.append(time.monotonic())
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    begin = time.monotonic()
-    try:
-        space["exe"].run(space["main"], feed=space["feed"], fetch_list=[space["y"]])
-    finally:
-        end = time.monotonic()
-        stop.set()
-        thread.join()
-    during = [at for at in ticks if begin < at < end]
-    assert end - begin < 0.02 or len(during) >= 3
-
-
-def test_one_executor_in_two_threads(line):
-    space: dict = {}
-    exec(SLOW.format(count=300), space)
-    errors = []
+    exec(LONG, space)
+    over, errors, turns = threading.Event(), [], [0]
 
     def other():
-        time.sleep(0.05)
-        try:
-            space["exe"].run(space["main"], feed=space["feed"])
-        except RuntimeError as error:
-            errors.append(str(error))
+        while not over.is_set():
+            turns[0] += 1
+            try:
+                space["exe"].run(space["main"], feed={"end": np.array([1], "int64")})
+            except RuntimeError as error:
+                errors.append(str(error))
 
     thread = threading.Thread(target=other)
     thread.start()
-    begin = time.monotonic()
-    space["exe"].run(space["main"], feed=space["feed"], fetch_list=[space["y"]])
-    took = time.monotonic() - begin
+    done = False
+    while not done:  # the other thread may have been the one that was running
+        try:
+            count, = space["exe"].run(space["main"], feed=space["feed"], fetch_list=[space["i"]])
+            done = True
+        except RuntimeError as error:
+            assert "already running" in str(error)
+    over.set()
     thread.join()
-    assert took < 0.1 or (len(errors) == 1 and "already running" in errors[0])
+    assert count[0] == 2000000 and turns[0] > 1
+    assert errors and all("already running" in text for text in errors)

@@ -7,46 +7,7 @@ import numpy as np
 import pytest
 
 DATA = os.path.join(os.path.dirname(__file__), os.pardir, "data")
-SEED_SCRIPT = '''
-import paddle.v2 as paddle
-import paddle.fluid as fluid
-
-x = fluid.layers.data(name='x', shape=[13], dtype='float32')
-y_predict = fluid.layers.fc(input=x, size=1, act=None)
-y = fluid.layers.data(name='y', shape=[1], dtype='float32')
-
-cost = fluid.layers.square_error_cost(input=y_predict, label=y)
-avg_cost = fluid.layers.mean(x=cost)
-
-sgd_optimizer = fluid.optimizer.SGD(learning_rate=0.001)
-sgd_optimizer.minimize(avg_cost)
-
-BATCH_SIZE = 20
-
-train_reader = paddle.batch(
-    paddle.reader.shuffle(
-        paddle.dataset.uci_housing.train(), buf_size=500),
-    batch_size=BATCH_SIZE)
-
-place = fluid.CPUPlace()
-feeder = fluid.DataFeeder(place=place, feed_list=[x, y])
-exe = fluid.Executor(place)
-
-exe.run(fluid.default_startup_program())
-
-PASS_NUM = 100
-for pass_id in range(PASS_NUM):
-    fluid.io.save_persistables(exe, "./fit_a_line.model/")
-    fluid.io.load_persistables(exe, "./fit_a_line.model/")
-    for data in train_reader():
-        avg_loss_value, = exe.run(fluid.default_main_program(),
-                                  feed=feeder.feed(data),
-                                  fetch_list=[avg_cost])
-
-        if avg_loss_value[0] < 10.0:
-            exit(0)  # if avg cost less than 10.0, we think our code is good.
-exit(1)
-'''
+EXAMPLES = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "examples")
 
 
 def run_script(text, folder, *args):
@@ -56,7 +17,8 @@ def run_script(text, folder, *args):
 
 
 def test_the_documented_fit_a_line_script_runs_unchanged(tmp_path):
-    done = run_script(SEED_SCRIPT, tmp_path)
+    with open(os.path.join(EXAMPLES, "fit_a_line.py")) as f:
+        done = run_script(f.read(), tmp_path)
     assert done.returncode == 0, done.stderr
     assert sorted(os.listdir(tmp_path / "fit_a_line.model")) == ["fc_0.b_0", "fc_0.w_0", "learning_rate_0"]
 
@@ -111,7 +73,7 @@ def test_fit_a_line_learns_and_another_process_predicts_the_same(tmp_path):
 @pytest.mark.parametrize("net, passes, goal", [("mlp", 6, 0.88), ("lenet", 6, 0.93)])
 def test_digits_are_recognised(net, passes, goal, monkeypatch):
     """On the cut of MNIST that comes with the tests (2,000 images); the soak test takes all 60,000."""
-    monkeypatch.setenv("PADDLE_DATASET_HOME", os.path.abspath(DATA))
+    monkeypatch.setattr("paddle.dataset.common.DATA_HOME", os.path.abspath(DATA))
     from digits import train
 
     assert train(net, passes) >= goal
