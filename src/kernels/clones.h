@@ -5,7 +5,7 @@
 #ifndef PD_KERNELS_CLONES_H
 #define PD_KERNELS_CLONES_H
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(PD_PLAIN_KERNELS)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(PD_SANITIZED)
 #define PD_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define PD_CLONES

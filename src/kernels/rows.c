@@ -8,21 +8,21 @@
 
 #define AHEAD 16 /* rows fetched ahead */
 
-#define PD_ROWS_BAD(name, T)                                                                                   \
-    PD_CLONES static int64_t count_##name(const T *ids, int64_t n, int64_t height, int64_t skip)               \
-    {                                                                                                          \
-        int64_t bad = 0;                                                                                       \
-        for (int64_t i = 0; i < n; i++)                                                                        \
-            bad += (uint64_t)ids[i] >= (uint64_t)height && ((int64_t)ids[i] != skip || skip < 0);              \
-        return bad;                                                                                            \
-    }                                                                                                          \
-    int64_t pd_rows_bad_##name(const T *ids, int64_t n, int64_t height, int64_t skip)                          \
-    {                                                                                                          \
-        if (!count_##name(ids, n, height, skip)) return -1;                                                    \
-        int64_t i = 0;                                                                                         \
-        while ((uint64_t)ids[i] < (uint64_t)height || ((int64_t)ids[i] == skip && skip >= 0))                  \
-            i++;                                                                                               \
-        return i;                                                                                              \
+#define PD_ROWS_BAD(name, T)                                                                                 \
+    PD_CLONES static int64_t count_##name(const T *ids, int64_t n, int64_t height, int64_t skip)             \
+    {                                                                                                        \
+        int64_t bad = 0;                                                                                     \
+        for (int64_t i = 0; i < n; i++)                                                                      \
+            bad += (uint64_t)ids[i] >= (uint64_t)height && ((int64_t)ids[i] != skip || skip < 0);            \
+        return bad;                                                                                          \
+    }                                                                                                        \
+    int64_t pd_rows_bad_##name(const T *ids, int64_t n, int64_t height, int64_t skip)                        \
+    {                                                                                                        \
+        if (!count_##name(ids, n, height, skip)) return -1;                                                  \
+        int64_t i = 0;                                                                                       \
+        while ((uint64_t)ids[i] < (uint64_t)height || ((int64_t)ids[i] == skip && skip >= 0))                \
+            i++;                                                                                             \
+        return i;                                                                                            \
     }
 PD_ROWS_BAD(i64, int64_t)
 PD_ROWS_BAD(i32, int32_t)
@@ -45,7 +45,8 @@ static inline void fetch(const char *row, size_t bytes)
 }
 
 /* With a constant size the copy becomes a few moves. */
-static inline __attribute__((always_inline)) void copy_rows(const struct copy *c, int64_t begin, int64_t end, size_t bytes)
+static inline __attribute__((always_inline)) void copy_rows(const struct copy *c, int64_t begin, int64_t end,
+                                                            size_t bytes)
 {
     for (int64_t i = begin; i < end; i++) {
         int64_t next = i + AHEAD < c->n ? c->ids[i + AHEAD] : -1;
@@ -62,13 +63,26 @@ static void copy_part(void *arg, int64_t begin, int64_t end)
 {
     const struct copy *c = arg;
     switch (c->bytes) {
-    case 4: copy_rows(c, begin, end, 4); break;
-    case 16: copy_rows(c, begin, end, 16); break;
-    case 32: copy_rows(c, begin, end, 32); break;
-    case 40: copy_rows(c, begin, end, 40); break;
-    case 64: copy_rows(c, begin, end, 64); break;
-    case 128: copy_rows(c, begin, end, 128); break;
-    default: copy_rows(c, begin, end, c->bytes);
+    case 4:
+        copy_rows(c, begin, end, 4);
+        break;
+    case 16:
+        copy_rows(c, begin, end, 16);
+        break;
+    case 32:
+        copy_rows(c, begin, end, 32);
+        break;
+    case 40:
+        copy_rows(c, begin, end, 40);
+        break;
+    case 64:
+        copy_rows(c, begin, end, 64);
+        break;
+    case 128:
+        copy_rows(c, begin, end, 128);
+        break;
+    default:
+        copy_rows(c, begin, end, c->bytes);
     }
 }
 
@@ -81,8 +95,8 @@ void pd_rows_copy(void *out, const void *table, size_t bytes, const int64_t *ids
 
 /* ---- adding in ---- */
 
-/* Rows are dealt out to buckets by their number; a part owns some buckets and adds their rows in order. It first picks
- * its own out of a block of ids, without branches, which would be a toss of a coin each. */
+/* Rows are dealt out to buckets by their number; a part owns some buckets and adds their rows in order. It
+ * first picks its own out of a block of ids, without branches, which would be a toss of a coin each. */
 #define BUCKETS 64
 #define BLOCK 1024
 
@@ -91,56 +105,68 @@ static inline int64_t bucket_of(int64_t row)
     return (int64_t)(((uint64_t)row * 0x9E3779B97F4A7C15ull) >> 58);
 }
 
-#define PD_ROWS_ADD(name, T)                                                                                   \
-    struct add_##name {                                                                                        \
-        T *table;                                                                                              \
-        int64_t width, n, skip;                                                                                \
-        const int64_t *ids;                                                                                    \
-        const T *rows;                                                                                         \
-        T scale;                                                                                               \
-    };                                                                                                         \
-    static inline __attribute__((always_inline)) void add_rows_##name(const struct add_##name *a,              \
-                                                                      int64_t begin, int64_t end, int64_t width) \
-    {                                                                                                          \
-        const T scale = a->scale;                                                                              \
-        int32_t mine[BLOCK];                                                                                   \
-        for (int64_t first = 0; first < a->n; first += BLOCK) {                                                \
-            const int64_t *ids = a->ids + first;                                                               \
-            int32_t count = a->n - first < BLOCK ? (int32_t)(a->n - first) : BLOCK, kept = 0;                  \
-            for (int32_t i = 0; i < count; i++) {                                                              \
-                int64_t bucket = bucket_of(ids[i]);                                                            \
-                mine[kept] = i;                                                                                \
-                kept += bucket >= begin && bucket < end && ids[i] != a->skip;                                  \
-            }                                                                                                  \
-            for (int32_t i = 0; i < kept; i++) {                                                               \
-                if (i + AHEAD < kept)                                                                          \
-                    fetch((const char *)(a->table + ids[mine[i + AHEAD]] * width), (size_t)width * sizeof(T)); \
-                T *to = a->table + ids[mine[i]] * width;                                                       \
-                const T *from = a->rows + (first + mine[i]) * width;                                           \
-                _Pragma("GCC ivdep") for (int64_t k = 0; k < width; k++) to[k] += scale * from[k];             \
-            }                                                                                                  \
-        }                                                                                                      \
-    }                                                                                                          \
-    PD_CLONES static void add_span_##name(const struct add_##name *a, int64_t begin, int64_t end)              \
-    {                                                                                                          \
-        switch (a->width) {                                                                                    \
-        case 1: add_rows_##name(a, begin, end, 1); break;                                                      \
-        case 8: add_rows_##name(a, begin, end, 8); break;                                                      \
-        case 10: add_rows_##name(a, begin, end, 10); break;                                                    \
-        case 16: add_rows_##name(a, begin, end, 16); break;                                                    \
-        case 32: add_rows_##name(a, begin, end, 32); break;                                                    \
-        default: add_rows_##name(a, begin, end, a->width);                                                     \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void add_part_##name(void *arg, int64_t begin, int64_t end)                                         \
-    {                                                                                                          \
-        add_span_##name(arg, begin, end);                                                                      \
-    }                                                                                                          \
-    void pd_rows_add_##name(T *table, int64_t width, const int64_t *ids, int64_t n, const T *rows, T scale,    \
-                            int64_t skip)                                                                      \
-    {                                                                                                          \
-        struct add_##name a = {table, width, n, skip < 0 ? -1 : skip, ids, rows, scale};                       \
-        if (width > 0) pd_parallel(BUCKETS, n * width < 32768 ? BUCKETS : 1, add_part_##name, &a);             \
+#define PD_ROWS_ADD(name, T)                                                                                 \
+    struct add_##name {                                                                                      \
+        T *table;                                                                                            \
+        int64_t width, n, skip;                                                                              \
+        const int64_t *ids;                                                                                  \
+        const T *rows;                                                                                       \
+        T scale;                                                                                             \
+    };                                                                                                       \
+    static inline __attribute__((always_inline)) void add_rows_##name(                                       \
+        const struct add_##name *a, int64_t begin, int64_t end, int64_t width)                               \
+    {                                                                                                        \
+        const T scale = a->scale;                                                                            \
+        int32_t mine[BLOCK];                                                                                 \
+        for (int64_t first = 0; first < a->n; first += BLOCK) {                                              \
+            const int64_t *ids = a->ids + first;                                                             \
+            int32_t count = a->n - first < BLOCK ? (int32_t)(a->n - first) : BLOCK, kept = 0;                \
+            for (int32_t i = 0; i < count; i++) {                                                            \
+                int64_t bucket = bucket_of(ids[i]);                                                          \
+                mine[kept] = i;                                                                              \
+                kept += bucket >= begin && bucket < end && ids[i] != a->skip;                                \
+            }                                                                                                \
+            for (int32_t i = 0; i < kept; i++) {                                                             \
+                if (i + AHEAD < kept)                                                                        \
+                    fetch((const char *)(a->table + ids[mine[i + AHEAD]] * width),                           \
+                          (size_t)width * sizeof(T));                                                        \
+                T *to = a->table + ids[mine[i]] * width;                                                     \
+                const T *from = a->rows + (first + mine[i]) * width;                                         \
+                _Pragma("GCC ivdep") for (int64_t k = 0; k < width; k++) to[k] += scale * from[k];           \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    PD_CLONES static void add_span_##name(const struct add_##name *a, int64_t begin, int64_t end)            \
+    {                                                                                                        \
+        switch (a->width) {                                                                                  \
+        case 1:                                                                                              \
+            add_rows_##name(a, begin, end, 1);                                                               \
+            break;                                                                                           \
+        case 8:                                                                                              \
+            add_rows_##name(a, begin, end, 8);                                                               \
+            break;                                                                                           \
+        case 10:                                                                                             \
+            add_rows_##name(a, begin, end, 10);                                                              \
+            break;                                                                                           \
+        case 16:                                                                                             \
+            add_rows_##name(a, begin, end, 16);                                                              \
+            break;                                                                                           \
+        case 32:                                                                                             \
+            add_rows_##name(a, begin, end, 32);                                                              \
+            break;                                                                                           \
+        default:                                                                                             \
+            add_rows_##name(a, begin, end, a->width);                                                        \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void add_part_##name(void *arg, int64_t begin, int64_t end)                                       \
+    {                                                                                                        \
+        add_span_##name(arg, begin, end);                                                                    \
+    }                                                                                                        \
+    void pd_rows_add_##name(T *table, int64_t width, const int64_t *ids, int64_t n, const T *rows, T scale,  \
+                            int64_t skip)                                                                    \
+    {                                                                                                        \
+        struct add_##name a = {table, width, n, skip < 0 ? -1 : skip, ids, rows, scale};                     \
+        if (width > 0) pd_parallel(BUCKETS, n *width < 32768 ? BUCKETS : 1, add_part_##name, &a);            \
     }
 PD_ROWS_ADD(f32, float)
 PD_ROWS_ADD(f64, double)
@@ -152,7 +178,8 @@ PD_ROWS_ADD(f64, double)
 size_t pd_rows_group_bytes(int64_t n)
 {
     /* ids twice, positions twice, starts, one histogram */
-    return (size_t)n * (2 * sizeof(int64_t) + 3 * sizeof(int32_t)) + sizeof(int32_t) + (sizeof(int32_t) << DIGIT) + 64;
+    return (size_t)n * (2 * sizeof(int64_t) + 3 * sizeof(int32_t)) + sizeof(int32_t) +
+           (sizeof(int32_t) << DIGIT) + 64;
 }
 
 int pd_rows_ascending(const int64_t *ids, int64_t n)

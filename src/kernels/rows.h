@@ -1,27 +1,30 @@
 /* Rows of a matrix picked by number: copied out, added up, put in order.
  *
- * Widths are in elements. Row numbers are checked by the caller unless a function says that it checks them. */
+ * Widths are in elements. Row numbers are checked by the caller unless a function says that it checks them.
+ */
 #ifndef PD_KERNELS_ROWS_H
 #define PD_KERNELS_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Position of the first id outside [0, height); -1 when all are inside. Ids equal to `skip` pass when `skip` >= 0. */
+/* Position of the first id outside [0, height); -1 when all are inside. Ids equal to `skip` pass when `skip`
+ * >= 0. */
 int64_t pd_rows_bad_i64(const int64_t *ids, int64_t n, int64_t height, int64_t skip);
 int64_t pd_rows_bad_i32(const int32_t *ids, int64_t n, int64_t height, int64_t skip);
 
 /* out[i] = table[ids[i]], rows of `bytes` bytes. A row whose id is `skip` (>= 0) becomes zero. */
 void pd_rows_copy(void *out, const void *table, size_t bytes, const int64_t *ids, int64_t n, int64_t skip);
 
-/* table[ids[i]] += scale * rows[i], in the order of i, so that the result does not depend on threads. Ids equal to
- * `skip` (>= 0) are passed over. */
-void pd_rows_add_f32(float *table, int64_t width, const int64_t *ids, int64_t n, const float *rows, float scale, int64_t skip);
-void pd_rows_add_f64(double *table, int64_t width, const int64_t *ids, int64_t n, const double *rows, double scale,
-                     int64_t skip);
+/* table[ids[i]] += scale * rows[i], in the order of i, so that the result does not depend on threads. Ids
+ * equal to `skip` (>= 0) are passed over. */
+void pd_rows_add_f32(float *table, int64_t width, const int64_t *ids, int64_t n, const float *rows,
+                     float scale, int64_t skip);
+void pd_rows_add_f64(double *table, int64_t width, const int64_t *ids, int64_t n, const double *rows,
+                     double scale, int64_t skip);
 
-/* Which rows come together: row[k] for k < n are the different ids, ascending; the positions in ids that name it are
- * at[start[k]] .. at[start[k + 1] - 1], ascending. */
+/* Which rows come together: row[k] for k < n are the different ids, ascending; the positions in ids that name
+ * it are at[start[k]] .. at[start[k + 1] - 1], ascending. */
 struct pd_rows_groups {
     int64_t n;
     int64_t *row;

@@ -1,5 +1,6 @@
-/* See update.h. A kernel works on pieces: equally long stretches of the arrays, each with its stretch of gradient. A
- * dense update is one piece per thread; an update of rows hands its kernel a batch of rows at a time. */
+/* See update.h. A kernel works on pieces: equally long stretches of the arrays, each with its stretch of
+ * gradient. A dense update is one piece per thread; an update of rows hands its kernel a batch of rows at a
+ * time. */
 #include "kernels/update.h"
 
 #include <math.h>
@@ -43,86 +44,98 @@ static inline double size_f64(double x)
     return fabs(x);
 }
 
-/* A kernel. Its last argument is the step for one element: p, a, b, c hold the arrays' values before and, where changed,
- * after; g is the gradient, k0 .. k3 the numbers. `arrays` is a constant, so that arrays that are not there cost nothing. */
-#define KERNEL(name, suffix, T, arrays, ...)                                                                   \
-    PD_CLONES static void name##_##suffix(const struct pd_update *u, int pieces, const int64_t *at,            \
-                                          const void *const *grad, int64_t n)                                  \
-    {                                                                                                          \
-        const T k0 = (T)u->k[0], k1 = (T)u->k[1], k2 = (T)u->k[2], k3 = (T)u->k[3];                            \
-        (void)k0, (void)k1, (void)k2, (void)k3;                                                                \
-        for (int j = 0; j < pieces; j++) {                                                                     \
-            const T *gs = grad[j];                                                                             \
-            const T *p0 = (const T *)u->in[0] + at[j];                                                         \
-            const T *a0 = arrays > 1 ? (const T *)u->in[1] + at[j] : p0;                                       \
-            const T *b0 = arrays > 2 ? (const T *)u->in[2] + at[j] : p0;                                       \
-            const T *c0 = arrays > 3 && u->in[3] ? (const T *)u->in[3] + at[j] : p0;                           \
-            T *p1 = (T *)u->out[0] + at[j], *a1 = arrays > 1 ? (T *)u->out[1] + at[j] : NULL;                  \
-            T *b1 = arrays > 2 ? (T *)u->out[2] + at[j] : NULL;                                                \
-            T *c1 = arrays > 3 ? (T *)u->out[3] + at[j] : NULL;                                                \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                               \
-            {                                                                                                  \
-                const T g = gs[i];                                                                             \
-                T p = p0[i], a = arrays > 1 ? a0[i] : 0, b = arrays > 2 ? b0[i] : 0, c = arrays > 3 ? c0[i] : 0; \
-                (void)a, (void)b, (void)c;                                                                     \
-                __VA_ARGS__;                                                                                   \
-                p1[i] = p;                                                                                     \
-                if (arrays > 1) a1[i] = a;                                                                     \
-                if (arrays > 2) b1[i] = b;                                                                     \
-                if (arrays > 3) c1[i] = c;                                                                     \
-            }                                                                                                  \
-        }                                                                                                      \
+/* A kernel. Its last argument is the step for one element: p, a, b, c hold the arrays' values before and,
+ * where changed, after; g is the gradient, k0 .. k3 the numbers. `arrays` is a constant, so that arrays that
+ * are not there cost nothing. */
+#define KERNEL(name, suffix, T, arrays, ...)                                                                 \
+    PD_CLONES static void name##_##suffix(const struct pd_update *u, int pieces, const int64_t *at,          \
+                                          const void *const *grad, int64_t n)                                \
+    {                                                                                                        \
+        const T k0 = (T)u->k[0], k1 = (T)u->k[1], k2 = (T)u->k[2], k3 = (T)u->k[3];                          \
+        (void)k0, (void)k1, (void)k2, (void)k3;                                                              \
+        for (int j = 0; j < pieces; j++) {                                                                   \
+            const T *gs = grad[j];                                                                           \
+            const T *p0 = (const T *)u->in[0] + at[j];                                                       \
+            const T *a0 = arrays > 1 ? (const T *)u->in[1] + at[j] : p0;                                     \
+            const T *b0 = arrays > 2 ? (const T *)u->in[2] + at[j] : p0;                                     \
+            const T *c0 = arrays > 3 && u->in[3] ? (const T *)u->in[3] + at[j] : p0;                         \
+            T *p1 = (T *)u->out[0] + at[j], *a1 = arrays > 1 ? (T *)u->out[1] + at[j] : NULL;                \
+            T *b1 = arrays > 2 ? (T *)u->out[2] + at[j] : NULL;                                              \
+            T *c1 = arrays > 3 ? (T *)u->out[3] + at[j] : NULL;                                              \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                             \
+            {                                                                                                \
+                const T g = gs[i];                                                                           \
+                T p = p0[i], a = arrays > 1 ? a0[i] : 0, b = arrays > 2 ? b0[i] : 0,                         \
+                  c = arrays > 3 ? c0[i] : 0;                                                                \
+                (void)a, (void)b, (void)c;                                                                   \
+                __VA_ARGS__;                                                                                 \
+                p1[i] = p;                                                                                   \
+                if (arrays > 1) a1[i] = a;                                                                   \
+                if (arrays > 2) b1[i] = b;                                                                   \
+                if (arrays > 3) c1[i] = c;                                                                   \
+            }                                                                                                \
+        }                                                                                                    \
     }
 
-#define ALL_KERNELS(suffix, T)                                                                                 \
+#define ALL_KERNELS(suffix, T)                                                                               \
     KERNEL(sgd, suffix, T, 1, p -= k0 * g + k1)                                                              \
     KERNEL(momentum, suffix, T, 2, a = a * k1 + (g + k2 * p); p -= k0 * a)                                   \
     KERNEL(nesterov, suffix, T, 2, const T d = g + k2 * p; a = a * k1 + d; p -= (d + a * k1) * k0)           \
     KERNEL(lars, suffix, T, 2, a = a * k1 + k0 * (g + k2 * p); p -= a)                                       \
-    KERNEL(adam, suffix, T, 3, const T d1 = 1 - k1, d2 = 1 - k2; a = k1 * a + d1 * g;                  \
-           b = k2 * b + d2 * g * g; p -= k0 * (a / (root_##suffix(b) + k3)))                                   \
-    KERNEL(adamax, suffix, T, 3, const T d1 = 1 - k1; a = k1 * a + d1 * g;                                     \
-           const T old = k2 * b + k3, now = size_##suffix(g); b = now > old ? now : old; p -= k0 * (a / b))    \
+    KERNEL(adam, suffix, T, 3, const T d1 = 1 - k1, d2 = 1 - k2; a = k1 * a + d1 * g;                        \
+           b = k2 * b + d2 * g * g; p -= k0 * (a / (root_##suffix(b) + k3)))                                 \
+    KERNEL(adamax, suffix, T, 3, const T d1 = 1 - k1; a = k1 * a + d1 * g;                                   \
+           const T old = k2 * b + k3, now = size_##suffix(g); b = now > old ? now : old; p -= k0 * (a / b))  \
     KERNEL(adagrad, suffix, T, 2, a += g * g; p -= k0 * g / (root_##suffix(a) + k1))                         \
-    KERNEL(decayed_adagrad, suffix, T, 2, const T d = 1 - k1; a = k1 * a + d * g * g;                          \
-           p -= k0 * g / (root_##suffix(a) + k2))                                                              \
-    KERNEL(adadelta, suffix, T, 3, const T d = 1 - k0; a = k0 * a + d * g * g;                                 \
-           const T s = -root_##suffix((b + k1) / (a + k1)) * g; b = k0 * b + d * s * s; p += s)                \
-    KERNEL(rmsprop, suffix, T, 3, const T d = 1 - k1; a = k1 * a + d * g * g;                                  \
-           b = k3 * b + k0 * g / root_##suffix(a + k2); p -= b)                                                \
-    KERNEL(rmsprop_centered, suffix, T, 4, const T d = 1 - k1; a = k1 * a + d * g * g; c = k1 * c + d * g;     \
-           b = k3 * b + k0 * g / root_##suffix(a - c * c + k2); p -= b)                                        \
+    KERNEL(decayed_adagrad, suffix, T, 2, const T d = 1 - k1; a = k1 * a + d * g * g;                        \
+           p -= k0 * g / (root_##suffix(a) + k2))                                                            \
+    KERNEL(adadelta, suffix, T, 3, const T d = 1 - k0; a = k0 * a + d * g * g;                               \
+           const T s = -root_##suffix((b + k1) / (a + k1)) * g; b = k0 * b + d * s * s; p += s)              \
+    KERNEL(rmsprop, suffix, T, 3, const T d = 1 - k1; a = k1 * a + d * g * g;                                \
+           b = k3 * b + k0 * g / root_##suffix(a + k2); p -= b)                                              \
+    KERNEL(rmsprop_centered, suffix, T, 4, const T d = 1 - k1; a = k1 * a + d * g * g; c = k1 * c + d * g;   \
+           b = k3 * b + k0 * g / root_##suffix(a - c * c + k2); p -= b)                                      \
     KERNEL(ftrl, suffix, T, 3, const T now = a + g * g, root = root_##suffix(now);                           \
-           b += g - (root - root_##suffix(a)) / k0 * p;                                                        \
-           const T x = (b > 0 ? k1 : b < 0 ? -k1 : 0) - b, y = root / k0 + 2 * k2;                             \
-           p = size_##suffix(b) > k1 ? x / y : 0; a = now)                                                     \
+           b += g - (root - root_##suffix(a)) / k0 * p; const T x = (b > 0   ? k1                            \
+                                                                     : b < 0 ? -k1                           \
+                                                                             : 0) -                          \
+                                                                    b,                                       \
+                                                        y = root / k0 + 2 * k2;                              \
+           p = size_##suffix(b) > k1 ? x / y : 0; a = now)                                                   \
     KERNEL(ftrl_power, suffix, T, 3, const T now = a + g * g, root = power_##suffix(now, -k3);               \
-           b += g - (root - power_##suffix(a, -k3)) / k0 * p;                                                  \
-           const T x = (b > 0 ? k1 : b < 0 ? -k1 : 0) - b, y = root / k0 + 2 * k2;                             \
-           p = size_##suffix(b) > k1 ? x / y : 0; a = now)                                                     \
-    KERNEL(proximal_gd, suffix, T, 1, const T den = 1 + k0 * k2, cut = k0 * k1; p -= k0 * g;           \
-           const T left = size_##suffix(p) - cut, kept = left > 0 ? left : 0; p = (p < 0 ? -kept : kept) / den) \
-    KERNEL(proximal_adagrad, suffix, T, 2, const T den = 1 + k0 * k2, cut = k0 * k1; a += g * g;       \
-           p -= k0 * g / root_##suffix(a);                                                                     \
-           const T left = size_##suffix(p) - cut, kept = left > 0 ? left : 0; p = (p < 0 ? -kept : kept) / den) \
-    KERNEL(lamb_moments, suffix, T, 4, const T d0 = 1 - k0; const T d1 = 1 - k1; a = k0 * a + d0 * g;          \
+           b += g - (root - power_##suffix(a, -k3)) / k0 * p; const T x = (b > 0   ? k1                      \
+                                                                           : b < 0 ? -k1                     \
+                                                                                   : 0) -                    \
+                                                                          b,                                 \
+                                                              y = root / k0 + 2 * k2;                        \
+           p = size_##suffix(b) > k1 ? x / y : 0; a = now)                                                   \
+    KERNEL(proximal_gd, suffix, T, 1, const T den = 1 + k0 * k2, cut = k0 * k1; p -= k0 * g;                 \
+           const T left = size_##suffix(p) - cut, kept = left > 0 ? left : 0;                                \
+           p = (p < 0 ? -kept : kept) / den)                                                                 \
+    KERNEL(proximal_adagrad, suffix, T, 2, const T den = 1 + k0 * k2, cut = k0 * k1; a += g * g;             \
+           p -= k0 * g / root_##suffix(a);                                                                   \
+           const T left = size_##suffix(p) - cut, kept = left > 0 ? left : 0;                                \
+           p = (p < 0 ? -kept : kept) / den)                                                                 \
+    KERNEL(lamb_moments, suffix, T, 4, const T d0 = 1 - k0; const T d1 = 1 - k1; a = k0 * a + d0 * g;        \
            b = k1 * b + d1 * g * g; c = a / (root_##suffix(b) + k2) + k3 * p)
 
 ALL_KERNELS(f32, float)
 ALL_KERNELS(f64, double)
 
-typedef void (*kernel)(const struct pd_update *u, int pieces, const int64_t *at, const void *const *grad, int64_t n);
+typedef void (*kernel)(const struct pd_update *u, int pieces, const int64_t *at, const void *const *grad,
+                       int64_t n);
 
-#define TABLE(suffix)                                                                                          \
-    {                                                                                                          \
-        [PD_RULE_SGD] = sgd_##suffix, [PD_RULE_MOMENTUM] = momentum_##suffix,                                  \
-        [PD_RULE_NESTEROV] = nesterov_##suffix, [PD_RULE_LARS] = lars_##suffix, [PD_RULE_ADAM] = adam_##suffix, \
-        [PD_RULE_ADAMAX] = adamax_##suffix, [PD_RULE_ADAGRAD] = adagrad_##suffix,                              \
-        [PD_RULE_DECAYED_ADAGRAD] = decayed_adagrad_##suffix, [PD_RULE_ADADELTA] = adadelta_##suffix,          \
-        [PD_RULE_RMSPROP] = rmsprop_##suffix, [PD_RULE_RMSPROP_CENTERED] = rmsprop_centered_##suffix,          \
-        [PD_RULE_FTRL] = ftrl_##suffix, [PD_RULE_FTRL_POWER] = ftrl_power_##suffix,                            \
-        [PD_RULE_PROXIMAL_GD] = proximal_gd_##suffix, [PD_RULE_PROXIMAL_ADAGRAD] = proximal_adagrad_##suffix,  \
-        [PD_RULE_LAMB_MOMENTS] = lamb_moments_##suffix,                                                        \
+#define TABLE(suffix)                                                                                        \
+    {                                                                                                        \
+        [PD_RULE_SGD] = sgd_##suffix, [PD_RULE_MOMENTUM] = momentum_##suffix,                                \
+        [PD_RULE_NESTEROV] = nesterov_##suffix, [PD_RULE_LARS] = lars_##suffix,                              \
+        [PD_RULE_ADAM] = adam_##suffix, [PD_RULE_ADAMAX] = adamax_##suffix,                                  \
+        [PD_RULE_ADAGRAD] = adagrad_##suffix, [PD_RULE_DECAYED_ADAGRAD] = decayed_adagrad_##suffix,          \
+        [PD_RULE_ADADELTA] = adadelta_##suffix, [PD_RULE_RMSPROP] = rmsprop_##suffix,                        \
+        [PD_RULE_RMSPROP_CENTERED] = rmsprop_centered_##suffix, [PD_RULE_FTRL] = ftrl_##suffix,              \
+        [PD_RULE_FTRL_POWER] = ftrl_power_##suffix, [PD_RULE_PROXIMAL_GD] = proximal_gd_##suffix,            \
+        [PD_RULE_PROXIMAL_ADAGRAD] = proximal_adagrad_##suffix,                                              \
+        [PD_RULE_LAMB_MOMENTS] = lamb_moments_##suffix,                                                      \
     }
 
 static const kernel kernels[2][PD_RULES] = {TABLE(f32), TABLE(f64)};
@@ -308,7 +321,8 @@ static void norm_part(void *arg, int64_t begin, int64_t end)
         double sum = 0;
         for (int64_t part = s * m->per_sum; part < (s + 1) * m->per_sum && part * NORM_PART < m->n; part++) {
             int64_t at = part * NORM_PART, n = m->n - at < NORM_PART ? m->n - at : NORM_PART;
-            sum += m->is_double ? squares_f64((const double *)m->x + at, n) : squares_f32((const float *)m->x + at, n);
+            sum += m->is_double ? squares_f64((const double *)m->x + at, n)
+                                : squares_f32((const float *)m->x + at, n);
         }
         m->sum[s] = sum;
     }

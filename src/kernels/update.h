@@ -1,8 +1,8 @@
 /* Update rules of the optimizers: one pass over a parameter, its state and its gradient.
  *
- * Arrays: [0] is the parameter, then the rule's state in the order given below. Each is read from `in` and written to
- * `out`; both may be the same memory. A gradient is dense, or given as rows; then rows without gradient are either
- * left alone or, with `all`, updated by a gradient of zero. */
+ * Arrays: [0] is the parameter, then the rule's state in the order given below. Each is read from `in` and
+ * written to `out`; both may be the same memory. A gradient is dense, or given as rows; then rows without
+ * gradient are either left alone or, with `all`, updated by a gradient of zero. */
 #ifndef PD_KERNELS_UPDATE_H
 #define PD_KERNELS_UPDATE_H
 
@@ -27,7 +27,8 @@ enum pd_rule {
     PD_RULE_FTRL_POWER,       /* squares, linear; lr, l1, l2, power */
     PD_RULE_PROXIMAL_GD,      /* none; lr, l1, l2 */
     PD_RULE_PROXIMAL_ADAGRAD, /* moment; lr, l1, l2 */
-    PD_RULE_LAMB_MOMENTS,     /* moment 1, moment 2, direction (written only); beta1, beta2, epsilon, weight decay */
+    PD_RULE_LAMB_MOMENTS, /* moment 1, moment 2, direction (written only); beta1, beta2, epsilon, weight decay
+                           */
     PD_RULES,
 };
 

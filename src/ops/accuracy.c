@@ -10,20 +10,23 @@ enum { ACCURACY, CORRECT, TOTAL };
 
 static pd_status accuracy_infer(const struct pd_infer *c)
 {
-    const struct pd_meta *out = pd_infer_in(c, A_OUT), *label = pd_infer_in(c, A_LABEL), *at = pd_infer_in(c, A_INDICES);
+    const struct pd_meta *out = pd_infer_in(c, A_OUT), *label = pd_infer_in(c, A_LABEL),
+                         *at = pd_infer_in(c, A_INDICES);
     if (label->rank < 1 || out->rank < 1 || (c->running && pd_meta_numel(label) != out->dim[0]))
-        return pd_fail(PD_SHAPE, "Out has shape %s and Label has shape %s; there must be one label for each row of Out",
+        return pd_fail(PD_SHAPE,
+                       "Out has shape %s and Label has shape %s; there must be one label for each row of Out",
                        pd_meta_dims_text(out), pd_meta_dims_text(label));
     if (c->running && (at->rank != out->rank || !pd_meta_dims_match(at, out)))
-        return pd_fail(PD_SHAPE, "Out has shape %s and Indices has shape %s; take both from one top_k", pd_meta_dims_text(out),
-                       pd_meta_dims_text(at));
+        return pd_fail(PD_SHAPE, "Out has shape %s and Indices has shape %s; take both from one top_k",
+                       pd_meta_dims_text(out), pd_meta_dims_text(at));
     pd_math_out_scalar(c, ACCURACY, PD_DTYPE_FP32);
     pd_math_out_scalar(c, CORRECT, PD_DTYPE_INT32);
     pd_math_out_scalar(c, TOTAL, PD_DTYPE_INT32);
     return PD_OK;
 }
 
-static pd_status count_correct(const struct pd_tensor *at, const struct pd_tensor *label, int64_t rows, int64_t k, int64_t *correct)
+static pd_status count_correct(const struct pd_tensor *at, const struct pd_tensor *label, int64_t rows,
+                               int64_t k, int64_t *correct)
 {
     *correct = 0;
     PD_SWITCH_INDEX(label->meta.dtype, T, {
@@ -31,8 +34,8 @@ static pd_status count_correct(const struct pd_tensor *at, const struct pd_tenso
         const int64_t *indices = at->data;
         for (int64_t i = 0; i < rows; i++) {
             if (labels[i] < 0)
-                return pd_fail(PD_RANGE, "label %lld of sample %lld is negative; labels count from 0", (long long)labels[i],
-                               (long long)i);
+                return pd_fail(PD_RANGE, "label %lld of sample %lld is negative; labels count from 0",
+                               (long long)labels[i], (long long)i);
             int hit = 0;
             for (int64_t j = 0; j < k; j++)
                 hit |= indices[i * k + j] == labels[i];
@@ -45,11 +48,14 @@ static pd_status count_correct(const struct pd_tensor *at, const struct pd_tenso
 
 static pd_status accuracy_run(const struct pd_run *r)
 {
-    const struct pd_tensor *out = pd_run_in(r, A_OUT), *at = pd_run_in(r, A_INDICES), *label = pd_run_in(r, A_LABEL);
-    struct pd_tensor *accuracy = pd_run_out(r, ACCURACY), *hits = pd_run_out(r, CORRECT), *total = pd_run_out(r, TOTAL);
+    const struct pd_tensor *out = pd_run_in(r, A_OUT), *at = pd_run_in(r, A_INDICES),
+                           *label = pd_run_in(r, A_LABEL);
+    struct pd_tensor *accuracy = pd_run_out(r, ACCURACY), *hits = pd_run_out(r, CORRECT),
+                     *total = pd_run_out(r, TOTAL);
     int64_t rows = out->meta.dim[0], k = pd_meta_span(&out->meta, 1, out->meta.rank), correct = 0;
     if (at->meta.dtype != PD_DTYPE_INT64)
-        return pd_fail(PD_TYPE, "Indices must be int64 as top_k gives them, found %s", pd_dtype_name(at->meta.dtype));
+        return pd_fail(PD_TYPE, "Indices must be int64 as top_k gives them, found %s",
+                       pd_dtype_name(at->meta.dtype));
     PD_TRY(count_correct(at, label, rows, k, &correct));
     if (accuracy) *(float *)accuracy->data = rows ? (float)correct / (float)rows : 0;
     if (hits) *(int32_t *)hits->data = (int32_t)correct;
@@ -69,10 +75,9 @@ const struct pd_op pd_op_accuracy = {
 
 /* ---- auc ----
  *
- * Counts of positive and negative samples per bucket of the prediction. With slide_steps the counts of the last steps
- * are kept. Two layouts are in use:
- *   ring: slide_steps parts, then their sum, then the number of steps so far (since 1.4);
- *   queue: slide_steps parts, oldest first (before). */
+ * Counts of positive and negative samples per bucket of the prediction. With slide_steps the counts of the
+ * last steps are kept. Two layouts are in use: ring: slide_steps parts, then their sum, then the number of
+ * steps so far (since 1.4); queue: slide_steps parts, oldest first (before). */
 
 enum { U_PREDICT, U_LABEL, U_POS, U_NEG };
 enum { AUC, POS_OUT, NEG_OUT };
@@ -87,13 +92,18 @@ static pd_status auc_infer(const struct pd_infer *c)
 {
     const struct pd_meta *predict = pd_infer_in(c, U_PREDICT), *label = pd_infer_in(c, U_LABEL);
     int64_t buckets = (int64_t)c->attr[THRESHOLDS].i + 1, slide = c->attr[SLIDE].i;
-    if (buckets < 2) return pd_fail(PD_INVALID, "num_thresholds is %d; it must be at least 1", c->attr[THRESHOLDS].i);
-    if (slide < 0) return pd_fail(PD_INVALID, "slide_steps is %lld; it may not be negative", (long long)slide);
+    if (buckets < 2)
+        return pd_fail(PD_INVALID, "num_thresholds is %d; it must be at least 1", c->attr[THRESHOLDS].i);
+    if (slide < 0)
+        return pd_fail(PD_INVALID, "slide_steps is %lld; it may not be negative", (long long)slide);
     if (predict->rank != 2 || (c->running && (predict->dim[1] < 1 || predict->dim[1] > 2)))
-        return pd_fail(PD_SHAPE, "Predict has shape %s; it must be [samples, 2] or [samples, 1]", pd_meta_dims_text(predict));
+        return pd_fail(PD_SHAPE, "Predict has shape %s; it must be [samples, 2] or [samples, 1]",
+                       pd_meta_dims_text(predict));
     if (c->running && pd_meta_numel(label) != predict->dim[0])
-        return pd_fail(PD_SHAPE, "Predict has shape %s and Label has shape %s; there must be one label for each prediction",
-                       pd_meta_dims_text(predict), pd_meta_dims_text(label));
+        return pd_fail(
+            PD_SHAPE,
+            "Predict has shape %s and Label has shape %s; there must be one label for each prediction",
+            pd_meta_dims_text(predict), pd_meta_dims_text(label));
     pd_math_out_scalar(c, AUC, PD_DTYPE_FP64);
     for (int i = 0; i < 2; i++) {
         const struct pd_meta *in = pd_infer_in(c, U_POS + i);
@@ -101,9 +111,11 @@ static pd_status auc_infer(const struct pd_infer *c)
         int64_t n = in ? pd_meta_numel(in) : -1;
         int64_t ring = slide ? (1 + slide) * buckets + 1 : buckets;
         if (n >= 0 && n != ring && !is_queue(n, buckets, slide))
-            return pd_fail(PD_SHAPE, "%s has shape %s; for num_thresholds %d and slide_steps %lld it must hold %lld numbers",
-                           c->op->inputs[U_POS + i].name, pd_meta_dims_text(in), c->attr[THRESHOLDS].i, (long long)slide,
-                           (long long)ring);
+            return pd_fail(
+                PD_SHAPE,
+                "%s has shape %s; for num_thresholds %d and slide_steps %lld it must hold %lld numbers",
+                c->op->inputs[U_POS + i].name, pd_meta_dims_text(in), c->attr[THRESHOLDS].i, (long long)slide,
+                (long long)ring);
         if (!out) continue;
         out->dtype = PD_DTYPE_INT64;
         if (is_queue(n, buckets, slide))
@@ -133,15 +145,18 @@ static pd_status check_samples(const struct pd_tensor *predict, const struct pd_
         for (int64_t i = 0; i < n; i++) {
             const T v = p[i * width + width - 1];
             if (!(v >= 0 && v <= 1))
-                return pd_fail(PD_RANGE, "prediction %g of sample %lld is not within 0 and 1; use softmax or sigmoid",
+                return pd_fail(PD_RANGE,
+                               "prediction %g of sample %lld is not within 0 and 1; use softmax or sigmoid",
                                (double)v, (long long)i);
         }
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Predict must be float32 or float64, found %s", pd_dtype_name(predict->meta.dtype));
+    return pd_fail(PD_TYPE, "Predict must be float32 or float64, found %s",
+                   pd_dtype_name(predict->meta.dtype));
 }
 
-static void add_samples(const struct counts *c, const struct pd_tensor *predict, const struct pd_tensor *label)
+static void add_samples(const struct counts *c, const struct pd_tensor *predict,
+                        const struct pd_tensor *label)
 {
     int64_t n = predict->meta.dim[0], width = predict->meta.dim[1];
     PD_SWITCH_FLOAT(predict->meta.dtype, T, {
@@ -171,7 +186,8 @@ static double area(const int64_t *pos, const int64_t *neg, int64_t thresholds)
 }
 
 /* The queue moves on by one step; the counts of all steps are added up in `total`. */
-static pd_status step_queue(const struct pd_run *r, int64_t *pos, int64_t *neg, int64_t buckets, int64_t slide, double *auc)
+static pd_status step_queue(const struct pd_run *r, int64_t *pos, int64_t *neg, int64_t buckets,
+                            int64_t slide, double *auc)
 {
     int64_t last = (slide - 1) * buckets;
     size_t bytes = (size_t)buckets * sizeof(int64_t);
@@ -182,7 +198,8 @@ static pd_status step_queue(const struct pd_run *r, int64_t *pos, int64_t *neg, 
         memmove(part[i], part[i] + buckets, (size_t)last * sizeof(int64_t));
         memset(part[i] + last, 0, bytes);
     }
-    add_samples(&(struct counts){pos + last, neg + last, buckets - 1, 1}, pd_run_in(r, U_PREDICT), pd_run_in(r, U_LABEL));
+    add_samples(&(struct counts){pos + last, neg + last, buckets - 1, 1}, pd_run_in(r, U_PREDICT),
+                pd_run_in(r, U_LABEL));
     memset(memory, 0, 2 * bytes);
     for (int i = 0; i < 2; i++)
         for (int64_t k = 0; k < slide * buckets; k++)
@@ -199,7 +216,8 @@ static pd_status auc_run(const struct pd_run *r)
     for (int i = 0; i < 2; i++) {
         const struct pd_tensor *in = pd_run_in(r, U_POS + i);
         if (in->meta.dtype != PD_DTYPE_INT64)
-            return pd_fail(PD_TYPE, "%s must be int64, found %s", r->op->inputs[U_POS + i].name, pd_dtype_name(in->meta.dtype));
+            return pd_fail(PD_TYPE, "%s must be int64, found %s", r->op->inputs[U_POS + i].name,
+                           pd_dtype_name(in->meta.dtype));
         stat[i] = out[i]->data;
         if (in->data != out[i]->data) memcpy(out[i]->data, in->data, pd_tensor_bytes(in));
     }
@@ -232,8 +250,10 @@ const struct pd_op pd_op_auc = {
     .doc = "Area under the ROC curve, from counts in buckets that are carried from batch to batch.",
     .inputs = (const struct pd_slot_def[]){{"Predict", 0}, {"Label", 0}, {"StatPos", 0}, {"StatNeg", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"AUC", 0}, {"StatPosOut", 0}, {"StatNegOut", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("curve", "ROC"), PD_DEF_INT("num_thresholds", (2 << 12) - 1),
-                                          PD_DEF_INT("slide_steps", 1), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("curve", "ROC"),
+                                          PD_DEF_INT("num_thresholds", (2 << 12) - 1),
+                                          PD_DEF_INT("slide_steps", 1),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = auc_infer,
     .run = auc_run,

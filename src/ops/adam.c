@@ -1,7 +1,7 @@
 /* adam, adamax and lamb: rules that keep running means of the gradient and its size.
  *
- * The beta powers that come in are those of this step. Older Programs advance them by scale ops of their own; newer ones
- * let adam do it through Beta1PowOut and Beta2PowOut. */
+ * The beta powers that come in are those of this step. Older Programs advance them by scale ops of their own;
+ * newer ones let adam do it through Beta1PowOut and Beta2PowOut. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,10 @@ enum { PARAM, GRAD, LR, MOMENT1, MOMENT2, BETA1_POW, BETA2_POW, BETA1_TENSOR, BE
 enum { PARAM_OUT, MOMENT1_OUT, MOMENT2_OUT, BETA1_POW_OUT, BETA2_POW_OUT };
 enum { BETA1, BETA2, EPSILON, LAZY };
 
-static const struct pd_opt adam = {.grad = GRAD, .lr = LR, .n = 3, .in = {PARAM, MOMENT1, MOMENT2},
+static const struct pd_opt adam = {.grad = GRAD,
+                                   .lr = LR,
+                                   .n = 3,
+                                   .in = {PARAM, MOMENT1, MOMENT2},
                                    .out = {PARAM_OUT, MOMENT1_OUT, MOMENT2_OUT}};
 
 static pd_status adam_infer(const struct pd_infer *c)
@@ -47,14 +50,28 @@ static pd_status adam_run(const struct pd_run *r)
 const struct pd_op pd_op_adam = {
     .type = "adam",
     .doc = "Adam; with lazy_mode a sparse Grad changes its own rows only.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {"Moment1", 0}, {"Moment2", 0},
-                                           {"Beta1Pow", 0}, {"Beta2Pow", 0}, {"Beta1Tensor", PD_SLOT_OPTIONAL},
-                                           {"Beta2Tensor", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"Moment1Out", 0}, {"Moment2Out", 0},
-                                            {"Beta1PowOut", PD_SLOT_OPTIONAL}, {"Beta2PowOut", PD_SLOT_OPTIONAL}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("beta1", 0.9f), PD_DEF_FLOAT("beta2", 0.999f),
-                                          PD_DEF_FLOAT("epsilon", 1e-8f), PD_DEF_BOOL("lazy_mode", 0),
-                                          PD_DEF_LONG("min_row_size_to_use_multithread", 1000), {0}},
+    .inputs = (const struct pd_slot_def[]){{"Param", 0},
+                                           {"Grad", 0},
+                                           {"LearningRate", 0},
+                                           {"Moment1", 0},
+                                           {"Moment2", 0},
+                                           {"Beta1Pow", 0},
+                                           {"Beta2Pow", 0},
+                                           {"Beta1Tensor", PD_SLOT_OPTIONAL},
+                                           {"Beta2Tensor", PD_SLOT_OPTIONAL},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"ParamOut", 0},
+                                            {"Moment1Out", 0},
+                                            {"Moment2Out", 0},
+                                            {"Beta1PowOut", PD_SLOT_OPTIONAL},
+                                            {"Beta2PowOut", PD_SLOT_OPTIONAL},
+                                            {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("beta1", 0.9f),
+                                          PD_DEF_FLOAT("beta2", 0.999f),
+                                          PD_DEF_FLOAT("epsilon", 1e-8f),
+                                          PD_DEF_BOOL("lazy_mode", 0),
+                                          PD_DEF_LONG("min_row_size_to_use_multithread", 1000),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = adam_infer,
     .run = adam_run,
@@ -64,7 +81,8 @@ const struct pd_op pd_op_adam = {
 
 enum { X_PARAM, X_GRAD, X_LR, X_MOMENT, X_NORM, X_BETA1_POW };
 
-static const struct pd_opt adamax = {.grad = X_GRAD, .lr = X_LR, .n = 3, .in = {X_PARAM, X_MOMENT, X_NORM}, .out = {0, 1, 2}};
+static const struct pd_opt adamax = {
+    .grad = X_GRAD, .lr = X_LR, .n = 3, .in = {X_PARAM, X_MOMENT, X_NORM}, .out = {0, 1, 2}};
 
 static pd_status adamax_infer(const struct pd_infer *c)
 {
@@ -77,18 +95,24 @@ static pd_status adamax_run(const struct pd_run *r)
     PD_TRY(pd_opt_number(r, X_LR, &lr));
     PD_TRY(pd_opt_number(r, X_BETA1_POW, &pow1));
     return pd_opt_run(r, &adamax, PD_RULE_ADAMAX,
-                      (double[4]){lr / (1 - pow1), r->attr[BETA1].f, r->attr[BETA2].f, r->attr[EPSILON].f}, PD_OPT_UPDATE,
-                      NULL);
+                      (double[4]){lr / (1 - pow1), r->attr[BETA1].f, r->attr[BETA2].f, r->attr[EPSILON].f},
+                      PD_OPT_UPDATE, NULL);
 }
 
 const struct pd_op pd_op_adamax = {
     .type = "adamax",
     .doc = "Adam with the infinity norm of past gradients.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {"Moment", 0}, {"InfNorm", 0},
-                                           {"Beta1Pow", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Param", 0},
+                                           {"Grad", 0},
+                                           {"LearningRate", 0},
+                                           {"Moment", 0},
+                                           {"InfNorm", 0},
+                                           {"Beta1Pow", 0},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"MomentOut", 0}, {"InfNormOut", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("beta1", 0.9f), PD_DEF_FLOAT("beta2", 0.999f),
-                                          PD_DEF_FLOAT("epsilon", 1e-8f), {0}},
+    .attrs =
+        (const struct pd_attr_def[]){
+            PD_DEF_FLOAT("beta1", 0.9f), PD_DEF_FLOAT("beta2", 0.999f), PD_DEF_FLOAT("epsilon", 1e-8f), {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = adamax_infer,
     .run = adamax_run,
@@ -110,7 +134,8 @@ static pd_status lamb_run(const struct pd_run *r)
     int empty;
     double lr;
     PD_TRY(pd_opt_number(r, LR, &lr));
-    PD_TRY(pd_opt_begin(r, &adam, PD_OPT_UPDATE, pd_tensor_bytes(pd_run_in(r, PARAM)), &u, &direction, &empty));
+    PD_TRY(
+        pd_opt_begin(r, &adam, PD_OPT_UPDATE, pd_tensor_bytes(pd_run_in(r, PARAM)), &u, &direction, &empty));
     if (empty) return PD_OK;
     u.rule = PD_RULE_LAMB_MOMENTS;
     u.arrays = 4;
@@ -122,8 +147,14 @@ static pd_status lamb_run(const struct pd_run *r)
     double p = pd_update_norm(u.in[0], u.is_double, u.n);
     pd_update_run(&u);
     double d = pd_update_norm(direction, u.is_double, u.n);
-    struct pd_update step = {.rule = PD_RULE_SGD, .is_double = u.is_double, .arrays = 1, .n = u.n, .in = {u.out[0]},
-                             .out = {u.out[0]}, .grad = direction, .k = {lr * (p > 0 && d > 0 ? p / d : 1)}};
+    struct pd_update step = {.rule = PD_RULE_SGD,
+                             .is_double = u.is_double,
+                             .arrays = 1,
+                             .n = u.n,
+                             .in = {u.out[0]},
+                             .out = {u.out[0]},
+                             .grad = direction,
+                             .k = {lr * (p > 0 && d > 0 ? p / d : 1)}};
     pd_update_run(&step);
     return PD_OK;
 }
@@ -131,11 +162,20 @@ static pd_status lamb_run(const struct pd_run *r)
 const struct pd_op pd_op_lamb = {
     .type = "lamb",
     .doc = "Adam's direction with weight decay, scaled to the norm of each parameter.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {"Moment1", 0}, {"Moment2", 0},
-                                           {"Beta1Pow", 0}, {"Beta2Pow", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Param", 0},
+                                           {"Grad", 0},
+                                           {"LearningRate", 0},
+                                           {"Moment1", 0},
+                                           {"Moment2", 0},
+                                           {"Beta1Pow", 0},
+                                           {"Beta2Pow", 0},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"Moment1Out", 0}, {"Moment2Out", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("weight_decay", 0), PD_DEF_FLOAT("beta1", 0.9f),
-                                          PD_DEF_FLOAT("beta2", 0.999f), PD_DEF_FLOAT("epsilon", 1e-6f), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("weight_decay", 0),
+                                          PD_DEF_FLOAT("beta1", 0.9f),
+                                          PD_DEF_FLOAT("beta2", 0.999f),
+                                          PD_DEF_FLOAT("epsilon", 1e-6f),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = lamb_infer,
     .run = lamb_run,

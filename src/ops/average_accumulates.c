@@ -1,7 +1,7 @@
 /* average_accumulates: running sums of a parameter over a window of steps, from which its average is made.
  *
- * sum_1 takes the steps; it moves to sum_2 now and then, so that small parameters are not lost in a large sum; sum_3 holds
- * the window before, taken over when this one is long enough. */
+ * sum_1 takes the steps; it moves to sum_2 now and then, so that small parameters are not lost in a large
+ * sum; sum_3 holds the window before, taken over when this one is long enough. */
 #include <string.h>
 
 #include "kernels/clones.h"
@@ -17,17 +17,18 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *param = pd_infer_in(c, PARAM);
     for (int i = SUM1; i <= SUM3; i++)
         if (!pd_meta_dims_match(param, pd_infer_in(c, i)))
-            return pd_fail(PD_SHAPE, "param has shape %s and %s has shape %s; they must be the same", pd_meta_dims_text(param),
-                           c->op->inputs[i].name, pd_meta_dims_text(pd_infer_in(c, i)));
+            return pd_fail(PD_SHAPE, "param has shape %s and %s has shape %s; they must be the same",
+                           pd_meta_dims_text(param), c->op->inputs[i].name,
+                           pd_meta_dims_text(pd_infer_in(c, i)));
     for (int i = OUT1; i <= OUT_UPDATES; i++)
         pd_math_out_like(c, i, i + 1);
     return PD_OK;
 }
 
-#define ADD(suffix, T)                                                                                         \
-    PD_CLONES static void add_##suffix(T *to, const T *a, const T *b, int64_t n)                               \
-    {                                                                                                          \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = a[i] + b[i];                              \
+#define ADD(suffix, T)                                                                                       \
+    PD_CLONES static void add_##suffix(T *to, const T *a, const T *b, int64_t n)                             \
+    {                                                                                                        \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = a[i] + b[i];                            \
     }
 ADD(f32, float)
 ADD(f64, double)
@@ -47,10 +48,11 @@ static pd_status run(const struct pd_run *r)
     size_t bytes = pd_tensor_bytes(param);
     void *sum[3];
     if (!pd_dtype_is_float(param->meta.dtype))
-        return pd_fail(PD_TYPE, "param must be float32 or float64, found %s", pd_dtype_name(param->meta.dtype));
+        return pd_fail(PD_TYPE, "param must be float32 or float64, found %s",
+                       pd_dtype_name(param->meta.dtype));
     if (r->attr[LEAST].l > r->attr[MOST].l)
-        return pd_fail(PD_INVALID, "min_average_window %lld is larger than max_average_window %lld", (long long)r->attr[LEAST].l,
-                       (long long)r->attr[MOST].l);
+        return pd_fail(PD_INVALID, "min_average_window %lld is larger than max_average_window %lld",
+                       (long long)r->attr[LEAST].l, (long long)r->attr[MOST].l);
     for (int i = 0; i < 3; i++) {
         const struct pd_tensor *from = pd_run_in(r, SUM1 + i), *number = pd_run_in(r, NOW + i);
         sum[i] = pd_run_out(r, OUT1 + i)->data;
@@ -67,7 +69,8 @@ static pd_status run(const struct pd_run *r)
         memset(sum[0], 0, bytes);
     }
     double longest = (double)updates * r->attr[WINDOW].f;
-    if (now >= r->attr[LEAST].l && now >= (longest < (double)r->attr[MOST].l ? (int64_t)longest : r->attr[MOST].l)) {
+    if (now >= r->attr[LEAST].l &&
+        now >= (longest < (double)r->attr[MOST].l ? (int64_t)longest : r->attr[MOST].l)) {
         add(param->meta.dtype, sum[2], sum[0], sum[1], n);
         memset(sum[0], 0, bytes);
         memset(sum[1], 0, bytes);
@@ -83,12 +86,25 @@ static pd_status run(const struct pd_run *r)
 const struct pd_op pd_op_average_accumulates = {
     .type = "average_accumulates",
     .doc = "Sums of a parameter over a window of steps.",
-    .inputs = (const struct pd_slot_def[]){{"param", 0}, {"in_sum_1", 0}, {"in_sum_2", 0}, {"in_sum_3", 0},
-                                           {"in_num_accumulates", 0}, {"in_old_num_accumulates", 0}, {"in_num_updates", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"out_sum_1", 0}, {"out_sum_2", 0}, {"out_sum_3", 0}, {"out_num_accumulates", 0},
-                                            {"out_old_num_accumulates", 0}, {"out_num_updates", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("average_window", 0), PD_DEF_LONG("max_average_window", 10000),
-                                          PD_DEF_LONG("min_average_window", 10000), {0}},
+    .inputs = (const struct pd_slot_def[]){{"param", 0},
+                                           {"in_sum_1", 0},
+                                           {"in_sum_2", 0},
+                                           {"in_sum_3", 0},
+                                           {"in_num_accumulates", 0},
+                                           {"in_old_num_accumulates", 0},
+                                           {"in_num_updates", 0},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"out_sum_1", 0},
+                                            {"out_sum_2", 0},
+                                            {"out_sum_3", 0},
+                                            {"out_num_accumulates", 0},
+                                            {"out_old_num_accumulates", 0},
+                                            {"out_num_updates", 0},
+                                            {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("average_window", 0),
+                                          PD_DEF_LONG("max_average_window", 10000),
+                                          PD_DEF_LONG("min_average_window", 10000),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = infer,
     .run = run,

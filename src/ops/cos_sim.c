@@ -27,8 +27,11 @@ static pd_status infer(const struct pd_infer *c)
     for (int i = 1; fits && i < x->rank; i++)
         fits = x->dim[i] == y->dim[i] || x->dim[i] < 0 || y->dim[i] < 0;
     if (!fits || (x->dim[0] >= 0 && y->dim[0] >= 0 && y->dim[0] != x->dim[0] && y->dim[0] != 1))
-        return pd_fail(PD_SHAPE, "X has shape %s and Y has shape %s; they need 2 or more dimensions, equal ones after the "
-                       "first, and Y one row or as many rows as X", pd_meta_dims_text(x), pd_meta_dims_text(y));
+        return pd_fail(
+            PD_SHAPE,
+            "X has shape %s and Y has shape %s; they need 2 or more dimensions, equal ones after the "
+            "first, and Y one row or as many rows as X",
+            pd_meta_dims_text(x), pd_meta_dims_text(y));
     set_column(c, OUT, x->dim[0], x->dtype);
     set_column(c, X_NORM, x->dim[0], x->dtype);
     set_column(c, Y_NORM, y->dim[0], x->dtype);
@@ -43,73 +46,73 @@ struct rows {
     int one; /* Y has one row */
 };
 
-#define COSINE(suffix, T, root)                                                                                \
-    PD_CLONES static void forward_##suffix(const struct rows *a, int64_t begin, int64_t end)                   \
-    {                                                                                                          \
-        for (int64_t i = begin; i < end; i++) {                                                                \
-            const T *x = (const T *)a->x + i * a->width, *y = (const T *)a->y + (a->one ? 0 : i * a->width);   \
-            T part[3][8] = {{0}};                                                                              \
-            int64_t k = 0;                                                                                     \
-            for (; k + 8 <= a->width; k += 8)                                                                  \
-                for (int j = 0; j < 8; j++) {                                                                  \
-                    part[0][j] += x[k + j] * x[k + j];                                                         \
-                    part[1][j] += y[k + j] * y[k + j];                                                         \
-                    part[2][j] += x[k + j] * y[k + j];                                                         \
-                }                                                                                              \
-            for (; k < a->width; k++) {                                                                        \
-                part[0][0] += x[k] * x[k];                                                                     \
-                part[1][0] += y[k] * y[k];                                                                     \
-                part[2][0] += x[k] * y[k];                                                                     \
-            }                                                                                                  \
-            T xx = 0, yy = 0, xy = 0;                                                                          \
-            for (int j = 0; j < 8; j++) {                                                                      \
-                xx += part[0][j];                                                                              \
-                yy += part[1][j];                                                                              \
-                xy += part[2][j];                                                                              \
-            }                                                                                                  \
-            xx = root(xx > (T)TINY ? xx : (T)TINY);                                                            \
-            yy = root(yy > (T)TINY ? yy : (T)TINY);                                                            \
-            ((T *)a->to[OUT])[i] = xy / (xx * yy);                                                             \
-            if (a->to[X_NORM]) ((T *)a->to[X_NORM])[i] = xx;                                                   \
-            if (a->to[Y_NORM] && (!a->one || i == 0)) ((T *)a->to[Y_NORM])[i] = yy;                            \
-        }                                                                                                      \
-    }                                                                                                          \
-    /* The gradient of x, row by row; that of y is the same with the roles changed. */                         \
-    PD_CLONES static void back_##suffix(const struct rows *a, int64_t begin, int64_t end)                      \
-    {                                                                                                          \
-        for (int64_t i = begin; i < end; i++) {                                                                \
-            const int64_t at = a->one ? 0 : i;                                                                 \
-            const T *x = (const T *)a->x + i * a->width, *y = (const T *)a->y + at * a->width;                 \
-            const T xn = ((const T *)a->x_norm)[i], yn = ((const T *)a->y_norm)[at];                           \
-            const T dz = ((const T *)a->dout)[i], z = ((const T *)a->out)[i];                                  \
-            const T p = dz / (xn * yn), q = dz * z / (xn * xn);                                                \
-            T *dx = (T *)a->to[0] + i * a->width;                                                              \
-            for (int64_t k = 0; k < a->width; k++)                                                             \
-                dx[k] = p * y[k] - q * x[k];                                                                   \
-        }                                                                                                      \
-    }                                                                                                          \
-    /* The gradient of a single row of y: the sum over all rows of x. */                                       \
-    PD_CLONES static void back_one_##suffix(const struct rows *a, int64_t rows)                                \
-    {                                                                                                          \
-        const T *y = a->y;                                                                                     \
-        const T yn = ((const T *)a->y_norm)[0];                                                                \
-        T *dy = a->to[0];                                                                                      \
-        memset(dy, 0, (size_t)a->width * sizeof(T));                                                           \
-        for (int64_t i = 0; i < rows; i++) {                                                                   \
-            const T *x = (const T *)a->x + i * a->width;                                                       \
-            const T dz = ((const T *)a->dout)[i], z = ((const T *)a->out)[i];                                  \
-            const T p = dz / (((const T *)a->x_norm)[i] * yn), q = dz * z / (yn * yn);                         \
-            for (int64_t k = 0; k < a->width; k++)                                                             \
-                dy[k] += p * x[k] - q * y[k];                                                                  \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void forward_part_##suffix(void *arg, int64_t begin, int64_t end)                                   \
-    {                                                                                                          \
-        forward_##suffix(arg, begin, end);                                                                     \
-    }                                                                                                          \
-    static void back_part_##suffix(void *arg, int64_t begin, int64_t end)                                      \
-    {                                                                                                          \
-        back_##suffix(arg, begin, end);                                                                        \
+#define COSINE(suffix, T, root)                                                                              \
+    PD_CLONES static void forward_##suffix(const struct rows *a, int64_t begin, int64_t end)                 \
+    {                                                                                                        \
+        for (int64_t i = begin; i < end; i++) {                                                              \
+            const T *x = (const T *)a->x + i * a->width, *y = (const T *)a->y + (a->one ? 0 : i * a->width); \
+            T part[3][8] = {{0}};                                                                            \
+            int64_t k = 0;                                                                                   \
+            for (; k + 8 <= a->width; k += 8)                                                                \
+                for (int j = 0; j < 8; j++) {                                                                \
+                    part[0][j] += x[k + j] * x[k + j];                                                       \
+                    part[1][j] += y[k + j] * y[k + j];                                                       \
+                    part[2][j] += x[k + j] * y[k + j];                                                       \
+                }                                                                                            \
+            for (; k < a->width; k++) {                                                                      \
+                part[0][0] += x[k] * x[k];                                                                   \
+                part[1][0] += y[k] * y[k];                                                                   \
+                part[2][0] += x[k] * y[k];                                                                   \
+            }                                                                                                \
+            T xx = 0, yy = 0, xy = 0;                                                                        \
+            for (int j = 0; j < 8; j++) {                                                                    \
+                xx += part[0][j];                                                                            \
+                yy += part[1][j];                                                                            \
+                xy += part[2][j];                                                                            \
+            }                                                                                                \
+            xx = root(xx > (T)TINY ? xx : (T)TINY);                                                          \
+            yy = root(yy > (T)TINY ? yy : (T)TINY);                                                          \
+            ((T *)a->to[OUT])[i] = xy / (xx * yy);                                                           \
+            if (a->to[X_NORM]) ((T *)a->to[X_NORM])[i] = xx;                                                 \
+            if (a->to[Y_NORM] && (!a->one || i == 0)) ((T *)a->to[Y_NORM])[i] = yy;                          \
+        }                                                                                                    \
+    }                                                                                                        \
+    /* The gradient of x, row by row; that of y is the same with the roles changed. */                       \
+    PD_CLONES static void back_##suffix(const struct rows *a, int64_t begin, int64_t end)                    \
+    {                                                                                                        \
+        for (int64_t i = begin; i < end; i++) {                                                              \
+            const int64_t at = a->one ? 0 : i;                                                               \
+            const T *x = (const T *)a->x + i * a->width, *y = (const T *)a->y + at * a->width;               \
+            const T xn = ((const T *)a->x_norm)[i], yn = ((const T *)a->y_norm)[at];                         \
+            const T dz = ((const T *)a->dout)[i], z = ((const T *)a->out)[i];                                \
+            const T p = dz / (xn * yn), q = dz * z / (xn * xn);                                              \
+            T *dx = (T *)a->to[0] + i * a->width;                                                            \
+            for (int64_t k = 0; k < a->width; k++)                                                           \
+                dx[k] = p * y[k] - q * x[k];                                                                 \
+        }                                                                                                    \
+    }                                                                                                        \
+    /* The gradient of a single row of y: the sum over all rows of x. */                                     \
+    PD_CLONES static void back_one_##suffix(const struct rows *a, int64_t rows)                              \
+    {                                                                                                        \
+        const T *y = a->y;                                                                                   \
+        const T yn = ((const T *)a->y_norm)[0];                                                              \
+        T *dy = a->to[0];                                                                                    \
+        memset(dy, 0, (size_t)a->width * sizeof(T));                                                         \
+        for (int64_t i = 0; i < rows; i++) {                                                                 \
+            const T *x = (const T *)a->x + i * a->width;                                                     \
+            const T dz = ((const T *)a->dout)[i], z = ((const T *)a->out)[i];                                \
+            const T p = dz / (((const T *)a->x_norm)[i] * yn), q = dz * z / (yn * yn);                       \
+            for (int64_t k = 0; k < a->width; k++)                                                           \
+                dy[k] += p * x[k] - q * y[k];                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void forward_part_##suffix(void *arg, int64_t begin, int64_t end)                                 \
+    {                                                                                                        \
+        forward_##suffix(arg, begin, end);                                                                   \
+    }                                                                                                        \
+    static void back_part_##suffix(void *arg, int64_t begin, int64_t end)                                    \
+    {                                                                                                        \
+        back_##suffix(arg, begin, end);                                                                      \
     }
 
 COSINE(f32, float, sqrtf)
@@ -130,10 +133,14 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
     PD_TRY(need_float(x));
-    struct rows a = {.x = x->data, .y = y->data, .width = pd_meta_span(&x->meta, 1, x->meta.rank), .one = y->meta.dim[0] == 1};
+    struct rows a = {.x = x->data,
+                     .y = y->data,
+                     .width = pd_meta_span(&x->meta, 1, x->meta.rank),
+                     .one = y->meta.dim[0] == 1};
     for (int i = 0; i < 3; i++)
         a.to[i] = pd_run_out(r, i) ? pd_run_out(r, i)->data : NULL;
-    pd_parallel(x->meta.dim[0], grain(a.width), x->meta.dtype == PD_DTYPE_FP32 ? forward_part_f32 : forward_part_f64, &a);
+    pd_parallel(x->meta.dim[0], grain(a.width),
+                x->meta.dtype == PD_DTYPE_FP32 ? forward_part_f32 : forward_part_f64, &a);
     return PD_OK;
 }
 
@@ -153,9 +160,13 @@ static pd_status run_grad(const struct pd_run *r)
     PD_TRY(need_float(x));
     int wide = x->meta.dtype == PD_DTYPE_FP64;
     int64_t rows = x->meta.dim[0];
-    struct rows a = {.x = x->data, .y = y->data, .width = pd_meta_span(&x->meta, 1, x->meta.rank),
-                     .one = y->meta.dim[0] == 1 && rows != 1, .out = pd_run_in(r, G_OUT)->data,
-                     .x_norm = pd_run_in(r, G_X_NORM)->data, .y_norm = pd_run_in(r, G_Y_NORM)->data,
+    struct rows a = {.x = x->data,
+                     .y = y->data,
+                     .width = pd_meta_span(&x->meta, 1, x->meta.rank),
+                     .one = y->meta.dim[0] == 1 && rows != 1,
+                     .out = pd_run_in(r, G_OUT)->data,
+                     .x_norm = pd_run_in(r, G_X_NORM)->data,
+                     .y_norm = pd_run_in(r, G_Y_NORM)->data,
                      .dout = pd_run_in(r, G_DOUT)->data};
     if (dx) {
         a.to[0] = dx->data;
@@ -183,7 +194,8 @@ const struct pd_op pd_op_cos_sim = {
     .type = "cos_sim",
     .doc = "Cosine similarity of the rows of X and Y.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"XNorm", PD_SLOT_HIDDEN}, {"YNorm", PD_SLOT_HIDDEN}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"Out", 0}, {"XNorm", PD_SLOT_HIDDEN}, {"YNorm", PD_SLOT_HIDDEN}, {0}},
     .attrs = attrs,
     .infer = infer,
     .run = run,
@@ -195,7 +207,9 @@ const struct pd_op pd_op_cos_sim = {
 const struct pd_op pd_op_cos_sim_grad = {
     .type = "cos_sim_grad",
     .doc = "Gradient of cos_sim.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"XNorm", 0}, {"YNorm", 0}, {"Out", 0}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", 0}, {"Y", 0}, {"XNorm", 0}, {"YNorm", 0}, {"Out", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = infer_grad,

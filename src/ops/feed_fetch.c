@@ -1,5 +1,5 @@
-/* feed and fetch: marks in inference models that say which variables come in and go out. The executor acts on them; as
- * ops they do nothing. */
+/* feed and fetch: marks in inference models that say which variables come in and go out. The executor acts on
+ * them; as ops they do nothing. */
 #include "program/op.h"
 
 static pd_status infer(const struct pd_infer *c)

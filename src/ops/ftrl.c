@@ -3,7 +3,8 @@
 
 enum { PARAM, SQUARES, LINEAR, GRAD, LR };
 
-static const struct pd_opt ftrl = {.grad = GRAD, .lr = LR, .n = 3, .in = {PARAM, SQUARES, LINEAR}, .out = {0, 1, 2}};
+static const struct pd_opt ftrl = {
+    .grad = GRAD, .lr = LR, .n = 3, .in = {PARAM, SQUARES, LINEAR}, .out = {0, 1, 2}};
 
 static pd_status ftrl_infer(const struct pd_infer *c)
 {
@@ -22,12 +23,20 @@ static pd_status ftrl_run(const struct pd_run *r)
 const struct pd_op pd_op_ftrl = {
     .type = "ftrl",
     .doc = "Follow the regularized leader, with L1 and L2 terms.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"SquaredAccumulator", 0}, {"LinearAccumulator", 0}, {"Grad", 0},
-                                           {"LearningRate", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"SquaredAccumOut", 0}, {"LinearAccumOut", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Param", 0},
+                                           {"SquaredAccumulator", 0},
+                                           {"LinearAccumulator", 0},
+                                           {"Grad", 0},
+                                           {"LearningRate", 0},
+                                           {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"ParamOut", 0}, {"SquaredAccumOut", 0}, {"LinearAccumOut", 0}, {0}},
     /* learning_rate is accepted from old Programs; the input counts. */
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("l1", 0), PD_DEF_FLOAT("l2", 0), PD_DEF_FLOAT("lr_power", -0.5f),
-                                          PD_DEF_FLOATS("learning_rate"), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("l1", 0),
+                                          PD_DEF_FLOAT("l2", 0),
+                                          PD_DEF_FLOAT("lr_power", -0.5f),
+                                          PD_DEF_FLOATS("learning_rate"),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = ftrl_infer,
     .run = ftrl_run,
@@ -54,7 +63,8 @@ static pd_status gd_run(const struct pd_run *r)
 {
     double lr, l1 = r->attr[0].f;
     PD_TRY(pd_opt_number(r, 2, &lr));
-    return pd_opt_run(r, &gd, PD_RULE_PROXIMAL_GD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f}, rest_of(r), NULL);
+    return pd_opt_run(r, &gd, PD_RULE_PROXIMAL_GD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f}, rest_of(r),
+                      NULL);
 }
 
 const struct pd_op pd_op_proximal_gd = {
@@ -81,13 +91,15 @@ static pd_status pada_run(const struct pd_run *r)
 {
     double lr, l1 = r->attr[0].f;
     PD_TRY(pd_opt_number(r, 3, &lr));
-    return pd_opt_run(r, &pada, PD_RULE_PROXIMAL_ADAGRAD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f}, rest_of(r), NULL);
+    return pd_opt_run(r, &pada, PD_RULE_PROXIMAL_ADAGRAD, (double[4]){lr, l1 > 0 ? l1 : 0, r->attr[1].f},
+                      rest_of(r), NULL);
 }
 
 const struct pd_op pd_op_proximal_adagrad = {
     .type = "proximal_adagrad",
     .doc = "Adagrad, then the proximal step of an L1 and an L2 term.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"Moment", 0}, {"Grad", 0}, {"LearningRate", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Param", 0}, {"Moment", 0}, {"Grad", 0}, {"LearningRate", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"MomentOut", 0}, {0}},
     .attrs = proximal_attrs,
     .flags = PD_OP_NO_GRAD,

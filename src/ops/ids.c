@@ -1,5 +1,5 @@
-/* Ids and rows on their way to and from servers: split_ids, merge_ids, lookup_sparse_table, ref_by_trainer_id,
- * fake_init. */
+/* Ids and rows on their way to and from servers: split_ids, merge_ids, lookup_sparse_table,
+ * ref_by_trainer_id, fake_init. */
 #include <string.h>
 
 #include "kernels/id_map.h"
@@ -79,7 +79,8 @@ static pd_status split_rows(const struct pd_run *r, const struct pd_value *ids)
         for (int k = 0; k < ids->rows.n; k++) {
             if (ids->rows.at[k] % shards != s) continue;
             out->rows.at[n] = ids->rows.at[k];
-            memcpy((char *)out->tensor.data + (size_t)n++ * row, (const char *)ids->tensor.data + (size_t)k * row, row);
+            memcpy((char *)out->tensor.data + (size_t)n++ * row,
+                   (const char *)ids->tensor.data + (size_t)k * row, row);
         }
     }
     return PD_OK;
@@ -126,10 +127,11 @@ static pd_status map_rows(const struct pd_run *r, struct pd_id_map *map, int64_t
     for (int i = 0; i < r->in[M_ROWS].n; i++) {
         const struct pd_tensor *rows = pd_run_in_at(r, M_ROWS, i), *x = pd_run_in_at(r, M_X, i);
         PD_TRY(need_ids(rows, "Rows"));
-        if (x->meta.dtype != dtype || x->meta.rank != 2 || x->meta.dim[1] != width || pd_tensor_numel(rows) != x->meta.dim[0])
+        if (x->meta.dtype != dtype || x->meta.rank != 2 || x->meta.dim[1] != width ||
+            pd_tensor_numel(rows) != x->meta.dim[0])
             return pd_fail(PD_SHAPE, "X %d is %s %s and Rows %d has %lld ids; each X must be [ids, %lld]", i,
-                           pd_dtype_name(x->meta.dtype), pd_meta_dims_text(&x->meta), i, (long long)pd_tensor_numel(rows),
-                           (long long)width);
+                           pd_dtype_name(x->meta.dtype), pd_meta_dims_text(&x->meta), i,
+                           (long long)pd_tensor_numel(rows), (long long)width);
         n += pd_tensor_numel(rows);
     }
     void *memory = NULL;
@@ -140,7 +142,8 @@ static pd_status map_rows(const struct pd_run *r, struct pd_id_map *map, int64_t
         const struct pd_tensor *rows = pd_run_in_at(r, M_ROWS, i);
         for (int64_t k = 0; k < pd_tensor_numel(rows); k++, at++)
             if (pd_id_map_add(map, ((const int64_t *)rows->data)[k], at) != at)
-                return pd_fail(PD_INVALID, "id %lld stands twice in Rows", (long long)((const int64_t *)rows->data)[k]);
+                return pd_fail(PD_INVALID, "id %lld stands twice in Rows",
+                               (long long)((const int64_t *)rows->data)[k]);
     }
     return PD_OK;
 }
@@ -158,8 +161,8 @@ static pd_status merge_run(const struct pd_run *r)
 {
     const struct pd_tensor *first = pd_run_in(r, M_X);
     if (r->in[M_ROWS].n != r->in[M_X].n || r->in[M_IDS].n != r->out[0].n)
-        return pd_fail(PD_INVALID, "there are %d Rows for %d X, and %d Ids for %d Out; each must be as many", r->in[M_ROWS].n,
-                       r->in[M_X].n, r->in[M_IDS].n, r->out[0].n);
+        return pd_fail(PD_INVALID, "there are %d Rows for %d X, and %d Ids for %d Out; each must be as many",
+                       r->in[M_ROWS].n, r->in[M_X].n, r->in[M_IDS].n, r->out[0].n);
     int64_t width = first->meta.rank == 2 ? first->meta.dim[1] : -1;
     size_t bytes = (size_t)width * pd_dtype_size(first->meta.dtype);
     struct pd_id_map map;
@@ -185,7 +188,8 @@ static pd_status merge_run(const struct pd_run *r)
 const struct pd_op pd_op_merge_ids = {
     .type = "merge_ids",
     .doc = "Puts rows that were looked up by split ids back into the order of Ids.",
-    .inputs = (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST}, {"Rows", PD_SLOT_LIST}, {"X", PD_SLOT_LIST}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST}, {"Rows", PD_SLOT_LIST}, {"X", PD_SLOT_LIST}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = merge_infer,
@@ -202,7 +206,9 @@ static pd_status table_infer(const struct pd_infer *c)
     const struct pd_meta *w = pd_infer_in(c, T_W), *ids = pd_infer_in(c, T_IDS);
     struct pd_meta *out = pd_infer_out(c, 0);
     out->dtype = w->dtype;
-    if (w->rank < 2) return pd_fail(PD_SHAPE, "the table W must have 2 dimensions or more, found %s", pd_meta_dims_text(w));
+    if (w->rank < 2)
+        return pd_fail(PD_SHAPE, "the table W must have 2 dimensions or more, found %s",
+                       pd_meta_dims_text(w));
     pd_meta_copy_dims(out, w);
     out->dim[0] = pd_meta_numel(ids);
     pd_meta_share_lod(out, ids);
@@ -218,7 +224,8 @@ static pd_status table_run(const struct pd_run *r)
     if (!pd_value_is_rows(w)) return pd_fail(PD_TYPE, "the table W must be selected rows, found a tensor");
     PD_TRY(need_ids(ids, "Ids"));
     int64_t n = pd_tensor_numel(ids), room = w->tensor.meta.dim[0], padding = r->attr[T_PADDING].l;
-    size_t bytes = (size_t)pd_meta_span(&w->tensor.meta, 1, w->tensor.meta.rank) * pd_dtype_size(w->tensor.meta.dtype);
+    size_t bytes =
+        (size_t)pd_meta_span(&w->tensor.meta, 1, w->tensor.meta.rank) * pd_dtype_size(w->tensor.meta.dtype);
     void *memory = NULL;
     struct pd_id_map map;
     PD_TRY(pd_math_scratch(r, pd_id_map_bytes(w->rows.n + n), &memory));
@@ -235,10 +242,13 @@ static pd_status table_run(const struct pd_run *r)
         }
         if (at < 0) {
             if (id < 0) return pd_fail(PD_RANGE, "id %lld is negative; ids count from 0", (long long)id);
-            if (!r->attr[T_GROWN].b) return pd_fail(PD_RANGE, "id %lld is not in the table and it may not grow", (long long)id);
+            if (!r->attr[T_GROWN].b)
+                return pd_fail(PD_RANGE, "id %lld is not in the table and it may not grow", (long long)id);
             if (w->rows.n >= room)
-                return pd_fail(PD_RANGE, "id %lld is new, but all %lld rows of the table are taken; make the table larger",
-                               (long long)id, (long long)room);
+                return pd_fail(
+                    PD_RANGE,
+                    "id %lld is new, but all %lld rows of the table are taken; make the table larger",
+                    (long long)id, (long long)room);
             at = pd_id_map_add(&map, id, w->rows.n);
             if (!pd_vec_push(&w->rows, id)) return pd_no_memory();
         }
@@ -253,9 +263,13 @@ const struct pd_op pd_op_lookup_sparse_table = {
     .inputs = (const struct pd_slot_def[]){{"W", 0}, {"Ids", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     /* The last three are accepted from old Programs: the table's rows hold their start values already. */
-    .attrs = (const struct pd_attr_def[]){PD_DEF_LONG("padding_idx", -1), PD_DEF_BOOL("auto_grown_table", 1),
-                                          PD_DEF_BOOL("is_test", 0), PD_DEF_FLOAT("min", -1), PD_DEF_FLOAT("max", 1),
-                                          PD_DEF_INT("seed", 0), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_LONG("padding_idx", -1),
+                                          PD_DEF_BOOL("auto_grown_table", 1),
+                                          PD_DEF_BOOL("is_test", 0),
+                                          PD_DEF_FLOAT("min", -1),
+                                          PD_DEF_FLOAT("max", 1),
+                                          PD_DEF_INT("seed", 0),
+                                          {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_EFFECT,
     .infer = table_infer,
     .run = table_run,
@@ -293,7 +307,8 @@ const struct pd_op pd_op_ref_by_trainer_id = {
 static pd_status fake_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, 0);
-    if (c->attr[0].n > PD_MAX_RANK) return pd_fail(PD_SHAPE, "shape has %d dimensions; at most %d", c->attr[0].n, PD_MAX_RANK);
+    if (c->attr[0].n > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE, "shape has %d dimensions; at most %d", c->attr[0].n, PD_MAX_RANK);
     return pd_meta_set_dims(out, c->attr[0].n, c->attr[0].longs);
 }
 
@@ -302,7 +317,8 @@ static pd_status fake_run(const struct pd_run *r)
 {
     struct pd_value *out = pd_run_out_value(r, 0);
     const struct pd_attr *shape = &r->attr[0];
-    if (shape->n > PD_MAX_RANK) return pd_fail(PD_SHAPE, "shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
+    if (shape->n > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE, "shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
     if (pd_value_is_rows(out)) out->height = shape->n ? shape->longs[0] : 0;
     if (out->tensor.meta.dtype == PD_DTYPE_NONE) out->tensor.meta.dtype = PD_DTYPE_FP32;
     return pd_meta_set_dims(&out->tensor.meta, shape->n, shape->longs);

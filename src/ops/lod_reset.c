@@ -12,7 +12,8 @@ static pd_status infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, 0);
     int level = 1;
     if (!y && c->attr[TARGET].n == 0)
-        return pd_fail(PD_INVALID, "the op needs the input Y or the attribute target_lod to know the new LoD");
+        return pd_fail(PD_INVALID,
+                       "the op needs the input Y or the attribute target_lod to know the new LoD");
     if (y)
         level = y->lod_level > 1 ? y->lod_level : 1;
     else if (c->attr[APPEND].b)
@@ -41,7 +42,8 @@ static pd_status target(const struct pd_run *r, int64_t **out, int64_t *n)
             to[i] = ((const T *)y->data)[i];
         return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Y has no LoD, so its data must be the offsets, int32 or int64; found %s", pd_dtype_name(y->meta.dtype));
+    return pd_fail(PD_TYPE, "Y has no LoD, so its data must be the offsets, int32 or int64; found %s",
+                   pd_dtype_name(y->meta.dtype));
 }
 
 static pd_status new_lod(const struct pd_run *r, const struct pd_tensor *x, struct pd_lod **lod)
@@ -53,7 +55,10 @@ static pd_status new_lod(const struct pd_run *r, const struct pd_tensor *x, stru
     }
     int64_t *offset = NULL, n = 0;
     PD_TRY(target(r, &offset, &n));
-    if (n < 2) return pd_fail(PD_INVALID, "the new LoD has %lld entries; it needs at least 2, from 0 to the number of rows", (long long)n);
+    if (n < 2)
+        return pd_fail(PD_INVALID,
+                       "the new LoD has %lld entries; it needs at least 2, from 0 to the number of rows",
+                       (long long)n);
     struct pd_lod_level level[16];
     int kept = r->attr[APPEND].b && x->meta.lod ? x->meta.lod->levels : 0;
     if (kept > 15) return pd_fail(PD_INVALID, "X has %d LoD levels already; at most 16 are possible", kept);
@@ -72,7 +77,8 @@ static pd_status run(const struct pd_run *r)
     int64_t end = pd_lod_last(lod)->offset[pd_lod_sequences(lod)];
     if (x->meta.rank < 1 || end != x->meta.dim[0]) {
         pd_lod_unref(lod);
-        return pd_fail(PD_SHAPE, "the new LoD counts %lld rows, but X has shape %s", (long long)end, pd_meta_dims_text(&x->meta));
+        return pd_fail(PD_SHAPE, "the new LoD counts %lld rows, but X has shape %s", (long long)end,
+                       pd_meta_dims_text(&x->meta));
     }
     pd_status status = pd_tensor_resize(out, x->meta.dtype, x->meta.rank, x->meta.dim);
     if (status != PD_OK) {
@@ -94,7 +100,8 @@ static pd_status run_grad(const struct pd_run *r)
 {
     const struct pd_tensor *dout = pd_run_in(r, 1);
     struct pd_tensor *dx = pd_run_out(r, 0);
-    if (dx && dx->data != dout->data && pd_tensor_numel(dout)) memcpy(dx->data, dout->data, pd_tensor_bytes(dout));
+    if (dx && dx->data != dout->data && pd_tensor_numel(dout))
+        memcpy(dx->data, dout->data, pd_tensor_bytes(dout));
     return PD_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Embeddings: rows of a table picked by ids. lookup_table wants ids of shape [..., 1] and drops that 1,
- * lookup_table_v2 takes ids of any shape. With is_sparse the table's gradient is selected rows: one row per id. */
+ * lookup_table_v2 takes ids of any shape. With is_sparse the table's gradient is selected rows: one row per
+ * id. */
 #include <string.h>
 
 #include "kernels/rows.h"
@@ -14,17 +15,20 @@ static pd_status infer(const struct pd_infer *c, int drop)
     const struct pd_meta *w = pd_infer_in(c, W), *ids = pd_infer_in(c, IDS);
     struct pd_meta *out = pd_infer_out(c, OUT);
     if (w->rank != 2)
-        return pd_fail(PD_SHAPE, "the table W must have 2 dimensions [rows, width], found %s", pd_meta_dims_text(w));
+        return pd_fail(PD_SHAPE, "the table W must have 2 dimensions [rows, width], found %s",
+                       pd_meta_dims_text(w));
     if (ids->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(ids->dtype))
         return pd_fail(PD_TYPE, "Ids must be int64 or int32, found %s", pd_dtype_name(ids->dtype));
     if (drop && (ids->rank < 1 || (ids->dim[ids->rank - 1] != 1 && ids->dim[ids->rank - 1] != -1)))
-        return pd_fail(PD_SHAPE, "the last dimension of Ids must be 1, found shape %s; use lookup_table_v2 for other shapes",
-                       pd_meta_dims_text(ids));
+        return pd_fail(
+            PD_SHAPE,
+            "the last dimension of Ids must be 1, found shape %s; use lookup_table_v2 for other shapes",
+            pd_meta_dims_text(ids));
     int64_t dim[PD_MAX_RANK];
     int rank = ids->rank - drop;
     if (rank >= PD_MAX_RANK)
-        return pd_fail(PD_SHAPE, "Ids have shape %s; at most %d dimensions are possible", pd_meta_dims_text(ids),
-                       PD_MAX_RANK - 1);
+        return pd_fail(PD_SHAPE, "Ids have shape %s; at most %d dimensions are possible",
+                       pd_meta_dims_text(ids), PD_MAX_RANK - 1);
     memcpy(dim, ids->dim, (size_t)rank * sizeof *dim);
     dim[rank] = w->dim[1];
     out->dtype = w->dtype;
@@ -43,7 +47,8 @@ static pd_status infer_v2(const struct pd_infer *c)
 }
 
 /* The ids as int64, checked; `extra` bytes of scratch memory come with them. */
-static pd_status checked_ids(const struct pd_run *r, int slot, int64_t height, size_t extra, const int64_t **out, void **memory)
+static pd_status checked_ids(const struct pd_run *r, int slot, int64_t height, size_t extra,
+                             const int64_t **out, void **memory)
 {
     const struct pd_tensor *t = pd_run_in(r, slot);
     int64_t n = pd_tensor_numel(t), padding = r->attr[PADDING].l, bad;
@@ -64,8 +69,10 @@ static pd_status checked_ids(const struct pd_run *r, int slot, int64_t height, s
         return pd_fail(PD_TYPE, "Ids must be int64 or int32, found %s", pd_dtype_name(t->meta.dtype));
     }
     if (bad < 0) return PD_OK;
-    return pd_fail(PD_RANGE, "id %lld (number %lld of Ids) is outside the table, which has %lld rows: ids go from 0 to %lld",
-                   (long long)(*out)[bad], (long long)bad, (long long)height, (long long)height - 1);
+    return pd_fail(
+        PD_RANGE,
+        "id %lld (number %lld of Ids) is outside the table, which has %lld rows: ids go from 0 to %lld",
+        (long long)(*out)[bad], (long long)bad, (long long)height, (long long)height - 1);
 }
 
 /* A table kept as selected rows: ids are looked up among its row numbers. */
@@ -94,7 +101,8 @@ static pd_status run_rows_table(const struct pd_run *r, const struct pd_value *w
                 high = middle;
         }
         if (low == g.n || g.row[low] != ids[i])
-            return pd_fail(PD_RANGE, "id %lld is not among the %d rows that the table holds", (long long)ids[i], w->rows.n);
+            return pd_fail(PD_RANGE, "id %lld is not among the %d rows that the table holds",
+                           (long long)ids[i], w->rows.n);
         memcpy(to, (const char *)w->tensor.data + (size_t)g.at[g.start[low]] * bytes, bytes);
     }
     return PD_OK;
@@ -109,7 +117,8 @@ static pd_status run(const struct pd_run *r)
     void *memory;
     int64_t n = pd_tensor_numel(pd_run_in(r, IDS));
     PD_TRY(checked_ids(r, IDS, w->tensor.meta.dim[0], 0, &ids, &memory));
-    pd_rows_copy(out->data, w->tensor.data, (size_t)w->tensor.meta.dim[1] * pd_dtype_size(w->tensor.meta.dtype), ids, n,
+    pd_rows_copy(out->data, w->tensor.data,
+                 (size_t)w->tensor.meta.dim[1] * pd_dtype_size(w->tensor.meta.dtype), ids, n,
                  r->attr[PADDING].l);
     return PD_OK;
 }
@@ -159,14 +168,16 @@ static pd_status run_grad(const struct pd_run *r)
     else if (from->meta.dtype == PD_DTYPE_FP64)
         pd_rows_add_f64(to->tensor.data, width, ids, n, from->data, 1, padding);
     else
-        return pd_fail(PD_TYPE, "the gradient of a table is float32 or float64, found %s", pd_dtype_name(from->meta.dtype));
+        return pd_fail(PD_TYPE, "the gradient of a table is float32 or float64, found %s",
+                       pd_dtype_name(from->meta.dtype));
     return PD_OK;
 }
 
-/* The last ones say where a table that is spread over servers lies; they matter to the passes that spread it. */
-#define ATTRS                                                                                                  \
-    PD_DEF_BOOL("is_sparse", 0), PD_DEF_BOOL("is_distributed", 0), PD_DEF_LONG("padding_idx", -1),             \
-        PD_DEF_BOOL("grad_inplace", 0), PD_DEF_BOOL("remote_prefetch", 0), PD_DEF_INT("trainer_id", 0),        \
+/* The last ones say where a table that is spread over servers lies; they matter to the passes that spread it.
+ */
+#define ATTRS                                                                                                \
+    PD_DEF_BOOL("is_sparse", 0), PD_DEF_BOOL("is_distributed", 0), PD_DEF_LONG("padding_idx", -1),           \
+        PD_DEF_BOOL("grad_inplace", 0), PD_DEF_BOOL("remote_prefetch", 0), PD_DEF_INT("trainer_id", 0),      \
         PD_DEF_LONGS("height_sections"), PD_DEF_STRINGS("epmap"), PD_DEF_STRINGS("table_names")
 
 static const struct pd_slot_def inputs[] = {{"W", 0}, {"Ids", 0}, {0}};

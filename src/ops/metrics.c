@@ -3,15 +3,16 @@
 
 #include "ops/math_util.h"
 
-static pd_status class_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t classes, int64_t *out)
+static pd_status class_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t classes,
+                          int64_t *out)
 {
     int64_t v = -1;
     if (!pd_dtype_is_index(t->meta.dtype))
         return pd_fail(PD_TYPE, "%s must be int32 or int64, found %s", name, pd_dtype_name(t->meta.dtype));
     PD_SWITCH_INDEX(t->meta.dtype, T, v = ((const T *)t->data)[i])
     if (v < 0 || v >= classes)
-        return pd_fail(PD_RANGE, "class %lld (number %lld of %s) is not within 0 and %lld", (long long)v, (long long)i, name,
-                       (long long)classes - 1);
+        return pd_fail(PD_RANGE, "class %lld (number %lld of %s) is not within 0 and %lld", (long long)v,
+                       (long long)i, name, (long long)classes - 1);
     *out = v;
     return PD_OK;
 }
@@ -24,15 +25,20 @@ enum { TP, FP, TN, FN, COUNTS };
 
 static pd_status pr_infer(const struct pd_infer *c)
 {
-    const struct pd_meta *probs = pd_infer_in(c, PROBS), *at = pd_infer_in(c, INDICES), *labels = pd_infer_in(c, LABELS);
+    const struct pd_meta *probs = pd_infer_in(c, PROBS), *at = pd_infer_in(c, INDICES),
+                         *labels = pd_infer_in(c, LABELS);
     const struct pd_meta *weights = pd_infer_in(c, WEIGHTS), *states = pd_infer_in(c, STATES);
     int64_t classes = c->attr[0].i;
-    if (classes < 1) return pd_fail(PD_INVALID, "class_number is %lld; it must be at least 1", (long long)classes);
-    if (c->running && (pd_meta_numel(at) != pd_meta_numel(labels) || (weights && pd_meta_numel(weights) != pd_meta_numel(labels))))
-        return pd_fail(PD_SHAPE, "Indices has shape %s, Labels has shape %s; there must be one number for each sample",
+    if (classes < 1)
+        return pd_fail(PD_INVALID, "class_number is %lld; it must be at least 1", (long long)classes);
+    if (c->running && (pd_meta_numel(at) != pd_meta_numel(labels) ||
+                       (weights && pd_meta_numel(weights) != pd_meta_numel(labels))))
+        return pd_fail(PD_SHAPE,
+                       "Indices has shape %s, Labels has shape %s; there must be one number for each sample",
                        pd_meta_dims_text(at), pd_meta_dims_text(labels));
     if (c->running && states && pd_meta_numel(states) != classes * COUNTS)
-        return pd_fail(PD_SHAPE, "StatesInfo has shape %s; it must be [%lld, 4]", pd_meta_dims_text(states), (long long)classes);
+        return pd_fail(PD_SHAPE, "StatesInfo has shape %s; it must be [%lld, 4]", pd_meta_dims_text(states),
+                       (long long)classes);
     for (int i = 0; i < 2; i++)
         if (pd_infer_out(c, i)) {
             pd_infer_out(c, i)->dtype = PD_DTYPE_FP64;
@@ -78,12 +84,15 @@ static void pr_metrics(const double *count, int64_t classes, double *out)
 
 static pd_status pr_run(const struct pd_run *r)
 {
-    const struct pd_tensor *at = pd_run_in(r, INDICES), *labels = pd_run_in(r, LABELS), *weights = pd_run_in(r, WEIGHTS);
+    const struct pd_tensor *at = pd_run_in(r, INDICES), *labels = pd_run_in(r, LABELS),
+                           *weights = pd_run_in(r, WEIGHTS);
     const struct pd_tensor *before = pd_run_in(r, STATES);
-    struct pd_tensor *states = pd_run_out(r, STATES_OUT), *batch = pd_run_out(r, BATCH), *accum = pd_run_out(r, ACCUM);
+    struct pd_tensor *states = pd_run_out(r, STATES_OUT), *batch = pd_run_out(r, BATCH),
+                     *accum = pd_run_out(r, ACCUM);
     int64_t n = pd_tensor_numel(at), classes = r->attr[0].i, predicted = 0, label = 0;
     enum pd_dtype dtype = states->meta.dtype;
-    if (!pd_dtype_is_float(dtype) || (weights && weights->meta.dtype != dtype) || (before && before->meta.dtype != dtype))
+    if (!pd_dtype_is_float(dtype) || (weights && weights->meta.dtype != dtype) ||
+        (before && before->meta.dtype != dtype))
         return pd_fail(PD_TYPE, "MaxProbs, Weights and StatesInfo must be of one type, float32 or float64");
     void *memory = NULL;
     PD_TRY(pd_math_scratch(r, (size_t)(classes * COUNTS) * sizeof(double), &memory));
@@ -102,7 +111,8 @@ static pd_status pr_run(const struct pd_run *r)
         }
     }
     for (int64_t k = 0; k < classes; k++)
-        count[k * COUNTS + TN] = all - count[k * COUNTS + TP] - count[k * COUNTS + FP] - count[k * COUNTS + FN];
+        count[k * COUNTS + TN] =
+            all - count[k * COUNTS + TP] - count[k * COUNTS + FP] - count[k * COUNTS + FN];
     if (batch) pr_metrics(count, classes, batch->data);
     for (int64_t i = 0; i < classes * COUNTS; i++)
         count[i] += before ? state_at(before, i) : 0;
@@ -117,9 +127,14 @@ static pd_status pr_run(const struct pd_run *r)
 const struct pd_op pd_op_precision_recall = {
     .type = "precision_recall",
     .doc = "Precision, recall and F1, over this batch and over all batches so far.",
-    .inputs = (const struct pd_slot_def[]){{"MaxProbs", PD_SLOT_META}, {"Indices", 0}, {"Labels", 0},
-                                           {"Weights", PD_SLOT_OPTIONAL}, {"StatesInfo", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"BatchMetrics", 0}, {"AccumMetrics", 0}, {"AccumStatesInfo", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"MaxProbs", PD_SLOT_META},
+                                           {"Indices", 0},
+                                           {"Labels", 0},
+                                           {"Weights", PD_SLOT_OPTIONAL},
+                                           {"StatesInfo", PD_SLOT_OPTIONAL},
+                                           {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"BatchMetrics", 0}, {"AccumMetrics", 0}, {"AccumStatesInfo", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("class_number", 0), {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = pr_infer,
@@ -135,10 +150,11 @@ static pd_status iou_infer(const struct pd_infer *c)
 {
     const struct pd_meta *p = pd_infer_in(c, I_PREDICTIONS), *l = pd_infer_in(c, I_LABELS);
     int64_t classes = c->attr[0].i;
-    if (classes < 1) return pd_fail(PD_INVALID, "num_classes is %lld; it must be at least 1", (long long)classes);
+    if (classes < 1)
+        return pd_fail(PD_INVALID, "num_classes is %lld; it must be at least 1", (long long)classes);
     if (c->running && pd_meta_numel(p) != pd_meta_numel(l))
-        return pd_fail(PD_SHAPE, "Predictions has shape %s and Labels has shape %s; they must be as many", pd_meta_dims_text(p),
-                       pd_meta_dims_text(l));
+        return pd_fail(PD_SHAPE, "Predictions has shape %s and Labels has shape %s; they must be as many",
+                       pd_meta_dims_text(p), pd_meta_dims_text(l));
     pd_math_out_scalar(c, MEAN, PD_DTYPE_FP32);
     for (int i = WRONG; i <= CORRECT; i++)
         if (pd_infer_out(c, i)) {
@@ -196,16 +212,20 @@ static pd_status iou_run(const struct pd_run *r)
     }
     if (mean) *(float *)mean->data = (float)(before + (valid ? sum / (double)valid : 0));
     if (pd_run_out(r, WRONG)) memcpy(pd_run_out(r, WRONG)->data, wrong, (size_t)classes * sizeof *wrong);
-    if (pd_run_out(r, CORRECT)) memcpy(pd_run_out(r, CORRECT)->data, correct, (size_t)classes * sizeof *correct);
+    if (pd_run_out(r, CORRECT))
+        memcpy(pd_run_out(r, CORRECT)->data, correct, (size_t)classes * sizeof *correct);
     return PD_OK;
 }
 
 const struct pd_op pd_op_mean_iou = {
     .type = "mean_iou",
     .doc = "Mean over classes of correct / (correct + wrong), with the counts that make it.",
-    .inputs = (const struct pd_slot_def[]){{"Predictions", 0}, {"Labels", 0}, {"InWrongs", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+    .inputs = (const struct pd_slot_def[]){{"Predictions", 0},
+                                           {"Labels", 0},
+                                           {"InWrongs", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
                                            {"InCorrects", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-                                           {"InMeanIou", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
+                                           {"InMeanIou", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"OutMeanIou", 0}, {"OutWrong", 0}, {"OutCorrect", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("num_classes", 0), {0}},
     .flags = PD_OP_NO_GRAD,

@@ -1,5 +1,5 @@
-/* Gradient descent with momentum: momentum (plain or Nesterov's) and lars_momentum, which scales the learning rate by the
- * norms of parameter and gradient. */
+/* Gradient descent with momentum: momentum (plain or Nesterov's) and lars_momentum, which scales the learning
+ * rate by the norms of parameter and gradient. */
 #include <string.h>
 
 #include "ops/opt.h"
@@ -9,7 +9,8 @@ enum { MU, NESTEROV, REG_METHOD, REG_COEFF };
 
 static const struct pd_opt slots = {.grad = GRAD, .lr = LR, .n = 2, .in = {PARAM, VELOCITY}, .out = {0, 1}};
 
-static const struct pd_slot_def inputs[] = {{"Param", 0}, {"Grad", 0}, {"Velocity", 0}, {"LearningRate", 0}, {0}};
+static const struct pd_slot_def inputs[] = {
+    {"Param", 0}, {"Grad", 0}, {"Velocity", 0}, {"LearningRate", 0}, {0}};
 static const struct pd_slot_def outputs[] = {{"ParamOut", 0}, {"VelocityOut", 0}, {0}};
 
 static pd_status infer(const struct pd_infer *c)
@@ -25,7 +26,8 @@ static pd_status momentum_run(const struct pd_run *r)
     if (method && strcmp(method, "l2_decay") == 0)
         decay = r->attr[REG_COEFF].f;
     else if (method && *method)
-        return pd_fail(PD_INVALID, "attribute regularization_method is '%s'; it may be '' or 'l2_decay'", method);
+        return pd_fail(PD_INVALID, "attribute regularization_method is '%s'; it may be '' or 'l2_decay'",
+                       method);
     /* Velocity decays in rows without gradient too, so that all rows are updated. */
     return pd_opt_run(r, &slots, r->attr[NESTEROV].b ? PD_RULE_NESTEROV : PD_RULE_MOMENTUM,
                       (double[4]){lr, r->attr[MU].f, decay}, PD_OPT_UPDATE, NULL);
@@ -36,9 +38,11 @@ const struct pd_op pd_op_momentum = {
     .doc = "Velocity = mu * Velocity + Grad; Param moves against it by the learning rate.",
     .inputs = inputs,
     .outputs = outputs,
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("mu", 0), PD_DEF_BOOL("use_nesterov", 0),
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("mu", 0),
+                                          PD_DEF_BOOL("use_nesterov", 0),
                                           PD_DEF_STRING("regularization_method", ""),
-                                          PD_DEF_FLOAT("regularization_coeff", 0), {0}},
+                                          PD_DEF_FLOAT("regularization_coeff", 0),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = infer,
     .run = momentum_run,
@@ -60,9 +64,11 @@ static double grad_norm(const struct pd_update *u, void *merged)
                 int64_t to = k * u->width + i, from = g->at[m] * u->width + i;
                 int first = m == g->start[k];
                 if (u->is_double)
-                    ((double *)merged)[to] = (first ? 0 : ((double *)merged)[to]) + ((const double *)u->grad)[from];
+                    ((double *)merged)[to] =
+                        (first ? 0 : ((double *)merged)[to]) + ((const double *)u->grad)[from];
                 else
-                    ((float *)merged)[to] = (first ? 0 : ((float *)merged)[to]) + ((const float *)u->grad)[from];
+                    ((float *)merged)[to] =
+                        (first ? 0 : ((float *)merged)[to]) + ((const float *)u->grad)[from];
             }
     return pd_update_norm(merged, u->is_double, g->n * u->width);
 }
@@ -75,8 +81,8 @@ static pd_status lars_run(const struct pd_run *r)
     int empty;
     double lr, decay = r->attr[L_DECAY].f;
     PD_TRY(pd_opt_number(r, LR, &lr));
-    PD_TRY(pd_opt_begin(r, &slots, PD_OPT_UPDATE, pd_value_is_rows(grad) ? pd_tensor_bytes(&grad->tensor) : 0, &u, &merged,
-                        &empty));
+    PD_TRY(pd_opt_begin(r, &slots, PD_OPT_UPDATE, pd_value_is_rows(grad) ? pd_tensor_bytes(&grad->tensor) : 0,
+                        &u, &merged, &empty));
     if (empty) return PD_OK;
     double p = pd_update_norm(u.in[0], u.is_double, u.n), g = grad_norm(&u, merged);
     if (p > 0 && g > 0) lr *= r->attr[L_COEFF].f * p / (g + decay * p);
@@ -93,8 +99,10 @@ const struct pd_op pd_op_lars_momentum = {
     .doc = "Momentum with a learning rate that follows |Param| / |Grad| of each parameter.",
     .inputs = inputs,
     .outputs = outputs,
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("mu", 0), PD_DEF_FLOAT("lars_coeff", 0.001f),
-                                          PD_DEF_FLOAT("lars_weight_decay", 0.0005f), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("mu", 0),
+                                          PD_DEF_FLOAT("lars_coeff", 0.001f),
+                                          PD_DEF_FLOAT("lars_weight_decay", 0.0005f),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = infer,
     .run = lars_run,

@@ -9,11 +9,11 @@ static pd_status check_like_param(const struct pd_infer *c, const struct pd_opt 
     const char *name = c->op->inputs[slot].name, *param = c->op->inputs[o->in[0]].name;
     if (!m || m->kind == PD_KIND_SELECTED_ROWS || p->kind == PD_KIND_SELECTED_ROWS) return PD_OK;
     if (!pd_meta_dims_match(p, m))
-        return pd_fail(PD_SHAPE, "%s has shape %s and %s has shape %s; they must be the same", param, pd_meta_dims_text(p), name,
-                       pd_meta_dims_text(m));
+        return pd_fail(PD_SHAPE, "%s has shape %s and %s has shape %s; they must be the same", param,
+                       pd_meta_dims_text(p), name, pd_meta_dims_text(m));
     if (m->dtype != p->dtype && m->dtype != PD_DTYPE_NONE && p->dtype != PD_DTYPE_NONE)
-        return pd_fail(PD_TYPE, "%s is %s and %s is %s; they must be of one type", param, pd_dtype_name(p->dtype), name,
-                       pd_dtype_name(m->dtype));
+        return pd_fail(PD_TYPE, "%s is %s and %s is %s; they must be of one type", param,
+                       pd_dtype_name(p->dtype), name, pd_dtype_name(m->dtype));
     return PD_OK;
 }
 
@@ -26,8 +26,8 @@ pd_status pd_opt_infer(const struct pd_infer *c, const struct pd_opt *o)
         const struct pd_meta *lr = pd_infer_in(c, o->lr);
         int64_t n = pd_meta_numel(lr);
         if (n != 1 && n != -1)
-            return pd_fail(PD_SHAPE, "LearningRate must hold one number, found shape %s%s", pd_meta_dims_text(lr),
-                           n == 0 ? "; run the startup program after minimize()" : "");
+            return pd_fail(PD_SHAPE, "LearningRate must hold one number, found shape %s%s",
+                           pd_meta_dims_text(lr), n == 0 ? "; run the startup program after minimize()" : "");
     }
     for (int i = 0; i < o->n; i++)
         pd_math_out_like(c, o->out[i], o->in[i]);
@@ -45,18 +45,20 @@ static pd_status check_rows(const struct pd_value *grad, const struct pd_tensor 
     const struct pd_meta *g = &grad->tensor.meta, *p = &param->meta;
     int64_t height = p->rank ? p->dim[0] : 0;
     if (g->dtype != p->dtype)
-        return pd_fail(PD_TYPE, "Param is %s and Grad is %s; they must be of one type", pd_dtype_name(p->dtype),
-                       pd_dtype_name(g->dtype));
+        return pd_fail(PD_TYPE, "Param is %s and Grad is %s; they must be of one type",
+                       pd_dtype_name(p->dtype), pd_dtype_name(g->dtype));
     if (pd_meta_span(g, 1, g->rank) != width)
-        return pd_fail(PD_SHAPE, "the rows of Grad have shape %s, those of Param %s; they must be equally wide",
+        return pd_fail(PD_SHAPE,
+                       "the rows of Grad have shape %s, those of Param %s; they must be equally wide",
                        pd_meta_dims_text(g), pd_meta_dims_text(p));
     int64_t bad = pd_rows_bad_i64(grad->rows.at, grad->rows.n, height, -1);
     if (bad < 0) return PD_OK;
-    return pd_fail(PD_RANGE, "Grad names row %lld, but Param has %lld rows", (long long)grad->rows.at[bad], (long long)height);
+    return pd_fail(PD_RANGE, "Grad names row %lld, but Param has %lld rows", (long long)grad->rows.at[bad],
+                   (long long)height);
 }
 
-pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_opt_rest rest, size_t extra_bytes,
-                       struct pd_update *u, void **extra, int *empty)
+pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_opt_rest rest,
+                       size_t extra_bytes, struct pd_update *u, void **extra, int *empty)
 {
     const struct pd_value *grad = pd_run_in_value(r, o->grad);
     const struct pd_tensor *param = pd_run_in(r, o->in[0]);
@@ -64,17 +66,23 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
     *empty = rows && grad->rows.n == 0;
     size_t head = (extra_bytes + 63) / 64 * 64;
     if (!pd_dtype_is_float(param->meta.dtype))
-        return pd_fail(PD_TYPE, "Param must be float32 or float64, found %s", pd_dtype_name(param->meta.dtype));
-    *u = (struct pd_update){.is_double = param->meta.dtype == PD_DTYPE_FP64, .arrays = o->n, .n = pd_tensor_numel(param),
-                            .grad = grad->tensor.data, .all = rest == PD_OPT_UPDATE};
+        return pd_fail(PD_TYPE, "Param must be float32 or float64, found %s",
+                       pd_dtype_name(param->meta.dtype));
+    *u = (struct pd_update){.is_double = param->meta.dtype == PD_DTYPE_FP64,
+                            .arrays = o->n,
+                            .n = pd_tensor_numel(param),
+                            .grad = grad->tensor.data,
+                            .all = rest == PD_OPT_UPDATE};
     for (int i = 0; i < o->n; i++) {
         const struct pd_tensor *in = pd_run_in(r, o->in[i]);
         struct pd_tensor *out = pd_run_out(r, o->out[i]);
-        if (!in || !out) return pd_fail(PD_INVALID, "the op needs %s and %s", r->op->inputs[o->in[i]].name,
-                                        r->op->outputs[o->out[i]].name);
+        if (!in || !out)
+            return pd_fail(PD_INVALID, "the op needs %s and %s", r->op->inputs[o->in[i]].name,
+                           r->op->outputs[o->out[i]].name);
         u->in[i] = in->data;
         u->out[i] = out->data;
-        if (in->data != out->data && (*empty || (rows && rest == PD_OPT_KEEP))) memcpy(out->data, in->data, pd_tensor_bytes(in));
+        if (in->data != out->data && (*empty || (rows && rest == PD_OPT_KEEP)))
+            memcpy(out->data, in->data, pd_tensor_bytes(in));
     }
     if (!rows || *empty) {
         if (extra_bytes) PD_TRY(pd_math_scratch(r, head, extra));
@@ -97,8 +105,8 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
     return PD_OK;
 }
 
-pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4], enum pd_opt_rest rest,
-                     int *empty)
+pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4],
+                     enum pd_opt_rest rest, int *empty)
 {
     struct pd_update u;
     int none;

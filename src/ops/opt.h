@@ -1,5 +1,5 @@
-/* What the optimizer ops share: a parameter and its state go in, the same come out changed by a gradient that is dense
- * or selected rows. */
+/* What the optimizer ops share: a parameter and its state go in, the same come out changed by a gradient that
+ * is dense or selected rows. */
 #ifndef PD_OPS_OPT_H
 #define PD_OPS_OPT_H
 
@@ -23,14 +23,14 @@ enum pd_opt_rest {
     PD_OPT_SKIP,   /* they are not touched; outputs that are not their inputs keep what they held there */
 };
 
-/* Fills `u` but for rule and numbers; finds the rows of a sparse gradient that come together. `extra` bytes of scratch
- * memory are handed out where asked for. *empty is 1 when there is a sparse gradient without rows: then there is nothing
- * left to do. */
-pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_opt_rest rest, size_t extra_bytes,
-                       struct pd_update *u, void **extra, int *empty);
+/* Fills `u` but for rule and numbers; finds the rows of a sparse gradient that come together. `extra` bytes
+ * of scratch memory are handed out where asked for. *empty is 1 when there is a sparse gradient without rows:
+ * then there is nothing left to do. */
+pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_opt_rest rest,
+                       size_t extra_bytes, struct pd_update *u, void **extra, int *empty);
 /* Begins and runs a rule with its numbers. *empty may be NULL. */
-pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4], enum pd_opt_rest rest,
-                     int *empty);
+pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4],
+                     enum pd_opt_rest rest, int *empty);
 
 /* The single number of an input. */
 pd_status pd_opt_number(const struct pd_run *r, int slot, double *number);

@@ -1,8 +1,8 @@
-/* Variables to and from files: save and load for one variable each, save_combine and load_combine for many in one file,
- * one after the other without names.
+/* Variables to and from files: save and load for one variable each, save_combine and load_combine for many in
+ * one file, one after the other without names.
  *
- * Files are written aside and renamed, so that a file under its final name is always whole. Loading reads everything
- * before it changes any variable. */
+ * Files are written aside and renamed, so that a file under its final name is always whole. Loading reads
+ * everything before it changes any variable. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,10 +101,12 @@ static pd_status write_list(const struct pd_run *r, int half, FILE *file, struct
 static pd_status save_file(const struct pd_run *r, const char *path, int overwrite, int half)
 {
     struct stat info;
-    if (!*path) return pd_fail(PD_INVALID, "attribute file_path is empty; give the path of the file to write");
+    if (!*path)
+        return pd_fail(PD_INVALID, "attribute file_path is empty; give the path of the file to write");
     if (stat(path, &info) == 0) {
         if (S_ISDIR(info.st_mode)) return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
-        if (!overwrite) return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
+        if (!overwrite)
+            return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
     }
     PD_TRY(make_folders(path));
     struct pd_buf aside = {0};
@@ -175,8 +177,9 @@ const struct pd_op pd_op_save = {
     .doc = "Writes a variable to a file.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"kLookupTablePath", PD_SLOT_OPTIONAL}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("overwrite", 1), PD_DEF_BOOL("save_as_fp16", 0),
-                                          PD_DEF_STRING("file_path", ""), {0}},
+    .attrs =
+        (const struct pd_attr_def[]){
+            PD_DEF_BOOL("overwrite", 1), PD_DEF_BOOL("save_as_fp16", 0), PD_DEF_STRING("file_path", ""), {0}},
     .flags = PD_OP_EFFECT | PD_OP_NO_GRAD,
     .infer = infer_nothing,
     .run = save_run,
@@ -187,8 +190,11 @@ const struct pd_op pd_op_save_combine = {
     .doc = "Writes variables to one file, in the order given.",
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Y", PD_SLOT_OPTIONAL}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("overwrite", 1), PD_DEF_BOOL("save_as_fp16", 0),
-                                          PD_DEF_STRING("file_path", ""), PD_DEF_BOOL("save_to_memory", 0), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("overwrite", 1),
+                                          PD_DEF_BOOL("save_as_fp16", 0),
+                                          PD_DEF_STRING("file_path", ""),
+                                          PD_DEF_BOOL("save_to_memory", 0),
+                                          {0}},
     .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = save_combine_infer,
     .run = save_combine_run,
@@ -200,29 +206,33 @@ const struct pd_op pd_op_save_combine = {
 static pd_status cut(struct pd_value *v, int64_t seek, const struct pd_attr *shape)
 {
     int64_t dim[PD_MAX_RANK], want = 1, have = pd_tensor_numel(&v->tensor);
-    if (shape->n > PD_MAX_RANK) return pd_fail(PD_SHAPE, "attribute shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
+    if (shape->n > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE, "attribute shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
     for (int i = 0; i < shape->n; i++) {
         dim[i] = shape->longs[i];
         if (dim[i] < 0 || __builtin_mul_overflow(want, dim[i], &want))
             return pd_fail(PD_SHAPE, "attribute shape asks for size %lld", (long long)dim[i]);
     }
     if (seek > have || want > have - seek)
-        return pd_fail(PD_RANGE, "the file holds %lld elements (shape %s), asked for %lld from number %lld on", (long long)have,
-                       pd_meta_dims_text(&v->tensor.meta), (long long)want, (long long)seek);
+        return pd_fail(PD_RANGE,
+                       "the file holds %lld elements (shape %s), asked for %lld from number %lld on",
+                       (long long)have, pd_meta_dims_text(&v->tensor.meta), (long long)want, (long long)seek);
     size_t item = pd_dtype_size(v->tensor.meta.dtype);
     memmove(v->tensor.data, (char *)v->tensor.data + (size_t)seek * item, (size_t)want * item);
     pd_meta_take_lod(&v->tensor.meta, NULL);
     return pd_meta_set_dims(&v->tensor.meta, shape->n, dim);
 }
 
-/* What was read fits the variable that it is for, if that has data; float16 is widened for one that is not float16. */
+/* What was read fits the variable that it is for, if that has data; float16 is widened for one that is not
+ * float16. */
 static pd_status fit(struct pd_value *fresh, const struct pd_value *old, int half)
 {
     struct pd_tensor *t = &fresh->tensor;
     int known = pd_value_ready(old) && old->tensor.data && !pd_value_is_rows(old) && !pd_value_is_rows(fresh);
     enum pd_dtype want = half ? PD_DTYPE_FP16 : known ? old->tensor.meta.dtype : t->meta.dtype;
     if (known && !pd_meta_same_dims(&t->meta, &old->tensor.meta))
-        return pd_fail(PD_SHAPE, "the file holds shape %s, the variable has shape %s; it belongs to another model",
+        return pd_fail(PD_SHAPE,
+                       "the file holds shape %s, the variable has shape %s; it belongs to another model",
                        pd_meta_dims_text(&t->meta), pd_meta_dims_text(&old->tensor.meta));
     if (t->meta.dtype == want) return PD_OK;
     struct pd_tensor other = {.meta = {.kind = PD_KIND_TENSOR, .dtype = PD_DTYPE_NONE}};
@@ -287,11 +297,15 @@ static pd_status load_file(const struct pd_run *r, const char *path, int half)
     for (int i = 0; i < n && status == PD_OK; i++) {
         if (!r->out[0].at[i]) continue;
         status = read_one(r, i, file, half, &fresh[i]);
-        if (status != PD_OK) pd_error_add(" (variable '%s', number %d of %d)", r->step->name(r, 1, 0, i), i + 1, n);
+        if (status != PD_OK)
+            pd_error_add(" (variable '%s', number %d of %d)", r->step->name(r, 1, 0, i), i + 1, n);
     }
     if (status == PD_OK && r->op != &pd_op_load && (c = fgetc(file)) != EOF)
-        status = pd_fail(PD_FORMAT, "the file holds more than the %d variables asked for; it was saved with another list of "
-                         "variables", n);
+        status =
+            pd_fail(PD_FORMAT,
+                    "the file holds more than the %d variables asked for; it was saved with another list of "
+                    "variables",
+                    n);
     if (status != PD_OK) pd_error_add(" [file %s]", path);
     for (int i = 0; fresh && i < n; i++) {
         if (status == PD_OK && fresh[i]) move_value(r->out[0].at[i], fresh[i]);
@@ -310,8 +324,10 @@ static pd_status load_run(const struct pd_run *r)
 static pd_status load_combine_run(const struct pd_run *r)
 {
     if (r->attr[FROM_MEMORY].b)
-        return pd_fail(PD_UNSUPPORTED, "model_from_memory is set: bytes cannot stand in an attribute; write them to a file and "
-                       "give its path");
+        return pd_fail(
+            PD_UNSUPPORTED,
+            "model_from_memory is set: bytes cannot stand in an attribute; write them to a file and "
+            "give its path");
     return load_file(r, r->attr[C_PATH].s, r->attr[C_HALF].b);
 }
 
@@ -320,8 +336,11 @@ const struct pd_op pd_op_load = {
     .doc = "Reads a variable from a file.",
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("load_as_fp16", 0), PD_DEF_STRING("file_path", ""),
-                                          PD_DEF_LONG("seek", -1), PD_DEF_LONGS("shape"), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("load_as_fp16", 0),
+                                          PD_DEF_STRING("file_path", ""),
+                                          PD_DEF_LONG("seek", -1),
+                                          PD_DEF_LONGS("shape"),
+                                          {0}},
     .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = infer_nothing,
     .run = load_run,
@@ -332,8 +351,10 @@ const struct pd_op pd_op_load_combine = {
     .doc = "Reads variables from one file, in the order given.",
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("load_as_fp16", 0), PD_DEF_STRING("file_path", ""),
-                                          PD_DEF_BOOL("model_from_memory", 0), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("load_as_fp16", 0),
+                                          PD_DEF_STRING("file_path", ""),
+                                          PD_DEF_BOOL("model_from_memory", 0),
+                                          {0}},
     .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = infer_nothing,
     .run = load_combine_run,

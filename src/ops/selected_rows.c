@@ -94,7 +94,8 @@ static pd_status split_infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, 0);
     PD_TRY(need_rows(x));
     if (c->attr[0].n != c->out[0].n)
-        return pd_fail(PD_INVALID, "height_sections names %d sections, but there are %d outputs", c->attr[0].n, c->out[0].n);
+        return pd_fail(PD_INVALID, "height_sections names %d sections, but there are %d outputs",
+                       c->attr[0].n, c->out[0].n);
     for (int i = 0; i < c->out[0].n; i++) {
         struct pd_meta *out = c->out[0].at[i];
         if (!out) continue;
@@ -116,8 +117,8 @@ static pd_status split_run(const struct pd_run *r)
         all += r->attr[0].longs[i];
     int64_t bad = pd_rows_bad_i64(x->rows.at, x->rows.n, all, -1);
     if (bad >= 0)
-        return pd_fail(PD_RANGE, "X names row %lld, but height_sections add up to %lld rows", (long long)x->rows.at[bad],
-                       (long long)all);
+        return pd_fail(PD_RANGE, "X names row %lld, but height_sections add up to %lld rows",
+                       (long long)x->rows.at[bad], (long long)all);
     for (int i = 0; i < r->out[0].n; first += r->attr[0].longs[i], i++) {
         struct pd_value *out = r->out[0].at[i];
         int64_t height = r->attr[0].longs[i], n = 0;
@@ -129,7 +130,8 @@ static pd_status split_run(const struct pd_run *r)
         for (int k = 0; k < x->rows.n; k++) {
             if (x->rows.at[k] < first || x->rows.at[k] >= first + height) continue;
             out->rows.at[n] = x->rows.at[k] - first;
-            memcpy((char *)out->tensor.data + (size_t)n * row, (const char *)x->tensor.data + (size_t)k * row, row);
+            memcpy((char *)out->tensor.data + (size_t)n * row, (const char *)x->tensor.data + (size_t)k * row,
+                   row);
             n++;
         }
     }
@@ -138,7 +140,8 @@ static pd_status split_run(const struct pd_run *r)
 
 const struct pd_op pd_op_split_selected_rows = {
     .type = "split_selected_rows",
-    .doc = "Cuts selected rows into sections of the given heights; rows count from the start of their section.",
+    .doc =
+        "Cuts selected rows into sections of the given heights; rows count from the start of their section.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_LONGS("height_sections"), {0}},

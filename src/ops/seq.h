@@ -4,13 +4,15 @@
 
 #include "ops/math_util.h"
 
-/* While running: the finest level of input `slot`; an error when there is no LoD or it does not fit the rows. */
+/* While running: the finest level of input `slot`; an error when there is no LoD or it does not fit the rows.
+ */
 static inline pd_status pd_seq_level(const struct pd_infer *c, int slot, const struct pd_lod_level **level)
 {
     const struct pd_meta *m = pd_infer_in(c, slot);
     const char *name = c->op->inputs[slot].name;
     if (!m->lod)
-        return pd_fail(PD_INVALID, "%s has no sequences (no LoD); feed it as a LoDTensor with sequence lengths", name);
+        return pd_fail(PD_INVALID,
+                       "%s has no sequences (no LoD); feed it as a LoDTensor with sequence lengths", name);
     const struct pd_lod_level *last = pd_lod_last(m->lod);
     int64_t rows = m->rank ? m->dim[0] : 0;
     if (last->offset[last->n - 1] != rows)
@@ -44,7 +46,8 @@ static inline pd_status pd_seq_set_level(struct pd_meta *out, const int64_t *off
 static inline pd_status pd_seq_need_float(const struct pd_tensor *t, const char *name)
 {
     if (pd_dtype_is_float(t->meta.dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "%s must be float32 or float64, found %s; cast it first", name, pd_dtype_name(t->meta.dtype));
+    return pd_fail(PD_TYPE, "%s must be float32 or float64, found %s; cast it first", name,
+                   pd_dtype_name(t->meta.dtype));
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* Rearranging sequences: sequence_concat joins the i-th sequences of its inputs, sequence_reverse turns each sequence
- * around, sequence_reshape changes the width of rows. */
+/* Rearranging sequences: sequence_concat joins the i-th sequences of its inputs, sequence_reverse turns each
+ * sequence around, sequence_reshape changes the width of rows. */
 #include <string.h>
 
 #include "ops/seq.h"
@@ -13,12 +13,15 @@ static pd_status concat_lod(const struct pd_infer *c, struct pd_lod **out)
     for (int i = 0; i < c->in[0].n; i++) {
         const struct pd_meta *x = c->in[0].at[i];
         if (!x->lod || x->lod->levels != 1)
-            return pd_fail(PD_INVALID, "input %d of X has %d LoD levels; each must have one", i, x->lod ? x->lod->levels : 0);
+            return pd_fail(PD_INVALID, "input %d of X has %d LoD levels; each must have one", i,
+                           x->lod ? x->lod->levels : 0);
         if (x->lod->level[0].n != entries)
-            return pd_fail(PD_SHAPE, "input %d of X has %lld sequences, input 0 has %lld; they must be as many", i,
+            return pd_fail(PD_SHAPE,
+                           "input %d of X has %lld sequences, input 0 has %lld; they must be as many", i,
                            (long long)x->lod->level[0].n - 1, (long long)entries - 1);
         if (x->lod->level[0].offset[entries - 1] != x->dim[0])
-            return pd_fail(PD_SHAPE, "the sequences of input %d of X add up to %lld rows, but its shape is %s", i,
+            return pd_fail(PD_SHAPE,
+                           "the sequences of input %d of X add up to %lld rows, but its shape is %s", i,
                            (long long)x->lod->level[0].offset[entries - 1], pd_meta_dims_text(x));
     }
     PD_TRY(pd_lod_alloc(1, &entries, out));
@@ -41,7 +44,8 @@ static pd_status concat_infer(const struct pd_infer *c)
         const struct pd_meta *x = c->in[0].at[i];
         if (x->rank < 1 || (pd_meta_span(x, 1, x->rank) >= 0 && pd_meta_span(first, 1, first->rank) >= 0 &&
                             pd_meta_span(x, 1, x->rank) != pd_meta_span(first, 1, first->rank)))
-            return pd_fail(PD_SHAPE, "input %d of X has shape %s, input 0 has %s; their rows must be equally wide", i,
+            return pd_fail(PD_SHAPE,
+                           "input %d of X has shape %s, input 0 has %s; their rows must be equally wide", i,
                            pd_meta_dims_text(x), pd_meta_dims_text(first));
         rows = rows < 0 || x->dim[0] < 0 ? -1 : rows + x->dim[0];
     }
@@ -58,8 +62,10 @@ static pd_status concat_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-/* Walks through the joined rows: calls for each stretch of input i, its first row and the place in the joined rows. */
-static void walk(const struct pd_run *r, void (*each)(const struct pd_run *r, int i, int64_t from, int64_t n, int64_t at))
+/* Walks through the joined rows: calls for each stretch of input i, its first row and the place in the joined
+ * rows. */
+static void walk(const struct pd_run *r,
+                 void (*each)(const struct pd_run *r, int i, int64_t from, int64_t n, int64_t at))
 {
     int64_t at = 0, sequences = pd_run_in_at(r, 0, 0)->meta.lod->level[0].n - 1;
     for (int64_t s = 0; s < sequences; s++)
@@ -75,7 +81,8 @@ static void copy_in(const struct pd_run *r, int i, int64_t from, int64_t n, int6
     const struct pd_tensor *x = pd_run_in_at(r, 0, i);
     size_t row = (size_t)pd_seq_width(x) * pd_dtype_size(x->meta.dtype);
     if (n * (int64_t)row > 0)
-        memcpy((char *)pd_run_out(r, 0)->data + (size_t)at * row, (const char *)x->data + (size_t)from * row, (size_t)n * row);
+        memcpy((char *)pd_run_out(r, 0)->data + (size_t)at * row, (const char *)x->data + (size_t)from * row,
+               (size_t)n * row);
 }
 
 static pd_status concat_run(const struct pd_run *r)
@@ -97,13 +104,15 @@ static void copy_back(const struct pd_run *r, int i, int64_t from, int64_t n, in
     if (!dx) return;
     size_t row = (size_t)pd_seq_width(dx) * pd_dtype_size(dx->meta.dtype);
     if (n * (int64_t)row > 0)
-        memcpy((char *)dx->data + (size_t)from * row, (const char *)pd_run_in(r, 1)->data + (size_t)at * row, (size_t)n * row);
+        memcpy((char *)dx->data + (size_t)from * row, (const char *)pd_run_in(r, 1)->data + (size_t)at * row,
+               (size_t)n * row);
 }
 
 static pd_status concat_run_grad(const struct pd_run *r)
 {
     for (int i = 0; i < r->in[0].n; i++)
-        if (!pd_run_in_at(r, 0, i)->meta.lod) return pd_fail(PD_INVALID, "input %d of X has no sequences (no LoD)", i);
+        if (!pd_run_in_at(r, 0, i)->meta.lod)
+            return pd_fail(PD_INVALID, "input %d of X has no sequences (no LoD)", i);
     walk(r, copy_back);
     return PD_OK;
 }
@@ -148,7 +157,8 @@ static pd_status reverse_run(const struct pd_run *r)
     size_t row = (size_t)pd_seq_width(x) * pd_dtype_size(x->meta.dtype);
     char *y = pd_run_out(r, 0)->data;
     for (int64_t s = 0; row && s + 1 < level->n; s++)
-        for (int64_t from = level->offset[s], to = level->offset[s + 1] - 1; from < level->offset[s + 1]; from++, to--)
+        for (int64_t from = level->offset[s], to = level->offset[s + 1] - 1; from < level->offset[s + 1];
+             from++, to--)
             memcpy(y + (size_t)to * row, (const char *)x->data + (size_t)from * row, row);
     return PD_OK;
 }
@@ -174,7 +184,8 @@ static pd_status reshape_infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, 0);
     int64_t width = c->attr[0].i;
     if (width < 1) return pd_fail(PD_INVALID, "new_dim is %lld; it must be at least 1", (long long)width);
-    if (x->rank != 2) return pd_fail(PD_SHAPE, "X has shape %s; it must have 2 dimensions", pd_meta_dims_text(x));
+    if (x->rank != 2)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must have 2 dimensions", pd_meta_dims_text(x));
     out->dtype = x->dtype;
     if (!c->running) {
         pd_meta_set_2d(out, -1, width);
@@ -183,16 +194,18 @@ static pd_status reshape_infer(const struct pd_infer *c)
     }
     const struct pd_lod_level *level = NULL;
     PD_TRY(pd_seq_level(c, 0, &level));
-    if (x->lod->levels != 1) return pd_fail(PD_INVALID, "X has %d LoD levels; it must have one", x->lod->levels);
+    if (x->lod->levels != 1)
+        return pd_fail(PD_INVALID, "X has %d LoD levels; it must have one", x->lod->levels);
     struct pd_lod *lod = NULL;
     PD_TRY(pd_lod_alloc(1, &level->n, &lod));
     for (int64_t i = 0; i < level->n; i++) {
         int64_t elements = level->offset[i] * x->dim[1];
         if (elements % width) {
             pd_lod_unref(lod);
-            return pd_fail(PD_SHAPE, "sequence %lld has %lld rows of width %lld, which new_dim %lld does not divide",
-                           (long long)i - 1, (long long)(level->offset[i] - level->offset[i - 1]), (long long)x->dim[1],
-                           (long long)width);
+            return pd_fail(PD_SHAPE,
+                           "sequence %lld has %lld rows of width %lld, which new_dim %lld does not divide",
+                           (long long)i - 1, (long long)(level->offset[i] - level->offset[i - 1]),
+                           (long long)x->dim[1], (long long)width);
         }
         lod->level[0].offset[i] = elements / width;
     }
@@ -205,7 +218,8 @@ static pd_status copy_run(const struct pd_run *r)
 {
     const struct pd_tensor *from = pd_run_in(r, r->op->inputs[1].name ? 1 : 0);
     struct pd_tensor *to = pd_run_out(r, 0);
-    if (to && to->data != from->data && pd_tensor_numel(from) > 0) memcpy(to->data, from->data, pd_tensor_bytes(from));
+    if (to && to->data != from->data && pd_tensor_numel(from) > 0)
+        memcpy(to->data, from->data, pd_tensor_bytes(from));
     return PD_OK;
 }
 

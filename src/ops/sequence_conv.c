@@ -16,24 +16,30 @@ static struct pd_seq_window window_of(const struct pd_attr *attr, int64_t width)
 
 static pd_status infer(const struct pd_infer *c)
 {
-    const struct pd_meta *x = pd_infer_in(c, X), *filter = pd_infer_in(c, FILTER), *padding = pd_infer_in(c, PADDING);
+    const struct pd_meta *x = pd_infer_in(c, X), *filter = pd_infer_in(c, FILTER),
+                         *padding = pd_infer_in(c, PADDING);
     struct pd_meta *out = pd_infer_out(c, 0);
     int64_t length = c->attr[LENGTH].i;
-    if (length < 1) return pd_fail(PD_INVALID, "contextLength is %lld; it must be at least 1", (long long)length);
-    if (c->attr[STRIDE].i != 1) return pd_fail(PD_INVALID, "contextStride is %d; only 1 is possible", c->attr[STRIDE].i);
+    if (length < 1)
+        return pd_fail(PD_INVALID, "contextLength is %lld; it must be at least 1", (long long)length);
+    if (c->attr[STRIDE].i != 1)
+        return pd_fail(PD_INVALID, "contextStride is %d; only 1 is possible", c->attr[STRIDE].i);
     if (x->rank != 2 || filter->rank != 2)
         return pd_fail(PD_SHAPE, "X and Filter must have 2 dimensions, found %s and %s", pd_meta_dims_text(x),
                        pd_meta_dims_text(filter));
     if (x->dim[1] >= 0 && filter->dim[0] >= 0 && filter->dim[0] != length * x->dim[1])
-        return pd_fail(PD_SHAPE, "Filter has %lld rows; contextLength %lld times the width %lld of X makes %lld",
-                       (long long)filter->dim[0], (long long)length, (long long)x->dim[1], (long long)(length * x->dim[1]));
+        return pd_fail(PD_SHAPE,
+                       "Filter has %lld rows; contextLength %lld times the width %lld of X makes %lld",
+                       (long long)filter->dim[0], (long long)length, (long long)x->dim[1],
+                       (long long)(length * x->dim[1]));
     if (c->attr[TRAINABLE].b) {
         struct pd_seq_window w = window_of(c->attr, x->dim[1]);
         int64_t rows = pd_seq_window_before(&w) + pd_seq_window_after(&w);
         if (!padding) return pd_fail(PD_INVALID, "with paddingTrainable the op needs PaddingData");
         if (padding->rank != 2 || (padding->dim[0] >= 0 && padding->dim[0] != rows) ||
             (padding->dim[1] >= 0 && x->dim[1] >= 0 && padding->dim[1] != x->dim[1]))
-            return pd_fail(PD_SHAPE, "PaddingData has shape %s; contextStart and contextLength ask for [%lld, %lld]",
+            return pd_fail(PD_SHAPE,
+                           "PaddingData has shape %s; contextStart and contextLength ask for [%lld, %lld]",
                            pd_meta_dims_text(padding), (long long)rows, (long long)x->dim[1]);
     }
     if (c->running) {
@@ -46,8 +52,8 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-static void product(enum pd_dtype dtype, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
-                    const void *b, int64_t ldb, void *c)
+static void product(enum pd_dtype dtype, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                    const void *a, int64_t lda, const void *b, int64_t ldb, void *c)
 {
     if (dtype == PD_DTYPE_FP32)
         pd_gemm_f32(trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
@@ -56,7 +62,8 @@ static void product(enum pd_dtype dtype, int trans_a, int trans_b, int64_t m, in
 }
 
 /* Windows of x in `col`, or x itself where a window is one row. */
-static const void *windows(const struct pd_seq_window *w, const struct pd_tensor *x, const struct pd_tensor *padding, void *col)
+static const void *windows(const struct pd_seq_window *w, const struct pd_tensor *x,
+                           const struct pd_tensor *padding, void *col)
 {
     if (w->length == 1 && w->start == 0) return x->data;
     if (x->meta.dtype == PD_DTYPE_FP32)
@@ -95,7 +102,8 @@ static pd_status make_grad(struct pd_grad_maker *g)
     const struct pd_attr *trainable = pd_opdesc_attr(g->op, "paddingTrainable");
     int padding = trainable && trainable->b && pd_opdesc_arg(g->op, 0, "PaddingData");
     struct pd_opdesc *op;
-    PD_TRY(pd_grad_from_table(g, "sequence_conv_grad", padding ? "X PaddingData Filter Out@" : "X Filter Out@",
+    PD_TRY(pd_grad_from_table(g, "sequence_conv_grad",
+                              padding ? "X PaddingData Filter Out@" : "X Filter Out@",
                               padding ? "X@ PaddingData@ Filter@" : "X@ Filter@", &op));
     return g->emit(g, op);
 }
@@ -110,7 +118,8 @@ static pd_status infer_grad(const struct pd_infer *c)
 
 static pd_status run_grad(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, G_X), *filter = pd_run_in(r, G_FILTER), *dout = pd_run_in(r, G_OUT);
+    const struct pd_tensor *x = pd_run_in(r, G_X), *filter = pd_run_in(r, G_FILTER),
+                           *dout = pd_run_in(r, G_OUT);
     const struct pd_tensor *padding = r->attr[TRAINABLE].b ? pd_run_in(r, G_PADDING) : NULL;
     struct pd_tensor *dx = pd_run_out(r, DX), *dfilter = pd_run_out(r, DFILTER);
     struct pd_tensor *dpadding = r->attr[TRAINABLE].b ? pd_run_out(r, DPADDING) : NULL;
@@ -138,12 +147,16 @@ static pd_status run_grad(const struct pd_run *r)
         else
             pd_seq_window_grad_f64(&w, col, to, pad);
     }
-    if (dfilter) product(dtype, 1, 0, k, n, rows, windows(&w, x, padding, col), k, dout->data, n, dfilter->data);
+    if (dfilter)
+        product(dtype, 1, 0, k, n, rows, windows(&w, x, padding, col), k, dout->data, n, dfilter->data);
     return PD_OK;
 }
 
-static const struct pd_attr_def attrs[] = {PD_DEF_BOOL("paddingTrainable", 0), PD_DEF_INT("contextLength", 1),
-                                           PD_DEF_INT("contextStart", 0), PD_DEF_INT("contextStride", 1), {0}};
+static const struct pd_attr_def attrs[] = {PD_DEF_BOOL("paddingTrainable", 0),
+                                           PD_DEF_INT("contextLength", 1),
+                                           PD_DEF_INT("contextStart", 0),
+                                           PD_DEF_INT("contextStride", 1),
+                                           {0}};
 
 const struct pd_op pd_op_sequence_conv = {
     .type = "sequence_conv",
@@ -159,9 +172,13 @@ const struct pd_op pd_op_sequence_conv = {
 const struct pd_op pd_op_sequence_conv_grad = {
     .type = "sequence_conv_grad",
     .doc = "Gradient of sequence_conv.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"PaddingData", PD_SLOT_OPTIONAL}, {"Filter", 0}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"PaddingData@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Filter@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", 0}, {"PaddingData", PD_SLOT_OPTIONAL}, {"Filter", 0}, {"Out@GRAD", 0}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
+                                            {"PaddingData@GRAD", PD_SLOT_OPTIONAL},
+                                            {"Filter@GRAD", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = attrs,
     .infer = infer_grad,
     .run = run_grad,

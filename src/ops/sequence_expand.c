@@ -9,10 +9,12 @@ enum { X, Y };
 /* The level of Y that counts the repeats. */
 static pd_status repeats_of(const struct pd_meta *y, int ref_level, const struct pd_lod_level **level)
 {
-    if (!y->lod) return pd_fail(PD_INVALID, "Y has no sequences (no LoD); feed it as a LoDTensor with sequence lengths");
+    if (!y->lod)
+        return pd_fail(PD_INVALID,
+                       "Y has no sequences (no LoD); feed it as a LoDTensor with sequence lengths");
     if (ref_level < -1 || ref_level >= y->lod->levels)
-        return pd_fail(PD_RANGE, "ref_level is %d; Y has %d LoD levels: give -1 or 0 to %d", ref_level, y->lod->levels,
-                       y->lod->levels - 1);
+        return pd_fail(PD_RANGE, "ref_level is %d; Y has %d LoD levels: give -1 or 0 to %d", ref_level,
+                       y->lod->levels, y->lod->levels - 1);
     *level = &y->lod->level[ref_level < 0 ? y->lod->levels - 1 : ref_level];
     return PD_OK;
 }
@@ -42,17 +44,19 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     struct pd_meta *out = pd_infer_out(c, 0);
-    if (x->rank < 2) return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 dimensions or more", pd_meta_dims_text(x));
+    if (x->rank < 2)
+        return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 dimensions or more", pd_meta_dims_text(x));
     pd_meta_like(out, x);
     out->dim[0] = -1;
     if (!c->running) return PD_OK;
     const struct pd_lod_level *level = NULL;
     PD_TRY(repeats_of(y, c->attr[0].i, &level));
-    if (x->lod && x->lod->levels > 1) return pd_fail(PD_INVALID, "X has %d LoD levels; it may have one or none", x->lod->levels);
+    if (x->lod && x->lod->levels > 1)
+        return pd_fail(PD_INVALID, "X has %d LoD levels; it may have one or none", x->lod->levels);
     int64_t parts = x->lod ? x->lod->level[0].n - 1 : x->dim[0];
     if (parts != level->n - 1)
-        return pd_fail(PD_SHAPE, "X has %lld %s, but the level of Y has %lld sequences; they must be as many", (long long)parts,
-                       x->lod ? "sequences" : "rows", (long long)level->n - 1);
+        return pd_fail(PD_SHAPE, "X has %lld %s, but the level of Y has %lld sequences; they must be as many",
+                       (long long)parts, x->lod ? "sequences" : "rows", (long long)level->n - 1);
     int64_t rows = 0, from, to;
     for (int64_t i = 0; i < parts; i++) {
         part_of(x, i, &from, &to);
@@ -93,7 +97,8 @@ static pd_status infer_grad(const struct pd_infer *c)
 }
 
 /* Adds up what was repeated. */
-static pd_status fold(const struct pd_meta *x, const struct pd_lod_level *level, const struct pd_tensor *dout, struct pd_tensor *dx)
+static pd_status fold(const struct pd_meta *x, const struct pd_lod_level *level, const struct pd_tensor *dout,
+                      struct pd_tensor *dx)
 {
     int64_t width = pd_meta_span(x, 1, x->rank), from, to;
     memset(dx->data, 0, pd_tensor_bytes(dx));
@@ -124,7 +129,8 @@ static pd_status run_grad(const struct pd_run *r)
 static const struct pd_attr_def attrs[] = {PD_DEF_INT("ref_level", -1), {0}};
 static const struct pd_slot_def inputs[] = {{"X", 0}, {"Y", PD_SLOT_META}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
-static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}};
+static const struct pd_slot_def grad_inputs[] = {
+    {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 
 const struct pd_op pd_op_sequence_expand = {
@@ -156,7 +162,8 @@ static pd_status as_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     struct pd_meta *out = pd_infer_out(c, 0);
-    if (x->rank < 2) return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 dimensions or more", pd_meta_dims_text(x));
+    if (x->rank < 2)
+        return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 dimensions or more", pd_meta_dims_text(x));
     out->dtype = x->dtype;
     pd_meta_copy_dims(out, x);
     out->dim[0] = -1;
@@ -166,8 +173,8 @@ static pd_status as_infer(const struct pd_infer *c)
         return pd_fail(PD_INVALID, "Y has %d LoD levels; it must have one", y->lod ? y->lod->levels : 0);
     const struct pd_lod_level *level = &y->lod->level[0];
     if (x->dim[0] != level->n - 1)
-        return pd_fail(PD_SHAPE, "X has %lld rows, but Y has %lld sequences; they must be as many", (long long)x->dim[0],
-                       (long long)level->n - 1);
+        return pd_fail(PD_SHAPE, "X has %lld rows, but Y has %lld sequences; they must be as many",
+                       (long long)x->dim[0], (long long)level->n - 1);
     out->dim[0] = level->offset[level->n - 1];
     return PD_OK;
 }

@@ -1,25 +1,26 @@
-/* Measures over sequences: edit_distance and chunk_eval. Sequences come as a LoD, or as rows of a padded tensor with
- * their lengths. */
+/* Measures over sequences: edit_distance and chunk_eval. Sequences come as a LoD, or as rows of a padded
+ * tensor with their lengths. */
 #include <string.h>
 
 #include "ops/math_util.h"
 
-static pd_status length_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t limit, int64_t *out)
+static pd_status length_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t limit,
+                           int64_t *out)
 {
     int64_t v = -1;
     if (!pd_dtype_is_index(t->meta.dtype))
         return pd_fail(PD_TYPE, "%s must be int64 or int32, found %s", name, pd_dtype_name(t->meta.dtype));
     PD_SWITCH_INDEX(t->meta.dtype, T, v = ((const T *)t->data)[i])
     if (v < 0 || v > limit)
-        return pd_fail(PD_RANGE, "length %lld (number %lld of %s) is not within 0 and %lld", (long long)v, (long long)i, name,
-                       (long long)limit);
+        return pd_fail(PD_RANGE, "length %lld (number %lld of %s) is not within 0 and %lld", (long long)v,
+                       (long long)i, name, (long long)limit);
     *out = v;
     return PD_OK;
 }
 
 /* Where sequence i lies. `lengths` is NULL for a LoD. */
-static pd_status sequence_at(const struct pd_tensor *t, const struct pd_tensor *lengths, const char *name, int64_t i,
-                             const int64_t **at, int64_t *n)
+static pd_status sequence_at(const struct pd_tensor *t, const struct pd_tensor *lengths, const char *name,
+                             int64_t i, const int64_t **at, int64_t *n)
 {
     const int64_t *data = t->data;
     if (!lengths) {
@@ -45,7 +46,8 @@ static pd_status count_of(const struct pd_infer *c, int slot, int lengths, int64
     if (lengths >= 0) {
         *n = pd_meta_numel(pd_infer_in(c, lengths));
         if (m->rank < 2 || m->dim[0] != *n)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but there are %lld lengths", name, pd_meta_dims_text(m), (long long)*n);
+            return pd_fail(PD_SHAPE, "%s has shape %s, but there are %lld lengths", name,
+                           pd_meta_dims_text(m), (long long)*n);
         return PD_OK;
     }
     if (!m->lod || m->lod->levels != 1)
@@ -54,8 +56,8 @@ static pd_status count_of(const struct pd_infer *c, int slot, int lengths, int64
     const struct pd_lod_level *level = &m->lod->level[0];
     *n = level->n - 1;
     if (level->offset[*n] != pd_meta_numel(m))
-        return pd_fail(PD_SHAPE, "the sequences of %s add up to %lld, but its shape is %s", name, (long long)level->offset[*n],
-                       pd_meta_dims_text(m));
+        return pd_fail(PD_SHAPE, "the sequences of %s add up to %lld, but its shape is %s", name,
+                       (long long)level->offset[*n], pd_meta_dims_text(m));
     return PD_OK;
 }
 
@@ -72,7 +74,8 @@ static pd_status distance_infer(const struct pd_infer *c)
     PD_TRY(count_of(c, HYPS, padded ? HYPS_LENGTH : -1, &hyps));
     PD_TRY(count_of(c, REFS, padded ? REFS_LENGTH : -1, &refs));
     if (hyps != refs)
-        return pd_fail(PD_SHAPE, "Hyps has %lld sequences and Refs has %lld; they must be as many", (long long)hyps, (long long)refs);
+        return pd_fail(PD_SHAPE, "Hyps has %lld sequences and Refs has %lld; they must be as many",
+                       (long long)hyps, (long long)refs);
     pd_math_out_scalar(c, SEQUENCE_NUM, PD_DTYPE_INT64);
     if (!out) return PD_OK;
     /* Programs declare the distances as int64; they are float32 when they come. */
@@ -116,7 +119,8 @@ static pd_status distance_run(const struct pd_run *r)
         PD_TRY(sequence_at(hyps, hyps_length, "HypsLength", i, &a, &n));
         PD_TRY(sequence_at(refs, refs_length, "RefsLength", i, &b, &m));
         if (m == 0 && r->attr[0].b)
-            return pd_fail(PD_RANGE, "reference %lld is empty, so its distance cannot be normalized", (long long)i);
+            return pd_fail(PD_RANGE, "reference %lld is empty, so its distance cannot be normalized",
+                           (long long)i);
         float d = (float)distance(a, n, b, m, row);
         ((float *)out->data)[i] = r->attr[0].b ? d / (float)m : d;
     }
@@ -126,9 +130,13 @@ static pd_status distance_run(const struct pd_run *r)
 
 const struct pd_op pd_op_edit_distance = {
     .type = "edit_distance",
-    .doc = "Levenshtein distance of each pair of sequences, divided by the reference's length with normalized.",
-    .inputs = (const struct pd_slot_def[]){{"Hyps", 0}, {"Refs", 0}, {"HypsLength", PD_SLOT_OPTIONAL},
-                                           {"RefsLength", PD_SLOT_OPTIONAL}, {0}},
+    .doc =
+        "Levenshtein distance of each pair of sequences, divided by the reference's length with normalized.",
+    .inputs = (const struct pd_slot_def[]){{"Hyps", 0},
+                                           {"Refs", 0},
+                                           {"HypsLength", PD_SLOT_OPTIONAL},
+                                           {"RefsLength", PD_SLOT_OPTIONAL},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"SequenceNum", 0}, {"Out", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("normalized", 0), {0}},
     .flags = PD_OP_NO_GRAD,
@@ -142,14 +150,17 @@ enum { INFERENCE, LABEL, SEQ_LENGTH };
 enum { PRECISION, RECALL, F1, N_INFER, N_LABEL, N_CORRECT };
 enum { TYPES, SCHEME, EXCLUDED };
 
-/* How a label says where a chunk starts and ends: label = type * tags + tag. -1: the scheme has no such tag. */
+/* How a label says where a chunk starts and ends: label = type * tags + tag. -1: the scheme has no such tag.
+ */
 struct scheme {
     const char *name;
     int tags, begin, inside, end, single;
 };
 
-static const struct scheme schemes[] = {
-    {"IOB", 2, 0, 1, -1, -1}, {"IOE", 2, -1, 0, 1, -1}, {"IOBES", 4, 0, 1, 2, 3}, {"plain", 1, -1, -1, -1, -1}};
+static const struct scheme schemes[] = {{"IOB", 2, 0, 1, -1, -1},
+                                        {"IOE", 2, -1, 0, 1, -1},
+                                        {"IOBES", 4, 0, 1, 2, 3},
+                                        {"plain", 1, -1, -1, -1, -1}};
 
 struct chunk {
     int64_t first, last, type;
@@ -217,14 +228,16 @@ static pd_status chunk_infer(const struct pd_infer *c)
     const struct pd_meta *a = pd_infer_in(c, INFERENCE), *b = pd_infer_in(c, LABEL);
     int64_t n = 0, m = 0;
     int padded = c->in[SEQ_LENGTH].n && !(c->running && b->lod);
-    if (c->attr[TYPES].i < 1) return pd_fail(PD_INVALID, "num_chunk_types is %d; it must be at least 1", c->attr[TYPES].i);
+    if (c->attr[TYPES].i < 1)
+        return pd_fail(PD_INVALID, "num_chunk_types is %d; it must be at least 1", c->attr[TYPES].i);
     if (!pd_meta_dims_match(a, b))
-        return pd_fail(PD_SHAPE, "Inference has shape %s and Label has shape %s; they must be the same", pd_meta_dims_text(a),
-                       pd_meta_dims_text(b));
+        return pd_fail(PD_SHAPE, "Inference has shape %s and Label has shape %s; they must be the same",
+                       pd_meta_dims_text(a), pd_meta_dims_text(b));
     PD_TRY(count_of(c, INFERENCE, padded ? SEQ_LENGTH : -1, &n));
     PD_TRY(count_of(c, LABEL, padded ? SEQ_LENGTH : -1, &m));
     if (c->running && !padded && !pd_lod_equal(a->lod, b->lod))
-        return pd_fail(PD_SHAPE, "Inference and Label have different LoDs; their sequences must be equally long");
+        return pd_fail(PD_SHAPE,
+                       "Inference and Label have different LoDs; their sequences must be equally long");
     for (int i = PRECISION; i <= F1; i++)
         pd_math_out_scalar(c, i, PD_DTYPE_FP32);
     for (int i = N_INFER; i <= N_CORRECT; i++)
@@ -236,8 +249,8 @@ static pd_status check_labels(const char *name, const int64_t *label, int64_t n,
 {
     for (int64_t i = 0; i < n; i++)
         if (label[i] < 0 || label[i] > most)
-            return pd_fail(PD_RANGE, "%s holds %lld; num_chunk_types and chunk_scheme allow 0 to %lld", name, (long long)label[i],
-                           (long long)most);
+            return pd_fail(PD_RANGE, "%s holds %lld; num_chunk_types and chunk_scheme allow 0 to %lld", name,
+                           (long long)label[i], (long long)most);
     return PD_OK;
 }
 
@@ -274,8 +287,11 @@ static pd_status chunk_run(const struct pd_run *r)
     const struct scheme *s = NULL;
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
         if (strcmp(schemes[i].name, r->attr[SCHEME].s) == 0) s = &schemes[i];
-    if (!s) return pd_fail(PD_INVALID, "chunk_scheme is '%s'; it may be IOB, IOE, IOBES or plain", r->attr[SCHEME].s);
-    int64_t types = r->attr[TYPES].i, sequences = lengths ? pd_tensor_numel(lengths) : label->meta.lod->level[0].n - 1;
+    if (!s)
+        return pd_fail(PD_INVALID, "chunk_scheme is '%s'; it may be IOB, IOE, IOBES or plain",
+                       r->attr[SCHEME].s);
+    int64_t types = r->attr[TYPES].i,
+            sequences = lengths ? pd_tensor_numel(lengths) : label->meta.lod->level[0].n - 1;
     int64_t found[3] = {0}, n = 0, m = 0;
     const int64_t *a = NULL, *b = NULL;
     for (int64_t i = 0; i < sequences; i++) {
@@ -286,7 +302,8 @@ static pd_status chunk_run(const struct pd_run *r)
         struct walker x = walker_make(s, types, a, n), y = walker_make(s, types, b, m);
         compare(&x, &y, &r->attr[EXCLUDED], found);
     }
-    float precision = found[0] ? (float)found[2] / (float)found[0] : 0, recall = found[1] ? (float)found[2] / (float)found[1] : 0;
+    float precision = found[0] ? (float)found[2] / (float)found[0] : 0,
+          recall = found[1] ? (float)found[2] / (float)found[1] : 0;
     float measures[3] = {precision, recall, found[2] ? 2 * precision * recall / (precision + recall) : 0};
     for (int i = 0; i < 3; i++) {
         if (pd_run_out(r, PRECISION + i)) *(float *)pd_run_out(r, PRECISION + i)->data = measures[i];
@@ -298,11 +315,19 @@ static pd_status chunk_run(const struct pd_run *r)
 const struct pd_op pd_op_chunk_eval = {
     .type = "chunk_eval",
     .doc = "Precision, recall and F1 of chunks found in sequences of labels.",
-    .inputs = (const struct pd_slot_def[]){{"Inference", 0}, {"Label", 0}, {"SeqLength", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Precision", 0}, {"Recall", 0}, {"F1-Score", 0}, {"NumInferChunks", 0},
-                                            {"NumLabelChunks", 0}, {"NumCorrectChunks", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_INT("num_chunk_types", 0), PD_DEF_STRING("chunk_scheme", "IOB"),
-                                          PD_DEF_INTS("excluded_chunk_types"), {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Inference", 0}, {"Label", 0}, {"SeqLength", PD_SLOT_OPTIONAL}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Precision", 0},
+                                            {"Recall", 0},
+                                            {"F1-Score", 0},
+                                            {"NumInferChunks", 0},
+                                            {"NumLabelChunks", 0},
+                                            {"NumCorrectChunks", 0},
+                                            {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_INT("num_chunk_types", 0),
+                                          PD_DEF_STRING("chunk_scheme", "IOB"),
+                                          PD_DEF_INTS("excluded_chunk_types"),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = chunk_infer,
     .run = chunk_run,

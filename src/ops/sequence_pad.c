@@ -1,11 +1,12 @@
-/* sequence_pad makes sequences equally long, sequence_unpad takes the padding away again, sequence_slice cuts a piece out
- * of each sequence. */
+/* sequence_pad makes sequences equally long, sequence_unpad takes the padding away again, sequence_slice cuts
+ * a piece out of each sequence. */
 #include <string.h>
 
 #include "ops/seq.h"
 
 /* Copies rows between sequences of lengths given by offsets and slots of `length` rows each. */
-static void copy_rows(char *packed, char *padded, const int64_t *offset, int64_t sequences, int64_t length, size_t row, int pad)
+static void copy_rows(char *packed, char *padded, const int64_t *offset, int64_t sequences, int64_t length,
+                      size_t row, int pad)
 {
     for (int64_t s = 0; row && s < sequences; s++) {
         size_t bytes = (size_t)(offset[s + 1] - offset[s]) * row;
@@ -24,20 +25,25 @@ static pd_status pad_infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X), *value = pd_infer_in(c, PAD_VALUE);
     struct pd_meta *out = pd_infer_out(c, OUT), *length = pd_infer_out(c, LENGTH);
     if (x->rank < 2 || x->rank >= PD_MAX_RANK)
-        return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 to %d dimensions", pd_meta_dims_text(x), PD_MAX_RANK - 1);
-    int64_t width = pd_meta_span(x, 1, x->rank), given = pd_meta_numel(value), padded = c->attr[0].i, sequences = -1;
+        return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 to %d dimensions", pd_meta_dims_text(x),
+                       PD_MAX_RANK - 1);
+    int64_t width = pd_meta_span(x, 1, x->rank), given = pd_meta_numel(value), padded = c->attr[0].i,
+            sequences = -1;
     if (given >= 0 && width >= 0 && given != 1 && given != width)
-        return pd_fail(PD_SHAPE, "PadValue has shape %s; it must be one number or as large as one row of X %s",
+        return pd_fail(PD_SHAPE,
+                       "PadValue has shape %s; it must be one number or as large as one row of X %s",
                        pd_meta_dims_text(value), pd_meta_dims_text(x));
     if (c->running) {
         const struct pd_lod_level *level = NULL;
         PD_TRY(pd_seq_level(c, X, &level));
         int64_t longest = 0;
         for (int64_t i = 0; i + 1 < level->n; i++)
-            if (level->offset[i + 1] - level->offset[i] > longest) longest = level->offset[i + 1] - level->offset[i];
+            if (level->offset[i + 1] - level->offset[i] > longest)
+                longest = level->offset[i + 1] - level->offset[i];
         if (padded == -1) padded = longest;
         if (padded < longest)
-            return pd_fail(PD_RANGE, "padded_length is %lld, but the longest sequence has %lld rows; use -1 or more",
+            return pd_fail(PD_RANGE,
+                           "padded_length is %lld, but the longest sequence has %lld rows; use -1 or more",
                            (long long)padded, (long long)longest);
         sequences = level->n - 1;
     } else if (padded == -1) {
@@ -79,8 +85,8 @@ static pd_status pad_run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, OUT), *length = pd_run_out(r, LENGTH);
     const struct pd_lod_level *level = pd_seq_last(x);
     if (value->meta.dtype != x->meta.dtype)
-        return pd_fail(PD_TYPE, "X is %s and PadValue is %s; they must be of one type", pd_dtype_name(x->meta.dtype),
-                       pd_dtype_name(value->meta.dtype));
+        return pd_fail(PD_TYPE, "X is %s and PadValue is %s; they must be of one type",
+                       pd_dtype_name(x->meta.dtype), pd_dtype_name(value->meta.dtype));
     copy_rows(x->data, out->data, level->offset, level->n - 1, out->meta.dim[1],
               (size_t)pd_seq_width(x) * pd_dtype_size(x->meta.dtype), 1);
     fill_padding(x, value, out);
@@ -137,8 +143,8 @@ const struct pd_op pd_op_sequence_pad_grad = {
 static pd_status integers(const struct pd_tensor *t, const char *name, int64_t n, int64_t *to)
 {
     if (pd_tensor_numel(t) != n)
-        return pd_fail(PD_SHAPE, "%s has shape %s; it must hold one number for each of the %lld sequences", name,
-                       pd_meta_dims_text(&t->meta), (long long)n);
+        return pd_fail(PD_SHAPE, "%s has shape %s; it must hold one number for each of the %lld sequences",
+                       name, pd_meta_dims_text(&t->meta), (long long)n);
     PD_SWITCH_INDEX(t->meta.dtype, T, {
         for (int64_t i = 0; i < n; i++)
             to[i] = ((const T *)t->data)[i];
@@ -151,7 +157,8 @@ static pd_status integers(const struct pd_tensor *t, const char *name, int64_t n
 
 static pd_status unpad_dims(const struct pd_meta *x, int64_t rows, int64_t *dim, int *rank)
 {
-    if (x->rank < 2) return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 dimensions or more", pd_meta_dims_text(x));
+    if (x->rank < 2)
+        return pd_fail(PD_SHAPE, "X has shape %s; it needs 2 dimensions or more", pd_meta_dims_text(x));
     dim[0] = rows;
     dim[1] = 1;
     memcpy(dim + 1, x->dim + 2, (size_t)(x->rank - 2) * sizeof *dim);
@@ -171,7 +178,8 @@ static pd_status unpad_infer(const struct pd_infer *c)
 }
 
 /* Offsets from lengths; each length fits into `length` rows. */
-static pd_status offsets_of(const struct pd_run *r, const struct pd_tensor *lengths, int64_t n, int64_t length, int64_t **out)
+static pd_status offsets_of(const struct pd_run *r, const struct pd_tensor *lengths, int64_t n,
+                            int64_t length, int64_t **out)
 {
     void *memory = NULL;
     PD_TRY(pd_math_scratch(r, (size_t)(n + 1) * sizeof(int64_t), &memory));
@@ -180,8 +188,8 @@ static pd_status offsets_of(const struct pd_run *r, const struct pd_tensor *leng
     offset[0] = 0;
     for (int64_t i = 1; i <= n; i++) {
         if (offset[i] < 0 || offset[i] > length)
-            return pd_fail(PD_RANGE, "length %lld of sequence %lld is not within 0 and %lld", (long long)offset[i],
-                           (long long)i - 1, (long long)length);
+            return pd_fail(PD_RANGE, "length %lld of sequence %lld is not within 0 and %lld",
+                           (long long)offset[i], (long long)i - 1, (long long)length);
         offset[i] += offset[i - 1];
     }
     *out = offset;
@@ -208,7 +216,8 @@ enum { U_X, U_LENGTH, U_OUT };
 
 static pd_status unpad_run_grad(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, U_X), *length = pd_run_in(r, U_LENGTH), *dout = pd_run_in(r, U_OUT);
+    const struct pd_tensor *x = pd_run_in(r, U_X), *length = pd_run_in(r, U_LENGTH),
+                           *dout = pd_run_in(r, U_OUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
     int64_t n = x->meta.dim[0], *own = NULL;
@@ -243,7 +252,8 @@ const struct pd_op pd_op_sequence_unpad = {
 const struct pd_op pd_op_sequence_unpad_grad = {
     .type = "sequence_unpad_grad",
     .doc = "Gradient of sequence_unpad.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Length", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Length", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_like_x,
     .run = unpad_run_grad,
@@ -267,7 +277,8 @@ static pd_status slice_infer(const struct pd_infer *c)
 static pd_status pieces(const struct pd_run *r, const struct pd_tensor *x, int64_t **from, int64_t **length)
 {
     if (!x->meta.lod || x->meta.lod->levels != 1)
-        return pd_fail(PD_INVALID, "X has %d LoD levels; it must have one", x->meta.lod ? x->meta.lod->levels : 0);
+        return pd_fail(PD_INVALID, "X has %d LoD levels; it must have one",
+                       x->meta.lod ? x->meta.lod->levels : 0);
     const struct pd_lod_level *level = pd_seq_last(x);
     int64_t n = level->n - 1;
     void *memory = NULL;
@@ -279,8 +290,8 @@ static pd_status pieces(const struct pd_run *r, const struct pd_tensor *x, int64
     for (int64_t i = 0; i < n; i++) {
         int64_t rows = level->offset[i + 1] - level->offset[i];
         if ((*from)[i] < 0 || (*length)[i] < 0 || (*from)[i] > rows || (*length)[i] > rows - (*from)[i])
-            return pd_fail(PD_RANGE, "offset %lld and length %lld of sequence %lld leave its %lld rows", (long long)(*from)[i],
-                           (long long)(*length)[i], (long long)i, (long long)rows);
+            return pd_fail(PD_RANGE, "offset %lld and length %lld of sequence %lld leave its %lld rows",
+                           (long long)(*from)[i], (long long)(*length)[i], (long long)i, (long long)rows);
         (*from)[i] += level->offset[i];
     }
     return PD_OK;
@@ -344,7 +355,8 @@ const struct pd_op pd_op_sequence_slice = {
 const struct pd_op pd_op_sequence_slice_grad = {
     .type = "sequence_slice_grad",
     .doc = "Gradient of sequence_slice.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Offset", 0}, {"Length", 0}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Offset", 0}, {"Length", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_like_x,
     .run = slice_run_grad,

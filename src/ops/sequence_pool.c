@@ -1,4 +1,5 @@
-/* sequence_pool: each sequence of the finest level becomes one row; a coarser level becomes the output's LoD. */
+/* sequence_pool: each sequence of the finest level becomes one row; a coarser level becomes the output's LoD.
+ */
 #include <string.h>
 
 #include "kernels/seq_pool.h"
@@ -11,8 +12,9 @@ enum { IS_TEST, POOLTYPE, PAD };
 
 static pd_status pool_of(const struct pd_attr *attr, enum pd_seq_pool *how)
 {
-    static const char *const names[] = {[PD_SEQ_SUM] = "SUM", [PD_SEQ_AVERAGE] = "AVERAGE", [PD_SEQ_SQRT] = "SQRT",
-                                        [PD_SEQ_MAX] = "MAX", [PD_SEQ_LAST] = "LAST", [PD_SEQ_FIRST] = "FIRST"};
+    static const char *const names[] = {
+        [PD_SEQ_SUM] = "SUM", [PD_SEQ_AVERAGE] = "AVERAGE", [PD_SEQ_SQRT] = "SQRT",
+        [PD_SEQ_MAX] = "MAX", [PD_SEQ_LAST] = "LAST",       [PD_SEQ_FIRST] = "FIRST"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(attr->s, names[i]) == 0) {
             *how = (enum pd_seq_pool)i;
@@ -59,9 +61,11 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(pd_seq_need_float(x, "X"));
     int32_t *at = how == PD_SEQ_MAX && index ? index->data : NULL;
     if (x->meta.dtype == PD_DTYPE_FP32)
-        pd_seq_pool_f32(how, x->data, level->offset, level->n - 1, pd_seq_width(x), r->attr[PAD].f, out->data, at);
+        pd_seq_pool_f32(how, x->data, level->offset, level->n - 1, pd_seq_width(x), r->attr[PAD].f, out->data,
+                        at);
     else
-        pd_seq_pool_f64(how, x->data, level->offset, level->n - 1, pd_seq_width(x), r->attr[PAD].f, out->data, at);
+        pd_seq_pool_f64(how, x->data, level->offset, level->n - 1, pd_seq_width(x), r->attr[PAD].f, out->data,
+                        at);
     return PD_OK;
 }
 
@@ -85,7 +89,8 @@ static pd_status infer_grad(const struct pd_infer *c)
 
 static pd_status run_grad(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, G_X), *index = pd_run_in(r, G_INDEX), *dout = pd_run_in(r, G_OUT);
+    const struct pd_tensor *x = pd_run_in(r, G_X), *index = pd_run_in(r, G_INDEX),
+                           *dout = pd_run_in(r, G_OUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     enum pd_seq_pool how = PD_SEQ_SUM;
     if (!dx) return PD_OK;
@@ -95,8 +100,8 @@ static pd_status run_grad(const struct pd_run *r)
     const struct pd_lod_level *level = pd_seq_last(x);
     int64_t width = pd_seq_width(x), n = level->n - 1;
     if (pd_tensor_numel(dout) != n * width)
-        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s, but X has %lld sequences of width %lld", pd_meta_dims_text(&dout->meta),
-                       (long long)n, (long long)width);
+        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s, but X has %lld sequences of width %lld",
+                       pd_meta_dims_text(&dout->meta), (long long)n, (long long)width);
     if (how == PD_SEQ_MAX && (!index || pd_tensor_numel(index) != n * width))
         return pd_fail(PD_INVALID, "the gradient of MAX needs MaxIndex as the forward op gave it");
     const int32_t *at = how == PD_SEQ_MAX ? index->data : NULL;
@@ -107,12 +112,13 @@ static pd_status run_grad(const struct pd_run *r)
     return PD_OK;
 }
 
-static const struct pd_attr_def attrs[] = {PD_DEF_BOOL("is_test", 0), PD_DEF_STRING("pooltype", "AVERAGE"),
-                                           PD_DEF_FLOAT("pad_value", 0), {0}};
+static const struct pd_attr_def attrs[] = {
+    PD_DEF_BOOL("is_test", 0), PD_DEF_STRING("pooltype", "AVERAGE"), PD_DEF_FLOAT("pad_value", 0), {0}};
 
 const struct pd_op pd_op_sequence_pool = {
     .type = "sequence_pool",
-    .doc = "One row per sequence: its sum, average, sum over the root of its length, maximum, last or first row.",
+    .doc = "One row per sequence: its sum, average, sum over the root of its length, maximum, last or first "
+           "row.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"MaxIndex", PD_SLOT_OPTIONAL | PD_SLOT_HIDDEN}, {0}},
     .attrs = attrs,
@@ -124,7 +130,9 @@ const struct pd_op pd_op_sequence_pool = {
 const struct pd_op pd_op_sequence_pool_grad = {
     .type = "sequence_pool_grad",
     .doc = "Gradient of sequence_pool.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"MaxIndex", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"MaxIndex", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = infer_grad,

@@ -1,4 +1,5 @@
-/* sequence_scatter adds Updates to places of X: row s of X gets those of sequence s, at the columns named in Ids. */
+/* sequence_scatter adds Updates to places of X: row s of X gets those of sequence s, at the columns named in
+ * Ids. */
 #include <string.h>
 
 #include "ops/seq.h"
@@ -7,16 +8,19 @@ enum { X, IDS, UPDATES };
 
 static pd_status infer(const struct pd_infer *c)
 {
-    const struct pd_meta *x = pd_infer_in(c, X), *ids = pd_infer_in(c, IDS), *updates = pd_infer_in(c, UPDATES);
+    const struct pd_meta *x = pd_infer_in(c, X), *ids = pd_infer_in(c, IDS),
+                         *updates = pd_infer_in(c, UPDATES);
     if (x->rank < 1) return pd_fail(PD_SHAPE, "X must have rows, found shape %s", pd_meta_dims_text(x));
     if (c->running) {
         const struct pd_lod_level *level = NULL;
         PD_TRY(pd_seq_level(c, IDS, &level));
         if (pd_meta_numel(ids) != pd_meta_numel(updates) || pd_meta_numel(ids) != ids->dim[0])
-            return pd_fail(PD_SHAPE, "Ids has shape %s and Updates has shape %s; there must be one update for each id",
+            return pd_fail(PD_SHAPE,
+                           "Ids has shape %s and Updates has shape %s; there must be one update for each id",
                            pd_meta_dims_text(ids), pd_meta_dims_text(updates));
         if (level->n - 1 > x->dim[0])
-            return pd_fail(PD_SHAPE, "Ids has %lld sequences, but X has %lld rows", (long long)level->n - 1, (long long)x->dim[0]);
+            return pd_fail(PD_SHAPE, "Ids has %lld sequences, but X has %lld rows", (long long)level->n - 1,
+                           (long long)x->dim[0]);
     }
     pd_math_out_like(c, 0, X);
     return PD_OK;
@@ -28,8 +32,8 @@ static pd_status place(const struct pd_tensor *ids, int64_t i, int64_t row, int6
     int64_t id = 0;
     PD_SWITCH_INDEX(ids->meta.dtype, T, id = ((const T *)ids->data)[i])
     if (id < 0 || id >= width)
-        return pd_fail(PD_RANGE, "id %lld (number %lld of Ids) is not within 0 and %lld", (long long)id, (long long)i,
-                       (long long)width - 1);
+        return pd_fail(PD_RANGE, "id %lld (number %lld of Ids) is not within 0 and %lld", (long long)id,
+                       (long long)i, (long long)width - 1);
     *at = row * width + id;
     return PD_OK;
 }
@@ -47,8 +51,8 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, 0);
     PD_TRY(need_ids(ids));
     if (updates->meta.dtype != x->meta.dtype)
-        return pd_fail(PD_TYPE, "X is %s and Updates is %s; they must be of one type", pd_dtype_name(x->meta.dtype),
-                       pd_dtype_name(updates->meta.dtype));
+        return pd_fail(PD_TYPE, "X is %s and Updates is %s; they must be of one type",
+                       pd_dtype_name(x->meta.dtype), pd_dtype_name(updates->meta.dtype));
     const struct pd_lod_level *level = pd_seq_last(ids);
     int64_t width = pd_seq_width(x), at = 0;
     if (out->data != x->data && pd_tensor_numel(x)) memcpy(out->data, x->data, pd_tensor_bytes(x));
@@ -78,7 +82,8 @@ static pd_status run_grad(const struct pd_run *r)
     const struct pd_tensor *ids = pd_run_in(r, G_IDS), *dout = pd_run_in(r, G_OUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *dupdates = pd_run_out(r, DUPDATES);
     PD_TRY(need_ids(ids));
-    if (dx && dx->data != dout->data && pd_tensor_numel(dout)) memcpy(dx->data, dout->data, pd_tensor_bytes(dout));
+    if (dx && dx->data != dout->data && pd_tensor_numel(dout))
+        memcpy(dx->data, dout->data, pd_tensor_bytes(dout));
     if (!dupdates) return PD_OK;
     const struct pd_lod_level *level = pd_seq_last(ids);
     int64_t width = pd_seq_width(dout), at = 0;
@@ -109,7 +114,8 @@ const struct pd_op pd_op_sequence_scatter_grad = {
     .type = "sequence_scatter_grad",
     .doc = "Gradient of sequence_scatter.",
     .inputs = (const struct pd_slot_def[]){{"Ids", 0}, {"Updates", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Updates@GRAD", PD_SLOT_OPTIONAL}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Updates@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = infer_grad,
     .run = run_grad,
 };

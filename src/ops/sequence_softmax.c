@@ -25,44 +25,44 @@ struct span {
     const int64_t *offset;
 };
 
-#define SOFTMAX(suffix, T, exponential)                                                                        \
-    PD_CLONES static void forward_##suffix(const struct span *s, int64_t begin, int64_t end)                   \
-    {                                                                                                          \
-        for (int64_t i = begin; i < end; i++) {                                                                \
-            const T *x = (const T *)s->x + s->offset[i];                                                       \
-            T *y = (T *)s->out + s->offset[i];                                                                 \
-            int64_t n = s->offset[i + 1] - s->offset[i];                                                       \
-            if (n == 0) continue;                                                                              \
-            T top = x[0], sum = 0;                                                                             \
-            for (int64_t k = 1; k < n; k++)                                                                    \
-                top = x[k] > top ? x[k] : top;                                                                 \
-            for (int64_t k = 0; k < n; k++) {                                                                  \
-                y[k] = exponential(x[k] - top);                                                                \
-                sum += y[k];                                                                                   \
-            }                                                                                                  \
-            for (int64_t k = 0; k < n; k++)                                                                    \
-                y[k] /= sum;                                                                                   \
-        }                                                                                                      \
-    }                                                                                                          \
-    PD_CLONES static void back_##suffix(const struct span *s, int64_t begin, int64_t end)                      \
-    {                                                                                                          \
-        for (int64_t i = begin; i < end; i++) {                                                                \
-            const T *y = (const T *)s->y + s->offset[i], *dy = (const T *)s->dy + s->offset[i];                \
-            T *dx = (T *)s->out + s->offset[i], dot = 0;                                                       \
-            int64_t n = s->offset[i + 1] - s->offset[i];                                                       \
-            for (int64_t k = 0; k < n; k++)                                                                    \
-                dot += y[k] * dy[k];                                                                           \
-            for (int64_t k = 0; k < n; k++)                                                                    \
-                dx[k] = (dy[k] - dot) * y[k];                                                                  \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void forward_part_##suffix(void *arg, int64_t begin, int64_t end)                                   \
-    {                                                                                                          \
-        forward_##suffix(arg, begin, end);                                                                     \
-    }                                                                                                          \
-    static void back_part_##suffix(void *arg, int64_t begin, int64_t end)                                      \
-    {                                                                                                          \
-        back_##suffix(arg, begin, end);                                                                        \
+#define SOFTMAX(suffix, T, exponential)                                                                      \
+    PD_CLONES static void forward_##suffix(const struct span *s, int64_t begin, int64_t end)                 \
+    {                                                                                                        \
+        for (int64_t i = begin; i < end; i++) {                                                              \
+            const T *x = (const T *)s->x + s->offset[i];                                                     \
+            T *y = (T *)s->out + s->offset[i];                                                               \
+            int64_t n = s->offset[i + 1] - s->offset[i];                                                     \
+            if (n == 0) continue;                                                                            \
+            T top = x[0], sum = 0;                                                                           \
+            for (int64_t k = 1; k < n; k++)                                                                  \
+                top = x[k] > top ? x[k] : top;                                                               \
+            for (int64_t k = 0; k < n; k++) {                                                                \
+                y[k] = exponential(x[k] - top);                                                              \
+                sum += y[k];                                                                                 \
+            }                                                                                                \
+            for (int64_t k = 0; k < n; k++)                                                                  \
+                y[k] /= sum;                                                                                 \
+        }                                                                                                    \
+    }                                                                                                        \
+    PD_CLONES static void back_##suffix(const struct span *s, int64_t begin, int64_t end)                    \
+    {                                                                                                        \
+        for (int64_t i = begin; i < end; i++) {                                                              \
+            const T *y = (const T *)s->y + s->offset[i], *dy = (const T *)s->dy + s->offset[i];              \
+            T *dx = (T *)s->out + s->offset[i], dot = 0;                                                     \
+            int64_t n = s->offset[i + 1] - s->offset[i];                                                     \
+            for (int64_t k = 0; k < n; k++)                                                                  \
+                dot += y[k] * dy[k];                                                                         \
+            for (int64_t k = 0; k < n; k++)                                                                  \
+                dx[k] = (dy[k] - dot) * y[k];                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void forward_part_##suffix(void *arg, int64_t begin, int64_t end)                                 \
+    {                                                                                                        \
+        forward_##suffix(arg, begin, end);                                                                   \
+    }                                                                                                        \
+    static void back_part_##suffix(void *arg, int64_t begin, int64_t end)                                    \
+    {                                                                                                        \
+        back_##suffix(arg, begin, end);                                                                      \
     }
 
 SOFTMAX(f32, float, expf)
@@ -80,7 +80,8 @@ static pd_status run(const struct pd_run *r)
     const struct pd_lod_level *level = pd_seq_last(x);
     struct span s = {.x = x->data, .out = pd_run_out(r, 0)->data, .offset = level->offset};
     PD_TRY(pd_seq_need_float(x, "X"));
-    pd_parallel(level->n - 1, grain(level), x->meta.dtype == PD_DTYPE_FP32 ? forward_part_f32 : forward_part_f64, &s);
+    pd_parallel(level->n - 1, grain(level),
+                x->meta.dtype == PD_DTYPE_FP32 ? forward_part_f32 : forward_part_f64, &s);
     return PD_OK;
 }
 
@@ -100,8 +101,10 @@ static pd_status run_grad(const struct pd_run *r)
     PD_TRY(pd_seq_need_float(y, "Out"));
     if (!x->meta.lod) return pd_fail(PD_INVALID, "X has no sequences (no LoD)");
     const struct pd_lod_level *level = pd_seq_last(x);
-    struct span s = {.y = y->data, .dy = pd_run_in(r, G_DOUT)->data, .out = dx->data, .offset = level->offset};
-    pd_parallel(level->n - 1, grain(level), y->meta.dtype == PD_DTYPE_FP32 ? back_part_f32 : back_part_f64, &s);
+    struct span s = {
+        .y = y->data, .dy = pd_run_in(r, G_DOUT)->data, .out = dx->data, .offset = level->offset};
+    pd_parallel(level->n - 1, grain(level), y->meta.dtype == PD_DTYPE_FP32 ? back_part_f32 : back_part_f64,
+                &s);
     return PD_OK;
 }
 

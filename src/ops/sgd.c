@@ -25,8 +25,9 @@ static pd_status sgd_rows_param(const struct pd_run *r, double lr)
     const struct pd_meta *m = &out->tensor.meta, *g = &grad->tensor.meta;
     int64_t width = pd_meta_span(m, 1, m->rank);
     if (pd_meta_span(g, 1, g->rank) != width || g->dtype != m->dtype)
-        return pd_fail(PD_SHAPE, "the rows of Grad (%s %s) and of Param (%s %s) must be of one width and type",
-                       pd_dtype_name(g->dtype), pd_meta_dims_text(g), pd_dtype_name(m->dtype), pd_meta_dims_text(m));
+        return pd_fail(
+            PD_SHAPE, "the rows of Grad (%s %s) and of Param (%s %s) must be of one width and type",
+            pd_dtype_name(g->dtype), pd_meta_dims_text(g), pd_dtype_name(m->dtype), pd_meta_dims_text(m));
     size_t head = (pd_rows_group_bytes(held) + 63) / 64 * 64;
     void *memory;
     PD_TRY(pd_math_scratch(r, head + (size_t)n * sizeof(int64_t), &memory));
@@ -69,13 +70,14 @@ static pd_status sgd_run(const struct pd_run *r)
     if (param->data != out->data) memcpy(out->data, param->data, pd_tensor_bytes(param));
     if (n == 0) return PD_OK;
     if (g->dtype != param->meta.dtype || pd_meta_span(g, 1, g->rank) != width)
-        return pd_fail(PD_SHAPE, "the rows of Grad (%s %s) and of Param (%s %s) must be of one width and type",
+        return pd_fail(PD_SHAPE,
+                       "the rows of Grad (%s %s) and of Param (%s %s) must be of one width and type",
                        pd_dtype_name(g->dtype), pd_meta_dims_text(g), pd_dtype_name(param->meta.dtype),
                        pd_meta_dims_text(&param->meta));
     int64_t bad = pd_rows_bad_i64(grad->rows.at, n, param->meta.dim[0], -1);
     if (bad >= 0)
-        return pd_fail(PD_RANGE, "Grad names row %lld, but Param has %lld rows", (long long)grad->rows.at[bad],
-                       (long long)param->meta.dim[0]);
+        return pd_fail(PD_RANGE, "Grad names row %lld, but Param has %lld rows",
+                       (long long)grad->rows.at[bad], (long long)param->meta.dim[0]);
     if (g->dtype == PD_DTYPE_FP64)
         pd_rows_add_f64(out->data, width, grad->rows.at, n, grad->tensor.data, -lr, -1);
     else
@@ -114,7 +116,9 @@ static pd_status dpsgd_run(const struct pd_run *r)
     PD_TRY(pd_opt_begin(r, &dpsgd, PD_OPT_UPDATE, 0, &u, NULL, &empty));
     if (empty) return PD_OK;
     if (u.groups && u.groups->start)
-        return pd_fail(PD_UNSUPPORTED, "dpsgd needs a gradient without repeated rows; use is_sparse=False for this parameter");
+        return pd_fail(
+            PD_UNSUPPORTED,
+            "dpsgd needs a gradient without repeated rows; use is_sparse=False for this parameter");
     int64_t n = u.groups ? u.groups->n * u.width : u.n;
     double norm = pd_update_norm(u.grad, u.is_double, n);
     if (norm > clip) scale = norm / clip;
@@ -132,8 +136,11 @@ const struct pd_op pd_op_dpsgd = {
     .doc = "Gradient descent with differential privacy: the gradient's norm is clipped, noise is added.",
     .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("clip", 10.0f), PD_DEF_FLOAT("batch_size", 16.0f),
-                                          PD_DEF_FLOAT("sigma", 1.0f), PD_DEF_INT("seed", 0), {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("clip", 10.0f),
+                                          PD_DEF_FLOAT("batch_size", 16.0f),
+                                          PD_DEF_FLOAT("sigma", 1.0f),
+                                          PD_DEF_INT("seed", 0),
+                                          {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = dpsgd_infer,
     .run = dpsgd_run,

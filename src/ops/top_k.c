@@ -1,4 +1,5 @@
-/* top_k: the k largest of the last dimension, largest first, with their places. Of equal ones the first comes first. */
+/* top_k: the k largest of the last dimension, largest first, with their places. Of equal ones the first comes
+ * first. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -18,11 +19,12 @@ static pd_status read_k(const struct pd_tensor *t, int64_t *k)
 static pd_status check_k(const struct pd_meta *x, int64_t k)
 {
     if (k < 1) return pd_fail(PD_RANGE, "k is %lld; it must be at least 1", (long long)k);
-    if (x->rank < 1) return pd_fail(PD_SHAPE, "X must have a dimension, found shape %s", pd_meta_dims_text(x));
+    if (x->rank < 1)
+        return pd_fail(PD_SHAPE, "X must have a dimension, found shape %s", pd_meta_dims_text(x));
     int64_t n = x->dim[x->rank - 1];
     if (n >= 0 && k > n)
-        return pd_fail(PD_RANGE, "k is %lld, but the last dimension of X has %lld elements (shape %s)", (long long)k,
-                       (long long)n, pd_meta_dims_text(x));
+        return pd_fail(PD_RANGE, "k is %lld, but the last dimension of X has %lld elements (shape %s)",
+                       (long long)k, (long long)n, pd_meta_dims_text(x));
     return PD_OK;
 }
 
@@ -50,28 +52,29 @@ struct pick {
     int64_t n, k;
 };
 
-/* A row's best so far stand in order; a new one moves up from the end. Long rows mostly fail the first test. */
-#define PICK(name, T)                                                                                          \
-    static void pick_##name(void *arg, int64_t begin, int64_t end)                                             \
-    {                                                                                                          \
-        const struct pick *p = arg;                                                                            \
-        const int64_t n = p->n, k = p->k;                                                                      \
-        for (int64_t row = begin; row < end; row++) {                                                          \
-            const T *x = (const T *)p->x + row * n;                                                            \
-            T *best = (T *)p->out + row * k;                                                                   \
-            int64_t *at = p->indices + row * k, held = 0;                                                      \
-            for (int64_t i = 0; i < n; i++) {                                                                  \
-                const T v = x[i];                                                                              \
-                if (held == k && !(v > best[k - 1])) continue;                                                 \
-                int64_t j = held < k ? held++ : k - 1;                                                         \
-                for (; j > 0 && v > best[j - 1]; j--) {                                                        \
-                    best[j] = best[j - 1];                                                                     \
-                    at[j] = at[j - 1];                                                                         \
-                }                                                                                              \
-                best[j] = v;                                                                                   \
-                at[j] = i;                                                                                     \
-            }                                                                                                  \
-        }                                                                                                      \
+/* A row's best so far stand in order; a new one moves up from the end. Long rows mostly fail the first test.
+ */
+#define PICK(name, T)                                                                                        \
+    static void pick_##name(void *arg, int64_t begin, int64_t end)                                           \
+    {                                                                                                        \
+        const struct pick *p = arg;                                                                          \
+        const int64_t n = p->n, k = p->k;                                                                    \
+        for (int64_t row = begin; row < end; row++) {                                                        \
+            const T *x = (const T *)p->x + row * n;                                                          \
+            T *best = (T *)p->out + row * k;                                                                 \
+            int64_t *at = p->indices + row * k, held = 0;                                                    \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                const T v = x[i];                                                                            \
+                if (held == k && !(v > best[k - 1])) continue;                                               \
+                int64_t j = held < k ? held++ : k - 1;                                                       \
+                for (; j > 0 && v > best[j - 1]; j--) {                                                      \
+                    best[j] = best[j - 1];                                                                   \
+                    at[j] = at[j - 1];                                                                       \
+                }                                                                                            \
+                best[j] = v;                                                                                 \
+                at[j] = i;                                                                                   \
+            }                                                                                                \
+        }                                                                                                    \
     }
 PICK(f32, float)
 PICK(f64, double)
@@ -79,46 +82,46 @@ PICK(i32, int32_t)
 PICK(i64, int64_t)
 
 /* For a large k: a heap with the worst of the best on top; then they leave it from worst to best. */
-#define HEAP(name, T)                                                                                          \
-    static int worse_##name(const T *x, int64_t a, int64_t b)                                                  \
-    {                                                                                                          \
-        return x[a] < x[b] || (x[a] == x[b] && a > b);                                                         \
-    }                                                                                                          \
-    static void sink_##name(const T *x, int64_t *heap, int64_t n, int64_t i)                                   \
-    {                                                                                                          \
-        for (int64_t child; (child = 2 * i + 1) < n; i = child) {                                              \
-            if (child + 1 < n && worse_##name(x, heap[child + 1], heap[child])) child++;                       \
-            if (!worse_##name(x, heap[child], heap[i])) return;                                                \
-            int64_t t = heap[i];                                                                               \
-            heap[i] = heap[child];                                                                             \
-            heap[child] = t;                                                                                   \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void heap_##name(void *arg, int64_t begin, int64_t end)                                             \
-    {                                                                                                          \
-        const struct pick *p = arg;                                                                            \
-        for (int64_t row = begin; row < end; row++) {                                                          \
-            const T *x = (const T *)p->x + row * p->n;                                                         \
-            T *best = (T *)p->out + row * p->k;                                                                \
-            int64_t *heap = p->indices + row * p->k;                                                           \
-            for (int64_t i = 0; i < p->k; i++)                                                                 \
-                heap[i] = i;                                                                                   \
-            for (int64_t i = p->k / 2 - 1; i >= 0; i--)                                                        \
-                sink_##name(x, heap, p->k, i);                                                                 \
-            for (int64_t i = p->k; i < p->n; i++)                                                              \
-                if (worse_##name(x, heap[0], i)) {                                                             \
-                    heap[0] = i;                                                                               \
-                    sink_##name(x, heap, p->k, 0);                                                             \
-                }                                                                                              \
-            for (int64_t m = p->k - 1; m > 0; m--) {                                                           \
-                int64_t t = heap[0];                                                                           \
-                heap[0] = heap[m];                                                                             \
-                heap[m] = t;                                                                                   \
-                sink_##name(x, heap, m, 0);                                                                    \
-            }                                                                                                  \
-            for (int64_t i = 0; i < p->k; i++)                                                                 \
-                best[i] = x[heap[i]];                                                                          \
-        }                                                                                                      \
+#define HEAP(name, T)                                                                                        \
+    static int worse_##name(const T *x, int64_t a, int64_t b)                                                \
+    {                                                                                                        \
+        return x[a] < x[b] || (x[a] == x[b] && a > b);                                                       \
+    }                                                                                                        \
+    static void sink_##name(const T *x, int64_t *heap, int64_t n, int64_t i)                                 \
+    {                                                                                                        \
+        for (int64_t child; (child = 2 * i + 1) < n; i = child) {                                            \
+            if (child + 1 < n && worse_##name(x, heap[child + 1], heap[child])) child++;                     \
+            if (!worse_##name(x, heap[child], heap[i])) return;                                              \
+            int64_t t = heap[i];                                                                             \
+            heap[i] = heap[child];                                                                           \
+            heap[child] = t;                                                                                 \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void heap_##name(void *arg, int64_t begin, int64_t end)                                           \
+    {                                                                                                        \
+        const struct pick *p = arg;                                                                          \
+        for (int64_t row = begin; row < end; row++) {                                                        \
+            const T *x = (const T *)p->x + row * p->n;                                                       \
+            T *best = (T *)p->out + row * p->k;                                                              \
+            int64_t *heap = p->indices + row * p->k;                                                         \
+            for (int64_t i = 0; i < p->k; i++)                                                               \
+                heap[i] = i;                                                                                 \
+            for (int64_t i = p->k / 2 - 1; i >= 0; i--)                                                      \
+                sink_##name(x, heap, p->k, i);                                                               \
+            for (int64_t i = p->k; i < p->n; i++)                                                            \
+                if (worse_##name(x, heap[0], i)) {                                                           \
+                    heap[0] = i;                                                                             \
+                    sink_##name(x, heap, p->k, 0);                                                           \
+                }                                                                                            \
+            for (int64_t m = p->k - 1; m > 0; m--) {                                                         \
+                int64_t t = heap[0];                                                                         \
+                heap[0] = heap[m];                                                                           \
+                heap[m] = t;                                                                                 \
+                sink_##name(x, heap, m, 0);                                                                  \
+            }                                                                                                \
+            for (int64_t i = 0; i < p->k; i++)                                                               \
+                best[i] = x[heap[i]];                                                                        \
+        }                                                                                                    \
     }
 HEAP(f32, float)
 HEAP(f64, double)
@@ -146,12 +149,21 @@ static pd_status run(const struct pd_run *r)
     int deep = p.k > 32;
     void (*body)(void *, int64_t, int64_t) = NULL;
     switch ((int)x->meta.dtype) {
-    case PD_DTYPE_FP32: body = deep ? heap_f32 : pick_f32; break;
-    case PD_DTYPE_FP64: body = deep ? heap_f64 : pick_f64; break;
-    case PD_DTYPE_INT32: body = deep ? heap_i32 : pick_i32; break;
-    case PD_DTYPE_INT64: body = deep ? heap_i64 : pick_i64; break;
+    case PD_DTYPE_FP32:
+        body = deep ? heap_f32 : pick_f32;
+        break;
+    case PD_DTYPE_FP64:
+        body = deep ? heap_f64 : pick_f64;
+        break;
+    case PD_DTYPE_INT32:
+        body = deep ? heap_i32 : pick_i32;
+        break;
+    case PD_DTYPE_INT64:
+        body = deep ? heap_i64 : pick_i64;
+        break;
     default:
-        return pd_fail(PD_TYPE, "X must be float32, float64, int32 or int64, found %s", pd_dtype_name(x->meta.dtype));
+        return pd_fail(PD_TYPE, "X must be float32, float64, int32 or int64, found %s",
+                       pd_dtype_name(x->meta.dtype));
     }
     if (p.n > 0) pd_parallel(rows, 16384 / p.n + 1, body, &p);
     return PD_OK;
@@ -167,7 +179,8 @@ static pd_status infer_grad(const struct pd_infer *c)
 
 static pd_status run_grad(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, G_X), *indices = pd_run_in(r, G_INDICES), *dout = pd_run_in(r, G_OUT);
+    const struct pd_tensor *x = pd_run_in(r, G_X), *indices = pd_run_in(r, G_INDICES),
+                           *dout = pd_run_in(r, G_OUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
     int64_t n = x->meta.dim[x->meta.rank - 1], k = indices->meta.dim[indices->meta.rank - 1];
@@ -179,7 +192,8 @@ static pd_status run_grad(const struct pd_run *r)
         T *to = dx->data;
         for (int64_t i = 0; i < rows * k; i++) {
             if (at[i] < 0 || at[i] >= n)
-                return pd_fail(PD_RANGE, "Indices holds %lld; X has %lld elements a row", (long long)at[i], (long long)n);
+                return pd_fail(PD_RANGE, "Indices holds %lld; X has %lld elements a row", (long long)at[i],
+                               (long long)n);
             to[i / k * n + at[i]] = from[i];
         }
         return PD_OK;

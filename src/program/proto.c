@@ -200,6 +200,11 @@ static pd_status read_tensor(const char *name, const Pd__VarType__TensorDesc *fr
     meta->dtype = (enum pd_dtype)from->data_type;
     if (from->n_dims > PD_MAX_RANK)
         return pd_fail(PD_FORMAT, "the model file gives variable '%s' %zu dimensions; at most %d are supported", name, from->n_dims, PD_MAX_RANK);
+    /* More elements than memory can address would overflow the arithmetic of shapes later. */
+    int64_t elements = 1;
+    for (size_t i = 0; i < from->n_dims; i++)
+        if (from->dims[i] < -1 || __builtin_mul_overflow(elements, from->dims[i] > 0 ? from->dims[i] : 1, &elements) || elements > 1ll << 40)
+            return pd_fail(PD_FORMAT, "the model file gives variable '%s' an impossible shape", name);
     return pd_meta_set_dims(meta, (int)from->n_dims, from->dims);
 }
 

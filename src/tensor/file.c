@@ -1,5 +1,6 @@
-/* See file.h. One reader and one writer work over bytes in memory and over streams; the description of a tensor
- * (a protobuf message of two fields) is taken apart here, so that this folder needs no protobuf library. */
+/* See file.h. One reader and one writer work over bytes in memory and over streams; the description of a
+ * tensor (a protobuf message of two fields) is taken apart here, so that this folder needs no protobuf
+ * library. */
 #include "tensor/file.h"
 
 #include <errno.h>
@@ -68,7 +69,8 @@ static pd_status write_value(struct sink *s, const struct pd_value *v)
 {
     const struct pd_meta *m = &v->tensor.meta;
     if (m->kind != PD_KIND_TENSOR && m->kind != PD_KIND_SELECTED_ROWS)
-        return pd_fail(PD_UNSUPPORTED, "a variable of kind %s has no file format; tensors and selected rows have",
+        return pd_fail(PD_UNSUPPORTED,
+                       "a variable of kind %s has no file format; tensors and selected rows have",
                        pd_kind_name(m->kind));
     if (!pd_dtype_size(m->dtype) || !v->tensor.data)
         return pd_fail(PD_NOT_FOUND, "the variable holds no data yet; run the startup program first");
@@ -115,8 +117,10 @@ struct source {
 
 static pd_status truncated(const struct source *s, const char *what, uint64_t need)
 {
-    return pd_fail(PD_FORMAT, "the data end inside %s: it needs %" PRIu64 " bytes, %" PRIu64 " are left; the file is "
-                   "cut short or not a tensor file", what, need, s->left);
+    return pd_fail(PD_FORMAT,
+                   "the data end inside %s: it needs %" PRIu64 " bytes, %" PRIu64 " are left; the file is "
+                   "cut short or not a tensor file",
+                   what, need, s->left);
 }
 
 static pd_status take(struct source *s, void *to, uint64_t n, const char *what)
@@ -126,7 +130,8 @@ static pd_status take(struct source *s, void *to, uint64_t n, const char *what)
         if (n) memcpy(to, s->at, n);
         s->at += n;
     } else if (n && fread(to, 1, n, s->file) != n) {
-        return pd_fail(PD_IO, "cannot read %s: %s", what, ferror(s->file) ? strerror(errno) : "the file got shorter");
+        return pd_fail(PD_IO, "cannot read %s: %s", what,
+                       ferror(s->file) ? strerror(errno) : "the file got shorter");
     }
     s->left -= n;
     return PD_OK;
@@ -137,13 +142,17 @@ static pd_status take_version(struct source *s, const char *what)
     uint32_t version;
     PD_TRY(take(s, &version, sizeof version, what));
     if (version == 0) return PD_OK;
-    return pd_fail(PD_FORMAT, "%s has version %" PRIu32 ", only version 0 can be read; the file is of another kind or of "
-                   "a newer format", what, version);
+    return pd_fail(PD_FORMAT,
+                   "%s has version %" PRIu32
+                   ", only version 0 can be read; the file is of another kind or of "
+                   "a newer format",
+                   what, version);
 }
 
 static pd_status bad_desc(const char *why)
 {
-    return pd_fail(PD_FORMAT, "the description of the tensor %s; the file is damaged or not a tensor file", why);
+    return pd_fail(PD_FORMAT, "the description of the tensor %s; the file is damaged or not a tensor file",
+                   why);
 }
 
 static int get_varint(const uint8_t **at, const uint8_t *end, uint64_t *v)
@@ -187,8 +196,11 @@ static pd_status parse_desc(const uint8_t *at, size_t n, struct pd_meta *m)
         }
         if (key == 0x08) {
             if (v > 255 || !pd_dtype_size((enum pd_dtype)v))
-                return pd_fail(PD_FORMAT, "the tensor in the file has element type number %" PRIu64 ", which is none that "
-                               "can be read", v);
+                return pd_fail(PD_FORMAT,
+                               "the tensor in the file has element type number %" PRIu64
+                               ", which is none that "
+                               "can be read",
+                               v);
             m->dtype = (enum pd_dtype)v;
             typed = 1;
         } else if (key == 0x10) {
@@ -210,7 +222,8 @@ static pd_status take_values(struct source *s, struct pd_tensor *t)
     uint64_t bytes = pd_dtype_size(t->meta.dtype);
     for (int i = 0; i < t->meta.rank; i++)
         if (__builtin_mul_overflow(bytes, (uint64_t)t->meta.dim[i], &bytes))
-            return pd_fail(PD_FORMAT, "a tensor of shape %s does not fit into memory", pd_meta_dims_text(&t->meta));
+            return pd_fail(PD_FORMAT, "a tensor of shape %s does not fit into memory",
+                           pd_meta_dims_text(&t->meta));
     if (bytes > s->left) {
         truncated(s, "the tensor's values", bytes);
         pd_error_add(" (shape %s, %s)", pd_meta_dims_text(&t->meta), pd_dtype_name(t->meta.dtype));
@@ -227,8 +240,11 @@ static pd_status take_tensor(struct source *s, struct pd_tensor *t)
     uint8_t desc[MAX_DESC];
     PD_TRY(take(s, &size, sizeof size, "the size of the tensor's description"));
     if (size < 0 || size > MAX_DESC)
-        return pd_fail(PD_FORMAT, "the description of the tensor would have %" PRId32 " bytes; the file is damaged or not a "
-                       "tensor file", size);
+        return pd_fail(PD_FORMAT,
+                       "the description of the tensor would have %" PRId32
+                       " bytes; the file is damaged or not a "
+                       "tensor file",
+                       size);
     PD_TRY(take(s, desc, (uint64_t)size, "the tensor's description"));
     PD_TRY(parse_desc(desc, (size_t)size, &t->meta));
     return take_values(s, t);
@@ -241,14 +257,19 @@ static pd_status take_lod(struct source *s, uint64_t levels, struct pd_lod **out
     pd_status status = PD_OK;
     uint64_t filled = 0;
     if (levels > MAX_LEVELS)
-        return pd_fail(PD_FORMAT, "the tensor would have %" PRIu64 " LoD levels, at most %d can be read; the file is damaged "
-                       "or not a tensor file", levels, MAX_LEVELS);
+        return pd_fail(PD_FORMAT,
+                       "the tensor would have %" PRIu64
+                       " LoD levels, at most %d can be read; the file is damaged "
+                       "or not a tensor file",
+                       levels, MAX_LEVELS);
     for (uint64_t i = 0; i < levels && status == PD_OK; i++) {
         uint64_t bytes;
         status = take(s, &bytes, sizeof bytes, "a LoD level");
         if (status != PD_OK) break;
         if (bytes % 8)
-            status = pd_fail(PD_FORMAT, "LoD level %" PRIu64 " has %" PRIu64 " bytes, which is no number of offsets", i, bytes);
+            status = pd_fail(PD_FORMAT,
+                             "LoD level %" PRIu64 " has %" PRIu64 " bytes, which is no number of offsets", i,
+                             bytes);
         else if (bytes > s->left)
             status = truncated(s, "a LoD level", bytes);
         if (status != PD_OK) break;
@@ -274,17 +295,21 @@ static pd_status check_lod(const struct pd_lod *lod, const struct pd_meta *m)
     if (!lod) return PD_OK;
     int64_t end = pd_lod_last(lod)->offset[pd_lod_sequences(lod)], rows = m->rank ? m->dim[0] : 0;
     if (end == rows) return PD_OK;
-    return pd_fail(PD_FORMAT, "the LoD in the file counts %" PRId64 " rows, the tensor has shape %s; the file is damaged", end,
-                   pd_meta_dims_text(m));
+    return pd_fail(PD_FORMAT,
+                   "the LoD in the file counts %" PRId64
+                   " rows, the tensor has shape %s; the file is damaged",
+                   end, pd_meta_dims_text(m));
 }
 
-/* After the first version: LoD, version, tensor. The first Fluid wrote tensor, then LoD, and no second version. */
+/* After the first version: LoD, version, tensor. The first Fluid wrote tensor, then LoD, and no second
+ * version. */
 static pd_status take_lod_tensor(struct source *s, struct pd_tensor *t)
 {
     uint64_t levels;
     PD_TRY(take(s, &levels, sizeof levels, "the number of LoD levels"));
     uint32_t low = (uint32_t)levels;
-    if (levels > MAX_LEVELS && low >= 2 && low <= MAX_DESC && (uint8_t)(levels >> 32) == 0x08 && s->left >= low - 4) {
+    if (levels > MAX_LEVELS && low >= 2 && low <= MAX_DESC && (uint8_t)(levels >> 32) == 0x08 &&
+        s->left >= low - 4) {
         uint8_t desc[MAX_DESC];
         uint32_t high = (uint32_t)(levels >> 32);
         if (low < 4) return bad_desc("is too short");
@@ -312,7 +337,8 @@ static pd_status take_rows(struct source *s, struct pd_value *v)
     PD_TRY(take(s, &n, sizeof n, "the number of rows"));
     if (n > s->left / 8) return truncated(s, "the row numbers", n > UINT64_MAX / 8 ? UINT64_MAX : n * 8);
     if (n > INT32_MAX / 2)
-        return pd_fail(PD_FORMAT, "the file holds %" PRIu64 " rows, at most %d can be read", n, INT32_MAX / 2);
+        return pd_fail(PD_FORMAT, "the file holds %" PRIu64 " rows, at most %d can be read", n,
+                       INT32_MAX / 2);
     if (!pd_vec_reserve(&v->rows, (int)n)) return pd_no_memory();
     v->rows.n = (int)n;
     PD_TRY(take(s, v->rows.at, n * 8, "the row numbers"));
@@ -321,10 +347,12 @@ static pd_status take_rows(struct source *s, struct pd_value *v)
     PD_TRY(take_tensor(s, &v->tensor));
     for (uint64_t i = 0; i < n; i++)
         if (v->rows.at[i] < 0 || (v->height > 0 && v->rows.at[i] >= v->height))
-            return pd_fail(PD_FORMAT, "row number %" PRId64 " lies outside the height %" PRId64 "; the file is damaged",
+            return pd_fail(PD_FORMAT,
+                           "row number %" PRId64 " lies outside the height %" PRId64 "; the file is damaged",
                            v->rows.at[i], v->height);
     if (v->tensor.meta.rank < 1 || v->tensor.meta.dim[0] != (int64_t)n)
-        return pd_fail(PD_FORMAT, "the file names %" PRIu64 " rows but holds values of shape %s; it is damaged", n,
+        return pd_fail(PD_FORMAT,
+                       "the file names %" PRIu64 " rows but holds values of shape %s; it is damaged", n,
                        pd_meta_dims_text(&v->tensor.meta));
     return PD_OK;
 }
@@ -333,9 +361,11 @@ static pd_status read_value(struct source *s, struct pd_value *v)
 {
     enum pd_kind kind = v->tensor.meta.kind;
     if (kind != PD_KIND_TENSOR && kind != PD_KIND_SELECTED_ROWS)
-        return pd_fail(PD_UNSUPPORTED, "a variable of kind %s cannot be read from a file", pd_kind_name(kind));
+        return pd_fail(PD_UNSUPPORTED, "a variable of kind %s cannot be read from a file",
+                       pd_kind_name(kind));
     struct pd_value fresh = {.refs = 1, .tensor.meta = {.kind = kind, .dtype = PD_DTYPE_NONE}};
-    pd_status status = take_version(s, kind == PD_KIND_TENSOR ? "the tensor with its LoD" : "the selected rows");
+    pd_status status =
+        take_version(s, kind == PD_KIND_TENSOR ? "the tensor with its LoD" : "the selected rows");
     if (status == PD_OK)
         status = kind == PD_KIND_TENSOR ? take_lod_tensor(s, &fresh.tensor) : take_rows(s, &fresh);
     if (status != PD_OK) {

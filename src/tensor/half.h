@@ -10,9 +10,9 @@ static inline uint16_t pd_half_from_float(float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00); /* not a number */
+    if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00);  /* not a number */
     if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* rounds beyond the largest */
-    if (magnitude < 0x33000001) return (uint16_t)sign; /* rounds to zero */
+    if (magnitude < 0x33000001) return (uint16_t)sign;             /* rounds to zero */
     uint32_t mantissa, shift;
     if (magnitude < 0x38800000) { /* without the implied one */
         mantissa = (magnitude & 0x7fffff) | 0x800000;
@@ -28,7 +28,8 @@ static inline uint16_t pd_half_from_float(float value)
 
 static inline float pd_half_to_float(uint16_t half)
 {
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff, bits;
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff,
+             bits;
     if (exponent == 31) {
         bits = sign | 0x7f800000 | mantissa << 13;
     } else if (exponent) {

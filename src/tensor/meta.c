@@ -41,7 +41,7 @@ pd_status pd_meta_set_dims(struct pd_meta *meta, int rank, const int64_t *dim)
     if (rank < 0 || rank > PD_MAX_RANK)
         return pd_fail(PD_SHAPE, "a tensor has at most %d dimensions, asked for %d", PD_MAX_RANK, rank);
     meta->rank = rank;
-    memmove(meta->dim, dim, (size_t)rank * sizeof *dim);
+    if (rank) memmove(meta->dim, dim, (size_t)rank * sizeof *dim);
     return PD_OK;
 }
 

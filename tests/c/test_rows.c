@@ -1,4 +1,5 @@
-/* Rows picked by number, update rules over rows, and pooling, each against a plain loop, on one thread and on two. */
+/* Rows picked by number, update rules over rows, and pooling, each against a plain loop, on one thread and on
+ * two. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,8 +73,10 @@ static void test_copy_and_add(void **state)
     (void)state;
     for (int w = 0; w < 7; w++)
         for (int threads = 1; threads <= 2; threads++) {
-            int64_t width = widths[w], height = 97, n = 600, *ids = some_ids(n, height), skip = threads == 1 ? -1 : 13;
-            float *table = noise(height * width), *rows = noise(n * width), *out = malloc((size_t)(n * width) * 4);
+            int64_t width = widths[w], height = 97, n = 600, *ids = some_ids(n, height),
+                    skip = threads == 1 ? -1 : 13;
+            float *table = noise(height * width), *rows = noise(n * width),
+                  *out = malloc((size_t)(n * width) * 4);
             double *sum = malloc((size_t)(height * width) * 8);
             pd_threads_set(threads);
             pd_rows_copy(out, table, (size_t)width * 4, ids, n, skip);
@@ -112,7 +115,8 @@ static void test_rules(void **state)
     for (int rule = 0; rule < PD_RULES; rule++)
         for (int w = 0; w < 7; w++)
             for (int threads = 1; threads <= 2; threads++) {
-                int64_t width = widths[w], height = 40, n = height * width, count = 25, *ids = some_ids(count, height);
+                int64_t width = widths[w], height = 40, n = height * width, count = 25,
+                        *ids = some_ids(count, height);
                 float *grad = noise(count * width), *dense = calloc((size_t)n, 4), *start[4], *a[4], *b[4];
                 for (int k = 0; k < 4; k++) {
                     start[k] = noise(n);
@@ -125,7 +129,11 @@ static void test_rules(void **state)
                 void *memory = malloc(pd_rows_group_bytes(count));
                 struct pd_rows_groups g;
                 pd_rows_group(ids, count, memory, &g);
-                struct pd_update u = {.rule = (enum pd_rule)rule, .arrays = 4, .n = n, .k = {0.5, 0.25, 0.125, 2.0}, .grad = dense};
+                struct pd_update u = {.rule = (enum pd_rule)rule,
+                                      .arrays = 4,
+                                      .n = n,
+                                      .k = {0.5, 0.25, 0.125, 2.0},
+                                      .grad = dense};
                 if (rule == PD_RULE_RMSPROP_CENTERED) u.k[2] = 4; /* the root of a sum that is not negative */
                 for (int k = 0; k < 4; k++) {
                     u.in[k] = start[k];
@@ -143,7 +151,8 @@ static void test_rules(void **state)
                 for (int k = 0; k < 4; k++)
                     for (int64_t i = 0; i < n; i++)
                         if (!(fabsf(a[k][i] - b[k][i]) <= 2e-5f * (1 + fabsf(a[k][i]))))
-                            fail_msg("rule %d, width %d, array %d, element %d: %g and %g", rule, (int)width, k, (int)i, a[k][i], b[k][i]);
+                            fail_msg("rule %d, width %d, array %d, element %d: %g and %g", rule, (int)width,
+                                     k, (int)i, a[k][i], b[k][i]);
                 for (int k = 0; k < 4; k++)
                     free(start[k]), free(a[k]), free(b[k]);
                 free(ids), free(grad), free(dense), free(memory);
@@ -195,8 +204,9 @@ static void test_pool(void **state)
                                         : how == PD_SEQ_AVERAGE ? sum / n
                                         : how == PD_SEQ_SQRT    ? sum / sqrt(n)
                                         : how == PD_SEQ_MAX     ? top
-                                        : how == PD_SEQ_LAST    ? x[(offset[s + 1] - (n > 0)) * width + (n > 0 ? k : 0)]
-                                                                : x[offset[s] * width * (n > 0) + (n > 0 ? k : 0)];
+                                        : how == PD_SEQ_LAST
+                                            ? x[(offset[s + 1] - (n > 0)) * width + (n > 0 ? k : 0)]
+                                            : x[offset[s] * width * (n > 0) + (n > 0 ? k : 0)];
                         if (n == 0) wanted = 7;
                         assert_true(fabs(out[s * width + k] - wanted) < 1e-5);
                     }
@@ -206,7 +216,10 @@ static void test_pool(void **state)
                         double sum = 0, n = (double)(offset[s + 1] - offset[s]), g = out[s * width + k];
                         for (int64_t r = offset[s]; r < offset[s + 1]; r++)
                             sum += dx[r * width + k];
-                        double wanted = n == 0 ? 0 : how == PD_SEQ_SUM ? g * n : how == PD_SEQ_SQRT ? g * sqrt(n) : g;
+                        double wanted = n == 0               ? 0
+                                        : how == PD_SEQ_SUM  ? g * n
+                                        : how == PD_SEQ_SQRT ? g * sqrt(n)
+                                                             : g;
                         assert_true(fabs(sum - wanted) < 1e-4);
                     }
                 free(x), free(out), free(dx), free(index);
@@ -234,8 +247,8 @@ static void test_id_map(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_group), cmocka_unit_test(test_copy_and_add), cmocka_unit_test(test_bad_ids),
-        cmocka_unit_test(test_rules), cmocka_unit_test(test_norm),         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_group),  cmocka_unit_test(test_copy_and_add), cmocka_unit_test(test_bad_ids),
+        cmocka_unit_test(test_rules),  cmocka_unit_test(test_norm),         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_id_map),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,9 +71,11 @@ static struct pd_value *example(int i)
         enum pd_dtype dtype;
         int rank;
         int64_t dim[4];
-    } tensors[] = {{PD_DTYPE_FP32, 2, {3, 2}}, {PD_DTYPE_FP64, 1, {5}},   {PD_DTYPE_INT64, 3, {2, 1, 4}}, {PD_DTYPE_INT32, 0, {0}},
-                   {PD_DTYPE_FP16, 2, {2, 2}}, {PD_DTYPE_UINT8, 1, {7}},  {PD_DTYPE_INT8, 1, {1}},        {PD_DTYPE_INT16, 1, {2}},
-                   {PD_DTYPE_BOOL, 1, {3}},    {PD_DTYPE_FP32, 2, {0, 4}}, {PD_DTYPE_FP32, 4, {1, 200, 3, 2}}};
+    } tensors[] = {
+        {PD_DTYPE_FP32, 2, {3, 2}}, {PD_DTYPE_FP64, 1, {5}},           {PD_DTYPE_INT64, 3, {2, 1, 4}},
+        {PD_DTYPE_INT32, 0, {0}},   {PD_DTYPE_FP16, 2, {2, 2}},        {PD_DTYPE_UINT8, 1, {7}},
+        {PD_DTYPE_INT8, 1, {1}},    {PD_DTYPE_INT16, 1, {2}},          {PD_DTYPE_BOOL, 1, {3}},
+        {PD_DTYPE_FP32, 2, {0, 4}}, {PD_DTYPE_FP32, 4, {1, 200, 3, 2}}};
     int n = sizeof tensors / sizeof *tensors;
     if (i < n) return make_tensor(tensors[i].dtype, tensors[i].rank, tensors[i].dim);
     return i == n ? make_sequences() : i == n + 1 ? make_rows() : NULL;
@@ -110,9 +112,9 @@ static void test_bytes(void **state)
 static void test_layout(void **state)
 {
     (void)state;
-    static const uint8_t wanted[] = {0, 0, 0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0,    0,    0, 0, 6,
-                                     0, 0, 0, 8, 5, 16, 3, 16, 2,  0,    0, 0, 0x3f, 0,    0, 0, 0x3f,
-                                     0, 0, 0, 0x3f, 0, 0, 0, 0x3f, 0,    0, 0, 0x3f, 0,    0, 0, 0x3f};
+    static const uint8_t wanted[] = {0, 0, 0, 0,    0, 0,  0, 0,    0, 0, 0, 0,    0,    0, 0, 0,   6,
+                                     0, 0, 0, 8,    5, 16, 3, 16,   2, 0, 0, 0,    0x3f, 0, 0, 0,   0x3f,
+                                     0, 0, 0, 0x3f, 0, 0,  0, 0x3f, 0, 0, 0, 0x3f, 0,    0, 0, 0x3f};
     struct pd_value *v = make_tensor(PD_DTYPE_FP32, 2, (int64_t[]){3, 2});
     for (int i = 0; i < 6; i++)
         ((float *)v->tensor.data)[i] = 0.5f;
@@ -262,9 +264,10 @@ static void test_messages(void **state)
     memset(bytes + 12, 0xf8, 8);
     refused(bytes, sizeof bytes, PD_KIND_TENSOR, "cut short");
     /* A shape whose product overflows. */
-    static const uint8_t huge[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 22, 0, 0, 0, 8, 5,
-                                   16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f,
-                                   16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
+    static const uint8_t huge[] = {0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+                                   0,    0,    0,    0,    0,    22,   0,    0,    0,    8,    5,
+                                   16,   0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 16,
+                                   0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
     refused(huge, sizeof huge, PD_KIND_TENSOR, "does not fit");
     memset(bytes, 0xff, sizeof bytes);
     memset(bytes, 0, 4);
@@ -313,11 +316,16 @@ static void test_half(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),          cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_first_layout),   cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_nothing_to_write), cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_every_byte_changed), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test(test_half),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_first_layout),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_nothing_to_write),
+        cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_every_byte_changed),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

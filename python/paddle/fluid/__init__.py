@@ -24,10 +24,10 @@ from paddle.fluid.framework import Parameter  # noqa: F401
 
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
-    annotations average backward clip compiler data_feeder debugger default_scope_funcs evaluator executor
-    graphviz initializer input install_check io layer_helper layers learning_rate_decay lod_tensor log_helper
-    metrics nets op optimizer
-    parallel_executor param_attr profiler reader regularizer transpiler wrapped_decorator
+    annotations average backward clip compiler contrib data_feeder debugger default_scope_funcs evaluator
+    executor graphviz initializer input install_check io layer_helper layers learning_rate_decay lod_tensor
+    log_helper metrics nets op optimizer parallel_executor param_attr profiler reader regularizer transpiler
+    wrapped_decorator
     """.split())
 
 # Names that `fluid.<name>` takes from a module.
@@ -36,7 +36,6 @@ _NAMES = {
     "global_scope": "executor",
     "scope_guard": "executor",
     "_switch_scope": "executor",
-    "fetch_var": "executor",
     "FetchHandler": "executor",
     "append_backward": "backward",
     "gradients": "backward",
@@ -62,6 +61,25 @@ _NAMES = {
     "release_memory": "transpiler",
 }
 
+# Names and modules of v0.11 to v0.14 that v1.8 has not; `from paddle.fluid import *` leaves them out.
+_OLD_NAMES = {
+    "Block": "framework",
+    "Operator": "framework",
+    "get_var": "framework",
+    "switch_main_program": "framework",
+    "switch_startup_program": "framework",
+    "switch_scope": "executor",
+    "fetch_var": "executor",
+    "Trainer": "trainer",
+    "BeginEpochEvent": "trainer",
+    "EndEpochEvent": "trainer",
+    "BeginStepEvent": "trainer",
+    "EndStepEvent": "trainer",
+    "CheckpointConfig": "trainer",
+    "Inferencer": "inferencer",
+}
+_OLD_MODULES = frozenset(["inferencer", "trainer"])
+
 # What upstream has and this package has not yet.
 _NOT_YET = {
     "dygraph": "dygraph (imperative mode)",
@@ -81,7 +99,6 @@ _NOT_YET = {
         """.split(),
         "dygraph (imperative mode)",
     ),
-    "contrib": "the contrib package",
     "incubate": "the incubate package with Fleet",
     "fleet": "the incubate package with Fleet",
     "data_generator": "the incubate package with its data generators",
@@ -107,16 +124,13 @@ _NOT_YET = {
     "trainer_factory": "training from data set files",
     "dataloader": "loading of data in worker processes",
     "recordio_writer": "recordio files",
-    "inferencer": "the Trainer and Inferencer of v0.14",
-    "Trainer": "the Trainer and Inferencer of v0.14",
-    "Inferencer": "the Trainer and Inferencer of v0.14",
     "ir": "upstream's graph passes",
     "IrGraph": "upstream's graph passes",
 }
 
 __all__ = [
     *framework.__all__,
-    *(name for name in _NAMES if not name.startswith("_") and name != "fetch_var"),
+    *(name for name in _NAMES if not name.startswith("_")),
     *sorted(_MODULES),
     "core",
     "unique_name",
@@ -131,12 +145,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _NAMES.get(name)
+    home = _NAMES.get(name) or _OLD_NAMES.get(name)
     if home is not None:
         value = getattr(importlib.import_module(f"paddle.fluid.{home}"), name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    if name in _MODULES or name in _OLD_MODULES:
         return importlib.import_module(f"paddle.fluid.{name}")
     if name in _NOT_YET:
         raise AttributeError(f"fluid.{name} is not there yet: this package has no {_NOT_YET[name]} so far.")
@@ -144,4 +158,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_OLD_NAMES, *_OLD_MODULES})

@@ -105,6 +105,7 @@ class CompiledProgram:
         self._exec_strategy = None
         self._is_data_parallel = False
         self._is_inference = False
+        self._predictor = None
         self._loss_name = None
         self._share_vars_from = None
         self._places = None
@@ -118,6 +119,8 @@ class CompiledProgram:
         places=None,
     ) -> "CompiledProgram":
         """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`."""
+        if self._is_inference:
+            raise ValueError("This CompiledProgram runs a predictor. Make a new one for with_data_parallel.")
         if self._is_data_parallel:
             raise ValueError("with_data_parallel was called before on this CompiledProgram. Make a new one.")
         if loss_name is None and any(op.type.endswith("_grad") for op in self._program.global_block().ops):
@@ -134,9 +137,20 @@ class CompiledProgram:
         return self
 
     def _with_inference_optimize(self, config) -> "CompiledProgram":
+        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself."""
+        if self._is_data_parallel or self._is_inference:
+            raise ValueError("This CompiledProgram was set up before. Make a new one for the predictor.")
+        if not isinstance(config, (core.NativeConfig, core.AnalysisConfig)):
+            raise TypeError(f"A predictor needs a NativeConfig or an AnalysisConfig, found {config!r}.")
         self._is_inference = True
         self._infer_config = config
         return self
+
+    def _predict(self, inputs: list) -> list:
+        """Runs the predictor, which is made at the first call, with PaddleTensors."""
+        if self._predictor is None:
+            self._predictor = core.create_paddle_predictor(self._infer_config)
+        return self._predictor.run(inputs)
 
     def _compile(self, scope, place) -> "CompiledProgram":
         return self

@@ -274,6 +274,17 @@ _LAZY = {
     "ParallelExecutor": "paddle.fluid.parallel_executor",
     "BuildStrategy": "paddle.fluid.compiler",
     "ExecutionStrategy": "paddle.fluid.compiler",
+    **dict.fromkeys(
+        """
+        AnalysisPredictor NativePaddlePredictor PaddleBuf PaddleDType PaddlePlace PaddlePredictor PaddleTensor
+        ZeroCopyTensor create_paddle_predictor paddle_dtype_size paddle_tensor_to_bytes
+        """.split(),
+        "paddle.fluid.inference",
+    ),
+    **dict.fromkeys(
+        "AnalysisConfig CpuPassStrategy NativeConfig PaddlePassBuilder PassStrategy".split(),
+        "paddle.fluid.inference_config",
+    ),
 }
 
 

@@ -186,6 +186,8 @@ class Executor(_core.Executor):
         if program is None:
             program = default_main_program()
         if not isinstance(program, Program):
+            if getattr(program, "_is_inference", False):
+                return program._predict(feed)
             inner = getattr(program, "_program", None)
             if not isinstance(inner, Program):
                 raise TypeError(

@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
+_CHECKPOINTS = frozenset("""
+    save_checkpoint load_checkpoint clean_checkpoint get_latest_checkpoint_serial save_trainer_args
+    load_trainer_args save_persist_vars_without_grad load_persist_vars_without_grad
+    """.split())
 _SAVED_STATE = ("save", "load", "load_program_state", "set_program_state")
 
 
@@ -42,6 +46,8 @@ def __getattr__(name: str):
     """fluid.io also has the readers: DataLoader, PyReader, and the functions of paddle.reader."""
     if name in _SAVED_STATE:
         return getattr(importlib.import_module("paddle.fluid.io_state"), name)
+    if name in _CHECKPOINTS:
+        return getattr(importlib.import_module("paddle.fluid.io_checkpoint"), name)
     if name == "batch":
         return importlib.import_module("paddle").batch
     for home in ("paddle.fluid.reader", "paddle.reader"):
