@@ -229,8 +229,10 @@ feed = {{"x": np.ones((600, 600), "float32")}}
 
 def ended_by_ctrl_c(code):
     """Runs code that prints 'ready' and then runs for ever; what it prints after Ctrl-C."""
+    # A test run in the background ignores SIGINT, and its children would too.
+    wake = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     child = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+        [sys.executable, "-c", wake + code], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
     )
     try:
         assert child.stdout.readline() == "ready\n"
