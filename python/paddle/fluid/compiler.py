@@ -136,7 +136,7 @@ class CompiledProgram:
         self._places = [places] if places is not None and not isinstance(places, (list, tuple)) else places
         return self
 
-    def _with_inference_optimize(self, config) -> "CompiledProgram":
+    def with_inference_optimize(self, config) -> "CompiledProgram":
         """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself."""
         if self._is_data_parallel or self._is_inference:
             raise ValueError("This CompiledProgram was set up before. Make a new one for the predictor.")
@@ -145,6 +145,8 @@ class CompiledProgram:
         self._is_inference = True
         self._infer_config = config
         return self
+
+    _with_inference_optimize = with_inference_optimize  # its name since v1.6
 
     def _predict(self, inputs: list) -> list:
         """Runs the predictor, which is made at the first call, with PaddleTensors."""

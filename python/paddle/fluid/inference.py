@@ -175,8 +175,8 @@ class PaddleTensor:
         wanted = int(np.prod(shape, dtype="int64")) * dtype.itemsize
         if found != wanted:
             raise core.ShapeError(
-                f"The PaddleTensor {self.name!r} has shape {list(shape)} of {dtype}, which is {wanted} bytes, "
-                f"but its data has {found} bytes. Set shape, dtype and data so that they agree."
+                f"The PaddleTensor {self.name!r} has shape {list(shape)} of {dtype}, so {wanted} bytes, but "
+                f"its data has {found} bytes. Set shape, dtype and data so that they agree."
             )
         return self.data._as(dtype).reshape(shape)
 
@@ -286,7 +286,7 @@ class PaddlePredictor:
 
     def __init__(self, config: AnalysisConfig | NativeConfig):
         if not isinstance(config, (AnalysisConfig, NativeConfig)):
-            raise TypeError(f"A predictor is made from an AnalysisConfig or a NativeConfig, found {config!r}.")
+            raise TypeError(f"A predictor needs an AnalysisConfig or a NativeConfig, found {config!r}.")
         scope = core.Scope()
         with scope_guard(scope):
             program, feeds, fetches = _load(config, Executor(core.CPUPlace()))

@@ -188,7 +188,7 @@ class AnalysisConfig:
             self._prog_file, self._params_file = map(os.fspath, model)
         else:
             raise TypeError(
-                f"A model is one folder, or a program file and a parameter file; found {len(model)} arguments."
+                f"A model is one folder, or a program file and a parameter file, not {len(model)} arguments."
             )
 
     def set_prog_file(self, x: str) -> None:

@@ -62,8 +62,12 @@ def _write_mark(folder: str) -> None:
 
 
 def _keep(checkpoint_dir: str, count: int) -> None:
-    for serial in _serials(checkpoint_dir)[count:]:
-        shutil.rmtree(_folder(checkpoint_dir, serial))
+    """Keeps the newest finished checkpoints and removes what is older; with 0, all of them."""
+    serials = _serials(checkpoint_dir)
+    finished = [serial for serial in serials if _mark_of(checkpoint_dir, serial)][:count]
+    for serial in serials:
+        if not count or (len(finished) == count and serial < finished[-1]):
+            shutil.rmtree(_folder(checkpoint_dir, serial))
 
 
 def save_checkpoint(
@@ -77,8 +81,8 @@ def save_checkpoint(
 ) -> None:
     """Writes the persistable variables into a new numbered folder and drops the oldest ones.
 
-    As in v0.13, nothing is written within save_interval_secs of the checkpoint before. With a trainer_id, as in
-    v0.14, it is written at once, and trainer_args (such as {"epoch_id": 3}) beside it.
+    As in v0.13, nothing is written within save_interval_secs of the checkpoint before. With a trainer_id, as
+    in v0.14, it is written at once, and trainer_args (such as {"epoch_id": 3}) beside it.
     """
     if isinstance(save_interval_secs, dict) or isinstance(max_num_checkpoints, Program):
         raise TypeError(

@@ -107,7 +107,7 @@ def build_feed_var_list(program: Program, feed_order) -> list:
             )
         feed_order = sorted(feed_order, key=feed_order.get)
     if not isinstance(feed_order, (list, tuple)):
-        raise TypeError(f"feed_order is a list of names, or a dict of names and places; found {feed_order!r}.")
+        raise TypeError(f"feed_order is a list of names, or a dict of names and places, not {feed_order!r}.")
     return [block.var(name) for name in feed_order]
 
 
