@@ -9,7 +9,13 @@ Importing it is cheap: the parts are loaded when they are first used.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
+
+# Threads that wait for each other inside an op spin for about half a millisecond before they sleep. The default of the
+# OpenMP library is ten times that, which hurts where other processes want the cores. It is read when the engine is loaded.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 from paddle.batch import batch
 from paddle.version import full_version as __version__  # noqa: F401

@@ -9,7 +9,7 @@
 #define PD_FLAG_MAP(X)                                                                                         \
     X(check_nan_inf, BOOL, "0", "after each op, fail if an output holds NaN or Inf, and name the op")          \
     X(paddle_num_threads, INT, "0", "threads inside an op; 0: OMP_NUM_THREADS, else the cores")                \
-    X(cpu_deterministic, BOOL, "1", "results do not depend on the number of threads; always so")               \
+    X(cpu_deterministic, BOOL, "0", "never change the number of threads by itself, so that sums keep their order") \
     X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                      \
     X(rpc_retry_times, INT, "3", "times a remote call is tried again")                                         \
     X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                      \

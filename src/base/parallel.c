@@ -23,7 +23,13 @@ int pd_threads(void)
     return process_threads;
 }
 
-void pd_threads_set(int count) { own_threads = count > 0 ? count : 0; }
+void pd_threads_set(int count)
+{
+    own_threads = count > 0 ? count : 0;
+#ifdef _OPENMP
+    omp_set_num_threads(pd_threads()); /* of this thread's own regions, and of oneDNN's */
+#endif
+}
 
 void pd_threads_set_default(int count)
 {

@@ -206,7 +206,10 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     f->poll_arg = arg;
     f->next_poll = poll ? pd_clock_coarse_ns() + 100 * 1000 * 1000 : 0;
     prepared->running = 1;
+    int was_bound = f->bound;
+    pd_pace_begin(&prepared->pace);
     pd_status status = pd_frame_run(f, scope);
+    pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;
     prepared->step.number++;
     for (int i = 0; i < prepared->n_feeds; i++)

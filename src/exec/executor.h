@@ -3,6 +3,7 @@
 #define PD_EXEC_EXECUTOR_H
 
 #include "exec/frame.h"
+#include "exec/pace.h"
 
 struct pd_feed_slot {
     int number; /* in the plan */
@@ -18,6 +19,7 @@ struct pd_prepared {
     struct pd_frame *frame;
     struct pd_feed_slot *feeds;
     struct pd_step step;
+    struct pd_pace pace;
     uint64_t last_used;
     int running;
 };
