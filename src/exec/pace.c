@@ -24,12 +24,11 @@ enum pd_pace_mode pd_pace_choose(struct pd_pace *p, int64_t now)
 void pd_pace_note(struct pd_pace *p, double ns, int64_t now)
 {
     double *time = &p->time[p->trying];
-    *time = *time == 0 ? ns : 0.7 * *time + 0.3 * ns;
+    int was_try = p->trying != p->mode;
+    /* What the other mode took before its last try is old news. */
+    *time = *time == 0 || was_try ? ns : 0.7 * *time + 0.3 * ns;
     p->seen[p->trying]++;
     if (p->seen[PD_PACE_ALL] < FIRST_STEPS || p->seen[PD_PACE_ONE] < FIRST_STEPS) return;
-    int was_try = p->trying != p->mode;
-    /* A single step in the other mode says enough when it is clearly faster or clearly slower. */
-    if (was_try) *time = 0.5 * *time + 0.5 * ns;
     p->mode = p->time[PD_PACE_ONE] < p->time[PD_PACE_ALL] ? PD_PACE_ONE : PD_PACE_ALL;
     if (!was_try && p->next_try) return;
     if (!p->interval || p->trying == p->mode || *time < 2 * p->time[p->mode])
