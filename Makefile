@@ -4,7 +4,7 @@
 #   make dev    quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
 #   make demo   train a model, with a live progress line and a loss plot
 #   make test   every check there is, with one closing line
-#   make soak   the long tests: many batches, memory watched
+#   make soak   the long tests: many batches, big tables, all of MNIST, five minutes of each fuzz target
 #   make bench  measure speed and memory
 #   make format lay out the C files as .clang-format says
 #   make clean  remove what was built
@@ -35,7 +35,7 @@ test: install
 	$(VENV)/python tools/run_tests.py
 
 soak: install
-	$(VENV)/python -m pytest tests/soak
+	$(VENV)/python tools/run_tests.py --fuzz-seconds 300 soak fuzz
 
 bench: install
 	$(VENV)/python bench/run.py

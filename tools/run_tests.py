@@ -24,7 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 1)
-FUZZ_SECONDS = 10
+fuzz_seconds = 10  # for each target
+# Files of the real thing to start from.
+FUZZ_SEEDS = {"fuzz_program": "tests/golden/data/files/infer", "fuzz_tensor": "tests/golden/data/files/persistables"}
 
 # Sanitizers end at the first finding, with a stack; an allocation that cannot succeed is an error to handle.
 SANITIZER_SETTINGS = {
@@ -156,20 +158,29 @@ def stage_fuzz() -> Count:
     for target in targets:
         corpus = folder / "corpus" / target  # grows from run to run
         corpus.mkdir(parents=True, exist_ok=True)
-        seeds = [path for path in [ROOT / "tests" / "fuzz" / "corpus" / target] if path.is_dir()]
-        status = call([*fixed_addresses(), folder / "fuzz" / target, f"-max_total_time={FUZZ_SECONDS}",
+        seeds = [path for path in [ROOT / FUZZ_SEEDS.get(target, "none")] if path.is_dir()]
+        status = call([*fixed_addresses(), folder / "fuzz" / target, f"-max_total_time={fuzz_seconds}",
                        "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1",
                        f"-artifact_prefix={folder}/found-{target}-", corpus, *seeds],
-                      env=environment(), timeout=FUZZ_SECONDS + 120)
+                      env=environment(), timeout=fuzz_seconds + 120)
         total.add(Count.of(status == 0))
     return total
 
 
 def stage_python() -> Count:
     """Python tests"""
+    return run_pytest("tests/python")
+
+
+def stage_soak() -> Count:
+    """Long tests"""
+    return run_pytest("tests/soak", "-s")
+
+
+def run_pytest(folder: str, *options: str) -> Count:
     report = BUILD / "pytest.xml"
     report.unlink(missing_ok=True)
-    status = call([sys.executable, "-m", "pytest", "tests/python", f"--junitxml={report}"])
+    status = call([sys.executable, "-m", "pytest", folder, *options, f"--junitxml={report}"])
     count = Count()
     if report.exists():
         for suite in xml.parse(report).iter("testsuite"):
@@ -210,24 +221,30 @@ STAGES: dict[str, Callable[[], Count]] = {
     "python": stage_python,
     "example": stage_example,
 }
+ONLY_WHEN_NAMED: dict[str, Callable[[], Count]] = {"soak": stage_soak}
 
 
 def main() -> int:
+    global fuzz_seconds
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("stage", nargs="*", help=f"{', '.join(STAGES)}; all of them by default")
-    names = parser.parse_args().stage or list(STAGES)
-    unknown = [name for name in names if name not in STAGES]
+    stages = STAGES | ONLY_WHEN_NAMED
+    parser.add_argument("stage", nargs="*", help=f"{', '.join(STAGES)}: all of these by default; and soak")
+    parser.add_argument("--fuzz-seconds", type=int, default=fuzz_seconds, help="for each fuzz target (%(default)s)")
+    options = parser.parse_args()
+    fuzz_seconds = options.fuzz_seconds
+    names = options.stage or list(STAGES)
+    unknown = [name for name in names if name not in stages]
     if unknown:
-        parser.error(f"there is no stage '{unknown[0]}'; the stages are {', '.join(STAGES)}")
+        parser.error(f"there is no stage '{unknown[0]}'; the stages are {', '.join(stages)}")
 
     total, lines = Count(), []
     BUILD.mkdir(exist_ok=True)
     for name in names:
-        title = STAGES[name].__doc__
+        title = stages[name].__doc__
         print(f"\n=== {title} ===", flush=True)
         begin = time.monotonic()
         try:
-            count = STAGES[name]()
+            count = stages[name]()
         except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
             print(f"{title}: {error}")
             count = Count(failed=1)
