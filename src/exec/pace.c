@@ -7,7 +7,7 @@
 
 enum { FIRST_STEPS = 3 }; /* of each mode, before anything is decided */
 
-static const int64_t try_every = 200 * 1000 * 1000, try_every_most = 16 * 200 * 1000 * 1000ll;
+static const int64_t try_every = 20 * 1000 * 1000, try_every_most = 128 * 20 * 1000 * 1000ll;
 
 enum pd_pace_mode pd_pace_choose(struct pd_pace *p, int64_t now)
 {
@@ -25,7 +25,9 @@ void pd_pace_note(struct pd_pace *p, double ns, int64_t now)
 {
     double *time = &p->time[p->trying];
     int was_try = p->trying != p->mode;
-    /* What the other mode took before its last try is old news. */
+    /* A step that was held up once counts little; one after the other of them count. What the other mode took before its
+     * last try is old news. */
+    if (*time != 0 && !was_try && ns > 4 * *time) ns = 4 * *time;
     *time = *time == 0 || was_try ? ns : 0.7 * *time + 0.3 * ns;
     p->seen[p->trying]++;
     if (p->seen[PD_PACE_ALL] < FIRST_STEPS || p->seen[PD_PACE_ONE] < FIRST_STEPS) return;
@@ -35,7 +37,9 @@ void pd_pace_note(struct pd_pace *p, double ns, int64_t now)
         p->interval = try_every;
     else if (p->interval < try_every_most)
         p->interval *= 2;
-    int64_t pause = p->interval, worth = (int64_t)(20 * *time);
+    /* Tries may cost a tenth of the time. */
+    double lost = p->time[PD_PACE_ALL] - p->time[PD_PACE_ONE];
+    int64_t pause = p->interval, worth = (int64_t)(10 * (lost < 0 ? -lost : lost));
     p->next_try = now + (worth > pause ? worth : pause);
 }
 

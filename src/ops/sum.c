@@ -14,6 +14,7 @@
 
 enum { X };
 enum { OUT };
+enum { KEEP_REPEATED };
 
 static const struct pd_slot_def inputs[] = {{"X", PD_SLOT_LIST}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
@@ -160,6 +161,14 @@ static pd_status add_rows(struct pd_tensor *out, const struct pd_value *rows)
     return PD_OK;
 }
 
+/* The result is none of the inputs. */
+static int filled_apart(const struct pd_run *r, const struct pd_value *out)
+{
+    for (int i = 0; i < r->in[X].n; i++)
+        if (r->in[X].at[i] == out) return 0;
+    return 1;
+}
+
 static pd_status merge_rows(const struct pd_run *r, struct pd_value *out)
 {
     const struct pd_value *first = NULL;
@@ -186,6 +195,20 @@ static pd_status merge_rows(const struct pd_run *r, struct pd_value *out)
     if (filled == 1 && first != out) {
         PD_TRY(pd_math_rows_like(out, first));
         memcpy(out->tensor.data, first->tensor.data, bytes * (size_t)total);
+        return PD_OK;
+    }
+    if (r->attr[KEEP_REPEATED].b && filled_apart(r, out)) {
+        PD_TRY(pd_rows_resize(out, total, height, m.dtype, m.rank, m.dim));
+        char *to = out->tensor.data;
+        int64_t *row = out->rows.at;
+        for (int i = 0; i < r->in[X].n; i++) {
+            const struct pd_value *v = r->in[X].at[i];
+            if (!v->rows.n) continue;
+            memcpy(row, v->rows.at, (size_t)v->rows.n * sizeof *row);
+            memcpy(to, v->tensor.data, (size_t)v->rows.n * bytes);
+            row += v->rows.n;
+            to += (size_t)v->rows.n * bytes;
+        }
         return PD_OK;
     }
     /* Ids, where each row lies, the grouping, and a copy of the input that the result overwrites. */
@@ -241,6 +264,8 @@ const struct pd_op pd_op_sum = {
     .doc = "Out is the sum of all X.",
     .inputs = inputs,
     .outputs = outputs,
+    /* Set by a plan where the reader does not mind: rows are put together, not merged. */
+    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("keep_repeated_rows", 0), {0}},
     .infer = infer,
     .run = run,
     .make_grad = make_grad,
