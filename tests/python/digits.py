@@ -6,8 +6,8 @@ def build(fluid, net):
     image = fluid.layers.data(name="pixel", shape=[1, 28, 28], dtype="float32")
     label = fluid.layers.data(name="label", shape=[1], dtype="int64")
     if net == "mlp":
-        hidden = fluid.layers.fc(input=image, size=200, act="tanh")
-        hidden = fluid.layers.fc(input=hidden, size=200, act="tanh")
+        hidden = fluid.layers.fc(input=image, size=200, act="relu")
+        hidden = fluid.layers.fc(input=hidden, size=200, act="relu")
     else:
         hidden = fluid.nets.simple_img_conv_pool(input=image, filter_size=5, num_filters=20, pool_size=2,
                                                  pool_stride=2, act="relu")
