@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_uint_fast64_t requests;
 static atomic_uint_fast64_t fail_from; /* 0: never */
@@ -48,10 +49,17 @@ char *pd_strdup(const char *text) { return pd_strndup(text, strlen(text)); }
 
 void pd_free(void *memory) { free(memory); }
 
+/* Rows picked at random from a large table miss the address cache with almost every small page. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
 void *pd_malloc_aligned(size_t size)
 {
-    if (must_fail() || size > SIZE_MAX - 64) return NULL;
-    return aligned_alloc(64, (size + 63) / 64 * 64 + (size ? 0 : 64));
+    if (must_fail() || size > SIZE_MAX - HUGE_PAGE) return NULL;
+    if (size < 4 * HUGE_PAGE) return aligned_alloc(64, (size + 63) / 64 * 64 + (size ? 0 : 64));
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *memory = aligned_alloc(HUGE_PAGE, size);
+    if (memory) madvise(memory, size, MADV_HUGEPAGE); /* only a wish */
+    return memory;
 }
 
 void pd_free_aligned(void *memory) { free(memory); }
