@@ -52,15 +52,3 @@ def made_up(count, rows, seed=1, values=200):
 def reader(path, rows, count, seed=1):
     """Of the file when there is one, else of made-up samples."""
     return criteo(path, rows) if path else made_up(count, rows, seed)
-
-
-def add_arguments(parser):
-    """What both click examples take."""
-    parser.add_argument("--data", help="file of Criteo's layout; without it the data are made up")
-    parser.add_argument("--rows", type=int, default=1000001, help="rows of a table of ids")
-    parser.add_argument("--samples", type=int, default=100000, help="made-up samples in a pass")
-    parser.add_argument("--passes", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=0, help="stop after so many steps; 0: never")
-    parser.add_argument("--batch-size", type=int, default=1000)
-    parser.add_argument("--every", type=int, default=20, help="steps between two lines")
-    parser.add_argument("--model", help="folder for the parameters; without it they are not saved")

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 PUBLIC = "include/paddle"
-SHARED = ("paddle/status.h", "paddle/attr.h")  # plain codes and types that the whole engine speaks in
+SHARED = ("paddle/status.h", "paddle/attr.h", "paddle/log.h")  # plain codes and types that the whole engine speaks in
 
 # folder -> the folders it may include
 ALLOWED: dict[str, tuple[str, ...]] = {

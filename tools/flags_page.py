@@ -13,7 +13,7 @@ import pages
 TABLE = pages.ROOT / "src" / "base" / "flags.h"
 PAGE = pages.ROOT / "docs" / "FLAGS.md"
 KINDS = {"BOOL": "0 or 1", "INT": "whole number", "LONG": "whole number", "DOUBLE": "number", "TEXT": "text"}
-ROW = re.compile(r'X\((\w+),\s*(\w+),\s*"([^"]*)",\s*((?:"(?:[^"\\]|\\.)*"\s*\\?\s*)+)\)')
+ROW = re.compile(r'X\((\w+),\s*(\w+),\s*"([^"]*)",[\s\\]*((?:"(?:[^"\\]|\\.)*"[\s\\]*)+)\)')
 
 ABOUT = """
 A flag is set in the environment before the process starts (`FLAGS_check_nan_inf=1 python train.py`),

@@ -11,6 +11,7 @@
 #define PADDLE_PADDLE_H
 
 #include <paddle/attr.h>
+#include <paddle/log.h>
 #include <paddle/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,7 @@ PD_API int pd_get_threads(void);
 PD_API pd_status pd_flag_set(const char *name, const char *value);
 PD_API pd_status pd_flag_get(const char *name, const char **value);
 PD_API const char *pd_flag_name(int index); /* NULL after the last */
+/* Messages beside errors go to the sink set with pd_log_set: see paddle/log.h. */
 
 /* Text or bytes handed to the caller; free with pd_bytes_free. `at` ends with a zero byte. */
 typedef struct pd_bytes {
@@ -56,6 +58,12 @@ enum {
 };
 PD_API size_t pd_type_size(int dtype);      /* bytes of one element; 0: no such type */
 PD_API const char *pd_type_name(int dtype); /* "float32" */
+
+/* ---- the job, when it is spread over machines ---- */
+
+/* Tells the servers of this process's job that this trainer is done (failed 0) or failed, and why, and hangs up. Nothing
+ * happens in a process that has no servers. A program calls it before it ends; a trainer that just goes counts as lost. */
+PD_API void pd_leave_job(int failed, const char *why);
 
 /* ---- the ops there are ---- */
 
@@ -258,6 +266,8 @@ PD_API void pd_executor_free(pd_executor *executor);
  * stays valid until the executor is freed or drops it from its cache, which only happens in this call. */
 PD_API pd_status pd_executor_prepare(pd_executor *executor, pd_program *program, int n_feeds, const char *const *feeds,
                                      int n_fetches, const char *const *fetches, pd_prepared **out);
+/* 0 when a flag that plans depend on was changed since: prepare again. */
+PD_API int pd_prepared_is_current(const pd_prepared *prepared);
 /* Lends an array to the next run; the memory must stay until the run ends. lod offsets as pd_value_set_lod, copied. */
 PD_API pd_status pd_prepared_feed(pd_prepared *prepared, int i, int dtype, int rank, const int64_t *dims, const void *data,
                                   int levels, const int64_t *const *offsets, const int64_t *counts);

@@ -32,7 +32,9 @@ extern "C" {
     X(GONE, 12, "object was removed")                                                                          \
     X(NOT_FINITE, 13, "a value is not finite")                                                                 \
     X(END_OF_DATA, 14, "no more data")                                                                         \
-    X(INTERNAL, 15, "internal error")
+    X(INTERNAL, 15, "internal error")                                                                          \
+    X(UNAVAILABLE, 16, "another process does not answer")                                                      \
+    X(JOB_OVER, 17, "the job is over")
 
 typedef enum pd_status {
 #define PD_STATUS_ENUM(name, value, text) PD_##name = value,

@@ -116,7 +116,8 @@ struct core_call *core_call_find(struct core_executor *executor, const struct co
 {
     pd_program *program = ((struct core_program *)request->program)->at;
     struct core_call *oldest = &executor->calls[0];
-    if (executor->ready && matches(executor->ready, executor->state, request, program))
+    if (executor->ready && matches(executor->ready, executor->state, request, program) &&
+        pd_prepared_is_current(executor->ready->prepared))
         return executor->ready;
     for (int i = 0; i < CORE_CALLS; i++) {
         struct core_call *call = &executor->calls[i];

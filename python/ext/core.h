@@ -11,7 +11,7 @@
 #include <paddle/paddle.h>
 #include <string.h>
 
-enum { CORE_STATUS_COUNT = PD_INTERNAL + 1, CORE_DTYPE_COUNT = 22, CORE_MAX_RANK = 32 };
+enum { CORE_STATUS_COUNT = PD_JOB_OVER + 1, CORE_DTYPE_COUNT = 22, CORE_MAX_RANK = 32 };
 
 struct core_state {
     PyTypeObject *program_type, *var_type, *op_type, *scope_type, *holder_type;

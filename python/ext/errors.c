@@ -21,6 +21,7 @@ static const struct {
     {PD_GONE, "paddle.fluid.core.GoneError", &PyExc_ReferenceError},
     {PD_NOT_FINITE, "paddle.fluid.core.NotFiniteError", &PyExc_FloatingPointError},
     {PD_INTERNAL, "paddle.fluid.core.InternalError", NULL},
+    {PD_UNAVAILABLE, "paddle.fluid.core.UnavailableError", &PyExc_ConnectionError},
 };
 
 static PyObject *message_of(PyObject *self, PyObject *unused)
@@ -80,6 +81,13 @@ int core_failed(struct core_state *state, pd_status status)
     if (status == PD_OK) return 0;
     /* A run that was interrupted by a signal: the handler has set its own exception. */
     if (status == PD_INTERRUPTED && PyErr_Occurred()) return -1;
+    /* A server's run never returned in Fluid, so scripts have nothing (or exit(1)) after it: its end is the process's. */
+    if (status == PD_JOB_OVER) {
+        PyObject *zero = PyLong_FromLong(0);
+        if (zero) PyErr_SetObject(PyExc_SystemExit, zero);
+        Py_XDECREF(zero);
+        return -1;
+    }
     PyObject *class = (int)status < CORE_STATUS_COUNT ? state->errors[status] : NULL;
     const char *text = pd_error();
     PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");

@@ -62,6 +62,10 @@ static PyObject *shut(PyObject *self, PyObject *unused)
     forget_calls(of(self));
     pd_executor_free(of(self)->at);
     of(self)->at = NULL;
+    /* A trainer that closes its executor is done with its job. */
+    Py_BEGIN_ALLOW_THREADS;
+    pd_leave_job(0, "");
+    Py_END_ALLOW_THREADS;
     return Py_NewRef(Py_None);
 }
 

@@ -182,6 +182,18 @@ static PyObject *profile_report(PyObject *module, PyObject *args)
     return core_bytes_to_text(&bytes);
 }
 
+static PyObject *leave_job(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int failed;
+    const char *why;
+    if (!PyArg_ParseTuple(args, "ps", &failed, &why)) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    pd_leave_job(failed, why);
+    Py_END_ALLOW_THREADS;
+    return Py_NewRef(Py_None);
+}
+
 PyMethodDef core_library_methods[] = {
     {"version", version, METH_NOARGS, "Version of the library."},
     {"paddle_version", paddle_version, METH_NOARGS, "The Paddle whose names and files it follows."},
@@ -191,6 +203,7 @@ PyMethodDef core_library_methods[] = {
     {"flag_set", flag_set, METH_VARARGS, "Sets a run-time flag; both arguments are str."},
     {"flag_get", flag_get, METH_O, "The value of a run-time flag, as str."},
     {"flag_names", flag_names, METH_NOARGS, "All run-time flags."},
+    {"leave_job", leave_job, METH_VARARGS, "Tells the servers of the job that this trainer is done, or failed and why."},
     {"op_types", op_types, METH_NOARGS, "All ops there are."},
     {"op_known", op_known, METH_O, NULL},
     {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},

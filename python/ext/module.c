@@ -86,6 +86,8 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTyp
 static int execute(PyObject *module)
 {
     struct core_state *state = state_of(module);
+    /* Past sys.stderr: any thread may say something, with the GIL or without. */
+    pd_log_set(pd_log_to_stderr, NULL);
     if (core_errors_init(state, module) ||
         add_type(module, "Program", &core_program_spec, &state->program_type) ||
         add_type(module, "Var", &core_var_spec, &state->var_type) ||

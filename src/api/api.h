@@ -4,8 +4,8 @@
 
 #include <paddle/paddle.h>
 
+#include "api/op_list.h"
 #include "base/buf.h"
-#include "ops/list.h"
 #include "program/program.h"
 
 /* Hands a buffer's memory to the caller of the API; on failure the buffer is freed. */

@@ -41,6 +41,8 @@ pd_status pd_executor_prepare(pd_executor *executor, pd_program *program, int n_
     return pd_exec_prepare(executor, program, n_feeds, feeds, n_fetches, fetches, out);
 }
 
+int pd_prepared_is_current(const pd_prepared *prepared) { return prepared->fused == pd_exec_fuses(); }
+
 static pd_status check_index(const pd_prepared *prepared, int i)
 {
     return i >= 0 && i < prepared->n_feeds ? PD_OK : pd_fail(PD_RANGE, "there is no feed number %d; the plan has %d", i, prepared->n_feeds);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static __thread char message[4096];
+static __thread int failed_part;
 
 const char *pd_status_name(pd_status status)
 {
@@ -42,6 +43,7 @@ pd_status pd_fail(pd_status status, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     memcpy(message, text, strlen(text) + 1);
+    failed_part = 0;
     return status;
 }
 
@@ -53,5 +55,8 @@ void pd_error_add(const char *format, ...)
     vsnprintf(message + used, sizeof message - used, format, args);
     va_end(args);
 }
+
+void pd_error_set_part(int part) { failed_part = part; }
+int pd_error_part(void) { return failed_part; }
 
 pd_status pd_no_memory(void) { return pd_fail(PD_NO_MEMORY, "out of memory"); }

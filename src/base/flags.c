@@ -2,12 +2,14 @@
 #include "base/flags.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/parallel.h"
 
 enum kind { KIND_BOOL, KIND_INT, KIND_LONG, KIND_DOUBLE, KIND_TEXT };
@@ -27,17 +29,17 @@ static struct {
     double d;
     char text[128];
 } now[PD_FLAG_COUNT];
-static int ready;
 
-/* 1 when the text fits the kind. */
-static int parse(enum kind kind, const char *text, int64_t *i, double *d)
+/* 1 when the text fits the flag. */
+static int parse(int flag, const char *text, int64_t *i, double *d)
 {
     char *end;
     errno = 0;
-    switch (kind) {
+    switch (table[flag].kind) {
     case KIND_TEXT:
-        *i = 0, *d = 0;
-        return strlen(text) < sizeof now[0].text;
+        *i = flag == PD_FLAG_log_level ? pd_log_find_level(text) : 0;
+        *d = (double)*i;
+        return *i >= 0 && strlen(text) < sizeof now[0].text;
     case KIND_DOUBLE:
         *d = strtod(text, &end);
         *i = (int64_t)*d;
@@ -63,33 +65,68 @@ static void put(int flag, const char *text, int64_t i, double d)
     now[flag].d = d;
     snprintf(now[flag].text, sizeof now[flag].text, "%s", text);
     if (flag == PD_FLAG_paddle_num_threads && i > 0) pd_threads_set_default((int)i);
+    if (flag == PD_FLAG_log_level) pd_log_set_limit((enum pd_log_level)i);
+}
+
+/* The value of a flag in the environment, or NULL. Old scripts ask for more messages with GLOG_v. */
+static const char *environment(int flag, char name[96])
+{
+    snprintf(name, 96, "FLAGS_%s", table[flag].name);
+    const char *value = getenv(name);
+    if (value || flag != PD_FLAG_log_level) return value;
+    const char *verbose = getenv("GLOG_v");
+    return verbose && atoi(verbose) > 0 ? "debug" : NULL;
+}
+
+static void read_environment(void)
+{
+    char name[96];
+    int64_t i;
+    double d;
+    for (int f = 0; f < PD_FLAG_COUNT; f++) {
+        const char *value = environment(f, name);
+        if (!value || !parse(f, value, &i, &d)) parse(f, value = table[f].value, &i, &d);
+        put(f, value, i, d);
+    }
+    /* Only now is it known which messages are wanted. */
+    for (int f = 0; f < PD_FLAG_COUNT; f++) {
+        const char *value = environment(f, name);
+        if (value && !parse(f, value, &i, &d))
+            pd_log(PD_LOG_WARNING, "%s=%s is not a value for this flag (%s); %s is used", name, value,
+                   table[f].help, table[f].value);
+    }
 }
 
 static void start(void)
 {
-    if (ready) return;
-    ready = 1;
-    for (int f = 0; f < PD_FLAG_COUNT; f++) {
-        int64_t i;
-        double d;
-        char name[96];
-        snprintf(name, sizeof name, "FLAGS_%s", table[f].name);
-        const char *env = getenv(name);
-        if (env && parse(table[f].kind, env, &i, &d)) {
-            put(f, env, i, d);
-        } else {
-            if (env) fprintf(stderr, "cpaddle: %s=%s is not a value for this flag; %s is used\n", name, env, table[f].value);
-            parse(table[f].kind, table[f].value, &i, &d);
-            put(f, table[f].value, i, d);
-        }
-    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
 }
 
-int64_t pd_flag_int(enum pd_flag flag) { return start(), now[flag].i; }
-double pd_flag_double(enum pd_flag flag) { return start(), now[flag].d; }
-const char *pd_flag_text(enum pd_flag flag) { return start(), now[flag].text; }
-const char *pd_flag_name_of(enum pd_flag flag) { return (unsigned)flag < PD_FLAG_COUNT ? table[flag].name : NULL; }
-const char *pd_flag_help(enum pd_flag flag) { return table[flag].help; }
+int64_t pd_flag_int(enum pd_flag flag)
+{
+    return start(), now[flag].i;
+}
+
+double pd_flag_double(enum pd_flag flag)
+{
+    return start(), now[flag].d;
+}
+
+const char *pd_flag_text(enum pd_flag flag)
+{
+    return start(), now[flag].text;
+}
+
+const char *pd_flag_name_of(enum pd_flag flag)
+{
+    return (unsigned)flag < PD_FLAG_COUNT ? table[flag].name : NULL;
+}
+
+const char *pd_flag_help(enum pd_flag flag)
+{
+    return table[flag].help;
+}
 
 static int find(const char *name)
 {
@@ -106,8 +143,9 @@ pd_status pd_flag_assign(const char *name, const char *value)
     double d;
     int flag = find(name);
     if (flag < 0) return pd_fail(PD_NOT_FOUND, "there is no flag '%s'", name);
-    if (!parse(table[flag].kind, value, &i, &d))
-        return pd_fail(PD_INVALID, "flag '%s' cannot take the value '%s': %s", table[flag].name, value, table[flag].help);
+    if (!parse(flag, value, &i, &d))
+        return pd_fail(PD_INVALID, "flag '%s' cannot take the value '%s': %s", table[flag].name, value,
+                       table[flag].help);
     put(flag, value, i, d);
     return PD_OK;
 }

@@ -1,4 +1,5 @@
-/* Run-time flags: one table gives names, defaults and help; the environment (FLAGS_<name>) sets them at start. */
+/* Run-time flags: one table gives names, defaults and help; the environment (FLAGS_<name>) sets them at
+ * start. */
 #ifndef PD_BASE_FLAGS_H
 #define PD_BASE_FLAGS_H
 
@@ -6,24 +7,36 @@
 #include <stdint.h>
 
 /* X(name, kind, default, help). Kinds: BOOL, INT, DOUBLE, TEXT. */
-#define PD_FLAG_MAP(X)                                                                                         \
-    X(check_nan_inf, BOOL, "0", "after each op, fail if an output holds NaN or Inf, and name the op")          \
-    X(paddle_num_threads, INT, "0", "threads inside an op; 0: OMP_NUM_THREADS, else the cores")                \
-    X(cpu_deterministic, BOOL, "0", "never change the number of threads by itself, so that sums keep their order") \
-    X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                      \
-    X(rpc_retry_times, INT, "3", "times a remote call is tried again")                                         \
-    X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                      \
-    X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                      \
-    X(fast_eager_deletion_mode, BOOL, "1", "accepted for old scripts; memory is planned")                      \
-    X(memory_fraction_of_eager_deletion, DOUBLE, "1", "accepted for old scripts; memory is planned")           \
-    X(fraction_of_cpu_memory_to_use, DOUBLE, "1", "accepted for old scripts; memory grows as needed")          \
-    X(initial_cpu_memory_in_mb, INT, "500", "accepted for old scripts; memory grows as needed")                \
-    X(use_pinned_memory, BOOL, "1", "accepted for old scripts")                                                \
-    X(use_mkldnn, BOOL, "1", "accepted for old scripts; oneDNN is used where it is there")                     \
-    X(allocator_strategy, TEXT, "auto_growth", "accepted for old scripts")                                     \
-    X(sort_sum_gradient, BOOL, "0", "accepted for old scripts")                                                \
-    X(enable_unused_var_check, BOOL, "0", "accepted for old scripts")                                          \
-    X(inner_op_parallelism, INT, "0", "accepted for old scripts; see paddle_num_threads")                      \
+#define PD_FLAG_MAP(X)                                                                                       \
+    X(check_nan_inf, BOOL, "0", "after each op, fail if an output holds NaN or Inf, and name the op")        \
+    X(paddle_num_threads, INT, "0", "threads inside an op; 0: OMP_NUM_THREADS, else the cores")              \
+    X(cpu_deterministic, BOOL, "0",                                                                          \
+      "never change the number of threads by itself, so that sums keep their order")                         \
+    X(fuse_ops, BOOL, "1",                                                                                   \
+      "plans join neighbouring ops that are bound by memory; 0: run the Program op by op")                   \
+    X(log_level, TEXT, "info",                                                                               \
+      "messages are given down to this level: error, warning, info or debug; GLOG_v=1 means debug too")      \
+    X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                    \
+    X(rpc_retry_times, INT, "3", "times a remote call is tried again")                                       \
+    X(ps_on_trainer_loss, TEXT, "", "a trainer gone without a word: fail, shrink or wait; empty: fail in sync, shrink in async") \
+    X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one; empty: any")  \
+    X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                              \
+    X(ps_reconnect, INT, "5000", "milliseconds a trainer whose connection broke has to come back")           \
+    X(ps_notice, INT, "5000", "milliseconds after which one who waits says for whom")                         \
+    X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
+    X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                    \
+    X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                    \
+    X(fast_eager_deletion_mode, BOOL, "1", "accepted for old scripts; memory is planned")                    \
+    X(memory_fraction_of_eager_deletion, DOUBLE, "1", "accepted for old scripts; memory is planned")         \
+    X(fraction_of_cpu_memory_to_use, DOUBLE, "1", "accepted for old scripts; memory grows as needed")        \
+    X(initial_cpu_memory_in_mb, INT, "500", "accepted for old scripts; memory grows as needed")              \
+    X(use_pinned_memory, BOOL, "1", "accepted for old scripts")                                              \
+    X(use_mkldnn, BOOL, "1", "accepted for old scripts; oneDNN is used where it is there")                   \
+    X(use_amx, BOOL, "1", "products on Intel AMX, each float32 split into three bfloat16 parts; 0: oneDNN")    \
+    X(allocator_strategy, TEXT, "auto_growth", "accepted for old scripts")                                   \
+    X(sort_sum_gradient, BOOL, "0", "accepted for old scripts")                                              \
+    X(enable_unused_var_check, BOOL, "0", "accepted for old scripts")                                        \
+    X(inner_op_parallelism, INT, "0", "accepted for old scripts; see paddle_num_threads")                    \
     X(max_body_size, LONG, "2147483647", "accepted for old scripts; frames have 64-bit lengths")
 
 enum pd_flag {

@@ -1,6 +1,7 @@
 /* The `paddle` command: finds the command named first in its table and runs it with the rest. */
 #include "cli/command.h"
 
+#include <paddle/paddle.h>
 #include <stdio.h>
 
 /* A full disk or a closed pipe shows only when the output is flushed; then the run has failed after all. */
@@ -17,6 +18,7 @@ int main(int argc, char **argv)
 {
     const struct pd_cli_command *command;
 
+    pd_log_set(pd_log_to_stderr, NULL);
     if (argc < 2) {
         char *help[] = {(char *)"help", NULL};
         pd_cli_help.run(1, help);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/flags.h"
 #include "base/rng.h"
 #include "passes/passes.h"
 
@@ -72,6 +73,8 @@ static pd_status names_copy(char ***to, int n, const char *const *names)
     return PD_OK;
 }
 
+int pd_exec_fuses(void) { return pd_flag_int(PD_FLAG_fuse_ops) && !pd_flag_int(PD_FLAG_check_nan_inf); }
+
 static pd_status build(struct pd_program *program, int n_feeds, const char *const *feeds, int n_fetches, const char *const *fetches,
                        struct pd_prepared *p)
 {
@@ -80,12 +83,14 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     p->program_version = program->version;
     p->n_feeds = n_feeds;
     p->n_fetches = n_fetches;
+    p->fused = pd_exec_fuses();
     PD_TRY(names_copy(&p->feed_names, n_feeds, feeds));
     PD_TRY(names_copy(&p->fetch_names, n_fetches, fetches));
     p->feeds = pd_calloc((size_t)n_feeds, sizeof *p->feeds);
     if (!p->feeds) return pd_no_memory();
     PD_TRY(pd_program_clone(program, 0, &snapshot));
     pd_status status = pd_pass_relax(snapshot, n_fetches, fetches);
+    if (status == PD_OK && p->fused) status = pd_pass_fuse(snapshot, n_fetches, fetches);
     if (status == PD_OK) status = pd_plan_new(snapshot, 0, NULL, n_feeds, feeds, n_fetches, fetches, &p->plan);
     pd_program_unref(snapshot);
     PD_TRY(status);
@@ -117,9 +122,10 @@ static pd_status make_room(struct pd_executor *e)
 pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *program, int n_feeds, const char *const *feeds,
                           int n_fetches, const char *const *fetches, struct pd_prepared **out)
 {
+    int fuses = pd_exec_fuses();
     for (int i = 0; i < executor->plans.n; i++) {
         struct pd_prepared *p = executor->plans.at[i];
-        if (p->program_uid == program->uid && p->program_version == program->version &&
+        if (p->program_uid == program->uid && p->program_version == program->version && p->fused == fuses &&
             same_names(p->feed_names, p->n_feeds, feeds, n_feeds) && same_names(p->fetch_names, p->n_fetches, fetches, n_fetches)) {
             p->last_used = ++executor->clock;
             *out = p;

@@ -15,6 +15,7 @@ struct pd_prepared {
     uint64_t program_uid, program_version;
     char **feed_names, **fetch_names;
     int n_feeds, n_fetches;
+    int fused; /* as pd_exec_fuses() said when it was made */
     struct pd_plan *plan;
     struct pd_frame *frame;
     struct pd_feed_slot *feeds;
@@ -33,6 +34,8 @@ enum { PD_EXECUTOR_PLANS = 64 };
 
 pd_status pd_exec_new(struct pd_executor **out);
 void pd_exec_free(struct pd_executor *executor);
+/* Do the flags ask for plans with fused ops? Looking for NaN keeps to the Program's ops, to name the one. */
+int pd_exec_fuses(void);
 /* From the cache, or a new plan. */
 pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *program, int n_feeds, const char *const *feeds,
                           int n_fetches, const char *const *fetches, struct pd_prepared **out);

@@ -165,7 +165,7 @@ static pd_status check_ready(const struct pd_frame *f)
 {
     for (int e = 0; e < f->n_externals; e++) {
         const struct pd_plan_var *v = &f->plan->vars.at[f->externals[e]];
-        if (v->place == PD_PLACE_SCOPE && v->read_first && !pd_value_ready(f->values[f->externals[e]]))
+        if (v->place == PD_PLACE_SCOPE && v->read_first && v->needs_data && !pd_value_ready(f->values[f->externals[e]]))
             return v->desc && (v->desc->flags & PD_VAR_PERSISTABLE)
                        ? pd_fail(PD_INVALID, "variable '%s' is not initialised; run the startup program first, or load it", v->name)
                        : pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
@@ -177,7 +177,7 @@ static pd_status check_ready(const struct pd_frame *f)
 
 static pd_status blame(struct pd_frame_op *op, pd_status status)
 {
-    if (status != PD_INTERRUPTED) pd_opdesc_blame(op->plan->desc, op->frame->plan->block);
+    if (status != PD_INTERRUPTED && status != PD_JOB_OVER) pd_opdesc_blame(op->plan->desc, op->frame->plan->block);
     return status;
 }
 

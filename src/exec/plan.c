@@ -69,9 +69,12 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
             int number = -1;
             if (!pd_arg_is_hole(&defs[i], io->args.at[k], plan->block)) {
                 PD_TRY(number_of(plan, io->args.at[k], is_output, &number));
+                if (op->def->flags & PD_OP_SERVES) plan->vars.at[number].read_first = 0;
                 /* An input of which only the shape is read does not keep its memory busy. */
                 if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;
+                if (!is_output && !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].needs_data = 1;
                 if (is_output) plan->vars.at[number].written = 1;
+                if (defs[i].flags & PD_SLOT_KEEP) plan->vars.at[number].pinned = 1;
             }
             if (!pd_vec_push(&plan->args, number)) return pd_no_memory();
             slot.n++;
@@ -81,8 +84,9 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
     return PD_OK;
 }
 
-/* Variables of this plan that a sub-block touches count as touched by the op that runs it, and keep their own memory. */
-static pd_status touch_sub_block(struct pd_plan *plan, int block, int index)
+/* Variables of this plan that a sub-block touches count as touched by the op that runs it, and keep their own memory.
+ * `given`: the op gives them their values. */
+static pd_status touch_sub_block(struct pd_plan *plan, int block, int index, int given)
 {
     const struct pd_block *inner = pd_program_block(plan->program, block);
     for (int i = 0; inner && i < inner->ops.n; i++) {
@@ -96,14 +100,17 @@ static pd_status touch_sub_block(struct pd_plan *plan, int block, int index)
                     int number;
                     const struct pd_var *var = is_hole(name) ? NULL : pd_block_find(inner, name);
                     if (!var || var->block->index > plan->block->index) continue;
+                    int known = pd_plan_number(plan, name) >= 0;
                     PD_TRY(number_of(plan, name, side, &number));
+                    if (!known && given && !(var->flags & PD_VAR_PARAMETER)) plan->vars.at[number].read_first = 0;
                     plan->vars.at[number].pinned = plan->vars.at[number].dynamic = 1;
+                    plan->vars.at[number].needs_data = 1;
                     plan->vars.at[number].last_use = index;
                     if (side) plan->vars.at[number].written = 1;
                 }
         }
         for (int k = 0, deeper; (deeper = pd_opdesc_sub_block(op, k)) >= 0; k++)
-            if (deeper > block) PD_TRY(touch_sub_block(plan, deeper, index));
+            if (deeper > block) PD_TRY(touch_sub_block(plan, deeper, index, given));
     }
     return PD_OK;
 }
@@ -141,7 +148,7 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     PD_TRY(add_side(plan, &op, index, 1, &first_out));
     int has_blocks = 0;
     for (int k = 0, sub; (sub = pd_opdesc_sub_block(desc, k)) >= 0; k++) {
-        PD_TRY(touch_sub_block(plan, sub, index));
+        PD_TRY(touch_sub_block(plan, sub, index, desc->def->flags & PD_OP_SERVES));
         has_blocks = 1;
     }
     /* In a sub-block everything is sized when it runs. */
@@ -201,6 +208,7 @@ static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fet
         if (number < 0) PD_TRY(number_of(plan, fetches[i], 0, &number));
         plan->vars.at[number].last_use = INT_MAX;
         plan->vars.at[number].pinned = 1;
+        plan->vars.at[number].needs_data = 1;
         plan->fetches[plan->n_fetches++] = number;
     }
     return PD_OK;
@@ -226,7 +234,7 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
     }
     /* What the gradient block of this block uses must have its number before a frame is made. */
     for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
-        if (plan->program->blocks.at[b]->forward == plan->block->index) PD_TRY(touch_sub_block(plan, b, plan->ops.n));
+        if (plan->program->blocks.at[b]->forward == plan->block->index) PD_TRY(touch_sub_block(plan, b, plan->ops.n, 0));
     PD_TRY(add_fetches(plan, n_fetches, fetches));
     for (int i = 0; i < plan->ops.n; i++) {
         plan->ops.at[i].in = plan->slots.at + (intptr_t)plan->ops.at[i].in;

@@ -20,7 +20,8 @@ struct pd_plan_var {
     const struct pd_var *desc; /* NULL: the Program does not declare it (fetch of a scope variable) */
     enum pd_plan_place place;
     int outer;    /* PD_PLACE_OUTER: its number in the plan around this one */
-    int read_first; /* read before it is written: must hold data when the run starts */
+    int read_first; /* read before it is written: must be there when the run starts */
+    int needs_data; /* and hold data: not only its shape is read */
     int written;
     int dynamic;  /* sized only by running: memory of its own */
     int pinned;   /* used by a sub-block or by the caller afterwards: memory of its own, never shared */

@@ -1,7 +1,8 @@
 /* Matrix products, row-major: C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C. Threads: pd_threads().
  *
- * float32 goes to a plain loop when it is tiny, else to oneDNN (opened at first use), else to a CBLAS, else to our own
- * blocked loop. float64 runs our own loop. Never fails: what cannot be loaded is done without. */
+ * float32 goes to a plain loop when it is tiny, to the matrix unit of Intel processors (gemm_amx.h) when it is large and
+ * there is one, else to oneDNN (opened at first use), else to a CBLAS, else to our own blocked loop. float64 runs our
+ * own loop. Never fails: what cannot be loaded is done without. */
 #ifndef PD_KERNELS_GEMM_H
 #define PD_KERNELS_GEMM_H
 

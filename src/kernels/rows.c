@@ -229,3 +229,40 @@ void pd_rows_group(const int64_t *ids, int64_t n, void *memory, struct pd_rows_g
     start[kept] = (int32_t)n;
     *out = (struct pd_rows_groups){kept, row2, start, at};
 }
+
+/* ---- adding up groups ---- */
+
+struct sum {
+    void *out;
+    int64_t width;
+    const struct pd_rows_groups *g;
+    const void *const *rows;
+};
+
+#define PD_ROWS_SUM(name, T, clones)                                                                         \
+    clones static void sum_span_##name(const struct sum *s, int64_t begin, int64_t end)                      \
+    {                                                                                                        \
+        const struct pd_rows_groups *g = s->g;                                                               \
+        const int64_t width = s->width;                                                                      \
+        for (int64_t i = begin; i < end; i++) {                                                              \
+            T *to = (T *)s->out + i * width;                                                                 \
+            memcpy(to, s->rows[g->at[g->start[i]]], (size_t)width * sizeof(T));                              \
+            for (int32_t k = g->start[i] + 1; k < g->start[i + 1]; k++) {                                    \
+                const T *from = s->rows[g->at[k]];                                                           \
+                _Pragma("GCC ivdep") for (int64_t w = 0; w < width; w++) to[w] += from[w];                   \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void sum_part_##name(void *arg, int64_t begin, int64_t end)                                       \
+    {                                                                                                        \
+        sum_span_##name(arg, begin, end);                                                                    \
+    }                                                                                                        \
+    void pd_rows_sum_##name(T *out, int64_t width, const struct pd_rows_groups *g, const void *const *rows)  \
+    {                                                                                                        \
+        struct sum s = {out, width, g, rows};                                                                \
+        if (width > 0) pd_parallel(g->n, 16384 / width + 1, sum_part_##name, &s);                            \
+    }
+PD_ROWS_SUM(f32, float, PD_CLONES)
+PD_ROWS_SUM(f64, double, PD_CLONES)
+PD_ROWS_SUM(i32, int32_t, )
+PD_ROWS_SUM(i64, int64_t, )

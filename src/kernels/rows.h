@@ -38,4 +38,11 @@ void pd_rows_group(const int64_t *ids, int64_t n, void *memory, struct pd_rows_g
 /* Strictly ascending already: every id is its own group. */
 int pd_rows_ascending(const int64_t *ids, int64_t n);
 
+/* out[k] = the sum of the rows of group k, in the order of their positions; rows[i] is where the row of
+ * position i lies, apart from `out`. */
+void pd_rows_sum_f32(float *out, int64_t width, const struct pd_rows_groups *g, const void *const *rows);
+void pd_rows_sum_f64(double *out, int64_t width, const struct pd_rows_groups *g, const void *const *rows);
+void pd_rows_sum_i32(int32_t *out, int64_t width, const struct pd_rows_groups *g, const void *const *rows);
+void pd_rows_sum_i64(int64_t *out, int64_t width, const struct pd_rows_groups *g, const void *const *rows);
+
 #endif

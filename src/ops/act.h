@@ -22,6 +22,13 @@ struct pd_act_call {
 
 typedef void (*pd_act_kernel)(const struct pd_act_call *call, int64_t begin, int64_t end);
 
+/* The kernels of an activation, for ops that do one along with something else. */
+struct pd_act {
+    const pd_act_kernel *forward, *backward; /* by type as in pd_act_forward; backward reads out */
+};
+extern const struct pd_act pd_act_relu, pd_act_tanh, pd_act_sigmoid;
+#define PD_ACT_SHOW(name) const struct pd_act pd_act_##name = {name##_kernels, name##_grad_kernels};
+
 enum { PD_ACT_SLOT_X, PD_ACT_SLOT_OUT, PD_ACT_SLOT_DOUT }; /* inputs of a gradient op */
 
 extern const struct pd_slot_def pd_act_inputs[], pd_act_outputs[], pd_act_grad_outputs[];

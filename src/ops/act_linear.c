@@ -8,6 +8,7 @@
 /* Formulas: clang-format would take their products for declarations. */
 /* clang-format off */
 PD_ACT_OUT(relu, "Out = max(X, 0).", x > 0 ? x : 0, out > 0 ? dout : 0)
+PD_ACT_SHOW(relu)
 PD_ACT_OUT(relu6, "Out = min(max(X, 0), threshold).",
            x > 0 ? (x < p0 ? x : p0) : 0,
            out > 0 && out < p0 ? dout : 0,

@@ -9,6 +9,8 @@
 /* clang-format off */
 PD_ACT_OUT(sigmoid, "Out = 1 / (1 + exp(-X)).", pd_sigmoid(x), dout * out * (1 - out))
 PD_ACT_OUT(tanh, "Out = tanh(X).", pd_tanh(x), dout * (1 - out * out))
+PD_ACT_SHOW(sigmoid)
+PD_ACT_SHOW(tanh)
 PD_ACT_X(logsigmoid, "Out = log(1 / (1 + exp(-X))).",
          x < 0 ? x - pd_log1p(pd_exp(x)) : -pd_log1p(pd_exp(-x)), dout * pd_sigmoid(-x))
 PD_ACT_X(softplus, "Out = log(1 + exp(X)).", SOFTPLUS(x), dout * pd_sigmoid(x))

@@ -5,6 +5,7 @@
 
 #include "kernels/norm.h"
 #include "ops/nn_util.h"
+#include "ops/norm_slots.h"
 #include "program/grad.h"
 
 enum { X, SCALE, BIAS, MEAN, VARIANCE, MOMENTUM_TENSOR };
@@ -41,34 +42,16 @@ static struct pd_norm norm_of(const struct pd_meta *x, const struct pd_attr *att
                             .inner = last ? 1 : pd_meta_span(x, 2, x->rank)};
 }
 
-static pd_status check_channels(const struct pd_meta *meta, const char *slot, const struct pd_meta *x,
-                                int64_t channels)
-{
-    int64_t n = pd_meta_numel(meta);
-    PD_TRY(pd_nn_same_type(x, "X", meta, slot));
-    if (n < 0 || channels < 0 || n == channels) return PD_OK;
-    return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", slot, pd_meta_dims_text(meta),
-                   pd_meta_dims_text(x), (long long)channels);
-}
-
 static pd_status infer(const struct pd_infer *c)
 {
-    static const char *const names[] = {"X", "Scale", "Bias", "Mean", "Variance"};
     const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *y = pd_infer_out(c, Y), *reserve = pd_infer_out(c, RESERVE);
+    struct pd_meta *reserve = pd_infer_out(c, RESERVE);
     PD_TRY(pd_nn_need_float(x, "X"));
     PD_TRY(pd_nn_need_rank(x, "X", 2, 5));
     int64_t channels = channels_of(x, c->attr);
     enum pd_dtype dtype = x->dtype;
-    for (int slot = SCALE; slot <= VARIANCE; slot++)
-        PD_TRY(check_channels(pd_infer_in(c, slot), names[slot], x, channels));
-    if (y) pd_meta_like(y, x);
-    for (int slot = MEAN_OUT; slot <= SAVED_VARIANCE; slot++) {
-        struct pd_meta *out = pd_infer_out(c, slot);
-        if (!out) continue;
-        out->dtype = dtype;
-        pd_meta_set_1d(out, channels);
-    }
+    PD_TRY(pd_norm_slots_check(c, X, VARIANCE, channels, "channels"));
+    PD_TRY(pd_norm_slots_infer(c, X, SAVED_VARIANCE, 1, &channels));
     if (reserve) {
         reserve->dtype = dtype;
         pd_meta_set_1d(reserve, 0);
@@ -248,10 +231,7 @@ const struct pd_op pd_op_batch_norm_grad = {
                                            {"Variance", PD_SLOT_OPTIONAL},
                                            {"ReserveSpace", PD_SLOT_META | PD_SLOT_OPTIONAL},
                                            {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
-                                            {0}},
+    .outputs = pd_norm_slots_grad_outputs,
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

@@ -6,6 +6,7 @@
 #include "kernels/clones.h"
 #include "kernels/reduce.h"
 #include "ops/math_util.h"
+#include "ops/rows_util.h"
 
 #define GRAIN 32768
 
@@ -27,13 +28,7 @@ static pd_status source(const struct pd_run *r, const struct pd_tensor **x, stru
     *out = &to->tensor;
     if (!pd_value_is_rows(from)) return PD_OK;
     *x = *out;
-    if (from != to) return pd_rows_merge(to, from);
-    struct pd_value *merged;
-    PD_TRY(pd_value_new(PD_KIND_SELECTED_ROWS, &merged));
-    pd_status status = pd_rows_merge(merged, from);
-    if (status == PD_OK) status = pd_value_copy(to, merged);
-    pd_value_unref(merged);
-    return status;
+    return pd_rows_merge(r, to, 1, &from);
 }
 
 struct job {
@@ -188,8 +183,7 @@ static pd_status norm_run(const struct pd_run *r)
     int type;
     char *memory;
     PD_TRY(source(r, &x, &out));
-    if (!pd_dtype_is_float(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_math_need_float(x));
     PD_TRY(pd_math_type(x->meta.dtype, &type));
     int64_t n = pd_tensor_numel(x);
     pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});

@@ -80,14 +80,3 @@ void pd_conv_shape_write(const struct pd_conv *conv, struct pd_meta *meta, int64
     for (int i = 0; i < conv->axes; i++)
         meta->dim[(conv->channels_last ? 1 : 2) + i] = size[i];
 }
-
-pd_status pd_conv_shape_run(const struct pd_run *r, enum pd_conv_pass pass, const struct pd_conv *conv,
-                            enum pd_dtype dtype, const void *first, const void *second, void *out)
-{
-    struct pd_conv_job job;
-    void *scratch;
-    pd_conv_prepare(r->state, pass, conv, dtype == PD_DTYPE_FP64, &job);
-    PD_TRY(pd_nn_scratch(r, job.scratch, &scratch));
-    pd_conv_run(&job, first, second, out, scratch);
-    return PD_OK;
-}

@@ -28,10 +28,6 @@ static inline int64_t pd_conv_shape_channels(const struct pd_conv *conv, const s
 void pd_conv_shape_write(const struct pd_conv *conv, struct pd_meta *meta, int64_t batch, int64_t channels,
                          const int64_t *size);
 
-/* Runs one pass with scratch memory of the step. */
-pd_status pd_conv_shape_run(const struct pd_run *r, enum pd_conv_pass pass, const struct pd_conv *conv,
-                            enum pd_dtype dtype, const void *first, const void *second, void *out);
-
 /* Paddings, one or two per axis, into before[] and after[]; with SAME and VALID computed from sizes. Shared
  * with pooling. */
 pd_status pd_conv_shape_padding(const struct pd_attr *paddings, const char *algorithm, int axes,

@@ -2,6 +2,7 @@
 #include "base/parallel.h"
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
+#include "ops/shape_util.h"
 
 enum { X, Y };
 enum { OUT };
@@ -45,16 +46,16 @@ static void part(void *arg, int64_t begin, int64_t end)
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
-    int axis = c->attr[AXIS].i;
-    if (axis < -x->rank || axis >= x->rank)
-        return pd_fail(PD_RANGE, "attribute axis is %d; X has shape %s", axis, pd_meta_dims_text(x));
+    int axis;
+    PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank, &axis));
     return pd_math_infer_like(c);
 }
 
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
-    int axis = r->attr[AXIS].i < 0 ? r->attr[AXIS].i + x->meta.rank : r->attr[AXIS].i;
+    int axis = 0;
+    PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
     if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
         return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64",
                        pd_dtype_name(x->meta.dtype));

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/nn_util.h"
+#include "ops/norm_slots.h"
 
 enum { SCALE_W, BIAS, X, BATCH_SIZE, BATCH_SUM, BATCH_SQUARE };
 enum { Y, MEANS, SCALES };
@@ -28,30 +29,14 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_nn_need_float(x, "X"));
     PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
     int64_t cols = x->dim[1];
-    enum pd_dtype dtype = x->dtype;
-    for (int slot = 0; slot <= BATCH_SQUARE; slot++) {
-        const struct pd_meta *each = pd_infer_in(c, slot);
-        if (slot == X || !each) continue;
-        PD_TRY(pd_nn_same_type(x, "X", each, c->op->inputs[slot].name));
-        int64_t n = pd_meta_numel(each);
-        if (n >= 0 && cols >= 0 && n != cols)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld columns.", c->op->inputs[slot].name,
-                           pd_meta_dims_text(each), pd_meta_dims_text(x), (long long)cols);
-    }
+    PD_TRY(pd_norm_slots_check(c, X, BATCH_SQUARE, cols, "columns"));
     if (c->attr[SCALE_AND_SHIFT].b && (!pd_infer_in(c, SCALE_W) || !pd_infer_in(c, BIAS)))
         return pd_fail(PD_INVALID,
                        "enable_scale_and_shift is set, so the inputs scale_w and bias are needed.");
     if (c->attr[SLOT_DIM].i > 0 && cols >= 0 && cols % c->attr[SLOT_DIM].i)
         return pd_fail(PD_INVALID, "slot_dim is %d, which does not divide the %lld columns of X.",
                        c->attr[SLOT_DIM].i, (long long)cols);
-    pd_nn_grad_like(c, Y, X);
-    for (int slot = MEANS; slot <= SCALES; slot++) {
-        struct pd_meta *out = pd_infer_out(c, slot);
-        if (!out) continue;
-        out->dtype = dtype;
-        pd_meta_set_1d(out, cols);
-    }
-    return PD_OK;
+    return pd_norm_slots_infer(c, X, SCALES, 1, &cols);
 }
 
 /* Not shown: the slot's first number is 0. */

@@ -118,8 +118,7 @@ static pd_status run(const struct pd_run *r)
     int64_t n = pd_tensor_numel(x);
     double stay = 1.0 - (double)r->attr[DROPOUT_PROB].f;
     int upscale = strcmp(r->attr[IMPLEMENTATION].s, "upscale_in_train") == 0;
-    if (!pd_dtype_is_float(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_math_need_float(x));
     if (r->attr[IS_TEST].b) {
         if (mask) memset(mask->data, 1, (size_t)n);
         return scale_all(x, out, upscale ? 1 : stay);

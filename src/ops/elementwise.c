@@ -89,36 +89,46 @@ void pd_elementwise_apply(const struct pd_bcast *b, pd_ew_kernel kernel, const s
     pd_bcast_run(b, GRAIN, run_tile, &j);
 }
 
-pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels, int axis)
+pd_status pd_elementwise_begin(const struct pd_run *r, const pd_ew_kernel *kernels, int axis,
+                               struct pd_bcast *b, struct pd_ew_arrays *arrays, pd_ew_kernel *kernel)
 {
     const struct pd_tensor *x, *y = pd_run_in(r, 1);
     struct pd_tensor *out;
-    struct pd_bcast b;
     int type;
     PD_TRY(pd_math_type(y->meta.dtype, &type));
     if (!kernels[type])
         return pd_fail(PD_TYPE, "this op does not work on %s; cast the inputs first",
                        pd_dtype_name(y->meta.dtype));
     PD_TRY(pd_math_pair(r, &x, &out));
-    struct pd_ew_arrays arrays = {.to = out->data, .x = x->data, .y = y->data};
+    *kernel = kernels[type];
+    *arrays = (struct pd_ew_arrays){.to = out->data, .x = x->data, .y = y->data};
     if (pd_meta_same_dims(&x->meta, &y->meta)) {
         int64_t n = pd_tensor_numel(x);
-        pd_bcast_make(&b, 1, &n, &n);
+        pd_bcast_make(b, 1, &n, &n);
     } else if (x->meta.kind == PD_KIND_SELECTED_ROWS) {
         int64_t n = pd_tensor_numel(x), one = 1;
-        pd_bcast_make(&b, 1, &n, &one);
+        pd_bcast_make(b, 1, &n, &one);
     } else {
         struct pd_aligned a;
         PD_TRY(pd_align(&x->meta, &y->meta, axis, &a));
-        pd_bcast_make(&b, a.rank, a.x, a.y);
+        pd_bcast_make(b, a.rank, a.x, a.y);
         /* A repeated X cannot be overwritten while it is read. */
-        if (x->data == out->data && pd_tensor_numel(x) != b.count) {
+        if (x->data == out->data && pd_tensor_numel(x) != b->count) {
             void *copy;
             PD_TRY(pd_math_scratch(r, pd_tensor_bytes(x), &copy));
-            arrays.x = memcpy(copy, x->data, pd_tensor_bytes(x));
+            arrays->x = memcpy(copy, x->data, pd_tensor_bytes(x));
         }
     }
-    pd_elementwise_apply(&b, kernels[type], &arrays);
+    return PD_OK;
+}
+
+pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels, int axis)
+{
+    struct pd_bcast b;
+    struct pd_ew_arrays arrays;
+    pd_ew_kernel kernel;
+    PD_TRY(pd_elementwise_begin(r, kernels, axis, &b, &arrays, &kernel));
+    pd_elementwise_apply(&b, kernel, &arrays);
     return PD_OK;
 }
 

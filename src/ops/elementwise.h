@@ -18,6 +18,10 @@ pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, s
 pd_status pd_elementwise_infer(const struct pd_infer *c, int axis_attr, enum pd_dtype dtype);
 /* Runs the kernel of the operands' type. */
 pd_status pd_elementwise_run(const struct pd_run *r, const pd_ew_kernel *kernels, int axis);
+/* All of that but the run itself, for pd_elementwise_apply. A repeated X that lies where the result goes is
+ * copied to scratch memory. */
+pd_status pd_elementwise_begin(const struct pd_run *r, const pd_ew_kernel *kernels, int axis,
+                               struct pd_bcast *b, struct pd_ew_arrays *arrays, pd_ew_kernel *kernel);
 /* The same over shapes that were lined up already. */
 void pd_elementwise_apply(const struct pd_bcast *b, pd_ew_kernel kernel, const struct pd_ew_arrays *arrays);
 

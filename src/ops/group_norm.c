@@ -4,11 +4,12 @@
 
 #include "base/parallel.h"
 #include "ops/nn_util.h"
+#include "ops/norm_slots.h"
 
 enum { X, SCALE, BIAS };
 enum { Y, MEAN, VARIANCE };
 enum { EPSILON, GROUPS, LAYOUT };
-enum { GRAD_X, GRAD_MEAN, GRAD_VARIANCE, GRAD_SCALE, GRAD_BIAS, GRAD_DY, GRAD_Y };
+enum { GRAD_Y = PD_NORM_GRAD_OWN_SLOTS };
 enum { DX, D_SCALE, D_BIAS };
 
 static const struct pd_attr_def attrs[] = {
@@ -33,34 +34,17 @@ static struct shape shape_of(const struct pd_meta *x, const struct pd_attr *attr
 
 static pd_status infer(const struct pd_infer *c)
 {
-    static const char *const names[] = {"X", "Scale", "Bias"};
     const struct pd_meta *x = pd_infer_in(c, X);
     PD_TRY(pd_nn_need_float(x, "X"));
     PD_TRY(pd_nn_need_rank(x, "X", 2, PD_MAX_RANK));
     if (c->attr[GROUPS].i < 1)
         return pd_fail(PD_INVALID, "groups is %d: give a number above 0.", c->attr[GROUPS].i);
     struct shape s = shape_of(x, c->attr);
-    enum pd_dtype dtype = x->dtype;
     if (s.channels >= 0 && s.groups > s.channels)
         return pd_fail(PD_INVALID, "groups is %lld, but X %s has only %lld channels.", (long long)s.groups,
                        pd_meta_dims_text(x), (long long)s.channels);
-    for (int slot = SCALE; slot <= BIAS; slot++) {
-        const struct pd_meta *each = pd_infer_in(c, slot);
-        if (!each) continue;
-        PD_TRY(pd_nn_same_type(x, "X", each, names[slot]));
-        int64_t n = pd_meta_numel(each);
-        if (n >= 0 && s.channels >= 0 && n != s.channels)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot],
-                           pd_meta_dims_text(each), pd_meta_dims_text(x), (long long)s.channels);
-    }
-    pd_nn_grad_like(c, Y, X);
-    for (int slot = MEAN; slot <= VARIANCE; slot++) {
-        struct pd_meta *out = pd_infer_out(c, slot);
-        if (!out) continue;
-        out->dtype = dtype;
-        pd_meta_set_2d(out, s.batch, s.groups);
-    }
-    return PD_OK;
+    PD_TRY(pd_norm_slots_check(c, X, BIAS, s.channels, "channels"));
+    return pd_norm_slots_infer(c, X, VARIANCE, 2, (int64_t[]){s.batch, s.groups});
 }
 
 struct work {
@@ -135,14 +119,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, DX, GRAD_DY);
-    if (pd_infer_in(c, GRAD_SCALE)) pd_nn_grad_like(c, D_SCALE, GRAD_SCALE);
-    if (pd_infer_in(c, GRAD_BIAS)) pd_nn_grad_like(c, D_BIAS, GRAD_BIAS);
-    return PD_OK;
-}
-
 /* The normalised value at an element: from X and the mean, or, in programs that give only Y, by undoing the
  * scale. */
 #define NORMALISED(T, k, channel)                                                                            \
@@ -213,9 +189,10 @@ CHANNEL_SUMS(double, channel_sums_f64)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *y = pd_run_in(r, GRAD_Y), *dy = pd_run_in(r, GRAD_DY);
-    const struct pd_tensor *mean = pd_run_in(r, GRAD_MEAN), *scale = pd_run_in(r, GRAD_SCALE),
-                           *bias = pd_run_in(r, GRAD_BIAS);
+    const struct pd_tensor *x = pd_run_in(r, PD_NORM_GRAD_X), *y = pd_run_in(r, GRAD_Y),
+                           *dy = pd_run_in(r, PD_NORM_GRAD_DY);
+    const struct pd_tensor *mean = pd_run_in(r, PD_NORM_GRAD_MEAN), *scale = pd_run_in(r, PD_NORM_GRAD_SCALE),
+                           *bias = pd_run_in(r, PD_NORM_GRAD_BIAS);
     struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
                      *d_bias = pd_run_out(r, D_BIAS);
     int has_x = x && mean, is_double = dy->meta.dtype == PD_DTYPE_FP64;
@@ -228,7 +205,7 @@ static pd_status grad_run(const struct pd_run *r)
                      .bias = bias ? bias->data : NULL,
                      .dy = dy->data,
                      .mean = has_x ? mean->data : NULL,
-                     .variance = pd_run_in(r, GRAD_VARIANCE)->data};
+                     .variance = pd_run_in(r, PD_NORM_GRAD_VARIANCE)->data};
     if (dx) {
         w.out = dx->data;
         pd_parallel(w.s.batch * w.s.groups, 16384 / (w.s.group_size * w.s.points + 1) + 1,
@@ -243,8 +220,7 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_group_norm = {
     .type = "group_norm",
     .doc = "Normalises groups of channels of each image.",
-    .inputs =
-        (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = pd_norm_slots_inputs,
     .outputs = (const struct pd_slot_def[]){{"Y", 0},
                                             {"Mean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
                                             {"Variance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
@@ -268,11 +244,8 @@ const struct pd_op pd_op_group_norm_grad = {
                                            {"Y@GRAD", 0},
                                            {"Y", PD_SLOT_OPTIONAL},
                                            {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
-                                            {0}},
+    .outputs = pd_norm_slots_grad_outputs,
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_norm_slots_grad_infer,
     .run = grad_run,
 };

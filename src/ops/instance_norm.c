@@ -4,6 +4,7 @@
 
 #include "kernels/norm.h"
 #include "ops/nn_util.h"
+#include "ops/norm_slots.h"
 
 enum { X, SCALE, BIAS };
 enum { Y, SAVED_MEAN, SAVED_VARIANCE };
@@ -15,29 +16,12 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("epsilon", 1e-5f), {0}};
 
 static pd_status infer(const struct pd_infer *c)
 {
-    static const char *const names[] = {"X", "Scale", "Bias"};
     const struct pd_meta *x = pd_infer_in(c, X);
     PD_TRY(pd_nn_need_float(x, "X"));
     PD_TRY(pd_nn_need_rank(x, "X", 2, 5));
-    int64_t channels = x->dim[1], all = pd_meta_span(x, 0, 2);
-    enum pd_dtype dtype = x->dtype;
-    for (int slot = SCALE; slot <= BIAS; slot++) {
-        const struct pd_meta *each = pd_infer_in(c, slot);
-        if (!each) continue;
-        PD_TRY(pd_nn_same_type(x, "X", each, names[slot]));
-        int64_t n = pd_meta_numel(each);
-        if (n >= 0 && channels >= 0 && n != channels)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot],
-                           pd_meta_dims_text(each), pd_meta_dims_text(x), (long long)channels);
-    }
-    pd_nn_grad_like(c, Y, X);
-    for (int slot = SAVED_MEAN; slot <= SAVED_VARIANCE; slot++) {
-        struct pd_meta *out = pd_infer_out(c, slot);
-        if (!out) continue;
-        out->dtype = dtype;
-        pd_meta_set_1d(out, all);
-    }
-    return PD_OK;
+    int64_t all = pd_meta_span(x, 0, 2);
+    PD_TRY(pd_norm_slots_check(c, X, BIAS, x->dim[1], "channels"));
+    return pd_norm_slots_infer(c, X, SAVED_VARIANCE, 1, &all);
 }
 
 static struct pd_norm norm_of(const struct pd_meta *x)
@@ -124,8 +108,7 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_instance_norm = {
     .type = "instance_norm",
     .doc = "Normalises each channel of each image.",
-    .inputs =
-        (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = pd_norm_slots_inputs,
     .outputs = (const struct pd_slot_def[]){{"Y", 0},
                                             {"SavedMean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
                                             {"SavedVariance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
@@ -147,10 +130,7 @@ const struct pd_op pd_op_instance_norm_grad = {
                                            {"SavedVariance", 0},
                                            {"Y@GRAD", 0},
                                            {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
-                                            {0}},
+    .outputs = pd_norm_slots_grad_outputs,
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

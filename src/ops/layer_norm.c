@@ -3,11 +3,11 @@
 #include "kernels/layer_norm.h"
 
 #include "ops/nn_util.h"
+#include "ops/norm_slots.h"
 
 enum { X, SCALE, BIAS };
 enum { Y, MEAN, VARIANCE };
 enum { EPSILON, BEGIN_AXIS };
-enum { GRAD_X, GRAD_MEAN, GRAD_VARIANCE, GRAD_SCALE, GRAD_BIAS, GRAD_DY };
 enum { DX, D_SCALE, D_BIAS };
 
 static const struct pd_attr_def attrs[] = {
@@ -15,34 +15,15 @@ static const struct pd_attr_def attrs[] = {
 
 static pd_status infer(const struct pd_infer *c)
 {
-    static const char *const names[] = {"X", "Scale", "Bias"};
     const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *y = pd_infer_out(c, Y);
     int axis = c->attr[BEGIN_AXIS].i;
     PD_TRY(pd_nn_need_float(x, "X"));
     if (axis < 1 || axis >= x->rank)
         return pd_fail(PD_RANGE, "begin_norm_axis is %d, but X has shape %s: give 1 to %d.", axis,
                        pd_meta_dims_text(x), x->rank - 1);
     int64_t rows = pd_meta_span(x, 0, axis), cols = pd_meta_span(x, axis, x->rank);
-    enum pd_dtype dtype = x->dtype;
-    for (int slot = SCALE; slot <= BIAS; slot++) {
-        const struct pd_meta *each = pd_infer_in(c, slot);
-        if (!each) continue;
-        PD_TRY(pd_nn_same_type(x, "X", each, names[slot]));
-        int64_t n = pd_meta_numel(each);
-        if (n >= 0 && cols >= 0 && n != cols)
-            return pd_fail(
-                PD_SHAPE, "%s has shape %s, but %lld numbers are normalised together (X %s from axis %d on).",
-                names[slot], pd_meta_dims_text(each), (long long)cols, pd_meta_dims_text(x), axis);
-    }
-    if (y) pd_meta_like(y, x);
-    for (int slot = MEAN; slot <= VARIANCE; slot++) {
-        struct pd_meta *out = pd_infer_out(c, slot);
-        if (!out) continue;
-        out->dtype = dtype;
-        pd_meta_set_1d(out, rows);
-    }
-    return PD_OK;
+    PD_TRY(pd_norm_slots_check(c, X, BIAS, cols, "numbers from begin_norm_axis on"));
+    return pd_norm_slots_infer(c, X, VARIANCE, 1, &rows);
 }
 
 static pd_status run(const struct pd_run *r)
@@ -60,35 +41,26 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, DX, GRAD_X);
-    if (pd_infer_in(c, GRAD_SCALE)) pd_nn_grad_like(c, D_SCALE, GRAD_SCALE);
-    if (pd_infer_in(c, GRAD_BIAS)) pd_nn_grad_like(c, D_BIAS, GRAD_BIAS);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, GRAD_X), *scale = pd_run_in(r, GRAD_SCALE);
+    const struct pd_tensor *x = pd_run_in(r, PD_NORM_GRAD_X), *scale = pd_run_in(r, PD_NORM_GRAD_SCALE);
     struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
                      *d_bias = pd_run_out(r, D_BIAS);
     int axis = r->attr[BEGIN_AXIS].i;
     if (!scale) d_scale = NULL;
-    if (!pd_run_in(r, GRAD_BIAS)) d_bias = NULL;
+    if (!pd_run_in(r, PD_NORM_GRAD_BIAS)) d_bias = NULL;
     pd_layer_norm_grad(x->meta.dtype == PD_DTYPE_FP64, pd_meta_span(&x->meta, 0, axis),
                        pd_meta_span(&x->meta, axis, x->meta.rank), r->attr[EPSILON].f, x->data,
-                       scale ? scale->data : NULL, pd_run_in(r, GRAD_MEAN)->data,
-                       pd_run_in(r, GRAD_VARIANCE)->data, pd_run_in(r, GRAD_DY)->data, dx ? dx->data : NULL,
-                       d_scale ? d_scale->data : NULL, d_bias ? d_bias->data : NULL);
+                       scale ? scale->data : NULL, pd_run_in(r, PD_NORM_GRAD_MEAN)->data,
+                       pd_run_in(r, PD_NORM_GRAD_VARIANCE)->data, pd_run_in(r, PD_NORM_GRAD_DY)->data,
+                       dx ? dx->data : NULL, d_scale ? d_scale->data : NULL, d_bias ? d_bias->data : NULL);
     return PD_OK;
 }
 
 const struct pd_op pd_op_layer_norm = {
     .type = "layer_norm",
     .doc = "Normalises each row.",
-    .inputs =
-        (const struct pd_slot_def[]){{"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = pd_norm_slots_inputs,
     .outputs = (const struct pd_slot_def[]){{"Y", 0},
                                             {"Mean", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
                                             {"Variance", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL},
@@ -111,11 +83,8 @@ const struct pd_op pd_op_layer_norm_grad = {
                                            {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
                                            {"Y@GRAD", 0},
                                            {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Scale@GRAD", PD_SLOT_OPTIONAL},
-                                            {"Bias@GRAD", PD_SLOT_OPTIONAL},
-                                            {0}},
+    .outputs = pd_norm_slots_grad_outputs,
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_norm_slots_grad_infer,
     .run = grad_run,
 };

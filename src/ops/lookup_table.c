@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/rows.h"
+#include "ops/lookup_table.h"
 #include "ops/math_util.h"
 
 enum { W, IDS };
@@ -46,25 +47,19 @@ static pd_status infer_v2(const struct pd_infer *c)
     return infer(c, 0);
 }
 
-/* The ids as int64, checked; `extra` bytes of scratch memory come with them. */
-static pd_status checked_ids(const struct pd_run *r, int slot, int64_t height, size_t extra,
-                             const int64_t **out, void **memory)
+pd_status pd_lookup_ids(const struct pd_tensor *t, int64_t height, int64_t padding, int64_t *room,
+                        const int64_t **out)
 {
-    const struct pd_tensor *t = pd_run_in(r, slot);
-    int64_t n = pd_tensor_numel(t), padding = r->attr[PADDING].l, bad;
-    int wide = t->meta.dtype == PD_DTYPE_INT64;
-    *memory = NULL;
-    if (!wide || extra) PD_TRY(pd_math_scratch(r, extra + (wide ? 0 : (size_t)n * sizeof(int64_t)), memory));
-    if (wide) {
+    int64_t n = pd_tensor_numel(t), bad;
+    if (t->meta.dtype == PD_DTYPE_INT64) {
         *out = t->data;
         bad = pd_rows_bad_i64(t->data, n, height, padding);
     } else if (t->meta.dtype == PD_DTYPE_INT32) {
         const int32_t *from = t->data;
-        int64_t *to = (int64_t *)((char *)*memory + extra);
         bad = pd_rows_bad_i32(from, n, height, padding);
         for (int64_t i = 0; i < n; i++)
-            to[i] = from[i];
-        *out = to;
+            room[i] = from[i];
+        *out = room;
     } else {
         return pd_fail(PD_TYPE, "Ids must be int64 or int32, found %s", pd_dtype_name(t->meta.dtype));
     }
@@ -73,6 +68,18 @@ static pd_status checked_ids(const struct pd_run *r, int slot, int64_t height, s
         PD_RANGE,
         "id %lld (number %lld of Ids) is outside the table, which has %lld rows: ids go from 0 to %lld",
         (long long)(*out)[bad], (long long)bad, (long long)height, (long long)height - 1);
+}
+
+/* The ids as int64, checked; `extra` bytes of scratch memory come with them. */
+static pd_status checked_ids(const struct pd_run *r, int slot, int64_t height, size_t extra,
+                             const int64_t **out, void **memory)
+{
+    const struct pd_tensor *t = pd_run_in(r, slot);
+    size_t room = pd_lookup_ids_room(t);
+    *memory = NULL;
+    if (room || extra) PD_TRY(pd_math_scratch(r, extra + room, memory));
+    return pd_lookup_ids(t, height, r->attr[PADDING].l, room ? (int64_t *)((char *)*memory + extra) : NULL,
+                         out);
 }
 
 /* A table kept as selected rows: ids are looked up among its row numbers. */

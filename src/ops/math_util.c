@@ -44,6 +44,12 @@ pd_status pd_math_dtype(int number, const char *attr, enum pd_dtype *dtype)
     return PD_OK;
 }
 
+pd_status pd_math_need_float(const struct pd_tensor *x)
+{
+    if (pd_dtype_is_float(x->meta.dtype)) return PD_OK;
+    return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
+}
+
 void pd_math_out_like(const struct pd_infer *c, int out, int in)
 {
     struct pd_meta *o = pd_infer_out(c, out);
@@ -275,8 +281,13 @@ pd_status pd_math_scratch(const struct pd_run *r, size_t bytes, void **memory)
 
 struct pd_rng pd_math_rng(const struct pd_run *r, int seed)
 {
+    return pd_math_rng_of(r, seed, r->step->name(r, 1, 0, 0));
+}
+
+struct pd_rng pd_math_rng_of(const struct pd_run *r, int seed, const char *name)
+{
     struct pd_math_draws *draws = r->state;
-    uint64_t stream = pd_hash_text(r->step->name(r, 1, 0, 0));
+    uint64_t stream = pd_hash_text(name);
     if (seed) return pd_rng_make((uint64_t)(uint32_t)seed, stream);
     /* Runs are told apart in the stream, by a multiplier that spreads the count over all bits. */
     return pd_rng_make(r->step->seed, stream ^ (draws->count++ * 0x9E3779B97F4A7C15ull));

@@ -13,6 +13,9 @@ pd_status pd_math_type(enum pd_dtype dtype, int *type);
 /* The element type that an integer attribute names. */
 pd_status pd_math_dtype(int number, const char *attr, enum pd_dtype *dtype);
 
+/* X holds float32 or float64. */
+pd_status pd_math_need_float(const struct pd_tensor *x);
+
 /* ---- inference ---- */
 
 /* Output 0 is like input 0: kind, dtype, dims, LoD. */
@@ -58,5 +61,7 @@ struct pd_math_draws {
     uint64_t count;
 };
 struct pd_rng pd_math_rng(const struct pd_run *r, int seed);
+/* The same for the variable `name`, of which output 0 is a part. */
+struct pd_rng pd_math_rng_of(const struct pd_run *r, int seed, const char *name);
 
 #endif

@@ -1,6 +1,7 @@
 /* maxout: the largest of each group of neighbouring channels. */
 #include "base/parallel.h"
 #include "ops/math_util.h"
+#include "ops/shape_util.h"
 
 enum { X, OUT_IN, DOUT };
 enum { GROUPS, AXIS };
@@ -13,14 +14,12 @@ static const struct pd_attr_def attrs[] = {PD_DEF_INT("groups", 0), PD_DEF_INT("
 
 static pd_status channel_axis(const struct pd_attr *attr, const struct pd_meta *x, int *axis)
 {
-    int a = attr[AXIS].i < 0 ? attr[AXIS].i + x->rank : attr[AXIS].i, groups = attr[GROUPS].i;
-    if (a < 0 || a >= x->rank)
-        return pd_fail(PD_RANGE, "attribute axis is %d; X has shape %s", attr[AXIS].i, pd_meta_dims_text(x));
+    int groups = attr[GROUPS].i;
+    PD_TRY(pd_shape_axis(attr[AXIS].i, x->rank, axis));
     if (groups < 2) return pd_fail(PD_INVALID, "attribute groups is %d; it must be 2 or more", groups);
-    if (x->dim[a] >= 0 && x->dim[a] % groups)
+    if (x->dim[*axis] >= 0 && x->dim[*axis] % groups)
         return pd_fail(PD_SHAPE, "X has %lld channels, which cannot be cut into groups of %d",
-                       (long long)x->dim[a], groups);
-    *axis = a;
+                       (long long)x->dim[*axis], groups);
     return PD_OK;
 }
 
@@ -41,7 +40,6 @@ struct job {
     const void *x, *dout;
     void *to;
     int64_t groups, inner; /* elements from channel to channel */
-    int is_double;
 };
 
 /* Result u (a sample and an output channel) takes `groups` rows of `inner` elements. */
@@ -83,8 +81,7 @@ static pd_status go(const struct pd_run *r, struct job *j, void (*f32)(void *, i
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     int axis = 0;
-    if (!pd_dtype_is_float(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_math_need_float(x));
     PD_TRY(channel_axis(r->attr, &x->meta, &axis));
     j->x = x->data;
     j->groups = r->attr[GROUPS].i;

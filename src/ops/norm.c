@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/math_util.h"
+#include "ops/shape_util.h"
 
 enum { X };
 enum { NORM, OUT };
@@ -15,19 +16,12 @@ static const struct pd_slot_def grad_inputs[] = {{"X"}, {"Norm"}, {"Out@GRAD"}, 
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_attr_def attrs[] = {PD_DEF_INT("axis", -1), PD_DEF_FLOAT("epsilon", 1.0e-10f), {0}};
 
-static pd_status find_axis(const struct pd_attr *attr, const struct pd_meta *x, int *axis)
-{
-    *axis = attr[AXIS].i < 0 ? attr[AXIS].i + x->rank : attr[AXIS].i;
-    if (*axis >= 0 && *axis < x->rank) return PD_OK;
-    return pd_fail(PD_RANGE, "attribute axis is %d; X has shape %s", attr[AXIS].i, pd_meta_dims_text(x));
-}
-
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *norm = pd_infer_out(c, NORM);
     int axis;
-    PD_TRY(find_axis(c->attr, x, &axis));
+    PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank, &axis));
     pd_math_out_like(c, OUT, X);
     if (norm) {
         norm->dtype = x->dtype;
@@ -87,9 +81,8 @@ static pd_status go(const struct pd_run *r, struct job *j, void (*f32)(void *, i
 {
     const struct pd_tensor *x = pd_run_in(r, 0);
     int axis = 0;
-    if (!pd_dtype_is_float(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
-    PD_TRY(find_axis(r->attr, &x->meta, &axis));
+    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
     j->x = x->data;
     j->n = x->meta.dim[axis];
     j->post = pd_meta_span(&x->meta, axis + 1, x->meta.rank);

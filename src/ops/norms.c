@@ -21,12 +21,6 @@ static pd_status norm_grad_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-static pd_status check_float(const struct pd_tensor *x)
-{
-    if (pd_dtype_is_float(x->meta.dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
-}
-
 static pd_status reduce_all(const struct pd_run *r, const struct pd_reduce_kernel *kernels)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
@@ -34,7 +28,7 @@ static pd_status reduce_all(const struct pd_run *r, const struct pd_reduce_kerne
     int type;
     void *memory;
     struct pd_reduce plan;
-    PD_TRY(check_float(x));
+    PD_TRY(pd_math_need_float(x));
     PD_TRY(pd_math_type(x->meta.dtype, &type));
     pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});
     PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&plan, &kernels[type]), &memory));
@@ -56,7 +50,7 @@ static pd_status grad(const struct pd_run *r, int squared)
     const struct pd_tensor *x = pd_run_in(r, X), *dout = pd_run_in(r, DOUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
-    PD_TRY(check_float(x));
+    PD_TRY(pd_math_need_float(x));
     if (pd_tensor_numel(dout) != 1)
         return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; it must have one element",
                        pd_meta_dims_text(&dout->meta));
@@ -153,7 +147,7 @@ static pd_status dist_run(const struct pd_run *r)
     struct pd_tensor *sub = pd_run_out(r, DIST_SUB), *out = pd_run_out(r, DIST_OUT);
     int64_t rows = x->meta.dim[0], width = pd_meta_span(&x->meta, 1, x->meta.rank),
             shared = y->meta.dim[0] == 1;
-    PD_TRY(check_float(x));
+    PD_TRY(pd_math_need_float(x));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         for (int64_t i = 0; i < rows; i++) {
             const T *a = (const T *)x->data + i * width;
@@ -196,7 +190,7 @@ static pd_status dist_grad_run(const struct pd_run *r)
     struct pd_tensor *dx = pd_run_out(r, GRAD_DX), *dy = pd_run_out(r, GRAD_DY);
     int64_t rows = sub->meta.dim[0], width = sub->meta.dim[1],
             shared = dy && dy->meta.dim[0] == 1 && rows != 1;
-    PD_TRY(check_float(sub));
+    PD_TRY(pd_math_need_float(sub));
     if (shared) PD_TRY(pd_math_fill(dy->data, dy->meta.dtype, width, 0));
     PD_SWITCH_FLOAT(sub->meta.dtype, T, {
         for (int64_t i = 0; i < rows; i++) {

@@ -52,19 +52,13 @@ static pd_status infer(const struct pd_infer *c)
     return pd_math_infer_like(c);
 }
 
-static pd_status check_float(const struct pd_tensor *x)
-{
-    if (pd_dtype_is_float(x->meta.dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
-}
-
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *alpha = pd_run_in(r, ALPHA);
     struct pd_meta as;
     struct pd_bcast b;
     int type;
-    PD_TRY(check_float(x));
+    PD_TRY(pd_math_need_float(x));
     PD_TRY(view(r->attr, &x->meta, &alpha->meta, &as));
     PD_TRY(pd_math_type(x->meta.dtype, &type));
     pd_bcast_make(&b, x->meta.rank, x->meta.dim, as.dim);
@@ -98,7 +92,7 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *alpha = pd_run_in(r, ALPHA);
     struct pd_tensor slopes = *alpha;
     struct pd_ew_grad g;
-    PD_TRY(check_float(x));
+    PD_TRY(pd_math_need_float(x));
     PD_TRY(view(r->attr, &x->meta, &alpha->meta, &slopes.meta));
     PD_TRY(pd_ew_grad_begin(&g, r, x, &slopes, pd_run_in(r, DOUT), -1));
     if (pd_run_out(r, DALPHA)) PD_TRY(pd_ew_grad_operand(&g, pd_ew_prelu_dy, g.a.y, pd_run_out(r, DALPHA)));

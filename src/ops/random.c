@@ -1,5 +1,8 @@
 /* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, and the forms that take
- * one size from an input. Element i is a function of (seed, variable, i) alone; see math_util.h on seeds. */
+ * one size from an input. Element i is a function of (seed, variable, i) alone; see math_util.h on seeds.
+ *
+ * A part of a variable that lies on several servers has the numbers of the whole: var_name is the whole
+ * variable's name, and row k of the output is its row row_begin + k row_step. */
 #include <math.h>
 
 #include "base/parallel.h"
@@ -21,6 +24,14 @@ struct job {
     enum pd_dtype dtype;
     int64_t n;
     void *out;
+    int64_t first, width,
+        step; /* element of the variable where it begins; length of a run and distance of two */
+};
+
+/* Which rows of which variable an output has. */
+struct rows {
+    const char *name; /* empty: the output itself, all of it */
+    int64_t begin, step, width;
 };
 
 /* 53 random bits in [0, 1), as pd_rng_uniform makes them. */
@@ -56,57 +67,109 @@ static double truncate_at_two(const struct pd_rng *rng, uint64_t i, double z)
     return z < -2 ? -2 : z > 2 ? 2 : z;
 }
 
-/* Counts in pairs of elements, so that a part never begins within one. */
-static void part(void *arg, int64_t begin, int64_t end)
+/* Elements [from, from + n) of the variable, into out. */
+static void draw(const struct job *j, int64_t from, int64_t n, int64_t to)
 {
-    const struct job *j = arg;
     double drawn[2 * PAIRS];
-    for (int64_t at = begin; at < end; at += PAIRS) {
-        int64_t pairs = end - at < PAIRS ? end - at : PAIRS, first = 2 * at;
-        int64_t n = j->n - first < 2 * pairs ? j->n - first : 2 * pairs;
+    const double step = j->law == INTEGER ? 1 : j->b;
+    for (int64_t at = from / 2; 2 * at < from + n; at += PAIRS) {
+        int64_t left = (from + n + 1) / 2 - at, pairs = left < PAIRS ? left : PAIRS, first = 2 * at;
+        /* Of the first and the last pair maybe only one element is wanted. */
+        int64_t begin = first < from ? from - first : 0;
+        int64_t end = from + n - first < 2 * pairs ? from + n - first : 2 * pairs;
         draw_pairs(j, (uint64_t)at, pairs, drawn);
         if (j->law == TRUNCATED)
-            for (int64_t i = 0; i < n; i++)
+            for (int64_t i = begin; i < end; i++)
                 drawn[i] = truncate_at_two(&j->rng, (uint64_t)(first + i), drawn[i]);
         if (j->law == INTEGER)
-            for (int64_t i = 0; i < n; i++)
+            for (int64_t i = begin; i < end; i++)
                 drawn[i] = (double)(int64_t)(drawn[i] * j->b);
-        const double step = j->law == INTEGER ? 1 : j->b;
         PD_SWITCH_NUMBER(j->dtype, T, {
-            T *out = (T *)j->out + first;
-            for (int64_t i = 0; i < n; i++)
-                out[i] = (T)(j->a + drawn[i] * step);
+            T *out = (T *)j->out + to + (first + begin - from);
+            for (int64_t i = begin; i < end; i++)
+                out[i - begin] = (T)(j->a + drawn[i] * step);
         })
     }
 }
 
+/* One run of elements. Counts in pairs of the variable, so that no pair is drawn twice. */
+static void part_of_run(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *j = arg;
+    int64_t pair = j->first / 2, from = 2 * (pair + begin), to = 2 * (pair + end);
+    if (from < j->first) from = j->first;
+    if (to > j->first + j->n) to = j->first + j->n;
+    draw(j, from, to - from, from - j->first);
+}
+
+/* Many runs, one for each row. */
+static void part_of_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *j = arg;
+    for (int64_t row = begin; row < end; row++)
+        draw(j, j->first + row * j->step, j->width, row * j->width);
+}
+
 static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum law law, double a, double b,
-                      int seed)
+                      int seed, const struct rows *rows)
 {
     int wanted = law == INTEGER ? pd_dtype_is_index(out->meta.dtype) : pd_dtype_is_float(out->meta.dtype);
     if (!wanted)
         return pd_fail(PD_TYPE, "attribute dtype asks for %s; %s", pd_dtype_name(out->meta.dtype),
                        law == INTEGER ? "use int32 or int64" : "use float32 or float64");
-    struct job j = {pd_math_rng(r, seed), law, a, b, out->meta.dtype, pd_tensor_numel(out), out->data};
-    pd_parallel((j.n + 1) / 2, GRAIN, part, &j);
+    struct job j = {
+        .law = law, .a = a, .b = b, .dtype = out->meta.dtype, .n = pd_tensor_numel(out), .out = out->data};
+    int is_part = rows && rows->name[0];
+    j.rng = is_part ? pd_math_rng_of(r, seed, rows->name) : pd_math_rng(r, seed);
+    if (is_part) {
+        j.first = rows->begin * rows->width;
+        j.width = rows->width;
+        j.step = rows->step * rows->width;
+    }
+    if (j.step == j.width) {
+        int64_t pairs = (j.first + j.n + 1) / 2 - j.first / 2;
+        pd_parallel(pairs, GRAIN, part_of_run, &j);
+    } else {
+        pd_parallel(j.width ? j.n / j.width : 0, 1 + GRAIN / (1 + j.width / 2), part_of_rows, &j);
+    }
+    return PD_OK;
+}
+
+/* `first` is the position of var_name, row_begin and row_step. */
+static pd_status rows_of(const struct pd_run *r, int first, const struct pd_meta *out, struct rows *rows)
+{
+    *rows = (struct rows){r->attr[first].s, r->attr[first + 1].l, r->attr[first + 2].l,
+                          out->rank ? pd_meta_span(out, 1, out->rank) : 1};
+    if (rows->begin < 0 || rows->step < 1)
+        return pd_fail(PD_RANGE, "row_begin is %lld and row_step %lld; they must be at least 0 and 1",
+                       (long long)rows->begin, (long long)rows->step);
     return PD_OK;
 }
 
 /* The table of a seeded law starts alike for all forms; `first` is the position of the law's own attributes.
  */
-static pd_status fill_uniform(const struct pd_run *r, int first)
+static pd_status fill_uniform(const struct pd_run *r, int first, const struct rows *rows)
 {
     struct pd_tensor *out = pd_run_out(r, OUT);
     double low = r->attr[first].f, high = r->attr[first + 1].f;
     int64_t diagonal = r->attr[first + 3].i, step = r->attr[first + 4].i, n = pd_tensor_numel(out);
+    int is_part = rows && rows->name[0];
     if (low > high) return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", low, high);
-    PD_TRY(fill(r, out, UNIFORM, low, high - low, r->attr[first + 2].i));
-    if (diagonal > 0 && (step < 0 || (diagonal - 1) * (step + 1) >= n))
+    PD_TRY(fill(r, out, UNIFORM, low, high - low, r->attr[first + 2].i, rows));
+    if (diagonal > 0 && (step < 0 || (!is_part && (diagonal - 1) * (step + 1) >= n)))
         return pd_fail(PD_RANGE, "diag_num %lld and diag_step %lld reach beyond the %lld elements",
                        (long long)diagonal, (long long)step, (long long)n);
     PD_SWITCH_FLOAT(out->meta.dtype, T, {
-        for (int64_t i = 0; i < diagonal; i++)
-            ((T *)out->data)[i * step + i] = (T)r->attr[first + 5].f;
+        for (int64_t i = 0; i < diagonal; i++) {
+            int64_t at = i * step + i;
+            if (is_part) {
+                int64_t row = at / rows->width - rows->begin;
+                if (row < 0 || row % rows->step != 0) continue;
+                at = row / rows->step * rows->width + at % rows->width;
+                if (at >= n) continue;
+            }
+            ((T *)out->data)[at] = (T)r->attr[first + 5].f;
+        }
     })
     return PD_OK;
 }
@@ -119,7 +182,9 @@ static pd_status infer_type(const struct pd_infer *c, int dtype_attr)
 /* ---- with a shape of their own ---- */
 
 static const struct pd_slot_def shape_inputs[] = {
-    {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES}, {0}};
+    {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+    {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
+    {0}};
 static const struct pd_slot_def no_inputs[] = {{0}};
 enum { DTYPE, SHAPE, FIRST };
 static const struct pd_shape_source from_inputs = {0, 1, SHAPE}, from_attr = {-1, -1, SHAPE};
@@ -129,12 +194,20 @@ static const struct pd_shape_source from_inputs = {0, 1, SHAPE}, from_attr = {-1
         PD_DEF_INT("diag_step", 0), PD_DEF_FLOAT("diag_val", 1.0f)
 #define NORMAL_ATTRS PD_DEF_FLOAT("mean", 0.0f), PD_DEF_FLOAT("std", 1.0f), PD_DEF_INT("seed", 0)
 
+#define ROW_ATTRS PD_DEF_STRING("var_name", ""), PD_DEF_LONG("row_begin", 0), PD_DEF_LONG("row_step", 1)
+enum { UNIFORM_ROWS = FIRST + 6, NORMAL_ROWS = FIRST + 3, UNIFORM_HEIGHT = UNIFORM_ROWS + 3 };
+
 static const struct pd_attr_def uniform_attrs[] = {
-    PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"), UNIFORM_ATTRS, {0}};
+    PD_DEF_INT("dtype", PD_DTYPE_FP32),
+    PD_DEF_LONGS("shape"),
+    UNIFORM_ATTRS,
+    ROW_ATTRS,
+    PD_DEF_LONG("height", 0), /* of selected rows; 0: shape[0] */
+    {0}};
 static const struct pd_attr_def gaussian_attrs[] = {
-    PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"), NORMAL_ATTRS, {0}};
+    PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"), NORMAL_ATTRS, ROW_ATTRS, {0}};
 static const struct pd_attr_def truncated_attrs[] = {
-    PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_INTS("shape"), NORMAL_ATTRS, {0}};
+    PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_INTS("shape"), NORMAL_ATTRS, ROW_ATTRS, {0}};
 static const struct pd_attr_def randint_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_INT64),
                                                    PD_DEF_LONGS("shape"),
                                                    PD_DEF_INT("low", 0),
@@ -154,33 +227,41 @@ static pd_status infer_attr(const struct pd_infer *c)
     return pd_math_infer_shape(c, &from_attr, pd_infer_out(c, OUT));
 }
 
-/* A uniform table may also be selected rows: all of them. */
+/* A uniform table may also be selected rows: all of them, or those that row_begin and row_step name. */
 static pd_status uniform_run(const struct pd_run *r)
 {
     struct pd_value *out = pd_run_out_value(r, OUT);
+    struct rows rows;
     if (pd_value_is_rows(out)) {
         const struct pd_attr *shape = &r->attr[SHAPE];
-        int64_t n = shape->n ? shape->longs[0] : 0;
-        PD_TRY(pd_rows_resize(out, n, n, (enum pd_dtype)r->attr[DTYPE].i, shape->n, shape->longs));
+        int64_t n = shape->n ? shape->longs[0] : 0, height = r->attr[UNIFORM_HEIGHT].l;
+        PD_TRY(pd_rows_resize(out, n, height > 0 ? height : n, (enum pd_dtype)r->attr[DTYPE].i, shape->n,
+                              shape->longs));
+        PD_TRY(rows_of(r, UNIFORM_ROWS, &out->tensor.meta, &rows));
         for (int64_t i = 0; i < n; i++)
-            out->rows.at[i] = i;
+            out->rows.at[i] = rows.begin + i * rows.step;
     } else {
         PD_TRY(pd_math_size_output(r, &from_inputs, &out->tensor));
+        PD_TRY(rows_of(r, UNIFORM_ROWS, &out->tensor.meta, &rows));
     }
-    return fill_uniform(r, FIRST);
+    return fill_uniform(r, FIRST, &rows);
 }
 
 static pd_status gaussian_run(const struct pd_run *r)
 {
     struct pd_tensor *out = pd_run_out(r, OUT);
+    struct rows rows;
     PD_TRY(pd_math_size_output(r, &from_inputs, out));
-    return fill(r, out, NORMAL, r->attr[FIRST].f, r->attr[FIRST + 1].f, r->attr[FIRST + 2].i);
+    PD_TRY(rows_of(r, NORMAL_ROWS, &out->meta, &rows));
+    return fill(r, out, NORMAL, r->attr[FIRST].f, r->attr[FIRST + 1].f, r->attr[FIRST + 2].i, &rows);
 }
 
 static pd_status truncated_run(const struct pd_run *r)
 {
-    return fill(r, pd_run_out(r, OUT), TRUNCATED, r->attr[FIRST].f, r->attr[FIRST + 1].f,
-                r->attr[FIRST + 2].i);
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    struct rows rows;
+    PD_TRY(rows_of(r, NORMAL_ROWS, &out->meta, &rows));
+    return fill(r, out, TRUNCATED, r->attr[FIRST].f, r->attr[FIRST + 1].f, r->attr[FIRST + 2].i, &rows);
 }
 
 static pd_status randint_run(const struct pd_run *r)
@@ -191,7 +272,7 @@ static pd_status randint_run(const struct pd_run *r)
         return pd_fail(PD_INVALID, "low is %lld and high is %lld; low must be smaller", (long long)low,
                        (long long)high);
     PD_TRY(pd_math_size_output(r, &from_inputs, out));
-    return fill(r, out, INTEGER, (double)low, (double)(high - low), r->attr[FIRST + 2].i);
+    return fill(r, out, INTEGER, (double)low, (double)(high - low), r->attr[FIRST + 2].i, NULL);
 }
 
 #define RANDOM(name, text, in, table, how, action)                                                           \
@@ -235,13 +316,13 @@ static pd_status infer_like(const struct pd_infer *c)
 
 static pd_status uniform_like_run(const struct pd_run *r)
 {
-    return fill_uniform(r, LIKE_FIRST);
+    return fill_uniform(r, LIKE_FIRST, NULL);
 }
 
 static pd_status gaussian_like_run(const struct pd_run *r)
 {
     return fill(r, pd_run_out(r, OUT), NORMAL, r->attr[LIKE_FIRST].f, r->attr[LIKE_FIRST + 1].f,
-                r->attr[LIKE_FIRST + 2].i);
+                r->attr[LIKE_FIRST + 2].i, NULL);
 }
 
 RANDOM(uniform_random_batch_size_like, "uniform_random with one size of the input.", like_inputs,

@@ -3,6 +3,7 @@
 
 #include "kernels/rows.h"
 #include "ops/math_util.h"
+#include "ops/rows_util.h"
 
 static pd_status need_rows(const struct pd_meta *x)
 {
@@ -21,30 +22,7 @@ static pd_status merge_infer(const struct pd_infer *c)
 
 static pd_status merge_run(const struct pd_run *r)
 {
-    const struct pd_value *x = pd_run_in_value(r, 0);
-    struct pd_value *out = pd_run_out_value(r, 0);
-    const struct pd_meta *m = &x->tensor.meta;
-    int64_t n = x->rows.n, width = pd_meta_span(m, 1, m->rank);
-    int64_t bad = pd_rows_bad_i64(x->rows.at, n, INT64_MAX, -1);
-    if (bad >= 0) return pd_fail(PD_RANGE, "X names row %lld; rows count from 0", (long long)x->rows.at[bad]);
-    void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, pd_rows_group_bytes(n), &memory));
-    struct pd_rows_groups g;
-    pd_rows_group(x->rows.at, n, memory, &g);
-    PD_TRY(pd_rows_resize(out, g.n, x->height, m->dtype, m->rank, m->dim));
-    if (g.n) memcpy(out->rows.at, g.row, (size_t)g.n * sizeof *g.row);
-    PD_SWITCH_NUMBER(m->dtype, T, {
-        for (int64_t i = 0; i < g.n; i++) {
-            T *to = (T *)out->tensor.data + i * width;
-            for (int32_t k = g.start[i]; k < g.start[i + 1]; k++) {
-                const T *from = (const T *)x->tensor.data + g.at[k] * width;
-                for (int64_t j = 0; j < width; j++)
-                    to[j] = k == g.start[i] ? from[j] : to[j] + from[j];
-            }
-        }
-        return PD_OK;
-    })
-    return pd_fail(PD_TYPE, "rows of %s cannot be added up", pd_dtype_name(m->dtype));
+    return pd_rows_merge(r, pd_run_out_value(r, 0), 1, r->in[0].at);
 }
 
 const struct pd_op pd_op_merge_selected_rows = {

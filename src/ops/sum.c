@@ -1,13 +1,12 @@
 /* sum: adds any number of tensors of one shape. Selected rows alone give selected rows, each row once, in
  * ascending order; beside tensors they are added into the tensor. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernels/clones.h"
-#include "kernels/rows.h"
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
+#include "ops/rows_util.h"
 
 #define GRAIN 16384
 #define BLOCK 4096
@@ -161,93 +160,44 @@ static pd_status add_rows(struct pd_tensor *out, const struct pd_value *rows)
     return PD_OK;
 }
 
-/* The result is none of the inputs. */
-static int filled_apart(const struct pd_run *r, const struct pd_value *out)
-{
-    for (int i = 0; i < r->in[X].n; i++)
-        if (r->in[X].at[i] == out) return 0;
-    return 1;
-}
-
-static pd_status merge_rows(const struct pd_run *r, struct pd_value *out)
+/* A single input is handed on as it is. Rows that may repeat are put one after the other; else they are
+ * merged. */
+static pd_status sum_rows(const struct pd_run *r, struct pd_value *out)
 {
     const struct pd_value *first = NULL;
     int64_t total = 0;
-    int filled = 0;
+    int filled = 0, apart = 1;
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
+        apart &= v != out;
         if (!v->rows.n) continue;
         if (!first) first = v;
         total += v->rows.n;
         filled++;
-        if (v == out && filled > 1) first = v;
     }
-    if (!first) {
-        const struct pd_value *v = r->in[X].at[0];
-        int64_t one[1] = {0};
-        enum pd_dtype dtype = v->tensor.meta.dtype == PD_DTYPE_NONE ? PD_DTYPE_FP32 : v->tensor.meta.dtype;
-        return pd_rows_resize(out, 0, v->height, dtype, v->tensor.meta.rank ? v->tensor.meta.rank : 1,
-                              v->tensor.meta.rank ? v->tensor.meta.dim : one);
-    }
-    const struct pd_meta m = first->tensor.meta;
-    int64_t height = first->height, width = pd_meta_span(&m, 1, m.rank);
-    size_t bytes = (size_t)width * pd_dtype_size(m.dtype);
-    if (filled == 1 && first != out) {
-        PD_TRY(pd_math_rows_like(out, first));
-        memcpy(out->tensor.data, first->tensor.data, bytes * (size_t)total);
-        return PD_OK;
-    }
-    if (r->attr[KEEP_REPEATED].b && filled_apart(r, out)) {
-        PD_TRY(pd_rows_resize(out, total, height, m.dtype, m.rank, m.dim));
-        char *to = out->tensor.data;
-        int64_t *row = out->rows.at;
-        for (int i = 0; i < r->in[X].n; i++) {
-            const struct pd_value *v = r->in[X].at[i];
-            if (!v->rows.n) continue;
-            memcpy(row, v->rows.at, (size_t)v->rows.n * sizeof *row);
-            memcpy(to, v->tensor.data, (size_t)v->rows.n * bytes);
-            row += v->rows.n;
-            to += (size_t)v->rows.n * bytes;
-        }
-        return PD_OK;
-    }
-    /* Ids, where each row lies, the grouping, and a copy of the input that the result overwrites. */
-    size_t group = (pd_rows_group_bytes(total) + 63) / 64 * 64, list = ((size_t)total * 8 + 63) / 64 * 64;
-    char *memory;
-    PD_TRY(pd_math_scratch(r, group + 2 * list + (size_t)total * bytes, (void **)&memory));
-    int64_t *ids = (int64_t *)(memory + group), at = 0;
-    const char **values = (const char **)(memory + group + list);
+    if (filled == 1 && first == out) return PD_OK;
+    if (filled != 1 && !(filled && apart && r->attr[KEEP_REPEATED].b))
+        return pd_rows_merge(r, out, r->in[X].n, r->in[X].at);
+    const struct pd_meta *m = &first->tensor.meta;
+    size_t bytes = (size_t)pd_meta_span(m, 1, m->rank) * pd_dtype_size(m->dtype);
+    PD_TRY(pd_rows_resize(out, total, first->height, m->dtype, m->rank, m->dim));
+    char *to = out->tensor.data;
+    int64_t *row = out->rows.at;
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
-        const char *from = v->tensor.data;
-        if (v == out && v->rows.n) from = memcpy(memory + group + 2 * list, from, bytes * (size_t)v->rows.n);
-        for (int k = 0; k < v->rows.n; k++, at++) {
-            ids[at] = v->rows.at[k];
-            values[at] = from + (size_t)k * bytes;
-        }
+        if (!v->rows.n) continue;
+        memcpy(row, v->rows.at, (size_t)v->rows.n * sizeof *row);
+        memcpy(to, v->tensor.data, (size_t)v->rows.n * bytes);
+        row += v->rows.n;
+        to += (size_t)v->rows.n * bytes;
     }
-    struct pd_rows_groups g;
-    pd_rows_group(ids, total, memory, &g);
-    PD_TRY(pd_rows_resize(out, g.n, height, m.dtype, m.rank, m.dim));
-    memcpy(out->rows.at, g.row, (size_t)g.n * sizeof *g.row);
-    PD_SWITCH_NUMBER(m.dtype, T, {
-        T *to = out->tensor.data;
-        for (int64_t i = 0; i < g.n; i++, to += width) {
-            memcpy(to, values[g.at[g.start[i]]], bytes);
-            for (int32_t k = g.start[i] + 1; k < g.start[i + 1]; k++) {
-                const T *from = (const T *)values[g.at[k]];
-                for (int64_t w = 0; w < width; w++)
-                    to[w] += from[w];
-            }
-        }
-    })
     return PD_OK;
 }
 
 static pd_status run(const struct pd_run *r)
 {
     struct pd_value *out = pd_run_out_value(r, OUT);
-    if (pd_value_is_rows(out)) return merge_rows(r, out);
+    if (pd_value_is_rows(out)) return sum_rows(r, out);
     PD_TRY(sum_tensors(r, &out->tensor));
     for (int i = 0; i < r->in[X].n; i++)
         if (pd_value_is_rows(r->in[X].at[i])) PD_TRY(add_rows(&out->tensor, r->in[X].at[i]));

@@ -39,5 +39,7 @@ pd_status pd_pass_prune(struct pd_program *program, int n_feeds, const char *con
 
 /* Before a plan is made, on the plan's own copy of the Program: lets ops leave out work that nobody sees. */
 pd_status pd_pass_relax(struct pd_program *program, int n_fetches, const char *const *fetches);
+/* The same place: neighbouring ops that are bound by memory become one op (fuse.h). */
+pd_status pd_pass_fuse(struct pd_program *program, int n_fetches, const char *const *fetches);
 
 #endif

@@ -1,7 +1,7 @@
 /* Work that a plan may leave out because nobody sees the difference.
  *
- * A sum of selected rows merges rows that repeat. Where its only reader is sgd, which adds rows one after the other anyway, it
- * may just put them together. */
+ * A sum of selected rows merges rows that repeat. Where its only reader does not mind them (sgd adds rows one after the other, a
+ * server merges what it gets), it may just put them together. */
 #include <string.h>
 
 #include "passes/passes.h"
@@ -28,6 +28,14 @@ static const struct pd_opdesc *only_reader(const struct pd_block *block, int fro
     return reader;
 }
 
+static int minds_no_repeats(const struct pd_opdesc *op)
+{
+    static const char *const types[] = {"sgd", "send", "split_selected_rows"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(op->type, types[i]) == 0) return 1;
+    return 0;
+}
+
 pd_status pd_pass_relax(struct pd_program *program, int n_fetches, const char *const *fetches)
 {
     struct pd_block *block = program->blocks.at[0];
@@ -41,7 +49,7 @@ pd_status pd_pass_relax(struct pd_program *program, int n_fetches, const char *c
         for (int k = 0; k < n_fetches; k++)
             fetched |= strcmp(fetches[k], out) == 0;
         const struct pd_opdesc *reader = fetched ? NULL : only_reader(block, i + 1, out);
-        if (reader && strcmp(reader->type, "sgd") == 0)
+        if (reader && minds_no_repeats(reader))
             PD_TRY(pd_opdesc_set_attr(op, "keep_repeated_rows", &(struct pd_attr){.type = PD_ATTR_BOOL, .b = 1}, 0));
     }
     return PD_OK;

@@ -3,12 +3,15 @@
 
 #include <string.h>
 
-const struct pd_op *pd_op_find(const struct pd_op_set *set, const char *type)
+static const struct pd_op *find(const struct pd_op *const *list, const char *type)
 {
-    for (const struct pd_op *const *op = set->ops; *op; op++)
-        if (strcmp((*op)->type, type) == 0) return *op;
+    for (; list && *list; list++)
+        if (strcmp((*list)->type, type) == 0) return *list;
     return NULL;
 }
+
+const struct pd_op *pd_op_find(const struct pd_op_set *set, const char *type) { return find(set->ops, type); }
+const struct pd_op *pd_op_find_for_plan(const struct pd_op_set *set, const char *type) { return find(set->plan_ops, type); }
 
 int pd_slot_index(const struct pd_slot_def *slots, const char *name)
 {

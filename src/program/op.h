@@ -17,6 +17,7 @@ enum pd_slot_flag {
     PD_SLOT_HIDDEN = 4,   /* an output that only the gradient reads (upstream: intermediate) */
     PD_SLOT_META = 8,     /* an input of which only shape, dtype and LoD are read: its data may be gone */
     PD_SLOT_SIZES = 16,   /* an input whose data say how large the outputs are: where it is used, sizes wait for the run */
+    PD_SLOT_KEEP = 32,    /* an input that is still read after run() returned, until the step ends: it keeps memory of its own */
 };
 
 struct pd_slot_def {
@@ -29,6 +30,7 @@ enum pd_op_flag {
     PD_OP_EFFECT = 2,  /* does something beside its outputs (writes a file, prints, sends): never pruned away */
     PD_OP_NO_GRAD = 4, /* gradients stop here on purpose; without this flag and without a gradient, append_backward
                           across the op is an error */
+    PD_OP_SERVES = 8,  /* gives the variables that its blocks only read their values: they need none before */
 };
 
 /* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the contents are
@@ -143,12 +145,14 @@ struct pd_op {
     void (*state_free)(void *state); /* frees what the state points to, not the state itself; NULL: nothing */
 };
 
-/* All ops of the library; ends with NULL. */
+/* All ops of the library; each list ends with NULL. */
 struct pd_op_set {
     const struct pd_op *const *ops;
+    const struct pd_op *const *plan_ops; /* that only passes put into plans: Programs cannot name them; may be NULL */
 };
 
 const struct pd_op *pd_op_find(const struct pd_op_set *set, const char *type);
+const struct pd_op *pd_op_find_for_plan(const struct pd_op_set *set, const char *type); /* among plan_ops */
 /* Position in the table, -1 when there is none of that name. */
 int pd_slot_index(const struct pd_slot_def *slots, const char *name);
 int pd_attr_index(const struct pd_attr_def *attrs, const char *name);

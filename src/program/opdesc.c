@@ -35,7 +35,10 @@ void pd_opdesc_free(struct pd_opdesc *op)
         pd_attr_free(&op->attrs.at[i].value);
     pd_vec_free(&op->in);
     pd_vec_free(&op->out);
+    for (int i = 0; i < op->parts.n; i++)
+        pd_opdesc_free(op->parts.at[i]);
     pd_vec_free(&op->attrs);
+    pd_vec_free(&op->parts);
     pd_free(op);
 }
 
@@ -248,14 +251,17 @@ pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *o
     return PD_OK;
 }
 
-void pd_block_remove_op(struct pd_block *block, int index)
+struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index)
 {
     struct pd_opdesc *op = block->ops.at[index];
     pd_vec_remove(&block->ops, index);
     block->program->op_by_id.at[op->id] = NULL;
     block->program->version++;
-    pd_opdesc_free(op);
+    op->block = NULL;
+    return op;
 }
+
+void pd_block_remove_op(struct pd_block *block, int index) { pd_opdesc_free(pd_block_take_op(block, index)); }
 
 int pd_block_op_index(const struct pd_block *block, const struct pd_opdesc *op)
 {

@@ -55,6 +55,7 @@ struct pd_opdesc {
     PD_VEC(struct pd_io) out;
     PD_VEC(struct pd_named_attr) attrs;
     int is_target;
+    PD_VEC(struct pd_opdesc *) parts; /* owned; an op of a plan that stands for several: these, for messages */
 };
 
 struct pd_block {
@@ -125,6 +126,7 @@ int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
  * as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */
 pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars);
 void pd_block_remove_op(struct pd_block *block, int index); /* frees the op */
+struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index); /* the caller owns it then */
 int pd_block_op_index(const struct pd_block *block, const struct pd_opdesc *op);
 struct pd_opdesc *pd_program_op(const struct pd_program *program, int64_t id);
 
@@ -135,7 +137,7 @@ pd_status pd_program_verify(const struct pd_program *program);
 int pd_arg_is_hole(const struct pd_slot_def *slot, const char *name, const struct pd_block *block);
 /* Shape, dtype and LoD inference of one op, into the variables of the block. */
 pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block);
-/* Adds " [op mul: X=x [20, 13], ...]" to the stored error. */
+/* Adds " [op mul: X=x [20, 13], ...]" to the stored error; of an op with parts, the part that failed. */
 void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block);
 /* Attributes in the order of the op's table, defaults filled in; borrowed from the op and its table. */
 pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out, int *n);

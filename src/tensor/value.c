@@ -1,7 +1,6 @@
-/* Values of all kinds, and the arithmetic of selected rows. */
+/* Values of all kinds. */
 #include "tensor/value.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -68,6 +67,7 @@ pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from)
         if (from->tensor.meta.dtype == PD_DTYPE_NONE) return PD_OK;
         PD_TRY(pd_rows_resize(to, from->rows.n, from->height, from->tensor.meta.dtype, from->tensor.meta.rank,
                               from->tensor.meta.dim));
+        if (!from->rows.n) return PD_OK;
         memcpy(to->rows.at, from->rows.at, (size_t)from->rows.n * sizeof(int64_t));
         memcpy(to->tensor.data, from->tensor.data, pd_tensor_bytes(&from->tensor));
         return PD_OK;
@@ -91,11 +91,15 @@ pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from)
     }
 }
 
-pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum pd_dtype dtype, int rank, const int64_t *dim)
+pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum pd_dtype dtype, int rank,
+                         const int64_t *dim)
 {
     int64_t shape[PD_MAX_RANK];
-    if (rank < 1 || rank > PD_MAX_RANK) return pd_fail(PD_SHAPE, "selected rows need 1 to %d dimensions, found %d", PD_MAX_RANK, rank);
-    if (n < 0 || n > INT32_MAX / 2) return pd_fail(PD_SHAPE, "selected rows hold at most %d rows, asked for %lld", INT32_MAX / 2, (long long)n);
+    if (rank < 1 || rank > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE, "selected rows need 1 to %d dimensions, found %d", PD_MAX_RANK, rank);
+    if (n < 0 || n > INT32_MAX / 2)
+        return pd_fail(PD_SHAPE, "selected rows hold at most %d rows, asked for %lld", INT32_MAX / 2,
+                       (long long)n);
     memcpy(shape, dim, (size_t)rank * sizeof *dim);
     shape[0] = n;
     if (!pd_vec_reserve(&value->rows, (int)n)) return pd_no_memory();
@@ -104,49 +108,4 @@ pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum
     value->rows.n = (int)n;
     value->height = height;
     return PD_OK;
-}
-
-struct tagged {
-    int64_t row, at;
-};
-
-static int by_row(const void *a, const void *b)
-{
-    const struct tagged *x = a, *y = b;
-    if (x->row != y->row) return x->row < y->row ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-pd_status pd_rows_merge(struct pd_value *to, const struct pd_value *from)
-{
-    int64_t n = from->rows.n, kept = 0;
-    const struct pd_meta *m = &from->tensor.meta;
-    struct tagged *order = pd_realloc_array(NULL, (size_t)n, sizeof *order);
-    if (!order) return pd_no_memory();
-    for (int64_t i = 0; i < n; i++)
-        order[i] = (struct tagged){from->rows.at[i], i};
-    qsort(order, (size_t)n, sizeof *order, by_row);
-    for (int64_t i = 0; i < n; i++)
-        kept += i == 0 || order[i].row != order[i - 1].row;
-    pd_status status = pd_rows_resize(to, kept, from->height, m->dtype, m->rank, m->dim);
-    if (status == PD_OK) {
-        int64_t width = pd_meta_span(m, 1, m->rank), out = -1;
-        PD_SWITCH_NUMBER(m->dtype, T, {
-            const T *src = from->tensor.data;
-            T *dst = to->tensor.data;
-            for (int64_t i = 0; i < n; i++) {
-                const T *s = src + order[i].at * width;
-                if (i == 0 || order[i].row != order[i - 1].row) {
-                    to->rows.at[++out] = order[i].row;
-                    memcpy(dst + out * width, s, (size_t)width * sizeof(T));
-                } else {
-                    T *d = dst + out * width;
-                    for (int64_t k = 0; k < width; k++)
-                        d[k] += s[k];
-                }
-            }
-        })
-    }
-    pd_free(order);
-    return status;
 }

@@ -1,4 +1,5 @@
-/* What a variable holds while a Program runs: a tensor, selected rows, an array of tensors, or something opaque. */
+/* What a variable holds while a Program runs: a tensor, selected rows, an array of tensors, or something
+ * opaque. */
 #ifndef PD_TENSOR_VALUE_H
 #define PD_TENSOR_VALUE_H
 
@@ -9,7 +10,8 @@ struct pd_value {
     int refs; /* atomic */
     /* tensor.meta.kind is the value's kind. For selected rows the tensor holds the rows' values [n, ...]. */
     struct pd_tensor tensor;
-    /* Selected rows: row i of the tensor belongs to row rows.at[i] of a [height, ...] matrix; rows may repeat. */
+    /* Selected rows: row i of the tensor belongs to row rows.at[i] of a [height, ...] matrix; rows may
+     * repeat. */
     PD_VEC(int64_t) rows;
     int64_t height;
     /* Tensor array. Each item is a value of its own (kind tensor). */
@@ -29,12 +31,14 @@ pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from);
 /* Holds data that an op may read: a tensor with memory, selected rows, an array. */
 int pd_value_ready(const struct pd_value *value);
 
-static inline int pd_value_is_rows(const struct pd_value *v) { return v->tensor.meta.kind == PD_KIND_SELECTED_ROWS; }
+static inline int pd_value_is_rows(const struct pd_value *v)
+{
+    return v->tensor.meta.kind == PD_KIND_SELECTED_ROWS;
+}
 
-/* Selected rows: sets the row list (copied), the height, and gives the tensor room for [n, width...] where the widths
- * are dims 1.. of `like`. */
-pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum pd_dtype dtype, int rank, const int64_t *dim);
-/* Merges rows that repeat by adding them; the rows come out ascending. `to` and `from` differ. */
-pd_status pd_rows_merge(struct pd_value *to, const struct pd_value *from);
+/* Selected rows: sets the row list (copied), the height, and gives the tensor room for [n, width...] where
+ * the widths are dims 1.. of `like`. */
+pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum pd_dtype dtype, int rank,
+                         const int64_t *dim);
 
 #endif

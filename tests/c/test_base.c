@@ -1,17 +1,23 @@
-/* Tests of src/base: maps, arrays, buffers, random numbers, flags, errors. */
+/* Tests of src/base: maps, arrays, buffers, random numbers, flags, errors, messages. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/parallel.h"
 #include "base/rng.h"
@@ -146,13 +152,176 @@ static void a_message_may_quote_the_last_one(void **state)
     assert_string_equal(pd_status_name(PD_IO), "PD_IO");
 }
 
+/* ---- messages ---- */
+
+struct heard {
+    int n;
+    enum pd_log_level level[40];
+    char text[40][4096];
+};
+
+static void hear(void *arg, enum pd_log_level level, const char *text)
+{
+    struct heard *h = arg;
+    h->level[h->n % 40] = level;
+    snprintf(h->text[h->n++ % 40], sizeof h->text[0], "%s", text);
+    pd_log(PD_LOG_ERROR, "said by the sink itself");
+}
+
+static int calls;
+
+static int counted(void)
+{
+    return ++calls;
+}
+
+/* main puts a bad value into the environment; whatever read the flags first, its message waits for a sink. */
+static void messages_wait_for_a_sink(void **state)
+{
+    (void)state;
+    struct heard *h = calloc(1, sizeof *h);
+    assert_int_equal(pd_flag_int(PD_FLAG_rpc_deadline), 180000);
+    pd_log_set(hear, h);
+    assert_int_equal(h->n, 1);
+    assert_int_equal(h->level[0], PD_LOG_WARNING);
+    assert_non_null(strstr(h->text[0], "FLAGS_rpc_deadline=soon is not a value"));
+    pd_log_set(NULL, NULL);
+    for (int i = 0; i < 35; i++)
+        pd_log(PD_LOG_INFO, "number %d", i);
+    assert_int_equal(h->n, 1);
+    pd_log_set(hear, h);
+    assert_int_equal(h->n, 1 + 32 + 1);
+    assert_string_equal(h->text[1], "number 0");
+    assert_string_equal(h->text[32], "number 31");
+    assert_non_null(strstr(h->text[33], "3 more messages"));
+    pd_log_set(NULL, NULL);
+    free(h);
+}
+
+static void levels_are_a_flag(void **state)
+{
+    (void)state;
+    struct heard *h = calloc(1, sizeof *h);
+    pd_log_set(hear, h);
+    calls = 0;
+    pd_log(PD_LOG_DEBUG, "%d", counted());
+    assert_int_equal(calls, 0);
+    assert_int_equal(pd_flag_assign("log_level", "debug"), PD_OK);
+    pd_log(PD_LOG_DEBUG, "%d", counted());
+    assert_int_equal(calls, 1);
+    assert_int_equal(pd_flag_assign("log_level", "error"), PD_OK);
+    pd_log(PD_LOG_WARNING, "too light");
+    pd_log(PD_LOG_ERROR, "heavy");
+    assert_int_equal(pd_flag_assign("log_level", "loud"), PD_INVALID);
+    assert_non_null(strstr(pd_error(), "warning"));
+    assert_int_equal(pd_flag_assign("log_level", "info"), PD_OK);
+    char big[9000];
+    memset(big, 'x', sizeof big - 1);
+    big[sizeof big - 1] = 0;
+    pd_log(PD_LOG_INFO, "%s", big);
+    assert_int_equal(h->n, 3);
+    assert_string_equal(h->text[0], "1");
+    assert_string_equal(h->text[1], "heavy");
+    size_t length = strlen(h->text[2]);
+    assert_true(length > 3000 && length < 4000);
+    assert_string_equal(h->text[2] + length - 4, "x...");
+    pd_log_set(NULL, NULL);
+    free(h);
+}
+
+static void count_message(void *arg, enum pd_log_level level, const char *text)
+{
+    (void)level;
+    (void)text;
+    ++*(long *)arg; /* not atomic: one call at a time */
+}
+
+static void *talk(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 1000; i++)
+        pd_log(PD_LOG_INFO, "number %d", i);
+    return NULL;
+}
+
+static void threads_talk_one_at_a_time(void **state)
+{
+    (void)state;
+    long said = 0;
+    pthread_t threads[4];
+    pd_log_set(count_message, &said);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, talk, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    pd_log_set(NULL, NULL);
+    assert_int_equal(said, 4000);
+}
+
+/* A process that is forked while threads talk can talk too. */
+static void a_child_process_may_talk(void **state)
+{
+    (void)state;
+    long said = 0;
+    pthread_t thread;
+    pd_log_set(count_message, &said);
+    assert_int_equal(pthread_create(&thread, NULL, talk, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(20);
+            long before = said;
+            pd_log(PD_LOG_INFO, "from the child");
+            if (said == before + 1) raise(SIGKILL); /* no check of a sanitizer at its end: threads are gone */
+            _exit(1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    pthread_join(thread, NULL);
+    pd_log_set(NULL, NULL);
+    assert_int_equal(said, 1000);
+}
+
+static void stderr_gets_whole_lines(void **state)
+{
+    (void)state;
+    int ends[2], kept = dup(STDERR_FILENO);
+    char line[5000];
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    pd_log_set(pd_log_to_stderr, NULL);
+    pd_log(PD_LOG_WARNING, "the %s is full", "disk");
+    pd_log_set(NULL, NULL);
+    dup2(kept, STDERR_FILENO);
+    ssize_t n = read(ends[0], line, sizeof line - 1);
+    assert_true(n > 0);
+    line[n] = 0;
+    int hour, minute, second, at = 0;
+    assert_int_equal(sscanf(line, "%2d:%2d:%2d %n", &hour, &minute, &second, &at), 3);
+    assert_string_equal(line + at, "paddle: warning: the disk is full\n");
+    close(ends[0]), close(ends[1]), close(kept);
+}
+
 int main(void)
 {
+    setenv("FLAGS_rpc_deadline", "soon", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(map_keeps_what_it_is_given),      cmocka_unit_test(vec_grows_inserts_and_removes),
-        cmocka_unit_test(a_failed_buffer_stays_failed),    cmocka_unit_test(philox_gives_the_known_answer),
-        cmocka_unit_test(random_numbers_have_their_moments), cmocka_unit_test(parallel_covers_each_item_once),
-        cmocka_unit_test(flags_check_names_and_values),    cmocka_unit_test(a_message_may_quote_the_last_one),
+        cmocka_unit_test(map_keeps_what_it_is_given),
+        cmocka_unit_test(vec_grows_inserts_and_removes),
+        cmocka_unit_test(a_failed_buffer_stays_failed),
+        cmocka_unit_test(philox_gives_the_known_answer),
+        cmocka_unit_test(random_numbers_have_their_moments),
+        cmocka_unit_test(parallel_covers_each_item_once),
+        cmocka_unit_test(flags_check_names_and_values),
+        cmocka_unit_test(a_message_may_quote_the_last_one),
+        cmocka_unit_test(messages_wait_for_a_sink),
+        cmocka_unit_test(levels_are_a_flag),
+        cmocka_unit_test(threads_talk_one_at_a_time),
+        cmocka_unit_test(a_child_process_may_talk),
+        cmocka_unit_test(stderr_gets_whole_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

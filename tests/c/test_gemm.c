@@ -13,6 +13,7 @@
 #include "kernels/blas.h"
 #include "kernels/dnnl.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_amx.h"
 #include "kernels/gemm_plain.h"
 
 static const int64_t sizes[][3] = {{1, 1, 1},    {20, 1, 13},   {20, 13, 1},  {13, 1, 20},  {1, 7, 5},
@@ -141,12 +142,114 @@ static void test_threads(void **state)
     free(two);
 }
 
+/* Skips where there is no AMX. */
+static void needs_amx(void)
+{
+    if (pd_amx_ready()) return;
+    print_message("no AMX in this processor, system or build\n");
+    skip();
+}
+
+static int always_amx(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                      int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+{
+    assert_true(pd_amx_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
+    return 1;
+}
+
+static void test_amx(void **state)
+{
+    needs_amx();
+    sweep(always_amx, 1);
+}
+
+/* Sums of k in several pieces, panels in several blocks, both ways round, with as many threads: the same
+ * bits, and as close to the exact result as float32 sums come. */
+static void test_amx_threads(void **state)
+{
+    static const int64_t large[][3] = {{130, 420, 1100}, {420, 130, 1100}, {70, 50, 2073}, {450, 460, 1040}};
+    needs_amx();
+    for (size_t s = 0; s < sizeof large / sizeof large[0]; s++)
+        for (int form = 0; form < 4; form++) {
+            int ta = form & 1, tb = form >> 1;
+            int64_t m = large[s][0], n = large[s][1], k = large[s][2], lda = ta ? m : k, ldb = tb ? k : n;
+            float *a = noise(m * k, 1), *b = noise(k * n, 2);
+            float *one = noise(m * n, 3), *two = noise(m * n, 3), *want = noise(m * n, 3);
+            pd_threads_set(1);
+            always_amx(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, one, n);
+            pd_threads_set(2);
+            always_amx(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, two, n);
+            pd_threads_set(0);
+            assert_memory_equal(one, two, (size_t)(m * n) * sizeof(float));
+            pd_gemm_f32_plain(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, want, n);
+            double off = 0;
+            for (int64_t i = 0; i < m * n; i++)
+                off += ((double)one[i] - want[i]) * ((double)one[i] - want[i]);
+            assert_true(sqrt(off / (double)(m * n)) < 1e-7 * sqrt((double)k));
+            free(a);
+            free(b);
+            free(one);
+            free(two);
+            free(want);
+        }
+}
+
+/* Numbers that parts of bfloat16 cannot carry are refused, with C as it was, and the chosen product does
+ * them. */
+static void test_amx_range(void **state)
+{
+    static const struct {
+        float in_a, in_b;
+        int taken;
+    } cases[] = {{1, 1, 1},          {INFINITY, 1, 0},   {1, -INFINITY, 0},   {NAN, 1, 0},
+                 {1, NAN, 0},        {3.4028e38f, 1, 0}, {1, -3.4028e38f, 0}, {1e19f, 1e19f, 0},
+                 {1e30f, 1e-30f, 1}, {1e-37f, 1, 1}};
+    int64_t m = 150, n = 140, k = 450;
+    needs_amx();
+    for (size_t s = 0; s < sizeof cases / sizeof cases[0]; s++) {
+        float *a = noise(m * k, 1), *b = noise(k * n, 2), *c = noise(m * n, 3), *before = noise(m * n, 3);
+        float *want = noise(m * n, 3);
+        a[77 * k + 5] = cases[s].in_a;
+        b[5 * n + 139] = cases[s].in_b;
+        pd_gemm_f32_plain(0, 0, m, n, k, 1, a, k, b, n, 1, want, n);
+        int taken = pd_amx_gemm(0, 0, m, n, k, 1, a, k, b, n, 1, c, n);
+        assert_int_equal(taken, cases[s].taken);
+        if (!taken) {
+            assert_memory_equal(c, before, (size_t)(m * n) * sizeof(float));
+            pd_gemm_f32(0, 0, m, n, k, 1, a, k, b, n, 1, c, n);
+        }
+        for (int64_t i = 0; i < m * n; i++) {
+            if (isnan(want[i]) ? isnan(c[i]) : c[i] == want[i]) continue;
+            if (!(fabsf(c[i] - want[i]) <= 1e-4f + 1e-5f * fabsf(want[i])))
+                fail_msg("case %d element %d: %g, not %g", (int)s, (int)i, (double)c[i], (double)want[i]);
+        }
+        free(a);
+        free(b);
+        free(c);
+        free(before);
+        free(want);
+    }
+    /* Small throughout: the low parts would be lost. Zero throughout: nothing is. */
+    for (int zero = 0; zero < 2; zero++) {
+        float *a = noise(m * k, 1), *b = noise(k * n, 2), *c = noise(m * n, 3);
+        for (int64_t i = 0; i < m * k; i++)
+            a[i] *= zero ? 0 : 1e-30f;
+        assert_int_equal(pd_amx_gemm(0, 0, m, n, k, 1, a, k, b, n, 0, c, n), zero);
+        for (int64_t i = 0; i < m * n && zero; i++)
+            assert_true(c[i] == 0);
+        free(a);
+        free(b);
+        free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),   cmocka_unit_test(test_blocked), cmocka_unit_test(test_double),
-        cmocka_unit_test(test_chosen),  cmocka_unit_test(test_blas),    cmocka_unit_test(test_dnnl),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_small),     cmocka_unit_test(test_blocked), cmocka_unit_test(test_double),
+        cmocka_unit_test(test_chosen),    cmocka_unit_test(test_blas),    cmocka_unit_test(test_dnnl),
+        cmocka_unit_test(test_threads),   cmocka_unit_test(test_amx),     cmocka_unit_test(test_amx_threads),
+        cmocka_unit_test(test_amx_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

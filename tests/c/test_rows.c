@@ -96,6 +96,40 @@ static void test_copy_and_add(void **state)
     pd_threads_set(0);
 }
 
+/* What comes out of groups is what adding row by row gives, in any type. */
+static void test_sum(void **state)
+{
+    (void)state;
+    for (int w = 0; w < 7; w++)
+        for (int threads = 1; threads <= 2; threads++) {
+            int64_t width = widths[w], height = 97, n = 600, *ids = some_ids(n, height);
+            float *rows = noise(n * width), *table = calloc((size_t)(height * width), 4),
+                  *out = malloc((size_t)(n * width) * 4);
+            int64_t *whole = malloc((size_t)(n * width) * 8), *sum = malloc((size_t)(n * width) * 8);
+            const void **at = malloc((size_t)n * sizeof *at);
+            void *memory = malloc(pd_rows_group_bytes(n));
+            struct pd_rows_groups g;
+            pd_threads_set(threads);
+            pd_rows_group(ids, n, memory, &g);
+            pd_rows_add_f32(table, width, ids, n, rows, 1, -1);
+            for (int64_t i = 0; i < n; i++)
+                at[i] = rows + i * width;
+            pd_rows_sum_f32(out, width, &g, at);
+            for (int64_t i = 0; i < n; i++)
+                at[i] = whole + i * width;
+            for (int64_t i = 0; i < n * width; i++)
+                whole[i] = ids[i / width] + ((int64_t)1 << 40);
+            pd_rows_sum_i64(sum, width, &g, at);
+            for (int64_t i = 0; i < g.n * width; i++) {
+                int64_t k = i / width, row = g.row[k], times = g.start[k + 1] - g.start[k];
+                assert_true(out[i] == table[row * width + i % width]);
+                assert_true(sum[i] == times * (row + ((int64_t)1 << 40)));
+            }
+            free(ids), free(rows), free(table), free(out), free(whole), free(sum), free(at), free(memory);
+        }
+    pd_threads_set(0);
+}
+
 static void test_bad_ids(void **state)
 {
     (void)state;
@@ -249,7 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_group),  cmocka_unit_test(test_copy_and_add), cmocka_unit_test(test_bad_ids),
         cmocka_unit_test(test_rules),  cmocka_unit_test(test_norm),         cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_id_map),
+        cmocka_unit_test(test_id_map), cmocka_unit_test(test_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

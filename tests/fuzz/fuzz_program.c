@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "ops/list.h"
+#include "api/op_list.h"
 #include "program/program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

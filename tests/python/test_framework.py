@@ -1,6 +1,10 @@
 """Programs, blocks, variables and ops as Python sees them."""
 
 import gc
+import os
+import re
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -377,6 +381,33 @@ def test_flags():
         fluid.set_flags({"FLAGS_no_such_flag": 1})
 
 
+def run_with(lines: str, **variables: str) -> subprocess.CompletedProcess:
+    """A Python of its own, so that the environment is read anew."""
+    return subprocess.run([sys.executable, "-c", lines], env=os.environ | variables, capture_output=True,
+                          text=True, timeout=120)
+
+
+def test_a_bad_flag_in_the_environment_is_reported():
+    lines = "import paddle.fluid as fluid; print(fluid.get_flags('FLAGS_rpc_retry_times'))"
+    done = run_with(lines, FLAGS_rpc_retry_times="often")
+    assert done.returncode == 0 and done.stdout.strip() == "{'FLAGS_rpc_retry_times': 3}"
+    assert re.fullmatch(r"\d\d:\d\d:\d\d paddle: warning: FLAGS_rpc_retry_times=often is not a value .*; 3 is used\n",
+                        done.stderr), done.stderr
+    done = run_with(lines, FLAGS_rpc_retry_times="often", FLAGS_log_level="error")
+    assert done.returncode == 0 and done.stderr == ""
+
+
+@pytest.mark.parametrize("variables, level", [
+    ({"GLOG_v": "3"}, "debug"),
+    ({"GLOG_v": "0"}, "info"),
+    ({"GLOG_v": "3", "FLAGS_log_level": "warning"}, "warning"),
+])
+def test_log_level(variables, level):
+    done = run_with("import paddle.fluid as fluid; print(fluid.get_flags('FLAGS_log_level')['FLAGS_log_level'])",
+                    **variables)
+    assert done.stdout.split() == [level], done.stderr
+
+
 def test_enums_look_like_upstreams():
     assert str(VarType.FP32) == repr(VarType.FP32) == f"{VarType.FP32}" == "VarType.FP32"
     assert VarType.FP32 == 5 and int(VarType.UINT8) == 20 and VarType.FP32 in (5,)
@@ -387,7 +418,7 @@ def test_enums_look_like_upstreams():
         framework.convert_np_dtype_to_dtype_("complex64")
 
 
-@pytest.mark.parametrize("name", ["dygraph", "DistributeTranspiler", "incubate", "DatasetFactory"])
+@pytest.mark.parametrize("name", ["dygraph", "DistributedAdam", "incubate", "DatasetFactory"])
 def test_what_is_not_there_says_so(name):
     with pytest.raises(AttributeError, match=f"fluid.{name} is not there yet"):
         getattr(fluid, name)

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -27,12 +26,11 @@ def failing():
 
 
 def threads_end(before):
-    """Wait until no more threads run than before."""
-    for _ in range(200):
-        if threading.active_count() <= before:
-            return True
-        time.sleep(0.02)
-    return False
+    """Wait until no threads run but those of before."""
+    new = set(threading.enumerate()) - before
+    for thread in new:
+        thread.join(timeout=10)
+    return not any(thread.is_alive() for thread in new)
 
 
 def test_batch():
@@ -117,11 +115,15 @@ def test_buffered_takes_arrays():
 @pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize("workers", [1, 4])
 def test_xmap(order, workers):
-    def slow(x):
-        time.sleep(0.001 * (x % 3))
+    done = [threading.Event() for _ in range(50)]
+
+    def work(x):
+        if workers > 1 and x % 2 == 0:
+            assert done[x + 1].wait(timeout=30)  # so that each second sample is overtaken
+        done[x].set()
         return x * 10
 
-    got = list(paddle.reader.xmap_readers(slow, numbers(50), workers, 4, order)())
+    got = list(paddle.reader.xmap_readers(work, numbers(50), workers, 4, order)())
     assert (got if order else sorted(got)) == [x * 10 for x in range(50)]
 
 
@@ -137,7 +139,7 @@ def test_threads_hand_on_errors():
 
 
 def test_threads_end_with_the_loop():
-    before = threading.active_count()
+    before = set(threading.enumerate())
     for make in (
         lambda: paddle.reader.buffered(numbers(10**9), 4),
         lambda: paddle.reader.xmap_readers(abs, numbers(10**9), 3, 4, True),

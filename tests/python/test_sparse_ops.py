@@ -41,6 +41,42 @@ def test_merge_selected_rows(dtype):
     np.testing.assert_array_equal(merged, [value[0], value[3], value[1] + value[2], value[4]])
 
 
+@pytest.mark.parametrize("out", ["Out", "a", "b"])
+def test_sum_of_selected_rows(out):
+    """Each row once, ascending, also where the result takes the place of an input."""
+    scope = fluid.core.Scope()
+    a, b = np.arange(6, dtype="float32").reshape(3, 2), np.arange(8, dtype="float32").reshape(4, 2) * 10
+    put_rows(scope, "a", [7, 1, 7], 9, a)
+    put_rows(scope, "b", [0, 7, 3, 1], 9, b)
+    scope.var("Out").get_selected_rows()
+    Operator("sum", X=["a", "b"], Out=out).run(scope, PLACE)
+    rows, height, merged = get_rows(scope, out)
+    assert rows == [0, 1, 3, 7] and height == 9
+    np.testing.assert_array_equal(merged, [b[0], a[1] + b[3], b[2], a[0] + a[2] + b[1]])
+
+
+@pytest.mark.parametrize("op, attrs, wanted", [
+    ("clip", {"min": -2.0, "max": 3.0}, [[-2, 3], [2, 3]]),
+    ("clip_by_norm", {"max_norm": 5.0}, [[-2, 2], [1, 4]]),
+])
+def test_clip_merges_rows_in_place(op, attrs, wanted):
+    scope = fluid.core.Scope()
+    value = np.array([[1, 3], [-4, 4], [1, 5]], "float32")
+    put_rows(scope, "X", [6, 2, 6], 9, value)
+    Operator(op, X="X", Out="X", **attrs).run(scope, PLACE)
+    rows, height, clipped = get_rows(scope, "X")
+    assert rows == [2, 6] and height == 9
+    np.testing.assert_allclose(clipped, wanted, rtol=1e-6)
+
+
+def test_rows_below_zero_are_refused():
+    scope = fluid.core.Scope()
+    put_rows(scope, "X", [0, -5], 20, np.zeros((2, 2), "float32"))
+    scope.var("Out").get_selected_rows()
+    with pytest.raises(Exception, match="row -5; rows count from 0"):
+        Operator("merge_selected_rows", X="X", Out="Out").run(scope, PLACE)
+
+
 def test_get_tensor_from_selected_rows():
     scope = fluid.core.Scope()
     value = np.arange(6, dtype="float32").reshape(3, 2)

@@ -24,10 +24,10 @@ from paddle.fluid.framework import Parameter  # noqa: F401
 
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
-    annotations average backward clip compiler contrib data_feeder debugger default_scope_funcs evaluator
-    executor graphviz initializer input install_check io layer_helper layers learning_rate_decay lod_tensor
-    log_helper metrics nets op optimizer parallel_executor param_attr profiler reader regularizer transpiler
-    wrapped_decorator
+    annotations average backward clip compiler contrib data_feeder debugger default_scope_funcs
+    distribute_lookup_table evaluator executor graphviz initializer input install_check io layer_helper layers
+    learning_rate_decay lod_tensor log_helper metrics nets op optimizer parallel_executor param_attr profiler
+    reader regularizer transpiler wrapped_decorator
     """.split())
 
 # Names that `fluid.<name>` takes from a module.
@@ -59,6 +59,10 @@ _NAMES = {
     "set_program_state": "io",
     "memory_optimize": "transpiler",
     "release_memory": "transpiler",
+    "DistributeTranspiler": "transpiler",
+    "DistributeTranspilerConfig": "transpiler",
+    "HashName": "transpiler",
+    "RoundRobin": "transpiler",
 }
 
 # Names and modules of v0.11 to v0.14 that v1.8 has not; `from paddle.fluid import *` leaves them out.
@@ -102,12 +106,7 @@ _NOT_YET = {
     "incubate": "the incubate package with Fleet",
     "fleet": "the incubate package with Fleet",
     "data_generator": "the incubate package with its data generators",
-    "DistributeTranspiler": "training with parameter servers",
-    "DistributeTranspilerConfig": "training with parameter servers",
-    "distribute_lookup_table": "training with parameter servers",
     "DistributedAdam": "training with parameter servers",
-    "HashName": "training with parameter servers",
-    "RoundRobin": "training with parameter servers",
     "DatasetFactory": "training from data set files",
     "dataset": "training from data set files",
     "DataFeedDesc": "training from data set files",

@@ -8,7 +8,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from paddle import _core
-from paddle.fluid import core
+from paddle.fluid import core, farewell  # noqa: F401  (a process that ends tells its servers)
 from paddle.fluid.framework import Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place

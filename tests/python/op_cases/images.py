@@ -111,6 +111,8 @@ def conv_transpose(inputs, attrs):
             value = x[(slice(None), c, *place)].reshape(-1, *[1] * (axes + 1)) * w[c]
             y[(slice(None), slice(g * w.shape[1], (g + 1) * w.shape[1]), *cut)] += value
     y = y[(slice(None), slice(None), *[slice(a, a + n) for n, (a, _) in zip(size, padding)])]
+    if "Bias" in inputs:
+        y = y + inputs["Bias"].reshape(-1, *[1] * axes)
     return {"Output": np.moveaxis(y, 1, -1) if last else y}
 
 
@@ -120,6 +122,11 @@ add("conv2d_transpose", {"Input": rand(2, 4, 3, 3), "Filter": rand(4, 3, 3, 3)},
 add("conv2d_transpose", {"Input": rand(1, 2, 3, 3), "Filter": rand(2, 3, 3, 3)}, conv_transpose, both,
     {"strides": [2, 2], "paddings": [1, 0, 0, 1], "dilations": [1, 2], "output_size": [7, 8]})
 add("conv2d_transpose", {"Input": rand(1, 3, 4, 2), "Filter": rand(2, 3, 2, 2)}, conv_transpose, both, {"data_format": "NHWC"})
+for data_format, image in (("NCHW", (2, 2, 4, 3)), ("NHWC", (2, 4, 3, 2))):
+    add("conv2d_transpose", {"Input": rand(*image), "Filter": rand(2, 3, 2, 2), "Bias": rand(3)}, conv_transpose,
+        [*both, "Bias"], {"data_format": data_format})
+fails("conv2d_transpose", {"Input": rand(1, 2, 3, 3), "Filter": rand(2, 3, 2, 2), "Bias": rand(2)},
+      "3 output channels", ["Output"])
 add("depthwise_conv2d_transpose", {"Input": rand(2, 3, 3, 3), "Filter": rand(3, 1, 3, 3)}, conv_transpose, both, {"groups": 3, "strides": [2, 2]})
 add("conv3d_transpose", {"Input": rand(1, 2, 2, 3, 2), "Filter": rand(2, 3, 2, 2, 3)}, conv_transpose, both,
     {"strides": [1, 2, 1], "paddings": [0, 1, 1]})

@@ -1,10 +1,19 @@
-"""fluid.transpiler: Programs from Programs. The engine plans memory itself, so nothing is left to do here."""
+"""fluid.transpiler: Programs from Programs. memory_optimize has nothing to do: the engine plans memory."""
 
 from __future__ import annotations
 
 from paddle.fluid.framework import Program
+from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddle.fluid.transpiler.ps_dispatcher import HashName, RoundRobin
 
-__all__ = ["memory_optimize", "release_memory"]
+__all__ = [
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
+    "HashName",
+    "RoundRobin",
+    "memory_optimize",
+    "release_memory",
+]
 
 
 def memory_optimize(
@@ -23,12 +32,6 @@ def release_memory(input_program: Program, skip_opt_set=None) -> None:
 
 
 def __getattr__(name: str):
-    if name in (
-        "DistributeTranspiler",
-        "DistributeTranspilerConfig",
-        "HashName",
-        "RoundRobin",
-        "InferenceTranspiler",
-    ):
+    if name == "InferenceTranspiler":
         raise AttributeError(f"fluid.transpiler.{name} is not there yet in this package.")
     raise AttributeError(f"module 'paddle.fluid.transpiler' has no attribute {name!r}")

@@ -1,0 +1,212 @@
+"""DistributeTranspiler: one Program becomes the Programs of trainers and parameter servers."""
+
+from __future__ import annotations
+
+from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
+from paddle.fluid.framework import Program
+from paddle.fluid.transpiler import lookup_table
+from paddle.fluid.transpiler.arguments import Arguments, parse
+from paddle.fluid.transpiler.classes import Classes
+from paddle.fluid.transpiler.config import (
+    DistributedMode,
+    DistributeTranspilerConfig,
+    ServerRuntimeConfig,
+    check,
+    mode_of,
+)
+from paddle.fluid.transpiler.job import Job
+from paddle.fluid.transpiler.norm_clip import take_apart
+from paddle.fluid.transpiler.overview import overview_of
+from paddle.fluid.transpiler.ps_dispatcher import HashName, PSDispatcher, RoundRobin
+from paddle.fluid.transpiler.server_prepare import PreparePlan
+from paddle.fluid.transpiler.server_side import ServerProgram
+from paddle.fluid.transpiler.server_startup import ServerStartup
+from paddle.fluid.transpiler.slicing import VarBlock, place, slice_variable
+from paddle.fluid.transpiler.trainer_side import TrainerProgram, TrainerStartup
+from paddle.fluid.transpiler.update_graph import UpdateGraph
+
+__all__ = [
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
+    "DistributedMode",
+    "HashName",
+    "PSDispatcher",
+    "RoundRobin",
+    "ServerRuntimeConfig",
+    "VarBlock",
+    "slice_variable",
+]
+
+
+class DistributeTranspiler:
+    """Makes the Programs of a job with parameter servers from one Program.
+
+    >>> t = fluid.DistributeTranspiler()                                               # doctest: +SKIP
+    >>> t.transpile(trainer_id=0, pservers="10.0.0.1:6174,10.0.0.2:6174", trainers=2)   # doctest: +SKIP
+    >>> if is_server:                                                                  # doctest: +SKIP
+    ...     main, startup = t.get_pserver_programs("10.0.0.1:6174")
+    ... else:
+    ...     main, startup = t.get_trainer_program(), fluid.default_startup_program()
+    """
+
+    def __init__(self, config: DistributeTranspilerConfig | None = None):
+        self.config = DistributeTranspilerConfig() if config is None else config
+        check(self.config)
+        self.distributed_mode = mode_of(self.config, True)
+        self._set_server_config()
+        self._job: Job | None = None
+
+    def _set_server_config(self, server_config: ServerRuntimeConfig | None = None) -> None:
+        if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
+            raise TypeError(
+                f"server_config is a {type(server_config).__name__}; it must be a ServerRuntimeConfig."
+            )
+        self.server_config = ServerRuntimeConfig() if server_config is None else server_config
+
+    # ---- transpile ----
+
+    def transpile(self, *args, **kwargs) -> None:
+        """Changes the Program (and the startup Program) into the trainer's and plans those of the servers.
+
+        transpile(trainer_id, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
+        startup_program=None, current_endpoint="127.0.0.1:6174")
+
+        trainer_id: the number of this trainer. program, startup_program: by default the default ones.
+        pservers: the endpoints of all servers, separated by commas, the same in every process. trainers: how
+        many there are. sync_mode: servers wait for all trainers in each step; False makes trainers and
+        servers asynchronous.
+
+        The forms of v0.11 to v0.14, which began with optimize_ops and params_grads, work as well; there
+        trainer_id may be left out, and the first server hands one out.
+        """
+        if self._job is not None:
+            raise RuntimeError(
+                "transpile was called before on this DistributeTranspiler; make a new one for another "
+                "Program."
+            )
+        check(self.config)
+        given = parse(args, kwargs)
+        if given.split_method is not None:
+            self.config.split_method = given.split_method
+        if given.slice_var_up is not None:
+            self.config.slice_var_up = given.slice_var_up
+        check(self.config)
+        if given.program._is_distributed:
+            raise ValueError("this Program was transpiled before; transpile the one that minimize made.")
+        self._plan(given)
+        job = self._job
+        trainer = TrainerProgram(job)
+        trainer.build()
+        TrainerStartup(job, trainer.removed).build()
+        if self.config.print_log:
+            print(job.placement.summary())
+
+    def _plan(self, given: Arguments) -> None:
+        """Finds what is updated and where it goes. The user's Programs are changed only when all of that is
+        clear.
+        """
+        mode = self.distributed_mode = mode_of(self.config, given.sync_mode)
+        is_sync = mode == DistributedMode.SYNC
+        whole, whole_startup = given.program.clone(), given.startup_program.clone()
+        table = find_distributed_lookup_table(whole)
+        graph = UpdateGraph(whole, self.config.clip_on_trainer or not is_sync, table)
+        if table is not None:
+            lookup_table.check_table(graph, table)
+        placement = place(graph.updates, given.endpoints, self.config)
+        cut = {part.param for part in placement.slices if part.number is not None}
+
+        def is_cut(update) -> bool:
+            return update.param.name in cut
+
+        removed = graph.removed_from_trainer()
+        take_apart(graph, is_cut)
+        self._job = Job(
+            program=given.program,
+            startup=given.startup_program,
+            whole=whole,
+            whole_startup=whole_startup,
+            config=self.config,
+            server_config=self.server_config,
+            endpoints=given.endpoints,
+            trainers=given.trainers,
+            trainer_id=given.trainer_id,
+            mode=mode,
+            graph=graph,
+            placement=placement,
+            classes=Classes(graph, is_cut),
+            table=table,
+            remote=lookup_table.remote_params(graph, table),
+            removed=removed,
+        )
+        self._prepare = PreparePlan(self._job)
+        self._servers: dict = {}
+        self._note(given)
+
+    def _note(self, given: Arguments) -> None:
+        """What others read from the transpiler and the Program."""
+        job = self._job
+        self.origin_program, self.startup_program = job.program, job.startup
+        self.origin_startup_program = job.whole_startup
+        self.trainer_num, self.trainer_id, self.sync_mode = job.trainers, job.trainer_id, job.is_sync
+        self.pserver_endpoints = job.endpoints
+        self.table_name = job.table
+        self.has_distributed_lookup_table = job.table is not None
+        self.vars_overview = overview_of(job)
+        job.program._is_distributed = True
+        job.program._is_chief = job.trainer_id == 0
+        job.program._endpoints = list(job.endpoints)
+        job.program._ps_endpoint = given.current_endpoint
+        job.program._distributed_lookup_table = job.table
+        job.program._parameters_on_pservers = self.vars_overview
+
+    # ---- the Programs ----
+
+    def _done(self) -> Job:
+        if self._job is None:
+            raise RuntimeError("call transpile first.")
+        return self._job
+
+    def get_trainer_program(self, wait_port: bool = True) -> Program:
+        """The trainer's Program: the one that was given, changed. The same object each time, at no cost.
+
+        Nothing waits here: the first exchange with the servers waits for them, up to its deadline.
+        """
+        return self._done().program
+
+    def _server(self, endpoint: str) -> ServerProgram:
+        job = self._done()
+        if endpoint not in job.endpoints:
+            raise ValueError(
+                f"the endpoint {endpoint!r} is not among the pservers of this job: "
+                f"{', '.join(job.endpoints)}."
+            )
+        if endpoint not in self._servers:
+            server = ServerProgram(job, endpoint, self._prepare)
+            server.build()
+            self._servers[endpoint] = server
+        return self._servers[endpoint]
+
+    def get_pserver_program(self, endpoint: str) -> Program:
+        """The main Program of the server at this endpoint; running it serves until the job is done."""
+        self.pserver_program = self._server(endpoint).program
+        return self.pserver_program
+
+    def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
+        """(main Program, startup Program) of the server at this endpoint."""
+        return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
+
+    def get_startup_program(
+        self, endpoint: str, pserver_program: Program | None = None, startup_program: Program | None = None
+    ) -> Program:
+        """The startup Program of the server at this endpoint.
+
+        The other arguments are those of old scripts: pserver_program is known here, and startup_program is
+        needed only when it is another one than transpile was given.
+        """
+        job, server = self._done(), self._server(endpoint)
+        for name, value in (("pserver_program", pserver_program), ("startup_program", startup_program)):
+            if value is not None and not isinstance(value, Program):
+                raise TypeError(f"{name} is a {type(value).__name__}; it must be a Program.")
+        if startup_program is None or startup_program is job.startup:
+            startup_program = job.whole_startup
+        return ServerStartup(server, startup_program).build()

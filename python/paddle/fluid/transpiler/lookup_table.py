@@ -1,0 +1,281 @@
+"""Tables that trainers do not hold: rows are fetched when a batch needs them.
+
+Two kinds. The parameter of embedding(is_sparse=True) lies in slices of rows, like any other; its lookups
+become one distributed_lookup_table. The table of embedding(is_distributed=True) lies on all servers, row i on
+server i % n; its lookups become split_ids, prefetch, merge_ids, and plain SGD updates it.
+"""
+
+from __future__ import annotations
+
+from paddle.fluid.log_helper import notice
+from paddle.fluid.transpiler.copying import declare, remove_ops
+from paddle.fluid.transpiler.flow import inputs_of
+from paddle.fluid.vartype import OpRole, VarType
+
+LOOKUPS = ("lookup_table", "lookup_table_v2")
+_GRADS = tuple(f"{kind}_grad" for kind in LOOKUPS)
+_OPTIMIZE = {"op_role": int(OpRole.Optimize)}
+
+
+def remote_params(graph, table: str | None) -> list[str]:
+    """Parameters with sparse gradients that nothing but lookups reads."""
+    readers: dict = {}
+    for block in graph.program.blocks:
+        for op in block.ops:
+            for name in inputs_of(op):
+                readers.setdefault(name, []).append(op)
+    found = []
+    for update in graph.updates:
+        name = update.param.name
+        others = [op for op in readers.get(name, []) if not graph.is_moved(op) and op.type not in _GRADS]
+        if update.is_sparse and name != table and others and all(_is_remote(op, name) for op in others):
+            found.append(name)
+    return found
+
+
+def _is_remote(op, name: str) -> bool:
+    if op.type not in LOOKUPS or op.block.idx != 0 or op.input("W") != [name]:
+        return False
+    return bool(op.attr("remote_prefetch") or (op.type == "lookup_table_v2" and op.attr("is_distributed")))
+
+
+# ---- the trainer's lookups ----
+
+
+def replace_lookups(job, name: str) -> None:
+    """Lookups of a parameter in slices become one distributed_lookup_table, or several where ids come too
+    late.
+    """
+    block = job.program.global_block()
+    groups: dict = {}
+    for op in block.ops:
+        if op.type in LOOKUPS and op.input("W") == [name]:
+            groups.setdefault((op.type, op.attr("padding_idx")), []).append(op)
+    for (kind, padding), ops in groups.items():
+        first, last = _room(block, ops)
+        for together in [ops] if first < last else [[op] for op in ops]:
+            _join_lookups(job, block, together, kind, padding, _room(block, together)[0])
+
+
+def _room(block, ops: list) -> tuple[int, int]:
+    """Where one op for all of them may stand: after the last that makes ids, before the first that reads a
+    result.
+    """
+    ids = {op.input("Ids")[0] for op in ops}
+    outs = {op.output("Out")[0] for op in ops}
+    first, last = 0, len(block.ops)
+    for index, op in enumerate(block.ops):
+        if ids.intersection(op.output_arg_names):
+            first = max(first, index + 1)
+        if outs.intersection(op.input_arg_names):
+            last = min(last, index)
+    return first, last
+
+
+def _join_lookups(job, block, ops: list, kind: str, padding: int, first: int) -> None:
+    parts = job.placement.of_param(ops[0].input("W")[0])
+    slots = {
+        "inputs": {"Ids": [op.input("Ids")[0] for op in ops], "W": ops[0].input("W")},
+        "outputs": {"Outputs": [op.output("Out")[0] for op in ops]},
+    }
+    place = _remove(ops, first)
+    block._insert_op(
+        place,
+        type="distributed_lookup_table",
+        attrs={
+            "table_names": [part.name for part in parts],
+            "height_sections": [part.shape[0] for part in parts],
+            "endpoints": [part.endpoint for part in parts],
+            "padding_idx": padding,
+            "trainer_id": job.trainer_id,
+            "lookup_table_version": kind,
+        },
+        **slots,
+    )
+
+
+def _remove(ops: list, place: int) -> int:
+    """Removes the ops; returns where `place` is afterwards."""
+    place -= sum(op.idx < place for op in ops)
+    remove_ops(ops)
+    return place
+
+
+# ---- the distributed table ----
+
+
+def table_grad_names(job, index: int) -> tuple[str, list[str]]:
+    """The gradient of the table that goes to server `index`: its name on this trainer, and on the server by
+    trainer.
+    """
+    grad = job.graph.table_rule.input("Grad")[0]
+    if not job.merges:
+        return f"{grad}.pserver_{index}", [f"{grad}.pserver_{index}"]
+    mine = (
+        f"{grad}.pserver_{index}"
+        if job.trainer_id < 0
+        else f"{grad}.trainer_{job.trainer_id}.pserver_{index}"
+    )
+    return mine, [f"{grad}.trainer_{number}.pserver_{index}" for number in range(job.trainers)]
+
+
+def check_table(graph, table: str) -> None:
+    """Can the table be distributed?"""
+    if graph.table_rule is None:
+        raise ValueError(f"the distributed lookup table {table!r} has no optimizer op; is it trainable?")
+    grad = graph.vars[graph.table_rule.input("Grad")[0]]
+    if grad.type != VarType.SELECTED_ROWS:
+        raise ValueError(
+            f"the embedding of {table!r} has is_distributed=True; give it is_sparse=True as well."
+        )
+    paddings = {
+        op.attr("padding_idx") for op in graph.block.ops if op.type in LOOKUPS and op.input("W") == [table]
+    }
+    if len(paddings) > 1:
+        raise ValueError(
+            f"lookups of the distributed table {table!r} have different padding_idx ({sorted(paddings)}); "
+            "give all the same."
+        )
+    others = sorted({update.rule.type for update in graph.updates} - {"sgd"})
+    if others:
+        notice(
+            "distribute lookup table only support sgd optimizer, change it's optimizer to sgd instead of "
+            + ", ".join(others)
+        )
+
+
+def prefetch_table(job) -> None:
+    """Lookups of the distributed table become split_ids, prefetch and merge_ids."""
+    block = job.program.global_block()
+    ops = [op for op in block.ops if op.type in LOOKUPS and op.input("W") == [job.table]]
+    first, last = _room(block, ops)
+    for together in [ops] if first < last else [[op] for op in ops]:
+        _prefetch(job, block, together, "" if first < last else f"_{together[0].output('Out')[0]}")
+
+
+def _prefetch(job, block, ops: list, suffix: str) -> None:
+    place = max(_room(block, ops)[0], ops[0].idx)
+    ids = [block.var(op.input("Ids")[0]) for op in ops]
+    outs = [block.var(op.output("Out")[0]) for op in ops]
+    place = _remove(ops, place)
+    asked, got = [], []
+    for index in range(len(job.endpoints)):
+        asked.append(declare(block, ids[0], f"prefetch_compress_in_tmp_{index}{suffix}", persistable=False))
+        got.append(declare(block, outs[0], f"prefetch_compress_out_tmp_{index}{suffix}", persistable=False))
+    block._insert_op(place, type="split_ids", inputs={"Ids": ids}, outputs={"Out": asked})
+    block._insert_op(
+        place + 1,
+        type="prefetch",
+        inputs={"X": asked},
+        outputs={"Out": got},
+        attrs={"epmap": job.endpoints, "trainer_id": job.trainer_id, "table_name": job.table},
+    )
+    block._insert_op(
+        place + 2, type="merge_ids", inputs={"Ids": ids, "Rows": asked, "X": got}, outputs={"Out": outs}
+    )
+
+
+def send_table_grad(job, mark) -> None:
+    """The gradient of the distributed table is dealt out to the servers. `mark` orders the send before the
+    barrier.
+    """
+    block = job.program.global_block()
+    grad = block.var(job.graph.table_rule.input("Grad")[0])
+    writer = next(op for op in reversed(block.ops) if grad.name in op.output_arg_names)
+    parts = [
+        declare(block, grad, table_grad_names(job, index)[0], persistable=False)
+        for index in range(len(job.endpoints))
+    ]
+    block._insert_op(
+        writer.idx + 1,
+        type="split_ids",
+        inputs={"Ids": [grad]},
+        outputs={"Out": parts},
+        attrs={"op_role": int(OpRole.Dist)},
+    )
+    block._insert_op(
+        writer.idx + 2,
+        type="send",
+        inputs={"X": parts},
+        outputs={"Out": [mark]},
+        attrs={
+            "epmap": job.endpoints,
+            "trainer_id": job.trainer_id,
+            "op_role": int(OpRole.RPC),
+            "op_role_var": [job.table, grad.name],
+        },
+    )
+
+
+class ServerTable:
+    """The blocks that a server has for its rows of the distributed table."""
+
+    def __init__(self, server):
+        self.server = server
+        self.job = job = server.job
+        self.rule = job.graph.table_rule
+        self.index = job.endpoints.index(server.endpoint)
+        whole = job.graph.vars[job.table]
+        rows = -(-whole.shape[0] // len(job.endpoints))
+        declare(
+            server.top, whole, shape=(rows, *whole.shape[1:]), persistable=True, type=VarType.SELECTED_ROWS
+        )
+        self.grad = job.graph.vars[self.rule.input("Grad")[0]]
+        self.received = table_grad_names(job, self.index)[1]
+        for name in self.received:
+            declare(server.top, self.grad, name, persistable=False)
+        self.grad_name = self.grad.name if job.merges else self.received[0]
+        declare(server.top, self.grad, self.grad_name, persistable=True)
+        self.ids_name = f"prefetch_compress_in_tmp_{self.index}"
+
+    def optimize_block(self):
+        """Averages the gradient over trainers and applies SGD."""
+        job, block = self.job, self.server.new_block()
+        if job.merges:
+            block.append_op(
+                type="sum",
+                inputs={"X": self.received},
+                outputs={"Out": [self.grad_name]},
+                attrs={"use_mkldnn": False, **_OPTIMIZE},
+            )
+            if job.config.average_table_gradient:
+                block.append_op(
+                    type="scale",
+                    inputs={"X": [self.grad_name]},
+                    outputs={"Out": [self.grad_name]},
+                    attrs={"scale": 1.0 / job.trainers, **_OPTIMIZE},
+                )
+        rate = self.server.declare(block, self.rule.input("LearningRate")[0])
+        block.append_op(
+            type="sgd",
+            inputs={"Param": [job.table], "Grad": [self.grad_name], "LearningRate": [rate]},
+            outputs={"ParamOut": [job.table]},
+            attrs={"op_role_var": [job.table, self.grad_name], **_OPTIMIZE},
+        )
+        return block
+
+    def prefetch_block(self):
+        """Looks rows up."""
+        top, block = self.server.top, self.server.new_block()
+        whole = self.job.graph.vars[self.job.table]
+        ids = top.create_var(name=self.ids_name, shape=[-1, 1], dtype="int64")
+        out = top.create_var(
+            name=f"prefetch_compress_out_tmp_{self.index}", shape=[-1, whole.shape[1]], dtype=whole.dtype
+        )
+        lookup = next(
+            op for op in self.job.graph.block.ops if op.type in LOOKUPS and op.input("W") == [whole.name]
+        )
+        block.append_op(
+            type="lookup_sparse_table",
+            inputs={"Ids": [ids], "W": [self.job.table]},
+            outputs={"Out": [out]},
+            attrs={"padding_idx": lookup.attr("padding_idx"), "auto_grown_table": False},
+        )
+        return block
+
+    def checkpoint_block(self):
+        """Writes this server's rows to a file; whoever asks for it says where."""
+        self.server.top.create_var(name="kLookupTablePath", persistable=True, type=VarType.RAW)
+        block = self.server.new_block()
+        block.append_op(type="save", inputs={"X": [self.job.table]}, outputs={}, attrs={"file_path": "none"})
+        return block

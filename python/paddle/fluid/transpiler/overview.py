@@ -1,0 +1,48 @@
+"""The list of all that lies on servers, for saving and loading."""
+
+from __future__ import annotations
+
+import math
+
+from paddle.fluid.transpiler.job import Job
+from paddle.fluid.transpiler.vars_distributed import VarDistributed, VarsDistributed, VarStruct
+
+
+def overview_of(job: Job) -> VarsDistributed:
+    """Parameters, the states of their updates, and the variables of the learning rate."""
+    found = VarsDistributed()
+    updates = {update.param.name: update for update in job.graph.updates}
+    for part in job.placement.slices:
+        vtype = "RemotePrefetch" if part.param in job.remote else "Param"
+        found.add(_slice_of(job, part, part.param, vtype))
+    for part in job.placement.slices:
+        for name in updates[part.param].states:
+            found.add(_slice_of(job, part, name, "Optimizer"))
+    holders = [endpoint for endpoint in job.endpoints if job.placement.on(endpoint) or job.table is not None]
+    if holders:
+        for name in _rate_states(job):
+            whole = VarStruct.of(job.graph.vars[name])
+            found.add(VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0]))
+    return found
+
+
+def _slice_of(job: Job, part, name: str, vtype: str) -> VarDistributed:
+    var = job.graph.vars[name]
+    rows = tuple(var.shape) == tuple(job.graph.vars[part.param].shape)
+    cut = part.number is not None and rows
+    here = VarStruct.of(var, part.of(name), part.cut(var.shape) if cut else var.shape)
+    offset = part.begin * math.prod(var.shape[1:]) if cut else 0
+    return VarDistributed(VarStruct.of(var), here, cut, part.number or 0, offset, vtype, part.endpoint)
+
+
+def _rate_states(job: Job) -> list[str]:
+    """Lasting variables of the learning rate: the counter of a schedule, the rate itself."""
+    flow, names = job.graph.flow, []
+    rules = [update.rule for update in job.graph.updates]
+    if job.graph.table_rule is not None:
+        rules.append(job.graph.table_rule)
+    for op in job.graph.rate_ops:
+        names += [*flow.reads[op], *flow.writes[op]]
+    for op in rules:
+        names += op.input("LearningRate") if "LearningRate" in op.input_names else []
+    return [name for name in dict.fromkeys(names) if job.graph.is_lasting(name)]

@@ -1,0 +1,219 @@
+"""What updates the parameters: all that lies between the backward pass and the optimizer ops.
+
+The graph is found by following variables, not by names or kinds of ops: what lies between a gradient and the
+optimizer op that uses it belongs to the update of that parameter, whatever it does. Servers run these ops;
+the rules below say which of them can run on some rows of a parameter alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from paddle.fluid.transpiler.classes import Classes, sums_all
+from paddle.fluid.transpiler.copying import remove_ops
+from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_rule, is_update_op
+from paddle.fluid.vartype import VarType
+
+# Update rules that change each element by itself: a slice is updated as the whole would be. lars_momentum,
+# lamb and dpsgd use norms of the whole parameter, so that their parameters stay in one piece, as those of
+# rules not known here.
+ELEMENT_RULES = frozenset("""
+    sgd momentum adam adamax adagrad decayed_adagrad adadelta rmsprop ftrl proximal_gd proximal_adagrad
+    """.split())
+# Ops that treat each row by itself. A second input has the same rows, or one element.
+ROW_OPS = frozenset("""
+    abs assign cast clip elementwise_add elementwise_div elementwise_max elementwise_min elementwise_mul
+    elementwise_pow elementwise_sub exp fill_zeros_like get_tensor_from_selected_rows merge_selected_rows pow
+    relu scale sigmoid sign sqrt square sum tanh
+    """.split())
+# Clips that need a sum over all rows; they are taken apart for a parameter in slices.
+NORM_CLIP = "clip_by_norm"
+
+
+@dataclass(eq=False)
+class Update:
+    """The update of one parameter."""
+
+    param: object
+    rule: object  # its optimizer op
+    grad: str  # the gradient that trainers send
+    is_sparse: bool
+    ops: list  # all ops that servers run for it, in order
+    states: list = field(default_factory=list)  # variables of its own that live on
+    sliceable: bool = True
+
+
+class UpdateGraph:
+    """The updates of a Program that was built by minimize and not yet changed.
+
+    `clip_on_trainer`: what only needs gradients stays with the trainers. `table` is the name of a distributed
+    lookup table, whose update is kept apart.
+    """
+
+    def __init__(self, program, clip_on_trainer: bool, table: str | None):
+        self.program = program
+        self.block = program.global_block()
+        self.vars = {var.name: var for var in self.block._all_vars()}
+        self.flow = Flow(list(self.block.ops))
+        rules = [op for op in self.flow.ops if is_update_op(op) and is_rule(op)]
+        if not rules:
+            raise ValueError(
+                "the Program has no optimizer op. Call minimize of an optimizer before transpile, and give "
+                "transpile the "
+                "Program that has it."
+            )
+        read = {name for op in rules for name in self.flow.reads[op]}
+        between = [op for op in self.flow.needed(read, is_update_op) if not is_rule(op)]
+        if clip_on_trainer:
+            between = self._without_gradient_only(between)
+        self.table_rule = next((op for op in rules if op.input("Param")[0] == table), None)
+        self.moved = self.flow.in_order([*between, *(op for op in rules if op is not self.table_rule)])
+        read = {name for op in [*self.moved, *rules] for name in self.flow.reads[op]}
+        self.rate_ops = self.flow.needed(read, is_rate_op)
+        self._moved = set(self.moved)
+        self.updates = [self._update(op) for op in self.moved if is_rule(op)]
+        self._check_parameters()
+        self._check_states()
+        self._mark_sliceable()
+
+    # ---- which ops ----
+
+    def is_lasting(self, name: str) -> bool:
+        """Does the variable live on between steps?"""
+        var = self.vars.get(name)
+        return var is not None and var.persistable
+
+    def is_moved(self, op) -> bool:
+        """Do servers run it?"""
+        return op in self._moved
+
+    def _without_gradient_only(self, ops: list) -> list:
+        """Leaves out the ops that depend on gradients and constants alone. Constants are cheap and go both
+        ways.
+        """
+        tied: set = set()
+        found = []
+        for op in ops:
+            read = self.flow.reads[op]
+            if not read:
+                found.append(op)
+            elif any(name in tied or self.is_lasting(name) for name in read):
+                tied.update(self.flow.writes[op])
+                found.append(op)
+        return found
+
+    def removed_from_trainer(self) -> list[int]:
+        """Positions of the ops that trainers no longer run."""
+        gone = {*self.moved, *self.rate_ops}
+        if self.table_rule is not None:
+            gone.add(self.table_rule)
+        wanted = {name for op in self.flow.ops if op not in gone for name in self.flow.reads[op]}
+        # A constant or a rate that something else reads stays for it.
+        back = self.flow.needed(wanted, lambda op: op in gone and (is_rate_op(op) or not self.flow.reads[op]))
+        return sorted(self.flow.place[op] for op in gone.difference(back))
+
+    # ---- one parameter ----
+
+    def _update(self, rule) -> Update:
+        param = self.vars[rule.input("Param")[0]]
+        ops = self.flow.needed(
+            self.flow.reads[rule], lambda op: op in self._moved and (op is rule or not is_rule(op))
+        )
+        if rule not in ops:
+            ops = self.flow.in_order([*ops, rule])
+        grad = self._gradient_of(rule, ops)
+        written = {name for op in ops for name in self.flow.writes[op]}
+        states = [
+            name
+            for name in dict.fromkeys(self.flow.reads[rule])
+            if name != param.name and self.is_lasting(name) and name in written
+        ]
+        return Update(param, rule, grad, self.vars[grad].type == VarType.SELECTED_ROWS, ops, states)
+
+    def _gradient_of(self, rule, ops: list) -> str:
+        """The variable that comes from the backward pass, through the chain of ops that ends in Grad."""
+        mine = set(ops) - {rule}
+        found, todo, seen = [], [rule.input("Grad")[0]], set()
+        while todo:
+            name = todo.pop()
+            if name in seen or self.is_lasting(name):
+                continue
+            seen.add(name)
+            made = [op for op in self.flow.writers(name) if op in mine]
+            if not made or any(op not in self._moved for op in self.flow.writers(name)):
+                found.append(name)
+            for op in made:
+                # The second input of an elementwise op is a factor: its gradients are those of others too.
+                todo += op.input("X") if op.type.startswith("elementwise_") else self.flow.reads[op]
+        if len(found) != 1:
+            raise ValueError(
+                f"the update of {rule.input('Param')[0]!r} uses {len(found)} gradients "
+                f"({', '.join(found) or '-'}) of the "
+                "backward pass; a server can update a parameter by one."
+            )
+        return found[0]
+
+    def _check_parameters(self) -> None:
+        """Servers own the parameters: nothing else may change them."""
+        owned = {update.param.name for update in self.updates}
+        if len(owned) < len(self.updates):
+            raise ValueError("a parameter has two optimizer ops; servers update a parameter once a step.")
+        for op in self.flow.ops:
+            both = owned.intersection(self.flow.writes[op])
+            if both and op not in self._moved:
+                raise ValueError(
+                    f"op {op.type!r} changes the parameter {sorted(both)[0]!r} beside its optimizer op, "
+                    "which servers cannot "
+                    "follow (Lookahead does that). Take the optimizer inside it."
+                )
+
+    def _check_states(self) -> None:
+        users: dict = {}
+        for update in self.updates:
+            for name in update.states:
+                if users.setdefault(name, update) is not update:
+                    raise ValueError(
+                        f"the state {name!r} is shared by the updates of {users[name].param.name!r} and "
+                        f"{update.param.name!r}; on servers each parameter needs its own."
+                    )
+
+    def replace_ops(self, changes: dict) -> None:
+        """Puts other ops, which are in the block already, in the place of some: {op: [ops]}."""
+
+        def changed(ops: list) -> list:
+            return [each for op in ops for each in changes.get(op, [op])]
+
+        for update in self.updates:
+            update.ops = changed(update.ops)
+        self.moved = changed(self.moved)
+        self._moved = set(self.moved)
+        remove_ops(changes)
+        self.flow = Flow(list(self.block.ops))
+
+    # ---- rows ----
+
+    def numel(self, name: str) -> int:
+        """Elements of a variable; negative when they are not known."""
+        return math.prod(self.vars[name].shape)
+
+    def _mark_sliceable(self) -> None:
+        classes = Classes(self, lambda update: True)
+        for update in self.updates:
+            update.sliceable = update.rule.type in ELEMENT_RULES and all(
+                self._goes_by_rows(op, update, classes)
+                for op in update.ops
+                if classes.owner.get(op) is update
+            )
+
+    def _goes_by_rows(self, op, update: Update, classes: "Classes") -> bool:
+        if op is not update.rule and op.type not in ROW_OPS and op.type != NORM_CLIP and not sums_all(op):
+            return False
+        for name in self.flow.reads[op]:
+            var = self.vars[name]
+            has_rows = classes.own.get(name) is update and (
+                tuple(var.shape) == tuple(update.param.shape) or var.type == VarType.SELECTED_ROWS
+            )
+            if not has_rows and self.numel(name) != 1:
+                return False
+        return True

@@ -1,0 +1,391 @@
+/* The client's way to an open connection: addresses one after the other, the handshake, shared memory where both ends can. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "net/conn_inside.h"
+#include "net/endpoint.h"
+
+enum { ADDRESSES = 8, FETCH_MS = 2000 };
+
+enum step { WAITS_FOR_CHALLENGE, WAITS_FOR_WELCOME, FETCHES };
+
+struct client {
+    struct pd_handshake base;
+    enum step step;
+    enum pd_transport_choice choice;
+    char endpoint[280];
+    struct sockaddr_storage addresses[ADDRESSES];
+    socklen_t lengths[ADDRESSES];
+    int n, at; /* addresses, and the next one to try */
+    int limit_ms;
+    uint64_t until;
+    int told; /* the text says all: do not add to it */
+    struct pd_hello_message hello;
+    struct pd_welcome_message welcome;
+    struct pd_shm_fetch *fetch;
+    char text[1400];
+};
+
+static struct client *client_of(struct pd_conn *conn)
+{
+    return (struct client *)conn->handshake;
+}
+
+static void try_next(struct pd_conn *conn);
+
+/* Ends with a text of our own. */
+__attribute__((format(printf, 3, 4))) static void give_up(struct pd_conn *conn, pd_status status, const char *format, ...)
+{
+    struct client *client = client_of(conn);
+    char text[sizeof client->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    client->told = 1;
+    pd_conn_end(conn, status, text);
+}
+
+/* The same, after telling the server why. */
+static void refuse(struct pd_conn *conn, const char *for_server, const char *for_user)
+{
+    struct pd_buf meta = {0};
+    pd_refused_pack(for_server, &meta);
+    if (pd_conn_send_meta(conn, PD_REFUSED, PD_INVALID, &meta) == PD_OK) pd_conn_flush(conn);
+    give_up(conn, PD_INVALID, "%s: %s", client_of(conn)->endpoint, for_user);
+}
+
+static void say_why(struct client *client, int error)
+{
+    const char *to = client->endpoint;
+    int seconds = (client->limit_ms + 999) / 1000;
+    switch (error) {
+    case ECONNREFUSED:
+        snprintf(client->text, sizeof client->text, "connection to %s refused: is the server running?", to);
+        break;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        snprintf(client->text, sizeof client->text, "no route to %s: check the address and the network", to);
+        break;
+    case ETIMEDOUT:
+        snprintf(client->text, sizeof client->text,
+                 "%s did not answer within %d s: is the machine up, and does its firewall let the port through?", to,
+                 seconds);
+        break;
+    case EMFILE:
+    case ENFILE:
+        snprintf(client->text, sizeof client->text,
+                 "connection to %s: too many open files: raise the limit with ulimit -n", to);
+        break;
+    default:
+        snprintf(client->text, sizeof client->text, "connection to %s failed: %s", to, strerror(error));
+    }
+}
+
+static void on_time(void *arg)
+{
+    struct pd_conn *conn = arg;
+    struct client *client = client_of(conn);
+    pd_timer_stop(conn->timer);
+    conn->timer = NULL;
+    if (conn->state == PD_CONN_CONNECTING) {
+        say_why(client, ETIMEDOUT);
+        try_next(conn);
+    } else if (conn->state == PD_CONN_GREETING) {
+        give_up(conn, PD_IO,
+                "%s took the connection but did not finish the handshake within %d s: is it a parameter server, and "
+                "does it run?",
+                client->endpoint, (client->limit_ms + 999) / 1000);
+    }
+}
+
+static uint64_t time_left(struct pd_conn *conn)
+{
+    uint64_t now = pd_loop_now(conn->loop), until = client_of(conn)->until;
+    return now < until ? until - now : 0;
+}
+
+static void set_timer(struct pd_conn *conn, uint64_t ms, void (*fn)(void *arg))
+{
+    pd_timer_stop(conn->timer);
+    conn->timer = NULL;
+    if (pd_timer_start(conn->loop, ms, 0, fn, conn, &conn->timer) != PD_OK) pd_conn_end(conn, PD_NO_MEMORY, pd_error());
+}
+
+/* Connects to one address; 0: on its way. */
+static int start_connect(struct pd_conn *conn, const struct sockaddr_storage *address, socklen_t n)
+{
+    int s = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s < 0) return errno;
+    if (connect(s, (const struct sockaddr *)address, n) < 0 && errno != EINPROGRESS) {
+        int error = errno;
+        close(s);
+        return error;
+    }
+    return pd_tcp_pipe(conn->loop, conn, s, &conn->pipe) == PD_OK ? 0 : ENOMEM;
+}
+
+static void try_next(struct pd_conn *conn)
+{
+    struct client *client = client_of(conn);
+    if (conn->pipe) conn->pipe->transport->close(conn->pipe);
+    conn->pipe = NULL;
+    while (client->at < client->n) {
+        int at = client->at++, error;
+        uint64_t left = time_left(conn);
+        if (!left) break;
+        pd_endpoint_text((struct sockaddr *)&client->addresses[at], conn->peer, sizeof conn->peer);
+        error = start_connect(conn, &client->addresses[at], client->lengths[at]);
+        if (!error) {
+            set_timer(conn, left / (uint64_t)(client->n - at), on_time);
+            pd_conn_update(conn);
+            return;
+        }
+        say_why(client, error);
+    }
+    give_up(conn, PD_IO, "%s", client->text);
+}
+
+/* A socket that connects to a free port of the range the kernel chooses from may get that very port: it then talks to
+ * itself. */
+static int connected_to_itself(int socket)
+{
+    struct sockaddr_storage a, b;
+    socklen_t a_n = sizeof a, b_n = sizeof b;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    if (getsockname(socket, (struct sockaddr *)&a, &a_n) < 0 || getpeername(socket, (struct sockaddr *)&b, &b_n) < 0)
+        return 0;
+    return a_n == b_n && memcmp(&a, &b, a_n) == 0;
+}
+
+static void connected(struct pd_conn *conn)
+{
+    struct client *client = client_of(conn);
+    struct pd_buf meta = {0};
+    int error = pd_tcp_error(conn->pipe);
+    if (!error && connected_to_itself(pd_tcp_socket(conn->pipe))) error = ECONNREFUSED;
+    if (error) {
+        say_why(client, error);
+        try_next(conn);
+        return;
+    }
+    conn->state = PD_CONN_GREETING;
+    uint64_t left = time_left(conn);
+    set_timer(conn, left ? left : 1, on_time);
+    pd_buf_add(&meta, client->base.hello.at, client->base.hello.n);
+    if (pd_conn_send_meta(conn, PD_HELLO, 0, &meta) != PD_OK) pd_conn_end(conn, PD_NO_MEMORY, pd_error());
+    pd_conn_update(conn);
+}
+
+static pd_status on_challenge(struct pd_conn *conn, const struct pd_message *message)
+{
+    struct client *client = client_of(conn);
+    struct pd_challenge challenge;
+    struct pd_proof proof;
+    struct pd_buf meta = {0};
+    PD_TRY(pd_challenge_unpack(message->meta, message->head.meta, &challenge));
+    if (!challenge.needs_secret && client->base.secret_n) {
+        refuse(conn, "the client has a secret and the server has none",
+               "the server has no secret, but this process has one: set PADDLE_PS_SECRET (or PADDLE_PS_SECRET_FILE) to "
+               "the same value on all");
+        return PD_OK;
+    }
+    pd_buf_add(&client->base.challenge, message->meta, message->head.meta);
+    if (client->base.challenge.failed) return pd_no_memory();
+    PD_TRY(pd_proof_make(client->base.secret, client->base.secret_n, "cpaddle client", &client->base.hello,
+                         &client->base.challenge, NULL, 0, &proof));
+    pd_proof_pack(&proof, &meta);
+    PD_TRY(pd_conn_send_meta(conn, PD_PROOF, 0, &meta));
+    client->step = WAITS_FOR_WELCOME;
+    return PD_OK;
+}
+
+static void open_now(struct pd_conn *conn)
+{
+    struct pd_welcome welcome = client_of(conn)->welcome.welcome;
+    const char *way = strcmp(pd_conn_transport(conn), "shm") == 0 ? "shared memory" : "TCP";
+    enum pd_log_level level = conn->hello.role == PD_ROLE_TRAINER ? PD_LOG_INFO : PD_LOG_DEBUG;
+    pd_log(level, "connected to %s over %s", client_of(conn)->endpoint, way);
+    pd_conn_opened(conn);
+    if (!conn->events->opened) return;
+    pd_loop_made(conn->loop);
+    conn->events->opened(conn, &welcome);
+}
+
+/* The decision goes out over TCP. */
+static void decide(struct pd_conn *conn, struct pd_shm_parts *parts)
+{
+    struct pd_buf meta = {0};
+    pd_shm_fetch_free(client_of(conn)->fetch);
+    client_of(conn)->fetch = NULL;
+    if (!parts && client_of(conn)->choice == PD_TRANSPORT_SHM) {
+        give_up(conn, PD_UNSUPPORTED,
+                "%s: shared memory was asked for, but the server's cannot be reached: is it in another container? Use "
+                "PADDLE_PS_TRANSPORT=auto",
+                client_of(conn)->endpoint);
+        return;
+    }
+    pd_switch_pack(parts != NULL, &meta);
+    pd_status status = pd_conn_send_meta(conn, PD_SWITCH, 0, &meta);
+    if (status == PD_OK) pd_conn_flush(conn);
+    if (status == PD_OK && parts && conn->first) status = pd_fail(PD_IO, "the socket takes no more bytes");
+    if (status == PD_OK && parts) {
+        struct pd_shm_parts moved = *parts;
+        *parts = (struct pd_shm_parts){-1, {-1, -1}, 0};
+        if (conn->state != PD_CONN_ENDED)
+            status = pd_conn_to_shm(conn, &moved, 0);
+        else
+            pd_shm_parts_close(&moved);
+    }
+    if (status != PD_OK)
+        pd_conn_end(conn, status, pd_error());
+    else if (conn->state == PD_CONN_GREETING)
+        open_now(conn);
+}
+
+static void fetched(void *arg, struct pd_shm_parts *parts)
+{
+    struct pd_conn *conn = arg;
+    int good = parts->memory >= 0;
+    if (conn->state == PD_CONN_GREETING) decide(conn, good ? parts : NULL);
+    pd_shm_parts_close(parts);
+}
+
+static void fetch_is_late(void *arg)
+{
+    struct pd_conn *conn = arg;
+    if (conn->state == PD_CONN_GREETING) decide(conn, NULL);
+}
+
+static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *message)
+{
+    struct client *client = client_of(conn);
+    struct pd_proof proof, right;
+    size_t body;
+    PD_TRY(pd_welcome_unpack(message->meta, message->head.meta, &client->welcome, &proof, &body));
+    PD_TRY(pd_proof_make(client->base.secret, client->base.secret_n, "cpaddle server", &client->base.hello,
+                         &client->base.challenge, message->meta, body, &right));
+    if (client->base.secret_n && !pd_proof_same(&proof, &right)) {
+        refuse(conn, "the server's proof of the secret is wrong",
+               "the server cannot prove that it knows the secret: set the same PADDLE_PS_SECRET on all");
+        return PD_OK;
+    }
+    if (!client->welcome.shm_name[0]) {
+        if (client->choice == PD_TRANSPORT_SHM)
+            give_up(conn, PD_UNSUPPORTED,
+                    "%s: shared memory was asked for, but the server does not offer it: is it on another machine, or "
+                    "told to use TCP? Use PADDLE_PS_TRANSPORT=auto",
+                    client->endpoint);
+        else
+            open_now(conn);
+        return PD_OK;
+    }
+    client->step = FETCHES;
+    if (pd_shm_fetch_start(conn->loop, client->welcome.shm_name, client->welcome.shm_token,
+                           (size_t)client->welcome.ring, fetched, conn, &client->fetch) != PD_OK) {
+        pd_log(PD_LOG_DEBUG, "%s: no shared memory: %s", client->endpoint, pd_error());
+        decide(conn, NULL);
+        return PD_OK;
+    }
+    uint64_t left = time_left(conn);
+    set_timer(conn, left < FETCH_MS ? left : FETCH_MS, fetch_is_late);
+    return PD_OK;
+}
+
+static pd_status on_refused(struct pd_conn *conn, const struct pd_message *message)
+{
+    char text[1100];
+    uint64_t code = message->head.extra;
+    PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
+    give_up(conn, code >= PD_NO_MEMORY && code <= PD_UNAVAILABLE ? (pd_status)code : PD_INVALID, "%s refused this process: %s",
+            client_of(conn)->endpoint, text);
+    return PD_OK;
+}
+
+static pd_status on_message(struct pd_conn *conn, const struct pd_message *message)
+{
+    enum step step = client_of(conn)->step;
+    int type = message->head.type;
+    if (type == PD_REFUSED) return on_refused(conn, message);
+    if (type == PD_CHALLENGE && step == WAITS_FOR_CHALLENGE) return on_challenge(conn, message);
+    if (type == PD_WELCOME && step == WAITS_FOR_WELCOME) return on_welcome(conn, message);
+    return pd_fail(PD_FORMAT, "a message of type %d was not expected in the handshake", type);
+}
+
+/* The end before the connection was open, whoever decided it: the text names the endpoint. */
+static const char *reason(struct pd_conn *conn, pd_status why, const char *text)
+{
+    struct client *client = client_of(conn);
+    if (client->told || why == PD_OK) return text;
+    snprintf(client->text, sizeof client->text, "%s: the handshake failed: %s", client->endpoint, text);
+    return client->text;
+}
+
+static void free_client(struct pd_conn *conn)
+{
+    struct client *client = client_of(conn);
+    pd_shm_fetch_free(client->fetch);
+    pd_buf_free(&client->base.hello);
+    pd_buf_free(&client->base.challenge);
+    pd_free(client);
+    conn->handshake = NULL;
+}
+
+static pd_status prepare(struct client *client, const struct pd_hello *hello, const struct pd_conn_options *options)
+{
+    PD_TRY(pd_transport_choose(options ? options->transport : NULL, &client->choice));
+    PD_TRY(pd_secret(&client->base.secret, &client->base.secret_n));
+    client->limit_ms = options && options->connect_ms > 0 ? options->connect_ms : pd_handshake_ms;
+    client->hello.hello = *hello;
+    client->hello.hello.wants_shm = client->choice != PD_TRANSPORT_TCP;
+    client->hello.ring = options ? options->ring : 0;
+    PD_TRY(pd_hello_fill(&client->hello, client->base.secret_n > 0));
+    pd_hello_pack(&client->hello, &client->base.hello);
+    return client->base.hello.failed ? pd_no_memory() : PD_OK;
+}
+
+pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct pd_hello *hello,
+                       const struct pd_conn_options *options, const struct pd_conn_events *events, void *user,
+                       struct pd_conn **out)
+{
+    struct pd_endpoint where;
+    struct pd_conn *conn = NULL;
+    PD_TRY(pd_endpoint_parse(endpoint, &where));
+    PD_TRY(pd_loop_check(loop));
+    struct client *client = pd_calloc(1, sizeof *client);
+    if (!client) return pd_no_memory();
+    client->base.message = on_message;
+    client->base.free = free_client;
+    client->base.reason = reason;
+    client->base.writable = connected;
+    snprintf(client->endpoint, sizeof client->endpoint, "%s", endpoint);
+    pd_status status = prepare(client, hello, options);
+    if (status == PD_OK) status = pd_conn_make(loop, &client->base, &conn);
+    if (status != PD_OK) {
+        pd_buf_free(&client->base.hello);
+        pd_free(client);
+        return status;
+    }
+    conn->events = events;
+    conn->user = user;
+    conn->hello = client->hello.hello;
+    snprintf(conn->peer, sizeof conn->peer, "%.79s", endpoint);
+    client->until = pd_loop_now(loop) + (uint64_t)client->limit_ms;
+    *out = conn;
+    /* A name that is not known may be known in a second: told like a refused connection, as `closed`. */
+    status = pd_endpoint_resolve(&where, 0, ADDRESSES, client->addresses, client->lengths, &client->n);
+    if (status != PD_OK)
+        give_up(conn, status, "%s", pd_error());
+    else
+        try_next(conn);
+    return PD_OK;
+}

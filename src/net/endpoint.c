@@ -1,0 +1,136 @@
+/* See endpoint.h. */
+#include "net/endpoint.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static pd_status bad(const char *text, const char *what)
+{
+    return pd_fail(PD_INVALID,
+                   "'%s' is not an endpoint: %s. Write host:port, as in 192.168.1.2:6174, ps-1:6174 or [::1]:6174", text,
+                   what);
+}
+
+static int read_port(const char *text, int *port)
+{
+    int value = 0;
+    if (!*text) return 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9') return 0;
+        value = value * 10 + (*text - '0');
+        if (value > 65535) return 0;
+    }
+    *port = value;
+    return 1;
+}
+
+pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out)
+{
+    struct pd_endpoint result = {0};
+    const char *host = text, *host_end, *port;
+    if (!text || !*text) return bad("", "it is empty");
+    if (*text == '[') {
+        host = text + 1;
+        host_end = strchr(host, ']');
+        if (!host_end) return bad(text, "the ']' is missing");
+        if (host_end == host) return bad(text, "there is no address between the brackets");
+        if (host_end[1] != ':') return bad(text, "after ']' comes ':' and the port");
+        port = host_end + 2;
+    } else {
+        host_end = strrchr(text, ':');
+        if (host_end && memchr(text, ':', (size_t)(host_end - text)))
+            return bad(text, "an IPv6 address stands in brackets");
+        port = host_end ? host_end + 1 : text;
+        if (!host_end) host_end = text;
+    }
+    if (!read_port(port, &result.port)) return bad(text, "the port is a number from 0 to 65535");
+    size_t n = (size_t)(host_end - host);
+    if (n >= sizeof result.host) return bad("...", "the host's name has more than 255 characters");
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)host[i] <= ' ' || host[i] == 0x7f || host[i] == '/' || host[i] == '[' || host[i] == ']')
+            return bad(text, "the host's name holds a character that no name has");
+    memcpy(result.host, host, n);
+    *out = result;
+    return PD_OK;
+}
+
+/* The wildcard addresses: one socket of IPv6 takes IPv4 too; IPv4 alone comes second, for machines without IPv6. */
+static void wildcards(int port, int cap, struct sockaddr_storage *out, socklen_t *lengths, int *n)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_any};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    *n = 0;
+    if (*n < cap) {
+        memcpy(&out[*n], &six, sizeof six);
+        lengths[(*n)++] = sizeof six;
+    }
+    if (*n < cap) {
+        memcpy(&out[*n], &four, sizeof four);
+        lengths[(*n)++] = sizeof four;
+    }
+}
+
+pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap, struct sockaddr_storage *out,
+                              socklen_t *lengths, int *n)
+{
+    if (!endpoint->host[0] && to_bind) {
+        wildcards(endpoint->port, cap, out, lengths, n);
+        return PD_OK;
+    }
+    char port[16];
+    const char *host = endpoint->host[0] ? endpoint->host : "localhost";
+    struct addrinfo *list = NULL;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    snprintf(port, sizeof port, "%d", endpoint->port);
+    int rc = getaddrinfo(host, port, &hints, &list);
+    if (rc == EAI_MEMORY) return pd_no_memory();
+    if (rc == EAI_NONAME || rc == EAI_AGAIN || rc == EAI_FAIL || rc == EAI_NODATA)
+        return pd_fail(PD_NOT_FOUND, "the name '%s' is not known (%s): check the endpoint, /etc/hosts and DNS", host,
+                       gai_strerror(rc));
+    if (rc)
+        return pd_fail(PD_NOT_FOUND, "the name '%s' cannot be looked up: %s", host,
+                       rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    *n = 0;
+    for (struct addrinfo *a = list; a && *n < cap; a = a->ai_next)
+        if (a->ai_addrlen <= sizeof *out && (a->ai_family == AF_INET || a->ai_family == AF_INET6)) {
+            memcpy(&out[*n], a->ai_addr, a->ai_addrlen);
+            lengths[(*n)++] = a->ai_addrlen;
+        }
+    freeaddrinfo(list);
+    if (*n == 0) return pd_fail(PD_NOT_FOUND, "the name '%s' has neither an IPv4 nor an IPv6 address", host);
+    return PD_OK;
+}
+
+const char *pd_endpoint_text(const struct sockaddr *address, char *out, size_t cap)
+{
+    char host[INET6_ADDRSTRLEN] = "?", zone[IF_NAMESIZE + 1] = "";
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *four = (const void *)address;
+        inet_ntop(AF_INET, &four->sin_addr, host, sizeof host);
+        snprintf(out, cap, "%s:%d", host, ntohs(four->sin_port));
+    } else if (address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *six = (const void *)address;
+        if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
+            inet_ntop(AF_INET, &six->sin6_addr.s6_addr[12], host, sizeof host);
+            snprintf(out, cap, "%s:%d", host, ntohs(six->sin6_port));
+            return out;
+        }
+        inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host);
+        if (six->sin6_scope_id) {
+            zone[0] = '%';
+            if (!if_indextoname(six->sin6_scope_id, zone + 1)) zone[0] = 0;
+        }
+        snprintf(out, cap, "[%s%s]:%d", host, zone, ntohs(six->sin6_port));
+    } else {
+        snprintf(out, cap, "an unknown address");
+    }
+    return out;
+}

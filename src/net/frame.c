@@ -1,0 +1,69 @@
+/* See frame.h. On the wire: magic u32, version u16, type u16, flags u16, zero u16, meta u32, payload u64, request u64,
+ * step u64, extra u64. The first three fields keep their places in every version, so that two versions can tell each
+ * other which they are. */
+#include "net/frame.h"
+
+#include "base/error.h"
+
+static void put(uint8_t *at, uint64_t value, int n)
+{
+    for (int i = 0; i < n; i++)
+        at[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t get(const uint8_t *at, int n)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < n; i++)
+        value |= (uint64_t)at[i] << (8 * i);
+    return value;
+}
+
+void pd_frame_pack(const struct pd_frame_head *head, uint8_t out[PD_FRAME_HEAD])
+{
+    put(out, PD_FRAME_MAGIC, 4);
+    put(out + 4, PD_FRAME_VERSION, 2);
+    put(out + 6, head->type, 2);
+    put(out + 8, head->flags, 2);
+    put(out + 10, 0, 2);
+    put(out + 12, head->meta, 4);
+    put(out + 16, head->payload, 8);
+    put(out + 24, head->request, 8);
+    put(out + 32, head->step, 8);
+    put(out + 40, head->extra, 8);
+}
+
+int pd_frame_version(const uint8_t bytes[PD_FRAME_HEAD])
+{
+    return get(bytes, 4) == PD_FRAME_MAGIC ? (int)get(bytes + 4, 2) : -1;
+}
+
+pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_head *out)
+{
+    int version = pd_frame_version(bytes);
+    if (version < 0)
+        return pd_fail(PD_FORMAT, "these bytes are no message of ours (they start with %02x %02x %02x %02x): does "
+                                  "another program use this port?",
+                       bytes[0], bytes[1], bytes[2], bytes[3]);
+    if (version != PD_FRAME_VERSION)
+        return pd_fail(PD_FORMAT, "protocol version %d against %d: install the same version of cpaddle on all machines",
+                       version, PD_FRAME_VERSION);
+    struct pd_frame_head head = {
+        .type = (uint16_t)get(bytes + 6, 2),
+        .flags = (uint16_t)get(bytes + 8, 2),
+        .meta = (uint32_t)get(bytes + 12, 4),
+        .payload = get(bytes + 16, 8),
+        .request = get(bytes + 24, 8),
+        .step = get(bytes + 32, 8),
+        .extra = get(bytes + 40, 8),
+    };
+    if (get(bytes + 10, 2) != 0)
+        return pd_fail(PD_FORMAT, "a message of type %d is malformed: a field that must be 0 is not", head.type);
+    if (head.meta > PD_FRAME_META_MAX)
+        return pd_fail(PD_FORMAT, "a message of type %d announces a meta part of %u bytes; the most is %d", head.type,
+                       (unsigned)head.meta, PD_FRAME_META_MAX);
+    if (head.payload > INT64_MAX)
+        return pd_fail(PD_FORMAT, "a message of type %d announces a payload of 2^63 bytes or more", head.type);
+    *out = head;
+    return PD_OK;
+}

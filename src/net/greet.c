@@ -1,0 +1,350 @@
+/* The server's half of the handshake. A guest is a connection on the listener's loop until it has proved itself; then it moves
+ * to the loop that the application names, and is welcomed there. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "net/listener_inside.h"
+
+enum {
+    SHM_MOST = 64,      /* connections over shared memory; polling more rings than this gains nothing */
+    GOODBYE_MS = 1000,  /* for a refusal to arrive */
+};
+
+enum step { WAITS_FOR_HELLO, WAITS_FOR_PROOF, WAITS_FOR_SWITCH };
+
+struct pd_guest {
+    struct pd_handshake base;
+    struct pd_listener *listener; /* NULL after the move */
+    struct pd_guest *prev, *next;
+    struct pd_conn *conn;
+    uint64_t since;
+    enum step step;
+    int refused;
+    struct pd_hello_message hello;
+    /* What is needed after the move. */
+    struct pd_welcome_message welcome;
+    enum pd_transport_choice choice;
+    int same_host, socket;
+    size_t ring;
+    struct pd_loop *target;
+    const struct pd_conn_events *events;
+    void *user;
+    void (*accepted)(void *user, struct pd_conn *conn);
+    struct pd_shm_offer *offer;
+};
+
+static struct pd_guest *guest_of(struct pd_conn *conn)
+{
+    return (struct pd_guest *)conn->handshake;
+}
+
+static void leave(struct pd_guest *guest)
+{
+    struct pd_listener *listener = guest->listener;
+    if (!listener) return;
+    *(guest->prev ? &guest->prev->next : &listener->oldest) = guest->next;
+    *(guest->next ? &guest->next->prev : &listener->newest) = guest->prev;
+    listener->n_guests--;
+    guest->listener = NULL;
+}
+
+static void warn(struct pd_conn *conn, const char *text)
+{
+    struct pd_guest *guest = guest_of(conn);
+    if (guest->listener)
+        pd_listener_warn(guest->listener, conn->peer, text);
+    else
+        pd_log(PD_LOG_WARNING, "%s was not accepted: %s", conn->peer, text);
+}
+
+static void goodbye_is_over(void *arg)
+{
+    pd_conn_end(arg, PD_OK, "refused");
+}
+
+/* Tells the client why, and closes when that has arrived. */
+__attribute__((format(printf, 3, 4))) static void refuse(struct pd_conn *conn, pd_status status, const char *format, ...)
+{
+    char text[1024];
+    struct pd_buf meta = {0};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    warn(conn, text);
+    guest_of(conn)->refused = 1;
+    pd_refused_pack(text, &meta);
+    pd_timer_stop(conn->timer);
+    conn->timer = NULL;
+    if (pd_conn_send_meta(conn, PD_REFUSED, (uint64_t)status, &meta) != PD_OK ||
+        pd_timer_start(conn->loop, GOODBYE_MS, 0, goodbye_is_over, conn, &conn->timer) != PD_OK) {
+        pd_conn_end(conn, PD_NO_MEMORY, pd_error());
+        return;
+    }
+    conn->state = PD_CONN_CLOSING;
+}
+
+static void other_version(struct pd_conn *conn, int version)
+{
+    refuse(conn, PD_INVALID,
+           "the client speaks protocol version %d, the server version %d: install the same cpaddle on all machines",
+           version, PD_FRAME_VERSION);
+}
+
+static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message)
+{
+    struct pd_guest *guest = guest_of(conn);
+    struct pd_listener *listener = guest->listener;
+    PD_TRY(pd_hello_unpack(message->meta, message->head.meta, &guest->hello));
+    conn->hello = guest->hello.hello;
+    guest->same_host = listener->boot[0] && strcmp(listener->boot, conn->hello.boot) == 0;
+    guest->ring = guest->hello.ring ? (size_t)guest->hello.ring : listener->ring;
+    if (conn->hello.version != PD_FRAME_VERSION) {
+        other_version(conn, conn->hello.version);
+        return PD_OK;
+    }
+    if (listener->secret_n && !guest->hello.has_secret) {
+        refuse(conn, PD_INVALID,
+               "the server needs a secret and the client has none: set PADDLE_PS_SECRET (or PADDLE_PS_SECRET_FILE) to the "
+               "server's value");
+        return PD_OK;
+    }
+    struct pd_challenge challenge = {.needs_secret = listener->secret_n > 0};
+    struct pd_buf meta = {0};
+    PD_TRY(pd_nonce_make(challenge.nonce));
+    pd_challenge_pack(&challenge, &meta);
+    pd_buf_add(&guest->base.hello, message->meta, message->head.meta);
+    pd_buf_add(&guest->base.challenge, meta.at, meta.n);
+    if (guest->base.hello.failed || guest->base.challenge.failed) {
+        pd_buf_free(&meta);
+        return pd_no_memory();
+    }
+    guest->step = WAITS_FOR_PROOF;
+    return pd_conn_send_meta(conn, PD_CHALLENGE, 0, &meta);
+}
+
+static pd_status on_proof(struct pd_conn *conn, const struct pd_message *message)
+{
+    struct pd_guest *guest = guest_of(conn);
+    struct pd_listener *listener = guest->listener;
+    struct pd_proof proof, right;
+    PD_TRY(pd_proof_unpack(message->meta, message->head.meta, &proof));
+    PD_TRY(pd_proof_make(guest->base.secret, guest->base.secret_n, "cpaddle client", &guest->base.hello,
+                         &guest->base.challenge, NULL, 0, &right));
+    if (guest->base.secret_n && !pd_proof_same(&proof, &right)) {
+        refuse(conn, PD_INVALID, "the client's secret is not the server's: set the same PADDLE_PS_SECRET on all");
+        return PD_OK;
+    }
+    if (listener->job[0] && conn->hello.job[0] && strcmp(listener->job, conn->hello.job) != 0) {
+        refuse(conn, PD_INVALID,
+               "the client belongs to job '%s', the server to job '%s': check the endpoints, or give each job a port of its "
+               "own",
+               conn->hello.job, listener->job);
+        return PD_OK;
+    }
+    if (listener->choice == PD_TRANSPORT_SHM && (!guest->same_host || !conn->hello.wants_shm)) {
+        refuse(conn, PD_UNSUPPORTED,
+               "the server was told to use shared memory only, and the client %s: use PADDLE_PS_TRANSPORT=auto",
+               guest->same_host ? "was told to use TCP" : "is on another machine");
+        return PD_OK;
+    }
+    pd_loop_made(conn->loop);
+    pd_status status = listener->events->greet(listener->arg, &conn->hello, conn->peer, &guest->welcome.welcome,
+                                               &guest->target, &guest->events, &guest->user);
+    if (status != PD_OK) {
+        refuse(conn, status, "%s", pd_error());
+        return PD_OK;
+    }
+    conn->hello.id = guest->welcome.welcome.id;
+    conn->held = 1; /* the rest happens when this callback is over: see move */
+    pd_loop_want(conn->loop, &conn->task);
+    return PD_OK;
+}
+
+/* The connection is open on its loop. */
+static void open_now(struct pd_conn *conn)
+{
+    void (*accepted)(void *user, struct pd_conn *conn) = guest_of(conn)->accepted;
+    pd_log(PD_LOG_DEBUG, "%s (%s, process %u) is connected over %s", conn->peer, conn->hello.host,
+           (unsigned)conn->hello.pid, pd_conn_transport(conn));
+    conn->events = guest_of(conn)->events;
+    conn->user = guest_of(conn)->user;
+    conn->silent = 0;
+    pd_conn_opened(conn);
+    pd_loop_made(conn->loop);
+    accepted(conn->user, conn);
+}
+
+static pd_status on_switch(struct pd_conn *conn, const struct pd_message *message)
+{
+    struct pd_guest *guest = guest_of(conn);
+    struct pd_shm_parts parts;
+    int to_shm;
+    PD_TRY(pd_switch_unpack(message->meta, message->head.meta, &to_shm));
+    if (to_shm && !pd_shm_offer_take(guest->offer, &parts))
+        return pd_fail(PD_FORMAT, "the client switches to shared memory that it has not fetched");
+    pd_shm_offer_free(guest->offer);
+    guest->offer = NULL;
+    if (to_shm) PD_TRY(pd_conn_to_shm(conn, &parts, 1));
+    open_now(conn);
+    return PD_OK;
+}
+
+static void switch_is_late(void *arg)
+{
+    struct pd_conn *conn = arg;
+    pd_conn_end(conn, PD_IO, "the client did not finish the handshake");
+}
+
+static pd_status welcome(struct pd_conn *conn)
+{
+    struct pd_guest *guest = guest_of(conn);
+    struct pd_proof proof;
+    struct pd_buf meta = {0};
+    if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP && pd_shm_pipe_count() < SHM_MOST) {
+        pd_status status = pd_shm_offer_start(conn->loop, guest->ring, &guest->offer);
+        if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) return status;
+        if (status != PD_OK) pd_log(PD_LOG_DEBUG, "no shared memory for %s: %s", conn->peer, pd_error());
+    }
+    if (guest->offer) {
+        snprintf(guest->welcome.shm_name, sizeof guest->welcome.shm_name, "%s", pd_shm_offer_name(guest->offer));
+        memcpy(guest->welcome.shm_token, pd_shm_offer_token(guest->offer), PD_SHM_TOKEN);
+        guest->welcome.ring = pd_shm_offer_ring(guest->offer);
+    }
+    pd_welcome_pack(&guest->welcome, &meta);
+    pd_status status = pd_proof_make(guest->base.secret, guest->base.secret_n, "cpaddle server", &guest->base.hello,
+                                     &guest->base.challenge, meta.at, meta.n, &proof);
+    if (status != PD_OK) {
+        pd_buf_free(&meta);
+        return status;
+    }
+    pd_proof_pack(&proof, &meta);
+    PD_TRY(pd_conn_send_meta(conn, PD_WELCOME, 0, &meta));
+    if (!guest->offer) {
+        open_now(conn);
+        return PD_OK;
+    }
+    guest->step = WAITS_FOR_SWITCH;
+    return pd_timer_start(conn->loop, (uint64_t)pd_handshake_ms, 0, switch_is_late, conn, &conn->timer);
+}
+
+/* On the loop that owns the connection from now on. */
+static void arrive(void *arg)
+{
+    struct pd_conn *conn = arg;
+    struct pd_guest *guest = guest_of(conn);
+    pd_status status = pd_conn_attach(conn, guest->target, guest->socket);
+    if (status == PD_OK) status = welcome(conn);
+    if (status != PD_OK) pd_conn_end(conn, status, pd_error());
+}
+
+static void move(struct pd_conn *conn)
+{
+    struct pd_guest *guest = guest_of(conn);
+    struct pd_loop *target = guest->target;
+    guest->socket = pd_conn_detach(conn);
+    leave(guest);
+    if (pd_loop_post(target, arrive, conn) == PD_OK) return;
+    close(guest->socket);
+    pd_conn_free(conn);
+}
+
+static pd_status on_message(struct pd_conn *conn, const struct pd_message *message)
+{
+    enum step step = guest_of(conn)->step;
+    int type = message->head.type;
+    char text[1100];
+    if (type == PD_HELLO && step == WAITS_FOR_HELLO) return on_hello(conn, message);
+    if (type == PD_PROOF && step == WAITS_FOR_PROOF) return on_proof(conn, message);
+    if (type == PD_SWITCH && step == WAITS_FOR_SWITCH) return on_switch(conn, message);
+    if (type == PD_REFUSED && step != WAITS_FOR_HELLO) {
+        PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
+        return pd_fail(PD_INVALID, "the client refuses this server: %s", text);
+    }
+    return pd_fail(PD_FORMAT, "a message of type %d was not expected in the handshake", type);
+}
+
+static const char *reason(struct pd_conn *conn, pd_status why, const char *text)
+{
+    /* Who connects and goes away without a word is of no interest: port checks do that. */
+    if (why != PD_OK && why != PD_IO) warn(conn, text);
+    return text;
+}
+
+static void free_guest(struct pd_conn *conn)
+{
+    struct pd_guest *guest = guest_of(conn);
+    leave(guest);
+    pd_shm_offer_free(guest->offer);
+    pd_buf_free(&guest->base.hello);
+    pd_buf_free(&guest->base.challenge);
+    pd_free(guest);
+    conn->handshake = NULL;
+}
+
+pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *peer)
+{
+    struct pd_guest *guest = pd_calloc(1, sizeof *guest);
+    struct pd_conn *conn;
+    if (!guest || pd_conn_make(listener->loop, &guest->base, &conn) != PD_OK) {
+        pd_free(guest);
+        close(socket);
+        return pd_no_memory();
+    }
+    guest->base.message = on_message;
+    guest->base.work = move;
+    guest->base.free = free_guest;
+    guest->base.reason = reason;
+    guest->base.version = other_version;
+    guest->base.secret = listener->secret;
+    guest->base.secret_n = listener->secret_n;
+    guest->choice = listener->choice;
+    guest->accepted = listener->events->accepted;
+    guest->conn = conn;
+    guest->since = pd_loop_now(listener->loop);
+    conn->silent = 1;
+    conn->state = PD_CONN_GREETING;
+    snprintf(conn->peer, sizeof conn->peer, "%s", peer);
+    guest->listener = listener;
+    guest->prev = listener->newest;
+    *(listener->newest ? &listener->newest->next : &listener->oldest) = guest;
+    listener->newest = guest;
+    listener->n_guests++;
+    pd_status status = pd_tcp_pipe(listener->loop, conn, socket, &conn->pipe);
+    if (status != PD_OK)
+        pd_conn_end(conn, status, pd_error());
+    else
+        pd_conn_update(conn);
+    return status;
+}
+
+uint64_t pd_guest_age(const struct pd_guest *guest, uint64_t now)
+{
+    return now - guest->since;
+}
+
+struct pd_guest *pd_guest_next(const struct pd_guest *guest)
+{
+    return guest->next;
+}
+
+void pd_guest_late(struct pd_guest *guest)
+{
+    struct pd_conn *conn = guest->conn;
+    if (guest->refused)
+        pd_conn_end(conn, PD_OK, "refused");
+    else if (conn->state == PD_CONN_GREETING)
+        refuse(conn, PD_IO, "the client did not finish the handshake within %d ms", pd_handshake_ms);
+}
+
+void pd_guest_drop(struct pd_guest *guest)
+{
+    struct pd_conn *conn = guest->conn;
+    leave(guest);
+    pd_conn_end(conn, PD_OK, "the server stopped listening");
+}

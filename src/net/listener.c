@@ -1,0 +1,288 @@
+/* Listening: sockets on every address of an endpoint, and a limit on clients that have not proved themselves. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "net/endpoint.h"
+#include "net/holder.h"
+#include "net/listener_inside.h"
+
+enum {
+    ADDRESSES = 8,
+    BACKLOG = 1024,
+    GUESTS_MOST = 1024,
+    GUEST_PATIENCE_MS = 1000, /* when the place is full, guests older than this make room */
+    SWEEP_MS = 250,
+    ACCEPT_AT_ONCE = 64,
+    WARN_EVERY_MS = 1000,
+};
+
+void pd_listener_warn(struct pd_listener *listener, const char *peer, const char *text)
+{
+    uint64_t now = pd_loop_now(listener->loop);
+    if (now < listener->quiet_until) {
+        listener->unsaid++;
+        return;
+    }
+    listener->quiet_until = now + WARN_EVERY_MS;
+    if (listener->unsaid)
+        pd_log(PD_LOG_WARNING, "%s was not accepted: %s (and %d more since the last such message)", peer, text,
+               listener->unsaid);
+    else
+        pd_log(PD_LOG_WARNING, "%s was not accepted: %s", peer, text);
+    listener->unsaid = 0;
+}
+
+static void on_client(uv_poll_t *watch, int status, int events);
+
+static void rest(struct pd_listener *listener, int resting)
+{
+    if (listener->resting == resting) return;
+    listener->resting = resting;
+    for (int i = 0; i < listener->n_sockets; i++)
+        if (resting)
+            uv_poll_stop(&listener->sockets[i].watch);
+        else
+            uv_poll_start(&listener->sockets[i].watch, UV_READABLE, on_client);
+}
+
+/* Room for one more? Old ones make room; young ones are given a moment. */
+static int has_room(struct pd_listener *listener)
+{
+    if (listener->n_guests < GUESTS_MOST) return 1;
+    struct pd_guest *oldest = listener->oldest;
+    if (pd_guest_age(oldest, pd_loop_now(listener->loop)) < GUEST_PATIENCE_MS) return 0;
+    pd_guest_drop(oldest);
+    return 1;
+}
+
+static void sweep(void *arg)
+{
+    struct pd_listener *listener = arg;
+    uint64_t now = pd_loop_now(listener->loop);
+    struct pd_guest *guest = listener->oldest;
+    while (guest && pd_guest_age(guest, now) >= (uint64_t)pd_handshake_ms) {
+        struct pd_guest *next = pd_guest_next(guest);
+        pd_guest_late(guest);
+        guest = next;
+    }
+    rest(listener, 0);
+    if (!listener->oldest && !listener->resting) {
+        pd_timer_stop(listener->sweep);
+        listener->sweep = NULL;
+    }
+}
+
+static void need_sweep(struct pd_listener *listener)
+{
+    if (!listener->sweep) pd_timer_start(listener->loop, SWEEP_MS, SWEEP_MS, sweep, listener, &listener->sweep);
+}
+
+static void on_client(uv_poll_t *watch, int status, int events)
+{
+    (void)status, (void)events;
+    struct socket *socket = watch->data;
+    struct pd_listener *listener = socket->listener;
+    pd_loop_enter(listener->loop);
+    for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+        struct sockaddr_storage from;
+        socklen_t n = sizeof from;
+        char peer[80];
+        need_sweep(listener);
+        if (!has_room(listener)) {
+            rest(listener, 1);
+            break;
+        }
+        int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+        if (fd < 0) {
+            /* Without a descriptor left the client stays in the queue; without this rest the loop would turn for nothing. */
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                pd_listener_warn(listener, "a client", strerror(errno));
+                rest(listener, 1);
+            }
+            break;
+        }
+        pd_endpoint_text((struct sockaddr *)&from, peer, sizeof peer);
+        if (pd_guest_new(listener, fd, peer) != PD_OK) pd_listener_warn(listener, peer, pd_error());
+    }
+    pd_loop_exit(listener->loop);
+}
+
+static pd_status cannot_listen(const char *endpoint, int port, int error)
+{
+    char holder[256];
+    if (error == EADDRINUSE)
+        return pd_fail(PD_EXISTS, "cannot listen on %s: port %d is taken%s. Stop that process, or use another port",
+                       endpoint, port, pd_port_holder(port, holder, sizeof holder));
+    if (error == EADDRNOTAVAIL)
+        return pd_fail(PD_IO, "cannot listen on %s: this machine does not have that address. Use :%d for all interfaces",
+                       endpoint, port);
+    if (error == EACCES)
+        return pd_fail(PD_IO, "cannot listen on %s: ports below 1024 are for root. Use another port", endpoint);
+    return pd_fail(PD_IO, "cannot listen on %s: %s", endpoint, strerror(error));
+}
+
+static int bind_one(const struct sockaddr_storage *address, socklen_t n, int *fd)
+{
+    int one = 1, zero = 0;
+    int s = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s < 0) return errno;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (address->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *six = (const void *)address;
+        int any = IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr);
+        setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, any ? &zero : &one, sizeof one);
+    }
+    if (bind(s, (const struct sockaddr *)address, n) < 0 || listen(s, BACKLOG) < 0) {
+        int error = errno;
+        close(s);
+        return error;
+    }
+    *fd = s;
+    return 0;
+}
+
+static int port_of(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6) return ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
+    return ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
+}
+
+static void set_port(struct sockaddr_storage *address, int port)
+{
+    if (address->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)address)->sin6_port = htons((uint16_t)port);
+    else
+        ((struct sockaddr_in *)(void *)address)->sin_port = htons((uint16_t)port);
+}
+
+/* Binds what the endpoint names: both addresses of "localhost", the wildcard of IPv6 (which takes IPv4 too) or of IPv4. */
+static pd_status bind_all(const char *text, const struct pd_endpoint *endpoint, int *fds, int *n, int *port)
+{
+    struct sockaddr_storage addresses[ADDRESSES];
+    socklen_t lengths[ADDRESSES];
+    int count, first_error = 0;
+    PD_TRY(pd_endpoint_resolve(endpoint, 1, ADDRESSES, addresses, lengths, &count));
+    *n = 0;
+    *port = endpoint->port;
+    for (int i = 0; i < count; i++) {
+        set_port(&addresses[i], *port);
+        int error = bind_one(&addresses[i], lengths[i], &fds[*n]);
+        if (error) {
+            if (!first_error) first_error = error;
+            if (error == EADDRINUSE && endpoint->port) break; /* half a server would be worse than none */
+            continue;
+        }
+        socklen_t length = sizeof addresses[i];
+        getsockname(fds[(*n)++], (struct sockaddr *)&addresses[i], &length);
+        *port = port_of(&addresses[i]);
+        if (!endpoint->host[0]) break;
+    }
+    if (*n && !(first_error == EADDRINUSE && endpoint->port)) return PD_OK;
+    while (*n)
+        close(fds[--*n]);
+    return cannot_listen(text, *port, first_error);
+}
+
+static void socket_is_closed(uv_handle_t *handle)
+{
+    struct pd_listener *listener = ((struct socket *)handle->data)->listener;
+    if (--listener->open_handles) return;
+    pd_free(listener->sockets);
+    pd_free(listener);
+}
+
+void pd_listener_close(struct pd_listener *listener)
+{
+    if (!listener) return;
+    pd_loop_remove(listener->loop, &listener->member);
+    pd_timer_stop(listener->sweep);
+    while (listener->oldest)
+        pd_guest_drop(listener->oldest);
+    for (int i = 0; i < listener->n_sockets; i++) {
+        uv_close((uv_handle_t *)&listener->sockets[i].watch, socket_is_closed);
+        close(listener->sockets[i].fd);
+    }
+}
+
+static void end_member(struct pd_member *member)
+{
+    pd_listener_close((struct pd_listener *)((char *)member - offsetof(struct pd_listener, member)));
+}
+
+static pd_status watch_all(struct pd_listener *listener, const int *fds, int n)
+{
+    listener->sockets = pd_calloc((size_t)n, sizeof *listener->sockets);
+    if (!listener->sockets) return pd_no_memory();
+    for (int i = 0; i < n; i++) {
+        struct socket *socket = &listener->sockets[i];
+        socket->fd = fds[i];
+        socket->listener = listener;
+        socket->watch.data = socket;
+        int rc = uv_poll_init(pd_loop_uv(listener->loop), &socket->watch, fds[i]);
+        if (rc) return pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
+        listener->n_sockets = listener->open_handles = i + 1;
+    }
+    for (int i = 0; i < n; i++)
+        uv_poll_start(&listener->sockets[i].watch, UV_READABLE, on_client);
+    return PD_OK;
+}
+
+static pd_status configure(struct pd_listener *listener, const char *job)
+{
+    if (snprintf(listener->job, sizeof listener->job, "%s", job ? job : "") >= (int)sizeof listener->job)
+        return pd_fail(PD_INVALID, "the job's name '%s' has more than %zu characters", job, sizeof listener->job - 1);
+    PD_TRY(pd_transport_choose(NULL, &listener->choice));
+    PD_TRY(pd_ring_choose(0, &listener->ring));
+    PD_TRY(pd_secret(&listener->secret, &listener->secret_n));
+    pd_boot_id(listener->boot);
+    return PD_OK;
+}
+
+pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const char *job,
+                           const struct pd_listener_events *events, void *arg, int *port, struct pd_listener **out)
+{
+    struct pd_endpoint where;
+    int fds[ADDRESSES], n = 0, real_port;
+    PD_TRY(pd_endpoint_parse(endpoint, &where));
+    PD_TRY(pd_loop_check(loop));
+    struct pd_listener *listener = pd_calloc(1, sizeof *listener);
+    if (!listener) return pd_no_memory();
+    listener->loop = loop;
+    listener->events = events;
+    listener->arg = arg;
+    listener->member.end = end_member;
+    pd_status status = configure(listener, job);
+    if (status == PD_OK) status = bind_all(endpoint, &where, fds, &n, &real_port);
+    if (status != PD_OK) goto free_listener;
+    status = watch_all(listener, fds, n);
+    if (status != PD_OK) goto close_sockets;
+    pd_loop_add(loop, &listener->member);
+    if (!where.host[0] && !listener->secret_n)
+        pd_log(PD_LOG_WARNING,
+               "port %d listens on all interfaces without a secret: anybody who reaches it can change the parameters. Set "
+               "PADDLE_PS_SECRET, or name one address",
+               real_port);
+    *port = real_port;
+    *out = listener;
+    return PD_OK;
+close_sockets:
+    for (int i = 0; i < n; i++)
+        close(fds[i]);
+    if (listener->open_handles) {
+        for (int i = 0; i < listener->n_sockets; i++)
+            uv_close((uv_handle_t *)&listener->sockets[i].watch, socket_is_closed);
+        return status;
+    }
+    pd_free(listener->sockets);
+free_listener:
+    pd_free(listener);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* What listener.c (sockets, limits) and greet.c (the server's half of the handshake) share. */
+#ifndef PD_NET_LISTENER_INSIDE_H
+#define PD_NET_LISTENER_INSIDE_H
+
+#include "net/conn_inside.h"
+
+struct pd_guest;
+
+struct pd_listener {
+    struct pd_loop *loop;
+    struct pd_member member;
+    const struct pd_listener_events *events;
+    void *arg;
+    char job[64];
+    const uint8_t *secret;
+    int secret_n;
+    enum pd_transport_choice choice;
+    size_t ring;
+    char boot[40];
+
+    int n_sockets, open_handles;
+    struct socket {
+        int fd;
+        uv_poll_t watch;
+        struct pd_listener *listener;
+    } *sockets;
+    int resting; /* accepts nobody for the moment */
+
+    struct pd_guest *oldest, *newest; /* in the handshake */
+    int n_guests;
+    struct pd_timer *sweep;
+
+    uint64_t quiet_until; /* warnings about clients are few */
+    int unsaid;
+};
+
+/* A client takes its place in the list for as long as it shakes hands. Takes the socket, also on failure. */
+pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *peer);
+/* The oldest guest: how long it is here (ms), and out with it. */
+uint64_t pd_guest_age(const struct pd_guest *guest, uint64_t now);
+void pd_guest_late(struct pd_guest *guest);
+/* The listener is gone. */
+void pd_guest_drop(struct pd_guest *guest);
+struct pd_guest *pd_guest_next(const struct pd_guest *guest);
+
+/* In listener.c: a warning about a client, unless there were many. */
+void pd_listener_warn(struct pd_listener *listener, const char *peer, const char *text);
+
+#endif

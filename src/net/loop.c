@@ -1,0 +1,473 @@
+/* See loop.h and loop_inside.h. libuv waits and keeps timers; posts, tasks and polling are ours.
+ *
+ * A loop that looks for work does so in this order: tasks, posts, rings, libuv. Before it sleeps it says so (`asleep`, and a
+ * flag in each ring) and looks once more: whoever adds work first adds, then reads the flag. Both sides use sequentially
+ * consistent accesses, so at least one of them sees the other. */
+#include "net/loop_inside.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/vec.h"
+
+enum {
+    SPARE_MOST = 4 << 20, /* a buffer up to this size is kept */
+    TASK_ROUNDS = 4,      /* tasks that queue tasks: as often in a row, then libuv has its turn */
+    RINGS_PER_UV = 16,    /* while rings are busy, libuv is asked each so many times */
+    UV_EVERY_NS = 10000,  /* while rings are polled and quiet, as often: asking costs more than a small message */
+};
+
+struct post {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct pd_loop {
+    uv_loop_t uv;
+    uv_async_t bell;
+    uv_timer_t nap;
+    pthread_t thread;
+    int has_thread;
+
+    pthread_mutex_t lock; /* of the posts and `gone` */
+    PD_VEC(struct post) posts;
+    int gone;
+    atomic_int n_posts, asleep, spin, stop;
+
+    struct pd_member *members;
+    struct pd_poller *pollers, *next_poller;
+    struct pd_task *first_task, **last_task;
+    struct pd_timer *timers;
+    uint8_t *scratch;
+    struct pd_spare spare;
+    int depth;
+    unsigned turns;
+    uint64_t made, moved;
+};
+
+struct pd_timer {
+    uv_timer_t uv;
+    struct pd_loop *loop;
+    struct pd_timer *prev, *next;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+uv_loop_t *pd_loop_uv(struct pd_loop *loop)
+{
+    return &loop->uv;
+}
+
+uint8_t *pd_loop_scratch(struct pd_loop *loop)
+{
+    return loop->scratch;
+}
+
+struct pd_spare pd_loop_take_spare(struct pd_loop *loop)
+{
+    struct pd_spare spare = loop->spare;
+    loop->spare = (struct pd_spare){0};
+    return spare;
+}
+
+void pd_loop_give_spare(struct pd_loop *loop, struct pd_spare spare)
+{
+    if (spare.cap > SPARE_MOST || spare.cap <= loop->spare.cap) {
+        pd_free(spare.at);
+        return;
+    }
+    pd_free(loop->spare.at);
+    loop->spare = spare;
+}
+
+void pd_loop_add(struct pd_loop *loop, struct pd_member *member)
+{
+    member->prev = NULL;
+    member->next = loop->members;
+    if (loop->members) loop->members->prev = member;
+    loop->members = member;
+}
+
+void pd_loop_remove(struct pd_loop *loop, struct pd_member *member)
+{
+    if (member->prev)
+        member->prev->next = member->next;
+    else
+        loop->members = member->next;
+    if (member->next) member->next->prev = member->prev;
+}
+
+void pd_loop_add_poller(struct pd_loop *loop, struct pd_poller *poller)
+{
+    poller->prev = NULL;
+    poller->next = loop->pollers;
+    if (loop->pollers) loop->pollers->prev = poller;
+    loop->pollers = poller;
+}
+
+void pd_loop_remove_poller(struct pd_loop *loop, struct pd_poller *poller)
+{
+    if (loop->next_poller == poller) loop->next_poller = poller->next;
+    if (poller->prev)
+        poller->prev->next = poller->next;
+    else
+        loop->pollers = poller->next;
+    if (poller->next) poller->next->prev = poller->prev;
+}
+
+void pd_loop_want(struct pd_loop *loop, struct pd_task *task)
+{
+    if (task->queued) return;
+    task->queued = 1;
+    task->next = NULL;
+    *loop->last_task = task;
+    loop->last_task = &task->next;
+}
+
+void pd_loop_forget(struct pd_loop *loop, struct pd_task *task)
+{
+    if (!task->queued) return;
+    struct pd_task **at = &loop->first_task;
+    while (*at && *at != task)
+        at = &(*at)->next;
+    if (!*at) return;
+    *at = task->next;
+    if (!*at) loop->last_task = at;
+    task->queued = 0;
+}
+
+/* Runs as many as were queued when it started; what they queue waits for the next round. */
+static void run_tasks(struct pd_loop *loop)
+{
+    struct pd_task *task;
+    int n = 0;
+    for (task = loop->first_task; task; task = task->next)
+        n++;
+    for (; n && (task = loop->first_task); n--) {
+        loop->first_task = task->next;
+        if (!loop->first_task) loop->last_task = &loop->first_task;
+        task->queued = 0;
+        task->run(task);
+    }
+}
+
+static void run_task_rounds(struct pd_loop *loop)
+{
+    loop->depth++;
+    for (int i = 0; i < TASK_ROUNDS && loop->first_task; i++)
+        run_tasks(loop);
+    loop->depth--;
+}
+
+void pd_loop_enter(struct pd_loop *loop)
+{
+    loop->depth++;
+}
+
+void pd_loop_exit(struct pd_loop *loop)
+{
+    if (--loop->depth == 0 && loop->first_task) run_task_rounds(loop);
+}
+
+int pd_loop_inside(const struct pd_loop *loop)
+{
+    return loop->depth > 0;
+}
+
+void pd_loop_made(struct pd_loop *loop)
+{
+    loop->made++;
+}
+
+void pd_loop_moved(struct pd_loop *loop)
+{
+    loop->moved++;
+}
+
+pd_status pd_loop_check(const struct pd_loop *loop)
+{
+    if (atomic_load(&loop->stop)) return pd_fail(PD_GONE, "the loop is being freed and takes no more work");
+    return PD_OK;
+}
+
+uint64_t pd_loop_now(struct pd_loop *loop)
+{
+    uv_update_time(&loop->uv);
+    return uv_now(&loop->uv);
+}
+
+/* Posts in order. Those that a post posts wait for the next time. */
+static void run_posts(struct pd_loop *loop)
+{
+    if (atomic_load_explicit(&loop->n_posts, memory_order_acquire) == 0) return;
+    pthread_mutex_lock(&loop->lock);
+    struct post *list = loop->posts.at;
+    int n = loop->posts.n;
+    memset(&loop->posts, 0, sizeof loop->posts);
+    atomic_store(&loop->n_posts, 0);
+    pthread_mutex_unlock(&loop->lock);
+    for (int i = 0; i < n; i++) {
+        pd_loop_enter(loop);
+        loop->made++;
+        list[i].fn(list[i].arg);
+        pd_loop_exit(loop);
+    }
+    pd_free(list);
+}
+
+pd_status pd_loop_post(struct pd_loop *loop, void (*fn)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&loop->lock);
+    int gone = loop->gone;
+    int kept = !gone && pd_vec_push(&loop->posts, ((struct post){fn, arg}));
+    if (kept) atomic_store(&loop->n_posts, loop->posts.n);
+    /* Inside the lock, because pd_loop_free waits for it before it takes the bell down. */
+    if (kept && atomic_load(&loop->asleep)) uv_async_send(&loop->bell);
+    pthread_mutex_unlock(&loop->lock);
+    if (gone) return pd_fail(PD_GONE, "the loop is being freed and takes no more work");
+    return kept ? PD_OK : pd_no_memory();
+}
+
+static void on_bell(uv_async_t *bell)
+{
+    (void)bell; /* being awake is enough */
+}
+
+static void on_nap(uv_timer_t *nap)
+{
+    (void)nap;
+}
+
+static int poll_rings(struct pd_loop *loop)
+{
+    int any = 0;
+    for (struct pd_poller *poller = loop->pollers; poller; poller = loop->next_poller) {
+        loop->next_poller = poller->next;
+        any |= poller->poll(poller);
+    }
+    return any;
+}
+
+/* Everything that is ready now. */
+static void look(struct pd_loop *loop, int with_uv)
+{
+    if (loop->first_task) run_task_rounds(loop);
+    run_posts(loop);
+    if (loop->pollers) poll_rings(loop);
+    if (with_uv) uv_run(&loop->uv, UV_RUN_NOWAIT);
+}
+
+static void spin(struct pd_loop *loop, int microseconds, uint64_t made)
+{
+    int64_t now = pd_clock_ns(), end = now + (int64_t)microseconds * 1000, asked = now;
+    while (loop->made == made && !atomic_load_explicit(&loop->stop, memory_order_relaxed)) {
+        uint64_t moved = loop->moved;
+        int with_uv = !loop->pollers || now - asked >= UV_EVERY_NS;
+        look(loop, with_uv);
+        now = pd_clock_ns();
+        if (with_uv) asked = now;
+        if (loop->moved != moved)
+            end = now + (int64_t)microseconds * 1000;
+        else if (now >= end)
+            return;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+}
+
+/* Sleeps in libuv until something happens; timeout_ms < 0: without end. */
+static void sleep_once(struct pd_loop *loop, int64_t timeout_ms)
+{
+    struct pd_poller *poller;
+    int ready = 0;
+    atomic_store(&loop->asleep, 1);
+    for (poller = loop->pollers; poller && !ready; poller = poller->next)
+        ready = !poller->sleep(poller);
+    if (!ready && !loop->first_task && atomic_load(&loop->n_posts) == 0 && !atomic_load(&loop->stop)) {
+        if (timeout_ms >= 0) {
+            uv_update_time(&loop->uv);
+            uv_timer_start(&loop->nap, on_nap, (uint64_t)timeout_ms, 0);
+        }
+        uv_run(&loop->uv, UV_RUN_ONCE);
+        if (timeout_ms >= 0) uv_timer_stop(&loop->nap);
+    }
+    atomic_store(&loop->asleep, 0);
+    /* Some may not have been asked; taking a wish back that was not made does no harm. */
+    for (poller = loop->pollers; poller; poller = poller->next)
+        poller->wake(poller);
+}
+
+/* Looks, spins and sleeps until a callback was made or the time is over; timeout_ms < 0: without end. */
+static void wait_for_work(struct pd_loop *loop, int timeout_ms)
+{
+    uint64_t made = loop->made;
+    int64_t end = timeout_ms > 0 ? pd_clock_ns() + (int64_t)timeout_ms * 1000000 : 0;
+    int microseconds = atomic_load_explicit(&loop->spin, memory_order_relaxed);
+    /* Rings that are always busy must not keep timers and sockets waiting, nor the other way round. */
+    look(loop, loop->pollers && loop->turns++ % RINGS_PER_UV == 0);
+    if (timeout_ms == 0 && loop->made == made) look(loop, 1);
+    while (loop->made == made && timeout_ms != 0 && !atomic_load_explicit(&loop->stop, memory_order_relaxed)) {
+        if (microseconds) spin(loop, microseconds, made);
+        if (loop->made != made) break;
+        int64_t left = timeout_ms < 0 ? -1 : (end - pd_clock_ns() + 999999) / 1000000;
+        if (timeout_ms > 0 && left <= 0) break;
+        sleep_once(loop, left);
+        look(loop, 0);
+    }
+}
+
+int pd_loop_turn(struct pd_loop *loop, int timeout_ms)
+{
+    uint64_t made = loop->made;
+    wait_for_work(loop, timeout_ms > 0 ? timeout_ms : 0);
+    return loop->made - made > INT32_MAX ? INT32_MAX : (int)(loop->made - made);
+}
+
+void pd_loop_set_spin(struct pd_loop *loop, int microseconds)
+{
+    atomic_store(&loop->spin, microseconds > 0 ? microseconds : 0);
+}
+
+static void *thread_main(void *arg)
+{
+    struct pd_loop *loop = arg;
+    while (!atomic_load_explicit(&loop->stop, memory_order_acquire))
+        wait_for_work(loop, -1);
+    return NULL;
+}
+
+pd_status pd_loop_start(struct pd_loop *loop, const char *name)
+{
+    char short_name[16];
+    sigset_t all, before;
+    if (loop->has_thread) return pd_fail(PD_EXISTS, "the loop has a thread already");
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&loop->thread, NULL, thread_main, loop);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc) return pd_fail(PD_IO, "a thread for the network cannot be started: %s", strerror(rc));
+    loop->has_thread = 1;
+    snprintf(short_name, sizeof short_name, "%s", name ? name : "pd-loop");
+    pthread_setname_np(loop->thread, short_name);
+    return PD_OK;
+}
+
+pd_status pd_loop_new(struct pd_loop **out)
+{
+    struct pd_loop *loop = pd_calloc(1, sizeof *loop);
+    if (!loop) return pd_no_memory();
+    loop->last_task = &loop->first_task;
+    loop->scratch = pd_malloc_aligned(PD_LOOP_SCRATCH);
+    pd_status status;
+    if (!loop->scratch) {
+        status = pd_no_memory();
+        goto free_loop;
+    }
+    int rc = uv_loop_init(&loop->uv);
+    if (rc) {
+        status = pd_fail(rc == UV_ENOMEM ? PD_NO_MEMORY : PD_IO, "an event loop cannot be made: %s", uv_strerror(rc));
+        goto free_scratch;
+    }
+    uv_timer_init(&loop->uv, &loop->nap);
+    rc = uv_async_init(&loop->uv, &loop->bell, on_bell);
+    if (rc) {
+        status = pd_fail(PD_IO, "an event loop cannot be made: %s", uv_strerror(rc));
+        goto close_uv;
+    }
+    pthread_mutex_init(&loop->lock, NULL);
+    *out = loop;
+    return PD_OK;
+close_uv:
+    uv_close((uv_handle_t *)&loop->nap, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&loop->uv);
+free_scratch:
+    pd_free_aligned(loop->scratch);
+free_loop:
+    pd_free(loop);
+    return status;
+}
+
+void pd_loop_free(struct pd_loop *loop)
+{
+    if (!loop) return;
+    atomic_store(&loop->stop, 1);
+    pthread_mutex_lock(&loop->lock);
+    loop->gone = 1;
+    uv_async_send(&loop->bell);
+    pthread_mutex_unlock(&loop->lock);
+    if (loop->has_thread) pthread_join(loop->thread, NULL);
+    /* From here on the caller is the loop's thread. Posts that were taken are run, as their posters expect. */
+    run_posts(loop);
+    loop->depth++;
+    while (loop->members)
+        loop->members->end(loop->members);
+    while (loop->first_task)
+        run_tasks(loop);
+    loop->depth--;
+    while (loop->timers)
+        pd_timer_stop(loop->timers);
+    uv_close((uv_handle_t *)&loop->bell, NULL);
+    uv_close((uv_handle_t *)&loop->nap, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&loop->uv);
+    pthread_mutex_destroy(&loop->lock);
+    pd_vec_free(&loop->posts);
+    pd_free_aligned(loop->scratch);
+    pd_free(loop->spare.at);
+    pd_free(loop);
+}
+
+static void on_timer(uv_timer_t *uv)
+{
+    struct pd_timer *timer = uv->data;
+    struct pd_loop *loop = timer->loop; /* the callback may stop the timer */
+    pd_loop_enter(loop);
+    loop->made++;
+    timer->fn(timer->arg);
+    pd_loop_exit(loop);
+}
+
+static void free_timer(uv_handle_t *handle)
+{
+    pd_free(handle->data);
+}
+
+pd_status pd_timer_start(struct pd_loop *loop, uint64_t ms, uint64_t repeat_ms, void (*fn)(void *arg), void *arg,
+                         struct pd_timer **out)
+{
+    struct pd_timer *timer = pd_calloc(1, sizeof *timer);
+    if (!timer) return pd_no_memory();
+    timer->loop = loop;
+    timer->fn = fn;
+    timer->arg = arg;
+    timer->next = loop->timers;
+    if (loop->timers) loop->timers->prev = timer;
+    loop->timers = timer;
+    uv_timer_init(&loop->uv, &timer->uv);
+    timer->uv.data = timer;
+    /* libuv's clock stands still while nobody runs it, so a trainer's would be late. */
+    uv_update_time(&loop->uv);
+    uv_timer_start(&timer->uv, on_timer, ms, repeat_ms);
+    *out = timer;
+    return PD_OK;
+}
+
+void pd_timer_stop(struct pd_timer *timer)
+{
+    if (!timer) return;
+    if (timer->prev)
+        timer->prev->next = timer->next;
+    else
+        timer->loop->timers = timer->next;
+    if (timer->next) timer->next->prev = timer->prev;
+    uv_close((uv_handle_t *)&timer->uv, free_timer);
+}

@@ -1,0 +1,159 @@
+/* TCP as a transport: a raw socket, so that bytes go straight from and into tensors; libuv only says when it is ready. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "net/loop_inside.h"
+#include "net/transport.h"
+
+/* A host that vanished without a word is noticed after about half a minute, if nothing above notices sooner. */
+enum { KEEP_IDLE_S = 15, KEEP_EVERY_S = 5, KEEP_TIMES = 3 };
+
+struct tcp_pipe {
+    struct pd_pipe base;
+    int socket;
+    int events; /* what libuv watches now */
+    uv_poll_t watch;
+};
+
+static const struct pd_transport tcp;
+
+static void on_ready(uv_poll_t *watch, int status, int events)
+{
+    struct tcp_pipe *pipe = watch->data;
+    struct pd_loop *loop = pipe->base.loop;
+    pd_loop_enter(loop);
+    if (status < 0) {
+        /* libuv has stopped watching; the next read or write tells what is wrong. */
+        pipe->events = 0;
+        events = UV_READABLE | UV_WRITABLE;
+    }
+    pd_pipe_ready(pipe->base.conn, events & UV_READABLE, events & UV_WRITABLE);
+    pd_loop_exit(loop);
+}
+
+static void set(int socket, int level, int option, int value)
+{
+    setsockopt(socket, level, option, &value, sizeof value); /* tuning: no harm where it fails */
+}
+
+pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_pipe **out)
+{
+    struct tcp_pipe *pipe = pd_calloc(1, sizeof *pipe);
+    if (!pipe) {
+        close(socket);
+        return pd_no_memory();
+    }
+    pipe->base = (struct pd_pipe){&tcp, loop, conn};
+    pipe->socket = socket;
+    set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(socket, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+    set(socket, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_EVERY_S);
+    set(socket, IPPROTO_TCP, TCP_KEEPCNT, KEEP_TIMES);
+    int rc = uv_poll_init(pd_loop_uv(loop), &pipe->watch, socket);
+    if (rc) {
+        close(socket);
+        pd_free(pipe);
+        return pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
+    }
+    pipe->watch.data = pipe;
+    *out = &pipe->base;
+    return PD_OK;
+}
+
+int pd_tcp_socket(const struct pd_pipe *base)
+{
+    return ((const struct tcp_pipe *)base)->socket;
+}
+
+int pd_tcp_error(const struct pd_pipe *base)
+{
+    int error = 0;
+    socklen_t n = sizeof error;
+    if (getsockopt(pd_tcp_socket(base), SOL_SOCKET, SO_ERROR, &error, &n) < 0) return errno;
+    return error;
+}
+
+static pd_status broken(int error)
+{
+    if (error == ECONNRESET || error == EPIPE)
+        return pd_fail(PD_IO, "the other side closed or lost the connection (%s)", strerror(error));
+    if (error == ETIMEDOUT) return pd_fail(PD_IO, "the other side's machine no longer answers");
+    return pd_fail(PD_IO, "the connection broke: %s", strerror(error));
+}
+
+static pd_status tcp_write(struct pd_pipe *base, const struct iovec *parts, int n, size_t *done)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)n};
+    ssize_t wrote;
+    do
+        wrote = sendmsg(pd_tcp_socket(base), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (wrote < 0 && errno == EINTR);
+    if (wrote < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return broken(errno);
+    *done = wrote < 0 ? 0 : (size_t)wrote;
+    return PD_OK;
+}
+
+static pd_status tcp_read(struct pd_pipe *base, const struct iovec *parts, int n, size_t *done, int *end)
+{
+    ssize_t got;
+    do
+        got = readv(pd_tcp_socket(base), parts, n);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return broken(errno);
+    *done = got < 0 ? 0 : (size_t)got;
+    *end = got == 0;
+    return PD_OK;
+}
+
+static void tcp_want(struct pd_pipe *base, int read, int write)
+{
+    struct tcp_pipe *pipe = (struct tcp_pipe *)base;
+    int events = (read ? UV_READABLE : 0) | (write ? UV_WRITABLE : 0);
+    if (events == pipe->events) return;
+    pipe->events = events;
+    if (events)
+        uv_poll_start(&pipe->watch, events, on_ready);
+    else
+        uv_poll_stop(&pipe->watch);
+}
+
+static int tcp_finish(struct pd_pipe *base)
+{
+    shutdown(pd_tcp_socket(base), SHUT_WR);
+    return 1;
+}
+
+static void free_pipe(uv_handle_t *handle)
+{
+    pd_free(handle->data);
+}
+
+static int tcp_detach(struct pd_pipe *base)
+{
+    struct tcp_pipe *pipe = (struct tcp_pipe *)base;
+    /* From here on libuv does not touch the socket; only the memory waits for its callback. */
+    uv_close((uv_handle_t *)&pipe->watch, free_pipe);
+    return pipe->socket;
+}
+
+static void tcp_close(struct pd_pipe *base)
+{
+    close(tcp_detach(base));
+}
+
+static const struct pd_transport tcp = {
+    .name = "tcp",
+    .write = tcp_write,
+    .read = tcp_read,
+    .want = tcp_want,
+    .finish = tcp_finish,
+    .detach = tcp_detach,
+    .close = tcp_close,
+};

@@ -1,0 +1,17 @@
+/* Reading ids, for ops that look rows up. */
+#ifndef PD_OPS_LOOKUP_TABLE_H
+#define PD_OPS_LOOKUP_TABLE_H
+
+#include "program/op.h"
+
+/* Ids that are not int64 are converted, into room of as many bytes. */
+static inline size_t pd_lookup_ids_room(const struct pd_tensor *ids)
+{
+    return ids->meta.dtype == PD_DTYPE_INT64 ? 0 : (size_t)pd_tensor_numel(ids) * sizeof(int64_t);
+}
+
+/* The ids as int64, all in [0, height) or equal to `padding` (>= 0). */
+pd_status pd_lookup_ids(const struct pd_tensor *ids, int64_t height, int64_t padding, int64_t *room,
+                        const int64_t **out);
+
+#endif

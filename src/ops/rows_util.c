@@ -1,0 +1,96 @@
+/* See rows_util.h. */
+#include "ops/rows_util.h"
+
+#include <string.h>
+
+#include "kernels/rows.h"
+#include "ops/math_util.h"
+
+static size_t align(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* No rows at all: the type and the widths that are known, which a gradient that was never written does not
+ * have. */
+static pd_status become_empty(struct pd_value *to, const struct pd_value *like)
+{
+    const struct pd_meta m = like->tensor.meta;
+    enum pd_dtype dtype = m.dtype == PD_DTYPE_NONE ? PD_DTYPE_FP32 : m.dtype;
+    return pd_rows_resize(to, 0, like->height, dtype, m.rank ? m.rank : 1,
+                          m.rank ? m.dim : &(const int64_t){0});
+}
+
+/* The rows of all that have some, as one list; *first is the first of these, NULL when there is none. */
+static pd_status count_rows(int n, struct pd_value *const *from, const struct pd_value **first,
+                            int64_t *total)
+{
+    *first = NULL;
+    *total = 0;
+    for (int i = 0; i < n; i++) {
+        const struct pd_meta *m = &from[i]->tensor.meta;
+        if (!from[i]->rows.n) continue;
+        if (!*first) *first = from[i];
+        const struct pd_meta *f = &(*first)->tensor.meta;
+        if (m->dtype != f->dtype || pd_meta_span(m, 1, m->rank) != pd_meta_span(f, 1, f->rank))
+            return pd_fail(
+                PD_SHAPE, "rows of %s %s cannot be added to rows of %s %s; type and width must be the same",
+                pd_dtype_name(m->dtype), pd_meta_dims_text(m), pd_dtype_name(f->dtype), pd_meta_dims_text(f));
+        int64_t bad = pd_rows_bad_i64(from[i]->rows.at, from[i]->rows.n, INT64_MAX, -1);
+        if (bad >= 0)
+            return pd_fail(PD_RANGE, "selected rows name row %lld; rows count from 0",
+                           (long long)from[i]->rows.at[bad]);
+        *total += from[i]->rows.n;
+    }
+    return PD_OK;
+}
+
+pd_status pd_rows_merge(const struct pd_run *r, struct pd_value *to, int n, struct pd_value *const *from)
+{
+    const struct pd_value *first;
+    int64_t total, at = 0;
+    PD_TRY(count_rows(n, from, &first, &total));
+    if (!first) return become_empty(to, from[0]);
+    const struct pd_meta m = first->tensor.meta;
+    int64_t height = first->height, width = pd_meta_span(&m, 1, m.rank);
+    size_t bytes = (size_t)width * pd_dtype_size(m.dtype);
+
+    /* The groups, the number of each row and its place, and a copy of the input that the result overwrites.
+     */
+    size_t group = align(pd_rows_group_bytes(total)), list = align((size_t)total * 8), held = 0;
+    for (int i = 0; i < n; i++)
+        if (from[i] == to) held = bytes * (size_t)to->rows.n;
+    char *memory;
+    PD_TRY(pd_math_scratch(r, group + 2 * list + held, (void **)&memory));
+    int64_t *ids = (int64_t *)(memory + group);
+    const void **rows = (const void **)(memory + group + list);
+    char *copy = memory + group + 2 * list;
+    if (held) memcpy(copy, to->tensor.data, held);
+    for (int i = 0; i < n; i++) {
+        const char *values = from[i] == to ? copy : from[i]->tensor.data;
+        for (int k = 0; k < from[i]->rows.n; k++, at++) {
+            ids[at] = from[i]->rows.at[k];
+            rows[at] = values + (size_t)k * bytes;
+        }
+    }
+
+    struct pd_rows_groups g;
+    pd_rows_group(ids, total, memory, &g);
+    PD_TRY(pd_rows_resize(to, g.n, height, m.dtype, m.rank, m.dim));
+    memcpy(to->rows.at, g.row, (size_t)g.n * sizeof *g.row);
+    switch ((int)m.dtype) {
+    case PD_DTYPE_FP32:
+        pd_rows_sum_f32(to->tensor.data, width, &g, rows);
+        return PD_OK;
+    case PD_DTYPE_FP64:
+        pd_rows_sum_f64(to->tensor.data, width, &g, rows);
+        return PD_OK;
+    case PD_DTYPE_INT32:
+        pd_rows_sum_i32(to->tensor.data, width, &g, rows);
+        return PD_OK;
+    case PD_DTYPE_INT64:
+        pd_rows_sum_i64(to->tensor.data, width, &g, rows);
+        return PD_OK;
+    }
+    return pd_fail(PD_TYPE, "rows of %s cannot be added up; cast them first", pd_dtype_name(m.dtype));
+}

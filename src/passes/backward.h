@@ -1,0 +1,62 @@
+/* What backward.c (which variables get a gradient) and gradient.c (the gradient ops of one op) share. */
+#ifndef PD_PASSES_BACKWARD_H
+#define PD_PASSES_BACKWARD_H
+
+#include "passes/passes.h"
+#include "program/grad.h"
+
+/* One gradient op's output that adds to a variable's gradient. */
+struct pd_backward_part {
+    struct pd_opdesc *op;
+    int slot, arg;
+};
+
+/* What is known of one forward variable. */
+struct pd_backward_node {
+    const char *var, *grad; /* grad: canonical name, made when first asked for */
+    int reachable;          /* a gradient makes sense: leads to a leaf that wants one */
+    int needed;             /* the targets depend on it */
+    int blocked;            /* stop_gradient or in the no-grad set */
+    int wanted;
+    int filled; /* its gradient is complete and has been written */
+    PD_VEC(struct pd_backward_part) parts;
+};
+
+struct pd_backward {
+    const struct pd_backward_spec *spec;
+    struct pd_block *into;
+    int nested; /* into another block */
+    struct pd_program *program;
+    struct pd_map nodes;  /* name -> struct pd_backward_node */
+    struct pd_map before; /* names that the block had before the pass, for unique gradient names */
+    int forward_ops;
+    int role;
+};
+
+/* A gradient makes sense for values of this type. */
+static inline int pd_backward_allows(const struct pd_var *var)
+{
+    return !var || pd_dtype_is_float(var->meta.dtype) || var->meta.dtype == PD_DTYPE_FP16 ||
+           var->meta.dtype == PD_DTYPE_NONE || var->meta.kind == PD_KIND_TENSOR_ARRAY;
+}
+
+static inline int pd_backward_reaches(const struct pd_backward_node *n)
+{
+    return n->reachable && !n->blocked;
+}
+
+/* The node of a variable, made when first asked for; NULL when memory is short. */
+struct pd_backward_node *pd_backward_node(struct pd_backward *p, const char *var);
+/* Gives the node its gradient's name. */
+pd_status pd_backward_name(struct pd_backward *p, struct pd_backward_node *n);
+/* An op X -> Out, not yet in a block; returns a new one. */
+pd_status pd_backward_op(struct pd_backward *p, const char *type, int n, const char *const *in,
+                         const char *out, struct pd_opdesc **made);
+/* Appends an op to the gradient's block with the pass's role. Takes the op, also on error. */
+pd_status pd_backward_insert(struct pd_backward *p, struct pd_opdesc *op);
+/* Adds up the contributions, so that the canonical gradient holds the whole; then the error clip, if any. */
+pd_status pd_backward_complete(struct pd_backward *p, struct pd_backward_node *n);
+/* Appends the gradient ops of one forward op. */
+pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op);
+
+#endif

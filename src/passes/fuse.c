@@ -1,0 +1,240 @@
+/* Fusion: the driver and what the rules share; see fuse.h. */
+#include "passes/fuse.h"
+
+#include <string.h>
+
+/* ---- what must stay ---- */
+
+static pd_status keep(struct pd_fuse *f, const char *name)
+{
+    return pd_map_set(&f->kept, name, f) ? PD_OK : pd_no_memory();
+}
+
+static pd_status keep_args(struct pd_fuse *f, const struct pd_opdesc *op)
+{
+    for (int side = 0; side < 2; side++) {
+        const struct pd_io *at = side ? op->out.at : op->in.at;
+        for (int s = 0; s < (side ? op->out.n : op->in.n); s++)
+            for (int k = 0; k < at[s].args.n; k++)
+                PD_TRY(keep(f, at[s].args.at[k]));
+    }
+    return PD_OK;
+}
+
+/* Ops that run blocks may name variables in attributes too. */
+static pd_status keep_named(struct pd_fuse *f, const struct pd_opdesc *op)
+{
+    for (int i = 0; pd_opdesc_sub_block(op, 0) >= 0 && i < op->attrs.n; i++) {
+        const struct pd_attr *v = &op->attrs.at[i].value;
+        if (v->type == PD_ATTR_STRING && v->s) PD_TRY(keep(f, v->s));
+        for (int k = 0; v->type == PD_ATTR_STRINGS && k < v->n; k++)
+            PD_TRY(keep(f, v->strings[k]));
+    }
+    return PD_OK;
+}
+
+static pd_status keep_all(struct pd_fuse *f, int n_fetches, const char *const *fetches)
+{
+    for (int i = 0; i < n_fetches; i++)
+        PD_TRY(keep(f, fetches[i]));
+    for (int b = 0; b < f->program->blocks.n; b++)
+        for (int i = 0; i < f->program->blocks.at[b]->ops.n; i++) {
+            const struct pd_opdesc *op = f->program->blocks.at[b]->ops.at[i];
+            if (b) PD_TRY(keep_args(f, op));
+            PD_TRY(keep_named(f, op));
+        }
+    return PD_OK;
+}
+
+/* ---- who uses a variable ---- */
+
+struct users {
+    PD_VEC(struct pd_opdesc *) ops; /* also those that became parts of others */
+};
+
+static pd_status add_user(struct pd_fuse *f, const char *name, struct pd_opdesc *op)
+{
+    struct users *users = pd_map_get(&f->users, name);
+    if (!users) {
+        users = pd_calloc(1, sizeof *users);
+        if (!users || !pd_map_set(&f->users, name, users)) {
+            pd_free(users);
+            return pd_no_memory();
+        }
+    }
+    if (users->ops.n && users->ops.at[users->ops.n - 1] == op) return PD_OK;
+    return pd_vec_push(&users->ops, op) ? PD_OK : pd_no_memory();
+}
+
+static pd_status add_uses(struct pd_fuse *f, struct pd_opdesc *op)
+{
+    for (int side = 0; side < 2; side++) {
+        const struct pd_io *at = side ? op->out.at : op->in.at;
+        for (int s = 0; s < (side ? op->out.n : op->in.n); s++)
+            for (int k = 0; k < at[s].args.n; k++)
+                PD_TRY(add_user(f, at[s].args.at[k], op));
+    }
+    return PD_OK;
+}
+
+static pd_status add_all_uses(struct pd_fuse *f)
+{
+    for (int i = 0; i < f->block->ops.n; i++)
+        PD_TRY(add_uses(f, f->block->ops.at[i]));
+    return PD_OK;
+}
+
+static void users_free(struct pd_fuse *f)
+{
+    pd_map_each(&f->users, entry)
+    {
+        struct users *users = entry->value;
+        pd_vec_free(&users->ops);
+        pd_free(users);
+    }
+    pd_map_free(&f->users);
+}
+
+static int count(const struct pd_opdesc *op, int is_output, const char *name)
+{
+    const struct pd_io *at = is_output ? op->out.at : op->in.at;
+    int n = is_output ? op->out.n : op->in.n, found = 0;
+    for (int s = 0; s < n; s++)
+        for (int k = 0; k < at[s].args.n; k++)
+            found += at[s].args.at[k] == name;
+    return found;
+}
+
+struct pd_fuse_use pd_fuse_use_of(const struct pd_fuse *f, const char *name)
+{
+    struct pd_fuse_use use = {.writer = -1, .first_read = -1, .reader = -1};
+    const struct users *users = pd_map_get(&f->users, name);
+    for (int i = 0; users && i < users->ops.n; i++) {
+        const struct pd_opdesc *op = users->ops.at[i];
+        if (op->block != f->block) continue;
+        int reads = count(op, 0, name), writes = count(op, 1, name), at = pd_block_op_index(f->block, op);
+        if (reads && (use.first_read < 0 || at < use.first_read)) use.first_read = at;
+        if (reads && at > use.reader) use.reader = at;
+        if (writes && at > use.writer) use.writer = at;
+        use.reads += reads;
+        use.writes += writes;
+    }
+    return use;
+}
+
+int pd_fuse_may_go(const struct pd_fuse *f, const char *name, int reads, struct pd_fuse_use *use)
+{
+    const struct pd_var *var = name ? pd_block_var(f->block, name) : NULL;
+    if (!var || (var->flags & (PD_VAR_PERSISTABLE | PD_VAR_IS_DATA | PD_VAR_PARAMETER)) ||
+        pd_map_get(&f->kept, name))
+        return 0;
+    *use = pd_fuse_use_of(f, var->name);
+    return use->writes == 1 && use->reads == reads && (!reads || use->first_read > use->writer);
+}
+
+static int any_between(const struct pd_fuse *f, const char *name, int from, int to, int reads_too)
+{
+    for (int i = from + 1; i < to; i++)
+        if (count(f->block->ops.at[i], 1, name) || (reads_too && count(f->block->ops.at[i], 0, name)))
+            return 1;
+    return 0;
+}
+
+int pd_fuse_written_between(const struct pd_fuse *f, const char *name, int from, int to)
+{
+    return any_between(f, name, from, to, 0);
+}
+
+int pd_fuse_used_between(const struct pd_fuse *f, const char *name, int from, int to)
+{
+    return any_between(f, name, from, to, 1);
+}
+
+int pd_fuse_inputs_change(const struct pd_fuse *f, int from, int to)
+{
+    const struct pd_opdesc *op = f->block->ops.at[from];
+    for (int s = 0; s < op->in.n; s++)
+        for (int k = 0; k < op->in.at[s].args.n; k++)
+            if (pd_fuse_written_between(f, op->in.at[s].args.at[k], from, to)) return 1;
+    return 0;
+}
+
+/* ---- small questions ---- */
+
+struct pd_opdesc *pd_fuse_op(const struct pd_fuse *f, int index)
+{
+    return index < 0 ? NULL : f->block->ops.at[index];
+}
+
+int pd_fuse_is(const struct pd_opdesc *op, const char *type)
+{
+    return op && op->def && strcmp(op->type, type) == 0;
+}
+
+const char *pd_fuse_arg(const struct pd_opdesc *op, int is_output, const char *slot)
+{
+    const struct pd_io *io = pd_opdesc_slot(op, is_output, slot);
+    return io && io->args.n == 1 && strcmp(io->args.at[0], PD_EMPTY_VAR) != 0 ? io->args.at[0] : NULL;
+}
+
+const struct pd_var *pd_fuse_float(const struct pd_fuse *f, const char *name)
+{
+    const struct pd_var *var = name ? pd_block_var(f->block, name) : NULL;
+    return var && var->meta.kind == PD_KIND_TENSOR && pd_dtype_is_float(var->meta.dtype) ? var : NULL;
+}
+
+/* ---- changing the block ---- */
+
+pd_status pd_fuse_new(struct pd_fuse *f, const char *type, struct pd_opdesc **out)
+{
+    const struct pd_op *def = pd_op_find_for_plan(f->program->op_set, type);
+    *out = NULL;
+    if (!def) return PD_OK;
+    PD_TRY(pd_opdesc_new(f->program, type, out));
+    (*out)->def = def;
+    return PD_OK;
+}
+
+pd_status pd_fuse_take_slot(struct pd_opdesc *to, int is_output, const char *slot,
+                            const struct pd_opdesc *from, const char *from_slot)
+{
+    const struct pd_io *io = pd_opdesc_slot(from, is_output, from_slot);
+    for (int k = 0; io && k < io->args.n; k++)
+        PD_TRY(pd_opdesc_add_arg(to, is_output, slot, io->args.at[k]));
+    return PD_OK;
+}
+
+pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, const struct pd_opdesc *next)
+{
+    pd_status status = pd_block_insert(f->block, pd_block_op_index(f->block, next), op, 0);
+    if (status == PD_OK) return add_uses(f, op);
+    pd_opdesc_free(op);
+    return status;
+}
+
+pd_status pd_fuse_replace(struct pd_fuse *f, struct pd_opdesc *op, int n, struct pd_opdesc *const *ops,
+                          int at)
+{
+    if (!pd_vec_reserve(&op->parts, n)) {
+        pd_opdesc_free(op);
+        return pd_no_memory();
+    }
+    PD_TRY(pd_fuse_insert(f, op, ops[at]));
+    for (int i = 0; i < n; i++)
+        op->parts.at[op->parts.n++] = pd_block_take_op(f->block, pd_block_op_index(f->block, ops[i]));
+    return PD_OK;
+}
+
+pd_status pd_pass_fuse(struct pd_program *program, int n_fetches, const char *const *fetches)
+{
+    struct pd_fuse f = {.program = program, .block = program->blocks.at[0]};
+    pd_status status = keep_all(&f, n_fetches, fetches);
+    if (status == PD_OK) status = add_all_uses(&f);
+    if (status == PD_OK) status = pd_fuse_embedding(&f);
+    if (status == PD_OK) status = pd_fuse_entropy(&f);
+    if (status == PD_OK) status = pd_fuse_add_act(&f);
+    if (status == PD_OK) status = pd_fuse_exchanges(&f);
+    users_free(&f);
+    pd_map_free(&f.kept);
+    return status;
+}

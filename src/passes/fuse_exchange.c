@@ -1,0 +1,227 @@
+/* Exchanges with parameter servers. A trainer's Program says split, send, send_barrier, recv, fetch_barrier,
+ * concat; a plan does all from the barrier on in one exchange with each server, receives slices straight into
+ * the whole parameter, and sends slices of a gradient without cutting it first. */
+#include <string.h>
+
+#include "passes/fuse.h"
+
+/* ---- split_byref + send ---- */
+
+static pd_status fuse_send(struct pd_fuse *f, int at)
+{
+    struct pd_opdesc *send = pd_fuse_op(f, at), *split, *op;
+    const struct pd_io *x = pd_opdesc_slot(send, 0, "X");
+    struct pd_fuse_use use = {.writer = -1};
+    if (!x || x->args.n < 1) return PD_OK;
+    int writer = -1;
+    for (int i = 0; i < x->args.n; i++) {
+        if (!pd_fuse_may_go(f, x->args.at[i], 1, &use)) return PD_OK;
+        if (writer >= 0 && use.writer != writer) return PD_OK;
+        writer = use.writer;
+    }
+    split = pd_fuse_op(f, writer);
+    const struct pd_io *parts = split ? pd_opdesc_slot(split, 1, "Out") : NULL;
+    if (!pd_fuse_is(split, "split_byref") || !parts || parts->args.n != x->args.n) return PD_OK;
+    for (int i = 0; i < x->args.n; i++)
+        if (strcmp(parts->args.at[i], x->args.at[i]) != 0) return PD_OK;
+    const struct pd_attr *epmap = pd_opdesc_attr(send, "epmap"),
+                         *sections = pd_opdesc_attr(split, "sections");
+    if (!epmap || epmap->n != x->args.n || !sections || sections->n != x->args.n ||
+        pd_fuse_inputs_change(f, writer, at))
+        return PD_OK;
+    PD_TRY(pd_fuse_new(f, "ps_send", &op));
+    if (!op) return PD_OK;
+    pd_status status = pd_fuse_take_slot(op, 0, "X", split, "X");
+    if (status == PD_OK) status = pd_opdesc_set_attr(op, "epmap", epmap, 0);
+    if (status == PD_OK) status = pd_opdesc_set_attr(op, "sections", sections, 0);
+    if (status == PD_OK) status = pd_opdesc_set_attr(op, "trainer_id", pd_opdesc_attr(send, "trainer_id"), 0);
+    if (status == PD_OK) status = pd_opdesc_set_strings(op, "names", x->args.n, x->args.at);
+    if (status != PD_OK) {
+        pd_opdesc_free(op);
+        return status;
+    }
+    return pd_fuse_replace(f, op, 2, (struct pd_opdesc *const[]){split, send}, 1);
+}
+
+/* ---- from the barrier to the last concat ---- */
+
+struct exchange {
+    int first, last; /* positions in the block */
+    const struct pd_attr *endpoints, *trainer_id;
+    PD_VEC(const char *) names; /* at the servers */
+    PD_VEC(const char *) epmap;
+    PD_VEC(const char *) locals; /* the variable that the name is received into */
+    PD_VEC(const char *) outs;
+    PD_VEC(int) into;
+    PD_VEC(int64_t) rows;
+};
+
+static void exchange_free(struct exchange *e)
+{
+    pd_vec_free(&e->names);
+    pd_vec_free(&e->epmap);
+    pd_vec_free(&e->locals);
+    pd_vec_free(&e->outs);
+    pd_vec_free(&e->into);
+    pd_vec_free(&e->rows);
+}
+
+static pd_status add_recv(struct exchange *e, const struct pd_opdesc *op)
+{
+    const struct pd_io *out = pd_opdesc_slot(op, 1, "Out");
+    const struct pd_attr *epmap = pd_opdesc_attr(op, "epmap"), *names = pd_opdesc_attr(op, "recv_varnames");
+    int n = out ? out->args.n : 0;
+    if (!names || names->n != n) names = pd_opdesc_attr(op, "varnames");
+    if (!e->trainer_id) e->trainer_id = pd_opdesc_attr(op, "trainer_id");
+    for (int i = 0; i < n; i++) {
+        const char *name = names && names->n == n ? names->strings[i] : out->args.at[i];
+        if (!pd_vec_push(&e->names, name) ||
+            !pd_vec_push(&e->epmap, epmap->strings[i < epmap->n ? i : epmap->n - 1]) ||
+            !pd_vec_push(&e->locals, out->args.at[i]))
+            return pd_no_memory();
+    }
+    return PD_OK;
+}
+
+static int local_of(const struct exchange *e, const char *name)
+{
+    for (int i = 0; i < e->locals.n; i++)
+        if (strcmp(e->locals.at[i], name) == 0) return i;
+    return -1;
+}
+
+/* A concat of slices that only it reads: they can go straight into its output. */
+static int joins_slices(const struct pd_fuse *f, const struct exchange *e, const struct pd_opdesc *op)
+{
+    const struct pd_io *x = pd_opdesc_slot(op, 0, "X");
+    const struct pd_attr *axis = pd_opdesc_attr(op, "axis");
+    if (!pd_fuse_is(op, "concat") || !x || !axis || axis->i != 0 || !pd_fuse_arg(op, 1, "Out") ||
+        pd_opdesc_arg(op, 0, "AxisTensor"))
+        return 0;
+    for (int i = 0; i < x->args.n; i++) {
+        const struct pd_var *var = pd_block_var(f->block, x->args.at[i]);
+        if (local_of(e, x->args.at[i]) < 0 || !var || var->meta.rank < 1 || var->meta.dim[0] < 0) return 0;
+        struct pd_fuse_use use = pd_fuse_use_of(f, var->name);
+        if (pd_map_get(&f->kept, x->args.at[i]) || use.reads != 1 || use.writes != 1) return 0;
+    }
+    return 1;
+}
+
+static int belongs(const struct pd_opdesc *op)
+{
+    return pd_fuse_is(op, "recv") || pd_fuse_is(op, "fetch_barrier");
+}
+
+/* The exchange that starts at `at`: what it receives, and how far it goes. */
+static pd_status read_exchange(const struct pd_fuse *f, int at, struct exchange *e)
+{
+    struct pd_opdesc *op = pd_fuse_op(f, at);
+    e->first = at;
+    if (pd_fuse_is(op, "send_barrier")) {
+        e->endpoints = pd_opdesc_attr(op, "endpoints");
+        e->trainer_id = pd_opdesc_attr(op, "trainer_id");
+        at++;
+    }
+    for (; at < f->block->ops.n && belongs(f->block->ops.at[at]); at++)
+        if (pd_fuse_is(f->block->ops.at[at], "recv")) PD_TRY(add_recv(e, f->block->ops.at[at]));
+    e->last = at;
+    while (e->last < f->block->ops.n && joins_slices(f, e, f->block->ops.at[e->last]))
+        e->last++;
+    return PD_OK;
+}
+
+static pd_status place(struct exchange *e, const char *out, int64_t rows)
+{
+    int same = e->outs.n && strcmp(e->outs.at[e->outs.n - 1], out) == 0;
+    if (!same && !pd_vec_push(&e->outs, out)) return pd_no_memory();
+    return pd_vec_push(&e->into, e->outs.n - 1) && pd_vec_push(&e->rows, rows) ? PD_OK : pd_no_memory();
+}
+
+/* Orders names by the output they fill: first those that are outputs themselves, then the slices of each
+ * concat. */
+static pd_status place_all(const struct pd_fuse *f, struct exchange *e)
+{
+    PD_VEC(const char *) names = {0};
+    PD_VEC(const char *) epmap = {0};
+    pd_status status = PD_OK;
+    for (int i = 0; status == PD_OK && i < e->locals.n; i++) {
+        int joined = 0;
+        for (int k = e->first; k < e->last; k++) {
+            const struct pd_io *x = pd_fuse_is(f->block->ops.at[k], "concat")
+                                        ? pd_opdesc_slot(f->block->ops.at[k], 0, "X")
+                                        : NULL;
+            for (int s = 0; x && s < x->args.n; s++)
+                joined |= strcmp(x->args.at[s], e->locals.at[i]) == 0;
+        }
+        if (joined) continue;
+        status = place(e, e->locals.at[i], -1);
+        if (status == PD_OK && (!pd_vec_push(&names, e->names.at[i]) || !pd_vec_push(&epmap, e->epmap.at[i])))
+            status = pd_no_memory();
+    }
+    for (int k = e->first; status == PD_OK && k < e->last; k++) {
+        const struct pd_opdesc *op = f->block->ops.at[k];
+        if (!pd_fuse_is(op, "concat")) continue;
+        const struct pd_io *x = pd_opdesc_slot(op, 0, "X");
+        for (int s = 0; status == PD_OK && s < x->args.n; s++) {
+            int i = local_of(e, x->args.at[s]);
+            status = place(e, pd_fuse_arg(op, 1, "Out"), pd_block_var(f->block, x->args.at[s])->meta.dim[0]);
+            if (status == PD_OK &&
+                (!pd_vec_push(&names, e->names.at[i]) || !pd_vec_push(&epmap, e->epmap.at[i])))
+                status = pd_no_memory();
+        }
+    }
+    pd_vec_free(&e->names);
+    pd_vec_free(&e->epmap);
+    e->names.at = names.at, e->names.n = names.n, e->names.cap = names.cap;
+    e->epmap.at = epmap.at, e->epmap.n = epmap.n, e->epmap.cap = epmap.cap;
+    return status;
+}
+
+static pd_status fill_op(struct pd_opdesc *op, const struct exchange *e)
+{
+    PD_TRY(pd_opdesc_set_args(op, 1, "Out", e->outs.n, e->outs.at));
+    PD_TRY(pd_opdesc_set_strings(op, "names", e->names.n, e->names.at));
+    PD_TRY(pd_opdesc_set_strings(op, "epmap", e->epmap.n, e->epmap.at));
+    if (e->endpoints) PD_TRY(pd_opdesc_set_attr(op, "endpoints", e->endpoints, 0));
+    if (e->trainer_id) PD_TRY(pd_opdesc_set_attr(op, "trainer_id", e->trainer_id, 0));
+    PD_TRY(pd_opdesc_set_attr(
+        op, "into", &(struct pd_attr){.type = PD_ATTR_INTS, .n = e->into.n, .ints = e->into.at}, 0));
+    return pd_opdesc_set_attr(
+        op, "rows", &(struct pd_attr){.type = PD_ATTR_LONGS, .n = e->rows.n, .longs = e->rows.at}, 0);
+}
+
+static pd_status fuse_exchange(struct pd_fuse *f, int at)
+{
+    struct exchange e = {0};
+    struct pd_opdesc *op = NULL;
+    pd_status status = read_exchange(f, at, &e);
+    if (status == PD_OK && e.last - e.first > 1) status = pd_fuse_new(f, "ps_exchange", &op);
+    if (status == PD_OK && op) status = place_all(f, &e);
+    if (status == PD_OK && op) status = fill_op(op, &e);
+    PD_VEC(struct pd_opdesc *) parts = {0};
+    for (int i = e.first; status == PD_OK && op && i < e.last; i++)
+        if (!pd_vec_push(&parts, f->block->ops.at[i])) status = pd_no_memory();
+    if (status == PD_OK && op) {
+        status = pd_fuse_replace(f, op, parts.n, parts.at, 0);
+        op = NULL;
+    }
+    if (op) pd_opdesc_free(op);
+    pd_vec_free(&parts);
+    exchange_free(&e);
+    return status;
+}
+
+pd_status pd_fuse_exchanges(struct pd_fuse *f)
+{
+    for (int i = 0; i < f->block->ops.n; i++) {
+        const struct pd_opdesc *op = f->block->ops.at[i];
+        if (pd_fuse_is(op, "send")) {
+            int before = f->block->ops.n;
+            PD_TRY(fuse_send(f, i));
+            if (f->block->ops.n < before) i--;
+        } else if (pd_fuse_is(op, "send_barrier") || pd_fuse_is(op, "recv")) {
+            PD_TRY(fuse_exchange(f, i));
+        }
+    }
+    return PD_OK;
+}

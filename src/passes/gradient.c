@@ -1,0 +1,269 @@
+/* The gradient of one op: what it asks for through its grad maker (program/grad.h), the names of gradients,
+ * and adding up.
+ *
+ * A variable that is read several times gets several contributions. They are written under names of their own
+ * and added up when the gradient is needed: before its producer's gradient ops, or at the end for leaves. */
+#include <string.h>
+
+#include "passes/backward.h"
+
+struct pd_backward_node *pd_backward_node(struct pd_backward *p, const char *var)
+{
+    struct pd_backward_node *n = pd_map_get(&p->nodes, var);
+    if (n) return n;
+    n = pd_calloc(1, sizeof *n);
+    if (!n) return NULL;
+    n->var = pd_program_text(p->program, var);
+    if (!n->var || !pd_map_set(&p->nodes, var, n)) {
+        pd_free(n);
+        return NULL;
+    }
+    return n;
+}
+
+/* var@GRAD, or var@GRAD_0, var@GRAD_1, ... when an earlier pass took that name. */
+pd_status pd_backward_name(struct pd_backward *p, struct pd_backward_node *n)
+{
+    if (n->grad) return PD_OK;
+    struct pd_buf name = {0};
+    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, n->var);
+    size_t base = name.n;
+    for (int i = 0; !name.failed && pd_map_key(&p->before, name.at); i++) {
+        name.n = base;
+        pd_buf_printf(&name, "_%d", i);
+    }
+    n->grad = name.failed ? NULL : pd_program_text(p->program, name.at);
+    pd_buf_free(&name);
+    if (!n->grad) return pd_no_memory();
+    /* A gradient block keeps its gradients to itself, whatever the blocks around it hold under that name. */
+    struct pd_var *local;
+    int existed;
+    return p->nested ? pd_var_new(p->into, n->grad, PD_KIND_TENSOR, &local, &existed) : PD_OK;
+}
+
+pd_status pd_backward_insert(struct pd_backward *p, struct pd_opdesc *op)
+{
+    pd_status status = pd_opdesc_set_int(op, "op_role", p->role);
+    if (status == PD_OK) status = pd_block_insert(p->into, -1, op, 1);
+    if (status != PD_OK) pd_opdesc_free(op);
+    return status;
+}
+
+pd_status pd_backward_op(struct pd_backward *p, const char *type, int n, const char *const *in,
+                         const char *out, struct pd_opdesc **made)
+{
+    struct pd_opdesc *op;
+    PD_TRY(pd_opdesc_new(p->program, type, &op));
+    pd_status status = pd_opdesc_set_args(op, 0, "X", n, in);
+    if (status == PD_OK) status = pd_opdesc_set_args(op, 1, "Out", 1, &out);
+    if (status != PD_OK) {
+        pd_opdesc_free(op);
+        return status;
+    }
+    *made = op;
+    return PD_OK;
+}
+
+static const struct pd_clip_spec *clip_of(const struct pd_backward *p, const char *var)
+{
+    for (int i = 0; i < p->spec->n_clips; i++)
+        if (strcmp(p->spec->clips[i].var, var) == 0) return &p->spec->clips[i];
+    return NULL;
+}
+
+pd_status pd_backward_complete(struct pd_backward *p, struct pd_backward_node *n)
+{
+    struct pd_opdesc *op;
+    if (n->filled || n->parts.n == 0) return PD_OK;
+    if (n->parts.n > 1) {
+        const char **names = pd_calloc((size_t)n->parts.n, sizeof *names);
+        if (!names) return pd_no_memory();
+        for (int i = 0; i < n->parts.n; i++)
+            names[i] = n->parts.at[i].op->out.at[n->parts.at[i].slot].args.at[n->parts.at[i].arg];
+        pd_status status = pd_backward_op(p, "sum", n->parts.n, names, n->grad, &op);
+        pd_free(names);
+        PD_TRY(status);
+        PD_TRY(pd_backward_insert(p, op));
+    }
+    const struct pd_clip_spec *clip = clip_of(p, n->var);
+    if (clip) {
+        PD_TRY(pd_backward_op(p, "clip", 1, &n->grad, n->grad, &op));
+        pd_opdesc_set_attr(op, "min", &(struct pd_attr){.type = PD_ATTR_FLOAT, .f = clip->min}, 0);
+        pd_opdesc_set_attr(op, "max", &(struct pd_attr){.type = PD_ATTR_FLOAT, .f = clip->max}, 0);
+        PD_TRY(pd_backward_insert(p, op));
+    }
+    n->filled = 1;
+    return PD_OK;
+}
+
+static pd_status rename_part(struct pd_backward *p, struct pd_backward_node *n, int i)
+{
+    struct pd_backward_part *part = &n->parts.at[i];
+    struct pd_buf name = {0};
+    pd_buf_printf(&name, "%s@RENAME@block%d@%d", n->grad, p->into->index, i);
+    const char *kept = name.failed ? NULL : pd_program_text(p->program, name.at);
+    pd_buf_free(&name);
+    if (!kept) return pd_no_memory();
+    struct pd_block *block = p->into;
+    struct pd_var *old = pd_block_var(block, n->grad), *fresh;
+    int existed;
+    /* An op that is in the block already has inferred its output: the new variable takes that over. */
+    PD_TRY(pd_var_new(block, kept, old ? old->meta.kind : PD_KIND_TENSOR, &fresh, &existed));
+    if (old && part->op->block) {
+        struct pd_lod *lod = fresh->meta.lod;
+        fresh->meta = old->meta;
+        fresh->meta.lod = lod;
+    }
+    part->op->out.at[part->slot].args.at[part->arg] = kept;
+    p->program->version++;
+    return PD_OK;
+}
+
+/* Takes note of the gradients that the op writes, and gives repeated ones names of their own. */
+static pd_status note_outputs(struct pd_backward *p, struct pd_opdesc *op, const struct pd_opdesc *forward)
+{
+    for (int s = 0; s < forward->in.n; s++)
+        for (int k = 0; k < forward->in.at[s].args.n; k++) {
+            struct pd_backward_node *n = pd_map_get(&p->nodes, forward->in.at[s].args.at[k]);
+            if (!n || !n->grad) continue;
+            for (int o = 0; o < op->out.n; o++)
+                for (int a = 0; a < op->out.at[o].args.n; a++) {
+                    if (op->out.at[o].args.at[a] != n->grad) continue;
+                    if (!pd_vec_push(&n->parts, ((struct pd_backward_part){op, o, a}))) return pd_no_memory();
+                    n->filled = 0;
+                    if (n->parts.n == 2) PD_TRY(rename_part(p, n, 0));
+                    if (n->parts.n >= 2) PD_TRY(rename_part(p, n, n->parts.n - 1));
+                }
+        }
+    return PD_OK;
+}
+
+static pd_status maker_emit(struct pd_grad_maker *g, struct pd_opdesc *op)
+{
+    struct pd_backward *p = g->backward;
+    int writes = 0;
+    for (int o = 0; o < op->out.n; o++)
+        for (int a = 0; a < op->out.at[o].args.n; a++)
+            writes |= strcmp(op->out.at[o].args.at[a], PD_EMPTY_VAR) != 0;
+    if (!writes) { /* nobody wants what it computes */
+        pd_opdesc_free(op);
+        return PD_OK;
+    }
+    pd_status status = note_outputs(p, op, g->op);
+    if (status != PD_OK) {
+        pd_opdesc_free(op);
+        return status;
+    }
+    return pd_backward_insert(p, op);
+}
+
+static pd_status maker_output(struct pd_grad_maker *g, const char *var, const char **name)
+{
+    struct pd_backward *p = g->backward;
+    struct pd_backward_node *n = pd_backward_node(p, var);
+    if (!n) return pd_no_memory();
+    PD_TRY(pd_backward_name(p, n));
+    if (!n->filled) {
+        struct pd_opdesc *zeros;
+        PD_TRY(pd_backward_op(p, "fill_zeros_like", 1, &var, n->grad, &zeros));
+        PD_TRY(pd_backward_insert(p, zeros));
+        n->filled = 1;
+    }
+    *name = n->grad;
+    return PD_OK;
+}
+
+static pd_status maker_input(struct pd_grad_maker *g, const char *var, const char **name)
+{
+    struct pd_backward *p = g->backward;
+    struct pd_backward_node *n = pd_backward_node(p, var);
+    if (!n) return pd_no_memory();
+    if (!pd_backward_reaches(n) || !pd_backward_allows(pd_block_find(p->spec->block, var))) {
+        *name = PD_EMPTY_VAR;
+        return PD_OK;
+    }
+    PD_TRY(pd_backward_name(p, n));
+    *name = n->grad;
+    return PD_OK;
+}
+
+/* Variables from around a block that it reads and whose gradient nobody wants. */
+static pd_status unwanted_reads(const struct pd_block *block, int n_wanted, const char *const *wanted,
+                                struct pd_map *out)
+{
+    for (int i = 0; i < block->ops.n; i++)
+        for (int s = 0; s < block->ops.at[i]->in.n; s++)
+            for (int k = 0; k < block->ops.at[i]->in.at[s].args.n; k++) {
+                const char *name = block->ops.at[i]->in.at[s].args.at[k];
+                int known = pd_block_var(block, name) != NULL;
+                for (int w = 0; w < n_wanted && !known; w++)
+                    known = strcmp(wanted[w], name) == 0;
+                if (!known && !pd_map_set(out, name, NULL)) return pd_no_memory();
+            }
+    return PD_OK;
+}
+
+static pd_status maker_block(struct pd_grad_maker *g, int forward, int n_targets, const char *const *targets,
+                             const char *const *target_grads, int n_wanted, const char *const *wanted,
+                             const char **grads, int *grad_block)
+{
+    struct pd_backward *p = g->backward;
+    struct pd_block *block = pd_program_block(p->program, forward), *into;
+    struct pd_map unwanted = {0};
+    if (!block) return pd_fail(PD_RANGE, "op '%s' names block %d, which is not there", g->op->type, forward);
+    PD_TRY(pd_block_new(p->program, p->into->index, &into));
+    into->forward = forward;
+    PD_TRY(unwanted_reads(block, n_wanted, wanted, &unwanted));
+    const char **no_grad = pd_calloc(unwanted.n, sizeof *no_grad);
+    int n = 0;
+    pd_map_each(&unwanted, e) if (no_grad) no_grad[n++] = e->key;
+    struct pd_backward_spec spec = {.block = block,
+                                    .into = into,
+                                    .n_targets = n_targets,
+                                    .targets = targets,
+                                    .target_grads = target_grads,
+                                    .n_wanted = n_wanted,
+                                    .wanted = wanted,
+                                    .n_no_grad = n,
+                                    .no_grad = no_grad,
+                                    .n_clips = p->spec->n_clips,
+                                    .clips = p->spec->clips};
+    pd_status status = no_grad ? pd_pass_backward(&spec, grads) : pd_no_memory();
+    pd_free(no_grad);
+    pd_map_free(&unwanted);
+    *grad_block = into->index;
+    return status;
+}
+
+pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op)
+{
+    if (!op->def) return pd_fail(PD_NOT_FOUND, "there is no op '%s', so it has no gradient", op->type);
+    if (op->def->flags & PD_OP_NO_GRAD) return PD_OK;
+    if (!op->def->grad_type && !op->def->make_grad) {
+        pd_fail(PD_UNSUPPORTED,
+                "op '%s' has no gradient; set stop_gradient on its inputs or leave it out of the loss",
+                op->type);
+        pd_opdesc_blame(op, p->spec->block);
+        return PD_UNSUPPORTED;
+    }
+    for (int s = 0; s < op->out.n; s++)
+        for (int k = 0; k < op->out.at[s].args.n; k++) {
+            struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
+            if (!n) continue;
+            PD_TRY(pd_backward_complete(p, n));
+            /* From here on the name stands for the value before this op, should the op write in place. */
+            n->parts.n = 0;
+        }
+    struct pd_grad_maker g = {.op = op,
+                              .block = p->into,
+                              .program = p->program,
+                              .backward = p,
+                              .grad_of_output = maker_output,
+                              .grad_of_input = maker_input,
+                              .emit = maker_emit,
+                              .block_grad = maker_block};
+    if (op->def->make_grad) return op->def->make_grad(&g);
+    struct pd_opdesc *grad;
+    PD_TRY(pd_grad_from_table(&g, op->def->grad_type, op->def->grad_in, op->def->grad_out, &grad));
+    return maker_emit(&g, grad);
+}

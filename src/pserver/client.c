@@ -1,0 +1,410 @@
+/* Connections of a trainer: made at first use, made again when they break. See client.h. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "net/wire.h"
+#include "pserver/client_private.h"
+#include "pserver/proto.h"
+
+enum { RETRY_MS = 200, TURN_MS = 50 };
+
+static struct pd_client *the_client;
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+static void start_wire(struct wire *w);
+
+/* ---- events of a connection ---- */
+
+static void broke(struct wire *w, const char *text)
+{
+    int64_t now = pd_clock_ns();
+    w->conn = NULL;
+    w->is_open = 0;
+    w->names_opened = w->names_answered = 0;
+    if (!w->broke_at) w->broke_at = now;
+    w->retry_at = now + (int64_t)RETRY_MS * 1000000;
+    snprintf(w->trouble, sizeof w->trouble, "%s", text);
+}
+
+static void send_names(struct wire *w)
+{
+    struct pd_client *c = w->link->client;
+    struct pd_buf meta = {0};
+    uint32_t n = 0;
+    for (int i = w->names_opened; i < c->names.n; i++)
+        n += c->names.at[i].link == w->link;
+    pd_put_u32(&meta, n);
+    for (int i = w->names_opened; i < c->names.n; i++) {
+        const struct name *name = &c->names.at[i];
+        if (name->link != w->link) continue;
+        pd_put_u8(&meta, (uint8_t)name->is_pull);
+        pd_put_text(&meta, name->text);
+        pd_put_u8(&meta, (uint8_t)name->meta.kind);
+        pd_put_u8(&meta, (uint8_t)name->meta.dtype);
+        pd_put_u8(&meta, (uint8_t)name->meta.rank);
+        for (int d = 0; d < name->meta.rank; d++)
+            pd_put_i64(&meta, name->meta.dim[d]);
+    }
+    struct pd_frame_head head = {.type = PD_PS_OPEN, .request = (uint64_t)c->names.n};
+    w->names_opened = c->names.n;
+    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&meta);
+}
+
+static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
+{
+    struct wire *w = pd_conn_user(conn);
+    struct link *link = w->link;
+    struct pd_client *c = link->client;
+    if (c->id < 0) c->id = welcome->id;
+    link->n_loops = welcome->loops;
+    if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", link->endpoint);
+    link->incarnation = welcome->incarnation;
+    pd_log(PD_LOG_DEBUG, "connected to server %s loop %d by %s as trainer %d", link->endpoint, w->index,
+           pd_conn_transport(conn), c->id);
+    send_names(w);
+}
+
+static pd_status on_names(struct wire *w, const struct pd_message *m)
+{
+    struct pd_client *c = w->link->client;
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint64_t step = pd_read_u64(&r), mine = pd_read_u64(&r);
+    uint32_t n = pd_read_u32(&r);
+    (void)step;
+    if (m->head.request > (uint64_t)c->names.n)
+        return pd_fail(PD_FORMAT, "an answer to an OPEN that was not sent");
+    for (int i = w->names_answered; i < (int)m->head.request && !r.bad; i++) {
+        struct name *name = &c->names.at[i];
+        if (name->link != w->link) continue;
+        uint32_t number = pd_read_u32(&r);
+        if (n-- == 0) r.bad = 1;
+        if (number != UINT32_MAX) name->wire = w->index, name->number = number;
+    }
+    if (!pd_reader_done(&r) || n) return pd_fail(PD_FORMAT, "malformed answer to an OPEN");
+    w->names_answered = (int)m->head.request;
+    if (w->is_open) return PD_OK;
+    w->is_open = 1;
+    w->broke_at = 0;
+    pd_wire_again(w, mine);
+    return PD_OK;
+}
+
+static void job_failed(struct pd_client *c, pd_status status, const char *endpoint, const char *text)
+{
+    if (c->failed) return;
+    c->failed = 1;
+    c->failure = status;
+    snprintf(c->failure_text, sizeof c->failure_text, "server %s: %.900s", endpoint, text);
+}
+
+static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
+{
+    return pd_wire_head(pd_conn_user(conn), m);
+}
+
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct wire *w = pd_conn_user(conn);
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    char text[1024];
+    switch (m->head.type) {
+    case PD_PS_OPENED:
+        return on_names(w, m);
+    case PD_PS_NOTICE:
+        pd_read_text(&r, text, sizeof text);
+        pd_log(PD_LOG_WARNING, "server %s: %s", w->link->endpoint, text);
+        w->link->client->noticed = pd_clock_ns();
+        return PD_OK;
+    case PD_PS_FAILED: {
+        uint32_t status = pd_read_u32(&r);
+        pd_read_text(&r, text, sizeof text);
+        job_failed(w->link->client,
+                   status > 0 && status <= PD_UNAVAILABLE ? (pd_status)status : PD_UNAVAILABLE,
+                   w->link->endpoint, text);
+        return PD_OK;
+    }
+    default:
+        return pd_wire_done(w, m);
+    }
+}
+
+static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+{
+    struct wire *w = pd_conn_user(conn);
+    /* What the other side refuses once, it refuses again. */
+    if (why == PD_INVALID || why == PD_RANGE || why == PD_UNSUPPORTED)
+        job_failed(w->link->client, why, w->link->endpoint, text);
+    broke(w, text);
+}
+
+static const struct pd_conn_events events = {
+    .opened = on_opened, .head = on_head, .done = on_done, .closed = on_closed};
+
+static void start_wire(struct wire *w)
+{
+    struct pd_client *c = w->link->client;
+    struct pd_hello hello = {.role = PD_ROLE_TRAINER,
+                             .loop = (uint16_t)w->index,
+                             .id = c->id,
+                             .incarnation = c->incarnation,
+                             .pid = (uint32_t)getpid()};
+    struct pd_conn_options options = {.connect_ms = 5000};
+    pd_status status = pd_conn_open(c->loop, w->link->endpoint, &hello, &options, &events, w, &w->conn);
+    if (status == PD_OK) return;
+    if (status == PD_INVALID || status == PD_FORMAT) job_failed(c, status, w->link->endpoint, pd_error());
+    broke(w, pd_error());
+}
+
+/* ---- turning the loop ---- */
+
+static struct wire *add_wire(struct link *link)
+{
+    struct wire *w = pd_calloc(1, sizeof *w);
+    if (!w || !pd_vec_push(&link->wires, w)) {
+        pd_free(w);
+        return NULL;
+    }
+    w->link = link;
+    w->index = link->wires.n - 1;
+    w->step = 1;
+    return w;
+}
+
+/* Opens what is not open yet and tries again what broke. The first trainer without an id waits for the first
+ * server's word before it speaks to the others. */
+static void tend(struct pd_client *c, int64_t now)
+{
+    for (int i = 0; i < c->links.n; i++) {
+        struct link *link = c->links.at[i];
+        if (c->id < 0 && i > 0) break;
+        while (link->wires.n < (link->n_loops ? link->n_loops : 1))
+            if (!add_wire(link)) return;
+        for (int k = 0; k < link->wires.n; k++) {
+            struct wire *w = link->wires.at[k];
+            if (c->id < 0 && k > 0) break;
+            if (!w->conn && now >= w->retry_at) start_wire(w);
+            if (w->is_open && w->names_opened < c->names.n) send_names(w);
+        }
+    }
+}
+
+static void describe_trouble(struct pd_client *c, char *out, size_t cap)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < c->links.n && used + 1 < cap; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n && used + 1 < cap; k++) {
+            const struct wire *w = c->links.at[i]->wires.at[k];
+            if (w->is_open && !w->waits) continue;
+            int wrote =
+                snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "", c->links.at[i]->endpoint,
+                         !w->is_open ? (w->trouble[0] ? w->trouble : "no connection yet") : "no answer yet");
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+}
+
+pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, int (*done)(void *arg),
+                               void *arg, const char *what)
+{
+    int64_t start = pd_clock_ns(), told = start;
+    while (!done(arg)) {
+        int64_t now = pd_clock_ns();
+        if (c->failed) return pd_fail(c->failure, "%s", c->failure_text);
+        tend(c, now);
+        pd_loop_turn(c->loop, TURN_MS);
+        if (done(arg)) break;
+        if (run) PD_TRY(run->step->poll(run));
+        now = pd_clock_ns();
+        char who[900];
+        if ((now - start) / 1000000 >= c->deadline_ms) {
+            describe_trouble(c, who, sizeof who);
+            return pd_fail(PD_UNAVAILABLE,
+                           "%s: no end after %lld s (%s). Is the server running at that address? "
+                           "FLAGS_rpc_deadline sets how long to wait",
+                           what, (long long)((now - start) / 1000000000), who);
+        }
+        if (c->noticed > told) told = c->noticed;
+        if ((now - told) / 1000000 >= c->notice_ms) {
+            told = now;
+            describe_trouble(c, who, sizeof who);
+            pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, (long long)((now - start) / 1000000000),
+                   who);
+        }
+    }
+    return c->failed ? pd_fail(c->failure, "%s", c->failure_text) : PD_OK;
+}
+
+/* ---- finding and making ---- */
+
+static pd_status new_client(int trainer_id, struct pd_client **out)
+{
+    struct pd_client *c = pd_calloc(1, sizeof *c);
+    if (!c) return pd_no_memory();
+    pd_status status = pd_loop_new(&c->loop);
+    if (status != PD_OK) {
+        pd_free(c);
+        return status;
+    }
+    c->id = trainer_id;
+    c->incarnation = pd_rng_fresh_seed() | 1;
+    c->deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline);
+    c->notice_ms = 5000;
+    *out = c;
+    return PD_OK;
+}
+
+pd_status pd_client_get(int trainer_id, struct pd_client **out)
+{
+    pd_status status = PD_OK;
+    pthread_mutex_lock(&making);
+    if (!the_client) status = new_client(trainer_id, &the_client);
+    *out = the_client;
+    pthread_mutex_unlock(&making);
+    return status;
+}
+
+int pd_client_id(const struct pd_client *client)
+{
+    return client->id;
+}
+
+static int link_is_open(void *arg)
+{
+    const struct link *link = arg;
+    if (!link->n_loops || link->wires.n < link->n_loops) return 0;
+    for (int i = 0; i < link->wires.n; i++)
+        if (!link->wires.at[i]->is_open) return 0;
+    return 1;
+}
+
+pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const char *endpoint,
+                            struct link **out)
+{
+    struct link *link = NULL;
+    for (int i = 0; i < c->links.n; i++)
+        if (strcmp(c->links.at[i]->endpoint, endpoint) == 0) link = c->links.at[i];
+    if (!link) {
+        link = pd_calloc(1, sizeof *link);
+        if (!link) return pd_no_memory();
+        link->client = c;
+        link->endpoint = pd_strdup(endpoint);
+        if (!link->endpoint || !pd_vec_push(&c->links, link)) {
+            pd_free(link->endpoint);
+            pd_free(link);
+            return pd_no_memory();
+        }
+    }
+    *out = link;
+    if (link_is_open(link)) return PD_OK;
+    char what[300];
+    snprintf(what, sizeof what, "connecting to server %s", endpoint);
+    return pd_client_turn_until(c, run, link_is_open, link, what);
+}
+
+static int names_are_known(void *arg)
+{
+    const struct link *link = arg;
+    for (int i = 0; i < link->wires.n; i++)
+        if (!link->wires.at[i]->is_open || link->wires.at[i]->names_answered < link->client->names.n)
+            return 0;
+    return link_is_open(arg);
+}
+
+pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const char *endpoint, int is_pull,
+                         const char *text, const struct pd_meta *meta, int *number)
+{
+    struct link *link;
+    PD_TRY(pd_client_connect(c, run, endpoint, &link));
+    for (int i = 0; i < c->names.n; i++) {
+        const struct name *n = &c->names.at[i];
+        if (n->link != link || n->is_pull != is_pull || strcmp(n->text, text) != 0) continue;
+        *number = i;
+        return PD_OK;
+    }
+    struct name name = {.link = link, .text = pd_strdup(text), .is_pull = is_pull, .wire = -1};
+    if (meta) {
+        name.meta = *meta;
+        name.meta.lod = NULL;
+    }
+    if (!name.text || !pd_vec_push(&c->names, name)) {
+        pd_free(name.text);
+        return pd_no_memory();
+    }
+    *number = c->names.n - 1;
+    for (int k = 0; k < link->wires.n; k++)
+        if (link->wires.at[k]->is_open) send_names(link->wires.at[k]);
+    char what[700];
+    snprintf(what, sizeof what, "asking server %s for '%s'", endpoint, text);
+    PD_TRY(pd_client_turn_until(c, run, names_are_known, link, what));
+    return c->names.at[*number].wire >= 0
+               ? PD_OK
+               : pd_fail(PD_NOT_FOUND, "server %s does not know '%s'", endpoint, text);
+}
+
+/* ---- the end ---- */
+
+static void free_wire(struct wire *w)
+{
+    pd_vec_free(&w->pieces);
+    pd_vec_free(&w->wishes);
+    pd_vec_free(&w->spans);
+    pd_free(w);
+}
+
+static void free_client(struct pd_client *c)
+{
+    pd_loop_free(c->loop);
+    for (int i = 0; i < c->links.n; i++) {
+        struct link *link = c->links.at[i];
+        for (int k = 0; k < link->wires.n; k++)
+            free_wire(link->wires.at[k]);
+        pd_vec_free(&link->wires);
+        pd_free(link->endpoint);
+        pd_free(link);
+    }
+    pd_vec_free(&c->links);
+    for (int i = 0; i < c->names.n; i++)
+        pd_free(c->names.at[i].text);
+    pd_vec_free(&c->names);
+    pd_free(c);
+}
+
+static int all_quiet(const struct pd_client *c)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->conn && c->links.at[i]->wires.at[k]->waits) return 0;
+    return 1;
+}
+
+void pd_client_goodbye(int failed, const char *why)
+{
+    pthread_mutex_lock(&making);
+    struct pd_client *c = the_client;
+    the_client = NULL;
+    pthread_mutex_unlock(&making);
+    if (!c) return;
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            struct wire *w = c->links.at[i]->wires.at[k];
+            struct pd_buf meta = {0};
+            if (!w->conn || !w->is_open) continue;
+            pd_put_u8(&meta, (uint8_t)failed);
+            pd_put_text(&meta, why ? why : "");
+            struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
+            w->waits =
+                !meta.failed && pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL) == PD_OK;
+            pd_buf_free(&meta);
+        }
+    int64_t until = pd_clock_ns() + (int64_t)1000 * 1000000;
+    while (!c->failed && !all_quiet(c) && pd_clock_ns() < until)
+        pd_loop_turn(c->loop, TURN_MS);
+    free_client(c);
+}

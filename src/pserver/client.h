@@ -1,0 +1,48 @@
+/* The trainer's side: one client for the process, connections to all loops of all servers of its job, and one
+ * exchange a step.
+ *
+ * Gradients are pushed as they come (pd_client_push_*): their memory is borrowed until the exchange is over,
+ * so that what was not acknowledged can be sent again after a broken connection. pd_client_exchange ends the
+ * step on every server, and waits for the answers, which carry the values that were asked for
+ * (pd_client_pull). The loop is turned by the calling thread: no other thread, no hand-over. Waiting never is
+ * silent and has a deadline. */
+#ifndef PD_PSERVER_CLIENT_H
+#define PD_PSERVER_CLIENT_H
+
+#include "program/op.h"
+
+struct pd_client;
+
+/* The client of this process, made at the first call. trainer_id -1: the first server hands one out. */
+pd_status pd_client_get(int trainer_id, struct pd_client **out);
+
+/* A name at a server, known by a small number from then on. `meta` (may be NULL) is what the Program
+ * declares: the server checks it. Connects when that server is met for the first time. */
+pd_status pd_client_name(struct pd_client *client, const struct pd_run *run, const char *endpoint,
+                         int is_pull, const char *name, const struct pd_meta *meta, int *number);
+
+/* Queues a gradient and starts to send it. `row` is the size of a row in bytes. */
+pd_status pd_client_push_dense(struct pd_client *client, int number, const void *data, size_t bytes,
+                               size_t row);
+pd_status pd_client_push_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
+                              const void *data, size_t row);
+/* Wants a value with the next exchange, straight into `to`. */
+pd_status pd_client_pull(struct pd_client *client, int number, void *to, size_t bytes);
+/* Ends the step on `endpoints`, and on every server that was pushed to; waits until all pulls are in. */
+pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, int n,
+                             const char *const *endpoints);
+/* Asks for rows of a value: `out` gets n rows once pd_client_wait has returned. `rows` is borrowed until
+ * then. One such wish for each loop of a server at a time. */
+pd_status pd_client_want_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
+                              size_t row, void *out);
+int pd_client_is_asked(const struct pd_client *client,
+                       int number); /* its connection has such a wish already */
+pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
+
+/* The id this trainer has; -1 before it is known. */
+int pd_client_id(const struct pd_client *client);
+/* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
+ * frees the client. */
+void pd_client_goodbye(int failed, const char *why);
+
+#endif

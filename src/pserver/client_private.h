@@ -1,0 +1,93 @@
+/* The inside of a client, for client.c (connections) and client_step.c (what is exchanged). */
+#ifndef PD_PSERVER_CLIENT_PRIVATE_H
+#define PD_PSERVER_CLIENT_PRIVATE_H
+
+#include "base/vec.h"
+#include "net/conn.h"
+#include "pserver/client.h"
+
+/* A piece of a gradient: kept until the step is acknowledged. */
+struct piece {
+    int name;
+    uint32_t part;
+    int64_t rows; /* 0: dense */
+    const int64_t *row_numbers;
+    const void *data;
+    size_t bytes;
+};
+
+struct wish {
+    int name;
+    void *to;
+    size_t bytes;
+};
+
+/* One connection: a loop of a server. */
+struct wire {
+    struct link *link;
+    int index;
+    struct pd_conn *conn; /* NULL: broken */
+    int is_open;          /* the handshake and the OPEN are through */
+    int names_opened;     /* names told to this connection */
+    int names_answered;
+    uint64_t step;    /* the one being exchanged: last applied + 1 */
+    uint64_t request; /* of the last message that wants an answer */
+    int waits;        /* for the answer of `request` */
+    PD_VEC(struct piece) pieces;
+    int sent_pieces; /* handed to the connection */
+    PD_VEC(struct wish) wishes;
+    int is_ended; /* END was asked for */
+    int sent_end;
+    int is_pull_only;    /* wishes without a push */
+    const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
+    int64_t n_rows;
+    PD_VEC(struct pd_span) spans; /* where the answer goes */
+    int64_t broke_at, retry_at;
+    char trouble[512]; /* the last thing that went wrong */
+};
+
+struct link {
+    struct pd_client *client;
+    char *endpoint;
+    PD_VEC(struct wire *) wires; /* by the server's loops */
+    uint64_t incarnation;        /* of the server */
+    int n_loops;                 /* 0: not known yet */
+};
+
+struct name {
+    struct link *link;
+    char *text;
+    int is_pull;
+    struct pd_meta meta; /* kind 0: not told */
+    int wire;            /* which loop has it; -1: not known yet */
+    uint32_t number;
+};
+
+struct pd_client {
+    struct pd_loop *loop;
+    int id;
+    uint64_t incarnation;
+    PD_VEC(struct link *) links;
+    PD_VEC(struct name) names;
+    int failed; /* a server ended the job */
+    pd_status failure;
+    char failure_text[1024];
+    int deadline_ms, notice_ms;
+    int64_t noticed;
+};
+
+/* client.c */
+pd_status pd_client_connect(struct pd_client *client, const struct pd_run *run, const char *endpoint,
+                            struct link **out);
+/* Turns the loop until done(arg), an error of the job, an interruption or the deadline. `what` is for
+ * messages. */
+pd_status pd_client_turn_until(struct pd_client *client, const struct pd_run *run, int (*done)(void *arg),
+                               void *arg, const char *what);
+/* client_step.c */
+void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
+void pd_wire_again(struct wire *wire,
+                   uint64_t applied); /* after a new connection: what the server has not, once more */
+pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
+pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);
+
+#endif

@@ -1,0 +1,278 @@
+/* One exchange of a trainer with its servers: what is pushed and pulled in a step, sent as it comes, kept
+ * until it is acknowledged. See client.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "net/wire.h"
+#include "pserver/client_private.h"
+#include "pserver/proto.h"
+
+static struct wire *wire_of(struct pd_client *c, int number)
+{
+    const struct name *n = &c->names.at[number];
+    return n->link->wires.at[n->wire];
+}
+
+/* ---- sending ---- */
+
+/* One PUSH with pieces [from, to) and, when `end`, the wishes. */
+static void send_push(struct wire *w, int from, int to, int end)
+{
+    struct pd_client *c = w->link->client;
+    struct pd_buf meta = {0};
+    struct pd_frame_head head = {.type = PD_PS_PUSH, .step = w->step, .flags = end ? PD_PS_END : 0};
+    PD_VEC(struct pd_span) spans = {0};
+    int ok = pd_vec_reserve(&spans, 2 * (to - from) + 1);
+    pd_put_u32(&meta, (uint32_t)(to - from));
+    for (int i = from; ok && i < to; i++) {
+        const struct piece *p = &w->pieces.at[i];
+        pd_put_u32(&meta, c->names.at[p->name].number);
+        pd_put_u32(&meta, p->part);
+        pd_put_u64(&meta, (uint64_t)p->rows);
+        if (p->rows) {
+            spans.at[spans.n++] = (struct pd_span){(void *)p->row_numbers, (size_t)p->rows * sizeof(int64_t)};
+            head.payload += (size_t)p->rows * sizeof(int64_t);
+        }
+        spans.at[spans.n++] = (struct pd_span){(void *)p->data, p->bytes};
+        head.payload += p->bytes;
+    }
+    if (end) {
+        pd_put_u32(&meta, (uint32_t)w->wishes.n);
+        for (int i = 0; i < w->wishes.n; i++)
+            pd_put_u32(&meta, c->names.at[w->wishes.at[i].name].number);
+        head.request = ++w->request;
+        w->waits = 1;
+    }
+    if (ok && !meta.failed)
+        (void)pd_conn_send(w->conn, &head, meta.at, meta.n, spans.at, spans.n, NULL, NULL);
+    pd_buf_free(&meta);
+    pd_vec_free(&spans);
+}
+
+static void send_pull(struct wire *w)
+{
+    struct pd_client *c = w->link->client;
+    struct pd_buf meta = {0};
+    struct pd_frame_head head = {.type = PD_PS_PULL, .step = w->step, .request = ++w->request};
+    pd_put_u32(&meta, (uint32_t)w->wishes.n);
+    for (int i = 0; i < w->wishes.n; i++)
+        pd_put_u32(&meta, c->names.at[w->wishes.at[i].name].number);
+    w->waits = 1;
+    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&meta);
+}
+
+static void send_rows(struct wire *w)
+{
+    struct pd_buf meta = {0};
+    struct pd_span ids = {(void *)w->rows, (size_t)w->n_rows * sizeof(int64_t)};
+    struct pd_frame_head head = {
+        .type = PD_PS_ROWS, .step = w->step, .request = ++w->request, .payload = ids.n};
+    pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
+    pd_put_u64(&meta, (uint64_t)w->n_rows);
+    w->waits = 1;
+    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, &ids, 1, NULL, NULL);
+    pd_buf_free(&meta);
+}
+
+/* Pieces travel in messages of about a part each, so that the server can apply the first while the last is on
+ * its way. */
+void pd_wire_flush(struct wire *w)
+{
+    if (!w->conn || !w->is_open || w->sent_end) return;
+    while (w->sent_pieces < w->pieces.n) {
+        size_t bytes = 0;
+        int to = w->sent_pieces;
+        while (to < w->pieces.n && (bytes == 0 || bytes + w->pieces.at[to].bytes <= PD_PS_PART))
+            bytes += w->pieces.at[to++].bytes;
+        int is_last = to == w->pieces.n;
+        if (is_last && !w->is_ended && bytes < PD_PS_PART / 4) return; /* more will come */
+        send_push(w, w->sent_pieces, to, is_last && w->is_ended);
+        w->sent_pieces = to;
+        w->sent_end = is_last && w->is_ended;
+    }
+    if (!w->is_ended || w->sent_end) return;
+    w->sent_end = 1;
+    if (w->rows)
+        send_rows(w);
+    else if (w->is_pull_only)
+        send_pull(w);
+    else
+        send_push(w, 0, 0, 1);
+}
+
+void pd_wire_again(struct wire *w, uint64_t applied)
+{
+    struct pd_client *c = w->link->client;
+    if (w->step <= 1 && !w->pieces.n && !w->is_ended)
+        w->step = applied + 1; /* a trainer that starts, or starts again */
+    if (applied + 1 < w->step && !w->is_pull_only) {
+        c->failed = 1;
+        c->failure = PD_INVALID;
+        snprintf(c->failure_text, sizeof c->failure_text,
+                 "server %s came back with step %llu, but this trainer is in step %llu: it lost updates. "
+                 "Start it from a newer snapshot, or set FLAGS_ps_accept_rollback=1",
+                 w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step);
+        return;
+    }
+    w->sent_end = 0;
+    w->waits = 0;
+    /* Applied already: only the answer is missing. */
+    w->sent_pieces = applied >= w->step && w->is_ended ? w->pieces.n : 0;
+    pd_wire_flush(w);
+}
+
+/* ---- what the step is made of ---- */
+
+static pd_status add_piece(struct pd_client *c, const struct piece *p)
+{
+    struct wire *w = wire_of(c, p->name);
+    if (w->is_ended)
+        return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
+    return pd_vec_push(&w->pieces, *p) ? PD_OK : pd_no_memory();
+}
+
+static size_t part_bytes(size_t row)
+{
+    return row >= PD_PS_PART ? row : PD_PS_PART / row * row;
+}
+
+pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data, size_t bytes, size_t row)
+{
+    size_t part = part_bytes(row ? row : 1);
+    uint32_t k = 0;
+    for (size_t at = 0; at < bytes; at += part, k++)
+        PD_TRY(add_piece(c, &(struct piece){.name = number,
+                                            .part = k,
+                                            .data = (const char *)data + at,
+                                            .bytes = bytes - at < part ? bytes - at : part}));
+    pd_wire_flush(wire_of(c, number));
+    return PD_OK;
+}
+
+pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows,
+                              const void *data, size_t row)
+{
+    int64_t part = (int64_t)(part_bytes(row ? row : 1) / (row ? row : 1));
+    uint32_t k = 0;
+    for (int64_t at = 0; at < n; at += part, k++) {
+        int64_t count = n - at < part ? n - at : part;
+        PD_TRY(add_piece(c, &(struct piece){.name = number,
+                                            .part = k,
+                                            .rows = count,
+                                            .row_numbers = rows + at,
+                                            .data = (const char *)data + (size_t)at * row,
+                                            .bytes = (size_t)count * row}));
+    }
+    pd_wire_flush(wire_of(c, number));
+    return PD_OK;
+}
+
+pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes)
+{
+    struct wire *w = wire_of(c, number);
+    return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
+}
+
+/* ---- answers ---- */
+
+pd_status pd_wire_head(struct wire *w, struct pd_message *m)
+{
+    if (m->head.type != PD_PS_VALUES) return PD_OK;
+    if (!w->waits || m->head.request != w->request)
+        return pd_fail(PD_FORMAT, "server %s answers what was not asked", w->link->endpoint);
+    uint64_t total = 0;
+    w->spans.n = 0;
+    for (int i = 0; i < w->wishes.n; i++) {
+        if (!pd_vec_push(&w->spans, ((struct pd_span){w->wishes.at[i].to, w->wishes.at[i].bytes})))
+            return pd_no_memory();
+        total += w->wishes.at[i].bytes;
+    }
+    if (total != m->head.payload)
+        return pd_fail(PD_FORMAT,
+                       "server %s answers with %llu bytes, expected %llu: do both run the same Program?",
+                       w->link->endpoint, (unsigned long long)m->head.payload, (unsigned long long)total);
+    m->spans = w->spans.at;
+    m->n_spans = w->spans.n;
+    return PD_OK;
+}
+
+pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
+{
+    if (m->head.request != w->request || !w->waits) return PD_OK;
+    if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
+        return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
+    w->waits = 0;
+    if (w->is_ended && !w->is_pull_only) w->step++;
+    w->pieces.n = w->wishes.n = w->sent_pieces = 0;
+    w->is_ended = w->sent_end = w->is_pull_only = 0;
+    w->rows = NULL;
+    return PD_OK;
+}
+
+/* ---- the exchange ---- */
+
+static int is_over(void *arg)
+{
+    const struct pd_client *c = arg;
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->is_ended) return 0;
+    return 1;
+}
+
+static int is_among(const char *endpoint, int n, const char *const *endpoints)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(endpoints[i], endpoint) == 0) return 1;
+    return 0;
+}
+
+int pd_client_is_asked(const struct pd_client *c, int number)
+{
+    return c->names.at[number].link->wires.at[c->names.at[number].wire]->is_ended;
+}
+
+pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows, size_t row,
+                              void *out)
+{
+    struct wire *w = wire_of(c, number);
+    if (n == 0) return PD_OK;
+    if (w->is_ended || w->wishes.n || w->pieces.n)
+        return pd_fail(PD_INVALID, "rows of '%s' are asked for in the middle of an exchange",
+                       c->names.at[number].text);
+    if (!pd_vec_push(&w->wishes, ((struct wish){number, out, (size_t)n * row}))) return pd_no_memory();
+    w->rows = rows;
+    w->n_rows = n;
+    w->is_ended = w->is_pull_only = 1;
+    pd_wire_flush(w);
+    return PD_OK;
+}
+
+pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const char *what)
+{
+    return pd_client_turn_until(c, run, is_over, c, what);
+}
+
+pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int n,
+                             const char *const *endpoints)
+{
+    for (int i = 0; i < n; i++) {
+        struct link *link;
+        PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
+    }
+    for (int i = 0; i < c->links.n; i++) {
+        struct link *link = c->links.at[i];
+        int pushed = is_among(link->endpoint, n, endpoints);
+        for (int k = 0; k < link->wires.n; k++)
+            pushed |= link->wires.at[k]->pieces.n > 0;
+        for (int k = 0; k < link->wires.n; k++) {
+            struct wire *w = link->wires.at[k];
+            if (!pushed && !w->wishes.n) continue;
+            w->is_ended = 1;
+            w->is_pull_only = !pushed;
+            pd_wire_flush(w);
+        }
+    }
+    return pd_client_turn_until(c, run, is_over, c, "the exchange with the servers");
+}

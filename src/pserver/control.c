@@ -1,0 +1,275 @@
+/* See control.h. */
+#include "pserver/control.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/wire.h"
+#include "pserver/proto.h"
+#include "pserver/server_private.h"
+
+enum { MAX_NUMBERS = 4096, MAX_SERVERS = 4096 };
+
+/* The numbers of one group in one step, by server. */
+struct sum {
+    char *group;
+    uint64_t step;
+    int n, servers, given;
+    double *values; /* servers x n */
+    char *has;
+    int *waiting; /* by server: the request of its connection, -1: it does not wait */
+};
+
+struct peer {
+    struct pd_control *control;
+    struct pd_conn *conn;
+    int server; /* its number; -1: a tool */
+    uint64_t request;
+    int waits;
+    char group[600];
+    uint64_t step;
+};
+
+struct pd_control {
+    struct pd_server *server;
+    struct pd_loop *loop;
+    PD_VEC(struct peer *) peers;
+    pthread_mutex_t lock; /* the sums */
+    pthread_cond_t changed;
+    PD_VEC(struct sum *) sums;
+};
+
+/* ---- sums ---- */
+
+static void sum_free(struct sum *s)
+{
+    pd_free(s->group);
+    pd_free(s->values);
+    pd_free(s->has);
+    pd_free(s);
+}
+
+/* The entry of a group; one of an older step starts anew. Under the lock. */
+static pd_status sum_of(struct pd_control *c, const char *group, uint64_t step, int servers, int n,
+                        struct sum **out)
+{
+    for (int i = 0; i < c->sums.n; i++) {
+        struct sum *s = c->sums.at[i];
+        if (strcmp(s->group, group) != 0) continue;
+        if (s->step == step && s->n == n && s->servers == servers) {
+            *out = s;
+            return PD_OK;
+        }
+        if (s->step > step)
+            return pd_fail(PD_INVALID, "a server adds to '%s' in step %llu, but step %llu has begun", group,
+                           (unsigned long long)step, (unsigned long long)s->step);
+        sum_free(s);
+        pd_vec_remove(&c->sums, i);
+        break;
+    }
+    struct sum *s = pd_calloc(1, sizeof *s);
+    if (!s) return pd_no_memory();
+    *s = (struct sum){.group = pd_strdup(group),
+                      .step = step,
+                      .n = n,
+                      .servers = servers,
+                      .values = pd_calloc((size_t)n * (size_t)servers, sizeof *s->values),
+                      .has = pd_calloc((size_t)servers, 1)};
+    if (!s->group || !s->values || !s->has || !pd_vec_push(&c->sums, s)) {
+        sum_free(s);
+        return pd_no_memory();
+    }
+    *out = s;
+    return PD_OK;
+}
+
+static void give(struct pd_control *c, struct sum *s, int server, const double *values)
+{
+    memcpy(s->values + (size_t)server * (size_t)s->n, values, (size_t)s->n * sizeof *values);
+    if (!s->has[server]) s->given++;
+    s->has[server] = 1;
+    if (s->given == s->servers) pthread_cond_broadcast(&c->changed);
+}
+
+static double total_of(const struct sum *s, int i)
+{
+    double total = 0;
+    for (int k = 0; k < s->servers; k++)
+        total += s->values[(size_t)k * (size_t)s->n + (size_t)i];
+    return total;
+}
+
+/* Answers every server that waits for a sum which is whole. On the control loop. */
+static void answer_peers(void *arg)
+{
+    struct pd_control *c = arg;
+    pthread_mutex_lock(&c->lock);
+    for (int i = 0; i < c->peers.n; i++) {
+        struct peer *p = c->peers.at[i];
+        for (int k = 0; p->waits && k < c->sums.n; k++) {
+            const struct sum *s = c->sums.at[k];
+            if (s->step != p->step || strcmp(s->group, p->group) != 0 || s->given < s->servers) continue;
+            struct pd_buf meta = {0};
+            struct pd_frame_head head = {.type = PD_PS_SUMMED, .request = p->request, .step = p->step};
+            pd_put_u32(&meta, (uint32_t)s->n);
+            for (int j = 0; j < s->n; j++)
+                pd_put_f64(&meta, total_of(s, j));
+            p->waits = 0;
+            if (!meta.failed) (void)pd_conn_send(p->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+            pd_buf_free(&meta);
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void list_late(const struct sum *s, char *out, size_t cap)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < s->servers && used + 1 < cap; i++)
+        if (!s->has[i]) {
+            int wrote = snprintf(out + used, cap - used, "%sserver %d", used ? ", " : "", i);
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+}
+
+pd_status pd_control_sum(struct pd_control *c, const char *group, uint64_t step, int servers, int n,
+                         double *values)
+{
+    struct sum *s;
+    const struct pd_server_config *config = &c->server->config;
+    int64_t start = pd_clock_ns(), told = start;
+    char late[512];
+    pthread_mutex_lock(&c->lock);
+    pd_status status = sum_of(c, group, step, servers, n, &s);
+    if (status == PD_OK) give(c, s, 0, values);
+    while (status == PD_OK && s->given < servers) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += 100 * 1000 * 1000;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&c->changed, &c->lock, &until);
+        int64_t now = pd_clock_ns();
+        if (s->given == servers) break;
+        list_late(s, late, sizeof late);
+        if (pd_server_is_ending(c->server)) status = pd_fail(PD_INTERRUPTED, "the server is ending");
+        if (status == PD_OK && (now - start) / 1000000 >= config->deadline_ms)
+            status = pd_fail(PD_UNAVAILABLE,
+                             "step %llu waited %lld s for the norms of %s: given up (FLAGS_rpc_deadline)",
+                             (unsigned long long)step, (long long)((now - start) / 1000000000), late);
+        else if ((now - told) / 1000000 >= config->notice_ms) {
+            told = now;
+            pd_log(PD_LOG_WARNING, "step %llu has waited %lld s for the norms of %s",
+                   (unsigned long long)step, (long long)((now - start) / 1000000000), late);
+        }
+    }
+    for (int i = 0; status == PD_OK && i < n; i++)
+        values[i] = total_of(s, i);
+    pthread_mutex_unlock(&c->lock);
+    if (status == PD_OK) (void)pd_loop_post(c->loop, answer_peers, c);
+    return status;
+}
+
+static pd_status on_sum(struct peer *p, const struct pd_message *m)
+{
+    struct pd_control *c = p->control;
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    double values[MAX_NUMBERS];
+    struct sum *s;
+    pd_read_text(&r, p->group, sizeof p->group);
+    uint32_t server = pd_read_u32(&r), servers = pd_read_u32(&r), n = pd_read_u32(&r);
+    if (r.bad || !n || n > MAX_NUMBERS || servers < 2 || servers > MAX_SERVERS || !server ||
+        server >= servers)
+        return pd_fail(PD_FORMAT, "malformed SUM");
+    for (uint32_t i = 0; i < n; i++)
+        values[i] = pd_read_f64(&r);
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed SUM");
+    p->request = m->head.request;
+    p->step = m->head.step;
+    p->waits = 1;
+    pthread_mutex_lock(&c->lock);
+    pd_status status = sum_of(c, p->group, p->step, (int)servers, (int)n, &s);
+    if (status == PD_OK) give(c, s, (int)server, values);
+    pthread_mutex_unlock(&c->lock);
+    if (status == PD_OK) answer_peers(c);
+    return status;
+}
+
+/* ---- connections ---- */
+
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct peer *p = pd_conn_user(conn);
+    if (m->head.type == PD_PS_SUM && pd_conn_hello(conn)->role == PD_ROLE_SERVER) return on_sum(p, m);
+    if (m->head.type == PD_PS_BEAT || m->head.type == PD_PS_BYE) return PD_OK;
+    return pd_fail(PD_UNSUPPORTED, "message type %u is not known here", m->head.type);
+}
+
+static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+{
+    struct peer *p = pd_conn_user(conn);
+    (void)why;
+    (void)text;
+    for (int i = 0; i < p->control->peers.n; i++)
+        if (p->control->peers.at[i] == p) {
+            pd_vec_remove(&p->control->peers, i);
+            break;
+        }
+    pd_free(p);
+}
+
+const struct pd_conn_events pd_control_events = {.done = on_done, .closed = on_closed};
+
+void pd_control_accepted(struct pd_control *c, struct pd_conn *conn)
+{
+    struct peer *p = pd_calloc(1, sizeof *p);
+    if (!p || !pd_vec_push(&c->peers, p)) {
+        pd_free(p);
+        pd_conn_close(conn, 0);
+        return;
+    }
+    *p = (struct peer){.control = c, .conn = conn};
+    pd_conn_set_user(conn, &pd_control_events, p);
+}
+
+pd_status pd_control_new(struct pd_server *server, struct pd_control **out)
+{
+    struct pd_control *c = pd_calloc(1, sizeof *c);
+    if (!c) return pd_no_memory();
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&c->lock, NULL);
+    c->server = server;
+    pd_status status = pd_loop_new(&c->loop);
+    if (status != PD_OK) {
+        pd_control_free(c);
+        return status;
+    }
+    *out = c;
+    return PD_OK;
+}
+
+struct pd_loop *pd_control_loop(const struct pd_control *control)
+{
+    return control->loop;
+}
+
+void pd_control_free(struct pd_control *c)
+{
+    if (!c) return;
+    pd_loop_free(c->loop);
+    for (int i = 0; i < c->sums.n; i++)
+        sum_free(c->sums.at[i]);
+    pd_vec_free(&c->sums);
+    pd_vec_free(&c->peers);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->changed);
+    pd_free(c);
+}

@@ -1,0 +1,30 @@
+/* Folders that hold logs and snapshots: made with their parents, listed by number, synced, removed. */
+#ifndef PD_PSERVER_FOLDER_H
+#define PD_PSERVER_FOLDER_H
+
+#include <paddle/status.h>
+#include <stdint.h>
+
+enum { PD_FOLDER_DIGITS = 20 }; /* of a number in a name: names sort as numbers do */
+
+/* Makes the folder and those above it. That it is there already is fine. */
+pd_status pd_folder_make(const char *path);
+/* Names in the folder reach the disk. */
+pd_status pd_folder_sync(const char *path);
+/* Removes the folder `name` of the folder `path` with the plain files in it. That it is not there is fine. */
+pd_status pd_folder_remove(const char *path, const char *name);
+
+/* The number of a name `<prefix><20 digits>`; 0 when the name is another one. */
+int pd_folder_number(const char *name, const char *prefix, uint64_t *number);
+/* The numbers of all such names in the folder, rising. Free *out with pd_free. A folder that is not there has
+ * none. */
+pd_status pd_folder_numbers(const char *path, const char *prefix, uint64_t **out, int *n);
+/* The names in the folder, in order, but for "." and "..". Free with pd_folder_free_names. */
+pd_status pd_folder_names(const char *path, char ***out, int *n);
+void pd_folder_free_names(char **names, int n);
+
+/* What an error number of the system means, and what a user can do about it. Safe in a forked child. */
+const char *pd_folder_error(int number);
+const char *pd_folder_advice(int number);
+
+#endif

@@ -1,0 +1,176 @@
+/* One loop of a server: its shard, the trainers connected to it, who is late and who is lost. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parallel.h"
+#include "pserver/server_private.h"
+
+enum { TICK_MS = 200 };
+
+const char *pd_lane_who(struct lane *lane, int trainer)
+{
+    struct member *m = &lane->members[trainer];
+    if (!m->who[0]) snprintf(m->who, sizeof m->who, "trainer %d", trainer);
+    return m->who;
+}
+
+/* ---- what the shard asks for ---- */
+
+static pd_status begin_step(void *arg, uint64_t step)
+{
+    struct pd_server *s = ((struct lane *)arg)->server;
+    pd_status status = PD_OK;
+    if (s->config.lr_block < 0) return PD_OK;
+    pthread_mutex_lock(&s->engine);
+    if (s->lr_step < step) {
+        s->lr_step = step;
+        status = s->run->step->run_block(s->run, s->config.lr_block);
+    }
+    pthread_mutex_unlock(&s->engine);
+    return status;
+}
+
+static pd_status run_blocks(void *arg, struct pd_shard *shard)
+{
+    (void)shard;
+    return pd_server_run_blocks(arg);
+}
+
+static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
+{
+    struct lane *lane = arg;
+    if (lane->members[trainer].session) pd_session_answer(lane->members[trainer].session, request, step);
+}
+
+/* ---- who is late, who is lost ---- */
+
+static void list_late(struct lane *lane, const int *late, int n, char *out, size_t cap)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < n && used + 1 < cap; i++) {
+        int absent = pd_shard_trainer(lane->shard, late[i]) == PD_TRAINER_ABSENT;
+        int wrote = snprintf(out + used, cap - used, "%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
+                             absent                           ? " (has not connected yet)"
+                             : lane->members[late[i]].session ? ""
+                                                              : " (connection lost)");
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+/* A step that waits tells for whom, again and again, and fails at its deadline. */
+static void watch_step(struct lane *lane, int64_t now)
+{
+    struct pd_server *s = lane->server;
+    int late[16], n = pd_shard_waits_for(lane->shard, late, 16);
+    uint64_t step = pd_shard_step(lane->shard) + 1;
+    if (!n || step != lane->waiting_step || !lane->waiting_since) {
+        lane->waiting_since = lane->noticed = n ? now : 0;
+        lane->waiting_step = step;
+        return;
+    }
+    int64_t waited = (now - lane->waiting_since) / 1000000;
+    char who[1024], text[1280];
+    if (waited < s->config.deadline_ms && (now - lane->noticed) / 1000000 < s->config.notice_ms) return;
+    lane->noticed = now;
+    list_late(lane, late, n, who, sizeof who);
+    if (waited >= s->config.deadline_ms) {
+        pd_server_fail(s, pd_fail(PD_UNAVAILABLE,
+                                  "step %llu waited %lld s for %s: given up (FLAGS_rpc_deadline is %d ms)",
+                                  (unsigned long long)step, (long long)(waited / 1000), who,
+                                  s->config.deadline_ms));
+        return;
+    }
+    snprintf(text, sizeof text, "step %llu has waited %lld s for %s", (unsigned long long)step,
+             (long long)(waited / 1000), who);
+    pd_log(PD_LOG_WARNING, "%s", text);
+    for (int t = 0; t < s->config.trainers; t++)
+        if (lane->members[t].session && pd_session_waits(lane->members[t].session))
+            pd_session_notice(lane->members[t].session, text);
+}
+
+static void watch_losses(struct lane *lane, int64_t now)
+{
+    struct pd_server *s = lane->server;
+    for (int t = 0; t < s->config.trainers; t++) {
+        struct member *m = &lane->members[t];
+        if (!m->lost_at || (now - m->lost_at) / 1000000 < s->config.reconnect_ms) continue;
+        m->lost_at = 0;
+        uint64_t step = pd_shard_step(lane->shard) + 1;
+        switch (s->config.on_loss) {
+        case PD_LOSS_FAIL:
+            pd_server_fail(
+                s, pd_fail(PD_UNAVAILABLE,
+                           "%s is gone without a word in step %llu: the job ends (FLAGS_ps_on_trainer_loss "
+                           "is 'fail'; 'shrink' goes on without it, 'wait' waits for it)",
+                           pd_lane_who(lane, t), (unsigned long long)step));
+            return;
+        case PD_LOSS_SHRINK:
+            pd_log(PD_LOG_WARNING, "%s is gone without a word in step %llu: the others go on",
+                   pd_lane_who(lane, t), (unsigned long long)step);
+            if (pd_shard_leave(lane->shard, t, PD_TRAINER_LOST) != PD_OK) {
+                pd_server_fail(s, PD_INTERNAL);
+                return;
+            }
+            pd_lane_finish_if_done(lane);
+            break;
+        case PD_LOSS_WAIT:
+            pd_log(PD_LOG_WARNING, "%s is gone without a word in step %llu: waiting for it to come back",
+                   pd_lane_who(lane, t), (unsigned long long)step);
+            break;
+        }
+    }
+}
+
+static void tick(void *arg)
+{
+    struct lane *lane = arg;
+    int64_t now = pd_clock_ns();
+    if (lane->finished || lane->server->failed) return;
+    watch_losses(lane, now);
+    watch_step(lane, now);
+}
+
+void pd_lane_finish_if_done(struct lane *lane)
+{
+    struct pd_server *s = lane->server;
+    if (lane->finished || !pd_shard_finished(lane->shard)) return;
+    lane->finished = 1;
+    pthread_mutex_lock(&s->lock);
+    s->lanes_finished++;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- start and end ---- */
+
+static void on_thread(void *arg)
+{
+    (void)arg;
+    pd_threads_set(1);
+}
+
+pd_status pd_lane_open(struct lane *lane)
+{
+    struct pd_shard_config config = {
+        .trainers = lane->server->config.trainers,
+        .is_sync = lane->server->config.is_sync,
+        .hooks = {.begin_step = begin_step, .run_blocks = run_blocks, .answer = answer, .arg = lane}};
+    PD_TRY(pd_shard_new(&config, &lane->shard));
+    lane->members = pd_calloc((size_t)config.trainers, sizeof *lane->members);
+    if (!lane->members) return pd_no_memory();
+    PD_TRY(pd_loop_post(lane->loop, on_thread, NULL));
+    return pd_timer_start(lane->loop, TICK_MS, TICK_MS, tick, lane, &lane->timer);
+}
+
+void pd_lane_close(struct lane *lane)
+{
+    for (int i = 0; i < lane->served.n; i++)
+        pd_free(lane->served.at[i].name);
+    pd_vec_free(&lane->served);
+    pd_vec_free(&lane->sessions);
+    pd_free(lane->members);
+    pd_shard_free(lane->shard);
+}

@@ -1,0 +1,211 @@
+/* distributed_lookup_table and prefetch at work: rows of tables that lie on servers.
+ *
+ * All ids of a lookup are put together, each once, dealt out to the servers that hold their rows, and all
+ * servers are asked at the same time: one round trip for a batch. */
+#include <string.h>
+
+#include "kernels/id_map.h"
+#include "pserver/client.h"
+#include "pserver/op_run.h"
+
+enum { IDS };
+
+/* What is asked of one part of the table. */
+struct share {
+    int number; /* of the value at its server */
+    PD_VEC(int64_t) rows;
+    char *data;
+    size_t data_size;
+};
+
+struct lookup {
+    struct share *shares;
+    int n;
+    PD_VEC(int64_t) places; /* for each different id: share, and position in it */
+    void *map_memory;
+    size_t map_size;
+};
+
+_Static_assert(sizeof(struct lookup) == sizeof(struct pd_ps_lookup), "op_run.h keeps the room for it");
+
+void pd_ps_lookup_free(void *state)
+{
+    struct lookup *l = state;
+    for (int i = 0; i < l->n; i++) {
+        pd_vec_free(&l->shares[i].rows);
+        pd_free_aligned(l->shares[i].data);
+    }
+    pd_free(l->shares);
+    pd_vec_free(&l->places);
+    pd_free(l->map_memory);
+}
+
+static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
+{
+    return &r->attr[pd_attr_index(r->op->attrs, name)];
+}
+
+static int64_t id_at(const struct pd_tensor *t, int64_t i)
+{
+    return t->meta.dtype == PD_DTYPE_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
+}
+
+static pd_status make_shares(const struct pd_run *r, struct pd_client *client, int n,
+                             const char *const *names, const char *const *endpoints)
+{
+    struct lookup *l = r->state;
+    struct share *shares = pd_calloc((size_t)n, sizeof *shares);
+    if (!shares) return pd_no_memory();
+    for (int i = 0; i < n; i++) {
+        pd_status status = pd_client_name(client, r, endpoints[i], 1, names[i], NULL, &shares[i].number);
+        if (status != PD_OK) {
+            pd_free(shares);
+            return status;
+        }
+    }
+    l->shares = shares;
+    l->n = n;
+    return PD_OK;
+}
+
+static pd_status make_map(struct lookup *l, int64_t ids, struct pd_id_map *map)
+{
+    size_t bytes = pd_id_map_bytes(ids);
+    if (l->map_size < bytes) {
+        pd_free(l->map_memory);
+        l->map_size = 0;
+        l->map_memory = pd_malloc(bytes);
+        if (!l->map_memory) return pd_no_memory();
+        l->map_size = bytes;
+    }
+    pd_id_map_init(map, ids, l->map_memory);
+    return PD_OK;
+}
+
+/* Which part has the row, and which row of it that is. */
+static pd_status find_part(const struct pd_attr *heights, int64_t id, int *part, int64_t *row)
+{
+    int64_t first = 0;
+    for (int p = 0; p < heights->n; p++) {
+        if (id >= first && id < first + heights->longs[p]) {
+            *part = p;
+            *row = id - first;
+            return PD_OK;
+        }
+        first += heights->longs[p];
+    }
+    return pd_fail(PD_RANGE, "id %lld is outside the table, which has %lld rows: ids go from 0 to %lld",
+                   (long long)id, (long long)first, (long long)first - 1);
+}
+
+static pd_status deal_out(const struct pd_run *r, struct lookup *l, struct pd_id_map *map,
+                          const struct pd_attr *heights, int64_t padding)
+{
+    l->places.n = 0;
+    for (int s = 0; s < l->n; s++)
+        l->shares[s].rows.n = 0;
+    for (int k = 0; k < r->in[IDS].n; k++) {
+        const struct pd_tensor *t = pd_run_in_at(r, IDS, k);
+        int64_t n = pd_tensor_numel(t);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t id = id_at(t, i), row;
+            int part;
+            if (padding >= 0 && id == padding) continue;
+            int at = l->places.n / 2;
+            if (id >= 0 && pd_id_map_add(map, id, at) != at) continue;
+            PD_TRY(find_part(heights, id, &part, &row));
+            if (!pd_vec_push(&l->places, part) || !pd_vec_push(&l->places, l->shares[part].rows.n) ||
+                !pd_vec_push(&l->shares[part].rows, row))
+                return pd_no_memory();
+        }
+    }
+    return PD_OK;
+}
+
+static pd_status ask(const struct pd_run *r, struct pd_client *client, struct lookup *l, size_t row)
+{
+    for (int s = 0; s < l->n; s++) {
+        struct share *share = &l->shares[s];
+        size_t bytes = (size_t)share->rows.n * row;
+        if (share->data_size < bytes) {
+            pd_free_aligned(share->data);
+            share->data_size = 0;
+            share->data = pd_malloc_aligned(bytes + bytes / 4);
+            if (!share->data) return pd_no_memory();
+            share->data_size = bytes + bytes / 4;
+        }
+        /* Two parts behind one connection are asked one after the other. */
+        if (pd_client_is_asked(client, share->number)) PD_TRY(pd_client_wait(client, r, "fetching rows"));
+        PD_TRY(pd_client_want_rows(client, share->number, share->rows.n, share->rows.at, row, share->data));
+    }
+    return pd_client_wait(client, r, "fetching rows");
+}
+
+pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
+{
+    struct lookup *l = r->state;
+    const struct pd_attr *names = attr_of(r, "table_names"), *heights = attr_of(r, "height_sections"),
+                         *endpoints = attr_of(r, "endpoints");
+    int64_t padding = attr_of(r, "padding_idx")->l, total = 0;
+    struct pd_client *client;
+    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    if (!l->shares) PD_TRY(make_shares(r, client, names->n, names->strings, endpoints->strings));
+    for (int k = 0; k < r->in[IDS].n; k++)
+        total += pd_tensor_numel(pd_run_in_at(r, IDS, k));
+    struct pd_id_map map;
+    PD_TRY(make_map(l, total ? total : 1, &map));
+    PD_TRY(deal_out(r, l, &map, heights, padding));
+    const struct pd_meta *out = &pd_run_out_at(r, 0, 0)->meta;
+    size_t row = (size_t)out->dim[out->rank - 1] * pd_dtype_size(out->dtype);
+    PD_TRY(ask(r, client, l, row));
+    for (int k = 0; k < r->in[IDS].n; k++) {
+        const struct pd_tensor *t = pd_run_in_at(r, IDS, k);
+        char *to = pd_run_out_at(r, 0, k)->data;
+        int64_t n = pd_tensor_numel(t);
+        for (int64_t i = 0; i < n; i++, to += row) {
+            int64_t id = id_at(t, i);
+            int32_t at = padding >= 0 && id == padding ? -1 : pd_id_map_get(&map, id);
+            if (at < 0)
+                memset(to, 0, row);
+            else
+                memcpy(to, l->shares[l->places.at[2 * at]].data + (size_t)l->places.at[2 * at + 1] * row,
+                       row);
+        }
+    }
+    return PD_OK;
+}
+
+/* Each X holds ids that one server has: row id / n of its part of a table that is dealt out by id % n. */
+pd_status pd_ps_prefetch_run(const struct pd_run *r)
+{
+    struct lookup *l = r->state;
+    const struct pd_attr *epmap = attr_of(r, "epmap");
+    const char *table = attr_of(r, "table_name")->s;
+    int n = r->in[IDS].n;
+    struct pd_client *client;
+    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    if (!l->shares) {
+        const char **names = pd_calloc((size_t)n, sizeof *names);
+        if (!names) return pd_no_memory();
+        for (int i = 0; i < n; i++)
+            names[i] = table;
+        pd_status status = epmap->n == n
+                               ? make_shares(r, client, n, names, epmap->strings)
+                               : pd_fail(PD_INVALID, "epmap names %d servers for %d X", epmap->n, n);
+        pd_free(names);
+        PD_TRY(status);
+    }
+    for (int i = 0; i < n; i++) {
+        const struct pd_tensor *t = pd_run_in_at(r, IDS, i);
+        struct pd_tensor *out = pd_run_out_at(r, 0, i);
+        int64_t count = pd_tensor_numel(t),
+                width = out->meta.rank > 1 ? out->meta.dim[out->meta.rank - 1] : 1;
+        l->shares[i].rows.n = 0;
+        for (int64_t k = 0; k < count; k++)
+            if (!pd_vec_push(&l->shares[i].rows, id_at(t, k) / n)) return pd_no_memory();
+        PD_TRY(pd_tensor_resize(out, out->meta.dtype, 2, (int64_t[]){count, width}));
+        PD_TRY(pd_client_want_rows(client, l->shares[i].number, count, l->shares[i].rows.at,
+                                   (size_t)width * pd_dtype_size(out->meta.dtype), out->data));
+    }
+    return pd_client_wait(client, r, "fetching rows");
+}

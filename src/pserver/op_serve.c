@@ -1,0 +1,84 @@
+/* listen_and_serv at work: reads the server's half of the Program out of the op's attributes and serves until
+ * the job ends. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/flags.h"
+#include "exec/frame.h"
+#include "pserver/op_run.h"
+#include "pserver/server.h"
+
+static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
+{
+    return &r->attr[pd_attr_index(r->op->attrs, name)];
+}
+
+/* "w@GRAD.block0:3" */
+static pd_status read_grad(const char *entry, struct pd_server_grad *out, char **name)
+{
+    const char *colon = strrchr(entry, ':');
+    char *end;
+    long block = colon ? strtol(colon + 1, &end, 10) : -1;
+    if (!colon || colon == entry || end == colon + 1 || *end || block < 1)
+        return pd_fail(PD_INVALID, "grad_to_block_id has '%s', expected 'gradient:block'", entry);
+    *name = pd_strndup(entry, (size_t)(colon - entry));
+    if (!*name) return pd_no_memory();
+    *out = (struct pd_server_grad){*name, (int)block};
+    return PD_OK;
+}
+
+static pd_status read_policy(int is_sync, enum pd_loss_policy *out)
+{
+    const char *text = pd_flag_text(PD_FLAG_ps_on_trainer_loss);
+    static const char *const names[] = {
+        [PD_LOSS_FAIL] = "fail", [PD_LOSS_SHRINK] = "shrink", [PD_LOSS_WAIT] = "wait"};
+    *out = is_sync ? PD_LOSS_FAIL : PD_LOSS_SHRINK;
+    if (!*text) return PD_OK;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum pd_loss_policy)i;
+            return PD_OK;
+        }
+    return pd_fail(PD_INVALID, "FLAGS_ps_on_trainer_loss is '%s': give fail, shrink or wait", text);
+}
+
+static pd_status serve(const struct pd_run *r, const struct pd_server_config *config)
+{
+    struct pd_frame *frame = ((struct pd_frame_op *)r->frame)->frame;
+    struct pd_server *server;
+    PD_TRY(pd_server_start(r, frame, config, &server));
+    pd_status status = pd_server_wait(server);
+    pd_server_free(server);
+    return status == PD_OK ? pd_fail(PD_JOB_OVER, "all trainers are done") : status;
+}
+
+pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
+{
+    const struct pd_attr *grads = attr_of(r, "grad_to_block_id");
+    struct pd_server_config config = {
+        .endpoint = attr_of(r, "endpoint")->s,
+        .job = pd_flag_text(PD_FLAG_ps_job),
+        .trainers = attr_of(r, "Fanin")->i,
+        .is_sync = attr_of(r, "distributed_mode")->i == 0 && attr_of(r, "sync_mode")->b,
+        .lr_block = attr_of(r, "lr_decay_block_id")->i,
+        .prepare_block = attr_of(r, "prepare_block_id")->i,
+        .loops = (int)pd_flag_int(PD_FLAG_ps_loops),
+        .reconnect_ms = (int)pd_flag_int(PD_FLAG_ps_reconnect),
+        .notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice),
+        .deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline),
+    };
+    PD_TRY(read_policy(config.is_sync, &config.on_loss));
+    struct pd_server_grad *list = pd_calloc((size_t)grads->n, sizeof *list);
+    char **names = pd_calloc((size_t)grads->n, sizeof *names);
+    pd_status status = list && names ? PD_OK : pd_no_memory();
+    for (int i = 0; status == PD_OK && i < grads->n; i++)
+        status = read_grad(grads->strings[i], &list[i], &names[i]);
+    config.grads = list;
+    config.n_grads = grads->n;
+    if (status == PD_OK) status = serve(r, &config);
+    for (int i = 0; names && i < grads->n; i++)
+        pd_free(names[i]);
+    pd_free(names);
+    pd_free(list);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* An update rule: the optimizer op of a server's optimize block, run straight on a part of its parameter.
+ *
+ * Most optimize blocks only average the trainers' gradients and call one optimizer. Such a block needs no
+ * plan: the op runs on views of the parameter and its state, over the elements of one part while these are in
+ * the cache. Blocks with more in them (decay, clips) are not recognised and run through the engine. */
+#ifndef PD_PSERVER_RULE_H
+#define PD_PSERVER_RULE_H
+
+#include "exec/frame.h"
+
+struct pd_rule;
+
+/* *out is NULL when the block is not recognised. `merged` is the name of the averaged gradient. Variables are
+ * those of the frame around the block and of its scope. The rule borrows them. */
+pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, struct pd_rule **out);
+void pd_rule_free(struct pd_rule *rule);
+
+struct pd_value *pd_rule_param(const struct pd_rule *rule);
+/* Elements [first, first + n) of a dense gradient; n is a multiple of a row unless it is the last. `last`:
+ * the step's last part of this parameter (state of one element advances). */
+pd_status pd_rule_dense(struct pd_rule *rule, int64_t first, int64_t n, const void *grad, int last);
+/* A sparse gradient; rows may repeat. */
+pd_status pd_rule_rows(struct pd_rule *rule, int64_t n, const int64_t *rows, const void *grad);
+
+#endif

@@ -1,0 +1,302 @@
+/* The life of a server; see server.h. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/rng.h"
+#include "pserver/control.h"
+#include "pserver/server_private.h"
+
+/* ---- greeting trainers, on the listener's loop ---- */
+
+/* The id for a trainer that brings none: the one it got before, else the first that is free. */
+static int pick_id(struct pd_server *s, uint64_t incarnation)
+{
+    for (int t = 0; t < s->config.trainers; t++)
+        if (s->incarnations[t] == incarnation) return t;
+    for (int t = 0; t < s->config.trainers; t++)
+        if (!s->incarnations[t]) return t;
+    return -1;
+}
+
+static pd_status admit(struct pd_server *s, const struct pd_hello *hello, int *id)
+{
+    if (hello->trainers && (int)hello->trainers != s->config.trainers)
+        return pd_fail(
+            PD_INVALID,
+            "the trainer was started for %u trainers, the server for %d: give both the same number",
+            hello->trainers, s->config.trainers);
+    *id = hello->id;
+    if (*id < 0) *id = pick_id(s, hello->incarnation);
+    if (*id < 0)
+        return pd_fail(
+            PD_INVALID,
+            "all %d trainers of this job have come already: another job's trainer, or the wrong endpoint?",
+            s->config.trainers);
+    if (*id >= s->config.trainers)
+        return pd_fail(PD_RANGE, "trainer id %d, but the job has %d trainers: ids go from 0 to %d", *id,
+                       s->config.trainers, s->config.trainers - 1);
+    s->incarnations[*id] = hello->incarnation;
+    return PD_OK;
+}
+
+static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer, struct pd_welcome *welcome,
+                       struct pd_loop **loop, const struct pd_conn_events **events, void **user)
+{
+    struct pd_server *s = arg;
+    int id = hello->id;
+    (void)peer;
+    if (hello->loop >= s->n_lanes)
+        return pd_fail(PD_RANGE, "loop %d, but the server has %d", hello->loop, s->n_lanes);
+    if (hello->role == PD_ROLE_TRAINER) {
+        pthread_mutex_lock(&s->lock);
+        pd_status status = admit(s, hello, &id);
+        pthread_mutex_unlock(&s->lock);
+        PD_TRY(status);
+    }
+    welcome->id = id;
+    welcome->loops = (uint16_t)s->n_lanes;
+    welcome->incarnation = s->incarnation;
+    welcome->seed = s->seed;
+    int is_trainer = hello->role == PD_ROLE_TRAINER;
+    *loop = is_trainer ? s->lanes[hello->loop].loop : pd_control_loop(s->control);
+    *events = is_trainer ? &pd_session_events : &pd_control_events;
+    *user = is_trainer ? (void *)&s->lanes[hello->loop] : (void *)s;
+    return PD_OK;
+}
+
+static void accepted(void *user, struct pd_conn *conn)
+{
+    if (pd_conn_hello(conn)->role == PD_ROLE_TRAINER)
+        pd_session_accepted(user, conn);
+    else
+        pd_control_accepted(((struct pd_server *)user)->control, conn);
+}
+
+static const struct pd_listener_events listener_events = {.greet = greet, .accepted = accepted};
+
+/* ---- the servers of this process ---- */
+
+static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pd_server *running;
+
+struct pd_server *pd_server_running(const char *endpoint)
+{
+    pthread_mutex_lock(&running_lock);
+    struct pd_server *s = running;
+    while (s && strcmp(s->config.endpoint, endpoint) != 0)
+        s = s->next;
+    pthread_mutex_unlock(&running_lock);
+    return s;
+}
+
+static void set_running(struct pd_server *s, int on)
+{
+    pthread_mutex_lock(&running_lock);
+    struct pd_server **at = &running;
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (on && !*at) *at = s;
+    if (!on && *at) *at = s->next;
+    pthread_mutex_unlock(&running_lock);
+}
+
+int pd_server_is_ending(struct pd_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int ending = s->failed || s->ending;
+    pthread_mutex_unlock(&s->lock);
+    return ending;
+}
+
+/* ---- what it holds ---- */
+
+static char *copy_text(const char *text)
+{
+    return pd_strdup(text ? text : "");
+}
+
+static pd_status copy_config(struct pd_server *s, const struct pd_server_config *config)
+{
+    s->config = *config;
+    s->config.grads = NULL;
+    s->config.endpoint = copy_text(config->endpoint);
+    s->config.job = copy_text(config->job);
+    return s->config.endpoint && s->config.job ? PD_OK : pd_no_memory();
+}
+
+/* The parameter that a block's optimizer changes. */
+static const char *param_of(const struct pd_program *program, int block)
+{
+    const struct pd_block *b = pd_program_block(program, block);
+    for (int i = 0; b && i < b->ops.n; i++) {
+        const char *param = pd_opdesc_arg(b->ops.at[i], 0, "Param");
+        if (param && pd_opdesc_arg(b->ops.at[i], 1, "ParamOut")) return param;
+    }
+    return NULL;
+}
+
+static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const struct pd_server_grad *grad,
+                          int lane)
+{
+    const struct pd_program *program = frame->plan->program;
+    const char *name = param_of(program, grad->block);
+    if (!name)
+        return pd_fail(PD_INVALID,
+                       "block %d of the server's Program, which gradient '%s' feeds, has no optimizer op",
+                       grad->block, grad->name);
+    struct pd_value *param = pd_scope_lookup(frame->scope, name);
+    if (!param || !param->tensor.data)
+        return pd_fail(PD_NOT_FOUND, "parameter '%s' has no value; run the server's startup program first",
+                       name);
+    const struct pd_var *var = pd_block_find(pd_program_block(program, 0), grad->name);
+    struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block, .param = param};
+    int number;
+    spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
+    if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
+    return pd_shard_add(s->lanes[lane].shard, &spec, &number);
+}
+
+/* ---- start and end ---- */
+
+static int choose_loops(const struct pd_server_config *config)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int loops = config->loops > 0 ? config->loops : 1;
+    if (loops > 64) loops = 64;
+    if (config->prepare_block >= 0) loops = 1;
+    (void)cores;
+    return loops;
+}
+
+static void free_server(struct pd_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->ending = 1;
+    pthread_mutex_unlock(&s->lock);
+    /* The listener goes first, then those who may still talk to others. */
+    pd_control_free(s->control);
+    for (int i = 0; i < s->n_lanes; i++)
+        pd_loop_free(s->lanes[i].loop);
+    for (int i = 0; i < s->n_lanes; i++)
+        pd_lane_close(&s->lanes[i]);
+    pd_sum_link_free(s->sum_link);
+    set_running(s, 0);
+    pd_free(s->lanes);
+    pd_free(s->incarnations);
+    pd_free((char *)s->config.endpoint);
+    pd_free((char *)s->config.job);
+    pthread_mutex_destroy(&s->engine);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->changed);
+    pd_free(s);
+}
+
+void pd_server_free(struct pd_server *server)
+{
+    if (server) free_server(server);
+}
+
+static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct pd_server_config *config)
+{
+    for (int i = 0; i < s->n_lanes; i++) {
+        s->lanes[i].server = s;
+        s->lanes[i].index = i;
+        PD_TRY(pd_loop_new(&s->lanes[i].loop));
+        PD_TRY(pd_lane_open(&s->lanes[i]));
+    }
+    for (int i = 0; i < config->n_grads; i++)
+        PD_TRY(add_grad(s, frame, &config->grads[i], i % s->n_lanes));
+    PD_TRY(pd_control_new(s, &s->control));
+    PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
+                            s, &s->port, &s->listener));
+    for (int i = 0; i < s->n_lanes; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "ps-loop-%d", i);
+        PD_TRY(pd_loop_start(s->lanes[i].loop, name));
+    }
+    set_running(s, 1);
+    return pd_loop_start(pd_control_loop(s->control), "ps-control");
+}
+
+pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
+                          const struct pd_server_config *config, struct pd_server **out)
+{
+    struct pd_server *s = pd_calloc(1, sizeof *s);
+    if (!s) return pd_no_memory();
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->engine, NULL);
+    s->run = run;
+    s->incarnation = pd_rng_fresh_seed();
+    s->seed = run->step->seed;
+    pd_status status = copy_config(s, config);
+    int loops = choose_loops(config);
+    s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
+    s->incarnations = pd_calloc((size_t)config->trainers, sizeof *s->incarnations);
+    if (status == PD_OK && (!s->lanes || !s->incarnations)) status = pd_no_memory();
+    s->n_lanes = s->lanes ? loops : 0;
+    if (status == PD_OK) status = start(s, frame, config);
+    if (status != PD_OK) {
+        free_server(s);
+        return status;
+    }
+    pd_log(PD_LOG_INFO, "Server listening on %s selected port: %d", s->config.endpoint, s->port);
+    *out = s;
+    return PD_OK;
+}
+
+int pd_server_port(const struct pd_server *server)
+{
+    return server->port;
+}
+
+pd_status pd_server_wait(struct pd_server *s)
+{
+    pd_status status = PD_OK;
+    pthread_mutex_lock(&s->lock);
+    while (status == PD_OK && !s->failed && s->lanes_finished < s->n_lanes) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += 100 * 1000 * 1000;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&s->changed, &s->lock, &until);
+        pthread_mutex_unlock(&s->lock);
+        status = s->run->step->poll(s->run);
+        pthread_mutex_lock(&s->lock);
+    }
+    if (status == PD_OK && s->failed) status = pd_fail(s->failure, "%s", s->failure_text);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* On each loop: tells its trainers, then hangs up. */
+static void tell_failure(void *arg)
+{
+    struct lane *lane = arg;
+    for (int i = lane->sessions.n - 1; i >= 0; i--)
+        pd_session_fail(lane->sessions.at[i], 0, lane->server->failure, lane->server->failure_text);
+}
+
+void pd_server_fail(struct pd_server *s, pd_status status)
+{
+    pthread_mutex_lock(&s->lock);
+    int first = !s->failed;
+    if (first) {
+        s->failed = 1;
+        s->failure = status;
+        snprintf(s->failure_text, sizeof s->failure_text, "%s", pd_error());
+        pthread_cond_signal(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    for (int i = 0; first && i < s->n_lanes; i++)
+        pd_loop_post(s->lanes[i].loop, tell_failure, &s->lanes[i]);
+}

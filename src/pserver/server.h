@@ -1,0 +1,46 @@
+/* A parameter server: loops with their shards, a listener, and the life of a job from the first trainer to
+ * the last.
+ *
+ * The server's half of the Program says what it holds: optimize blocks, the gradients that feed them, the
+ * block of the learning rate. It runs inside the op listen_and_serv (op_serve.c) until all trainers are done,
+ * the user stops it or the job fails. */
+#ifndef PD_PSERVER_SERVER_H
+#define PD_PSERVER_SERVER_H
+
+#include "exec/frame.h"
+
+struct pd_server;
+
+/* What happens when a trainer is gone without a word. */
+enum pd_loss_policy { PD_LOSS_FAIL, PD_LOSS_SHRINK, PD_LOSS_WAIT };
+
+struct pd_server_grad {
+    const char *name;
+    int block;
+};
+
+struct pd_server_config {
+    const char *endpoint;
+    const char *job;
+    int trainers, is_sync;
+    int n_grads;
+    const struct pd_server_grad *grads;
+    int lr_block, prepare_block; /* -1: none */
+    int loops;                   /* 0: chosen by size and cores */
+    enum pd_loss_policy on_loss;
+    int reconnect_ms; /* a trainer whose connection broke may take this long to come back */
+    int notice_ms;    /* a step that waits longer says whom it waits for, again and again */
+    int deadline_ms;  /* and fails after this */
+};
+
+/* Binds, starts the loops, accepts trainers. `run` is the op it runs in, `frame` the one of its block: their
+ * Program and scope are the server's. The config is borrowed for the call only. */
+pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
+                          const struct pd_server_config *config, struct pd_server **out);
+/* Waits for the end of the job; asks run->step->poll now and then. */
+pd_status pd_server_wait(struct pd_server *server);
+/* Ends all connections and loops. NULL is fine. */
+void pd_server_free(struct pd_server *server);
+int pd_server_port(const struct pd_server *server);
+
+#endif

@@ -1,0 +1,468 @@
+/* One connection to a lane: messages in, answers out. What arrives is checked here and by the shard before it
+ * is believed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/wire.h"
+#include "pserver/proto.h"
+#include "pserver/server_private.h"
+
+struct part {
+    uint32_t unit, part;
+    uint64_t rows;
+};
+
+struct session {
+    struct lane *lane;
+    struct pd_conn *conn;
+    int trainer; /* -1: a tool */
+    int said_bye;
+    int waits; /* has ended its push and has no answer yet */
+    /* The message that is coming in. */
+    PD_VEC(struct part) parts;
+    PD_VEC(struct pd_span) spans;
+    PD_VEC(uint32_t) pulls;
+    /* Of the push that waits for its answer. */
+    PD_VEC(uint32_t) wanted;
+};
+
+enum { NOT_MINE = 0xffffffff };
+
+int pd_session_waits(const struct session *session)
+{
+    return session->waits;
+}
+
+static void send_text(struct session *session, uint16_t type, uint64_t request, int status, const char *text)
+{
+    struct pd_buf meta = {0};
+    if (status >= 0) pd_put_u32(&meta, (uint32_t)status);
+    pd_put_text(&meta, text);
+    struct pd_frame_head head = {.type = type, .request = request};
+    if (!meta.failed) (void)pd_conn_send(session->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&meta);
+}
+
+void pd_session_notice(struct session *session, const char *text)
+{
+    send_text(session, PD_PS_NOTICE, 0, -1, text);
+}
+
+void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text)
+{
+    session->said_bye = 1; /* its end is our doing */
+    send_text(session, PD_PS_FAILED, request, (int)status, text);
+    pd_conn_close(session->conn, 1000);
+}
+
+/* A message that cannot be served: the trainer is told why and hung up on; the job goes on. */
+static pd_status refuse(struct session *session, uint64_t request, pd_status status)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s", pd_error());
+    pd_log(PD_LOG_WARNING, "%s: refused: %s",
+           session->trainer >= 0 ? pd_lane_who(session->lane, session->trainer) : pd_conn_peer(session->conn),
+           text);
+    pd_session_fail(session, request, status, text);
+    return PD_OK;
+}
+
+/* ---- values out ---- */
+
+static pd_status send_values(struct session *session, uint64_t request, uint64_t step,
+                             const uint32_t *numbers, int n)
+{
+    struct lane *lane = session->lane;
+    session->spans.n = 0;
+    if (!pd_vec_reserve(&session->spans, n + 1)) return pd_no_memory();
+    struct pd_frame_head head = {.type = PD_PS_VALUES, .request = request, .step = step};
+    for (int i = 0; i < n; i++) {
+        const struct pd_tensor *t = &lane->served.at[numbers[i]].value->tensor;
+        if (!t->data)
+            return pd_fail(PD_INVALID, "'%s' has no value on the server", lane->served.at[numbers[i]].name);
+        session->spans.at[session->spans.n++] = (struct pd_span){t->data, pd_tensor_bytes(t)};
+        head.payload += pd_tensor_bytes(t);
+    }
+    return pd_conn_send(session->conn, &head, NULL, 0, session->spans.at, session->spans.n, NULL, NULL);
+}
+
+void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
+{
+    session->waits = 0;
+    pd_status status = send_values(session, request, step, session->wanted.at, session->wanted.n);
+    if (status != PD_OK) (void)refuse(session, request, status);
+}
+
+/* ---- OPEN ---- */
+
+static int find_unit(const struct lane *lane, const char *name)
+{
+    for (int i = 0; i < pd_shard_units(lane->shard); i++)
+        if (strcmp(pd_shard_unit(lane->shard, i)->grad, name) == 0) return i;
+    return -1;
+}
+
+static int owner_of_param(struct pd_server *s, const struct pd_value *value)
+{
+    for (int i = 0; i < s->n_lanes; i++)
+        for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++)
+            if (pd_shard_unit(s->lanes[i].shard, u)->param == value) return i;
+    return 0;
+}
+
+/* Shape and type as the trainer's Program declares them; kind 0: it does not say. */
+struct claim {
+    int kind, dtype, rank;
+    int64_t dim[PD_MAX_RANK];
+};
+
+static pd_status check_claim(const char *name, const struct pd_meta *mine, int is_rows,
+                             const struct claim *claim)
+{
+    struct pd_meta theirs = {.dtype = claim->dtype};
+    if (!claim->kind) return PD_OK;
+    PD_TRY(pd_meta_set_dims(&theirs, claim->rank, claim->dim));
+    int same_kind = (claim->kind == PD_KIND_SELECTED_ROWS) == is_rows;
+    int same_dims = is_rows ? pd_meta_span(&theirs, 1, theirs.rank) == pd_meta_span(mine, 1, mine->rank)
+                            : pd_meta_numel(&theirs) == pd_meta_numel(mine);
+    if (same_kind && same_dims && (claim->dtype == (int)mine->dtype || claim->dtype < 0)) return PD_OK;
+    return pd_fail(
+        PD_SHAPE, "'%s' is %s %s %s at the trainer, and %s %s %s here: do both run the same Program?", name,
+        pd_dtype_name(claim->dtype), claim->kind == PD_KIND_SELECTED_ROWS ? "selected rows" : "tensor",
+        pd_meta_dims_text(&theirs), pd_dtype_name(mine->dtype), is_rows ? "selected rows" : "tensor",
+        pd_meta_dims_text(mine));
+}
+
+static pd_status open_push(struct session *session, const char *name, const struct claim *claim,
+                           uint32_t *number)
+{
+    struct pd_server *s = session->lane->server;
+    int unit = find_unit(session->lane, name);
+    *number = NOT_MINE;
+    if (unit >= 0) {
+        const struct pd_unit_spec *spec = pd_shard_unit(session->lane->shard, unit);
+        *number = (uint32_t)unit;
+        return check_claim(name, &spec->param->tensor.meta, spec->is_rows, claim);
+    }
+    for (int i = 0; i < s->n_lanes; i++)
+        if (find_unit(&s->lanes[i], name) >= 0) return PD_OK;
+    return pd_fail(PD_NOT_FOUND,
+                   "this server has no gradient '%s': do trainer and server run the same Program?", name);
+}
+
+static pd_status open_pull(struct session *session, const char *name, const struct claim *claim,
+                           uint32_t *number)
+{
+    struct lane *lane = session->lane;
+    struct pd_value *value = lane->server->run->step->find(lane->server->run, name);
+    *number = NOT_MINE;
+    if (!value || (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)) ||
+        !value->tensor.data)
+        return pd_fail(PD_NOT_FOUND,
+                       "this server has no variable '%s': do trainer and server run the same Program?", name);
+    if (owner_of_param(lane->server, value) != lane->index) return PD_OK;
+    PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));
+    for (int i = 0; i < lane->served.n; i++)
+        if (lane->served.at[i].value == value) {
+            *number = (uint32_t)i;
+            return PD_OK;
+        }
+    struct served served = {pd_strdup(name), value};
+    if (!served.name || !pd_vec_push(&lane->served, served)) {
+        pd_free(served.name);
+        return pd_no_memory();
+    }
+    *number = (uint32_t)lane->served.n - 1;
+    return PD_OK;
+}
+
+static pd_status handle_open(struct session *session, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    struct pd_buf answer = {0};
+    uint32_t n = pd_read_u32(&r);
+    pd_status status = PD_OK;
+    pd_put_u64(&answer, pd_shard_step(session->lane->shard));
+    pd_put_u64(&answer,
+               session->trainer >= 0 ? pd_shard_trainer_step(session->lane->shard, session->trainer) : 0);
+    pd_put_u32(&answer, n);
+    for (uint32_t i = 0; i < n && !r.bad && status == PD_OK; i++) {
+        char name[512];
+        struct claim claim = {0};
+        uint32_t number;
+        int is_pull = pd_read_u8(&r);
+        pd_read_text(&r, name, sizeof name);
+        claim.kind = pd_read_u8(&r);
+        claim.dtype = (int8_t)pd_read_u8(&r);
+        claim.rank = pd_read_u8(&r);
+        if (claim.rank > PD_MAX_RANK) r.bad = 1;
+        for (int d = 0; !r.bad && d < claim.rank; d++)
+            claim.dim[d] = pd_read_i64(&r);
+        if (r.bad) break;
+        status =
+            is_pull ? open_pull(session, name, &claim, &number) : open_push(session, name, &claim, &number);
+        pd_put_u32(&answer, number);
+    }
+    if (status == PD_OK && !pd_reader_done(&r)) status = pd_fail(PD_FORMAT, "malformed OPEN");
+    if (status == PD_OK && answer.failed) status = pd_no_memory();
+    struct pd_frame_head head = {.type = PD_PS_OPENED, .request = m->head.request};
+    if (status == PD_OK)
+        status = pd_conn_send(session->conn, &head, answer.at, answer.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&answer);
+    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
+}
+
+/* ---- PUSH, PULL, ROWS ---- */
+
+static pd_status read_pulls(struct session *session, struct pd_reader *r)
+{
+    uint32_t n = pd_read_u32(r);
+    session->pulls.n = 0;
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        uint32_t number = pd_read_u32(r);
+        if (r->bad) break;
+        if (number >= (uint32_t)session->lane->served.n)
+            return pd_fail(PD_NOT_FOUND, "value number %u, but %d were opened", number,
+                           session->lane->served.n);
+        if (!pd_vec_push(&session->pulls, number)) return pd_no_memory();
+    }
+    return PD_OK;
+}
+
+static pd_status place_push(struct session *session, struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint32_t n = pd_read_u32(&r);
+    uint64_t total = 0;
+    session->parts.n = session->spans.n = session->pulls.n = 0;
+    if (session->trainer < 0) return pd_fail(PD_INVALID, "only trainers push");
+    for (uint32_t i = 0; i < n && !r.bad; i++) {
+        struct part p = {pd_read_u32(&r), pd_read_u32(&r), pd_read_u64(&r)};
+        struct pd_span where[2];
+        int spans;
+        if (r.bad) break;
+        PD_TRY(pd_shard_place(session->lane->shard, session->trainer, m->head.step, p.unit, p.part, p.rows,
+                              where, &spans));
+        if (!pd_vec_push(&session->parts, p)) return pd_no_memory();
+        for (int k = 0; k < spans; k++) {
+            if (!pd_vec_push(&session->spans, where[k])) return pd_no_memory();
+            total += where[k].n;
+        }
+    }
+    if (m->head.flags & PD_PS_END) PD_TRY(read_pulls(session, &r));
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed PUSH");
+    if (total != m->head.payload)
+        return pd_fail(PD_FORMAT, "a PUSH announces %llu bytes, but its parts have %llu",
+                       (unsigned long long)m->head.payload, (unsigned long long)total);
+    m->spans = session->spans.at;
+    m->n_spans = session->spans.n;
+    return PD_OK;
+}
+
+/* An error of the update itself is the job's, not the trainer's. */
+static pd_status job_error(struct session *session, pd_status status)
+{
+    if (status != PD_OK) pd_server_fail(session->lane->server, status);
+    return PD_OK;
+}
+
+static pd_status finish_push(struct session *session, const struct pd_message *m)
+{
+    struct pd_shard *shard = session->lane->shard;
+    for (int i = 0; i < session->parts.n; i++) {
+        const struct part *p = &session->parts.at[i];
+        pd_status status = pd_shard_arrived(shard, session->trainer, m->head.step, p->unit, p->part, p->rows);
+        if (status == PD_RANGE) return refuse(session, m->head.request, status);
+        if (status != PD_OK) return job_error(session, status);
+    }
+    if (!(m->head.flags & PD_PS_END)) return PD_OK;
+    session->wanted.n = 0;
+    if (!pd_vec_reserve(&session->wanted, session->pulls.n)) return pd_no_memory();
+    memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);
+    session->wanted.n = session->pulls.n;
+    session->waits = 1;
+    if (m->head.step > pd_shard_trainer_step(shard, session->trainer) + 1)
+        return refuse(session, m->head.request,
+                      pd_fail(PD_INVALID,
+                              "trainer %d ends step %llu, but the server has applied only step %llu",
+                              session->trainer, (unsigned long long)m->head.step,
+                              (unsigned long long)pd_shard_trainer_step(shard, session->trainer)));
+    return job_error(session, pd_shard_end(shard, session->trainer, m->head.step, m->head.request));
+}
+
+static pd_status handle_pull(struct session *session, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    pd_status status = read_pulls(session, &r);
+    if (status == PD_OK && !pd_reader_done(&r)) status = pd_fail(PD_FORMAT, "malformed PULL");
+    if (status == PD_OK)
+        status = send_values(session, m->head.request, pd_shard_step(session->lane->shard), session->pulls.at,
+                             session->pulls.n);
+    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
+}
+
+static void free_sent(void *arg, pd_status status)
+{
+    (void)status;
+    pd_free_aligned(arg);
+}
+
+static pd_status send_rows(struct session *session, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint32_t number = pd_read_u32(&r);
+    uint64_t n = pd_read_u64(&r);
+    if (!pd_reader_done(&r) || n > m->head.payload / sizeof(int64_t) ||
+        n * sizeof(int64_t) != m->head.payload)
+        return pd_fail(PD_FORMAT, "malformed ROWS");
+    if (number >= (uint32_t)session->lane->served.n)
+        return pd_fail(PD_NOT_FOUND, "value number %u, but %d were opened", number, session->lane->served.n);
+    const struct served *served = &session->lane->served.at[number];
+    const struct pd_tensor *t = &served->value->tensor;
+    size_t row = (size_t)pd_meta_span(&t->meta, 1, t->meta.rank) * pd_dtype_size(t->meta.dtype);
+    const int64_t *ids = m->payload;
+    char *out = pd_malloc_aligned((size_t)n * row);
+    if (!out) return pd_no_memory();
+    for (uint64_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= t->meta.dim[0]) {
+            pd_free_aligned(out);
+            return pd_fail(PD_RANGE, "row %lld of '%s', which has %lld rows here", (long long)ids[i],
+                           served->name, (long long)t->meta.dim[0]);
+        }
+        memcpy(out + i * row, (const char *)t->data + (size_t)ids[i] * row, row);
+    }
+    struct pd_frame_head head = {.type = PD_PS_VALUES,
+                                 .request = m->head.request,
+                                 .step = pd_shard_step(session->lane->shard),
+                                 .payload = n * row};
+    struct pd_span span = {out, (size_t)n * row};
+    return pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
+}
+
+/* ---- leaving ---- */
+
+static pd_status handle_bye(struct session *session, const struct pd_message *m)
+{
+    struct lane *lane = session->lane;
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    int failed = pd_read_u8(&r);
+    char why[512];
+    pd_read_text(&r, why, sizeof why);
+    if (!pd_reader_done(&r)) return refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));
+    session->said_bye = 1;
+    if (session->trainer < 0) return PD_OK;
+    if (failed && lane->server->config.on_loss == PD_LOSS_FAIL) {
+        pd_server_fail(lane->server,
+                       pd_fail(PD_UNAVAILABLE, "%s failed: %s", pd_lane_who(lane, session->trainer), why));
+        return PD_OK;
+    }
+    if (failed)
+        pd_log(PD_LOG_WARNING, "%s failed: %s: the others go on", pd_lane_who(lane, session->trainer), why);
+    pd_status status =
+        pd_shard_leave(lane->shard, session->trainer, failed ? PD_TRAINER_LOST : PD_TRAINER_DONE);
+    if (status != PD_OK) return job_error(session, status);
+    struct pd_frame_head head = {.type = PD_PS_DONE, .request = m->head.request};
+    (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+    pd_lane_finish_if_done(lane);
+    return PD_OK;
+}
+
+/* ---- events ---- */
+
+static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
+{
+    struct session *session = pd_conn_user(conn);
+    if (m->head.type != PD_PS_PUSH) return PD_OK;
+    pd_status status = place_push(session, m);
+    if (status == PD_OK) return PD_OK;
+    (void)refuse(session, m->head.request, status);
+    return status;
+}
+
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct session *session = pd_conn_user(conn);
+    switch (m->head.type) {
+    case PD_PS_OPEN:
+        return handle_open(session, m);
+    case PD_PS_PUSH:
+        return finish_push(session, m);
+    case PD_PS_PULL:
+        return handle_pull(session, m);
+    case PD_PS_ROWS: {
+        pd_status status = send_rows(session, m);
+        return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
+    }
+    case PD_PS_BYE:
+        return handle_bye(session, m);
+    case PD_PS_BEAT:
+        return PD_OK;
+    default:
+        return refuse(session, m->head.request,
+                      pd_fail(PD_UNSUPPORTED, "message type %u is not known here", m->head.type));
+    }
+}
+
+static void forget(struct session *session)
+{
+    struct lane *lane = session->lane;
+    for (int i = 0; i < lane->sessions.n; i++)
+        if (lane->sessions.at[i] == session) {
+            pd_vec_remove(&lane->sessions, i);
+            break;
+        }
+    pd_vec_free(&session->parts);
+    pd_vec_free(&session->spans);
+    pd_vec_free(&session->pulls);
+    pd_vec_free(&session->wanted);
+    pd_free(session);
+}
+
+static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+{
+    struct session *session = pd_conn_user(conn);
+    struct lane *lane = session->lane;
+    (void)why;
+    if (session->trainer >= 0 && lane->members[session->trainer].session == session) {
+        struct member *m = &lane->members[session->trainer];
+        m->session = NULL;
+        if (!session->said_bye && !lane->finished) {
+            m->lost_at = pd_clock_ns();
+            pd_log(PD_LOG_DEBUG, "%s: connection ended: %s", pd_lane_who(lane, session->trainer), text);
+        }
+    }
+    forget(session);
+}
+
+const struct pd_conn_events pd_session_events = {.head = on_head, .done = on_done, .closed = on_closed};
+
+void pd_session_accepted(void *user, struct pd_conn *conn)
+{
+    struct lane *lane = user;
+    const struct pd_hello *hello = pd_conn_hello(conn);
+    struct session *session = pd_calloc(1, sizeof *session);
+    if (!session || !pd_vec_push(&lane->sessions, session)) {
+        pd_free(session);
+        pd_conn_close(conn, 0);
+        return;
+    }
+    *session = (struct session){
+        .lane = lane, .conn = conn, .trainer = hello->role == PD_ROLE_TRAINER ? hello->id : -1};
+    pd_conn_set_user(conn, &pd_session_events, session);
+    if (session->trainer < 0) return;
+    struct member *m = &lane->members[session->trainer];
+    if (m->session) {
+        /* It came back before we saw its old connection end. */
+        m->session->said_bye = 1;
+        pd_conn_close(m->session->conn, 0);
+    }
+    m->session = session;
+    m->lost_at = 0;
+    snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", session->trainer, hello->host,
+             hello->pid, pd_conn_peer(conn));
+    if (pd_shard_join(lane->shard, session->trainer, hello->incarnation) != PD_OK)
+        (void)refuse(session, 0, PD_RANGE);
+    pd_log(PD_LOG_INFO, "%s joined by %s", m->who, pd_conn_transport(conn));
+}

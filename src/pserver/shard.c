@@ -1,0 +1,425 @@
+/* See shard.h. Units and their updates are here; who takes part in a step is in shard_step.c. */
+#include "pserver/shard_private.h"
+
+#include <string.h>
+
+#include "pserver/proto.h"
+
+pd_status pd_shard_new(const struct pd_shard_config *config, struct pd_shard **out)
+{
+    if (config->trainers < 1 || config->trainers > PD_PS_MAX_TRAINERS)
+        return pd_fail(PD_RANGE, "a job has 1 to %d trainers, asked for %d", PD_PS_MAX_TRAINERS,
+                       config->trainers);
+    struct pd_shard *shard = pd_calloc(1, sizeof *shard);
+    if (!shard) return pd_no_memory();
+    shard->config = *config;
+    shard->only = -1;
+    shard->trainers = pd_calloc((size_t)config->trainers, sizeof *shard->trainers);
+    if (!shard->trainers) {
+        pd_free(shard);
+        return pd_no_memory();
+    }
+    *out = shard;
+    return PD_OK;
+}
+
+static void unit_free(struct unit *u, int trainers)
+{
+    for (int t = 0; u->gifts && t < trainers; t++) {
+        pd_free_aligned(u->gifts[t].data);
+        pd_vec_free(&u->gifts[t].rows);
+        pd_free(u->gifts[t].got);
+    }
+    pd_free(u->gifts);
+    pd_free(u->applied);
+    pd_rule_free(u->spec.rule);
+    pd_free((char *)u->spec.grad);
+    pd_free(u);
+}
+
+void pd_shard_free(struct pd_shard *shard)
+{
+    if (!shard) return;
+    for (int i = 0; i < shard->units.n; i++)
+        unit_free(shard->units.at[i], shard->config.trainers);
+    pd_vec_free(&shard->units);
+    pd_free(shard->trainers);
+    pd_free_aligned(shard->merged);
+    pd_free_aligned(shard->waste);
+    pd_vec_free(&shard->rows);
+    pd_free_aligned(shard->rows_data);
+    pd_free(shard);
+}
+
+pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, int *number)
+{
+    struct unit *u = pd_calloc(1, sizeof *u);
+    if (!u) {
+        pd_rule_free(spec->rule);
+        return pd_no_memory();
+    }
+    u->spec = *spec;
+    u->spec.grad = pd_strdup(spec->grad);
+    const struct pd_meta *m = &spec->param->tensor.meta;
+    u->item = pd_dtype_size(m->dtype);
+    u->numel = pd_meta_numel(m);
+    u->width = m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1;
+    u->height = pd_value_is_rows(spec->param) ? spec->param->height : m->rank ? m->dim[0] : 1;
+    int64_t row_bytes = u->width * (int64_t)u->item,
+            rows_a_part = PD_PS_PART / (row_bytes > 0 ? row_bytes : 1);
+    u->part_elements = (rows_a_part > 0 ? rows_a_part : 1) * u->width;
+    u->parts = spec->is_rows ? 0 : (uint32_t)((u->numel + u->part_elements - 1) / u->part_elements);
+    u->gifts = pd_calloc((size_t)shard->config.trainers, sizeof *u->gifts);
+    u->applied = pd_calloc(u->parts ? u->parts : 1, sizeof *u->applied);
+    if (!u->spec.grad || !u->gifts || !u->applied || !pd_vec_push(&shard->units, u)) {
+        unit_free(u, shard->config.trainers);
+        return pd_no_memory();
+    }
+    *number = shard->units.n - 1;
+    return PD_OK;
+}
+
+int pd_shard_units(const struct pd_shard *shard)
+{
+    return shard->units.n;
+}
+
+const struct pd_unit_spec *pd_shard_unit(const struct pd_shard *shard, int unit)
+{
+    return &shard->units.at[unit]->spec;
+}
+
+const struct pd_gift *pd_shard_gift(const struct pd_shard *shard, int unit, int trainer)
+{
+    const struct pd_gift *g = &shard->units.at[unit]->gifts[trainer];
+    return g->step == shard->applying && g->n_parts ? g : NULL;
+}
+
+/* ---- parts coming in ---- */
+
+static int64_t part_size(const struct unit *u, uint32_t part)
+{
+    int64_t first = (int64_t)part * u->part_elements;
+    return u->numel - first < u->part_elements ? u->numel - first : u->part_elements;
+}
+
+/* Makes the gift one of (trainer's incarnation, step): older contents go. */
+static pd_status gift_for(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step,
+                          struct pd_gift **out)
+{
+    struct pd_gift *g = &u->gifts[trainer];
+    uint64_t incarnation = shard->trainers[trainer].incarnation;
+    if (g->step != step || g->incarnation != incarnation) {
+        g->step = step;
+        g->incarnation = incarnation;
+        g->n_parts = 0;
+        g->rows.n = 0;
+        if (g->got) memset(g->got, 0, ((size_t)u->parts + 63) / 64 * sizeof *g->got);
+    }
+    if (!u->spec.is_rows && !g->got) {
+        g->got = pd_calloc(((size_t)u->parts + 63) / 64 + 1, sizeof *g->got);
+        if (!g->got) return pd_no_memory();
+    }
+    *out = g;
+    return PD_OK;
+}
+
+static int has_part(const struct pd_gift *g, uint32_t part)
+{
+    return (int)(g->got[part / 64] >> (part % 64) & 1);
+}
+
+static pd_status waste_of(struct pd_shard *shard, size_t bytes, void **out)
+{
+    if (shard->waste_size < bytes) {
+        void *data = pd_malloc_aligned(bytes);
+        if (!data) return pd_no_memory();
+        pd_free_aligned(shard->waste);
+        shard->waste = data;
+        shard->waste_size = bytes;
+    }
+    *out = shard->waste;
+    return PD_OK;
+}
+
+/* Was this part dealt with before? */
+static int is_old(const struct pd_shard *shard, const struct unit *u, int trainer, uint64_t step,
+                  uint32_t part)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    if (shard->config.is_sync && step <= shard->step) return 1;
+    if (!shard->config.is_sync && step <= shard->trainers[trainer].step) return 1;
+    if (shard->config.is_sync && !u->spec.is_rows && u->applied[part] >= step) return 1;
+    if (g->step != step || g->incarnation != shard->trainers[trainer].incarnation) return 0;
+    return u->spec.is_rows ? part < g->n_parts : g->got && has_part(g, part);
+}
+
+static pd_status grow_gift(struct pd_gift *g, size_t bytes)
+{
+    if (g->data_size >= bytes) return PD_OK;
+    size_t size = bytes < 2 * g->data_size ? 2 * g->data_size : bytes;
+    void *data = pd_malloc_aligned(size);
+    if (!data) return pd_no_memory();
+    if (g->data_size) memcpy(data, g->data, g->data_size);
+    pd_free_aligned(g->data);
+    g->data = data;
+    g->data_size = size;
+    return PD_OK;
+}
+
+static pd_status check_part(const struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit,
+                            uint32_t part, uint64_t rows)
+{
+    const struct trainer *t = &shard->trainers[trainer];
+    if (unit >= (uint32_t)shard->units.n)
+        return pd_fail(PD_NOT_FOUND, "trainer %d pushes gradient number %u, but there are %d", trainer, unit,
+                       shard->units.n);
+    const struct unit *u = shard->units.at[unit];
+    if (t->state != PD_TRAINER_IN)
+        return pd_fail(PD_INVALID, "trainer %d pushes, but it is not in the job", trainer);
+    if (t->ended == step && step > shard->step)
+        return pd_fail(PD_INVALID, "trainer %d pushes to step %llu after it ended it", trainer,
+                       (unsigned long long)step);
+    uint64_t next = shard->config.is_sync ? shard->step + 1 : t->step + 1;
+    if (step > next)
+        return pd_fail(PD_INVALID,
+                       "trainer %d pushes step %llu, but the server has applied only step %llu: the server "
+                       "lost steps; start it from a newer snapshot, or allow the rollback",
+                       trainer, (unsigned long long)step, (unsigned long long)(next - 1));
+    if (!u->spec.is_rows && (rows || part >= u->parts))
+        return pd_fail(PD_SHAPE, "'%s' is dense and has %u parts; trainer %d pushes part %u with %llu rows",
+                       u->spec.grad, u->parts, trainer, part, (unsigned long long)rows);
+    if (u->spec.is_rows && (!rows || (int64_t)rows > (u->part_elements / u->width)))
+        return pd_fail(PD_SHAPE, "'%s' is sparse and takes 1 to %lld rows in a part; trainer %d pushes %llu",
+                       u->spec.grad, (long long)(u->part_elements / u->width), trainer,
+                       (unsigned long long)rows);
+    return PD_OK;
+}
+
+pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
+                         uint64_t rows, struct pd_span out[2], int *n)
+{
+    PD_TRY(check_part(shard, trainer, step, unit, part, rows));
+    struct unit *u = shard->units.at[unit];
+    struct pd_gift *g;
+    size_t row = (size_t)u->width * u->item;
+    *n = u->spec.is_rows ? 2 : 1;
+    if (is_old(shard, u, trainer, step, part)) {
+        void *waste;
+        size_t bytes =
+            u->spec.is_rows ? (size_t)rows * (sizeof(int64_t) + row) : (size_t)part_size(u, part) * u->item;
+        PD_TRY(waste_of(shard, bytes, &waste));
+        out[0] = (struct pd_span){waste, u->spec.is_rows ? (size_t)rows * sizeof(int64_t) : bytes};
+        if (u->spec.is_rows) out[1] = (struct pd_span){(char *)waste + out[0].n, (size_t)rows * row};
+        return PD_OK;
+    }
+    PD_TRY(gift_for(shard, u, trainer, step, &g));
+    if (!u->spec.is_rows) {
+        PD_TRY(grow_gift(g, (size_t)u->numel * u->item));
+        out[0] = (struct pd_span){(char *)g->data + (size_t)part * (size_t)u->part_elements * u->item,
+                                  (size_t)part_size(u, part) * u->item};
+        return PD_OK;
+    }
+    if (part != g->n_parts)
+        return pd_fail(PD_INVALID, "trainer %d pushes part %u of '%s', expected part %u", trainer, part,
+                       u->spec.grad, g->n_parts);
+    PD_TRY(grow_gift(g, ((size_t)g->rows.n + (size_t)rows) * row));
+    if (!pd_vec_reserve(&g->rows, g->rows.n + (int)rows)) return pd_no_memory();
+    out[0] = (struct pd_span){g->rows.at + g->rows.n, (size_t)rows * sizeof(int64_t)};
+    out[1] = (struct pd_span){(char *)g->data + (size_t)g->rows.n * row, (size_t)rows * row};
+    return PD_OK;
+}
+
+/* ---- updates ---- */
+
+#define SUM_FN(name, T)                                                                                      \
+    static void name(T *to, const struct pd_shard *shard, const struct unit *u, uint32_t part, int64_t n,    \
+                     uint64_t step)                                                                          \
+    {                                                                                                        \
+        int given = 0;                                                                                       \
+        for (int t = 0; t < shard->config.trainers; t++) {                                                   \
+            const struct pd_gift *g = &u->gifts[t];                                                          \
+            if (g->step != step || !g->got || !has_part(g, part)) continue;                                  \
+            const T *from = (const T *)g->data + (int64_t)part * u->part_elements;                           \
+            if (given++ == 0)                                                                                \
+                memcpy(to, from, (size_t)n * sizeof(T));                                                     \
+            else                                                                                             \
+                for (int64_t i = 0; i < n; i++)                                                              \
+                    to[i] += from[i];                                                                        \
+        }                                                                                                    \
+        T scale = (T)1 / (T)shard->taking_part;                                                              \
+        for (int64_t i = 0; i < n; i++)                                                                      \
+            to[i] *= scale;                                                                                  \
+    }
+SUM_FN(sum_f32, float)
+SUM_FN(sum_f64, double)
+
+/* Only one has given, and only one takes part: no need to copy. */
+static const void *single_gift(const struct pd_shard *shard, const struct unit *u, uint32_t part,
+                               uint64_t step)
+{
+    const struct pd_gift *only = NULL;
+    if (shard->taking_part != 1) return NULL;
+    for (int t = 0; t < shard->config.trainers; t++) {
+        const struct pd_gift *g = &u->gifts[t];
+        if (g->step == step && g->got && has_part(g, part)) only = g;
+    }
+    return only ? (const char *)only->data + (size_t)part * (size_t)u->part_elements * u->item : NULL;
+}
+
+static int anyone_gave(const struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step)
+{
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (u->gifts[t].step == step && u->gifts[t].got && has_part(&u->gifts[t], part)) return 1;
+    return 0;
+}
+
+static pd_status begin(struct pd_shard *shard, uint64_t step)
+{
+    if (shard->begun >= step) return PD_OK;
+    shard->begun = step;
+    return shard->config.hooks.begin_step(shard->config.hooks.arg, step);
+}
+
+pd_status pd_shard_apply_part(struct pd_shard *shard, struct unit *u, uint32_t part, uint64_t step)
+{
+    int64_t n = part_size(u, part);
+    if (u->applied[part] >= step) return PD_OK;
+    if (!anyone_gave(shard, u, part, step)) return PD_OK;
+    PD_TRY(begin(shard, step));
+    const void *grad = single_gift(shard, u, part, step);
+    if (!grad) {
+        if (!shard->merged) {
+            shard->merged_size = PD_PS_PART;
+            shard->merged = pd_malloc_aligned(shard->merged_size);
+        }
+        if (shard->merged && shard->merged_size < (size_t)n * u->item) {
+            pd_free_aligned(shard->merged);
+            shard->merged_size = (size_t)n * u->item;
+            shard->merged = pd_malloc_aligned(shard->merged_size);
+        }
+        if (!shard->merged) return pd_no_memory();
+        if (u->item == sizeof(double))
+            sum_f64(shard->merged, shard, u, part, n, step);
+        else
+            sum_f32(shard->merged, shard, u, part, n, step);
+        grad = shard->merged;
+    }
+    u->applied[part] = step;
+    u->done_parts = u->done_step == step ? u->done_parts + 1 : 1;
+    u->done_step = step;
+    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, grad, u->done_parts == u->parts);
+}
+
+/* Puts all trainers' rows together, divided by how many take part, and updates once. */
+static pd_status apply_rows(struct pd_shard *shard, struct unit *u, uint64_t step)
+{
+    size_t row = (size_t)u->width * u->item;
+    int64_t n = 0;
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (u->gifts[t].step == step) n += u->gifts[t].rows.n;
+    if (n == 0) return PD_OK;
+    if (n > INT32_MAX)
+        return pd_fail(PD_RANGE, "'%s': %lld rows in one step; at most %d", u->spec.grad, (long long)n,
+                       INT32_MAX);
+    PD_TRY(begin(shard, step));
+    shard->rows.n = 0;
+    if (!pd_vec_reserve(&shard->rows, (int)n)) return pd_no_memory();
+    if (shard->rows_data_size < (size_t)n * row) {
+        pd_free_aligned(shard->rows_data);
+        shard->rows_data_size = 0;
+        shard->rows_data = pd_malloc_aligned((size_t)n * row * 5 / 4);
+        if (!shard->rows_data) return pd_no_memory();
+        shard->rows_data_size = (size_t)n * row * 5 / 4;
+    }
+    for (int t = 0; t < shard->config.trainers; t++) {
+        const struct pd_gift *g = &u->gifts[t];
+        if (g->step != step || !g->rows.n) continue;
+        memcpy(shard->rows.at + shard->rows.n, g->rows.at, (size_t)g->rows.n * sizeof(int64_t));
+        char *to = (char *)shard->rows_data + (size_t)shard->rows.n * row;
+        int64_t k = (int64_t)g->rows.n * u->width;
+        if (u->item == sizeof(double))
+            for (int64_t i = 0; i < k; i++)
+                ((double *)(void *)to)[i] = ((const double *)g->data)[i] / shard->taking_part;
+        else {
+            float scale = 1.0f / (float)shard->taking_part;
+            for (int64_t i = 0; i < k; i++)
+                ((float *)(void *)to)[i] = ((const float *)g->data)[i] * scale;
+        }
+        shard->rows.n += g->rows.n;
+    }
+    return pd_rule_rows(u->spec.rule, n, shard->rows.at, shard->rows_data);
+}
+
+pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step)
+{
+    int through_engine = 0;
+    shard->applying = step;
+    PD_TRY(begin(shard, step));
+    for (int i = 0; i < shard->units.n; i++) {
+        struct unit *u = shard->units.at[i];
+        if (!u->spec.rule) {
+            through_engine = 1;
+            continue;
+        }
+        if (u->spec.is_rows) PD_TRY(apply_rows(shard, u, step));
+        for (uint32_t p = 0; p < u->parts; p++)
+            PD_TRY(pd_shard_apply_part(shard, u, p, step));
+    }
+    return through_engine ? shard->config.hooks.run_blocks(shard->config.hooks.arg, shard) : PD_OK;
+}
+
+static pd_status check_rows(const struct unit *u, int trainer, const int64_t *rows, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (rows[i] < 0 || rows[i] >= u->height)
+            return pd_fail(PD_RANGE, "trainer %d pushes row %lld of '%s', which has %lld rows", trainer,
+                           (long long)rows[i], u->spec.grad, (long long)u->height);
+    return PD_OK;
+}
+
+/* Async: this trainer's part alone. */
+static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trainer, uint32_t part,
+                                uint64_t step)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    PD_TRY(begin(shard, step));
+    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, part_size(u, part),
+                         (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item,
+                         g->n_parts == u->parts);
+}
+
+pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
+                           uint64_t rows)
+{
+    struct unit *u = shard->units.at[unit];
+    if (is_old(shard, u, trainer, step, part)) {
+        shard->repeated++;
+        return PD_OK;
+    }
+    struct pd_gift *g = &u->gifts[trainer];
+    if (u->spec.is_rows) {
+        PD_TRY(check_rows(u, trainer, g->rows.at + g->rows.n, rows));
+        g->rows.n += (int)rows;
+    } else {
+        g->got[part / 64] |= (uint64_t)1 << (part % 64);
+    }
+    g->n_parts++;
+    if (!shard->config.is_sync) {
+        if (!u->spec.rule || u->spec.is_rows) return PD_OK; /* when the push has ended */
+        return apply_own_part(shard, u, trainer, part, step);
+    }
+    if (u->spec.rule && !u->spec.is_rows && pd_shard_all_gave(shard, u, part, step)) {
+        shard->taking_part = pd_shard_count_in(shard);
+        return pd_shard_apply_part(shard, u, part, step);
+    }
+    return PD_OK;
+}
+
+pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    if (g->step != step || !g->rows.n) return PD_OK;
+    PD_TRY(begin(shard, step));
+    return pd_rule_rows(u->spec.rule, g->rows.n, g->rows.at, g->data);
+}

@@ -1,0 +1,101 @@
+/* A shard: the parameters that one loop of a server owns, and the steps that change them. Single-threaded, no
+ * network, no lock: the session (session.c) feeds it and carries its answers.
+ *
+ * Sync: a step is applied when every trainer that is in the job has ended its push of it; gradients are
+ * averaged over those that pushed. A part that all have given is applied at once, while it is in the cache.
+ * Async: each part is applied when it arrives. Either way a part is applied once: it is known by (trainer,
+ * incarnation, step, unit, part), and one that was seen before is put aside. */
+#ifndef PD_PSERVER_SHARD_H
+#define PD_PSERVER_SHARD_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "net/conn.h"
+#include "pserver/rule.h"
+
+struct pd_shard;
+
+/* A gradient that trainers push, and the optimize block it feeds. */
+struct pd_unit_spec {
+    const char *grad; /* name on the wire, and of the averaged gradient */
+    int block;
+    int is_rows;
+    struct pd_value *param; /* what it changes: gives element type and shape */
+    struct pd_rule *rule;   /* NULL: through the engine. Taken */
+};
+
+enum pd_trainer_state {
+    PD_TRAINER_ABSENT, /* has not come yet */
+    PD_TRAINER_IN,
+    PD_TRAINER_DONE,
+    PD_TRAINER_LOST, /* gone without a word; others go on without it */
+};
+
+/* What the shard asks of its server. All on the shard's thread. */
+struct pd_shard_hooks {
+    /* Once before the first update of a step: learning rate schedules. */
+    pd_status (*begin_step)(void *arg, uint64_t step);
+    /* The gradients of units without a rule, as `n_given` trainers pushed them (units[i].grad and gifts
+     * through pd_shard_gift): run their blocks. */
+    pd_status (*run_blocks)(void *arg, struct pd_shard *shard);
+    /* The trainer's push of `step` is in the parameters now: send its answer. */
+    void (*answer)(void *arg, int trainer, uint64_t request, uint64_t step);
+    void *arg;
+};
+
+struct pd_shard_config {
+    int trainers, is_sync;
+    struct pd_shard_hooks hooks;
+};
+
+pd_status pd_shard_new(const struct pd_shard_config *config, struct pd_shard **out);
+void pd_shard_free(struct pd_shard *shard);
+/* Before the first trainer. Takes spec->rule, also on error. */
+pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, int *unit);
+int pd_shard_units(const struct pd_shard *shard);
+const struct pd_unit_spec *pd_shard_unit(const struct pd_shard *shard, int unit);
+
+/* A trainer comes, or comes back. Another incarnation than before: what it had pushed of an unapplied step is
+ * dropped. */
+pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnation);
+/* It leaves (DONE, LOST). May complete a step of the others. */
+pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_state how);
+enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer);
+
+uint64_t pd_shard_step(const struct pd_shard *shard);          /* last one applied */
+void pd_shard_set_step(struct pd_shard *shard, uint64_t step); /* after a restart, or an accepted rollback */
+uint64_t pd_shard_trainer_step(const struct pd_shard *shard,
+                               int trainer); /* last one applied or ended for it */
+void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t step);
+
+/* A part is about to arrive: checks everything that was announced and says where its bytes go, in one span
+ * (dense) or two (row numbers, rows). A part seen before goes to waste memory, and pd_shard_arrived will
+ * know. */
+pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
+                         uint64_t rows, struct pd_span out[2], int *n);
+/* It has arrived there. */
+pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
+                           uint64_t rows);
+/* The trainer's push of this step is whole; `request` is answered when it is applied. */
+pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request);
+
+/* What a trainer gave for a unit in the step that is being applied; NULL data: nothing. For run_blocks. */
+struct pd_gift {
+    uint64_t step, incarnation;
+    void *data; /* dense: all of it; rows: n_rows rows */
+    PD_VEC(int64_t) rows;
+    size_t data_size;
+    uint32_t n_parts; /* that arrived */
+    uint64_t *got;    /* dense: a bit for each part */
+};
+const struct pd_gift *pd_shard_gift(const struct pd_shard *shard, int unit, int trainer);
+uint64_t pd_shard_applying(const struct pd_shard *shard); /* the step being applied */
+/* Trainers that take part in the step being applied. */
+int pd_shard_takes_part(const struct pd_shard *shard, int trainer);
+
+/* Trainers whom the present step waits for; 0 when it waits for nobody (nothing pushed yet, or all there). */
+int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap);
+/* Have all trainers come and gone? */
+int pd_shard_finished(const struct pd_shard *shard);
+
+#endif

@@ -1,0 +1,50 @@
+/* The inside of a shard, for shard.c and shard_step.c only. */
+#ifndef PD_PSERVER_SHARD_PRIVATE_H
+#define PD_PSERVER_SHARD_PRIVATE_H
+
+#include "pserver/shard.h"
+
+struct unit {
+    struct pd_unit_spec spec; /* grad is owned */
+    int64_t numel, width, height, part_elements;
+    size_t item;
+    uint32_t parts;        /* dense; 0 for rows */
+    struct pd_gift *gifts; /* by trainer */
+    uint64_t *applied;     /* sync, by part: the last step applied */
+    uint64_t done_step;    /* done_parts of `parts` are applied in this step */
+    uint32_t done_parts;
+};
+
+struct trainer {
+    enum pd_trainer_state state;
+    uint64_t incarnation;
+    uint64_t step;    /* last one applied for it */
+    uint64_t ended;   /* the step whose push it has ended */
+    uint64_t request; /* to answer when that is applied */
+    int waits;        /* for the answer */
+};
+
+struct pd_shard {
+    struct pd_shard_config config;
+    PD_VEC(struct unit *) units;
+    struct trainer *trainers;
+    uint64_t step, begun, applying;
+    int taking_part; /* trainers over which the present step is averaged */
+    int only;        /* async, while blocks run: the trainer whose gradients they use; -1: all */
+    void *merged, *waste;
+    size_t merged_size, waste_size;
+    PD_VEC(int64_t) rows;
+    void *rows_data;
+    size_t rows_data_size;
+    uint64_t repeated; /* parts that came twice */
+};
+
+/* shard.c */
+pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step); /* all that is left of the step */
+pd_status pd_shard_apply_part(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step);
+pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step);
+/* shard_step.c */
+int pd_shard_count_in(const struct pd_shard *shard);
+int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *unit, uint32_t part, uint64_t step);
+
+#endif

@@ -1,0 +1,204 @@
+/* Steps of a shard: who is in the job, when a step is whole, what it waits for. */
+#include "pserver/shard_private.h"
+
+static int counts(const struct pd_shard *shard, int trainer)
+{
+    return shard->trainers[trainer].state == PD_TRAINER_IN;
+}
+
+int pd_shard_count_in(const struct pd_shard *shard)
+{
+    int n = 0;
+    for (int t = 0; t < shard->config.trainers; t++)
+        n += counts(shard, t);
+    return n;
+}
+
+static int anyone_absent(const struct pd_shard *shard)
+{
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 1;
+    return 0;
+}
+
+/* Every trainer is there and all that are in the job have given this part: it can be applied before the step
+ * is whole. */
+int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step)
+{
+    for (int t = 0; t < shard->config.trainers; t++) {
+        const struct pd_gift *g = &u->gifts[t];
+        if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 0;
+        if (counts(shard, t) && (g->step != step || !g->got || !(g->got[part / 64] >> (part % 64) & 1)))
+            return 0;
+    }
+    return 1;
+}
+
+int pd_shard_takes_part(const struct pd_shard *shard, int trainer)
+{
+    return shard->only >= 0 ? trainer == shard->only
+                            : counts(shard, trainer) && shard->trainers[trainer].ended == shard->applying;
+}
+
+uint64_t pd_shard_applying(const struct pd_shard *shard)
+{
+    return shard->applying;
+}
+
+uint64_t pd_shard_step(const struct pd_shard *shard)
+{
+    return shard->step;
+}
+
+void pd_shard_set_step(struct pd_shard *shard, uint64_t step)
+{
+    shard->step = shard->begun = step;
+}
+
+uint64_t pd_shard_trainer_step(const struct pd_shard *shard, int trainer)
+{
+    return shard->config.is_sync ? shard->step : shard->trainers[trainer].step;
+}
+
+void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t step)
+{
+    shard->trainers[trainer].step = step;
+}
+
+enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer)
+{
+    return shard->trainers[trainer].state;
+}
+
+/* ---- sync ---- */
+
+static int is_whole(const struct pd_shard *shard, uint64_t step)
+{
+    if (anyone_absent(shard)) return 0;
+    int ended = 0;
+    for (int t = 0; t < shard->config.trainers; t++) {
+        if (!counts(shard, t)) continue;
+        if (shard->trainers[t].ended != step) return 0;
+        ended++;
+    }
+    return ended > 0;
+}
+
+static void answer(struct pd_shard *shard, int trainer)
+{
+    struct trainer *t = &shard->trainers[trainer];
+    if (!t->waits) return;
+    t->waits = 0;
+    shard->config.hooks.answer(shard->config.hooks.arg, trainer, t->request, shard->step);
+}
+
+static pd_status finish_step(struct pd_shard *shard)
+{
+    uint64_t step = shard->step + 1;
+    if (!shard->config.is_sync || !is_whole(shard, step)) return PD_OK;
+    shard->taking_part = pd_shard_count_in(shard);
+    PD_TRY(pd_shard_apply(shard, step));
+    shard->step = step;
+    for (int t = 0; t < shard->config.trainers; t++) {
+        if (shard->trainers[t].ended == step) shard->trainers[t].step = step;
+        answer(shard, t);
+    }
+    return PD_OK;
+}
+
+/* ---- async ---- */
+
+static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
+{
+    int through_engine = 0;
+    shard->taking_part = 1;
+    shard->applying = step;
+    for (int i = 0; i < shard->units.n; i++) {
+        struct unit *u = shard->units.at[i];
+        if (!u->spec.rule)
+            through_engine = 1;
+        else if (u->spec.is_rows)
+            PD_TRY(pd_shard_apply_own_rows(shard, u, trainer, step));
+    }
+    if (through_engine) {
+        shard->only = trainer;
+        pd_status status = shard->config.hooks.run_blocks(shard->config.hooks.arg, shard);
+        shard->only = -1;
+        PD_TRY(status);
+    }
+    shard->trainers[trainer].step = step;
+    if (step > shard->step) shard->step = step;
+    answer(shard, trainer);
+    return PD_OK;
+}
+
+/* ---- what trainers do ---- */
+
+pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnation)
+{
+    if (trainer < 0 || trainer >= shard->config.trainers)
+        return pd_fail(PD_RANGE, "trainer %d: the job has %d trainers, numbered from 0", trainer,
+                       shard->config.trainers);
+    struct trainer *t = &shard->trainers[trainer];
+    if (t->incarnation != incarnation) t->ended = 0;
+    t->incarnation = incarnation;
+    t->state = PD_TRAINER_IN;
+    t->waits = 0;
+    return PD_OK;
+}
+
+pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_state how)
+{
+    struct trainer *t = &shard->trainers[trainer];
+    if (t->state != PD_TRAINER_IN && t->state != PD_TRAINER_ABSENT) return PD_OK;
+    t->state = how;
+    t->waits = 0;
+    /* What it gave to a step that is not applied goes with it. */
+    for (int i = 0; i < shard->units.n; i++) {
+        struct pd_gift *g = &shard->units.at[i]->gifts[trainer];
+        if (g->step > shard->step) g->step = 0;
+    }
+    t->ended = 0;
+    return finish_step(shard);
+}
+
+pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request)
+{
+    struct trainer *t = &shard->trainers[trainer];
+    if (t->state != PD_TRAINER_IN)
+        return pd_fail(PD_INVALID, "trainer %d ends a step, but it is not in the job", trainer);
+    t->request = request;
+    t->waits = 1;
+    /* It asks again for the answer of a step that is applied: the answer was lost on the way. */
+    if (step <= pd_shard_trainer_step(shard, trainer)) {
+        answer(shard, trainer);
+        return PD_OK;
+    }
+    if (!shard->config.is_sync) return finish_own(shard, trainer, step);
+    if (step != shard->step + 1)
+        return pd_fail(PD_INVALID, "trainer %d ends step %llu, but the server has applied only step %llu",
+                       trainer, (unsigned long long)step, (unsigned long long)shard->step);
+    t->ended = step;
+    return finish_step(shard);
+}
+
+int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap)
+{
+    int n = 0, ended = 0;
+    if (!shard->config.is_sync) return 0;
+    for (int t = 0; t < shard->config.trainers; t++)
+        ended |= counts(shard, t) && shard->trainers[t].ended == shard->step + 1;
+    for (int t = 0; ended && t < shard->config.trainers && n < cap; t++)
+        if (shard->trainers[t].state == PD_TRAINER_ABSENT ||
+            (counts(shard, t) && shard->trainers[t].ended != shard->step + 1))
+            trainers[n++] = t;
+    return n;
+}
+
+int pd_shard_finished(const struct pd_shard *shard)
+{
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (shard->trainers[t].state == PD_TRAINER_IN || shard->trainers[t].state == PD_TRAINER_ABSENT)
+            return 0;
+    return 1;
+}

@@ -1,0 +1,117 @@
+"""Runs the processes of a job on this machine for tests: free ports, deadlines, output when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+JOBS = Path(__file__).parent / "jobs"
+
+
+def free_ports(n: int) -> list[int]:
+    """Ports that are free now. They are found together, so that they differ."""
+    sockets = [socket.socket() for _ in range(n)]
+    try:
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()
+
+
+class Process:
+    """One process with its output in a file."""
+
+    def __init__(self, name: str, command: list[str], env: dict[str, str] | None = None, cwd: str | None = None):
+        self.name = name
+        self.log = tempfile.NamedTemporaryFile("w+", prefix=f"{name}-", suffix=".log", delete=False)
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd, env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def output(self) -> str:
+        return Path(self.log.name).read_text(errors="replace")
+
+    def wait_for(self, text: str, deadline: float = 30) -> None:
+        """Waits until the process has printed `text`."""
+        end = time.monotonic() + deadline
+        while text not in self.output():
+            if self.process.poll() is not None and text not in self.output():
+                raise AssertionError(f"{self.name} ended with {self.process.returncode} before it said {text!r}:\n{self.output()}")
+            if time.monotonic() > end:
+                raise AssertionError(f"{self.name} did not say {text!r} within {deadline} s:\n{self.output()}")
+            time.sleep(0.01)
+
+    def end(self, deadline: float = 60) -> int:
+        """The exit status; a process that does not end in time is killed, and that is an error."""
+        try:
+            return self.process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"{self.name} did not end within {deadline} s:\n{self.output()}") from None
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> None:
+        self.kill()
+        self.log.close()
+        os.unlink(self.log.name)
+
+
+class Job:
+    """Servers and trainers of one job; `with` kills what is left."""
+
+    def __init__(self, servers: int, trainers: int, script: str = "equality.py", env: dict[str, str] | None = None):
+        self.endpoints = [f"127.0.0.1:{port}" for port in free_ports(servers)]
+        self.trainers = trainers
+        self.script = str(JOBS / script)
+        self.env = env or {}
+        self.processes: list[Process] = []
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *unused) -> None:
+        for p in self.processes:
+            p.close()
+
+    def start(self, role: str, index: int, *options: str, env: dict[str, str] | None = None) -> Process:
+        command = [sys.executable, self.script, role, "--endpoints", ",".join(self.endpoints), "--trainers", str(self.trainers)]
+        command += ["--endpoint", self.endpoints[index]] if role == "server" else ["--id", str(index)]
+        process = Process(f"{role}-{index}", command + list(options), env={**self.env, **(env or {})})
+        self.processes.append(process)
+        return process
+
+    def start_all(self, *options: str, out: Path | None = None) -> None:
+        for i in range(len(self.endpoints)):
+            self.start("server", i, *options, *(["--out", str(out / f"server-{i}.npz")] if out else []))
+        for i in range(self.trainers):
+            self.start("trainer", i, *options, *(["--out", str(out / f"trainer-{i}.npz")] if out else []))
+
+    def end(self, deadline: float = 60) -> None:
+        """All processes end by themselves with status 0."""
+        end = time.monotonic() + deadline
+        while any(p.process.poll() is None for p in self.processes) and time.monotonic() < end:
+            if any(p.process.poll() for p in self.processes):
+                end = min(end, time.monotonic() + 5)
+            time.sleep(0.01)
+        bad = [f"{p.name}: {p.process.poll()}" for p in self.processes if p.process.poll() != 0]
+        assert not bad, f"exit status {bad}\n" + "\n".join(f"--- {p.name}\n{p.output()}" for p in self.processes)

@@ -1,0 +1,179 @@
+"""One process of a small training job: `single` with the joined batch, or `server` or `trainer` of a cluster.
+
+What it saw (losses, final parameters) goes into an .npz file. All processes build the same Program and make the same data
+from the step's number.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+
+import paddle.fluid as fluid
+
+BATCH = 16
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", choices=["single", "server", "trainer"])
+    parser.add_argument("--model", default="fit_a_line", choices=sorted(MODELS))
+    parser.add_argument("--optimizer", default="sgd", choices=sorted(OPTIMIZERS))
+    parser.add_argument("--clip", default="none", choices=["none", "value", "norm", "global_norm"])
+    parser.add_argument("--decay", action="store_true", help="L2 decay of all parameters")
+    parser.add_argument("--schedule", action="store_true", help="an exponential learning rate schedule")
+    parser.add_argument("--no-slices", action="store_true")
+    parser.add_argument("--endpoints", default="")
+    parser.add_argument("--endpoint", default="")
+    parser.add_argument("--trainers", type=int, default=1)
+    parser.add_argument("--id", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--async", dest="is_async", action="store_true")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--out", default="")
+    return parser.parse_args()
+
+
+def fit_a_line(args):
+    x = fluid.layers.data(name="x", shape=[13], dtype="float32")
+    y = fluid.layers.data(name="y", shape=[1], dtype="float32")
+    predicted = fluid.layers.fc(input=x, size=1)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(input=predicted, label=y))
+
+    def batch(rng, n):
+        rows = rng.standard_normal((n, 13)).astype("float32")
+        return {"x": rows, "y": (rows.sum(axis=1, keepdims=True) * 0.3 + 1).astype("float32")}
+
+    return loss, batch, 0.02
+
+
+def mlp(args):
+    image = fluid.layers.data(name="image", shape=[784], dtype="float32")
+    label = fluid.layers.data(name="label", shape=[1], dtype="int64")
+    hidden = fluid.layers.fc(input=image, size=64, act="relu")
+    hidden = fluid.layers.fc(input=hidden, size=64, act="tanh")
+    predicted = fluid.layers.fc(input=hidden, size=10, act="softmax")
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(input=predicted, label=label))
+
+    def batch(rng, n):
+        labels = rng.integers(0, 10, (n, 1))
+        pixels = rng.random((n, 784)) * 0.1
+        pixels[np.arange(n), labels[:, 0] * 70] += 1
+        return {"image": pixels.astype("float32"), "label": labels.astype("int64")}
+
+    return loss, batch, 0.05
+
+
+def word2vec(args, is_sparse=False):
+    words = [fluid.layers.data(name=f"w{i}", shape=[1], dtype="int64") for i in range(5)]
+    parts = [
+        fluid.layers.embedding(w, size=[1200, 16], is_sparse=is_sparse, param_attr=fluid.ParamAttr(name="emb")) for w in words[:4]
+    ]
+    hidden = fluid.layers.fc(input=fluid.layers.concat(parts, axis=1), size=48, act="sigmoid")
+    predicted = fluid.layers.fc(input=hidden, size=1200, act="softmax")
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(input=predicted, label=words[4]))
+
+    def batch(rng, n):
+        return {f"w{i}": rng.integers(0, 1200, (n, 1)).astype("int64") for i in range(5)}
+
+    return loss, batch, 0.1
+
+
+MODELS = {
+    "fit_a_line": fit_a_line,
+    "mlp": mlp,
+    "word2vec": word2vec,
+    "word2vec_sparse": lambda args: word2vec(args, is_sparse=True),
+}
+OPTIMIZERS = {
+    "sgd": lambda rate, **more: fluid.optimizer.SGD(rate, **more),
+    "momentum": lambda rate, **more: fluid.optimizer.Momentum(rate, momentum=0.9, **more),
+    "adam": lambda rate, **more: fluid.optimizer.Adam(rate, **more),
+    "adagrad": lambda rate, **more: fluid.optimizer.Adagrad(rate, **more),
+}
+
+
+def clip_of(name: str):
+    if name == "value":
+        return fluid.clip.GradientClipByValue(0.01)
+    if name == "norm":
+        return fluid.clip.GradientClipByNorm(0.05)
+    if name == "global_norm":
+        return fluid.clip.GradientClipByGlobalNorm(0.05)
+    return None
+
+
+def build(args):
+    fluid.default_startup_program().random_seed = args.seed
+    fluid.default_main_program().random_seed = args.seed
+    loss, batch, rate = MODELS[args.model](args)
+    if args.schedule:
+        rate = fluid.layers.exponential_decay(learning_rate=rate, decay_steps=2, decay_rate=0.8)
+    more = {"regularization": fluid.regularizer.L2Decay(0.01)} if args.decay else {}
+    clip = clip_of(args.clip)
+    if clip:
+        fluid.clip.set_gradient_clip(clip)
+    OPTIMIZERS[args.optimizer](rate, **more).minimize(loss)
+    return loss, batch
+
+
+def feeds(args, batch, step: int, trainers: int, which: int | None):
+    """The joined batch of a step, or the share of one trainer."""
+    whole = batch(np.random.default_rng(1000 * args.seed + step), BATCH * trainers)
+    if which is None:
+        return whole
+    return {name: value[which * BATCH : (which + 1) * BATCH] for name, value in whole.items()}
+
+
+def save(args, losses, names) -> None:
+    """What this process holds: a trainer has no tables that stay on the servers, a server has slices."""
+    if not args.out:
+        return
+    scope, values = fluid.global_scope(), {}
+    for name in names:
+        tensor = scope.find_var(name) and scope.find_var(name).get_tensor()
+        if tensor is not None and tensor._is_initialized():
+            values[name] = np.array(tensor)
+    np.savez(args.out, losses=np.array(losses), **values)
+
+
+def main() -> int:
+    args = parse()
+    loss, batch = build(args)
+    main_program = fluid.default_main_program()
+    exe = fluid.Executor(fluid.CPUPlace())
+    if args.role == "single":
+        exe.run(fluid.default_startup_program())
+        losses = [
+            float(np.mean(exe.run(main_program, feed=feeds(args, batch, s, args.trainers, None), fetch_list=[loss])[0]))
+            for s in range(args.steps)
+        ]
+        save(args, losses, [p.name for p in main_program.all_parameters()])
+        return 0
+    config = fluid.DistributeTranspilerConfig()
+    config.slice_var_up = not args.no_slices
+    if args.is_async:
+        config.sync_mode = False
+        config.runtime_split_send_recv = False
+    t = fluid.DistributeTranspiler(config=config)
+    t.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
+    if args.role == "server":
+        main_of_server, startup = t.get_pserver_programs(args.endpoint)
+        exe.run(startup)
+        try:
+            exe.run(main_of_server)
+        finally:
+            save(args, [], [v.name for v in main_of_server.list_vars() if v.persistable and "@GRAD" not in v.name])
+        raise AssertionError("the server's run ends the process")
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    losses = [
+        float(np.mean(exe.run(t.get_trainer_program(), feed=feeds(args, batch, s, args.trainers, args.id), fetch_list=[loss])[0]))
+        for s in range(args.steps)
+    ]
+    save(args, losses, [p.name for p in program.all_parameters()])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
