@@ -163,14 +163,37 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
 
 /* ---- start and end ---- */
 
-static int choose_loops(const struct pd_server_config *config)
+/* Bytes of what the gradients change. */
+static size_t bytes_of(const struct pd_frame *frame, const struct pd_server_grad *grad)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int loops = config->loops > 0 ? config->loops : 1;
-    if (loops > 64) loops = 64;
-    if (config->prepare_block >= 0) loops = 1;
-    (void)cores;
-    return loops;
+    const char *name = param_of(frame->plan->program, grad->block);
+    const struct pd_value *param = name ? pd_scope_lookup(frame->scope, name) : NULL;
+    return param && param->tensor.data ? pd_tensor_bytes(&param->tensor) : 0;
+}
+
+/* Small models gain nothing from more loops, and every loop wants half a core: the trainers need some too. */
+enum { LOOP_BYTES = 4 << 20, MAX_LOOPS = 64 };
+
+static int choose_loops(const struct pd_frame *frame, const struct pd_server_config *config)
+{
+    if (config->prepare_block >= 0) return 1; /* it needs all gradients of the server at once */
+    if (config->loops > 0) return config->loops < MAX_LOOPS ? config->loops : MAX_LOOPS;
+    size_t bytes = 0;
+    for (int i = 0; i < config->n_grads; i++)
+        bytes += bytes_of(frame, &config->grads[i]);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN) / 2;
+    if (bytes < LOOP_BYTES || cores < 2) return 1;
+    int loops = cores < 4 ? (int)cores : 4;
+    return loops < config->n_grads ? loops : config->n_grads ? config->n_grads : 1;
+}
+
+/* The loop with the fewest bytes so far gets the next parameter. */
+static int lightest(const size_t *bytes, int n)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (bytes[i] < bytes[best]) best = i;
+    return best;
 }
 
 static void free_server(struct pd_server *s)
@@ -209,8 +232,12 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         PD_TRY(pd_loop_new(&s->lanes[i].loop));
         PD_TRY(pd_lane_open(&s->lanes[i]));
     }
-    for (int i = 0; i < config->n_grads; i++)
-        PD_TRY(add_grad(s, frame, &config->grads[i], i % s->n_lanes));
+    size_t bytes[MAX_LOOPS] = {0};
+    for (int i = 0; i < config->n_grads; i++) {
+        int lane = lightest(bytes, s->n_lanes);
+        PD_TRY(add_grad(s, frame, &config->grads[i], lane));
+        bytes[lane] += bytes_of(frame, &config->grads[i]);
+    }
     PD_TRY(pd_control_new(s, &s->control));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
@@ -239,7 +266,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->incarnation = pd_rng_fresh_seed();
     s->seed = run->step->seed;
     pd_status status = copy_config(s, config);
-    int loops = choose_loops(config);
+    int loops = choose_loops(frame, config);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
     s->incarnations = pd_calloc((size_t)config->trainers, sizeof *s->incarnations);
     if (status == PD_OK && (!s->lanes || !s->incarnations)) status = pd_no_memory();

@@ -189,7 +189,7 @@ static pd_status check_part(const struct pd_shard *shard, int trainer, uint64_t 
     if (!u->spec.is_rows && (rows || part >= u->parts))
         return pd_fail(PD_SHAPE, "'%s' is dense and has %u parts; trainer %d pushes part %u with %llu rows",
                        u->spec.grad, u->parts, trainer, part, (unsigned long long)rows);
-    if (u->spec.is_rows && (!rows || (int64_t)rows > (u->part_elements / u->width)))
+    if (u->spec.is_rows && (!rows || rows > (uint64_t)(u->part_elements / u->width)))
         return pd_fail(PD_SHAPE, "'%s' is sparse and takes 1 to %lld rows in a part; trainer %d pushes %llu",
                        u->spec.grad, (long long)(u->part_elements / u->width), trainer,
                        (unsigned long long)rows);
