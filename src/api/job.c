@@ -1,16 +1,33 @@
-/* The job that this process takes part in. */
-#include <paddle/paddle.h>
+/* The job that this process takes part in, and the servers of others. */
+#include "api/api.h"
 
 #if PD_WITH_DISTRIBUTE
 #include "pserver/client.h"
+#include "pserver/status.h"
 
 void pd_leave_job(int failed, const char *why)
 {
     pd_client_goodbye(failed, why);
 }
+
+pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
+{
+    struct pd_buf text = {0};
+    pd_status status = pd_status_fetch(endpoint, as_json, &text);
+    if (status == PD_OK) return pd_api_bytes(&text, out);
+    pd_buf_free(&text);
+    return status;
+}
 #else
 void pd_leave_job(int failed, const char *why)
 {
     (void)failed, (void)why;
+}
+
+pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
+{
+    (void)as_json, (void)out;
+    return pd_fail(PD_UNSUPPORTED, "%s cannot be asked: this build has no network (WITH_DISTRIBUTE=OFF)",
+                   endpoint);
 }
 #endif

@@ -23,6 +23,12 @@
     X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                              \
     X(ps_reconnect, INT, "5000", "milliseconds a trainer whose connection broke has to come back")           \
     X(ps_notice, INT, "5000", "milliseconds after which one who waits says for whom")                         \
+    X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                    \
+    X(ps_log, TEXT, "", "a server's log of changes: write (survives kill -9), fsync (and power loss), empty: none") \
+    X(ps_snapshot_seconds, INT, "600", "seconds between a server's snapshots; 0: none by time")               \
+    X(ps_snapshot_steps, INT, "0", "steps between a server's snapshots; 0: none by steps")                    \
+    X(ps_keep, INT, "2", "snapshots that a server keeps")                                                     \
+    X(ps_fresh, BOOL, "0", "a server starts anew, whatever its folder holds")                                 \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
     X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                    \
     X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                    \

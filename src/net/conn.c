@@ -1,8 +1,9 @@
-/* A connection's life: made, connected or accepted, open, closed; see conn.h. Its way in is conn_read.c, its way out
- * conn_write.c.
+/* A connection's life: made, connected or accepted, open, closed; see conn.h. Its way in is conn_read.c, its
+ * way out conn_write.c.
  *
- * Nothing ends a connection on the spot, because somebody up the stack may be using it: pd_conn_end notes the reason, and the
- * connection's task (which runs when the loop's outermost callback is over) tells the user and frees. */
+ * Nothing ends a connection on the spot, because somebody up the stack may be using it: pd_conn_end notes the
+ * reason, and the connection's task (which runs when the loop's outermost callback is over) tells the user
+ * and frees. */
 #include <string.h>
 #include <unistd.h>
 
@@ -142,7 +143,8 @@ void pd_pipe_ready(struct pd_conn *conn, int readable, int writable)
         conn->handshake->writable(conn);
         return;
     }
-    /* Reading may replace the pipe (TCP by shared memory), which is harmless: both ask the connection's own. */
+    /* Reading may replace the pipe (TCP by shared memory), which is harmless: both ask the connection's own.
+     */
     if (readable) pd_conn_read(conn);
     if (writable && conn->first && conn->state != PD_CONN_ENDED) {
         conn->blocked = 0;

@@ -1,5 +1,5 @@
-/* A connection's body, for the files of src/net that share the work: conn.c (its life), conn_read.c, conn_write.c, connect.c (the
- * client's handshake), greet.c (the server's) and listener.c. */
+/* A connection's body, for the files of src/net that share the work: conn.c (its life), conn_read.c,
+ * conn_write.c, connect.c (the client's handshake), greet.c (the server's) and listener.c. */
 #ifndef PD_NET_CONN_INSIDE_H
 #define PD_NET_CONN_INSIDE_H
 
@@ -21,7 +21,8 @@ enum pd_conn_state {
 struct pd_handshake {
     /* A message of the handshake is in. An error ends the connection with that message. */
     pd_status (*message)(struct pd_conn *conn, const struct pd_message *message);
-    /* What a held connection waits for the end of the current callback with; the connection is not touched after it. */
+    /* What a held connection waits for the end of the current callback with; the connection is not touched
+     * after it. */
     void (*work)(struct pd_conn *conn);
     /* Frees the handshake: the connection is open, or ends. */
     void (*free)(struct pd_conn *conn);
@@ -83,11 +84,13 @@ struct pd_conn {
 
 /* conn.c. Makes a connection on a loop, without a pipe; takes the handshake on success. */
 pd_status pd_conn_make(struct pd_loop *loop, struct pd_handshake *handshake, struct pd_conn **out);
-/* Ends it for a reason; the first reason stays. Safe everywhere: the rest happens in the connection's task. */
+/* Ends it for a reason; the first reason stays. Safe everywhere: the rest happens in the connection's task.
+ */
 void pd_conn_end(struct pd_conn *conn, pd_status why, const char *text);
 /* The handshake is through. */
 void pd_conn_opened(struct pd_conn *conn);
-/* Takes it off its loop, to go on with pd_conn_attach on another one's thread. The pipe must be TCP. Returns the socket. */
+/* Takes it off its loop, to go on with pd_conn_attach on another one's thread. The pipe must be TCP. Returns
+ * the socket. */
 int pd_conn_detach(struct pd_conn *conn);
 /* Takes the socket, also on failure. */
 pd_status pd_conn_attach(struct pd_conn *conn, struct pd_loop *loop, int socket);

@@ -1,5 +1,6 @@
-/* The way into a connection: head, meta, payload. Small messages come many at a time through the loop's scratch memory; a large
- * payload goes straight into its place. Memory grows with what has arrived, never with what was announced. */
+/* The way into a connection: head, meta, payload. Small messages come many at a time through the loop's
+ * scratch memory; a large payload goes straight into its place. Memory grows with what has arrived, never
+ * with what was announced. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,9 +11,9 @@ enum {
     PARTS = 64,
     META_AHEAD = 64 << 10, /* memory taken before the bytes are there */
     BODY_AHEAD = 1 << 20,
-    KEEP = 4 << 10,        /* a connection keeps a meta buffer up to this size between messages */
-    BUDGET = 8 << 20,      /* bytes read before other connections have their turn */
-    ALIGNED = 16,          /* what a payload without spans may rely on */
+    KEEP = 4 << 10,   /* a connection keeps a meta buffer up to this size between messages */
+    BUDGET = 8 << 20, /* bytes read before other connections have their turn */
+    ALIGNED = 16,     /* what a payload without spans may rely on */
 };
 static const uint64_t payload_most = UINT64_C(256) << 20; /* without spans */
 
@@ -48,14 +49,16 @@ static pd_status take_head(struct pd_conn *conn, const uint8_t *bytes)
 {
     struct pd_frame_head head;
     int version = pd_frame_version(bytes);
-    if (conn->state == PD_CONN_GREETING && version >= 0 && version != PD_FRAME_VERSION && conn->handshake->version)
+    if (conn->state == PD_CONN_GREETING && version >= 0 && version != PD_FRAME_VERSION &&
+        conn->handshake->version)
         conn->handshake->version(conn, version);
     if (!is_alive(conn)) return PD_OK;
     PD_TRY(pd_frame_unpack(bytes, &head));
     if (conn->state == PD_CONN_GREETING) {
         if (head.type < PD_HELLO || head.type > PD_SWITCH || head.payload || head.meta > PD_HELLO_META_MAX)
-            return pd_fail(PD_FORMAT, "a message of type %d with %u + %llu bytes has no place in the handshake", head.type,
-                           (unsigned)head.meta, (unsigned long long)head.payload);
+            return pd_fail(PD_FORMAT,
+                           "a message of type %d with %u + %llu bytes has no place in the handshake",
+                           head.type, (unsigned)head.meta, (unsigned long long)head.payload);
     } else if (conn->state == PD_CONN_OPEN && head.type < 16) {
         return pd_fail(PD_FORMAT, "a message of type %d has no place after the handshake", head.type);
     }
@@ -87,8 +90,10 @@ static pd_status meta_is_in(struct pd_conn *conn, const uint8_t *meta)
         return pd_fail(PD_INTERNAL, "the spans for a payload of %llu bytes have %llu",
                        (unsigned long long)message->head.payload, (unsigned long long)placed);
     if (!message->n_spans && message->head.payload > payload_most)
-        return pd_fail(PD_FORMAT, "a message of type %d announces a payload of %llu bytes that nobody expects; the most is %llu",
-                       message->head.type, (unsigned long long)message->head.payload, (unsigned long long)payload_most);
+        return pd_fail(
+            PD_FORMAT,
+            "a message of type %d announces a payload of %llu bytes that nobody expects; the most is %llu",
+            message->head.type, (unsigned long long)message->head.payload, (unsigned long long)payload_most);
     return PD_OK;
 }
 
@@ -156,7 +161,8 @@ static pd_status take_payload(struct pd_conn *conn, const uint8_t *bytes, size_t
         return PD_OK;
     }
     if (conn->have == 0 && take == conn->message.head.payload && (uintptr_t)bytes % ALIGNED == 0) {
-        conn->message.payload = (uint8_t *)bytes; /* all there, and in a good place: the scratch memory is ours */
+        conn->message.payload =
+            (uint8_t *)bytes; /* all there, and in a good place: the scratch memory is ours */
         conn->have = take;
         return PD_OK;
     }
@@ -211,8 +217,8 @@ static void fail(struct pd_conn *conn, pd_status status)
     pd_conn_end(conn, status, pd_error());
 }
 
-/* Handles bytes until they are used up or nobody wants to hear more. Returns how many were used; a connection that closes
- * uses all. */
+/* Handles bytes until they are used up or nobody wants to hear more. Returns how many were used; a connection
+ * that closes uses all. */
 static size_t handle(struct pd_conn *conn, const uint8_t *bytes, size_t n)
 {
     size_t used = 0;
@@ -270,7 +276,8 @@ void pd_conn_read_stash(struct pd_conn *conn)
     keep(conn, scratch + used, n - used);
 }
 
-/* Where the next bytes go: the rest of the payload in place, then the scratch memory. Returns the number of parts. */
+/* Where the next bytes go: the rest of the payload in place, then the scratch memory. Returns the number of
+ * parts. */
 static int where(struct pd_conn *conn, struct iovec *parts, size_t *direct, size_t *wanted)
 {
     uint8_t *scratch = pd_loop_scratch(conn->loop);

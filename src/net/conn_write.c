@@ -1,4 +1,5 @@
-/* The way out of a connection: messages in a queue, borrowed bytes in place, many small ones in one call to the transport. */
+/* The way out of a connection: messages in a queue, borrowed bytes in place, many small ones in one call to
+ * the transport. */
 #include <limits.h>
 #include <string.h>
 
@@ -7,9 +8,9 @@
 #include "net/conn_inside.h"
 
 enum {
-    PARTS = 64,          /* of one call to the transport */
-    SMALL = 32 << 10,    /* below this, messages of one callback are joined */
-    BUDGET = 16 << 20,   /* bytes written before other connections have their turn */
+    PARTS = 64,        /* of one call to the transport */
+    SMALL = 32 << 10,  /* below this, messages of one callback are joined */
+    BUDGET = 16 << 20, /* bytes written before other connections have their turn */
 };
 
 struct pd_out {
@@ -35,8 +36,8 @@ static pd_status check(struct pd_conn *conn, const struct pd_frame_head *head, s
     size_t total = 0;
     if (conn->state >= PD_CONN_CLOSING) return pd_fail(PD_GONE, "the connection to %s is closed", conn->peer);
     if (meta_n > PD_FRAME_META_MAX)
-        return pd_fail(PD_INVALID, "a message of type %d has a meta part of %zu bytes; the most is %d", head->type, meta_n,
-                       PD_FRAME_META_MAX);
+        return pd_fail(PD_INVALID, "a message of type %d has a meta part of %zu bytes; the most is %d",
+                       head->type, meta_n, PD_FRAME_META_MAX);
     for (int i = 0; i < n_spans; i++)
         if (__builtin_add_overflow(total, spans[i].n, &total) || total > INT64_MAX)
             return pd_fail(PD_INVALID, "a message of type %d has more than 2^63 bytes", head->type);
@@ -45,8 +46,9 @@ static pd_status check(struct pd_conn *conn, const struct pd_frame_head *head, s
     return PD_OK;
 }
 
-static pd_status queue(struct pd_conn *conn, const struct pd_frame_head *head, const void *meta, size_t meta_n,
-                       const struct pd_span *spans, int n_spans, void (*sent)(void *arg, pd_status status), void *arg)
+static pd_status queue(struct pd_conn *conn, const struct pd_frame_head *head, const void *meta,
+                       size_t meta_n, const struct pd_span *spans, int n_spans,
+                       void (*sent)(void *arg, pd_status status), void *arg)
 {
     PD_TRY(check(conn, head, meta_n, spans, n_spans));
     size_t array = sizeof(struct iovec) * (size_t)(n_spans + 1);
@@ -70,8 +72,9 @@ static pd_status queue(struct pd_conn *conn, const struct pd_frame_head *head, c
     return PD_OK;
 }
 
-pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, const void *meta, size_t meta_n,
-                       const struct pd_span *spans, int n_spans, void (*sent)(void *arg, pd_status status), void *arg)
+pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, const void *meta,
+                       size_t meta_n, const struct pd_span *spans, int n_spans,
+                       void (*sent)(void *arg, pd_status status), void *arg)
 {
     if (conn->state < PD_CONN_OPEN)
         return pd_fail(PD_INVALID, "the connection to %s is not open yet: wait for `opened`", conn->peer);
@@ -79,7 +82,8 @@ pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, c
         return pd_fail(PD_INVALID, "message type %d belongs to the handshake: use 16 or more", head->type);
     PD_TRY(queue(conn, head, meta, meta_n, spans, n_spans, sent, arg));
     if (conn->blocked) return PD_OK;
-    /* A small message inside a callback waits for its end: there may be more. A larger one starts on its way at once. */
+    /* A small message inside a callback waits for its end: there may be more. A larger one starts on its way
+     * at once. */
     if (pd_loop_inside(conn->loop) && conn->queued < SMALL)
         pd_loop_want(conn->loop, &conn->task);
     else
@@ -90,7 +94,8 @@ pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, c
 pd_status pd_conn_send_meta(struct pd_conn *conn, uint16_t type, uint64_t extra, struct pd_buf *meta)
 {
     struct pd_frame_head head = {.type = type, .extra = extra};
-    pd_status status = meta->failed ? pd_no_memory() : queue(conn, &head, meta->at, meta->n, NULL, 0, NULL, NULL);
+    pd_status status =
+        meta->failed ? pd_no_memory() : queue(conn, &head, meta->at, meta->n, NULL, 0, NULL, NULL);
     pd_buf_free(meta);
     if (status == PD_OK) pd_loop_want(conn->loop, &conn->task);
     return status;
@@ -104,7 +109,8 @@ static int gather(struct pd_conn *conn, struct iovec *parts, size_t *bytes)
     *bytes = 0;
     for (struct pd_out *out = conn->first; out && n < PARTS; out = out->next, part = 0)
         for (; part < out->n && n < PARTS; part++) {
-            parts[n] = (struct iovec){(uint8_t *)out->parts[part].iov_base + offset, out->parts[part].iov_len - offset};
+            parts[n] = (struct iovec){(uint8_t *)out->parts[part].iov_base + offset,
+                                      out->parts[part].iov_len - offset};
             *bytes += parts[n++].iov_len;
             offset = 0;
         }
@@ -127,7 +133,8 @@ static void first_is_written(struct pd_conn *conn)
     else
         conn->sent_first = out;
     conn->sent_last = out;
-    pd_loop_want(conn->loop, &conn->task); /* `sent` is called from the loop, never from inside pd_conn_send */
+    pd_loop_want(conn->loop,
+                 &conn->task); /* `sent` is called from the loop, never from inside pd_conn_send */
 }
 
 static void advance(struct pd_conn *conn, size_t n)

@@ -1,4 +1,5 @@
-/* The client's way to an open connection: addresses one after the other, the handshake, shared memory where both ends can. */
+/* The client's way to an open connection: addresses one after the other, the handshake, shared memory where
+ * both ends can. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -24,7 +25,8 @@ struct client {
     char endpoint[280];
     struct sockaddr_storage addresses[ADDRESSES];
     socklen_t lengths[ADDRESSES];
-    int n, at; /* addresses, and the next one to try */
+    int n, at;   /* addresses, and the next one to try */
+    int refused; /* by one of them: what the user is told, whatever the others say */
     int limit_ms;
     uint64_t until;
     int told; /* the text says all: do not add to it */
@@ -42,7 +44,8 @@ static struct client *client_of(struct pd_conn *conn)
 static void try_next(struct pd_conn *conn);
 
 /* Ends with a text of our own. */
-__attribute__((format(printf, 3, 4))) static void give_up(struct pd_conn *conn, pd_status status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void give_up(struct pd_conn *conn, pd_status status,
+                                                          const char *format, ...)
 {
     struct client *client = client_of(conn);
     char text[sizeof client->text];
@@ -67,6 +70,8 @@ static void say_why(struct client *client, int error)
 {
     const char *to = client->endpoint;
     int seconds = (client->limit_ms + 999) / 1000;
+    if (client->refused) return;
+    client->refused = error == ECONNREFUSED;
     switch (error) {
     case ECONNREFUSED:
         snprintf(client->text, sizeof client->text, "connection to %s refused: is the server running?", to);
@@ -76,9 +81,10 @@ static void say_why(struct client *client, int error)
         snprintf(client->text, sizeof client->text, "no route to %s: check the address and the network", to);
         break;
     case ETIMEDOUT:
-        snprintf(client->text, sizeof client->text,
-                 "%s did not answer within %d s: is the machine up, and does its firewall let the port through?", to,
-                 seconds);
+        snprintf(
+            client->text, sizeof client->text,
+            "%s did not answer within %d s: is the machine up, and does its firewall let the port through?",
+            to, seconds);
         break;
     case EMFILE:
     case ENFILE:
@@ -101,7 +107,8 @@ static void on_time(void *arg)
         try_next(conn);
     } else if (conn->state == PD_CONN_GREETING) {
         give_up(conn, PD_IO,
-                "%s took the connection but did not finish the handshake within %d s: is it a parameter server, and "
+                "%s took the connection but did not finish the handshake within %d s: is it a parameter "
+                "server, and "
                 "does it run?",
                 client->endpoint, (client->limit_ms + 999) / 1000);
     }
@@ -117,7 +124,8 @@ static void set_timer(struct pd_conn *conn, uint64_t ms, void (*fn)(void *arg))
 {
     pd_timer_stop(conn->timer);
     conn->timer = NULL;
-    if (pd_timer_start(conn->loop, ms, 0, fn, conn, &conn->timer) != PD_OK) pd_conn_end(conn, PD_NO_MEMORY, pd_error());
+    if (pd_timer_start(conn->loop, ms, 0, fn, conn, &conn->timer) != PD_OK)
+        pd_conn_end(conn, PD_NO_MEMORY, pd_error());
 }
 
 /* Connects to one address; 0: on its way. */
@@ -154,15 +162,16 @@ static void try_next(struct pd_conn *conn)
     give_up(conn, PD_IO, "%s", client->text);
 }
 
-/* A socket that connects to a free port of the range the kernel chooses from may get that very port: it then talks to
- * itself. */
+/* A socket that connects to a free port of the range the kernel chooses from may get that very port: it then
+ * talks to itself. */
 static int connected_to_itself(int socket)
 {
     struct sockaddr_storage a, b;
     socklen_t a_n = sizeof a, b_n = sizeof b;
     memset(&a, 0, sizeof a);
     memset(&b, 0, sizeof b);
-    if (getsockname(socket, (struct sockaddr *)&a, &a_n) < 0 || getpeername(socket, (struct sockaddr *)&b, &b_n) < 0)
+    if (getsockname(socket, (struct sockaddr *)&a, &a_n) < 0 ||
+        getpeername(socket, (struct sockaddr *)&b, &b_n) < 0)
         return 0;
     return a_n == b_n && memcmp(&a, &b, a_n) == 0;
 }
@@ -195,7 +204,8 @@ static pd_status on_challenge(struct pd_conn *conn, const struct pd_message *mes
     PD_TRY(pd_challenge_unpack(message->meta, message->head.meta, &challenge));
     if (!challenge.needs_secret && client->base.secret_n) {
         refuse(conn, "the client has a secret and the server has none",
-               "the server has no secret, but this process has one: set PADDLE_PS_SECRET (or PADDLE_PS_SECRET_FILE) to "
+               "the server has no secret, but this process has one: set PADDLE_PS_SECRET (or "
+               "PADDLE_PS_SECRET_FILE) to "
                "the same value on all");
         return PD_OK;
     }
@@ -215,6 +225,7 @@ static void open_now(struct pd_conn *conn)
     const char *way = strcmp(pd_conn_transport(conn), "shm") == 0 ? "shared memory" : "TCP";
     enum pd_log_level level = conn->hello.role == PD_ROLE_TRAINER ? PD_LOG_INFO : PD_LOG_DEBUG;
     pd_log(level, "connected to %s over %s", client_of(conn)->endpoint, way);
+    conn->hello.id = welcome.id;
     pd_conn_opened(conn);
     if (!conn->events->opened) return;
     pd_loop_made(conn->loop);
@@ -229,7 +240,8 @@ static void decide(struct pd_conn *conn, struct pd_shm_parts *parts)
     client_of(conn)->fetch = NULL;
     if (!parts && client_of(conn)->choice == PD_TRANSPORT_SHM) {
         give_up(conn, PD_UNSUPPORTED,
-                "%s: shared memory was asked for, but the server's cannot be reached: is it in another container? Use "
+                "%s: shared memory was asked for, but the server's cannot be reached: is it in another "
+                "container? Use "
                 "PADDLE_PS_TRANSPORT=auto",
                 client_of(conn)->endpoint);
         return;
@@ -282,7 +294,8 @@ static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *messa
     if (!client->welcome.shm_name[0]) {
         if (client->choice == PD_TRANSPORT_SHM)
             give_up(conn, PD_UNSUPPORTED,
-                    "%s: shared memory was asked for, but the server does not offer it: is it on another machine, or "
+                    "%s: shared memory was asked for, but the server does not offer it: is it on another "
+                    "machine, or "
                     "told to use TCP? Use PADDLE_PS_TRANSPORT=auto",
                     client->endpoint);
         else
@@ -306,8 +319,8 @@ static pd_status on_refused(struct pd_conn *conn, const struct pd_message *messa
     char text[1100];
     uint64_t code = message->head.extra;
     PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
-    give_up(conn, code >= PD_NO_MEMORY && code <= PD_UNAVAILABLE ? (pd_status)code : PD_INVALID, "%s refused this process: %s",
-            client_of(conn)->endpoint, text);
+    give_up(conn, code >= PD_NO_MEMORY && code <= PD_UNAVAILABLE ? (pd_status)code : PD_INVALID,
+            "%s refused this process: %s", client_of(conn)->endpoint, text);
     return PD_OK;
 }
 
@@ -340,7 +353,8 @@ static void free_client(struct pd_conn *conn)
     conn->handshake = NULL;
 }
 
-static pd_status prepare(struct client *client, const struct pd_hello *hello, const struct pd_conn_options *options)
+static pd_status prepare(struct client *client, const struct pd_hello *hello,
+                         const struct pd_conn_options *options)
 {
     PD_TRY(pd_transport_choose(options ? options->transport : NULL, &client->choice));
     PD_TRY(pd_secret(&client->base.secret, &client->base.secret_n));

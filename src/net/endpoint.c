@@ -14,9 +14,10 @@
 
 static pd_status bad(const char *text, const char *what)
 {
-    return pd_fail(PD_INVALID,
-                   "'%s' is not an endpoint: %s. Write host:port, as in 192.168.1.2:6174, ps-1:6174 or [::1]:6174", text,
-                   what);
+    return pd_fail(
+        PD_INVALID,
+        "'%s' is not an endpoint: %s. Write host:port, as in 192.168.1.2:6174, ps-1:6174 or [::1]:6174", text,
+        what);
 }
 
 static int read_port(const char *text, int *port)
@@ -55,17 +56,20 @@ pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out)
     size_t n = (size_t)(host_end - host);
     if (n >= sizeof result.host) return bad("...", "the host's name has more than 255 characters");
     for (size_t i = 0; i < n; i++)
-        if ((unsigned char)host[i] <= ' ' || host[i] == 0x7f || host[i] == '/' || host[i] == '[' || host[i] == ']')
+        if ((unsigned char)host[i] <= ' ' || host[i] == 0x7f || host[i] == '/' || host[i] == '[' ||
+            host[i] == ']')
             return bad(text, "the host's name holds a character that no name has");
     memcpy(result.host, host, n);
     *out = result;
     return PD_OK;
 }
 
-/* The wildcard addresses: one socket of IPv6 takes IPv4 too; IPv4 alone comes second, for machines without IPv6. */
+/* The wildcard addresses: one socket of IPv6 takes IPv4 too; IPv4 alone comes second, for machines without
+ * IPv6. */
 static void wildcards(int port, int cap, struct sockaddr_storage *out, socklen_t *lengths, int *n)
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_any};
+    struct sockaddr_in6 six = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_any};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     *n = 0;
     if (*n < cap) {
@@ -78,8 +82,8 @@ static void wildcards(int port, int cap, struct sockaddr_storage *out, socklen_t
     }
 }
 
-pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap, struct sockaddr_storage *out,
-                              socklen_t *lengths, int *n)
+pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,
+                              struct sockaddr_storage *out, socklen_t *lengths, int *n)
 {
     if (!endpoint->host[0] && to_bind) {
         wildcards(endpoint->port, cap, out, lengths, n);
@@ -93,7 +97,8 @@ pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, i
     int rc = getaddrinfo(host, port, &hints, &list);
     if (rc == EAI_MEMORY) return pd_no_memory();
     if (rc == EAI_NONAME || rc == EAI_AGAIN || rc == EAI_FAIL || rc == EAI_NODATA)
-        return pd_fail(PD_NOT_FOUND, "the name '%s' is not known (%s): check the endpoint, /etc/hosts and DNS", host,
+        return pd_fail(PD_NOT_FOUND,
+                       "the name '%s' is not known (%s): check the endpoint, /etc/hosts and DNS", host,
                        gai_strerror(rc));
     if (rc)
         return pd_fail(PD_NOT_FOUND, "the name '%s' cannot be looked up: %s", host,

@@ -1,4 +1,5 @@
-/* Endpoints as users write them: "host:port", "1.2.3.4:6174", "[::1]:6174", ":6174" or "6174" (all interfaces). */
+/* Endpoints as users write them: "host:port", "1.2.3.4:6174", "[::1]:6174", ":6174" or "6174" (all
+ * interfaces). */
 #ifndef PD_NET_ENDPOINT_H
 #define PD_NET_ENDPOINT_H
 
@@ -13,10 +14,10 @@ struct pd_endpoint {
 
 /* The message of an error names the text and what is wrong with it. */
 pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out);
-/* Looks the name up (blocks: DNS). Fills up to `cap` addresses, IPv4 and IPv6. An empty host: the wildcard address when
- * `to_bind`, else loopback. */
-pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap, struct sockaddr_storage *out,
-                              socklen_t *lengths, int *n);
+/* Looks the name up (blocks: DNS). Fills up to `cap` addresses, IPv4 and IPv6. An empty host: the wildcard
+ * address when `to_bind`, else loopback. */
+pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,
+                              struct sockaddr_storage *out, socklen_t *lengths, int *n);
 /* "127.0.0.1:6174", "[::1]:6174". Returns `out`. */
 const char *pd_endpoint_text(const struct sockaddr *address, char *out, size_t cap);
 

@@ -1,6 +1,6 @@
-/* See frame.h. On the wire: magic u32, version u16, type u16, flags u16, zero u16, meta u32, payload u64, request u64,
- * step u64, extra u64. The first three fields keep their places in every version, so that two versions can tell each
- * other which they are. */
+/* See frame.h. On the wire: magic u32, version u16, type u16, flags u16, zero u16, meta u32, payload u64,
+ * request u64, step u64, extra u64. The first three fields keep their places in every version, so that two
+ * versions can tell each other which they are. */
 #include "net/frame.h"
 
 #include "base/error.h"
@@ -42,11 +42,13 @@ pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_he
 {
     int version = pd_frame_version(bytes);
     if (version < 0)
-        return pd_fail(PD_FORMAT, "these bytes are no message of ours (they start with %02x %02x %02x %02x): does "
-                                  "another program use this port?",
+        return pd_fail(PD_FORMAT,
+                       "these bytes are no message of ours (they start with %02x %02x %02x %02x): does "
+                       "another program use this port?",
                        bytes[0], bytes[1], bytes[2], bytes[3]);
     if (version != PD_FRAME_VERSION)
-        return pd_fail(PD_FORMAT, "protocol version %d against %d: install the same version of cpaddle on all machines",
+        return pd_fail(PD_FORMAT,
+                       "protocol version %d against %d: install the same version of cpaddle on all machines",
                        version, PD_FRAME_VERSION);
     struct pd_frame_head head = {
         .type = (uint16_t)get(bytes + 6, 2),
@@ -58,12 +60,14 @@ pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_he
         .extra = get(bytes + 40, 8),
     };
     if (get(bytes + 10, 2) != 0)
-        return pd_fail(PD_FORMAT, "a message of type %d is malformed: a field that must be 0 is not", head.type);
+        return pd_fail(PD_FORMAT, "a message of type %d is malformed: a field that must be 0 is not",
+                       head.type);
     if (head.meta > PD_FRAME_META_MAX)
-        return pd_fail(PD_FORMAT, "a message of type %d announces a meta part of %u bytes; the most is %d", head.type,
-                       (unsigned)head.meta, PD_FRAME_META_MAX);
+        return pd_fail(PD_FORMAT, "a message of type %d announces a meta part of %u bytes; the most is %d",
+                       head.type, (unsigned)head.meta, PD_FRAME_META_MAX);
     if (head.payload > INT64_MAX)
-        return pd_fail(PD_FORMAT, "a message of type %d announces a payload of 2^63 bytes or more", head.type);
+        return pd_fail(PD_FORMAT, "a message of type %d announces a payload of 2^63 bytes or more",
+                       head.type);
     *out = head;
     return PD_OK;
 }

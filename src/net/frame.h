@@ -1,7 +1,7 @@
 /* Frames: what travels between a trainer and a server. docs/PROTOCOL.md is the description for others.
  *
- * A frame is a fixed head, little-endian, then `meta` (small, structured: see wire.h), then the payload: raw bytes of
- * tensors, up to 2^63 - 1 of them. Nothing of a frame is trusted before it is checked. */
+ * A frame is a fixed head, little-endian, then `meta` (small, structured: see wire.h), then the payload: raw
+ * bytes of tensors, up to 2^63 - 1 of them. Nothing of a frame is trusted before it is checked. */
 #ifndef PD_NET_FRAME_H
 #define PD_NET_FRAME_H
 
@@ -12,18 +12,18 @@
 enum {
     PD_FRAME_MAGIC = 0x4C445043, /* "CPDL" */
     PD_FRAME_VERSION = 1,
-    PD_FRAME_HEAD = 48,              /* bytes of a head on the wire */
-    PD_FRAME_META_MAX = 16 << 20,    /* a meta that announces more ends the connection */
+    PD_FRAME_HEAD = 48,           /* bytes of a head on the wire */
+    PD_FRAME_META_MAX = 16 << 20, /* a meta that announces more ends the connection */
 };
 
 struct pd_frame_head {
-    uint16_t type;  /* of the protocol on top; 0..15 are the handshake's (hello.h) */
+    uint16_t type; /* of the protocol on top; 0..15 are the handshake's (hello.h) */
     uint16_t flags;
     uint32_t meta;    /* bytes */
     uint64_t payload; /* bytes */
     uint64_t request; /* an answer carries the number of what it answers */
     uint64_t step;
-    uint64_t extra;   /* meaning by type */
+    uint64_t extra; /* meaning by type */
 };
 
 void pd_frame_pack(const struct pd_frame_head *head, uint8_t out[PD_FRAME_HEAD]);

@@ -1,5 +1,5 @@
-/* The server's half of the handshake. A guest is a connection on the listener's loop until it has proved itself; then it moves
- * to the loop that the application names, and is welcomed there. */
+/* The server's half of the handshake. A guest is a connection on the listener's loop until it has proved
+ * itself; then it moves to the loop that the application names, and is welcomed there. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "net/listener_inside.h"
 
 enum {
-    SHM_MOST = 64,      /* connections over shared memory; polling more rings than this gains nothing */
-    GOODBYE_MS = 1000,  /* for a refusal to arrive */
+    SHM_MOST = 64,     /* connections over shared memory; polling more rings than this gains nothing */
+    GOODBYE_MS = 1000, /* for a refusal to arrive */
 };
 
 enum step { WAITS_FOR_HELLO, WAITS_FOR_PROOF, WAITS_FOR_SWITCH };
@@ -68,7 +68,8 @@ static void goodbye_is_over(void *arg)
 }
 
 /* Tells the client why, and closes when that has arrived. */
-__attribute__((format(printf, 3, 4))) static void refuse(struct pd_conn *conn, pd_status status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void refuse(struct pd_conn *conn, pd_status status,
+                                                         const char *format, ...)
 {
     char text[1024];
     struct pd_buf meta = {0};
@@ -92,7 +93,8 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct pd_conn *conn, p
 static void other_version(struct pd_conn *conn, int version)
 {
     refuse(conn, PD_INVALID,
-           "the client speaks protocol version %d, the server version %d: install the same cpaddle on all machines",
+           "the client speaks protocol version %d, the server version %d: install the same cpaddle on all "
+           "machines",
            version, PD_FRAME_VERSION);
 }
 
@@ -110,7 +112,8 @@ static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message
     }
     if (listener->secret_n && !guest->hello.has_secret) {
         refuse(conn, PD_INVALID,
-               "the server needs a secret and the client has none: set PADDLE_PS_SECRET (or PADDLE_PS_SECRET_FILE) to the "
+               "the server needs a secret and the client has none: set PADDLE_PS_SECRET (or "
+               "PADDLE_PS_SECRET_FILE) to the "
                "server's value");
         return PD_OK;
     }
@@ -137,25 +140,29 @@ static pd_status on_proof(struct pd_conn *conn, const struct pd_message *message
     PD_TRY(pd_proof_make(guest->base.secret, guest->base.secret_n, "cpaddle client", &guest->base.hello,
                          &guest->base.challenge, NULL, 0, &right));
     if (guest->base.secret_n && !pd_proof_same(&proof, &right)) {
-        refuse(conn, PD_INVALID, "the client's secret is not the server's: set the same PADDLE_PS_SECRET on all");
+        refuse(conn, PD_INVALID,
+               "the client's secret is not the server's: set the same PADDLE_PS_SECRET on all");
         return PD_OK;
     }
     if (listener->job[0] && conn->hello.job[0] && strcmp(listener->job, conn->hello.job) != 0) {
         refuse(conn, PD_INVALID,
-               "the client belongs to job '%s', the server to job '%s': check the endpoints, or give each job a port of its "
+               "the client belongs to job '%s', the server to job '%s': check the endpoints, or give each "
+               "job a port of its "
                "own",
                conn->hello.job, listener->job);
         return PD_OK;
     }
     if (listener->choice == PD_TRANSPORT_SHM && (!guest->same_host || !conn->hello.wants_shm)) {
-        refuse(conn, PD_UNSUPPORTED,
-               "the server was told to use shared memory only, and the client %s: use PADDLE_PS_TRANSPORT=auto",
-               guest->same_host ? "was told to use TCP" : "is on another machine");
+        refuse(
+            conn, PD_UNSUPPORTED,
+            "the server was told to use shared memory only, and the client %s: use PADDLE_PS_TRANSPORT=auto",
+            guest->same_host ? "was told to use TCP" : "is on another machine");
         return PD_OK;
     }
     pd_loop_made(conn->loop);
-    pd_status status = listener->events->greet(listener->arg, &conn->hello, conn->peer, &guest->welcome.welcome,
-                                               &guest->target, &guest->events, &guest->user);
+    pd_status status =
+        listener->events->greet(listener->arg, &conn->hello, conn->peer, &guest->welcome.welcome,
+                                &guest->target, &guest->events, &guest->user);
     if (status != PD_OK) {
         refuse(conn, status, "%s", pd_error());
         return PD_OK;
@@ -206,19 +213,21 @@ static pd_status welcome(struct pd_conn *conn)
     struct pd_guest *guest = guest_of(conn);
     struct pd_proof proof;
     struct pd_buf meta = {0};
-    if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP && pd_shm_pipe_count() < SHM_MOST) {
+    if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP &&
+        pd_shm_pipe_count() < SHM_MOST) {
         pd_status status = pd_shm_offer_start(conn->loop, guest->ring, &guest->offer);
         if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) return status;
         if (status != PD_OK) pd_log(PD_LOG_DEBUG, "no shared memory for %s: %s", conn->peer, pd_error());
     }
     if (guest->offer) {
-        snprintf(guest->welcome.shm_name, sizeof guest->welcome.shm_name, "%s", pd_shm_offer_name(guest->offer));
+        snprintf(guest->welcome.shm_name, sizeof guest->welcome.shm_name, "%s",
+                 pd_shm_offer_name(guest->offer));
         memcpy(guest->welcome.shm_token, pd_shm_offer_token(guest->offer), PD_SHM_TOKEN);
         guest->welcome.ring = pd_shm_offer_ring(guest->offer);
     }
     pd_welcome_pack(&guest->welcome, &meta);
-    pd_status status = pd_proof_make(guest->base.secret, guest->base.secret_n, "cpaddle server", &guest->base.hello,
-                                     &guest->base.challenge, meta.at, meta.n, &proof);
+    pd_status status = pd_proof_make(guest->base.secret, guest->base.secret_n, "cpaddle server",
+                                     &guest->base.hello, &guest->base.challenge, meta.at, meta.n, &proof);
     if (status != PD_OK) {
         pd_buf_free(&meta);
         return status;

@@ -67,7 +67,8 @@ pd_status pd_hello_unpack(const void *bytes, size_t n, struct pd_hello_message *
     m.ring = pd_read_u64(&r);
     read_fixed(&r, m.nonce, PD_NONCE);
     if (!pd_reader_done(&r) || m.hello.wants_shm > 1 || m.has_secret > 1) return malformed("HELLO");
-    if (m.hello.role < PD_ROLE_TRAINER || m.hello.role > PD_ROLE_HEARTBEAT) return malformed("HELLO (its role)");
+    if (m.hello.role < PD_ROLE_TRAINER || m.hello.role > PD_ROLE_HEARTBEAT)
+        return malformed("HELLO (its role)");
     if (m.hello.id < -1) return malformed("HELLO (its trainer id)");
     *out = m;
     return PD_OK;
@@ -130,8 +131,8 @@ void pd_welcome_pack(const struct pd_welcome_message *m, struct pd_buf *out)
     pd_put_u64(out, m->ring);
 }
 
-pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_message *out, struct pd_proof *proof,
-                            size_t *body)
+pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_message *out,
+                            struct pd_proof *proof, size_t *body)
 {
     struct pd_reader r = pd_reader_of(bytes, n);
     struct pd_welcome_message m = {0};

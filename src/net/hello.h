@@ -3,11 +3,13 @@
  *   client                                   server
  *   HELLO  who I am, my nonce         ->
  *                                     <-     CHALLENGE  server's nonce, is a secret needed
- *   PROOF  HMAC(secret, both nonces, HELLO) ->
- *                                     <-     WELCOME  HMAC the other way, what the server grants   (or REFUSED with a text)
- * Without a secret the proofs are empty. A server that has a secret refuses who cannot prove it; a client that has one
- * refuses a server that cannot. Versions, jobs and secrets that differ are told with both sides' values (never the
- * secret). */
+ *   PROOF  HMAC(secret, HELLO, CHALLENGE) ->
+ *                                     <-     WELCOME  what the server grants, HMAC of all of it
+ *   SWITCH shared memory or TCP       ->     only when WELCOME offers shared memory
+ *
+ * Either side may answer REFUSED with a text instead. Without a secret the proofs are empty. A server that
+ * has a secret refuses who cannot prove it; a client that has one refuses a server that cannot. Versions,
+ * jobs and secrets that differ are told with both sides' values (never the secret). */
 #ifndef PD_NET_HELLO_H
 #define PD_NET_HELLO_H
 
@@ -20,32 +22,39 @@ enum pd_role { PD_ROLE_TRAINER = 1, PD_ROLE_SERVER = 2, PD_ROLE_TOOL = 3, PD_ROL
 struct pd_hello {
     uint16_t version; /* set by net */
     uint8_t role;
-    uint8_t wants_shm;      /* this client can use shared memory (set by net from the switch) */
-    uint16_t loop;          /* which of the server's loops it wants to talk to */
-    int32_t id;             /* trainer id; -1: give me one */
-    uint64_t incarnation;   /* random, new for each process */
+    uint8_t wants_shm;    /* this client can use shared memory (set by net from the switch) */
+    uint16_t loop;        /* which of the server's loops it wants to talk to */
+    int32_t id;           /* trainer id; -1: give me one */
+    uint64_t incarnation; /* random, new for each process */
     uint32_t pid;
-    uint32_t trainers;      /* barrier width it expects; 0: does not care */
-    char job[64];           /* empty: any */
-    char host[64];          /* set by net: the host's name, for messages */
-    char boot[40];          /* set by net: the host's boot id: same host? */
+    uint32_t trainers; /* barrier width it expects; 0: does not care */
+    char job[64];      /* empty: any */
+    char host[64];     /* set by net: the host's name, for messages */
+    char boot[40];     /* set by net: the host's boot id: same host? */
 };
 
 /* What the server grants. */
 struct pd_welcome {
     int32_t id;
-    uint16_t loops;          /* how many loops the server has */
-    uint64_t incarnation;    /* the server's */
-    uint64_t step;           /* last step the server applied */
-    uint64_t trainer_step;   /* last step applied or counted for this trainer id */
-    uint64_t seed;           /* of the job */
+    uint16_t loops;        /* how many loops the server has */
+    uint64_t incarnation;  /* the server's */
+    uint64_t step;         /* last step the server applied */
+    uint64_t trainer_step; /* last step applied or counted for this trainer id */
+    uint64_t seed;         /* of the job */
     char note[128];
 };
 
-enum { PD_HELLO = 1, PD_CHALLENGE = 2, PD_PROOF = 3, PD_WELCOME = 4, PD_REFUSED = 5, PD_SWITCH = 6 }; /* frame types */
+enum {
+    PD_HELLO = 1,
+    PD_CHALLENGE = 2,
+    PD_PROOF = 3,
+    PD_WELCOME = 4,
+    PD_REFUSED = 5,
+    PD_SWITCH = 6
+}; /* frame types */
 
-/* The secret of this process: environment PADDLE_PS_SECRET, or the contents of the file PADDLE_PS_SECRET_FILE (trailing
- * white space cut). Empty: none. An unreadable file is an error. The memory stays. */
+/* The secret of this process: environment PADDLE_PS_SECRET, or the contents of the file PADDLE_PS_SECRET_FILE
+ * (trailing white space cut). Empty: none. An unreadable file is an error. The memory stays. */
 pd_status pd_secret(const uint8_t **at, int *n);
 
 #endif

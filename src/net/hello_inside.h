@@ -1,5 +1,5 @@
-/* The handshake's messages as bytes; conn.h's users need only hello.h. Every unpack checks all it reads: these bytes come
- * from anybody who can reach the port. */
+/* The handshake's messages as bytes; conn.h's users need only hello.h. Every unpack checks all it reads:
+ * these bytes come from anybody who can reach the port. */
 #ifndef PD_NET_HELLO_INSIDE_H
 #define PD_NET_HELLO_INSIDE_H
 
@@ -54,8 +54,8 @@ struct pd_welcome_message {
 /* The proof covers the bytes before it, so it is made from them and added by pd_proof_pack. */
 void pd_welcome_pack(const struct pd_welcome_message *message, struct pd_buf *out);
 /* *body is the number of bytes that the proof covers. */
-pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_message *out, struct pd_proof *proof,
-                            size_t *body);
+pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_message *out,
+                            struct pd_proof *proof, size_t *body);
 
 /* REFUSED: what is wrong, in words. Control characters become spaces. */
 void pd_refused_pack(const char *text, struct pd_buf *out);
@@ -67,7 +67,8 @@ pd_status pd_switch_unpack(const void *bytes, size_t n, int *to_shm);
 
 /* The secret's proof over what both have said. `label` keeps the two directions apart. */
 pd_status pd_proof_make(const uint8_t *secret, int secret_n, const char *label, const struct pd_buf *hello,
-                        const struct pd_buf *challenge, const void *body, size_t body_n, struct pd_proof *out);
+                        const struct pd_buf *challenge, const void *body, size_t body_n,
+                        struct pd_proof *out);
 /* In constant time. */
 int pd_proof_same(const struct pd_proof *a, const struct pd_proof *b);
 

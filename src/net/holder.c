@@ -1,5 +1,5 @@
-/* See holder.h. /proc/net/tcp names the inode of the listening socket; one of the links in /proc/PID/fd points to it, unless
- * the process belongs to somebody else. */
+/* See holder.h. /proc/net/tcp names the inode of the listening socket; one of the links in /proc/PID/fd
+ * points to it, unless the process belongs to somebody else. */
 #include "net/holder.h"
 
 #include <ctype.h>
@@ -20,8 +20,8 @@ static unsigned long listening_inode(const char *table, int port)
     while (!inode && fgets(line, sizeof line, file)) {
         unsigned local = 0, state = 0;
         unsigned long found = 0;
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %lu", &local, &state,
-                   &found) == 3 &&
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %lu",
+                   &local, &state, &found) == 3 &&
             state == 0x0A && (int)local == port)
             inode = found;
     }

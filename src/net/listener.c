@@ -1,4 +1,5 @@
-/* Listening: sockets on every address of an endpoint, and a limit on clients that have not proved themselves. */
+/* Listening: sockets on every address of an endpoint, and a limit on clients that have not proved themselves.
+ */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -26,17 +27,23 @@ enum {
 void pd_listener_warn(struct pd_listener *listener, const char *peer, const char *text)
 {
     uint64_t now = pd_loop_now(listener->loop);
+    listener->refused++;
     if (now < listener->quiet_until) {
         listener->unsaid++;
         return;
     }
     listener->quiet_until = now + WARN_EVERY_MS;
     if (listener->unsaid)
-        pd_log(PD_LOG_WARNING, "%s was not accepted: %s (and %d more since the last such message)", peer, text,
-               listener->unsaid);
+        pd_log(PD_LOG_WARNING, "%s was not accepted: %s (and %d more since the last such message)", peer,
+               text, listener->unsaid);
     else
         pd_log(PD_LOG_WARNING, "%s was not accepted: %s", peer, text);
     listener->unsaid = 0;
+}
+
+uint64_t pd_listener_refused(const struct pd_listener *listener)
+{
+    return listener->refused;
 }
 
 static void on_client(uv_poll_t *watch, int status, int events);
@@ -81,7 +88,8 @@ static void sweep(void *arg)
 
 static void need_sweep(struct pd_listener *listener)
 {
-    if (!listener->sweep) pd_timer_start(listener->loop, SWEEP_MS, SWEEP_MS, sweep, listener, &listener->sweep);
+    if (!listener->sweep)
+        pd_timer_start(listener->loop, SWEEP_MS, SWEEP_MS, sweep, listener, &listener->sweep);
 }
 
 static void on_client(uv_poll_t *watch, int status, int events)
@@ -102,7 +110,8 @@ static void on_client(uv_poll_t *watch, int status, int events)
         int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (fd < 0) {
-            /* Without a descriptor left the client stays in the queue; without this rest the loop would turn for nothing. */
+            /* Without a descriptor left the client stays in the queue; without this rest the loop would turn
+             * for nothing. */
             if (errno != EAGAIN && errno != EWOULDBLOCK) {
                 pd_listener_warn(listener, "a client", strerror(errno));
                 rest(listener, 1);
@@ -119,13 +128,16 @@ static pd_status cannot_listen(const char *endpoint, int port, int error)
 {
     char holder[256];
     if (error == EADDRINUSE)
-        return pd_fail(PD_EXISTS, "cannot listen on %s: port %d is taken%s. Stop that process, or use another port",
+        return pd_fail(PD_EXISTS,
+                       "cannot listen on %s: port %d is taken%s. Stop that process, or use another port",
                        endpoint, port, pd_port_holder(port, holder, sizeof holder));
     if (error == EADDRNOTAVAIL)
-        return pd_fail(PD_IO, "cannot listen on %s: this machine does not have that address. Use :%d for all interfaces",
-                       endpoint, port);
+        return pd_fail(
+            PD_IO, "cannot listen on %s: this machine does not have that address. Use :%d for all interfaces",
+            endpoint, port);
     if (error == EACCES)
-        return pd_fail(PD_IO, "cannot listen on %s: ports below 1024 are for root. Use another port", endpoint);
+        return pd_fail(PD_IO, "cannot listen on %s: ports below 1024 are for root. Use another port",
+                       endpoint);
     return pd_fail(PD_IO, "cannot listen on %s: %s", endpoint, strerror(error));
 }
 
@@ -151,7 +163,8 @@ static int bind_one(const struct sockaddr_storage *address, socklen_t n, int *fd
 
 static int port_of(const struct sockaddr_storage *address)
 {
-    if (address->ss_family == AF_INET6) return ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
+    if (address->ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
     return ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
 }
 
@@ -163,7 +176,8 @@ static void set_port(struct sockaddr_storage *address, int port)
         ((struct sockaddr_in *)(void *)address)->sin_port = htons((uint16_t)port);
 }
 
-/* Binds what the endpoint names: both addresses of "localhost", the wildcard of IPv6 (which takes IPv4 too) or of IPv4. */
+/* Binds what the endpoint names: both addresses of "localhost", the wildcard of IPv6 (which takes IPv4 too)
+ * or of IPv4. */
 static pd_status bind_all(const char *text, const struct pd_endpoint *endpoint, int *fds, int *n, int *port)
 {
     struct sockaddr_storage addresses[ADDRESSES];
@@ -238,7 +252,8 @@ static pd_status watch_all(struct pd_listener *listener, const int *fds, int n)
 static pd_status configure(struct pd_listener *listener, const char *job)
 {
     if (snprintf(listener->job, sizeof listener->job, "%s", job ? job : "") >= (int)sizeof listener->job)
-        return pd_fail(PD_INVALID, "the job's name '%s' has more than %zu characters", job, sizeof listener->job - 1);
+        return pd_fail(PD_INVALID, "the job's name '%s' has more than %zu characters", job,
+                       sizeof listener->job - 1);
     PD_TRY(pd_transport_choose(NULL, &listener->choice));
     PD_TRY(pd_ring_choose(0, &listener->ring));
     PD_TRY(pd_secret(&listener->secret, &listener->secret_n));
@@ -247,7 +262,8 @@ static pd_status configure(struct pd_listener *listener, const char *job)
 }
 
 pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const char *job,
-                           const struct pd_listener_events *events, void *arg, int *port, struct pd_listener **out)
+                           const struct pd_listener_events *events, void *arg, int *port,
+                           struct pd_listener **out)
 {
     struct pd_endpoint where;
     int fds[ADDRESSES], n = 0, real_port;
@@ -267,7 +283,8 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
     pd_loop_add(loop, &listener->member);
     if (!where.host[0] && !listener->secret_n)
         pd_log(PD_LOG_WARNING,
-               "port %d listens on all interfaces without a secret: anybody who reaches it can change the parameters. Set "
+               "port %d listens on all interfaces without a secret: anybody who reaches it can change the "
+               "parameters. Set "
                "PADDLE_PS_SECRET, or name one address",
                real_port);
     *port = real_port;

@@ -23,7 +23,7 @@ struct pd_listener {
         int fd;
         uv_poll_t watch;
         struct pd_listener *listener;
-    } *sockets;
+    } * sockets;
     int resting; /* accepts nobody for the moment */
 
     struct pd_guest *oldest, *newest; /* in the handshake */
@@ -32,6 +32,7 @@ struct pd_listener {
 
     uint64_t quiet_until; /* warnings about clients are few */
     int unsaid;
+    uint64_t refused; /* clients that were not accepted */
 };
 
 /* A client takes its place in the list for as long as it shakes hands. Takes the socket, also on failure. */

@@ -1,8 +1,8 @@
 /* See loop.h and loop_inside.h. libuv waits and keeps timers; posts, tasks and polling are ours.
  *
- * A loop that looks for work does so in this order: tasks, posts, rings, libuv. Before it sleeps it says so (`asleep`, and a
- * flag in each ring) and looks once more: whoever adds work first adds, then reads the flag. Both sides use sequentially
- * consistent accesses, so at least one of them sees the other. */
+ * A loop that looks for work does so in this order: tasks, posts, rings, libuv. Before it sleeps it says so
+ * (`asleep`, and a flag in each ring) and looks once more: whoever adds work first adds, then reads the flag.
+ * Both sides use sequentially consistent accesses, so at least one of them sees the other. */
 #include "net/loop_inside.h"
 
 #include <pthread.h>
@@ -21,7 +21,8 @@ enum {
     SPARE_MOST = 4 << 20, /* a buffer up to this size is kept */
     TASK_ROUNDS = 4,      /* tasks that queue tasks: as often in a row, then libuv has its turn */
     RINGS_PER_UV = 16,    /* while rings are busy, libuv is asked each so many times */
-    UV_EVERY_NS = 10000,  /* while rings are polled and quiet, as often: asking costs more than a small message */
+    UV_EVERY_NS =
+        10000, /* while rings are polled and quiet, as often: asking costs more than a small message */
 };
 
 struct post {
@@ -314,7 +315,8 @@ static void wait_for_work(struct pd_loop *loop, int timeout_ms)
     /* Rings that are always busy must not keep timers and sockets waiting, nor the other way round. */
     look(loop, loop->pollers && loop->turns++ % RINGS_PER_UV == 0);
     if (timeout_ms == 0 && loop->made == made) look(loop, 1);
-    while (loop->made == made && timeout_ms != 0 && !atomic_load_explicit(&loop->stop, memory_order_relaxed)) {
+    while (loop->made == made && timeout_ms != 0 &&
+           !atomic_load_explicit(&loop->stop, memory_order_relaxed)) {
         if (microseconds) spin(loop, microseconds, made);
         if (loop->made != made) break;
         int64_t left = timeout_ms < 0 ? -1 : (end - pd_clock_ns() + 999999) / 1000000;
@@ -373,7 +375,8 @@ pd_status pd_loop_new(struct pd_loop **out)
     }
     int rc = uv_loop_init(&loop->uv);
     if (rc) {
-        status = pd_fail(rc == UV_ENOMEM ? PD_NO_MEMORY : PD_IO, "an event loop cannot be made: %s", uv_strerror(rc));
+        status = pd_fail(rc == UV_ENOMEM ? PD_NO_MEMORY : PD_IO, "an event loop cannot be made: %s",
+                         uv_strerror(rc));
         goto free_scratch;
     }
     uv_timer_init(&loop->uv, &loop->nap);
@@ -405,7 +408,8 @@ void pd_loop_free(struct pd_loop *loop)
     uv_async_send(&loop->bell);
     pthread_mutex_unlock(&loop->lock);
     if (loop->has_thread) pthread_join(loop->thread, NULL);
-    /* From here on the caller is the loop's thread. Posts that were taken are run, as their posters expect. */
+    /* From here on the caller is the loop's thread. Posts that were taken are run, as their posters expect.
+     */
     run_posts(loop);
     loop->depth++;
     while (loop->members)
@@ -441,8 +445,8 @@ static void free_timer(uv_handle_t *handle)
     pd_free(handle->data);
 }
 
-pd_status pd_timer_start(struct pd_loop *loop, uint64_t ms, uint64_t repeat_ms, void (*fn)(void *arg), void *arg,
-                         struct pd_timer **out)
+pd_status pd_timer_start(struct pd_loop *loop, uint64_t ms, uint64_t repeat_ms, void (*fn)(void *arg),
+                         void *arg, struct pd_timer **out)
 {
     struct pd_timer *timer = pd_calloc(1, sizeof *timer);
     if (!timer) return pd_no_memory();

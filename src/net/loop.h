@@ -1,7 +1,9 @@
-/* An event loop (libuv) that owns its connections, timers and whatever its user keeps on it: one thread touches them, ever.
+/* An event loop (libuv) that owns its connections, timers and whatever its user keeps on it: one thread
+ * touches them, ever.
  *
- * A loop runs on a thread of its own (pd_loop_start: servers) or is turned by its user (pd_loop_turn: trainers, inside an
- * op). Other threads only post to it. Callbacks run on the loop's thread and may not block. */
+ * A loop runs on a thread of its own (pd_loop_start: servers) or is turned by its user (pd_loop_turn:
+ * trainers, inside an op). Other threads only post to it. Callbacks run on the loop's thread and may not
+ * block. */
 #ifndef PD_NET_LOOP_H
 #define PD_NET_LOOP_H
 
@@ -14,22 +16,25 @@ struct pd_timer;
 pd_status pd_loop_new(struct pd_loop **out);
 /* Starts the thread (signals blocked). `name` shows in debuggers, at most 15 characters. */
 pd_status pd_loop_start(struct pd_loop *loop, const char *name);
-/* Ends the thread if there is one, runs what was posted, closes everything that is still open on the loop (each connection's
- * `closed` runs, on the calling thread), stops the timers, frees. NULL is fine. Not from the loop's own thread. A loop that
- * a listener hands connections to is freed after the listener's. */
+/* Ends the thread if there is one, runs what was posted, closes everything that is still open on the loop
+ * (each connection's `closed` runs, on the calling thread), stops the timers, frees. NULL is fine. Not from
+ * the loop's own thread. A loop that a listener hands connections to is freed after the listener's. */
 void pd_loop_free(struct pd_loop *loop);
 
-/* Runs fn(arg) on the loop's thread; from any thread. PD_NO_MEMORY, or PD_GONE once the loop is being freed. */
+/* Runs fn(arg) on the loop's thread; from any thread. PD_NO_MEMORY, or PD_GONE once the loop is being freed.
+ */
 pd_status pd_loop_post(struct pd_loop *loop, void (*fn)(void *arg), void *arg);
-/* For a loop without a thread: handles what is ready; with nothing ready waits up to timeout_ms (0: not at all). Returns
- * the number of callbacks made, so that 0 means that nothing happened. */
+/* For a loop without a thread: handles what is ready; with nothing ready waits up to timeout_ms (0: not at
+ * all). Returns the number of callbacks made, so that 0 means that nothing happened. */
 int pd_loop_turn(struct pd_loop *loop, int timeout_ms);
-/* Microseconds of polling before the loop sleeps; 0 at first. Polling is for processes that do not outnumber the cores. */
+/* Microseconds of polling before the loop sleeps; 0 at first. Polling is for processes that do not outnumber
+ * the cores. */
 void pd_loop_set_spin(struct pd_loop *loop, int microseconds);
 
-/* Calls fn(arg) after `ms`, then every `repeat_ms` (0: once). Freed by pd_timer_stop, also after it fired (and inside fn);
- * NULL is fine. pd_loop_free stops those that are left. */
-pd_status pd_timer_start(struct pd_loop *loop, uint64_t ms, uint64_t repeat_ms, void (*fn)(void *arg), void *arg, struct pd_timer **out);
+/* Calls fn(arg) after `ms`, then every `repeat_ms` (0: once). Freed by pd_timer_stop, also after it fired
+ * (and inside fn); NULL is fine. pd_loop_free stops those that are left. */
+pd_status pd_timer_start(struct pd_loop *loop, uint64_t ms, uint64_t repeat_ms, void (*fn)(void *arg),
+                         void *arg, struct pd_timer **out);
 void pd_timer_stop(struct pd_timer *timer);
 
 #endif

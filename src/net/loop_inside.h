@@ -26,8 +26,9 @@ struct pd_task {
 /* Something that becomes ready without the kernel's knowing: a ring in shared memory. */
 struct pd_poller {
     struct pd_poller *prev, *next;
-    int (*poll)(struct pd_poller *poller);  /* handles what is there; 1: there was something */
-    int (*sleep)(struct pd_poller *poller); /* asks the other side for a wake-up; 0: something is there, do not sleep */
+    int (*poll)(struct pd_poller *poller); /* handles what is there; 1: there was something */
+    int (*sleep)(struct pd_poller
+                     *poller); /* asks the other side for a wake-up; 0: something is there, do not sleep */
     void (*wake)(struct pd_poller *poller); /* takes that back */
 };
 
@@ -39,8 +40,8 @@ struct pd_spare {
 uv_loop_t *pd_loop_uv(struct pd_loop *loop);
 /* PD_LOOP_SCRATCH bytes, 64-byte aligned, for one read and the handling of what it brought. */
 uint8_t *pd_loop_scratch(struct pd_loop *loop);
-/* One buffer kept between messages, so that a stream of middle-sized ones does not allocate. Taking gives what is there
- * (perhaps nothing); giving back takes ownership, and frees what is too large to keep. */
+/* One buffer kept between messages, so that a stream of middle-sized ones does not allocate. Taking gives
+ * what is there (perhaps nothing); giving back takes ownership, and frees what is too large to keep. */
 struct pd_spare pd_loop_take_spare(struct pd_loop *loop);
 void pd_loop_give_spare(struct pd_loop *loop, struct pd_spare spare);
 

@@ -11,13 +11,14 @@
 #include "net/hello_inside.h"
 #include "net/shm_ring.h"
 
-/* Secrets seen so far. The environment may change while a process runs (tests), and who holds one keeps it. */
+/* Secrets seen so far. The environment may change while a process runs (tests), and who holds one keeps it.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct secret {
     struct secret *next;
     int n;
     uint8_t bytes[];
-} *secrets;
+} * secrets;
 
 static pd_status keep(const char *bytes, size_t n, const uint8_t **at, int *out_n)
 {
@@ -42,16 +43,20 @@ static pd_status read_file(const char *path, char *out, size_t cap, size_t *n)
 {
     FILE *file = fopen(path, "re");
     if (!file)
-        return pd_fail(PD_IO, "the secret's file PADDLE_PS_SECRET_FILE=%s cannot be read: %s", path, strerror(errno));
+        return pd_fail(PD_IO, "the secret's file PADDLE_PS_SECRET_FILE=%s cannot be read: %s", path,
+                       strerror(errno));
     size_t got = fread(out, 1, cap, file);
     int failed = ferror(file);
     fclose(file);
     if (failed) return pd_fail(PD_IO, "the secret's file PADDLE_PS_SECRET_FILE=%s cannot be read", path);
-    if (got == cap) return pd_fail(PD_INVALID, "the secret in PADDLE_PS_SECRET_FILE=%s is longer than %zu bytes", path, cap);
+    if (got == cap)
+        return pd_fail(PD_INVALID, "the secret in PADDLE_PS_SECRET_FILE=%s is longer than %zu bytes", path,
+                       cap);
     while (got && strchr(" \t\r\n", out[got - 1]))
         got--;
     if (!got)
-        return pd_fail(PD_INVALID, "the secret's file PADDLE_PS_SECRET_FILE=%s is empty: put the secret in, or unset it",
+        return pd_fail(PD_INVALID,
+                       "the secret's file PADDLE_PS_SECRET_FILE=%s is empty: put the secret in, or unset it",
                        path);
     *n = got;
     return PD_OK;
@@ -106,7 +111,8 @@ pd_status pd_ring_choose(uint64_t wish, size_t *out)
         int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : 0;
         if (shift) end++;
         if (errno || *end || end == value || *value == '-' || size == 0 || size > (UINT64_C(1) << 40))
-            return pd_fail(PD_INVALID, "PADDLE_PS_RING is '%s': write a number of bytes, as in 8388608, 512K or 8M",
+            return pd_fail(PD_INVALID,
+                           "PADDLE_PS_RING is '%s': write a number of bytes, as in 8388608, 512K or 8M",
                            value);
         size <<= shift;
     }

@@ -1,5 +1,5 @@
-/* Shared memory as a transport: a ring each way, an eventfd each way to wake a sleeper. The TCP socket of the handshake stays
- * open and silent: its end is how each side learns that the other is gone. */
+/* Shared memory as a transport: a ring each way, an eventfd each way to wake a sleeper. The TCP socket of the
+ * handshake stays open and silent: its end is how each side learns that the other is gone. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -135,8 +135,8 @@ static void map_rings(struct shm_pipe *pipe, int is_server)
     pipe->bell = pipe->parts.bells[is_server ? 0 : 1];
 }
 
-pd_status pd_shm_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_shm_parts *parts, int is_server,
-                      struct pd_pipe **out)
+pd_status pd_shm_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_shm_parts *parts,
+                      int is_server, struct pd_pipe **out)
 {
     struct shm_pipe *pipe = pd_calloc(1, sizeof *pipe);
     pd_status status;
@@ -196,7 +196,8 @@ static pd_status shm_write(struct pd_pipe *base, const struct iovec *parts, int 
 static pd_status shm_read(struct pd_pipe *base, const struct iovec *parts, int n, size_t *done, int *end)
 {
     struct shm_pipe *pipe = (struct shm_pipe *)base;
-    int ended = pipe->ended; /* seen before the ring is read: what the other side wrote before its end is there */
+    int ended =
+        pipe->ended; /* seen before the ring is read: what the other side wrote before its end is there */
     if (pipe->rule_error) return pd_fail(PD_FORMAT, "the other side uses TCP and shared memory at once");
     PD_TRY(pd_ring_read(&pipe->in, parts, n, done));
     *end = ended && *done == 0;

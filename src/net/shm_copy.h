@@ -1,5 +1,5 @@
-/* Copying in and out of a ring between two cores. The C library's memcpy may take `rep movsb` for such sizes, which is several
- * times slower when the lines come from another core's cache. */
+/* Copying in and out of a ring between two cores. The C library's memcpy may take `rep movsb` for such sizes,
+ * which is several times slower when the lines come from another core's cache. */
 #ifndef PD_NET_SHM_COPY_H
 #define PD_NET_SHM_COPY_H
 

@@ -65,7 +65,8 @@ static pd_status make_parts(size_t ring, struct pd_shm_parts *out)
     parts.bells[0] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     parts.bells[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (parts.memory < 0 || parts.bells[0] < 0 || parts.bells[1] < 0 ||
-        ftruncate(parts.memory, (off_t)whole_size(parts.ring)) < 0 || fcntl(parts.memory, F_ADD_SEALS, SEALS) < 0) {
+        ftruncate(parts.memory, (off_t)whole_size(parts.ring)) < 0 ||
+        fcntl(parts.memory, F_ADD_SEALS, SEALS) < 0) {
         pd_status status = pd_fail(PD_IO, "shared memory cannot be made: %s", strerror(errno));
         pd_shm_parts_close(&parts);
         return status;
@@ -116,7 +117,8 @@ static int take_control(struct msghdr *message, int fds[N_PARTS], int *n_fds)
     return mine;
 }
 
-static int send_parts(int socket, const struct sockaddr_un *to, socklen_t to_n, const struct pd_shm_parts *parts)
+static int send_parts(int socket, const struct sockaddr_un *to, socklen_t to_n,
+                      const struct pd_shm_parts *parts)
 {
     int fds[N_PARTS] = {parts->memory, parts->bells[0], parts->bells[1]};
     union control control = {0};
@@ -164,7 +166,8 @@ static void on_ask(uv_poll_t *watch, int status, int events)
         int mine = take_control(&message, fds, &n_fds);
         close_descriptors(fds, n_fds); /* nobody has anything to send us */
         if (!mine || n != PD_SHM_TOKEN || memcmp(token, offer->token, PD_SHM_TOKEN) != 0) continue;
-        if (!offer->fetched) offer->fetched = send_parts(offer->socket, &from, message.msg_namelen, &offer->parts);
+        if (!offer->fetched)
+            offer->fetched = send_parts(offer->socket, &from, message.msg_namelen, &offer->parts);
     }
 }
 
@@ -244,13 +247,14 @@ void pd_shm_offer_free(struct pd_shm_offer *offer)
     pd_shm_parts_close(&offer->parts);
 }
 
-/* What came must be what was promised: a sealed memory of that size, and two eventfds (checked by using them). */
+/* What came must be what was promised: a sealed memory of that size, and two eventfds (checked by using
+ * them). */
 static int parts_are_good(const struct pd_shm_parts *parts)
 {
     struct stat stat;
     int seals = fcntl(parts->memory, F_GET_SEALS);
-    return fstat(parts->memory, &stat) == 0 && (size_t)stat.st_size == whole_size(parts->ring) && seals >= 0 &&
-           (seals & F_SEAL_SHRINK);
+    return fstat(parts->memory, &stat) == 0 && (size_t)stat.st_size == whole_size(parts->ring) &&
+           seals >= 0 && (seals & F_SEAL_SHRINK);
 }
 
 static void on_answer(uv_poll_t *watch, int status, int events)
@@ -285,8 +289,9 @@ static void on_answer(uv_poll_t *watch, int status, int events)
     pd_loop_exit(loop);
 }
 
-pd_status pd_shm_fetch_start(struct pd_loop *loop, const char *name, const uint8_t token[PD_SHM_TOKEN], size_t ring,
-                             void (*done)(void *arg, struct pd_shm_parts *parts), void *arg, struct pd_shm_fetch **out)
+pd_status pd_shm_fetch_start(struct pd_loop *loop, const char *name, const uint8_t token[PD_SHM_TOKEN],
+                             size_t ring, void (*done)(void *arg, struct pd_shm_parts *parts), void *arg,
+                             struct pd_shm_fetch **out)
 {
     struct sockaddr_un address;
     sa_family_t any = AF_UNIX;

@@ -1,8 +1,8 @@
 /* See shm_ring.h.
  *
- * Who publishes a position then reads the other end's `asleep`; who goes to sleep sets `asleep` and then reads the position.
- * All four are sequentially consistent, so no wake-up is lost. Bytes are ordered by the same publishing store and the load
- * of it. */
+ * Who publishes a position then reads the other end's `asleep`; who goes to sleep sets `asleep` and then
+ * reads the position. All four are sequentially consistent, so no wake-up is lost. Bytes are ordered by the
+ * same publishing store and the load of it. */
 #include "net/shm_ring.h"
 
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include "net/shm_copy.h"
 
 enum {
-    STRIDE = 256 << 10,  /* a large message is published in pieces, so that both ends work at once */
-    RESTART = 16 << 10,  /* a ring that ran empty past this goes back to its first pages */
+    STRIDE = 256 << 10, /* a large message is published in pieces, so that both ends work at once */
+    RESTART = 16 << 10, /* a ring that ran empty past this goes back to its first pages */
 };
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -56,8 +56,8 @@ static uint64_t put(struct pd_ring *ring, const uint8_t *from, uint64_t n)
     return n;
 }
 
-/* An empty ring goes back to its first pages, so that small messages stay in few of them. The reader looks at no byte of an
- * empty ring, and reads the new origin after the next position. */
+/* An empty ring goes back to its first pages, so that small messages stay in few of them. The reader looks at
+ * no byte of an empty ring, and reads the new origin after the next position. */
 static void restart(struct pd_ring *ring)
 {
     if (((ring->position - ring->origin) & (ring->size - 1)) <= RESTART) return;
@@ -103,8 +103,8 @@ static uint64_t waiting(struct pd_ring *ring)
 static void publish_read(struct pd_ring *ring)
 {
     atomic_store(&ring->control->reader.position, ring->position);
-    /* A writer that waits is woken when it can do a good piece of work. Reading goes on until the ring is empty, so this is
-     * reached in the end. */
+    /* A writer that waits is woken when it can do a good piece of work. Reading goes on until the ring is
+     * empty, so this is reached in the end. */
     if (ring->seen - ring->position <= ring->size / 2) wake(&ring->control->writer.asleep, ring->bell);
 }
 

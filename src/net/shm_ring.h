@@ -1,8 +1,8 @@
 /* A byte ring in memory that two processes share: one writes, one reads.
  *
- * Positions are counts of bytes since the beginning and never go back. Each end trusts only its own: what the other end
- * publishes is checked against it before a byte is touched, so the worst that a broken or hostile peer can do is to
- * send wrong bytes, as over any wire. */
+ * Positions are counts of bytes since the beginning and never go back. Each end trusts only its own: what the
+ * other end publishes is checked against it before a byte is touched, so the worst that a broken or hostile
+ * peer can do is to send wrong bytes, as over any wire. */
 #ifndef PD_NET_SHM_RING_H
 #define PD_NET_SHM_RING_H
 
@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* The control block in shared memory. What the two ends write lies on cache lines of its own (two, as processors fetch
- * lines in pairs). */
+/* The control block in shared memory. What the two ends write lies on cache lines of its own (two, as
+ * processors fetch lines in pairs). */
 struct pd_ring_control {
     struct {
         _Alignas(128) _Atomic uint64_t position;

@@ -1,4 +1,5 @@
-/* TCP as a transport: a raw socket, so that bytes go straight from and into tensors; libuv only says when it is ready. */
+/* TCP as a transport: a raw socket, so that bytes go straight from and into tensors; libuv only says when it
+ * is ready. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,7 +12,8 @@
 #include "net/loop_inside.h"
 #include "net/transport.h"
 
-/* A host that vanished without a word is noticed after about half a minute, if nothing above notices sooner. */
+/* A host that vanished without a word is noticed after about half a minute, if nothing above notices sooner.
+ */
 enum { KEEP_IDLE_S = 15, KEEP_EVERY_S = 5, KEEP_TIMES = 3 };
 
 struct tcp_pipe {

@@ -1,8 +1,8 @@
 /* A transport moves bytes of one connection; framing, queues and the handshake are above it (conn.c).
  *
- * One struct per transport: tcp.c and shm.c end with theirs. All calls are on the loop's thread and never block. A pipe says
- * by pd_pipe_ready that it can read or write; one that needs no system call to know (shared memory) also lets the loop
- * poll it (pd_poller in loop_inside.h). */
+ * One struct per transport: tcp.c and shm.c end with theirs. All calls are on the loop's thread and never
+ * block. A pipe says by pd_pipe_ready that it can read or write; one that needs no system call to know
+ * (shared memory) also lets the loop poll it (pd_poller in loop_inside.h). */
 #ifndef PD_NET_TRANSPORT_H
 #define PD_NET_TRANSPORT_H
 
@@ -22,17 +22,20 @@ struct pd_pipe {
 
 struct pd_transport {
     const char *name;
-    /* Writes as much as goes without blocking; *done is the number of bytes taken. Less than all: full, a wish for `write`
-     * is answered when there is room. The memory may be changed after the call. Errors: PD_IO with the message. */
+    /* Writes as much as goes without blocking; *done is the number of bytes taken. Less than all: full, a
+     * wish for `write` is answered when there is room. The memory may be changed after the call. Errors:
+     * PD_IO with the message. */
     pd_status (*write)(struct pd_pipe *pipe, const struct iovec *parts, int n, size_t *done);
-    /* Reads up to the parts' sizes; *done is less when no more is there now. *end is 1 when the other side has closed and
-     * all was read. Errors: PD_IO, or PD_FORMAT when the other side breaks the transport's own rules. */
+    /* Reads up to the parts' sizes; *done is less when no more is there now. *end is 1 when the other side
+     * has closed and all was read. Errors: PD_IO, or PD_FORMAT when the other side breaks the transport's own
+     * rules. */
     pd_status (*read)(struct pd_pipe *pipe, const struct iovec *parts, int n, size_t *done, int *end);
     /* Says which events are wanted: pd_pipe_ready is then called when it can read, or can write. */
     void (*want)(struct pd_pipe *pipe, int read, int write);
     /* No more will be written. 1: what was written may be lost by closing before the other side ended too. */
     int (*finish)(struct pd_pipe *pipe);
-    /* Ends the pipe and frees it, but gives its socket to the caller. Optional: NULL means that this cannot be done. */
+    /* Ends the pipe and frees it, but gives its socket to the caller. Optional: NULL means that this cannot
+     * be done. */
     int (*detach)(struct pd_pipe *pipe);
     /* Ends the pipe and frees it. The socket is closed too. */
     void (*close)(struct pd_pipe *pipe);
@@ -47,11 +50,11 @@ pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
 int pd_tcp_error(const struct pd_pipe *pipe);
 int pd_tcp_socket(const struct pd_pipe *pipe);
 
-/* A pipe over two rings (shm_pass.h says where they come from). Takes the socket, which tells when the other side is gone,
- * and the parts, also on failure. */
+/* A pipe over two rings (shm_pass.h says where they come from). Takes the socket, which tells when the other
+ * side is gone, and the parts, also on failure. */
 struct pd_shm_parts;
-pd_status pd_shm_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_shm_parts *parts, int is_server,
-                      struct pd_pipe **out);
+pd_status pd_shm_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_shm_parts *parts,
+                      int is_server, struct pd_pipe **out);
 /* Such pipes of this process, as a server. */
 int pd_shm_pipe_count(void);
 

@@ -1,4 +1,5 @@
-/* See wire.h. Bytes are put together one by one, so that neither alignment nor the host's byte order matters. */
+/* See wire.h. Bytes are put together one by one, so that neither alignment nor the host's byte order matters.
+ */
 #include "net/wire.h"
 
 #include <string.h>

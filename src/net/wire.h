@@ -1,7 +1,8 @@
-/* Reading and writing the small structured part of a frame: fixed-width little-endian numbers and short texts.
+/* Reading and writing the small structured part of a frame: fixed-width little-endian numbers and short
+ * texts.
  *
- * A reader never goes past its end: after a bad read every further one gives 0 and `bad` stays set, so that a parser
- * checks once. A writer is a pd_buf (base/buf.h), which keeps its failure the same way. */
+ * A reader never goes past its end: after a bad read every further one gives 0 and `bad` stays set, so that a
+ * parser checks once. A writer is a pd_buf (base/buf.h), which keeps its failure the same way. */
 #ifndef PD_NET_WIRE_H
 #define PD_NET_WIRE_H
 
@@ -26,7 +27,8 @@ int64_t pd_read_i64(struct pd_reader *r);
 double pd_read_f64(struct pd_reader *r);
 /* Borrowed bytes; NULL when there are fewer. */
 const void *pd_read_bytes(struct pd_reader *r, size_t n);
-/* A text of at most cap - 1 bytes (u16 length before it), copied and ended by zero; control characters make it bad. */
+/* A text of at most cap - 1 bytes (u16 length before it), copied and ended by zero; control characters make
+ * it bad. */
 void pd_read_text(struct pd_reader *r, char *out, size_t cap);
 /* Everything read and nothing bad. */
 int pd_reader_done(const struct pd_reader *r);

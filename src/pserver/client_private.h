@@ -69,6 +69,7 @@ struct pd_client {
     uint64_t incarnation;
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
+    uint64_t cut; /* the step of the next snapshot, as a server told: passed on to all */
     int failed; /* a server ended the job */
     pd_status failure;
     char failure_text[1024];

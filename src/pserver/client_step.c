@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/flags.h"
+#include "base/log.h"
 #include "net/wire.h"
 #include "pserver/client_private.h"
 #include "pserver/proto.h"
@@ -41,6 +43,7 @@ static void send_push(struct wire *w, int from, int to, int end)
         for (int i = 0; i < w->wishes.n; i++)
             pd_put_u32(&meta, c->names.at[w->wishes.at[i].name].number);
         head.request = ++w->request;
+        head.extra = c->cut;
         w->waits = 1;
     }
     if (ok && !meta.failed)
@@ -106,6 +109,12 @@ void pd_wire_again(struct wire *w, uint64_t applied)
     struct pd_client *c = w->link->client;
     if (w->step <= 1 && !w->pieces.n && !w->is_ended)
         w->step = applied + 1; /* a trainer that starts, or starts again */
+    if (applied + 1 < w->step && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+        pd_log(PD_LOG_WARNING,
+               "server %s came back with step %llu instead of %llu: going on with its older parameters",
+               w->link->endpoint, (unsigned long long)applied, (unsigned long long)(w->step - 1));
+        w->step = applied + 1;
+    }
     if (applied + 1 < w->step && !w->is_pull_only) {
         c->failed = 1;
         c->failure = PD_INVALID;
@@ -203,6 +212,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
         return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
     w->waits = 0;
+    if (m->head.extra > w->link->client->cut) w->link->client->cut = m->head.extra;
     if (w->is_ended && !w->is_pull_only) w->step++;
     w->pieces.n = w->wishes.n = w->sent_pieces = 0;
     w->is_ended = w->sent_end = w->is_pull_only = 0;

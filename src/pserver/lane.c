@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parallel.h"
-#include "pserver/server_private.h"
+#include "pserver/durable.h"
 
 enum { TICK_MS = 200 };
 
@@ -38,9 +38,32 @@ static pd_status run_blocks(void *arg, struct pd_shard *shard)
     return pd_server_run_blocks(arg);
 }
 
+static pd_status log_change(void *arg, const struct pd_change *change, const struct pd_span *spans, int n)
+{
+    struct lane *lane = arg;
+    return lane->server->durable ? pd_durable_log(lane->server->durable, lane->index, change, spans, n)
+                                 : PD_OK;
+}
+
+static pd_status commit(void *arg, int trainer, uint64_t step)
+{
+    struct lane *lane = arg;
+    (void)trainer;
+    (void)step;
+    return lane->server->durable ? pd_durable_commit(lane->server->durable, lane->index) : PD_OK;
+}
+
+static int applied(void *arg, uint64_t step)
+{
+    struct lane *lane = arg;
+    pd_server_set_step(lane->server, step);
+    return lane->server->durable && pd_durable_applied(lane->server->durable, lane->index, step);
+}
+
 static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
 {
     struct lane *lane = arg;
+    pd_server_set_step(lane->server, step);
     if (lane->members[trainer].session) pd_session_answer(lane->members[trainer].session, request, step);
 }
 
@@ -154,10 +177,15 @@ static void on_thread(void *arg)
 
 pd_status pd_lane_open(struct lane *lane)
 {
-    struct pd_shard_config config = {
-        .trainers = lane->server->config.trainers,
-        .is_sync = lane->server->config.is_sync,
-        .hooks = {.begin_step = begin_step, .run_blocks = run_blocks, .answer = answer, .arg = lane}};
+    struct pd_shard_config config = {.trainers = lane->server->config.trainers,
+                                     .is_sync = lane->server->config.is_sync,
+                                     .hooks = {.begin_step = begin_step,
+                                               .run_blocks = run_blocks,
+                                               .log = log_change,
+                                               .commit = commit,
+                                               .applied = applied,
+                                               .answer = answer,
+                                               .arg = lane}};
     PD_TRY(pd_shard_new(&config, &lane->shard));
     lane->members = pd_calloc((size_t)config.trainers, sizeof *lane->members);
     if (!lane->members) return pd_no_memory();

@@ -1,10 +1,12 @@
 /* listen_and_serv at work: reads the server's half of the Program out of the op's attributes and serves until
  * the job ends. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/flags.h"
 #include "exec/frame.h"
+#include "pserver/durable.h"
 #include "pserver/op_run.h"
 #include "pserver/server.h"
 
@@ -42,13 +44,32 @@ static pd_status read_policy(int is_sync, enum pd_loss_policy *out)
     return pd_fail(PD_INVALID, "FLAGS_ps_on_trainer_loss is '%s': give fail, shrink or wait", text);
 }
 
+/* SIGTERM asks the server to end. Who has a handler of their own keeps it. */
+static volatile sig_atomic_t asked_to_end;
+
+static void on_term(int number)
+{
+    (void)number;
+    asked_to_end = 1;
+}
+
+static int wants_end(void)
+{
+    return asked_to_end;
+}
+
 static pd_status serve(const struct pd_run *r, const struct pd_server_config *config)
 {
     struct pd_frame *frame = ((struct pd_frame_op *)r->frame)->frame;
     struct pd_server *server;
+    struct sigaction before, mine = {.sa_handler = on_term, .sa_flags = SA_ONSTACK};
+    asked_to_end = 0;
+    sigaction(SIGTERM, NULL, &before);
+    int is_mine = before.sa_handler == SIG_DFL && sigaction(SIGTERM, &mine, NULL) == 0;
     PD_TRY(pd_server_start(r, frame, config, &server));
     pd_status status = pd_server_wait(server);
     pd_server_free(server);
+    if (is_mine) sigaction(SIGTERM, &before, NULL);
     return status == PD_OK ? pd_fail(PD_JOB_OVER, "all trainers are done") : status;
 }
 
@@ -67,6 +88,21 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice),
         .deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline),
     };
+    const struct pd_attr *servers = attr_of(r, "endpoints"), *slices = attr_of(r, "slices");
+    struct pd_durable_config durable = {
+        .root = pd_flag_text(PD_FLAG_ps_dir),
+        .log = pd_flag_text(PD_FLAG_ps_log),
+        .every_seconds = (int)pd_flag_int(PD_FLAG_ps_snapshot_seconds),
+        .every_steps = (int)pd_flag_int(PD_FLAG_ps_snapshot_steps),
+        .keep = (int)pd_flag_int(PD_FLAG_ps_keep),
+        .is_fresh = (int)pd_flag_int(PD_FLAG_ps_fresh),
+        .n_servers = servers->n,
+        .servers = servers->strings,
+        .n_slices = slices->n,
+        .slices = slices->strings,
+    };
+    config.durable = &durable;
+    config.wants_end = wants_end;
     PD_TRY(read_policy(config.is_sync, &config.on_loss));
     struct pd_server_grad *list = pd_calloc((size_t)grads->n, sizeof *list);
     char **names = pd_calloc((size_t)grads->n, sizeof *names);

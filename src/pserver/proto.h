@@ -21,7 +21,7 @@ enum pd_ps_type {
     PD_PS_BYE = 20,  /* u8 failed, text why */
     PD_PS_BEAT = 21, /* still there: text what it does */
     PD_PS_SAVE = 22, /* text directory, text table: write what you hold of the table there */
-    PD_PS_STATUS = 23,
+    PD_PS_STATUS = 23, /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
     PD_PS_SUM = 24, /* server to first server: text group, u32 n, n f64 */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
@@ -30,13 +30,14 @@ enum pd_ps_type {
     PD_PS_DONE = 34,
     PD_PS_FAILED = 35, /* u32 status, text */
     PD_PS_NOTICE = 36, /* text: whom the server waits for */
-    PD_PS_REPORT = 37, /* payload: text of a status */
+    PD_PS_REPORT = 37, /* to STATUS; payload: its text */
     PD_PS_SUMMED = 38, /* u32 n, n f64 */
 };
 
 enum {
     PD_PS_END =
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
+    PD_PS_AS_JSON = 1,    /* flag of STATUS */
     PD_PS_PART = 1 << 20, /* bytes of a part at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
 };

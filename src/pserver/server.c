@@ -6,10 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "pserver/control.h"
-#include "pserver/server_private.h"
+#include "pserver/durable.h"
 
 /* ---- greeting trainers, on the listener's loop ---- */
 
@@ -196,15 +197,25 @@ static int lightest(const size_t *bytes, int n)
     return best;
 }
 
+/* Ends all loops; what they own stays. */
+static void stop_loops(struct pd_server *s)
+{
+    /* The listener goes first, then those who may still talk to others. */
+    pd_control_free(s->control);
+    s->control = NULL;
+    for (int i = 0; i < s->n_lanes; i++) {
+        pd_loop_free(s->lanes[i].loop);
+        s->lanes[i].loop = NULL;
+    }
+}
+
 static void free_server(struct pd_server *s)
 {
     pthread_mutex_lock(&s->lock);
     s->ending = 1;
     pthread_mutex_unlock(&s->lock);
-    /* The listener goes first, then those who may still talk to others. */
-    pd_control_free(s->control);
-    for (int i = 0; i < s->n_lanes; i++)
-        pd_loop_free(s->lanes[i].loop);
+    stop_loops(s);
+    pd_durable_close(s->durable);
     for (int i = 0; i < s->n_lanes; i++)
         pd_lane_close(&s->lanes[i]);
     pd_sum_link_free(s->sum_link);
@@ -238,6 +249,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         PD_TRY(add_grad(s, frame, &config->grads[i], lane));
         bytes[lane] += bytes_of(frame, &config->grads[i]);
     }
+    if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
     PD_TRY(pd_control_new(s, &s->control));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
@@ -286,23 +298,108 @@ int pd_server_port(const struct pd_server *server)
     return server->port;
 }
 
+uint64_t pd_server_step(const struct pd_server *s)
+{
+    return atomic_load(&s->step);
+}
+
+void pd_server_set_step(struct pd_server *s, uint64_t step)
+{
+    uint64_t before = atomic_load(&s->step);
+    while (before < step && !atomic_compare_exchange_weak(&s->step, &before, step))
+        ;
+}
+
+void pd_server_wake(struct pd_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->wakes = 1;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void stand_still(void *arg)
+{
+    struct pd_server *s = ((struct lane *)arg)->server;
+    pthread_mutex_lock(&s->lock);
+    s->stopped++;
+    pthread_cond_broadcast(&s->changed);
+    while (s->stops)
+        pthread_cond_wait(&s->changed, &s->lock);
+    s->stopped--;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
+{
+    int posted = 0;
+    s->stops = 1;
+    for (int i = 0; i < s->n_lanes; i++)
+        posted += pd_loop_post(s->lanes[i].loop, stand_still, &s->lanes[i]) == PD_OK;
+    pthread_mutex_lock(&s->lock);
+    while (s->stopped < posted)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    if (posted == s->n_lanes) fn(arg);
+    pthread_mutex_lock(&s->lock);
+    s->stops = 0;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Waits up to 100 ms for something to do. */
+static void doze(struct pd_server *s)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 100 * 1000 * 1000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_mutex_lock(&s->lock);
+    if (!s->wakes && !s->failed && s->lanes_finished < s->n_lanes)
+        pthread_cond_timedwait(&s->changed, &s->lock, &until);
+    s->wakes = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int is_over(struct pd_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int over = s->failed || s->lanes_finished == s->n_lanes;
+    pthread_mutex_unlock(&s->lock);
+    return over;
+}
+
+/* SIGTERM: one snapshot more, if the trainers still bring a step to its end; then the server goes. They wait
+ * for its return. */
+enum { DRAIN_MS = 10000 };
+
+static pd_status drain(struct pd_server *s)
+{
+    int64_t until = pd_clock_ns() + (int64_t)DRAIN_MS * 1000000;
+    pd_log(PD_LOG_INFO, "asked to end (SIGTERM) at step %llu", (unsigned long long)pd_server_step(s));
+    if (!pd_durable_cut_soon(s->durable)) return PD_OK;
+    while (!is_over(s) && !pd_durable_is_idle(s->durable) && pd_clock_ns() < until) {
+        doze(s);
+        pd_durable_tend(s->durable);
+    }
+    if (!pd_durable_is_idle(s->durable))
+        pd_log(PD_LOG_WARNING,
+               "no step came to its end within %d s: the last snapshot and the log are what is kept",
+               DRAIN_MS / 1000);
+    return PD_OK;
+}
+
 pd_status pd_server_wait(struct pd_server *s)
 {
-    pd_status status = PD_OK;
-    pthread_mutex_lock(&s->lock);
-    while (status == PD_OK && !s->failed && s->lanes_finished < s->n_lanes) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 100 * 1000 * 1000;
-        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-        pthread_cond_timedwait(&s->changed, &s->lock, &until);
-        pthread_mutex_unlock(&s->lock);
-        status = s->run->step->poll(s->run);
-        pthread_mutex_lock(&s->lock);
+    while (!is_over(s)) {
+        doze(s);
+        pd_durable_tend(s->durable);
+        PD_TRY(s->run->step->poll(s->run));
+        if (s->config.wants_end && s->config.wants_end()) return drain(s);
     }
-    if (status == PD_OK && s->failed) status = pd_fail(s->failure, "%s", s->failure_text);
-    pthread_mutex_unlock(&s->lock);
-    return status;
+    if (s->failed) return pd_fail(s->failure, "%s", s->failure_text);
+    stop_loops(s);
+    return pd_durable_last(s->durable);
 }
 
 /* On each loop: tells its trainers, then hangs up. */

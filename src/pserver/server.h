@@ -10,6 +10,7 @@
 #include "exec/frame.h"
 
 struct pd_server;
+struct pd_durable_config; /* durable.h */
 
 /* What happens when a trainer is gone without a word. */
 enum pd_loss_policy { PD_LOSS_FAIL, PD_LOSS_SHRINK, PD_LOSS_WAIT };
@@ -31,6 +32,8 @@ struct pd_server_config {
     int reconnect_ms; /* a trainer whose connection broke may take this long to come back */
     int notice_ms;    /* a step that waits longer says whom it waits for, again and again */
     int deadline_ms;  /* and fails after this */
+    const struct pd_durable_config *durable; /* what is kept on disk */
+    int (*wants_end)(void);                  /* has the process been asked to end? NULL: never */
 };
 
 /* Binds, starts the loops, accepts trainers. `run` is the op it runs in, `frame` the one of its block: their

@@ -3,6 +3,7 @@
 #define PD_PSERVER_SERVER_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/vec.h"
 #include "pserver/server.h"
@@ -11,6 +12,7 @@
 struct session;
 struct pd_control;
 struct pd_sum_link;
+struct pd_durable;
 
 /* A value that trainers may pull. */
 struct served {
@@ -37,6 +39,7 @@ struct lane {
     PD_VEC(struct served) served;
     int64_t waiting_since, noticed; /* the present step: since when someone waits, when that was last told */
     uint64_t waiting_step;
+    uint64_t refused; /* messages that could not be served */
     int finished;
 };
 
@@ -52,11 +55,15 @@ struct pd_server {
     struct pd_listener *listener;
     int port;
     uint64_t incarnation, seed;
-    pthread_mutex_t engine; /* blocks that run through the engine, and the learning rate */
+    struct pd_durable *durable; /* NULL: nothing is kept on disk */
+    _Atomic uint64_t step;      /* the highest that a lane has applied */
+    pthread_mutex_t engine;     /* blocks that run through the engine, and the learning rate */
     uint64_t lr_step;
     pthread_mutex_t lock; /* what follows */
     pthread_cond_t changed;
     int lanes_finished;
+    int wakes;          /* pd_server_wake was called */
+    int stops, stopped; /* pd_server_stopped: lanes shall stand still, and how many do */
     int failed, ending;
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
@@ -69,6 +76,11 @@ struct pd_server {
 void pd_server_fail(struct pd_server *server, pd_status status);
 int pd_server_is_ending(struct pd_server *server);         /* or has failed: who waits in a lane gives up */
 struct pd_server *pd_server_running(const char *endpoint); /* of this process; NULL: none */
+uint64_t pd_server_step(const struct pd_server *server);
+void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes back */
+void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
+/* Runs fn(arg) on the main thread while all lanes stand still. */
+void pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
 /* op_sum.c */
 void pd_sum_link_free(struct pd_sum_link *link);
 /* lane.c */
@@ -85,5 +97,6 @@ void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
 void pd_session_notice(struct session *session, const char *text);
 void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text);
 int pd_session_waits(const struct session *session);
+struct pd_conn *pd_session_conn(const struct session *session);
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/wire.h"
+#include "pserver/durable.h"
 #include "pserver/proto.h"
-#include "pserver/server_private.h"
 
 struct part {
     uint32_t unit, part;
@@ -33,6 +33,11 @@ enum { NOT_MINE = 0xffffffff };
 int pd_session_waits(const struct session *session)
 {
     return session->waits;
+}
+
+struct pd_conn *pd_session_conn(const struct session *session)
+{
+    return session->conn;
 }
 
 static void send_text(struct session *session, uint16_t type, uint64_t request, int status, const char *text)
@@ -61,6 +66,7 @@ void pd_session_fail(struct session *session, uint64_t request, pd_status status
 static pd_status refuse(struct session *session, uint64_t request, pd_status status)
 {
     char text[1024];
+    session->lane->refused++;
     snprintf(text, sizeof text, "%s", pd_error());
     pd_log(PD_LOG_WARNING, "%s: refused: %s",
            session->trainer >= 0 ? pd_lane_who(session->lane, session->trainer) : pd_conn_peer(session->conn),
@@ -77,7 +83,10 @@ static pd_status send_values(struct session *session, uint64_t request, uint64_t
     struct lane *lane = session->lane;
     session->spans.n = 0;
     if (!pd_vec_reserve(&session->spans, n + 1)) return pd_no_memory();
-    struct pd_frame_head head = {.type = PD_PS_VALUES, .request = request, .step = step};
+    struct pd_frame_head head = {.type = PD_PS_VALUES,
+                                 .request = request,
+                                 .step = step,
+                                 .extra = pd_durable_next(lane->server->durable)};
     for (int i = 0; i < n; i++) {
         const struct pd_tensor *t = &lane->served.at[numbers[i]].value->tensor;
         if (!t->data)
@@ -278,6 +287,7 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
         if (status != PD_OK) return job_error(session, status);
     }
     if (!(m->head.flags & PD_PS_END)) return PD_OK;
+    if (m->head.extra) pd_durable_hear(session->lane->server->durable, m->head.extra);
     session->wanted.n = 0;
     if (!pd_vec_reserve(&session->wanted, session->pulls.n)) return pd_no_memory();
     memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);

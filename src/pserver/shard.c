@@ -47,6 +47,7 @@ void pd_shard_free(struct pd_shard *shard)
     pd_free_aligned(shard->merged);
     pd_free_aligned(shard->waste);
     pd_vec_free(&shard->rows);
+    pd_vec_free(&shard->who);
     pd_free_aligned(shard->rows_data);
     pd_free(shard);
 }
@@ -75,7 +76,7 @@ pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, 
         unit_free(u, shard->config.trainers);
         return pd_no_memory();
     }
-    *number = shard->units.n - 1;
+    *number = u->number = shard->units.n - 1;
     return PD_OK;
 }
 
@@ -274,7 +275,7 @@ static int anyone_gave(const struct pd_shard *shard, const struct unit *u, uint3
     return 0;
 }
 
-static pd_status begin(struct pd_shard *shard, uint64_t step)
+pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step)
 {
     if (shard->begun >= step) return PD_OK;
     shard->begun = step;
@@ -286,7 +287,7 @@ pd_status pd_shard_apply_part(struct pd_shard *shard, struct unit *u, uint32_t p
     int64_t n = part_size(u, part);
     if (u->applied[part] >= step) return PD_OK;
     if (!anyone_gave(shard, u, part, step)) return PD_OK;
-    PD_TRY(begin(shard, step));
+    PD_TRY(pd_shard_begin(shard, step));
     const void *grad = single_gift(shard, u, part, step);
     if (!grad) {
         if (!shard->merged) {
@@ -305,6 +306,7 @@ pd_status pd_shard_apply_part(struct pd_shard *shard, struct unit *u, uint32_t p
             sum_f32(shard->merged, shard, u, part, n, step);
         grad = shard->merged;
     }
+    PD_TRY(pd_shard_log_part(shard, -1, u->number, part, step, grad, (size_t)n * u->item));
     u->applied[part] = step;
     u->done_parts = u->done_step == step ? u->done_parts + 1 : 1;
     u->done_step = step;
@@ -322,7 +324,7 @@ static pd_status apply_rows(struct pd_shard *shard, struct unit *u, uint64_t ste
     if (n > INT32_MAX)
         return pd_fail(PD_RANGE, "'%s': %lld rows in one step; at most %d", u->spec.grad, (long long)n,
                        INT32_MAX);
-    PD_TRY(begin(shard, step));
+    PD_TRY(pd_shard_begin(shard, step));
     shard->rows.n = 0;
     if (!pd_vec_reserve(&shard->rows, (int)n)) return pd_no_memory();
     if (shard->rows_data_size < (size_t)n * row) {
@@ -348,6 +350,8 @@ static pd_status apply_rows(struct pd_shard *shard, struct unit *u, uint64_t ste
         }
         shard->rows.n += g->rows.n;
     }
+    PD_TRY(
+        pd_shard_log_rows(shard, -1, u->number, step, n, shard->rows.at, shard->rows_data, (size_t)n * row));
     return pd_rule_rows(u->spec.rule, n, shard->rows.at, shard->rows_data);
 }
 
@@ -355,7 +359,7 @@ pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step)
 {
     int through_engine = 0;
     shard->applying = step;
-    PD_TRY(begin(shard, step));
+    PD_TRY(pd_shard_begin(shard, step));
     for (int i = 0; i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
         if (!u->spec.rule) {
@@ -366,7 +370,9 @@ pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step)
         for (uint32_t p = 0; p < u->parts; p++)
             PD_TRY(pd_shard_apply_part(shard, u, p, step));
     }
-    return through_engine ? shard->config.hooks.run_blocks(shard->config.hooks.arg, shard) : PD_OK;
+    if (!through_engine) return PD_OK;
+    PD_TRY(pd_shard_log_gifts(shard, step));
+    return shard->config.hooks.run_blocks(shard->config.hooks.arg, shard);
 }
 
 static pd_status check_rows(const struct unit *u, int trainer, const int64_t *rows, uint64_t n)
@@ -383,10 +389,11 @@ static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trai
                                 uint64_t step)
 {
     const struct pd_gift *g = &u->gifts[trainer];
-    PD_TRY(begin(shard, step));
-    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, part_size(u, part),
-                         (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item,
-                         g->n_parts == u->parts);
+    const char *data = (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
+    int64_t n = part_size(u, part);
+    PD_TRY(pd_shard_begin(shard, step));
+    PD_TRY(pd_shard_log_part(shard, trainer, u->number, part, step, data, (size_t)n * u->item));
+    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, data, g->n_parts == u->parts);
 }
 
 pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
@@ -420,6 +427,8 @@ pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int tr
 {
     const struct pd_gift *g = &u->gifts[trainer];
     if (g->step != step || !g->rows.n) return PD_OK;
-    PD_TRY(begin(shard, step));
+    PD_TRY(pd_shard_begin(shard, step));
+    PD_TRY(pd_shard_log_rows(shard, trainer, u->number, step, g->rows.n, g->rows.at, g->data,
+                             (size_t)(g->rows.n * u->width) * u->item));
     return pd_rule_rows(u->spec.rule, g->rows.n, g->rows.at, g->data);
 }

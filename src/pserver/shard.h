@@ -31,6 +31,23 @@ enum pd_trainer_state {
     PD_TRAINER_LOST, /* gone without a word; others go on without it */
 };
 
+/* A change of the parameters, as the log keeps it. */
+enum pd_change_kind {
+    PD_CHANGE_PART = 1, /* a dense part, averaged: its elements */
+    PD_CHANGE_ROWS = 2, /* rows, averaged: row numbers, then rows */
+    PD_CHANGE_GIFT =
+        3, /* what one trainer gave to a unit that runs through the engine: as PART (whole) or ROWS */
+    PD_CHANGE_END = 4, /* the step is complete: the numbers (i32) of those who took part */
+};
+
+struct pd_change {
+    enum pd_change_kind kind;
+    int trainer;
+    uint64_t step;
+    uint32_t unit, part;
+    uint64_t rows;
+};
+
 /* What the shard asks of its server. All on the shard's thread. */
 struct pd_shard_hooks {
     /* Once before the first update of a step: learning rate schedules. */
@@ -38,6 +55,14 @@ struct pd_shard_hooks {
     /* The gradients of units without a rule, as `n_given` trainers pushed them (units[i].grad and gifts
      * through pd_shard_gift): run their blocks. */
     pd_status (*run_blocks)(void *arg, struct pd_shard *shard);
+    /* Optional: something was applied that must outlive the process. `trainer` is -1 for what is averaged
+     * over all. */
+    pd_status (*log)(void *arg, const struct pd_change *change, const struct pd_span *spans, int n);
+    /* Optional: the changes of this step (of this trainer in async) are complete; after it they may be
+     * acknowledged. */
+    pd_status (*commit)(void *arg, int trainer, uint64_t step);
+    /* Optional, sync: the step is applied. 1: hold the answers until pd_shard_release. */
+    int (*applied)(void *arg, uint64_t step);
     /* The trainer's push of `step` is in the parameters now: send its answer. */
     void (*answer)(void *arg, int trainer, uint64_t request, uint64_t step);
     void *arg;
@@ -95,6 +120,14 @@ int pd_shard_takes_part(const struct pd_shard *shard, int trainer);
 
 /* Trainers whom the present step waits for; 0 when it waits for nobody (nothing pushed yet, or all there). */
 int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap);
+/* Sends the answers that `applied` held back. */
+void pd_shard_release(struct pd_shard *shard);
+/* After a restart, before the first trainer: does a change from the log once more. Changes of a step come
+ * before its END. */
+pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, const void *payload,
+                        size_t n);
+uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer); /* the last one seen; 0: none */
+uint64_t pd_shard_repeated(const struct pd_shard *shard); /* parts that came twice */
 /* Have all trainers come and gone? */
 int pd_shard_finished(const struct pd_shard *shard);
 

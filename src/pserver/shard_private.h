@@ -6,6 +6,7 @@
 
 struct unit {
     struct pd_unit_spec spec; /* grad is owned */
+    int number;
     int64_t numel, width, height, part_elements;
     size_t item;
     uint32_t parts;        /* dense; 0 for rows */
@@ -36,13 +37,23 @@ struct pd_shard {
     PD_VEC(int64_t) rows;
     void *rows_data;
     size_t rows_data_size;
-    uint64_t repeated; /* parts that came twice */
+    uint64_t repeated;   /* parts that came twice */
+    int holds;           /* answers wait for pd_shard_release */
+    PD_VEC(int32_t) who; /* took part in the step that is committed */
 };
 
 /* shard.c */
+pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step); /* once a step, before its first update */
 pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step); /* all that is left of the step */
 pd_status pd_shard_apply_part(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step);
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step);
+/* shard_log.c */
+pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint32_t part, uint64_t step,
+                            const void *data, size_t bytes);
+pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int64_t n,
+                            const int64_t *rows, const void *data, size_t bytes);
+pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step);
+pd_status pd_shard_commit(struct pd_shard *shard, int trainer, uint64_t step);
 /* shard_step.c */
 int pd_shard_count_in(const struct pd_shard *shard);
 int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *unit, uint32_t part, uint64_t step);

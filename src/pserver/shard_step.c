@@ -98,12 +98,20 @@ static pd_status finish_step(struct pd_shard *shard)
     if (!shard->config.is_sync || !is_whole(shard, step)) return PD_OK;
     shard->taking_part = pd_shard_count_in(shard);
     PD_TRY(pd_shard_apply(shard, step));
+    PD_TRY(pd_shard_commit(shard, -1, step));
     shard->step = step;
-    for (int t = 0; t < shard->config.trainers; t++) {
+    for (int t = 0; t < shard->config.trainers; t++)
         if (shard->trainers[t].ended == step) shard->trainers[t].step = step;
-        answer(shard, t);
-    }
+    shard->holds = shard->config.hooks.applied && shard->config.hooks.applied(shard->config.hooks.arg, step);
+    if (!shard->holds) pd_shard_release(shard);
     return PD_OK;
+}
+
+void pd_shard_release(struct pd_shard *shard)
+{
+    shard->holds = 0;
+    for (int t = 0; t < shard->config.trainers; t++)
+        answer(shard, t);
 }
 
 /* ---- async ---- */
@@ -122,10 +130,12 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     }
     if (through_engine) {
         shard->only = trainer;
+        PD_TRY(pd_shard_log_gifts(shard, step));
         pd_status status = shard->config.hooks.run_blocks(shard->config.hooks.arg, shard);
         shard->only = -1;
         PD_TRY(status);
     }
+    PD_TRY(pd_shard_commit(shard, trainer, step));
     shard->trainers[trainer].step = step;
     if (step > shard->step) shard->step = step;
     answer(shard, trainer);
@@ -140,7 +150,7 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
         return pd_fail(PD_RANGE, "trainer %d: the job has %d trainers, numbered from 0", trainer,
                        shard->config.trainers);
     struct trainer *t = &shard->trainers[trainer];
-    if (t->incarnation != incarnation) t->ended = 0;
+    t->ended = 0; /* it will end the step again, on its new connection */
     t->incarnation = incarnation;
     t->state = PD_TRAINER_IN;
     t->waits = 0;
@@ -171,7 +181,7 @@ pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint6
     t->waits = 1;
     /* It asks again for the answer of a step that is applied: the answer was lost on the way. */
     if (step <= pd_shard_trainer_step(shard, trainer)) {
-        answer(shard, trainer);
+        if (!shard->holds) answer(shard, trainer);
         return PD_OK;
     }
     if (!shard->config.is_sync) return finish_own(shard, trainer, step);
@@ -193,6 +203,16 @@ int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap)
             (counts(shard, t) && shard->trainers[t].ended != shard->step + 1))
             trainers[n++] = t;
     return n;
+}
+
+uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer)
+{
+    return shard->trainers[trainer].incarnation;
+}
+
+uint64_t pd_shard_repeated(const struct pd_shard *shard)
+{
+    return shard->repeated;
 }
 
 int pd_shard_finished(const struct pd_shard *shard)

@@ -3,9 +3,11 @@
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
 
@@ -100,27 +102,31 @@ def read_png(path):
     return rows[:, 1:].reshape(height, width, 3)
 
 
-@pytest.mark.parametrize("model, passes", [("digits", 3), ("ctr", 1)])
-def test_demo(tmp_path, model, passes):
-    done = run(tmp_path, "demo.py", "--model", model, "--passes", passes, "--out", "plot.png", NO_COLOR="1",
-               PADDLE_DATASET_SYNTHETIC="")
+@pytest.mark.parametrize("words", [("--model", "digits", "--steps", 40), ("--seconds", 1.5),
+                                   ("--steps", 5, "--servers", 1, "--trainers", 3)])
+def test_demo(tmp_path, words):
+    """A whole job in one command: falling loss, a plot, nothing left over."""
+    done = run(tmp_path, "demo.py", *words, "--out", "plot.png", PADDLE_DATASET_SYNTHETIC="",
+               TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\r" not in done.stdout and "\033" not in done.stdout and not done.stderr
-    first, last = map(float, re.search(r"Loss ([\d.]+) -> ([\d.]+)", done.stdout).groups())
-    assert last < first
+    first, last, speed = re.search(r"Loss ([\d.]+) -> ([\d.]+) in \d+ steps, ([\d,]+) samples/s", done.stdout).groups()
+    assert float(last) < float(first) and speed != "0"
+    assert re.search(r"Peak memory: server 0 [\d,]+ MB, .*trainer 1 [\d,]+ MB", done.stdout)
     pixels = read_png(tmp_path / "plot.png")
     assert (pixels != 255).any(axis=2).mean() > 0.01  # something is drawn
+    assert not list(tmp_path.glob("paddle-demo-*"))  # its logs are gone
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_demo_on_a_terminal(tmp_path, no_color):
-    """On a terminal there is one line that is rewritten, in colour unless NO_COLOR is set."""
+    """On a terminal there is a table that is rewritten; with NO_COLOR there are plain lines."""
     try:
         ours, theirs = pty.openpty()
     except OSError as error:
         pytest.skip(f"this system has no pseudo terminals: {error}")
-    env = os.environ | {"PADDLE_DATASET_HOME": str(tmp_path), "NO_COLOR": no_color, "COLUMNS": "120"}
-    process = subprocess.Popen([sys.executable, str(EXAMPLES / "demo.py"), "--passes", "2"], cwd=tmp_path,
+    env = os.environ | {"NO_COLOR": no_color, "COLUMNS": "120"}
+    process = subprocess.Popen([sys.executable, str(EXAMPLES / "demo.py"), "--steps", "5"], cwd=tmp_path,
                                stdout=theirs, stderr=subprocess.PIPE, env=env)
     os.close(theirs)
     shown = b""
@@ -134,8 +140,57 @@ def test_demo_on_a_terminal(tmp_path, no_color):
     assert process.wait(60) == 0, process.stderr.read()
     process.stderr.close()
     text = shown.decode()
-    assert "\r" in text and "samples/s" in text and "ETA 0:00" in text
-    assert ("\033[32m" in text) == (not no_color)
+    assert "samples/s" in text and "Loss " in text
+    assert ("\033[6A" in text) == (not no_color)  # back up over the head of the table and four rows
+    assert ("\033[32mtraining" in text) == (not no_color)
+    assert all(name in text for name in ("server 0", "server 1", "trainer 0", "trainer 1"))
+
+
+class RunningDemo:
+    """The demo in the middle of its work; `with` waits for the first steps and ends it."""
+
+    def __init__(self, tmp_path):
+        self.process = subprocess.Popen([sys.executable, str(EXAMPLES / "demo.py"), "--seconds", "60"],
+                                        cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=os.environ | {"TMPDIR": str(tmp_path)})
+
+    def __enter__(self):
+        line = ""
+        while not line.startswith("step"):
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        self.children = sorted(map(int, children))  # servers were started first
+        assert len(self.children) == 4
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self):
+        """Exit status, both outputs, and which of its processes are still there."""
+        out, errors = self.process.communicate(timeout=20)
+        return self.process.returncode, out, errors, [pid for pid in self.children if Path(f"/proc/{pid}").exists()]
+
+
+def test_demo_ends_with_an_interrupt(tmp_path):
+    with RunningDemo(tmp_path) as demo:
+        begin = time.monotonic()
+        demo.process.send_signal(signal.SIGINT)
+        status, out, errors, left = demo.end()
+        assert time.monotonic() - begin < 1.5
+    assert (status, left, errors) == (130, [], "") and out.endswith("Stopped.\n")
+
+
+@pytest.mark.parametrize("which, name", [(1, "server 1"), (2, "trainer 0")])
+def test_demo_names_who_failed(tmp_path, which, name):
+    with RunningDemo(tmp_path) as demo:
+        os.kill(demo.children[which], signal.SIGKILL)
+        status, _, errors, left = demo.end()
+    assert (status, left) == (1, [])
+    assert errors.startswith(f"{name} was ended by SIGKILL") and "127.0.0.1:" in errors
 
 
 class TestPlot:

@@ -51,6 +51,15 @@ class ServerProgram:
             if name in prepared and not self.prepare.is_constant(name)
         }
 
+    def _slices(self) -> list:
+        """Where each sliced variable lies in its whole: "name whole first_row rows"."""
+        return [
+            f"{here} {name} {part.begin} {self.job.graph.vars[name].shape[0]}"
+            for here, (name, part) in self.origins.items()
+            if part is not None and part.number is not None and here != name
+            and tuple(self.job.graph.vars[name].shape) == tuple(self.updates[part.param].param.shape)
+        ]
+
     # ---- variables ----
 
     def new_block(self):
@@ -192,6 +201,7 @@ class ServerProgram:
                 "sync_mode": job.is_sync,
                 "grad_to_block_id": grads,
                 "sparse_grad_to_param": sparse,
+                "slices": self._slices(),
                 "lr_decay_block_id": -1 if rate_block is None else rate_block.idx,
                 "rpc_get_thread_num": job.server_config._rpc_get_thread_num,
                 "rpc_send_thread_num": job.server_config._rpc_send_thread_num,

@@ -1,0 +1,54 @@
+/* What a server keeps on disk: snapshots cut at one step, and a log of the changes since. A server that is
+ * started again with the same command takes up the newest snapshot and does the log's changes once more.
+ *
+ * In sync mode all servers of a job cut at the same step, which the first of them names: its answers carry
+ * the step, trainers pass it on with their next push, so that every server knows it before it gets there. A
+ * snapshot is written by a forked child while training goes on. docs/SERVER_FILES.md has the formats. */
+#ifndef PD_PSERVER_DURABLE_H
+#define PD_PSERVER_DURABLE_H
+
+#include "pserver/server_private.h"
+
+struct pd_durable;
+
+/* Where a variable lies in the whole one, as the transpiler tells: "w.block1 w 392 784". */
+struct pd_durable_config {
+    const char *root;  /* folder; empty: nothing is kept */
+    const char *log;   /* "", "write" or "fsync" */
+    int every_seconds; /* between snapshots; 0: none by time */
+    int every_steps;   /* sync: at each multiple; 0: none by steps */
+    int keep;          /* snapshots that stay */
+    int is_fresh;      /* start anew, whatever is there */
+    int n_servers;
+    const char *const *servers; /* endpoints of the job */
+    int n_slices;
+    const char *const *slices;
+};
+
+/* Before the loops start: loads what is there, opens the logs, sets the hooks. *out is NULL when nothing is
+ * to be kept. */
+pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
+                          const struct pd_durable_config *config, struct pd_durable **out);
+/* Waits for a snapshot that is being written. NULL is fine. */
+void pd_durable_close(struct pd_durable *durable);
+
+/* On a lane's thread. */
+pd_status pd_durable_log(struct pd_durable *durable, int lane, const struct pd_change *change,
+                         const struct pd_span *spans, int n);
+pd_status pd_durable_commit(struct pd_durable *durable, int lane);
+int pd_durable_applied(struct pd_durable *durable, int lane,
+                       uint64_t step); /* 1: the lane waits for the cut */
+/* The step of the next cut, for answers (0: none), and what a push says of it. Any thread. */
+uint64_t pd_durable_next(struct pd_durable *durable);
+void pd_durable_hear(struct pd_durable *durable, uint64_t step);
+
+/* On the server's main thread, now and then: cuts when it is time, looks after the child. */
+void pd_durable_tend(struct pd_durable *durable);
+/* Wants a snapshot now, before the server ends; pd_durable_is_idle tells when it is through. 0: nothing is
+ * kept. */
+int pd_durable_cut_soon(struct pd_durable *durable);
+int pd_durable_is_idle(const struct pd_durable *durable);
+/* All trainers are done: a last snapshot, here and now. The loops have ended. */
+pd_status pd_durable_last(struct pd_durable *durable);
+
+#endif

@@ -1,0 +1,75 @@
+/* The layout of a log file, for journal.c and journal_read.c only. Numbers are little-endian; all begins at a
+ * multiple of 16 bytes. docs/SERVER_FILES.md tells the why of each field. */
+#ifndef PD_PSERVER_JOURNAL_PRIVATE_H
+#define PD_PSERVER_JOURNAL_PRIVATE_H
+
+#include "pserver/journal.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "log files are little-endian and are written straight from memory"
+#endif
+
+#define PD_LOG_MAGIC "PDLOG\r\n\032" /* eight bytes; a text-mode copy breaks them */
+#define PD_LOG_RECORD 0x63655250u    /* "PRec" */
+#define PD_LOG_NO_STEP UINT64_MAX
+
+enum { PD_LOG_VERSION = 1, PD_LOG_ALIGN = 16, PD_LOG_NAME = 64 };
+
+struct pd_log_file { /* 64 bytes, at the start */
+    char magic[8];
+    uint32_t version;
+    int32_t lane;
+    uint64_t step;     /* as in the name */
+    uint64_t id;       /* drawn anew for each file */
+    uint64_t old_step; /* of the file before it; PD_LOG_NO_STEP: there was none */
+    uint64_t old_size; /* and how long that one is */
+    uint64_t zero;
+    uint32_t zero2;
+    uint32_t crc; /* of what is before it */
+};
+
+struct pd_log_head { /* 80 bytes, before the payload, which is followed by zeros up to a multiple of 16 */
+    uint32_t magic;
+    uint32_t crc; /* of what is behind it, begun with the crc of the file's head */
+    uint64_t bytes;
+    uint64_t at;   /* where this head lies in the file */
+    uint64_t safe; /* all before this place had been committed when the record was made */
+    uint64_t step, incarnation, rows;
+    int32_t trainer;
+    uint32_t unit, part;
+    uint16_t kind, zero;
+    uint32_t payload_crc, zero2;
+};
+
+_Static_assert(sizeof(struct pd_log_file) == 64 && sizeof(struct pd_log_head) == 80, "no padding");
+
+static inline uint64_t pd_log_padding(uint64_t bytes)
+{
+    return (0 - bytes) % PD_LOG_ALIGN;
+}
+
+/* journal_read.c */
+
+struct pd_log_scan {
+    const char *folder;
+    int lane;
+    uint64_t step; /* of the file */
+    int is_last;
+    /* For a replay, else NULL: what it goes on from, and the file read before this one, if any. */
+    const struct pd_replay_from *from;
+    const struct pd_log_scan *before;
+    /* Set by the scan. */
+    struct pd_log_file head;
+    uint64_t end, size;       /* end of the whole records; of the file */
+    int is_torn, is_headless; /* headless: even the file's own head is torn */
+    char why[160];
+};
+
+void pd_log_name(char name[PD_LOG_NAME], int lane, uint64_t step);
+uint32_t pd_log_head_crc(const struct pd_log_file *file, const struct pd_log_head *head);
+/* Reads a file through; `fn` may be NULL. */
+pd_status pd_log_scan(struct pd_log_scan *scan, pd_replay_fn fn, void *arg);
+/* Steps of the lane's files, rising. */
+pd_status pd_log_list(const char *folder, int lane, uint64_t **steps, int *n);
+
+#endif

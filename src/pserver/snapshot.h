@@ -1,0 +1,133 @@
+/* Snapshots of a server: all it holds at one step, whole or not there at all.
+ *
+ * A server's folder is <root>/<endpoint, with '_' for ':'>; a snapshot in it is a folder snapshot-<step> with
+ * two files: `data`, the raw values, and `manifest`, a text that says what lies where. It is written aside,
+ * synced and renamed, so what has that name is whole. docs/SERVER_FILES.md describes the files.
+ *
+ * Writing is split in two, so that a forked child can do it while the server goes on (the system's copy on
+ * write keeps the cut, so the data must not lie in shared mappings): pd_snapshot_prepare allocates and
+ * formats, pd_snapshot_write only makes system calls. */
+#ifndef PD_PSERVER_SNAPSHOT_H
+#define PD_PSERVER_SNAPSHOT_H
+
+#include <sys/types.h>
+
+#include "tensor/meta.h"
+
+/* A variable, and where it lies in the whole one of which a server may hold only some rows: its row i is row
+ * first_row + i * row_step there. */
+struct pd_snapshot_var {
+    const char *name;
+    enum pd_dtype dtype;
+    int rank;
+    int64_t dim[PD_MAX_RANK];
+    const void *data;
+    const char *whole; /* name of the whole variable; NULL when written: it is whole itself, and the next
+                          three are set */
+    int64_t first_row, row_step, whole_rows; /* row_step 0 when written: 1 */
+    /* Known when read. */
+    uint64_t offset, bytes;
+    uint32_t crc;
+};
+
+struct pd_snapshot_trainer {
+    uint64_t step; /* last one applied for it */
+    uint64_t incarnation;
+};
+
+/* Anything else the server wants back: the key has no '=' and no control characters, the value is any text.
+ */
+struct pd_snapshot_note {
+    const char *key, *value;
+};
+
+/* What a snapshot says. */
+struct pd_snapshot_info {
+    uint64_t step;
+    const char *endpoint;
+    int n_servers, n_trainers, n_vars, n_notes;
+    const char *const *servers; /* endpoints of the job, this one among them */
+    const struct pd_snapshot_trainer *trainers;
+    const struct pd_snapshot_var *vars;
+    const struct pd_snapshot_note *notes;
+};
+
+/* ---- writing ---- */
+
+struct pd_snapshot_job;
+
+/* The folder of an endpoint below `root`. Free *out with pd_free. */
+pd_status pd_snapshot_folder(const char *root, const char *endpoint, char **out);
+
+/* Makes ready to write `info` to `folder`, which is made when it is not there. Borrows the variables' data
+ * until the write has ended; copies all else. An error when that snapshot is there already (PD_EXISTS). */
+pd_status pd_snapshot_prepare(const char *folder, const struct pd_snapshot_info *info,
+                              struct pd_snapshot_job **out);
+/* Writes it. Once for each job; no memory is allocated and no lock taken. On error nothing is left behind;
+ * the message is had by pd_snapshot_result, not by pd_error. */
+pd_status pd_snapshot_write(struct pd_snapshot_job *job);
+/* pd_snapshot_write in a child, which blocks all signals, closes all it inherited but standard output and
+ * error, and ends with the thread that called this. Status 0 of the child: written. The caller waits for the
+ * child (waitpid). */
+pd_status pd_snapshot_fork(struct pd_snapshot_job *job, pid_t *child);
+/* How the write ended, also in a child. PD_INTERRUPTED: it has not, or was killed. `text` may be NULL. */
+pd_status pd_snapshot_result(const struct pd_snapshot_job *job, const char **text);
+/* Bytes of data in all, and written so far. */
+uint64_t pd_snapshot_bytes(const struct pd_snapshot_job *job);
+uint64_t pd_snapshot_done(const struct pd_snapshot_job *job);
+/* NULL is fine. Not while a child writes. */
+void pd_snapshot_job_free(struct pd_snapshot_job *job);
+
+/* ---- a server's folder ---- */
+
+/* Steps of its snapshots, rising. Free *steps with pd_free. A folder that is not there has none. */
+pd_status pd_snapshot_list(const char *folder, uint64_t **steps, int *n);
+/* The newest that can be opened; newer ones that cannot are logged. PD_NOT_FOUND: there is none. */
+pd_status pd_snapshot_newest(const char *folder, uint64_t *step);
+/* Removes all but the `n` newest, and what writers that were killed have left. Not while a snapshot is
+ * written there. */
+pd_status pd_snapshot_keep(const char *folder, int n);
+
+/* ---- reading ---- */
+
+struct pd_snapshot;
+
+/* Maps a snapshot and checks all the manifest says but the checksums of the data. */
+pd_status pd_snapshot_open(const char *folder, uint64_t step, struct pd_snapshot **out);
+/* NULL is fine. Data of its variables go with it. */
+void pd_snapshot_close(struct pd_snapshot *snapshot);
+const struct pd_snapshot_info *pd_snapshot_info(const struct pd_snapshot *snapshot);
+/* NULL when there is no such variable. */
+const struct pd_snapshot_var *pd_snapshot_find(const struct pd_snapshot *snapshot, const char *name);
+/* NULL when there is no such note. */
+const char *pd_snapshot_note(const struct pd_snapshot *snapshot, const char *key);
+/* Reads all data and compares the checksums. */
+pd_status pd_snapshot_check(const struct pd_snapshot *snapshot);
+
+/* Rows of a variable (a scalar has one), and bytes of one row. */
+int64_t pd_snapshot_rows(const struct pd_snapshot_var *var);
+int64_t pd_snapshot_row_bytes(const struct pd_snapshot_var *var);
+
+/* ---- the snapshots of all servers of a job ---- */
+
+struct pd_snapshot_set;
+
+#define PD_SNAPSHOT_NEWEST UINT64_MAX
+
+/* Opens the snapshots of one step of all servers that the manifests name: of `step`, or of the newest step
+ * that all have. */
+pd_status pd_snapshot_set_open(const char *root, uint64_t step, struct pd_snapshot_set **out);
+void pd_snapshot_set_close(struct pd_snapshot_set *set);
+uint64_t pd_snapshot_set_step(const struct pd_snapshot_set *set);
+/* The servers' snapshots, in the order of the manifest. */
+int pd_snapshot_set_count(const struct pd_snapshot_set *set);
+const struct pd_snapshot *pd_snapshot_set_at(const struct pd_snapshot_set *set, int server);
+/* One slice of the variable of that whole name (for element type, widths and whole_rows); NULL when there is
+ * none. */
+const struct pd_snapshot_var *pd_snapshot_set_find(const struct pd_snapshot_set *set, const char *whole);
+/* Fills `out` with `rows` rows of the whole variable, from whichever servers hold them. `bytes` is the room
+ * there and must be what the rows have. */
+pd_status pd_snapshot_set_read(const struct pd_snapshot_set *set, const char *whole, int64_t first_row,
+                               int64_t rows, void *out, size_t bytes);
+
+#endif

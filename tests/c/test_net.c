@@ -1,0 +1,532 @@
+/* Tests of src/net below connections: numbers and texts on the wire, frames, the handshake's messages,
+ * endpoints, rings, loops. */
+#include "net_peer.h"
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include "net/endpoint.h"
+#include "net/hello_inside.h"
+#include "net/shm_copy.h"
+#include "net/shm_ring.h"
+#include "net/wire.h"
+
+static void numbers_and_texts_come_back(void **state)
+{
+    (void)state;
+    struct pd_buf buf = {0};
+    char text[16];
+    pd_put_u8(&buf, 200);
+    pd_put_u16(&buf, 60000);
+    pd_put_u32(&buf, 4000000000u);
+    pd_put_u64(&buf, UINT64_MAX - 1);
+    pd_put_i64(&buf, INT64_MIN);
+    pd_put_f64(&buf, -0.1);
+    pd_put_text(&buf, "gr\xc3\xbc\xc3\x9f");
+    pd_put_text(&buf, "");
+    assert_false(buf.failed);
+    assert_int_equal((uint8_t)buf.at[1], 0x60); /* little-endian on every machine */
+    assert_int_equal((uint8_t)buf.at[2], 0xea);
+    struct pd_reader r = pd_reader_of(buf.at, buf.n);
+    assert_int_equal(pd_read_u8(&r), 200);
+    assert_int_equal(pd_read_u16(&r), 60000);
+    assert_true(pd_read_u32(&r) == 4000000000u);
+    assert_true(pd_read_u64(&r) == UINT64_MAX - 1);
+    assert_true(pd_read_i64(&r) == INT64_MIN);
+    assert_true(pd_read_f64(&r) == -0.1);
+    pd_read_text(&r, text, sizeof text);
+    assert_string_equal(text, "gr\xc3\xbc\xc3\x9f");
+    assert_false(pd_reader_done(&r));
+    pd_read_text(&r, text, sizeof text);
+    assert_string_equal(text, "");
+    assert_true(pd_reader_done(&r));
+    pd_buf_free(&buf);
+}
+
+static void a_reader_never_passes_its_end(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {5, 0, 'h', 'e', 'l', 'l', 'o', 2, 0, 'a', '\n', 1};
+    char text[6], small[5];
+    for (size_t n = 0; n < 7; n++) {
+        struct pd_reader r = pd_reader_of(bytes, n);
+        pd_read_text(&r, text, sizeof text);
+        assert_true(r.bad);
+        assert_string_equal(text, "");
+        assert_int_equal(pd_read_u8(&r), 0);
+        assert_null(pd_read_bytes(&r, 0));
+        assert_false(pd_reader_done(&r));
+    }
+    struct pd_reader r = pd_reader_of(bytes, sizeof bytes);
+    pd_read_text(&r, text, sizeof text);
+    assert_string_equal(text, "hello");
+    assert_false(r.bad);
+    pd_read_text(&r, text, sizeof text); /* a control character */
+    assert_true(r.bad);
+    r = pd_reader_of(bytes, sizeof bytes);
+    pd_read_text(&r, small, sizeof small); /* no room for the zero */
+    assert_true(r.bad);
+    r = pd_reader_of(bytes, sizeof bytes);
+    assert_null(pd_read_bytes(&r, SIZE_MAX));
+    assert_true(r.bad);
+}
+
+static void heads_come_back_and_are_checked(void **state)
+{
+    (void)state;
+    struct pd_frame_head head = {300, 7, 1 << 20, UINT64_C(1) << 40, 3, 4, UINT64_MAX}, again;
+    uint8_t bytes[PD_FRAME_HEAD];
+    pd_frame_pack(&head, bytes);
+    assert_memory_equal(bytes, "CPDL", 4);
+    assert_ok(pd_frame_unpack(bytes, &again));
+    assert_int_equal(again.type, 300);
+    assert_int_equal(again.flags, 7);
+    assert_int_equal(again.meta, 1 << 20);
+    assert_true(again.payload == UINT64_C(1) << 40 && again.request == 3 && again.step == 4 &&
+                again.extra == UINT64_MAX);
+    for (int i = 0; i < 12; i++) {
+        if (i >= 6 && i < 10) continue; /* type and flags may be anything */
+        uint8_t bad[PD_FRAME_HEAD];
+        memcpy(bad, bytes, sizeof bad);
+        bad[i] ^= 0x55;
+        assert_int_equal(pd_frame_unpack(bad, &again), PD_FORMAT);
+    }
+    head.meta = PD_FRAME_META_MAX + 1;
+    pd_frame_pack(&head, bytes);
+    assert_int_equal(pd_frame_unpack(bytes, &again), PD_FORMAT);
+    head.meta = 0;
+    head.payload = UINT64_C(1) << 63;
+    pd_frame_pack(&head, bytes);
+    assert_int_equal(pd_frame_unpack(bytes, &again), PD_FORMAT);
+}
+
+static void handshake_messages_come_back(void **state)
+{
+    (void)state;
+    struct pd_buf buf = {0};
+    struct pd_hello_message hello = {.hello = {.role = PD_ROLE_SERVER, .id = -1, .loop = 3, .job = "j"},
+                                     .ring = 9},
+                            hello2;
+    assert_ok(pd_hello_fill(&hello, 1));
+    pd_hello_pack(&hello, &buf);
+    assert_ok(pd_hello_unpack(buf.at, buf.n, &hello2));
+    assert_memory_equal(hello.nonce, hello2.nonce, PD_NONCE);
+    assert_int_equal(hello2.hello.id, -1);
+    assert_int_equal(hello2.hello.pid, getpid());
+    assert_string_equal(hello.hello.boot, hello2.hello.boot);
+    for (size_t n = 0; n < buf.n; n++)
+        assert_int_equal(pd_hello_unpack(buf.at, n, &hello2), PD_FORMAT);
+    buf.at[2] = 77; /* the role */
+    assert_int_equal(pd_hello_unpack(buf.at, buf.n, &hello2), PD_FORMAT);
+    pd_buf_free(&buf);
+
+    struct pd_welcome_message welcome = {.welcome = {.id = 5, .step = 6, .note = "n"},
+                                         .shm_name = "name",
+                                         .ring = 1 << 20},
+                              w;
+    struct pd_proof proof = {.n = PD_PROOF_BYTES}, p;
+    size_t body;
+    pd_welcome_pack(&welcome, &buf);
+    size_t covered = buf.n;
+    pd_proof_pack(&proof, &buf);
+    assert_ok(pd_welcome_unpack(buf.at, buf.n, &w, &p, &body));
+    assert_int_equal(body, covered);
+    assert_string_equal(w.shm_name, "name");
+    assert_true(pd_proof_same(&p, &proof));
+    pd_buf_free(&buf);
+
+    char text[64];
+    pd_refused_pack("two\nlines", &buf);
+    assert_ok(pd_refused_unpack(buf.at, buf.n, text, sizeof text));
+    assert_string_equal(text, "two lines");
+    pd_buf_free(&buf);
+}
+
+static void proofs_depend_on_everything(void **state)
+{
+    (void)state;
+    struct pd_buf a = {0}, b = {0};
+    struct pd_proof first, other;
+    pd_buf_text(&a, "hello");
+    pd_buf_text(&b, "challenge");
+    assert_ok(pd_proof_make((const uint8_t *)"key", 3, "label", &a, &b, "body", 4, &first));
+    assert_int_equal(first.n, PD_PROOF_BYTES);
+    assert_ok(pd_proof_make((const uint8_t *)"key", 3, "label", &a, &b, "body", 4, &other));
+    assert_true(pd_proof_same(&first, &other));
+    assert_ok(pd_proof_make((const uint8_t *)"kez", 3, "label", &a, &b, "body", 4, &other));
+    assert_false(pd_proof_same(&first, &other));
+    assert_ok(pd_proof_make((const uint8_t *)"key", 3, "lable", &a, &b, "body", 4, &other));
+    assert_false(pd_proof_same(&first, &other));
+    assert_ok(pd_proof_make((const uint8_t *)"key", 3, "label", &b, &a, "body", 4, &other));
+    assert_false(pd_proof_same(&first, &other));
+    assert_ok(pd_proof_make((const uint8_t *)"key", 3, "label", &a, &b, "bodz", 4, &other));
+    assert_false(pd_proof_same(&first, &other));
+    assert_ok(pd_proof_make(NULL, 0, "label", &a, &b, "body", 4, &other));
+    assert_int_equal(other.n, 0);
+    assert_false(pd_proof_same(&first, &other));
+    pd_buf_free(&a);
+    pd_buf_free(&b);
+}
+
+static void endpoints_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host;
+        int port;
+    } good[] = {{"ps-1.cluster:6174", "ps-1.cluster", 6174},
+                {"1.2.3.4:1", "1.2.3.4", 1},
+                {"[::1]:65535", "::1", 65535},
+                {":0", "", 0},
+                {"6174", "", 6174}};
+    static const char *const bad[] = {
+        "",      ":",       "host:", "host",    "host:x", "host:65536", "host:-1",  "::1:80",
+        "[::1]", "[::1]80", "[]:80", "[::1:80", "a b:80", "a/b:80",     "host:80 ", "host:99999999999"};
+    struct pd_endpoint endpoint;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_ok(pd_endpoint_parse(good[i].text, &endpoint));
+        assert_string_equal(endpoint.host, good[i].host);
+        assert_int_equal(endpoint.port, good[i].port);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(pd_endpoint_parse(bad[i], &endpoint), PD_INVALID);
+        if (!strstr(pd_error(), bad[i])) fail_msg("'%s' does not name '%s'", pd_error(), bad[i]);
+    }
+    assert_int_equal(pd_endpoint_parse(NULL, &endpoint), PD_INVALID);
+    char longest[400];
+    memset(longest, 'a', sizeof longest);
+    memcpy(longest + 300, ":1", 3);
+    assert_int_equal(pd_endpoint_parse(longest, &endpoint), PD_INVALID);
+}
+
+static void addresses_are_written(void **state)
+{
+    (void)state;
+    char text[80];
+    struct sockaddr_storage out[4];
+    socklen_t lengths[4];
+    int n;
+    struct pd_endpoint endpoint = {"127.0.0.1", 80};
+    assert_ok(pd_endpoint_resolve(&endpoint, 0, 4, out, lengths, &n));
+    assert_int_equal(n, 1);
+    assert_string_equal(pd_endpoint_text((struct sockaddr *)out, text, sizeof text), "127.0.0.1:80");
+    endpoint = (struct pd_endpoint){"::1", 81};
+    assert_ok(pd_endpoint_resolve(&endpoint, 1, 4, out, lengths, &n));
+    assert_string_equal(pd_endpoint_text((struct sockaddr *)out, text, sizeof text), "[::1]:81");
+    endpoint = (struct pd_endpoint){"", 82};
+    assert_ok(pd_endpoint_resolve(&endpoint, 1, 4, out, lengths, &n));
+    assert_string_equal(pd_endpoint_text((struct sockaddr *)out, text, sizeof text), "[::]:82");
+    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = htons(83)};
+    inet_pton(AF_INET6, "::ffff:10.0.0.9", &mapped.sin6_addr);
+    assert_string_equal(pd_endpoint_text((struct sockaddr *)&mapped, text, sizeof text), "10.0.0.9:83");
+}
+
+/* Both ends of a ring in one process. */
+struct two_ends {
+    struct pd_ring_control *control;
+    uint8_t *bytes;
+    struct pd_ring in, out;
+    int bell;
+};
+
+static struct two_ends *ends_new(uint64_t size)
+{
+    struct two_ends *ends = calloc(1, sizeof *ends);
+    ends->control = aligned_alloc(128, sizeof *ends->control);
+    memset(ends->control, 0, sizeof *ends->control);
+    ends->bytes = malloc(size);
+    ends->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    ends->in = ends->out =
+        (struct pd_ring){.control = ends->control, .bytes = ends->bytes, .size = size, .bell = ends->bell};
+    return ends;
+}
+
+static void ends_free(struct two_ends *ends)
+{
+    close(ends->bell);
+    free(ends->bytes);
+    free(ends->control);
+    free(ends);
+}
+
+static void rings_keep_bytes_in_order(void **state)
+{
+    (void)state;
+    struct two_ends *ends = ends_new(PD_RING_LEAST);
+    uint64_t random = 1234567, written = 0, read = 0;
+    uint8_t *buffer = malloc(100000);
+    while (read < 5000000) {
+        size_t done, n;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        n = (size_t)(random >> 40) % 90000;
+        for (size_t i = 0; i < n; i++)
+            buffer[i] = byte_at(0, written + i);
+        struct iovec parts[2] = {{buffer, n / 3}, {buffer + n / 3, n - n / 3}};
+        assert_ok(pd_ring_write(&ends->out, parts, 2, &done));
+        assert_true(done <= n && done <= PD_RING_LEAST);
+        written += done;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        n = (size_t)(random >> 40) % 90000;
+        parts[0] = (struct iovec){buffer, n / 2};
+        parts[1] = (struct iovec){buffer + n / 2, n - n / 2};
+        assert_ok(pd_ring_read(&ends->in, parts, 2, &done));
+        for (size_t i = 0; i < done; i++)
+            if (buffer[i] != byte_at(0, read + i)) fail_msg("byte %zu is wrong", (size_t)read + i);
+        read += done;
+        assert_int_equal(pd_ring_readable(&ends->in), read != written);
+        assert_int_equal(pd_ring_writable(&ends->out), written - read < PD_RING_LEAST);
+    }
+    free(buffer);
+    ends_free(ends);
+}
+
+static void small_messages_stay_in_few_pages(void **state)
+{
+    (void)state;
+    struct two_ends *ends = ends_new(1 << 20);
+    uint8_t buffer[4096];
+    struct iovec part = {buffer, sizeof buffer};
+    size_t done;
+    memset(ends->bytes, 0xaa, 1 << 20);
+    memset(buffer, 1, sizeof buffer);
+    for (int i = 0; i < 1000; i++) {
+        assert_ok(pd_ring_write(&ends->out, &part, 1, &done));
+        assert_int_equal(done, sizeof buffer);
+        assert_ok(pd_ring_read(&ends->in, &part, 1, &done));
+        assert_int_equal(done, sizeof buffer);
+    }
+    assert_int_equal(ends->bytes[40 << 10], 0xaa);
+    ends_free(ends);
+}
+
+static void positions_of_the_other_side_are_checked(void **state)
+{
+    (void)state;
+    static const uint64_t bad[] = {PD_RING_LEAST + 1, UINT64_MAX, UINT64_C(1) << 63};
+    uint8_t buffer[256];
+    struct iovec part = {buffer, sizeof buffer};
+    size_t done;
+    for (size_t i = 0; i < 3; i++) {
+        struct two_ends *ends = ends_new(PD_RING_LEAST);
+        atomic_store(&ends->control->writer.position, bad[i]);
+        atomic_store(&ends->control->writer.origin, bad[2 - i]);
+        assert_true(pd_ring_readable(&ends->in));
+        assert_int_equal(pd_ring_read(&ends->in, &part, 1, &done), PD_FORMAT);
+        assert_int_equal(pd_ring_read(&ends->in, &part, 1, &done), PD_FORMAT);
+        ends_free(ends);
+        ends = ends_new(PD_RING_LEAST);
+        uint8_t *all = calloc(1, PD_RING_LEAST);
+        struct iovec whole = {all, PD_RING_LEAST};
+        atomic_store(&ends->control->reader.position, bad[i]);
+        assert_true(pd_ring_writable(&ends->out));
+        assert_int_equal(pd_ring_write(&ends->out, &whole, 1, &done) == PD_FORMAT ||
+                             pd_ring_write(&ends->out, &part, 1, &done) == PD_FORMAT,
+                         1);
+        free(all);
+        ends_free(ends);
+    }
+}
+
+static void sleepers_are_woken_once(void **state)
+{
+    (void)state;
+    struct two_ends *ends = ends_new(PD_RING_LEAST);
+    uint8_t *buffer = calloc(1, PD_RING_LEAST);
+    struct iovec part = {buffer, 100}, all = {buffer, PD_RING_LEAST};
+    uint64_t count = 0;
+    size_t done;
+    assert_ok(pd_ring_write(&ends->out, &part, 1, &done));
+    assert_true(read(ends->bell, &count, 8) < 0);
+    pd_ring_sleep_reader(&ends->in, 1);
+    assert_ok(pd_ring_write(&ends->out, &part, 1, &done));
+    assert_ok(pd_ring_write(&ends->out, &part, 1, &done));
+    assert_int_equal(read(ends->bell, &count, 8), 8);
+    assert_int_equal(count, 1);
+    assert_ok(pd_ring_write(&ends->out, &all, 1, &done));
+    assert_false(pd_ring_writable(&ends->out));
+    pd_ring_sleep_writer(&ends->out, 1);
+    assert_ok(pd_ring_read(&ends->in, &part, 1, &done)); /* too little to be worth it */
+    assert_true(read(ends->bell, &count, 8) < 0);
+    assert_ok(pd_ring_read(&ends->in, &all, 1, &done));
+    assert_int_equal(read(ends->bell, &count, 8), 8);
+    free(buffer);
+    ends_free(ends);
+}
+
+static void copies_are_exact(void **state)
+{
+    (void)state;
+    uint8_t from[2100], to[2200];
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = byte_at(5, i);
+    for (size_t n = 0; n < 2000; n += n < 600 ? 1 : 97)
+        for (size_t shift = 0; shift < 3; shift++) {
+            memset(to, 0xcc, sizeof to);
+            pd_shm_copy(to + 7, from + shift, n);
+            assert_memory_equal(to + 7, from + shift, n);
+            assert_int_equal(to[6], 0xcc);
+            assert_int_equal(to[7 + n], 0xcc);
+        }
+}
+
+struct counter {
+    struct pd_loop *loop;
+    atomic_int n;
+    int wrong, next[4];
+};
+
+struct ticket {
+    struct counter *counter;
+    int thread, number;
+};
+
+static void take_ticket(void *arg)
+{
+    struct ticket *ticket = arg;
+    struct counter *counter = ticket->counter;
+    if (counter->next[ticket->thread]++ != ticket->number) counter->wrong = 1;
+    atomic_fetch_add(&counter->n, 1);
+    free(ticket);
+}
+
+struct poster {
+    pthread_t thread;
+    struct counter *counter;
+    int number;
+};
+
+static void *post_many(void *arg)
+{
+    struct poster *poster = arg;
+    for (int i = 0; i < 2000; i++) {
+        struct ticket *ticket = malloc(sizeof *ticket);
+        *ticket = (struct ticket){poster->counter, poster->number, i};
+        if (pd_loop_post(poster->counter->loop, take_ticket, ticket) != PD_OK) abort();
+    }
+    return NULL;
+}
+
+static void posts_from_many_threads_keep_their_order(void **state)
+{
+    (void)state;
+    for (int with_thread = 0; with_thread < 2; with_thread++) {
+        struct counter counter = {0};
+        struct poster posters[4];
+        struct pd_loop *turned;
+        assert_ok(pd_loop_new(&counter.loop));
+        assert_ok(pd_loop_new(&turned));
+        pd_loop_set_spin(counter.loop, with_thread ? 20 : 0);
+        if (with_thread) assert_ok(pd_loop_start(counter.loop, "a name that is much too long"));
+        for (int i = 0; i < 4; i++) {
+            posters[i] = (struct poster){.counter = &counter, .number = i};
+            assert_int_equal(pthread_create(&posters[i].thread, NULL, post_many, &posters[i]), 0);
+        }
+        wait_until(with_thread ? turned : counter.loop, counter.n == 8000);
+        for (int i = 0; i < 4; i++)
+            pthread_join(posters[i].thread, NULL);
+        pd_loop_free(counter.loop);
+        pd_loop_free(turned);
+        assert_int_equal(counter.wrong, 0);
+    }
+}
+
+static void count(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void posts_before_the_end_are_run(void **state)
+{
+    (void)state;
+    struct pd_loop *loop;
+    int n = 0;
+    assert_ok(pd_loop_new(&loop));
+    for (int i = 0; i < 10; i++)
+        assert_ok(pd_loop_post(loop, count, &n));
+    pd_loop_free(loop);
+    assert_int_equal(n, 10);
+    pd_loop_free(NULL);
+}
+
+struct stopper {
+    struct pd_timer *timer;
+    int n;
+};
+
+static void stop_at_three(void *arg)
+{
+    struct stopper *stopper = arg;
+    if (++stopper->n < 3) return;
+    pd_timer_stop(stopper->timer);
+    stopper->timer = NULL;
+}
+
+static void timers_fire_repeat_and_stop(void **state)
+{
+    (void)state;
+    struct pd_loop *loop;
+    struct pd_timer *once, *never, *left;
+    struct stopper stopper = {0};
+    int fired = 0, other = 0;
+    assert_ok(pd_loop_new(&loop));
+    assert_ok(pd_timer_start(loop, 5, 0, count, &fired, &once));
+    assert_ok(pd_timer_start(loop, 1, 0, count, &other, &never));
+    assert_ok(pd_timer_start(loop, 0, 1, stop_at_three, &stopper, &stopper.timer));
+    assert_ok(pd_timer_start(loop, 100000, 0, count, &other, &left));
+    pd_timer_stop(never);
+    wait_until(loop, fired == 1 && stopper.n == 3);
+    int64_t begin = pd_clock_ns();
+    assert_int_equal(pd_loop_turn(loop, 30), 0); /* nothing happens: it waits */
+    assert_true(pd_clock_ns() - begin >= 29000000);
+    begin = pd_clock_ns();
+    assert_int_equal(pd_loop_turn(loop, 0), 0);
+    assert_true(pd_clock_ns() - begin < 20000000);
+    assert_int_equal(fired, 1);
+    pd_timer_stop(once);
+    pd_timer_stop(NULL);
+    pd_loop_free(loop);
+    assert_int_equal(other, 0);
+}
+
+static void a_post_wakes_a_sleeping_loop(void **state)
+{
+    (void)state;
+    struct pd_loop *loop;
+    struct counter counter = {0};
+    assert_ok(pd_loop_new(&loop));
+    counter.loop = loop;
+    struct poster poster = {.counter = &counter};
+    assert_int_equal(pthread_create(&poster.thread, NULL, post_many, &poster), 0);
+    int64_t begin = pd_clock_ns();
+    while (counter.n < 2000)
+        assert_true(pd_loop_turn(loop, 20000) > 0);
+    assert_true(pd_clock_ns() - begin < INT64_C(15000000000));
+    pthread_join(poster.thread, NULL);
+    pd_loop_free(loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_and_texts_come_back),
+        cmocka_unit_test(a_reader_never_passes_its_end),
+        cmocka_unit_test(heads_come_back_and_are_checked),
+        cmocka_unit_test(handshake_messages_come_back),
+        cmocka_unit_test(proofs_depend_on_everything),
+        cmocka_unit_test(endpoints_are_read),
+        cmocka_unit_test(addresses_are_written),
+        cmocka_unit_test(rings_keep_bytes_in_order),
+        cmocka_unit_test(small_messages_stay_in_few_pages),
+        cmocka_unit_test(positions_of_the_other_side_are_checked),
+        cmocka_unit_test(sleepers_are_woken_once),
+        cmocka_unit_test(copies_are_exact),
+        cmocka_unit_test(posts_from_many_threads_keep_their_order),
+        cmocka_unit_test(posts_before_the_end_are_run),
+        cmocka_unit_test(timers_fire_repeat_and_stop),
+        cmocka_unit_test(a_post_wakes_a_sleeping_loop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
