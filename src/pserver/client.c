@@ -155,6 +155,7 @@ static void start_wire(struct wire *w)
                              .id = c->id,
                              .incarnation = c->incarnation,
                              .pid = (uint32_t)getpid()};
+    snprintf(hello.job, sizeof hello.job, "%s", pd_flag_text(PD_FLAG_ps_job));
     struct pd_conn_options options = {.connect_ms = 5000};
     pd_status status = pd_conn_open(c->loop, w->link->endpoint, &hello, &options, &events, w, &w->conn);
     if (status == PD_OK) return;

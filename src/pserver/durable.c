@@ -565,7 +565,8 @@ void pd_durable_tend(struct pd_durable *d)
         cut(d, next);
         atomic_store(&d->at_cut, 0);
         atomic_store(&d->next, 0);
-        for (int l = 0; l < s->n_lanes; l++)
+        /* A server that ends after this cut lets nobody get past it. */
+        for (int l = 0; !s->draining && l < s->n_lanes; l++)
             (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
         return;
     }

@@ -377,6 +377,7 @@ static pd_status drain(struct pd_server *s)
 {
     int64_t until = pd_clock_ns() + (int64_t)DRAIN_MS * 1000000;
     pd_log(PD_LOG_INFO, "asked to end (SIGTERM) at step %llu", (unsigned long long)pd_server_step(s));
+    s->draining = 1;
     if (!pd_durable_cut_soon(s->durable)) return PD_OK;
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && pd_clock_ns() < until) {
         doze(s);
@@ -389,6 +390,23 @@ static pd_status drain(struct pd_server *s)
     return PD_OK;
 }
 
+/* Last words reach the trainers before the connections go. */
+enum { LAST_WORDS_MS = 1000 };
+
+static void hang_up(struct pd_server *s)
+{
+    int64_t until = pd_clock_ns() + (int64_t)LAST_WORDS_MS * 1000000;
+    pthread_mutex_lock(&s->lock);
+    while (atomic_load(&s->connected) > 0 && pd_clock_ns() < until) {
+        struct timespec soon;
+        clock_gettime(CLOCK_MONOTONIC, &soon);
+        soon.tv_nsec += 20 * 1000 * 1000;
+        if (soon.tv_nsec >= 1000000000) soon.tv_sec++, soon.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&s->changed, &s->lock, &soon);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 pd_status pd_server_wait(struct pd_server *s)
 {
     while (!is_over(s)) {
@@ -397,6 +415,7 @@ pd_status pd_server_wait(struct pd_server *s)
         PD_TRY(s->run->step->poll(s->run));
         if (s->config.wants_end && s->config.wants_end()) return drain(s);
     }
+    hang_up(s);
     if (s->failed) return pd_fail(s->failure, "%s", s->failure_text);
     stop_loops(s);
     return pd_durable_last(s->durable);

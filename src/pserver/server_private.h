@@ -57,6 +57,7 @@ struct pd_server {
     uint64_t incarnation, seed;
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */
+    _Atomic int connected;      /* trainers' connections, on all lanes */
     pthread_mutex_t engine;     /* blocks that run through the engine, and the learning rate */
     uint64_t lr_step;
     pthread_mutex_t lock; /* what follows */
@@ -65,6 +66,7 @@ struct pd_server {
     int wakes;          /* pd_server_wake was called */
     int stops, stopped; /* pd_server_stopped: lanes shall stand still, and how many do */
     int failed, ending;
+    int draining;           /* of the main thread: the next cut is the last */
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];

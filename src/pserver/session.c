@@ -418,6 +418,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 static void forget(struct session *session)
 {
     struct lane *lane = session->lane;
+    if (atomic_fetch_sub(&lane->server->connected, 1) == 1) pd_server_wake(lane->server);
     for (int i = 0; i < lane->sessions.n; i++)
         if (lane->sessions.at[i] == session) {
             pd_vec_remove(&lane->sessions, i);
@@ -460,6 +461,7 @@ void pd_session_accepted(void *user, struct pd_conn *conn)
     }
     *session = (struct session){
         .lane = lane, .conn = conn, .trainer = hello->role == PD_ROLE_TRAINER ? hello->id : -1};
+    atomic_fetch_add(&lane->server->connected, 1);
     pd_conn_set_user(conn, &pd_session_events, session);
     if (session->trainer < 0) return;
     struct member *m = &lane->members[session->trainer];

@@ -5,6 +5,8 @@ from the step's number.
 """
 
 import argparse
+import resource
+import signal
 import sys
 
 import numpy as np
@@ -30,6 +32,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
+    parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
     parser.add_argument("--out", default="")
     return parser.parse_args()
 
@@ -158,6 +162,9 @@ def main() -> int:
     t = fluid.DistributeTranspiler(config=config)
     t.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
     if args.role == "server":
+        if args.file_limit:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (args.file_limit, args.file_limit))
         main_of_server, startup = t.get_pserver_programs(args.endpoint)
         exe.run(startup)
         try:
@@ -167,10 +174,12 @@ def main() -> int:
         raise AssertionError("the server's run ends the process")
     program = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
-    losses = [
-        float(np.mean(exe.run(t.get_trainer_program(), feed=feeds(args, batch, s, args.trainers, args.id), fetch_list=[loss])[0]))
-        for s in range(args.steps)
-    ]
+    losses = []
+    for s in range(args.steps):
+        if s == args.fail_at:
+            raise RuntimeError("this trainer fails on purpose")
+        feed = feeds(args, batch, s, args.trainers, args.id)
+        losses.append(float(np.mean(exe.run(t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
     save(args, losses, [p.name for p in program.all_parameters()])
     return 0
 

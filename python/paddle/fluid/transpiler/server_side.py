@@ -52,13 +52,17 @@ class ServerProgram:
         }
 
     def _slices(self) -> list:
-        """Where each sliced variable lies in its whole: "name whole first_row rows"."""
-        return [
-            f"{here} {name} {part.begin} {self.job.graph.vars[name].shape[0]}"
-            for here, (name, part) in self.origins.items()
-            if part is not None and part.number is not None and here != name
-            and tuple(self.job.graph.vars[name].shape) == tuple(self.updates[part.param].param.shape)
-        ]
+        """Where each sliced variable lies in its whole: "name whole first_row rows". State of one number for
+        the whole parameter (powers of beta) is the same in all slices: each is all of it.
+        """
+        found = []
+        for here, (name, part) in self.origins.items():
+            if part is None or here == name:
+                continue
+            shape = tuple(self.job.graph.vars[name].shape)
+            has_rows = shape == tuple(self.updates[part.param].param.shape)
+            found.append(f"{here} {name} {part.begin if has_rows else 0} {shape[0] if shape else 1}")
+        return found
 
     # ---- variables ----
 

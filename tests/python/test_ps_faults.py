@@ -1,0 +1,262 @@
+"""Processes that die, stop, or do not belong: nobody waits in silence, nothing acknowledged is lost or counted twice."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from cluster import JOBS, Job
+
+ROUNDS = 50 if os.environ.get("PADDLE_SOAK") else 5
+LONG = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "4000"]
+
+
+def single(tmp_path, options: list[str]) -> dict:
+    out = tmp_path / "single.npz"
+    command = [sys.executable, str(JOBS / "equality.py"), "single", "--trainers", "2", "--out", str(out), *options]
+    subprocess.run(command, check=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return dict(np.load(out))
+
+
+def check_equal(tmp_path, want: dict) -> None:
+    got = dict(np.load(tmp_path / "trainer-0.npz"))
+    other = dict(np.load(tmp_path / "trainer-1.npz"))
+    np.testing.assert_allclose((got["losses"] + other["losses"]) / 2, want["losses"], rtol=1e-5, atol=1e-6)
+    for name in want:
+        if name != "losses":
+            np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("log", ["write", "fsync"])
+def test_server_killed_and_started_again_loses_nothing(tmp_path, log):
+    """Kill -9 at random moments: with the log on, the result is that of a run without any fault."""
+    rng = random.Random(4 if log == "write" else 5)
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1500" if log == "fsync" else "6000"]
+    want = single(tmp_path, options)
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log, "FLAGS_ps_snapshot_steps": "700"}
+    with Job(2, 2, env=env) as job:
+        job.start_all(*options, out=tmp_path)
+        servers = job.processes[:2]
+        trainers = job.processes[2:]
+        for p in servers:
+            p.wait_for("Server listening on")
+        kills = 0
+        while kills < ROUNDS and all(t.process.poll() is None for t in trainers):
+            time.sleep(rng.uniform(0.05, 0.5))
+            which = rng.randrange(2)
+            if servers[which].process.poll() is not None:
+                break  # the job is over
+            servers[which].kill()
+            job.processes.remove(servers[which])
+            servers[which].close()
+            servers[which] = job.start("server", which, *options, "--out", str(tmp_path / f"server-{which}.npz"))
+            kills += 1
+        job.end(deadline=120)
+    assert kills > 0
+    check_equal(tmp_path, want)
+
+
+def test_trainer_killed_ends_the_job_by_name():
+    """Sync: the others end with an error that names it, within 10 s."""
+    with Job(1, 2) as job:
+        job.start_all(*LONG, "--steps", "1000000")
+        server, stays, goes = job.processes
+        server.wait_for("trainer 1 (")
+        goes.kill()
+        start = time.monotonic()
+        assert stays.end(15) == 1 and server.end(15) == 1
+        assert time.monotonic() - start < 10
+        for p in (stays, server):
+            assert "trainer 1 (host" in p.output() and f"pid {goes.pid}" in p.output() and "is gone without a word" in p.output()
+
+
+def test_trainer_killed_and_the_others_go_on():
+    with Job(1, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "500"}) as job:
+        job.start("server", 0, *LONG)
+        stays = job.start("trainer", 0, *LONG)
+        goes = job.start("trainer", 1, *LONG, "--steps", "1000000")
+        job.processes[0].wait_for("trainer 1 (")
+        goes.kill()
+        assert stays.end(30) == 0
+        assert job.processes[0].end(10) == 0
+        assert "the others go on" in job.processes[0].output()
+
+
+def test_killed_trainer_comes_back(tmp_path):
+    """Policy wait: a trainer that is started again goes on after the last step applied."""
+    options = [*LONG, "--steps", "3000"]
+    with Job(1, 2, env={"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "300"}) as job:
+        server = job.start("server", 0, *options)
+        job.start("trainer", 0, *options)
+        goes = job.start("trainer", 1, *options)
+        server.wait_for("trainer 1 (")
+        goes.kill()
+        server.wait_for("waiting for it to come back")
+        job.processes.remove(goes)
+        goes.close()
+        job.start("trainer", 1, *options)
+        job.end(60)
+
+
+def test_failed_trainer_says_so():
+    """An exception that nobody caught: the others hear its text."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *LONG, "--steps", "1000000")
+        stays = job.start("trainer", 0, *LONG, "--steps", "1000000")
+        fails = job.start("trainer", 1, *LONG, "--fail-at", "20")
+        assert fails.end(30) == 1
+        assert stays.end(10) == 1 and server.end(10) == 1
+        assert "trainer 1" in stays.output() and "this trainer fails on purpose" in stays.output()
+
+
+def test_unequal_shards_end_well():
+    """A trainer with fewer batches leaves the barrier; the other goes on alone."""
+    with Job(1, 2) as job:
+        job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "10")
+        job.start("trainer", 1, *LONG, "--steps", "300")
+        job.end(30)
+
+
+def test_frozen_server_is_named_and_goes_on():
+    env = {"FLAGS_ps_notice": "500"}
+    with Job(1, 2, env=env) as job:
+        job.start_all(*LONG)
+        server, first, _ = job.processes
+        server.wait_for("trainer 0 (")
+        server.wait_for("trainer 1 (")
+        server.signal(signal.SIGSTOP)
+        first.wait_for(f"{job.endpoints[0]}: no answer yet", 10)
+        server.signal(signal.SIGCONT)
+        job.end(60)
+
+
+def test_frozen_server_past_the_deadline_is_an_error():
+    env = {"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "1500"}
+    with Job(1, 1, env=env) as job:
+        job.start_all(*LONG, "--steps", "1000000")
+        server, trainer = job.processes
+        server.wait_for("trainer 0 (")
+        server.signal(signal.SIGSTOP)
+        assert trainer.end(15) == 1
+        assert "FLAGS_rpc_deadline" in trainer.output() and job.endpoints[0] in trainer.output()
+
+
+def test_server_that_forgot_is_refused():
+    """Without a folder a server comes back empty: both steps are in the message."""
+    with Job(1, 1) as job:
+        job.start_all(*LONG, "--steps", "1000000")
+        server, trainer = job.processes
+        server.wait_for("trainer 0 (")
+        time.sleep(0.3)
+        server.kill()
+        job.start("server", 0, *LONG)
+        assert trainer.end(20) == 1
+        assert "came back with step 0, but this trainer is in step" in trainer.output()
+
+
+def test_server_not_there():
+    env = {"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "1200"}
+    with Job(1, 1, env=env) as job:
+        trainer = job.start("trainer", 0, *LONG)
+        assert trainer.end(20) == 1
+        assert "refused: is the server running?" in trainer.output() and job.endpoints[0] in trainer.output()
+
+
+def test_two_servers_on_one_port():
+    with Job(1, 1) as job:
+        first = job.start("server", 0, *LONG)
+        first.wait_for("Server listening on")
+        second = job.start("server", 0, *LONG)
+        assert second.end(20) == 1
+        assert job.endpoints[0].split(":")[1] in second.output() and str(first.pid) in second.output()
+
+
+@pytest.mark.parametrize("secret, says", [("wrong", "secret"), ("", "secret")])
+def test_wrong_secret(secret, says):
+    with Job(1, 1) as job:
+        server = job.start("server", 0, *LONG, env={"PADDLE_PS_SECRET": "right"})
+        server.wait_for("Server listening on")
+        trainer = job.start("trainer", 0, *LONG, env={"PADDLE_PS_SECRET": secret} if secret else {})
+        assert trainer.end(20) == 1
+        assert says in trainer.output() and "right" not in trainer.output()
+        assert server.process.poll() is None  # nothing disturbed
+
+
+def test_right_secret():
+    with Job(1, 2, env={"PADDLE_PS_SECRET": "right"}) as job:
+        job.start_all(*LONG, "--steps", "50")
+        job.end(30)
+
+
+def test_another_job_on_the_same_port():
+    with Job(1, 1) as job:
+        server = job.start("server", 0, *LONG, env={"FLAGS_ps_job": "mine"})
+        server.wait_for("Server listening on")
+        trainer = job.start("trainer", 0, *LONG, env={"FLAGS_ps_job": "yours"})
+        assert trainer.end(20) == 1
+        assert "mine" in trainer.output() and "yours" in trainer.output()
+
+
+def test_sigterm_drains_and_snapshots(tmp_path):
+    """The server ends with status 0 and a snapshot; started again, the job goes on to the same result."""
+    options = [*LONG, "--steps", "6000"]
+    want = single(tmp_path, options)
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        job.start_all(*options, out=tmp_path)
+        server = job.processes[0]
+        server.wait_for("trainer 1 (")
+        time.sleep(0.5)
+        server.signal(signal.SIGTERM)
+        assert server.end(15) == 0
+        assert "snapshot of step" in server.output()
+        job.processes.remove(server)
+        server.close()
+        job.start("server", 0, *options)
+        job.end(60)
+    check_equal(tmp_path, want)
+
+
+def test_ctrl_c_works_everywhere():
+    with Job(1, 2) as job:
+        job.start_all(*LONG, "--steps", "1000000")
+        server = job.processes[0]
+        server.wait_for("trainer 1 (")
+        for p in job.processes:
+            start = time.monotonic()
+            p.signal(signal.SIGINT)
+            assert p.end(5) != 0
+            assert time.monotonic() - start < 2, p.name
+
+
+def test_another_number_of_servers(tmp_path):
+    """A snapshot of two servers loads on three."""
+    options = ["--model", "mlp", "--optimizer", "adam", "--steps", "4"]
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps")}
+    with Job(2, 1, env=env) as job:
+        job.start_all(*options, out=tmp_path)
+        job.end(30)
+    before = dict(np.load(tmp_path / "trainer-0.npz"))
+    with Job(3, 1, env=env) as job:
+        job.start_all(*options, "--steps", "0", out=tmp_path)
+        for p in job.processes[:3]:
+            p.wait_for("taken up at step 4")
+        job.end(30)
+    after = dict(np.load(tmp_path / "trainer-0.npz"))
+    for name in before:
+        if name != "losses":
+            np.testing.assert_array_equal(before[name], after[name])
+
+
+def test_full_disk_while_snapshotting(tmp_path):
+    """The snapshot fails with a reason, training does not."""
+    options = ["--model", "mlp", "--steps", "60"]
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_snapshot_steps": "20"}) as job:
+        job.start("server", 0, *options, "--file-limit", "50000")
+        job.start("trainer", 0, *options)
+        job.end(60)
+        assert "no snapshot of step" in job.processes[0].output() and "training goes on" in job.processes[0].output()
