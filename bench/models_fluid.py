@@ -100,6 +100,15 @@ def lod(array, lengths):
     return fluid.create_lod_tensor(array, [lengths], fluid.CPUPlace())
 
 
+def convert(batch):
+    """A batch as a script feeds it; slots of LoD level 1 get one id for each sample."""
+    ones = {}
+    for name in works.SLOT_NAMES:
+        if name in batch:
+            ones[name] = lod(batch[name], [1] * len(batch[name]))
+    return dict(batch, **ones)
+
+
 class Step:
     """A built work: calling it runs the next batch and returns the loss.
 
@@ -114,16 +123,8 @@ class Step:
         self.options = {"use_program_cache": True} if how == "cached" else {}
         self.fetch = [self.loss]
         if name in works.WORKS:
-            self.feeds = [self.convert(batch) for batch in works.WORKS[name].data()]
+            self.feeds = [convert(batch) for batch in works.WORKS[name].data()]
             self.at = 0
-
-    def convert(self, batch):
-        """Batches as a script feeds them; slots of LoD level 1 get one id for each sample."""
-        ones = {}
-        for name in works.SLOT_NAMES:
-            if name in batch:
-                ones[name] = lod(batch[name], [1] * len(batch[name]))
-        return dict(batch, **ones)
 
     def __call__(self):
         feed = self.feeds[self.at]

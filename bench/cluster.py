@@ -1,0 +1,172 @@
+"""Measures jobs of several processes on this machine: servers x trainers, beside paddlepaddle 1.8.5.
+
+    python bench/cluster.py [--only NAME] [--rounds N] [--quick] [--json FILE] [--page FILE]
+
+Each round starts a whole job of one library, then of the other; the best round counts. Samples/s are summed over
+the trainers. One thread for each process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import runners
+from runners import BENCH, OURS, PADDLE, Runner
+
+# name -> work, servers, trainers, samples a step of one trainer, steps of ours, steps of 1.8.5, the ratio we want
+JOBS = {
+    "fit_a_line 1x2": ("fit_a_line", 1, 2, 20, 20000, 500, 10),
+    "fit_a_line 2x2": ("fit_a_line", 2, 2, 20, 12000, 400, None),
+    "word2vec sparse 2x2": ("word2vec_sparse", 2, 2, 100, 500, 100, 3),
+    "CTR-DNN 2x2": ("ctr_dnn", 2, 2, 1000, 60, 25, 2),
+}
+
+
+def free_endpoints(n: int) -> list[str]:
+    sockets = [socket.socket() for _ in range(n)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    found = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    for s in sockets:
+        s.close()
+    return found
+
+
+def peak_of(pid: int) -> float:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+        return int(text.split("VmHWM:")[1].split()[0]) / 1024
+    except (OSError, IndexError, ValueError):
+        return float("nan")
+
+
+class JobFailed(Exception):
+    """A process of the job failed; the text says which and why."""
+
+
+def run_job(runner: Runner, name: str, quick: bool) -> dict:
+    """Starts a job, waits for its end, returns what was measured."""
+    work, servers, trainers, batch, our_steps, their_steps, _ = JOBS[name]
+    steps = our_steps if runner.family == OURS else their_steps
+    steps = max(20, steps // 10) if quick else steps
+    endpoints = ",".join(free_endpoints(servers))
+    env = runners.environment(1, runner.env, runner.family == OURS)
+    logs, processes = [], []
+
+    def start(role: str, index: int) -> subprocess.Popen:
+        log = tempfile.TemporaryFile("w+")
+        logs.append((f"{role} {index}", log))
+        command = [runner.python, str(BENCH / "cluster_child.py"), role, str(index), work, endpoints, str(trainers), str(steps), runner.how]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=BENCH, env=env)
+        processes.append(process)
+        return process
+
+    born = time.time()
+    serving = [start("server", i) for i in range(servers)]
+    training = [start("trainer", i) for i in range(trainers)]
+    try:
+        said = []
+        for process in training:
+            out, _ = process.communicate(timeout=300)
+            if process.returncode:
+                raise JobFailed(f"a trainer ended with status {process.returncode}")
+            said.append(json.loads(out.splitlines()[-1]))
+        server_mb = max(peak_of(p.pid) for p in serving) if runner.family != OURS else float("nan")
+        ended, left = time.time(), []
+        for process in serving:
+            try:
+                process.wait(2)
+                left.append(time.time() - ended)
+            except subprocess.TimeoutExpired:
+                left.append(None)
+        return {
+            "rate": trainers * steps * batch / max(s["seconds"] for s in said),
+            "first": max(s["first"] for s in said) - born,
+            "trainer_mb": max(s["peak_mb"] for s in said),
+            "server_mb": server_mb,
+            "end": None if None in left else max(left),
+        }
+    except (subprocess.TimeoutExpired, JobFailed) as error:
+        words = []
+        for who, log in logs:
+            log.seek(0)
+            lines = log.read().strip().splitlines()
+            words.append(f"{who}: {lines[-1] if lines else '-'}")
+        raise JobFailed(f"{error}; " + "; ".join(words)) from None
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        for _, log in logs:
+            log.close()
+
+
+def table(results: dict, rivals: list[Runner]) -> str:
+    rows = [
+        "| job | samples/s | paddle 1.8.5 | ratio | wanted | start to first step, s | trainer MB | servers gone after, s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, by in results.items():
+        ours, theirs = by.get(OURS), by.get(PADDLE)
+        wanted = JOBS[name][6]
+        ratio = ours["rate"] / theirs["rate"] if ours and theirs else None
+
+        def show(value, digits=0):
+            return "-" if value is None or value != value else f"{value:,.{digits}f}"
+
+        def both(key, digits):
+            return show(ours and ours[key], digits) + (f" ({show(theirs[key], digits)})" if theirs else "")
+
+        rows.append(f"| {name} | {show(ours and ours['rate'])} | {show(theirs and theirs['rate'])} | {show(ratio, 1) + 'x' if ratio else '-'} | "
+                    f"{f'{wanted}x' if wanted else '-'} | {both('first', 2)} | {both('trainer_mb', 0)} | {both('end', 2)} |")
+    note = "" if rivals else "\npaddlepaddle 1.8.5 is not installed here.\n"
+    return "\n".join(rows) + "\n" + note
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=sorted(JOBS), help="one job; may be given again")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="one round, a tenth of the steps")
+    parser.add_argument("--json", help="every figure of every round")
+    parser.add_argument("--page", help="the table as a page")
+    options = parser.parse_args()
+    rivals = [r for r in runners.rivals(print) if r.family == PADDLE and r.how == "cached" and "FLAGS_use_mkldnn" not in r.env]
+    group = [runners.ours(), *rivals]
+    results: dict = {}
+    rounds: dict = {}
+    for name in options.only or JOBS:
+        results[name] = {}
+        for number in range(1 if options.quick else options.rounds):
+            for runner in group:
+                try:
+                    got = run_job(runner, name, options.quick)
+                except JobFailed as error:
+                    print(f"{name}, {runner.name}: {error}", flush=True)
+                    continue
+                rounds.setdefault(name, {}).setdefault(runner.family, []).append(got)
+                best = results[name].get(runner.family)
+                if best is None or got["rate"] > best["rate"]:
+                    results[name][runner.family] = got
+                print(f"{name}, {runner.name}, round {number + 1}: {got['rate']:,.0f} samples/s, first step after {got['first']:.2f} s", flush=True)
+    text = table(results, rivals)
+    print("\n" + text)
+    if options.json:
+        Path(options.json).write_text(json.dumps(rounds, indent=1))
+    if options.page:
+        Path(options.page).write_text("# Jobs of several processes\n\n" + text)
+    return 0
+
+
+if __name__ == "__main__":
+    os.chdir(BENCH)
+    sys.exit(main())
