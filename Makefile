@@ -2,7 +2,7 @@
 #
 #   make        build, and install the package into ./.venv
 #   make dev    quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
-#   make demo   train a model, with a live progress line and a loss plot
+#   make demo   train on 2 servers and 2 trainers on this machine, with a live table and a loss plot
 #   make test   every check there is, with one closing line
 #   make soak   the long tests: many batches, big tables, all of MNIST, five minutes of each fuzz target
 #   make bench  measure speed and memory
@@ -39,6 +39,7 @@ soak: install
 
 bench: install
 	$(VENV)/python bench/run.py
+	$(VENV)/python bench/cluster.py
 
 format:
 	clang-format -i $(wildcard src/*/*.[ch] include/paddle/*.h python/ext/*.[ch] tests/c/*.[ch] tests/fuzz/*.c examples/*.c)

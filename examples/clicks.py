@@ -42,9 +42,9 @@ def made_up(count, rows, seed=1, values=200):
             dense = rng.uniform(-1, 1, (1000, DENSE)).astype("float32")
             odds = pull[slots, token].sum(axis=1) + dense @ weight
             label = (rng.uniform(size=1000) < 1 / (1 + np.exp(-odds))).astype("int64")
-            ids = row[slots, token]
+            ids = row[slots, token][..., None].tolist()  # a list of one id for each slot
             for i in range(1000):
-                yield (dense[i], *[[number] for number in ids[i].tolist()], [int(label[i])])
+                yield (dense[i], *ids[i], [int(label[i])])
 
     return reader
 

@@ -1,176 +1,283 @@
-"""The demonstration behind `make demo`: trains a model, shows how it goes, and plots the loss.
+"""The demonstration behind `make demo`: a whole cluster on this machine, with one command.
 
-    python examples/demo.py [--model digits|ctr] [--passes N] [--out loss.png]
+    python examples/demo.py [--model ctr|digits] [--servers 2] [--trainers 2] [--seconds 20 | --steps N]
 
-The digits come from the cache folder of paddle.dataset when MNIST is there, else from the cut of MNIST in
-tests/data. The clicks of `ctr` are made up. Needs no network.
+Starts parameter servers and trainers as processes of their own (the scripts in examples/cluster, as they
+are), shows how they go, and plots the loss. The clicks of `ctr` are made up; the digits come from the cache
+folder of paddle.dataset when MNIST is there, else from the cut of MNIST in tests/data. Needs no network.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
+import signal
+import socket
+import subprocess
 import sys
+import tempfile
 import time
-import warnings
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
+
+import demo_view
+import numpy as np
+import plot
 
 HERE = Path(__file__).resolve().parent
 CUT = HERE.parent / "tests" / "data"
-CACHE = Path(os.path.expanduser(os.environ.get("PADDLE_DATASET_HOME") or "~/.cache/paddle/dataset"))
-if not (CACHE / "mnist" / "train-images-idx3-ubyte.gz").exists() and (CUT / "mnist").is_dir():
-    os.environ["PADDLE_DATASET_HOME"] = str(CUT)  # read when paddle.dataset is imported
-    warnings.filterwarnings("ignore", "paddle.dataset: .* has md5")  # a cut has another one
-
-import clicks
-import ctr_dnn
-import numpy as np
-import paddle
-import paddle.fluid as fluid
-import plot
-import recognize_digits
-
-
-class Progress:
-    """One line that is rewritten on a terminal; elsewhere a plain line now and then."""
-
-    def __init__(self, total: int, stream=None):
-        self.stream = stream or sys.stdout
-        self.total = total
-        self.live = self.stream.isatty()
-        self.colored = self.live and not os.environ.get("NO_COLOR")
-        self.next = 0.0
-
-    def paint(self, code: str, text: str) -> str:
-        return f"\033[{code}m{text}\033[0m" if self.colored else text
-
-    def show(self, step: int, begin: float, samples: int, facts: str, last: bool = False) -> None:
-        """Shows the state after `step` steps; does nothing when it was shown a moment ago."""
-        now = time.monotonic()
-        if now < self.next and not last:
-            return
-        self.next = now + (0.1 if self.live else 1.0)
-        speed = samples / max(now - begin, 1e-9)
-        left = (now - begin) / step * (self.total - step)
-        text = f"step {step:,}/{self.total:,}  {speed:>9,.0f} samples/s  {facts}  ETA {clock(left)}"
-        if not self.live:
-            print(text, file=self.stream, flush=True)
-            return
-        width = shutil.get_terminal_size().columns
-        cells = max(min(width - len(text) - 4, 30), 0)
-        done = round(cells * step / self.total)
-        bar = self.paint("32", "█" * done) + "░" * (cells - done) + "  " if cells > 4 else ""
-        print(f"\r{bar}{text[: width - 1]}\033[K", end="\n" if last else "", file=self.stream, flush=True)
-
-
-def clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+PATIENCE = 10.0  # seconds that servers have to end after the last trainer
+TICKS = os.sysconf("SC_CLK_TCK")
+NEVER = "1000000000"
 
 
 @dataclass
-class Job:
-    """What is trained: fetched values, batches of one pass as feeds, and how to say how good it is."""
+class Model:
+    """What can be trained."""
 
     title: str
-    loss: object
-    fetches: list
-    batches: list[tuple[dict, int]]
-    score_name: str
-    score: object  # called with the values fetched last, gives a number
-    steps: int  # about so many, where the user does not say
-    test: object = None  # called with the executor after each pass
-    losses: list[float] = field(default_factory=list)
+    script: str
+    words: list[str]  # its options, for trainers and servers alike
 
 
-def digits(batch_size: int) -> Job:
-    """The MLP on MNIST."""
-    image = fluid.layers.data(name="img", shape=[1, 28, 28], dtype="float32")
-    label = fluid.layers.data(name="label", shape=[1], dtype="int64")
-    _, loss, accuracy = recognize_digits.mlp(image, label)
-    test_program = fluid.default_main_program().clone(for_test=True)
-    fluid.optimizer.Adam(learning_rate=0.001).minimize(loss)
-    feeder = fluid.DataFeeder(feed_list=[image, label], place=fluid.CPUPlace())
-    train = paddle.reader.shuffle(paddle.dataset.mnist.train(), buf_size=8192)
-    batches = [(feeder.feed(batch), len(batch)) for batch in paddle.batch(train, batch_size)()]
-
-    def test(exe) -> float:
-        return recognize_digits.test(exe, test_program, feeder, [loss, accuracy], batch_size)[1]
-
-    recent: list[float] = []
-
-    def score(values) -> float:
-        recent.append(values[1].item())
-        return float(np.mean(recent[-len(batches) :]))
-
-    return Job("Digits, MLP 784-200-200-10", loss, [loss, accuracy], batches, "accuracy", score, 1280, test)
+MODELS = {
+    "ctr": Model("CTR-DNN", "ctr_dnn.py", ["--rows", "100001", "--samples", NEVER]),
+    "digits": Model("Digits, MLP 784-200-200-10", "recognize_digits.py", ["--passes", NEVER, "--model", ""]),
+}
 
 
-def ctr(batch_size: int) -> Job:
-    """CTR-DNN on made-up clicks."""
-    options = argparse.Namespace(rows=100001, width=10)
-    feeds, loss, accuracy, auc = ctr_dnn.network(options)
-    fluid.optimizer.Adam(learning_rate=0.001, lazy_mode=True).minimize(loss)
-    feeder = fluid.DataFeeder(feed_list=feeds, place=fluid.CPUPlace())
-    source = clicks.made_up(20000, options.rows)
-    batches = [(feeder.feed(batch), len(batch)) for batch in paddle.batch(source, batch_size)()]
-    return Job("Clicks, CTR-DNN", loss, [loss, auc], batches, "AUC",
-               lambda values: values[1].item(), 200)
+class Failed(Exception):
+    """The job cannot go on."""
 
 
-def train(job: Job, passes: int) -> tuple[float, float, float | None]:
-    """Trains; returns samples a second, the last score and the last score on test data."""
-    exe = fluid.Executor(fluid.CPUPlace())
-    exe.run(fluid.default_startup_program())
-    total = passes * len(job.batches)
-    progress = Progress(total)
-    step = samples = 0
-    tested, outside = None, 0.0
-    begin = time.monotonic()
-    for _ in range(passes):
-        for feed, size in job.batches:
-            values = exe.run(feed=feed, fetch_list=job.fetches)
-            step, samples = step + 1, samples + size
-            job.losses.append(values[0].item())
-            score = job.score(values)
-            facts = f"loss {job.losses[-1]:.4f}  {job.score_name} {score:.4f}"
-            if tested is not None:
-                facts += f"  test {tested:.4f}"
-            progress.show(step, begin + outside, samples, facts, last=step == total)
-        if job.test:
-            before = time.monotonic()
-            tested = job.test(exe)
-            outside += time.monotonic() - before
-    return samples / (time.monotonic() - begin - outside), score, tested
+class Member:
+    """One process of the job: its log, what it reported, what it used."""
+
+    def __init__(self, name: str, command: list[str], env: dict[str, str], folder: Path):
+        self.name, self.is_server = name, name.startswith("server")
+        self.log, self.report = (folder / f"{name.replace(' ', '-')}.{end}" for end in ("log", "json"))
+        self.records: list[dict] = []
+        self.memory, self.cpu, self.busy = 0, 0.0, deque([(time.monotonic(), 0.0)], maxlen=20)
+        self.read_to, self.is_ready = 0, False
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([*command, "--report", str(self.report)], stdout=log, stderr=log,
+                                            stdin=subprocess.DEVNULL, env=env)
+
+    def look(self) -> None:
+        """Takes in what is new."""
+        self.read_usage()
+        if self.is_server:
+            self.is_ready = self.is_ready or b"Server listening on" in self.log.read_bytes()
+        elif self.report.exists():
+            with open(self.report, "rb") as file:
+                file.seek(self.read_to)
+                text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]  # the last line may be half written
+            self.read_to += len(whole)
+            self.records += map(json.loads, whole.splitlines())
+
+    def read_usage(self) -> None:
+        """Peak memory, and cores in use over the last second; stays as it was when the process is gone."""
+        folder = Path("/proc", str(self.process.pid))
+        try:
+            status, stat = (folder / "status").read_text(), (folder / "stat").read_text()
+        except OSError:
+            return
+        peak = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
+        self.memory = 1024 * int(peak[0]) if peak else self.memory
+        fields = stat.rpartition(")")[2].split()
+        self.busy.append((time.monotonic(), (int(fields[11]) + int(fields[12])) / TICKS))
+        (begin, before), (end, after) = self.busy[0], self.busy[-1]
+        self.cpu = (after - before) / max(end - begin, 1e-9)
+
+    @property
+    def state(self) -> str:
+        status = self.process.poll()
+        if status is not None:
+            return "failed" if status else "done"
+        if self.is_server:
+            return "serving" if self.is_ready else "starting"
+        return "training" if self.records else "starting"
+
+    @property
+    def step(self) -> int:
+        return self.records[-1]["step"] if self.records else 0
+
+    @property
+    def loss(self) -> float:
+        return self.records[-1]["loss"] if self.records else float("nan")
+
+    @property
+    def speed(self) -> float:
+        """Samples a second over the last two seconds."""
+        last = self.records[-1]
+        near = next((r for r in reversed(self.records) if r["at"] < last["at"] - 2), self.records[0])
+        return (last["samples"] - near["samples"]) / max(last["at"] - near["at"], 1e-9)
+
+    def last_words(self) -> str:
+        """How it ended, and the end of its log."""
+        status = self.process.returncode
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        lines = self.log.read_text(errors="replace").splitlines()[-15:]
+        return "\n  ".join([f"{self.name} {how}. The end of its log, {self.log}:", *lines])
+
+
+class Cluster:
+    """All processes of the job; none is left when the block ends."""
+
+    def __init__(self, model: Model, options: argparse.Namespace, folder: Path):
+        endpoints = [f"127.0.0.1:{port}" for port in free_ports(options.servers)]
+        words = [*model.words, "--steps", str(options.steps), "--seconds", str(options.seconds)]
+        command = [sys.executable, str(HERE / "cluster" / model.script), *words]
+        env = os.environ | data_folder() | {
+            "PSERVERS": ",".join(endpoints), "PADDLE_TRAINERS": str(options.trainers),
+            "FLAGS_ps_job": f"demo-{os.getpid()}",
+        }
+        env.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // options.trainers, 1)))
+        self.options, self.members, self.begin = options, [], time.monotonic()
+        for i, endpoint in enumerate(endpoints):
+            mine = {"TRAINING_ROLE": "PSERVER", "SERVER_ENDPOINT": endpoint}
+            self.members.append(Member(f"server {i}", command, env | mine, folder))
+        for i in range(options.trainers):
+            mine = {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": str(i)}
+            self.members.append(Member(f"trainer {i}", command, env | mine, folder))
+        self.trainers = self.members[options.servers :]
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *unused) -> None:
+        """Asks those that still run to end, then makes them."""
+        left = [member.process for member in self.members if member.process.poll() is None]
+        for process in left:
+            process.send_signal(signal.SIGINT)
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end and any(process.poll() is None for process in left):
+            time.sleep(0.01)
+        for process in left:
+            process.kill()
+            process.wait()
+
+    def run(self, view) -> None:
+        """Until all have ended; the first one that fails ends the rest."""
+        trained = None
+        while any(member.process.poll() is None for member in self.members):
+            self.look()
+            view.show(self.members, *self.done())
+            if trained is None and all(member.process.poll() is not None for member in self.trainers):
+                trained = time.monotonic()
+            if trained is not None and time.monotonic() > trained + PATIENCE:
+                late = [member.name for member in self.members if member.process.poll() is None]
+                raise Failed(f"{', '.join(late)}: still there {PATIENCE:.0f} s after the last trainer ended.")
+            time.sleep(0.05)
+        self.look()
+        view.show(self.members, 1.0, "done", last=True)
+
+    def look(self) -> None:
+        for member in self.members:
+            member.look()
+        for member in self.members:
+            if member.process.poll():
+                raise Failed(member.last_words())
+
+    def done(self) -> tuple[float, str]:
+        """How much of the work is done, and what is left of it, in words."""
+        if not all(member.records for member in self.trainers):
+            return 0.0, "starting"
+        if self.options.steps:
+            step = min(member.step for member in self.trainers)
+            return step / self.options.steps, f"{self.options.steps - step:,} steps left"
+        spent = time.monotonic() - self.trainers[0].records[0]["at"]
+        return spent / self.options.seconds, f"{max(self.options.seconds - spent, 0):.0f} s left"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that the kernel says are free. They are held together, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def data_folder() -> dict[str, str]:
+    """Where the digits are: MNIST when it was fetched before, else the cut that comes with the code."""
+    cache = Path(os.path.expanduser(os.environ.get("PADDLE_DATASET_HOME") or "~/.cache/paddle/dataset"))
+    has_mnist = (cache / "mnist" / "train-images-idx3-ubyte.gz").exists()
+    return {} if has_mnist or not CUT.is_dir() else {"PADDLE_DATASET_HOME": str(CUT)}
+
+
+def several(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("s" if count != 1 else "")
+
+
+def result(title: str, cluster: Cluster, out: str) -> None:
+    """Says how it went, and plots it."""
+    losses = [[record["loss"] for record in member.records] for member in cluster.trainers]
+    begin = max(member.records[0]["at"] for member in cluster.trainers)
+    end = max(member.records[-1]["at"] for member in cluster.trainers)
+    samples = sum(member.records[-1]["samples"] - member.records[0]["samples"] for member in cluster.trainers)
+    speed = samples / max(end - begin, 1e-9)
+    steps = min(map(len, losses))
+    mean = np.mean([values[:steps] for values in losses], axis=0)
+    tail = max(steps // 20, 1)
+    print(f"Loss {mean[0]:.4f} -> {mean[-tail:].mean():.4f} in {steps:,} steps, {speed:,.0f} samples/s over "
+          f"{several(len(losses), 'trainer')}, {begin - cluster.begin:.2f} s from start to first step.")
+    peaks = [f"{member.name} {demo_view.megabytes(member.memory)}" for member in cluster.members]
+    print(f"Peak memory: {', '.join(peaks)}.")
+    tints = [(170, 205, 235), (240, 205, 165), (185, 225, 185), (225, 190, 225)]
+    curves = [plot.Curve(range(1, len(values) + 1), values, member.name, tints[i % 4], 1.2)
+              for i, (member, values) in enumerate(zip(cluster.trainers, losses))]
+    smooth = plot.smooth(mean, keep=min(max(1 - 40 / steps, 0.5), 0.95))
+    curves.append(plot.Curve(range(1, steps + 1), smooth, "mean", (31, 119, 180), 2.4))
+    plot.save(out, curves, title=f"{title}: {speed:,.0f} samples/s", x_label="step", y_label="loss")
+    print(f"The loss is plotted in {out}.")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", choices=MODELS, default="ctr", help="click prediction or digits (ctr)")
+    parser.add_argument("--servers", type=int, default=2, help="parameter servers (2)")
+    parser.add_argument("--trainers", type=int, default=2, help="trainers (2)")
+    parser.add_argument("--seconds", type=float, help="train so long (20, if there is no --steps)")
+    parser.add_argument("--steps", type=int, help="train so many steps")
+    parser.add_argument("--out", default="demo-loss.png", help="file for the plot (demo-loss.png)")
+    options = parser.parse_args()
+    for name in ("servers", "trainers", "seconds", "steps"):
+        value = getattr(options, name)
+        if value is not None and value <= 0:
+            parser.error(f"--{name} is {value}; it must be more than 0")
+    if options.seconds is None:
+        options.seconds = 0 if options.steps else 20
+    options.steps = options.steps or 0
+    return options
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", choices=["digits", "ctr"], default="digits")
-    parser.add_argument("--passes", type=int, help="times over the data (cut of MNIST 40, all 1; ctr 10)")
-    parser.add_argument("--batch-size", type=int, help="samples in a step (digits 64, ctr 1000)")
-    parser.add_argument("--out", default="demo-loss.png", help="file for the plot (demo-loss.png)")
-    options = parser.parse_args()
-    if options.passes is not None and options.passes < 1:
-        parser.error(f"--passes is {options.passes}; give 1 or more")
-
-    job = digits(options.batch_size or 64) if options.model == "digits" else ctr(options.batch_size or 1000)
-    passes = options.passes or max(1, job.steps // len(job.batches))
-    size = sum(count for _, count in job.batches)
-    print(f"{job.title}: {size:,} samples, {passes} passes of {len(job.batches)} steps", flush=True)
-    speed, score, tested = train(job, passes)
-
-    good = f"{job.score_name} {score:.4f}"
-    if tested is not None:
-        good += f", on test data {tested:.4f}"
-    steps = range(1, len(job.losses) + 1)
-    plot.save(options.out, [plot.Curve(steps, job.losses, "each step", (170, 205, 235), 1.2),
-                            plot.Curve(steps, plot.smooth(job.losses), "mean", (31, 119, 180), 2.4)],
-              title=f"{job.title}: {good}", x_label="step", y_label="loss")
-    print(f"Loss {job.losses[0]:.4f} -> {np.mean(job.losses[-len(job.batches):]):.4f}, {good}, "
-          f"{speed:,.0f} samples/s.")
-    print(f"The loss is plotted in {options.out}.")
+    options = arguments()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    model = MODELS[options.model]
+    title = f"{model.title}, {several(options.servers, 'server')} x {several(options.trainers, 'trainer')}"
+    print(f"{title}, as processes of their own on this machine", flush=True)
+    folder = Path(tempfile.mkdtemp(prefix="paddle-demo-"))
+    try:
+        with Cluster(model, options, folder) as cluster:
+            cluster.run(demo_view.view())
+        result(title, cluster, options.out)
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1  # the logs stay
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
     return 0
 
 

@@ -64,6 +64,8 @@ PD_API const char *pd_type_name(int dtype); /* "float32" */
 /* Tells the servers of this process's job that this trainer is done (failed 0) or failed, and why, and hangs up. Nothing
  * happens in a process that has no servers. A program calls it before it ends; a trainer that just goes counts as lost. */
 PD_API void pd_leave_job(int failed, const char *why);
+/* The number of this trainer in its job, which the first server may have handed out; -1 before the first exchange with one. */
+PD_API int pd_job_id(void);
 
 /* What the server at `endpoint` ("host:port") holds, whom it knows and who is late: JSON (one line), or a text for people.
  * Waits some seconds at most. PD_IO: nobody is there; other codes: it is no server of ours, or refuses this process. */
@@ -82,6 +84,7 @@ typedef struct pd_psbench_options {
     const char *transport;   /* "tcp", "shm" or "auto"; NULL: TCP, then shared memory */
     int loops;               /* threads of the server, and pieces a dense parameter is cut into; 0: as a server chooses */
     double seconds;          /* of each measurement */
+    int pins;                /* the server stays on the first core, trainers on the others in turn */
     const char *optimizer;   /* the op that the server applies, e.g. "sgd" */
 } pd_psbench_options;
 typedef struct pd_psbench_row {

@@ -10,6 +10,11 @@ void pd_leave_job(int failed, const char *why)
     pd_client_goodbye(failed, why);
 }
 
+int pd_job_id(void)
+{
+    return pd_client_own_id();
+}
+
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 {
     struct pd_buf text = {0};
@@ -22,6 +27,11 @@ pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 void pd_leave_job(int failed, const char *why)
 {
     (void)failed, (void)why;
+}
+
+int pd_job_id(void)
+{
+    return -1;
 }
 
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)

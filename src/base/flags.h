@@ -21,6 +21,7 @@
     X(ps_on_trainer_loss, TEXT, "", "a trainer gone without a word: fail, shrink or wait; empty: fail in sync, shrink in async") \
     X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one; empty: any")  \
     X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                              \
+    X(ps_spin, INT, "-1", "microseconds servers and trainers poll before they sleep; -1: 50 where the job has no more processes than cores, else 0") \
     X(ps_reconnect, INT, "5000", "milliseconds a trainer whose connection broke has to come back")           \
     X(ps_notice, INT, "5000", "milliseconds after which one who waits says for whom")                         \
     X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                    \

@@ -26,6 +26,8 @@ int pd_cli_report_unknown(const char *name);
 int pd_cli_report_extra(const struct pd_cli_command *command, const char *argument);
 
 extern const struct pd_cli_command pd_cli_help;
+extern const struct pd_cli_command pd_cli_ps;
+extern const struct pd_cli_command pd_cli_psbench;
 extern const struct pd_cli_command pd_cli_version;
 
 #endif

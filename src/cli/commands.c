@@ -7,6 +7,8 @@
 
 const struct pd_cli_command *const pd_cli_commands[] = {
     &pd_cli_help,
+    &pd_cli_ps,
+    &pd_cli_psbench,
     &pd_cli_version,
     NULL,
 };

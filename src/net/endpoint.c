@@ -114,6 +114,21 @@ pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, i
     return PD_OK;
 }
 
+const char *pd_endpoint_map(const char *endpoint, char *out, size_t cap)
+{
+    const char *entry = getenv("PADDLE_PS_MAP");
+    size_t n = strlen(endpoint);
+    while (entry && *entry) {
+        size_t length = strcspn(entry, ",");
+        if (length > n + 1 && strncmp(entry, endpoint, n) == 0 && entry[n] == '=' && length - n - 1 < cap) {
+            snprintf(out, cap, "%.*s", (int)(length - n - 1), entry + n + 1);
+            return out;
+        }
+        entry += length + (entry[length] == ',');
+    }
+    return endpoint;
+}
+
 const char *pd_endpoint_text(const struct sockaddr *address, char *out, size_t cap)
 {
     char host[INET6_ADDRSTRLEN] = "?", zone[IF_NAMESIZE + 1] = "";

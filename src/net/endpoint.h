@@ -18,6 +18,9 @@ pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out);
  * address when `to_bind`, else loopback. */
 pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,
                               struct sockaddr_storage *out, socklen_t *lengths, int *n);
+/* Where to connect to for an endpoint: PADDLE_PS_MAP="from=to,from=to" names another way to it (a forwarded
+ * port, a proxy); else the endpoint itself. Returns `out`, or `endpoint`. */
+const char *pd_endpoint_map(const char *endpoint, char *out, size_t cap);
 /* "127.0.0.1:6174", "[::1]:6174". Returns `out`. */
 const char *pd_endpoint_text(const struct sockaddr *address, char *out, size_t cap);
 

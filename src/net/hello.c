@@ -125,6 +125,7 @@ void pd_welcome_pack(const struct pd_welcome_message *m, struct pd_buf *out)
     pd_put_u64(out, m->welcome.step);
     pd_put_u64(out, m->welcome.trainer_step);
     pd_put_u64(out, m->welcome.seed);
+    pd_put_u32(out, m->welcome.processes);
     pd_put_text(out, m->welcome.note);
     pd_put_text(out, m->shm_name);
     pd_buf_add(out, m->shm_token, PD_SHM_TOKEN);
@@ -143,6 +144,7 @@ pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_messa
     m.welcome.step = pd_read_u64(&r);
     m.welcome.trainer_step = pd_read_u64(&r);
     m.welcome.seed = pd_read_u64(&r);
+    m.welcome.processes = pd_read_u32(&r);
     pd_read_text(&r, m.welcome.note, sizeof m.welcome.note);
     pd_read_text(&r, m.shm_name, sizeof m.shm_name);
     read_fixed(&r, m.shm_token, PD_SHM_TOKEN);

@@ -41,6 +41,7 @@ struct pd_welcome {
     uint64_t step;         /* last step the server applied */
     uint64_t trainer_step; /* last step applied or counted for this trainer id */
     uint64_t seed;         /* of the job */
+    uint32_t processes;    /* trainers and loops of servers in the job; 0: not known */
     char note[128];
 };
 

@@ -23,6 +23,8 @@ enum {
     RINGS_PER_UV = 16,    /* while rings are busy, libuv is asked each so many times */
     UV_EVERY_NS =
         10000, /* while rings are polled and quiet, as often: asking costs more than a small message */
+    SPIN_FAILS = 3,      /* after as many polls for nothing in a row, some are left out */
+    SPIN_SKIP_BITS = 10, /* 2^10 at most */
 };
 
 struct post {
@@ -50,6 +52,7 @@ struct pd_loop {
     struct pd_spare spare;
     int depth;
     unsigned turns;
+    unsigned spin_fails, spin_skip;
     uint64_t made, moved;
 };
 
@@ -284,6 +287,25 @@ static void spin(struct pd_loop *loop, int microseconds, uint64_t made)
     }
 }
 
+/* Polls while that pays. It does not when the others are busy for longer, and it does harm when they share this
+ * core and cannot run: after some polls for nothing more and more are left out, up to a thousand between two
+ * tries. A try lasts twice as long, so that it also finds an answer of one who sleeps between messages. */
+static void spin_if_it_pays(struct pd_loop *loop, int microseconds, uint64_t made)
+{
+    uint64_t moved = loop->moved;
+    if (loop->spin_skip) {
+        loop->spin_skip--;
+        return;
+    }
+    spin(loop, loop->spin_fails < SPIN_FAILS ? microseconds : 2 * microseconds, made);
+    if (loop->made != made || loop->moved != moved) {
+        loop->spin_fails = 0;
+        return;
+    }
+    if (loop->spin_fails < SPIN_SKIP_BITS) loop->spin_fails++;
+    if (loop->spin_fails >= SPIN_FAILS) loop->spin_skip = 1u << loop->spin_fails;
+}
+
 /* Sleeps in libuv until something happens; timeout_ms < 0: without end. */
 static void sleep_once(struct pd_loop *loop, int64_t timeout_ms)
 {
@@ -317,7 +339,7 @@ static void wait_for_work(struct pd_loop *loop, int timeout_ms)
     if (timeout_ms == 0 && loop->made == made) look(loop, 1);
     while (loop->made == made && timeout_ms != 0 &&
            !atomic_load_explicit(&loop->stop, memory_order_relaxed)) {
-        if (microseconds) spin(loop, microseconds, made);
+        if (microseconds) spin_if_it_pays(loop, microseconds, made);
         if (loop->made != made) break;
         int64_t left = timeout_ms < 0 ? -1 : (end - pd_clock_ns() + 999999) / 1000000;
         if (timeout_ms > 0 && left <= 0) break;

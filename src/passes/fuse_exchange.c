@@ -51,6 +51,7 @@ struct exchange {
     PD_VEC(const char *) names; /* at the servers */
     PD_VEC(const char *) epmap;
     PD_VEC(const char *) locals; /* the variable that the name is received into */
+    PD_VEC(int64_t) slices;      /* how many rows of it; -1: all */
     PD_VEC(const char *) outs;
     PD_VEC(int) into;
     PD_VEC(int64_t) rows;
@@ -61,25 +62,53 @@ static void exchange_free(struct exchange *e)
     pd_vec_free(&e->names);
     pd_vec_free(&e->epmap);
     pd_vec_free(&e->locals);
+    pd_vec_free(&e->slices);
     pd_vec_free(&e->outs);
     pd_vec_free(&e->into);
     pd_vec_free(&e->rows);
 }
 
-static pd_status add_recv(struct exchange *e, const struct pd_opdesc *op)
+static pd_status add_name(struct exchange *e, const char *name, const struct pd_attr *epmap, int i,
+                          const char *local, int64_t rows)
+{
+    return pd_vec_push(&e->names, name) &&
+                   pd_vec_push(&e->epmap, epmap->strings[i < epmap->n ? i : epmap->n - 1]) &&
+                   pd_vec_push(&e->locals, local) && pd_vec_push(&e->slices, rows)
+               ? PD_OK
+               : pd_no_memory();
+}
+
+/* How many names one Out is received from: slices of equal height, the last one of what is left. */
+static int slices_of(const struct pd_opdesc *op)
+{
+    const struct pd_io *out = pd_opdesc_slot(op, 1, "Out");
+    const struct pd_attr *names = pd_opdesc_attr(op, "recv_varnames");
+    return out && out->args.n == 1 && names ? names->n : 0;
+}
+
+static int64_t rows_of(const struct pd_fuse *f, const struct pd_opdesc *op)
+{
+    const struct pd_var *var = pd_block_find(f->block, pd_opdesc_slot(op, 1, "Out")->args.at[0]);
+    return var && var->meta.rank ? var->meta.dim[0] : -1;
+}
+
+static pd_status add_recv(const struct pd_fuse *f, struct exchange *e, const struct pd_opdesc *op)
 {
     const struct pd_io *out = pd_opdesc_slot(op, 1, "Out");
     const struct pd_attr *epmap = pd_opdesc_attr(op, "epmap"), *names = pd_opdesc_attr(op, "recv_varnames");
-    int n = out ? out->args.n : 0;
-    if (!names || names->n != n) names = pd_opdesc_attr(op, "varnames");
+    int n = out ? out->args.n : 0, slices = slices_of(op);
     if (!e->trainer_id) e->trainer_id = pd_opdesc_attr(op, "trainer_id");
-    for (int i = 0; i < n; i++) {
-        const char *name = names && names->n == n ? names->strings[i] : out->args.at[i];
-        if (!pd_vec_push(&e->names, name) ||
-            !pd_vec_push(&e->epmap, epmap->strings[i < epmap->n ? i : epmap->n - 1]) ||
-            !pd_vec_push(&e->locals, out->args.at[i]))
-            return pd_no_memory();
+    if (slices > 1) {
+        int64_t rows = rows_of(f, op), each = (rows + slices - 1) / slices;
+        for (int i = 0; i < slices; i++)
+            PD_TRY(add_name(e, names->strings[i], epmap, i, out->args.at[0],
+                            i < slices - 1 ? each : rows - each * (slices - 1)));
+        return PD_OK;
     }
+    if (!names || names->n != n) names = pd_opdesc_attr(op, "varnames");
+    for (int i = 0; i < n; i++)
+        PD_TRY(add_name(e, names && names->n == n ? names->strings[i] : out->args.at[i], epmap, i,
+                        out->args.at[i], -1));
     return PD_OK;
 }
 
@@ -107,9 +136,11 @@ static int joins_slices(const struct pd_fuse *f, const struct exchange *e, const
     return 1;
 }
 
-static int belongs(const struct pd_opdesc *op)
+/* Slices of a variable without a known height are left to recv itself. */
+static int belongs(const struct pd_fuse *f, const struct pd_opdesc *op)
 {
-    return pd_fuse_is(op, "recv") || pd_fuse_is(op, "fetch_barrier");
+    if (pd_fuse_is(op, "fetch_barrier")) return 1;
+    return pd_fuse_is(op, "recv") && (slices_of(op) < 2 || rows_of(f, op) >= slices_of(op));
 }
 
 /* The exchange that starts at `at`: what it receives, and how far it goes. */
@@ -122,8 +153,8 @@ static pd_status read_exchange(const struct pd_fuse *f, int at, struct exchange 
         e->trainer_id = pd_opdesc_attr(op, "trainer_id");
         at++;
     }
-    for (; at < f->block->ops.n && belongs(f->block->ops.at[at]); at++)
-        if (pd_fuse_is(f->block->ops.at[at], "recv")) PD_TRY(add_recv(e, f->block->ops.at[at]));
+    for (; at < f->block->ops.n && belongs(f, f->block->ops.at[at]); at++)
+        if (pd_fuse_is(f->block->ops.at[at], "recv")) PD_TRY(add_recv(f, e, f->block->ops.at[at]));
     e->last = at;
     while (e->last < f->block->ops.n && joins_slices(f, e, f->block->ops.at[e->last]))
         e->last++;
@@ -154,7 +185,7 @@ static pd_status place_all(const struct pd_fuse *f, struct exchange *e)
                 joined |= strcmp(x->args.at[s], e->locals.at[i]) == 0;
         }
         if (joined) continue;
-        status = place(e, e->locals.at[i], -1);
+        status = place(e, e->locals.at[i], e->slices.at[i]);
         if (status == PD_OK && (!pd_vec_push(&names, e->names.at[i]) || !pd_vec_push(&epmap, e->epmap.at[i])))
             status = pd_no_memory();
     }

@@ -8,11 +8,20 @@
 
 #include "pserver/server_private.h"
 
+/* The variable that takes a trainer's gradient: "w@GRAD.trainer_0", or, of a distributed table,
+ * "w@GRAD.trainer_0.pserver_1". */
 static struct pd_value *grad_var(struct pd_server *s, const char *grad, int trainer)
 {
     char name[600];
-    snprintf(name, sizeof name, "%s.trainer_%d", grad, trainer);
+    int n = snprintf(name, sizeof name, "%s.trainer_%d", grad, trainer);
     struct pd_value *v = s->run->step->find(s->run, name);
+    const struct pd_frame *frame = ((struct pd_frame_op *)s->run->frame)->frame;
+    const struct pd_block *top = pd_program_block(frame->plan->program, 0);
+    for (int i = 0; !v && n < (int)sizeof name && i < top->vars.n; i++) {
+        const char *other = top->vars.at[i]->name;
+        if (strncmp(other, name, (size_t)n) == 0 && strncmp(other + n, ".pserver_", 9) == 0)
+            v = s->run->step->find(s->run, other);
+    }
     return v || trainer ? v : s->run->step->find(s->run, grad);
 }
 
@@ -46,7 +55,8 @@ static pd_status give_rows(struct pd_value *v, const struct pd_unit_spec *unit, 
     const struct pd_meta *m = &unit->param->tensor.meta;
     int64_t n = gift ? gift->rows.n : 0, width = pd_meta_span(m, 1, m->rank);
     if (v->tensor.meta.kind != PD_KIND_SELECTED_ROWS) pd_value_reset(v, PD_KIND_SELECTED_ROWS);
-    PD_TRY(pd_rows_resize(v, n, m->dim[0], m->dtype, 2, (int64_t[]){n, width}));
+    int64_t height = pd_value_is_rows(unit->param) ? unit->param->height : m->dim[0];
+    PD_TRY(pd_rows_resize(v, n, height, m->dtype, 2, (int64_t[]){n, width}));
     if (!n) return PD_OK;
     memcpy(v->rows.at, gift->rows.at, (size_t)n * sizeof(int64_t));
     memcpy(v->tensor.data, gift->data, (size_t)(n * width) * pd_dtype_size(m->dtype));
@@ -62,9 +72,7 @@ static pd_status give(struct lane *lane, int unit)
     int n = s->config.trainers, in = 0, single = -1;
     for (int t = 0; t < n; t++)
         if (pd_shard_takes_part(lane->shard, t)) in++, single = t;
-    char merged[600];
-    snprintf(merged, sizeof merged, "%s.trainer_1", spec->grad);
-    int per_trainer = n > 1 && s->config.is_sync && s->run->step->find(s->run, merged) != NULL;
+    int per_trainer = n > 1 && s->config.is_sync && grad_var(s, spec->grad, 1) != NULL;
     for (int t = 0; t < (per_trainer ? n : 1); t++) {
         int from = per_trainer ? t : single;
         struct pd_value *v =

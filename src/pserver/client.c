@@ -8,11 +8,19 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "net/endpoint.h"
 #include "net/wire.h"
 #include "pserver/client_private.h"
 #include "pserver/proto.h"
+#include "pserver/spin.h"
 
-enum { RETRY_MS = 200, TURN_MS = 50 };
+enum {
+    RETRY_MS = 200,
+    TURN_MS = 50,
+    BYE_MS = 1000,       /* for a server to answer a goodbye */
+    BYE_AGAIN_MS = 5000, /* the same, when connections break under it */
+    BYE_RETRIES = 2,
+};
 
 static struct pd_client *the_client;
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
@@ -25,11 +33,13 @@ static void broke(struct wire *w, const char *text)
 {
     int64_t now = pd_clock_ns();
     w->conn = NULL;
-    w->is_open = 0;
+    w->is_open = w->said_bye = 0;
     w->names_opened = w->names_answered = 0;
     if (!w->broke_at) w->broke_at = now;
+    w->retries++;
     w->retry_at = now + (int64_t)RETRY_MS * 1000000;
-    snprintf(w->trouble, sizeof w->trouble, "%s", text);
+    if (!w->is_taken) snprintf(w->trouble, sizeof w->trouble, "%s", text);
+    w->is_taken = 0;
 }
 
 static void send_names(struct wire *w)
@@ -66,6 +76,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     link->n_loops = welcome->loops;
     if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", link->endpoint);
     link->incarnation = welcome->incarnation;
+    if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
     pd_log(PD_LOG_DEBUG, "connected to server %s loop %d by %s as trainer %d", link->endpoint, w->index,
            pd_conn_transport(conn), c->id);
     send_names(w);
@@ -90,7 +101,8 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     if (!pd_reader_done(&r) || n) return pd_fail(PD_FORMAT, "malformed answer to an OPEN");
     w->names_answered = (int)m->head.request;
     if (w->is_open) return PD_OK;
-    w->is_open = 1;
+    w->is_open = w->was_opened = 1;
+    w->retries = 0;
     w->broke_at = 0;
     pd_wire_again(w, mine);
     return PD_OK;
@@ -125,9 +137,15 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     case PD_PS_FAILED: {
         uint32_t status = pd_read_u32(&r);
         pd_read_text(&r, text, sizeof text);
-        job_failed(w->link->client,
-                   status > 0 && status <= PD_UNAVAILABLE ? (pd_status)status : PD_UNAVAILABLE,
-                   w->link->endpoint, text);
+        if (!status || status > PD_UNAVAILABLE) status = PD_UNAVAILABLE;
+        /* Another process has this trainer's id: it may be on its way out, so we try again and say so. */
+        if (status == PD_EXISTS && !w->is_open) {
+            w->is_taken = 1;
+            snprintf(w->trouble, sizeof w->trouble, "%.511s", text);
+            return PD_OK;
+        }
+        if (!pd_wire_refused(w, m->head.request, (pd_status)status, text))
+            job_failed(w->link->client, (pd_status)status, w->link->endpoint, text);
         return PD_OK;
     }
     default:
@@ -157,7 +175,9 @@ static void start_wire(struct wire *w)
                              .pid = (uint32_t)getpid()};
     snprintf(hello.job, sizeof hello.job, "%s", pd_flag_text(PD_FLAG_ps_job));
     struct pd_conn_options options = {.connect_ms = 5000};
-    pd_status status = pd_conn_open(c->loop, w->link->endpoint, &hello, &options, &events, w, &w->conn);
+    char mapped[280];
+    pd_status status = pd_conn_open(c->loop, pd_endpoint_map(w->link->endpoint, mapped, sizeof mapped),
+                                    &hello, &options, &events, w, &w->conn);
     if (status == PD_OK) return;
     if (status == PD_INVALID || status == PD_FORMAT) job_failed(c, status, w->link->endpoint, pd_error());
     broke(w, pd_error());
@@ -276,6 +296,14 @@ int pd_client_id(const struct pd_client *client)
     return client->id;
 }
 
+int pd_client_own_id(void)
+{
+    pthread_mutex_lock(&making);
+    int id = the_client ? the_client->id : -1;
+    pthread_mutex_unlock(&making);
+    return id;
+}
+
 static int link_is_open(void *arg)
 {
     const struct link *link = arg;
@@ -374,15 +402,34 @@ static void free_client(struct pd_client *c)
     for (int i = 0; i < c->names.n; i++)
         pd_free(c->names.at[i].text);
     pd_vec_free(&c->names);
+    for (int i = 0; i < c->kept.n; i++)
+        pd_value_unref(c->kept.at[i]);
+    pd_vec_free(&c->kept);
     pd_free(c);
 }
 
-static int all_quiet(const struct pd_client *c)
+/* Says goodbye on every connection that has not heard it; one that broke is made again for it. Returns
+ * whether somebody has not answered yet. */
+static int say_goodbye(struct pd_client *c, int failed, const char *why)
 {
+    int left = 0;
     for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->conn && c->links.at[i]->wires.at[k]->waits) return 0;
-    return 1;
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            struct wire *w = c->links.at[i]->wires.at[k];
+            /* A server that went before we came to it again has heard it, or never will. */
+            int is_gone = !w->conn && w->was_opened && w->retries > BYE_RETRIES;
+            if (!w->was_opened || w->is_quit || is_gone) continue;
+            left++;
+            if (!w->is_open || w->said_bye) continue;
+            struct pd_buf meta = {0};
+            pd_put_u8(&meta, (uint8_t)failed);
+            pd_put_text(&meta, why ? why : "");
+            struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
+            if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+            w->said_bye = w->waits = 1;
+            pd_buf_free(&meta);
+        }
+    return left;
 }
 
 void pd_client_goodbye(int failed, const char *why)
@@ -395,17 +442,23 @@ void pd_client_goodbye(int failed, const char *why)
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
-            struct pd_buf meta = {0};
-            if (!w->conn || !w->is_open) continue;
-            pd_put_u8(&meta, (uint8_t)failed);
-            pd_put_text(&meta, why ? why : "");
-            struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
-            w->waits =
-                !meta.failed && pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL) == PD_OK;
-            pd_buf_free(&meta);
+            pd_wire_clear(w);
+            w->is_quit = w->retries = 0;
         }
-    int64_t until = pd_clock_ns() + (int64_t)1000 * 1000000;
-    while (!c->failed && !all_quiet(c) && pd_clock_ns() < until)
+    int64_t now = pd_clock_ns(), until = now + (int64_t)BYE_MS * 1000000,
+            last = now + (int64_t)(failed ? BYE_MS : BYE_AGAIN_MS) * 1000000;
+    while (!c->failed && say_goodbye(c, failed, why) && now < until) {
+        tend(c, now);
         pd_loop_turn(c->loop, TURN_MS);
+        now = pd_clock_ns();
+        for (int i = 0; i < c->links.n; i++)
+            for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+                struct wire *w = c->links.at[i]->wires.at[k];
+                if (w->said_bye && w->is_open && !w->waits) w->is_quit = 1;
+                /* Who is on the way to a server again has more time than who waits for a silent one. */
+                if (w->was_opened && !w->is_quit && !w->said_bye) until = now + (int64_t)BYE_MS * 1000000;
+            }
+        if (until > last) until = last;
+    }
     free_client(c);
 }

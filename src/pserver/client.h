@@ -28,6 +28,9 @@ pd_status pd_client_push_rows(struct pd_client *client, int number, int64_t n, c
                               const void *data, size_t row);
 /* Wants a value with the next exchange, straight into `to`. */
 pd_status pd_client_pull(struct pd_client *client, int number, void *to, size_t bytes);
+/* After a failed exchange: an answer may still come, so this value, which it goes into, lives as long as the
+ * client. Takes a reference of its own. */
+void pd_client_keep(struct pd_client *client, struct pd_value *value);
 /* Ends the step on `endpoints`, and on every server that was pushed to; waits until all pulls are in. */
 pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, int n,
                              const char *const *endpoints);
@@ -37,10 +40,14 @@ pd_status pd_client_want_rows(struct pd_client *client, int number, int64_t n, c
                               size_t row, void *out);
 int pd_client_is_asked(const struct pd_client *client,
                        int number); /* its connection has such a wish already */
+/* Asks the server of a value to write it to <folder>/<name>_<part> on its own disk; pd_client_wait tells how
+ * that went. `folder` is borrowed until then. */
+pd_status pd_client_want_saved(struct pd_client *client, int number, const char *folder, uint32_t part);
 pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
 
 /* The id this trainer has; -1 before it is known. */
 int pd_client_id(const struct pd_client *client);
+int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */
 /* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
  * frees the client. */
 void pd_client_goodbye(int failed, const char *why);

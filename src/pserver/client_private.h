@@ -41,8 +41,15 @@ struct wire {
     int is_pull_only;    /* wishes without a push */
     const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
     int64_t n_rows;
+    const char *folder;           /* the wish is to have the value written there; NULL: it is not */
+    uint32_t part;                /* with this number behind its name */
     PD_VEC(struct pd_span) spans; /* where the answer goes */
     int64_t broke_at, retry_at;
+    int was_opened;    /* at least once */
+    int retries;       /* connections that ended since it was open */
+    int is_taken;      /* another process has our id; `trouble` tells */
+    int said_bye;      /* on this connection */
+    int is_quit;       /* goodbye was answered */
     char trouble[512]; /* the last thing that went wrong */
 };
 
@@ -70,9 +77,12 @@ struct pd_client {
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
     uint64_t cut; /* the step of the next snapshot, as a server told: passed on to all */
-    int failed; /* a server ended the job */
+    int failed;   /* a server ended the job */
     pd_status failure;
     char failure_text[1024];
+    pd_status refusal; /* the last thing that a server could not do, and the job goes on; PD_OK: none */
+    char refusal_text[1024];
+    PD_VEC(struct pd_value *) kept; /* pd_client_keep */
     int deadline_ms, notice_ms;
     int64_t noticed;
 };
@@ -87,8 +97,12 @@ pd_status pd_client_turn_until(struct pd_client *client, const struct pd_run *ru
 /* client_step.c */
 void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
 void pd_wire_again(struct wire *wire,
-                   uint64_t applied); /* after a new connection: what the server has not, once more */
+                   uint64_t applied);  /* after a new connection: what the server has not, once more */
+void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
 pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);
+/* Does this FAILED only say that a wish could not be fulfilled? Then it is noted, and pd_client_wait tells.
+ */
+int pd_wire_refused(struct wire *wire, uint64_t request, pd_status status, const char *text);
 
 #endif

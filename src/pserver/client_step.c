@@ -78,6 +78,18 @@ static void send_rows(struct wire *w)
     pd_buf_free(&meta);
 }
 
+static void send_save(struct wire *w)
+{
+    struct pd_buf meta = {0};
+    struct pd_frame_head head = {.type = PD_PS_SAVE, .step = w->step, .request = ++w->request};
+    pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
+    pd_put_u32(&meta, w->part);
+    pd_put_text(&meta, w->folder);
+    w->waits = 1;
+    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&meta);
+}
+
 /* Pieces travel in messages of about a part each, so that the server can apply the first while the last is on
  * its way. */
 void pd_wire_flush(struct wire *w)
@@ -98,6 +110,8 @@ void pd_wire_flush(struct wire *w)
     w->sent_end = 1;
     if (w->rows)
         send_rows(w);
+    else if (w->folder)
+        send_save(w);
     else if (w->is_pull_only)
         send_pull(w);
     else
@@ -183,6 +197,13 @@ pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes
     return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
 }
 
+void pd_client_keep(struct pd_client *c, struct pd_value *value)
+{
+    pd_value_ref(value);
+    /* Without memory for the list it is never freed: that is safe too. */
+    (void)pd_vec_push(&c->kept, value);
+}
+
 /* ---- answers ---- */
 
 pd_status pd_wire_head(struct wire *w, struct pd_message *m)
@@ -206,17 +227,33 @@ pd_status pd_wire_head(struct wire *w, struct pd_message *m)
     return PD_OK;
 }
 
+void pd_wire_clear(struct wire *w)
+{
+    w->waits = 0;
+    w->pieces.n = w->wishes.n = w->sent_pieces = 0;
+    w->is_ended = w->sent_end = w->is_pull_only = 0;
+    w->rows = NULL;
+    w->folder = NULL;
+}
+
+int pd_wire_refused(struct wire *w, uint64_t request, pd_status status, const char *text)
+{
+    struct pd_client *c = w->link->client;
+    if (!w->folder || !w->waits || request != w->request) return 0;
+    c->refusal = status;
+    snprintf(c->refusal_text, sizeof c->refusal_text, "server %s: %.900s", w->link->endpoint, text);
+    pd_wire_clear(w);
+    return 1;
+}
+
 pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
 {
     if (m->head.request != w->request || !w->waits) return PD_OK;
     if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
         return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
-    w->waits = 0;
     if (m->head.extra > w->link->client->cut) w->link->client->cut = m->head.extra;
     if (w->is_ended && !w->is_pull_only) w->step++;
-    w->pieces.n = w->wishes.n = w->sent_pieces = 0;
-    w->is_ended = w->sent_end = w->is_pull_only = 0;
-    w->rows = NULL;
+    pd_wire_clear(w);
     return PD_OK;
 }
 
@@ -243,25 +280,46 @@ int pd_client_is_asked(const struct pd_client *c, int number)
     return c->names.at[number].link->wires.at[c->names.at[number].wire]->is_ended;
 }
 
+/* A wish that is an exchange of its own. */
+static pd_status want_alone(struct pd_client *c, int number, void *out, size_t bytes, struct wire **wire)
+{
+    struct wire *w = *wire = wire_of(c, number);
+    if (w->is_ended || w->wishes.n || w->pieces.n)
+        return pd_fail(PD_INVALID, "'%s' is asked for in the middle of an exchange",
+                       c->names.at[number].text);
+    if (!pd_vec_push(&w->wishes, ((struct wish){number, out, bytes}))) return pd_no_memory();
+    w->is_ended = w->is_pull_only = 1;
+    return PD_OK;
+}
+
 pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows, size_t row,
                               void *out)
 {
-    struct wire *w = wire_of(c, number);
+    struct wire *w;
     if (n == 0) return PD_OK;
-    if (w->is_ended || w->wishes.n || w->pieces.n)
-        return pd_fail(PD_INVALID, "rows of '%s' are asked for in the middle of an exchange",
-                       c->names.at[number].text);
-    if (!pd_vec_push(&w->wishes, ((struct wish){number, out, (size_t)n * row}))) return pd_no_memory();
+    PD_TRY(want_alone(c, number, out, (size_t)n * row, &w));
     w->rows = rows;
     w->n_rows = n;
-    w->is_ended = w->is_pull_only = 1;
+    pd_wire_flush(w);
+    return PD_OK;
+}
+
+pd_status pd_client_want_saved(struct pd_client *c, int number, const char *folder, uint32_t part)
+{
+    struct wire *w;
+    PD_TRY(want_alone(c, number, NULL, 0, &w));
+    w->folder = folder;
+    w->part = part;
     pd_wire_flush(w);
     return PD_OK;
 }
 
 pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const char *what)
 {
-    return pd_client_turn_until(c, run, is_over, c, what);
+    PD_TRY(pd_client_turn_until(c, run, is_over, c, what));
+    pd_status status = c->refusal;
+    c->refusal = PD_OK;
+    return status == PD_OK ? PD_OK : pd_fail(status, "%s", c->refusal_text);
 }
 
 pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int n,

@@ -11,6 +11,7 @@
 #include "net/wire.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
+#include "pserver/status.h"
 
 enum { MAX_NUMBERS = 4096, MAX_SERVERS = 4096 };
 
@@ -37,6 +38,7 @@ struct peer {
 struct pd_control {
     struct pd_server *server;
     struct pd_loop *loop;
+    struct pd_status_desk *desk;
     PD_VEC(struct peer *) peers;
     pthread_mutex_t lock; /* the sums */
     pthread_cond_t changed;
@@ -205,6 +207,8 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 {
     struct peer *p = pd_conn_user(conn);
     if (m->head.type == PD_PS_SUM && pd_conn_hello(conn)->role == PD_ROLE_SERVER) return on_sum(p, m);
+    if (m->head.type == PD_PS_STATUS)
+        return pd_status_ask(p->control->desk, conn, m->head.request, m->head.flags & PD_PS_AS_JSON);
     if (m->head.type == PD_PS_BEAT || m->head.type == PD_PS_BYE) return PD_OK;
     return pd_fail(PD_UNSUPPORTED, "message type %u is not known here", m->head.type);
 }
@@ -214,6 +218,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     struct peer *p = pd_conn_user(conn);
     (void)why;
     (void)text;
+    pd_status_forget(p->control->desk, conn);
     for (int i = 0; i < p->control->peers.n; i++)
         if (p->control->peers.at[i] == p) {
             pd_vec_remove(&p->control->peers, i);
@@ -248,6 +253,7 @@ pd_status pd_control_new(struct pd_server *server, struct pd_control **out)
     pthread_mutex_init(&c->lock, NULL);
     c->server = server;
     pd_status status = pd_loop_new(&c->loop);
+    if (status == PD_OK) status = pd_status_desk_new(server, c->loop, &c->desk);
     if (status != PD_OK) {
         pd_control_free(c);
         return status;
@@ -264,7 +270,9 @@ struct pd_loop *pd_control_loop(const struct pd_control *control)
 void pd_control_free(struct pd_control *c)
 {
     if (!c) return;
+    pd_status_desk_close(c->desk);
     pd_loop_free(c->loop);
+    pd_status_desk_free(c->desk);
     for (int i = 0; i < c->sums.n; i++)
         sum_free(c->sums.at[i]);
     pd_vec_free(&c->sums);

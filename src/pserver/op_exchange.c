@@ -9,6 +9,7 @@
 void pd_ps_state_free(void *state)
 {
     pd_free(((struct pd_ps_state *)state)->numbers);
+    pd_free_aligned(((struct pd_ps_state *)state)->rows);
 }
 
 static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
@@ -22,8 +23,7 @@ static pd_status client_of(const struct pd_run *r, struct pd_client **out)
     return pd_client_get(attr_of(r, "trainer_id")->i, out);
 }
 
-/* What the Program declares of an argument; NULL: nothing. */
-static const struct pd_meta *declared(const struct pd_run *r, int is_output, int slot, int i)
+const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i)
 {
     const struct pd_frame_op *op = r->frame;
     const struct pd_plan *plan = op->frame->plan;
@@ -41,6 +41,7 @@ static const char *endpoint_of(const struct pd_attr *epmap, int i)
 static pd_status make_numbers(const struct pd_run *r, int n)
 {
     struct pd_ps_state *state = r->state;
+    pd_free(state->numbers); /* of a try that failed */
     state->numbers = pd_calloc((size_t)n, sizeof *state->numbers);
     return state->numbers ? PD_OK : pd_no_memory();
 }
@@ -48,18 +49,31 @@ static pd_status make_numbers(const struct pd_run *r, int n)
 /* ---- send ---- */
 
 /* A trainer's gradient goes by the name of the average that it becomes a part of: without ".trainer_1" at its
- * end. */
+ * end, or before ".pserver_0". */
 static pd_status push_name(struct pd_client *client, const struct pd_run *r, const char *endpoint,
                            const char *name, const struct pd_meta *meta, int *number)
 {
-    const char *suffix = strstr(name, ".trainer_");
+    const char *suffix = strstr(name, ".trainer_"), *rest = suffix ? suffix + 9 : NULL;
     char plain[512];
-    size_t n = suffix && strspn(suffix + 9, "0123456789") == strlen(suffix + 9) ? (size_t)(suffix - name)
-                                                                                : strlen(name);
+    size_t n = strlen(name), digits = rest ? strspn(rest, "0123456789") : 0;
     if (n >= sizeof plain) return pd_fail(PD_RANGE, "the name '%.60s...' is too long to send", name);
-    memcpy(plain, name, n);
-    plain[n] = 0;
+    memcpy(plain, name, n + 1);
+    if (digits && (!rest[digits] || strncmp(rest + digits, ".pserver_", 9) == 0))
+        memmove(plain + (suffix - name), rest + digits, strlen(rest + digits) + 1);
     return pd_client_name(client, r, endpoint, 0, plain, meta, number);
+}
+
+static size_t row_bytes(const struct pd_meta *m)
+{
+    return (size_t)(m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1) * pd_dtype_size(m->dtype);
+}
+
+static pd_status push_whole(struct pd_client *client, int number, const struct pd_value *v)
+{
+    size_t row = row_bytes(&v->tensor.meta);
+    return pd_value_is_rows(v)
+               ? pd_client_push_rows(client, number, v->rows.n, v->rows.at, v->tensor.data, row)
+               : pd_client_push_dense(client, number, v->tensor.data, pd_tensor_bytes(&v->tensor), row);
 }
 
 static pd_status send_names(const struct pd_run *r, struct pd_client *client)
@@ -72,7 +86,7 @@ static pd_status send_names(const struct pd_run *r, struct pd_client *client)
         const char *endpoint = endpoint_of(epmap, i),
                    *name = names->n == n ? names->strings[i] : r->step->name(r, 0, 0, i);
         if (!endpoint) return pd_fail(PD_INVALID, "send has no epmap: which server gets '%s'?", name);
-        const struct pd_meta *meta = declared(r, 0, 0, i);
+        const struct pd_meta *meta = pd_ps_declared(r, 0, 0, i);
         struct pd_meta claim = meta ? *meta : (struct pd_meta){0};
         claim.kind = r->in[0].at[i]->tensor.meta.kind;
         if (pd_meta_numel(&claim) < 0 && claim.kind == PD_KIND_TENSOR) claim = r->in[0].at[i]->tensor.meta;
@@ -82,48 +96,44 @@ static pd_status send_names(const struct pd_run *r, struct pd_client *client)
     return PD_OK;
 }
 
-pd_status pd_ps_send_run(const struct pd_run *r)
+/* ---- a gradient cut by rows ---- */
+
+/* Rows [first, first + n) of one X under a name of their own. */
+struct cut {
+    int n;
+    const char *const *names;
+    const struct pd_attr *epmap, *sections; /* ints or longs */
+};
+
+static int64_t section(const struct cut *cut, int i)
+{
+    return cut->sections->type == PD_ATTR_INTS ? cut->sections->ints[i] : cut->sections->longs[i];
+}
+
+static pd_status cut_names(const struct pd_run *r, struct pd_client *client, const struct cut *cut)
 {
     struct pd_ps_state *state = r->state;
-    struct pd_client *client;
-    PD_TRY(client_of(r, &client));
-    if (!state->numbers) PD_TRY(send_names(r, client));
-    for (int i = 0; i < r->in[0].n; i++) {
-        const struct pd_value *v = r->in[0].at[i];
-        const struct pd_meta *m = &v->tensor.meta;
-        size_t row = (size_t)(m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1) * pd_dtype_size(m->dtype);
-        if (pd_value_is_rows(v))
-            PD_TRY(
-                pd_client_push_rows(client, state->numbers[i], v->rows.n, v->rows.at, v->tensor.data, row));
-        else
-            PD_TRY(pd_client_push_dense(client, state->numbers[i], v->tensor.data,
-                                        pd_tensor_bytes(&v->tensor), row));
+    PD_TRY(make_numbers(r, cut->n));
+    for (int i = 0; i < cut->n; i++) {
+        struct pd_meta claim = r->in[0].at[0]->tensor.meta;
+        const char *endpoint = endpoint_of(cut->epmap, i);
+        if (!endpoint)
+            return pd_fail(PD_INVALID, "%s has no epmap: which server gets '%s'?", r->op->type, cut->names[i]);
+        claim.dim[0] = section(cut, i);
+        PD_TRY(push_name(client, r, endpoint, cut->names[i], &claim, &state->numbers[i]));
     }
+    state->n = cut->n;
     return PD_OK;
 }
 
-/* One gradient cut by rows, without copying it. */
-pd_status pd_ps_send_slices_run(const struct pd_run *r)
+/* Without copying it. */
+static pd_status push_cut_dense(const struct pd_run *r, struct pd_client *client, const struct cut *cut)
 {
-    struct pd_ps_state *state = r->state;
-    const struct pd_attr *epmap = attr_of(r, "epmap"), *names = attr_of(r, "names"),
-                         *sections = attr_of(r, "sections");
+    const struct pd_ps_state *state = r->state;
     const struct pd_tensor *x = pd_run_in(r, 0);
-    struct pd_client *client;
-    PD_TRY(client_of(r, &client));
-    size_t row = (size_t)(x->meta.rank > 1 ? pd_meta_span(&x->meta, 1, x->meta.rank) : 1) *
-                 pd_dtype_size(x->meta.dtype),
-           at = 0;
-    if (!state->numbers) {
-        PD_TRY(make_numbers(r, names->n));
-        for (int i = 0; i < names->n; i++) {
-            struct pd_meta claim = x->meta;
-            claim.dim[0] = sections->ints[i];
-            PD_TRY(push_name(client, r, epmap->strings[i], names->strings[i], &claim, &state->numbers[i]));
-        }
-    }
-    for (int i = 0; i < names->n; i++) {
-        size_t bytes = (size_t)sections->ints[i] * row;
+    size_t row = row_bytes(&x->meta), at = 0;
+    for (int i = 0; i < cut->n; i++) {
+        size_t bytes = (size_t)section(cut, i) * row;
         if (at + bytes > pd_tensor_bytes(x))
             return pd_fail(PD_SHAPE, "the sections have more rows than X %s", pd_meta_dims_text(&x->meta));
         PD_TRY(pd_client_push_dense(client, state->numbers[i], (const char *)x->data + at, bytes, row));
@@ -132,13 +142,79 @@ pd_status pd_ps_send_slices_run(const struct pd_run *r)
     return PD_OK;
 }
 
+/* The rows of each slice together, numbered from its first one. They stay until the exchange is over. */
+static pd_status push_cut_rows(const struct pd_run *r, struct pd_client *client, const struct cut *cut)
+{
+    struct pd_ps_state *state = r->state;
+    const struct pd_value *x = r->in[0].at[0];
+    size_t row = row_bytes(&x->tensor.meta), n = (size_t)x->rows.n, size = n * (sizeof(int64_t) + row);
+    if (state->rows_size < size) {
+        pd_free_aligned(state->rows);
+        state->rows_size = 0;
+        state->rows = pd_malloc_aligned(size);
+        if (!state->rows) return pd_no_memory();
+        state->rows_size = size;
+    }
+    int64_t *numbers = state->rows, first = 0;
+    char *data = (char *)state->rows + n * sizeof(int64_t);
+    size_t used = 0;
+    for (int i = 0; i < cut->n; i++) {
+        int64_t end = first + section(cut, i);
+        size_t from = used;
+        for (size_t k = 0; k < n; k++) {
+            if (x->rows.at[k] < first || x->rows.at[k] >= end) continue;
+            numbers[used] = x->rows.at[k] - first;
+            memcpy(data + used++ * row, (const char *)x->tensor.data + k * row, row);
+        }
+        PD_TRY(pd_client_push_rows(client, state->numbers[i], (int64_t)(used - from), numbers + from,
+                                   data + from * row, row));
+        first = end;
+    }
+    if (used == n) return PD_OK;
+    return pd_fail(PD_RANGE, "%s cuts X at %lld rows, but %zu of its rows lie outside", r->op->type,
+                   (long long)first, n - used);
+}
+
+static pd_status push_cut(const struct pd_run *r, struct pd_client *client, const struct cut *cut)
+{
+    if (cut->sections->n != cut->n)
+        return pd_fail(PD_INVALID, "%s has %d sections for %d names; there must be one for each", r->op->type,
+                       cut->sections->n, cut->n);
+    if (!((struct pd_ps_state *)r->state)->n) PD_TRY(cut_names(r, client, cut));
+    return pd_value_is_rows(r->in[0].at[0]) ? push_cut_rows(r, client, cut) : push_cut_dense(r, client, cut);
+}
+
+pd_status pd_ps_send_run(const struct pd_run *r)
+{
+    struct pd_ps_state *state = r->state;
+    const struct pd_attr *names = attr_of(r, "send_varnames");
+    struct pd_client *client;
+    PD_TRY(client_of(r, &client));
+    if (r->in[0].n == 1 && names->n > 1)
+        return push_cut(r, client,
+                        &(struct cut){names->n, names->strings, attr_of(r, "epmap"), attr_of(r, "sections")});
+    if (!state->n) PD_TRY(send_names(r, client));
+    for (int i = 0; i < r->in[0].n; i++)
+        PD_TRY(push_whole(client, state->numbers[i], r->in[0].at[i]));
+    return PD_OK;
+}
+
+pd_status pd_ps_send_slices_run(const struct pd_run *r)
+{
+    const struct pd_attr *names = attr_of(r, "names");
+    struct pd_client *client;
+    PD_TRY(client_of(r, &client));
+    return push_cut(r, client,
+                    &(struct cut){names->n, names->strings, attr_of(r, "epmap"), attr_of(r, "sections")});
+}
+
 /* ---- recv ---- */
 
 /* Gives the output the size that the Program declares, unless it has memory of that size. */
 static pd_status size_output(const struct pd_run *r, int i)
 {
     struct pd_tensor *t = &r->out[0].at[i]->tensor;
-    const struct pd_meta *want = declared(r, 1, 0, i);
+    const struct pd_meta *want = pd_ps_declared(r, 1, 0, i);
     if (!want || pd_meta_numel(want) < 0) {
         if (t->data) return PD_OK;
         return pd_fail(PD_SHAPE, "'%s' has no declared shape to receive into", r->step->name(r, 1, 0, i));
@@ -164,13 +240,36 @@ static pd_status recv_names(const struct pd_run *r, struct pd_client *client, co
     return PD_OK;
 }
 
+/* One Out from several names: slices of equal height, the last one of what is left. */
+static pd_status pull_slices(const struct pd_run *r, struct pd_client *client, const struct pd_attr *names)
+{
+    struct pd_ps_state *state = r->state;
+    if (!state->n) PD_TRY(recv_names(r, client, names, names->n));
+    PD_TRY(size_output(r, 0));
+    struct pd_tensor *t = &r->out[0].at[0]->tensor;
+    int64_t rows = t->meta.rank ? t->meta.dim[0] : 1, each = (rows + names->n - 1) / names->n, first = 0;
+    for (int i = 0; i < names->n; i++, first += each) {
+        int64_t n = rows - first < each ? rows - first : each;
+        if (n < 1)
+            return pd_fail(PD_SHAPE, "'%s' has %lld rows; they do not suffice for %d slices",
+                           r->step->name(r, 1, 0, 0), (long long)rows, names->n);
+        PD_TRY(pd_client_pull(client, state->numbers[i], (char *)t->data + (size_t)first * row_bytes(&t->meta),
+                              (size_t)n * row_bytes(&t->meta)));
+    }
+    return PD_OK;
+}
+
 pd_status pd_ps_recv_run(const struct pd_run *r)
 {
     struct pd_ps_state *state = r->state;
+    const struct pd_attr *names = attr_of(r, "recv_varnames");
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
-    if (!state->numbers) {
-        const struct pd_attr *names = attr_of(r, "recv_varnames");
+    if (r->out[0].n == 1 && names->n > 1) {
+        PD_TRY(pull_slices(r, client, names));
+        return pd_client_exchange(client, r, 0, NULL);
+    }
+    if (!state->n) {
         if (names->n != r->out[0].n) names = attr_of(r, "varnames");
         PD_TRY(recv_names(r, client, names, r->out[0].n));
     }
@@ -209,7 +308,7 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
                          *into = attr_of(r, "into"), *sizes = attr_of(r, "rows");
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
-    if (!state->numbers) PD_TRY(recv_names(r, client, names, names->n));
+    if (!state->n) PD_TRY(recv_names(r, client, names, names->n));
     int previous = -1;
     size_t at = 0;
     for (int i = 0; i < names->n; i++) {

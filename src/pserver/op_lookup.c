@@ -175,6 +175,18 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
     return PD_OK;
 }
 
+/* The row of the padding id is zeros, whatever the table holds. */
+static void blank_padding(const struct pd_run *r, int64_t padding)
+{
+    for (int i = 0; padding >= 0 && i < r->in[IDS].n; i++) {
+        const struct pd_tensor *ids = pd_run_in_at(r, IDS, i), *out = pd_run_out_at(r, 0, i);
+        int64_t n = pd_tensor_numel(ids);
+        size_t row = n ? pd_tensor_bytes(out) / (size_t)n : 0;
+        for (int64_t k = 0; k < n; k++)
+            if (id_at(ids, k) == padding) memset((char *)out->data + (size_t)k * row, 0, row);
+    }
+}
+
 /* Each X holds ids that one server has: row id / n of its part of a table that is dealt out by id % n. */
 pd_status pd_ps_prefetch_run(const struct pd_run *r)
 {
@@ -198,14 +210,19 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
     for (int i = 0; i < n; i++) {
         const struct pd_tensor *t = pd_run_in_at(r, IDS, i);
         struct pd_tensor *out = pd_run_out_at(r, 0, i);
-        int64_t count = pd_tensor_numel(t),
-                width = out->meta.rank > 1 ? out->meta.dim[out->meta.rank - 1] : 1;
+        const struct pd_meta *want = pd_ps_declared(r, 1, 0, i);
+        int64_t count = pd_tensor_numel(t), width = want && want->rank ? want->dim[want->rank - 1] : -1;
+        if (width < 1)
+            return pd_fail(PD_SHAPE, "'%s' is not declared with the width of the table",
+                           r->step->name(r, 1, 0, i));
         l->shares[i].rows.n = 0;
         for (int64_t k = 0; k < count; k++)
             if (!pd_vec_push(&l->shares[i].rows, id_at(t, k) / n)) return pd_no_memory();
-        PD_TRY(pd_tensor_resize(out, out->meta.dtype, 2, (int64_t[]){count, width}));
+        PD_TRY(pd_tensor_resize(out, want->dtype, 2, (int64_t[]){count, width}));
         PD_TRY(pd_client_want_rows(client, l->shares[i].number, count, l->shares[i].rows.at,
                                    (size_t)width * pd_dtype_size(out->meta.dtype), out->data));
     }
-    return pd_client_wait(client, r, "fetching rows");
+    PD_TRY(pd_client_wait(client, r, "fetching rows"));
+    blank_padding(r, attr_of(r, "padding_idx")->l);
+    return PD_OK;
 }

@@ -101,6 +101,7 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .n_slices = slices->n,
         .slices = slices->strings,
     };
+    config.servers = servers->n ? servers->n : 1;
     config.durable = &durable;
     config.wants_end = wants_end;
     PD_TRY(read_policy(config.is_sync, &config.on_loss));

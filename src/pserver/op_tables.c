@@ -185,6 +185,7 @@ const struct pd_op pd_op_prefetch = {
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("trainer_id", 0),
                                           PD_DEF_ENDPOINTS("epmap"),
                                           PD_DEF_STRING("table_name", ""),
+                                          PD_DEF_LONG("padding_idx", -1),
                                           PD_DEF_BOOL("sync_mode", 1),
                                           {0}},
     .flags = EFFECT | PD_OP_DYNAMIC,

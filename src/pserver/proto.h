@@ -20,7 +20,8 @@ enum pd_ps_type {
     PD_PS_ROWS = 19, /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
     PD_PS_BYE = 20,  /* u8 failed, text why */
     PD_PS_BEAT = 21, /* still there: text what it does */
-    PD_PS_SAVE = 22, /* text directory, text table: write what you hold of the table there */
+    PD_PS_SAVE = 22, /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
+                        your disk; answered by DONE or FAILED */
     PD_PS_STATUS = 23, /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
     PD_PS_SUM = 24, /* server to first server: text group, u32 n, n f64 */
     /* Server to trainer; `request` is that of the message it answers. */

@@ -29,6 +29,11 @@ struct pd_rule {
     int n_tail;
     struct pd_value *param, *grad; /* grad: the view of the gradient */
     int64_t numel, width;
+    int adds; /* the block adds gradients and does not average them */
+    /* A parameter that is selected rows first_row, first_row + row_step, ...: the op sees a tensor, and
+     * gradients name its rows. row_step 0: a tensor, or rows in another order. */
+    int64_t first_row, row_step;
+    PD_VEC(int64_t) rows;
     void *scratch;
     size_t scratch_size;
 };
@@ -107,6 +112,7 @@ void pd_rule_free(struct pd_rule *rule)
         pd_value_unref(rule->grad);
     }
     pd_free_aligned(rule->scratch);
+    pd_vec_free(&rule->rows);
     pd_free(rule);
 }
 
@@ -135,7 +141,8 @@ static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_
         }
     struct slot_view *v = &c->views[c->n_views];
     v->whole = v->part = whole;
-    if (whole->tensor.meta.kind == PD_KIND_TENSOR && size_of(frame, name, whole) != 1) {
+    int is_table = whole == rule->param && rule->row_step;
+    if (is_table || (whole->tensor.meta.kind == PD_KIND_TENSOR && size_of(frame, name, whole) != 1)) {
         PD_TRY(pd_value_new(PD_KIND_TENSOR, &v->part));
         v->part->tensor.meta.dtype = whole->tensor.meta.dtype;
         pd_meta_copy_dims(&v->part->tensor.meta, &whole->tensor.meta);
@@ -234,11 +241,11 @@ static int is_small(const struct pd_opdesc *op, const struct pd_frame *frame)
 /* The optimizer op of the block when the block has nothing else but merging before it and small ops after it.
  */
 static const struct pd_opdesc *recognise(const struct pd_block *block, const struct pd_frame *frame,
-                                         const char *merged, int *tail)
+                                         const char *merged, int *tail, int *adds)
 {
     int i = 0;
-    while (i < block->ops.n && is_merge(block->ops.at[i], merged))
-        i++;
+    for (*adds = 0; i < block->ops.n && is_merge(block->ops.at[i], merged); i++)
+        *adds = strcmp(block->ops.at[i]->type, "sum") == 0;
     if (i == block->ops.n) return NULL;
     const struct pd_opdesc *op = block->ops.at[i];
     const char *grad = pd_opdesc_arg(op, 0, "Grad");
@@ -251,13 +258,39 @@ static const struct pd_opdesc *recognise(const struct pd_block *block, const str
     return op;
 }
 
+int pd_rule_adds(const struct pd_rule *rule)
+{
+    return rule->adds;
+}
+
+static void find_rows(struct pd_rule *rule)
+{
+    const struct pd_value *p = rule->param;
+    if (!pd_value_is_rows(p) || !p->rows.n) return;
+    int64_t step = p->rows.n > 1 ? p->rows.at[1] - p->rows.at[0] : 1;
+    for (int i = 1; i < p->rows.n; i++)
+        if (p->rows.at[i] - p->rows.at[i - 1] != step) return;
+    if (step <= 0) return;
+    rule->first_row = p->rows.at[0];
+    rule->row_step = step;
+}
+
+int pd_rule_has_row(const struct pd_rule *rule, int64_t row)
+{
+    int64_t from = row - rule->first_row;
+    if (!rule->row_step)
+        return row >= 0 &&
+               row < (pd_value_is_rows(rule->param) ? rule->param->height : rule->param->tensor.meta.dim[0]);
+    return from >= 0 && from % rule->row_step == 0 && from / rule->row_step < rule->param->rows.n;
+}
+
 pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, struct pd_rule **out)
 {
     const struct pd_block *b = pd_program_block(frame->plan->program, block);
-    int tail = 0;
+    int tail = 0, adds;
     *out = NULL;
     if (!b) return pd_fail(PD_RANGE, "the server's Program has no block %d", block);
-    const struct pd_opdesc *op = recognise(b, frame, merged, &tail);
+    const struct pd_opdesc *op = recognise(b, frame, merged, &tail, &adds);
     if (!op) return PD_OK;
     struct pd_rule *rule = pd_calloc(1, sizeof *rule);
     if (!rule) return pd_no_memory();
@@ -270,6 +303,8 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
                          pd_opdesc_arg(op, 0, "Param"));
         goto fail;
     }
+    rule->adds = adds;
+    find_rows(rule);
     if ((status = pd_value_new(PD_KIND_TENSOR, &rule->grad)) != PD_OK) goto fail;
     if ((status = call_new(rule, op, frame, merged, &rule->update)) != PD_OK) goto fail;
     rule->n_tail = b->ops.n - tail;
@@ -341,9 +376,25 @@ pd_status pd_rule_dense(struct pd_rule *rule, int64_t first, int64_t n, const vo
     return run_update(rule, last);
 }
 
+/* Row numbers as the op sees them. */
+static pd_status own_rows(struct pd_rule *rule, int64_t n, const int64_t **rows)
+{
+    if (!rule->row_step) return PD_OK;
+    if (!pd_vec_reserve(&rule->rows, (int)n)) return pd_no_memory();
+    for (int64_t i = 0; i < n; i++) {
+        if (!pd_rule_has_row(rule, (*rows)[i]))
+            return pd_fail(PD_RANGE, "row %lld is not among the %d rows of the table here",
+                           (long long)(*rows)[i], rule->param->rows.n);
+        rule->rows.at[i] = ((*rows)[i] - rule->first_row) / rule->row_step;
+    }
+    *rows = rule->rows.at;
+    return PD_OK;
+}
+
 pd_status pd_rule_rows(struct pd_rule *rule, int64_t n, const int64_t *rows, const void *grad)
 {
     struct pd_value *g = rule->grad;
+    PD_TRY(own_rows(rule, n, &rows));
     aim(rule, 0, rule->numel);
     g->tensor.meta.kind = PD_KIND_SELECTED_ROWS;
     g->tensor.meta.dtype = rule->param->tensor.meta.dtype;

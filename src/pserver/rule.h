@@ -15,6 +15,11 @@ struct pd_rule;
 pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, struct pd_rule **out);
 void pd_rule_free(struct pd_rule *rule);
 
+/* Are the trainers' gradients added, and not averaged? */
+int pd_rule_adds(const struct pd_rule *rule);
+/* Is this a row of the parameter? One that is selected rows has only some of its height. */
+int pd_rule_has_row(const struct pd_rule *rule, int64_t row);
+
 struct pd_value *pd_rule_param(const struct pd_rule *rule);
 /* Elements [first, first + n) of a dense gradient; n is a multiple of a row unless it is the last. `last`:
  * the step's last part of this parameter (state of one element advances). */

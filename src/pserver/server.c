@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "pserver/control.h"
 #include "pserver/durable.h"
+#include "pserver/spin.h"
 
 /* ---- greeting trainers, on the listener's loop ---- */
 
@@ -45,6 +46,12 @@ static pd_status admit(struct pd_server *s, const struct pd_hello *hello, int *i
     return PD_OK;
 }
 
+/* Those of the job that may poll; other servers have as many loops, as far as this one knows. */
+static int processes_of(const struct pd_server *s)
+{
+    return s->config.trainers + s->config.servers * s->n_lanes;
+}
+
 static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer, struct pd_welcome *welcome,
                        struct pd_loop **loop, const struct pd_conn_events **events, void **user)
 {
@@ -63,6 +70,7 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     welcome->loops = (uint16_t)s->n_lanes;
     welcome->incarnation = s->incarnation;
     welcome->seed = s->seed;
+    welcome->processes = (uint32_t)processes_of(s);
     int is_trainer = hello->role == PD_ROLE_TRAINER;
     *loop = is_trainer ? s->lanes[hello->loop].loop : pd_control_loop(s->control);
     *events = is_trainer ? &pd_session_events : &pd_control_events;
@@ -256,6 +264,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     for (int i = 0; i < s->n_lanes; i++) {
         char name[32];
         snprintf(name, sizeof name, "ps-loop-%d", i);
+        pd_loop_set_spin(s->lanes[i].loop, pd_spin_us(processes_of(s)));
         PD_TRY(pd_loop_start(s->lanes[i].loop, name));
     }
     set_running(s, 1);

@@ -24,6 +24,7 @@ struct pd_server_config {
     const char *endpoint;
     const char *job;
     int trainers, is_sync;
+    int servers; /* of the job */
     int n_grads;
     const struct pd_server_grad *grads;
     int lr_block, prepare_block; /* -1: none */

@@ -1,5 +1,9 @@
 /* One connection to a lane: messages in, answers out. What arrives is checked here and by the shard before it
- * is believed. */
+ * is believed.
+ *
+ * A connection is nobody until its first OPEN: only then does it stand for its trainer, and a trainer that is
+ * there already keeps its place. Strangers, port checks and second processes with the same id change nothing.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +12,7 @@
 #include "net/wire.h"
 #include "pserver/durable.h"
 #include "pserver/proto.h"
+#include "pserver/value_file.h"
 
 struct part {
     uint32_t unit, part;
@@ -17,18 +22,28 @@ struct part {
 struct session {
     struct lane *lane;
     struct pd_conn *conn;
-    int trainer; /* -1: a tool */
+    int trainer;
+    int is_in; /* it has opened: it is the trainer's connection */
     int said_bye;
-    int waits; /* has ended its push and has no answer yet */
+    int waits;  /* has ended its push and has no answer yet */
+    int behind; /* answers in a row that found earlier ones unsent */
     /* The message that is coming in. */
     PD_VEC(struct part) parts;
     PD_VEC(struct pd_span) spans;
     PD_VEC(uint32_t) pulls;
+    PD_VEC(uint32_t) seen; /* by unit: the number of the last message with rows of it */
+    uint32_t pushes;
     /* Of the push that waits for its answer. */
     PD_VEC(uint32_t) wanted;
 };
 
-enum { NOT_MINE = 0xffffffff };
+enum {
+    NOT_MINE = 0xffffffff,
+    BEHIND_MOST = 1 << 14,   /* who asks this often without reading the answers is hung up on */
+    UNSENT_ROWS = 256 << 20, /* bytes of answers unsent when it asks for rows */
+    PULLS_EACH = 4,          /* times that a message may ask for a value, on average */
+    CUT_AHEAD = 64,          /* a snapshot is announced a few steps ahead */
+};
 
 int pd_session_waits(const struct session *session)
 {
@@ -57,7 +72,6 @@ void pd_session_notice(struct session *session, const char *text)
 
 void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text)
 {
-    session->said_bye = 1; /* its end is our doing */
     send_text(session, PD_PS_FAILED, request, (int)status, text);
     pd_conn_close(session->conn, 1000);
 }
@@ -69,8 +83,7 @@ static pd_status refuse(struct session *session, uint64_t request, pd_status sta
     session->lane->refused++;
     snprintf(text, sizeof text, "%s", pd_error());
     pd_log(PD_LOG_WARNING, "%s: refused: %s",
-           session->trainer >= 0 ? pd_lane_who(session->lane, session->trainer) : pd_conn_peer(session->conn),
-           text);
+           session->is_in ? pd_lane_who(session->lane, session->trainer) : pd_conn_peer(session->conn), text);
     pd_session_fail(session, request, status, text);
     return PD_OK;
 }
@@ -106,11 +119,22 @@ void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
 
 /* ---- OPEN ---- */
 
+static int find_exactly(const struct lane *lane, const char *name, size_t n)
+{
+    for (int i = 0; i < pd_shard_units(lane->shard); i++) {
+        const char *grad = pd_shard_unit(lane->shard, i)->grad;
+        if (strncmp(grad, name, n) == 0 && !grad[n]) return i;
+    }
+    return -1;
+}
+
+/* The gradient of a distributed table has ".pserver_1" behind its name at trainers, which send a part of it
+ * to each server; where gradients are merged it has not, here. */
 static int find_unit(const struct lane *lane, const char *name)
 {
-    for (int i = 0; i < pd_shard_units(lane->shard); i++)
-        if (strcmp(pd_shard_unit(lane->shard, i)->grad, name) == 0) return i;
-    return -1;
+    int unit = find_exactly(lane, name, strlen(name));
+    const char *suffix = strstr(name, ".pserver_");
+    return unit < 0 && suffix ? find_exactly(lane, name, (size_t)(suffix - name)) : unit;
 }
 
 static int owner_of_param(struct pd_server *s, const struct pd_value *value)
@@ -127,6 +151,15 @@ struct claim {
     int64_t dim[PD_MAX_RANK];
 };
 
+/* The product of dims, which are the other side's word; -1: negative or beyond 63 bits. */
+static int64_t claimed_span(const struct claim *claim, int from)
+{
+    int64_t n = 1;
+    for (int i = from; i < claim->rank; i++)
+        if (claim->dim[i] < 0 || __builtin_mul_overflow(n, claim->dim[i], &n)) return -1;
+    return n;
+}
+
 static pd_status check_claim(const char *name, const struct pd_meta *mine, int is_rows,
                              const struct claim *claim)
 {
@@ -134,8 +167,8 @@ static pd_status check_claim(const char *name, const struct pd_meta *mine, int i
     if (!claim->kind) return PD_OK;
     PD_TRY(pd_meta_set_dims(&theirs, claim->rank, claim->dim));
     int same_kind = (claim->kind == PD_KIND_SELECTED_ROWS) == is_rows;
-    int same_dims = is_rows ? pd_meta_span(&theirs, 1, theirs.rank) == pd_meta_span(mine, 1, mine->rank)
-                            : pd_meta_numel(&theirs) == pd_meta_numel(mine);
+    int same_dims = is_rows ? claimed_span(claim, 1) == pd_meta_span(mine, 1, mine->rank)
+                            : claimed_span(claim, 0) == pd_meta_numel(mine);
     if (same_kind && same_dims && (claim->dtype == (int)mine->dtype || claim->dtype < 0)) return PD_OK;
     return pd_fail(
         PD_SHAPE, "'%s' is %s %s %s at the trainer, and %s %s %s here: do both run the same Program?", name,
@@ -187,6 +220,38 @@ static pd_status open_pull(struct session *session, const char *name, const stru
     return PD_OK;
 }
 
+/* The first OPEN: from now on this connection is its trainer. */
+static pd_status enter(struct session *session)
+{
+    struct lane *lane = session->lane;
+    const struct pd_hello *hello = pd_conn_hello(session->conn);
+    struct member *m = &lane->members[session->trainer];
+    int is_known = pd_shard_incarnation(lane->shard, session->trainer) == hello->incarnation;
+    if (m->session && !is_known)
+        return pd_fail(PD_EXISTS,
+                       "%s is in the job, and another process (host %.60s, pid %u) comes with the same id: "
+                       "give each trainer its own id, or end the other one",
+                       m->who, hello->host, hello->pid);
+    if (pd_shard_trainer(lane->shard, session->trainer) == PD_TRAINER_DONE && !is_known)
+        return pd_fail(PD_INVALID,
+                       "%s has ended its work and left the job; another process comes with its id",
+                       pd_lane_who(lane, session->trainer));
+    PD_TRY(pd_shard_join(lane->shard, session->trainer, hello->incarnation));
+    if (m->session) {
+        /* It came back before we saw its old connection end. */
+        m->session->said_bye = 1;
+        pd_conn_close(m->session->conn, 0);
+    }
+    session->is_in = 1;
+    atomic_fetch_add(&lane->server->connected, 1);
+    m->session = session;
+    m->lost_at = 0;
+    snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", session->trainer, hello->host,
+             hello->pid, pd_conn_peer(session->conn));
+    pd_log(PD_LOG_INFO, "%s joined by %s", m->who, pd_conn_transport(session->conn));
+    return PD_OK;
+}
+
 static pd_status handle_open(struct session *session, const struct pd_message *m)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
@@ -194,8 +259,7 @@ static pd_status handle_open(struct session *session, const struct pd_message *m
     uint32_t n = pd_read_u32(&r);
     pd_status status = PD_OK;
     pd_put_u64(&answer, pd_shard_step(session->lane->shard));
-    pd_put_u64(&answer,
-               session->trainer >= 0 ? pd_shard_trainer_step(session->lane->shard, session->trainer) : 0);
+    pd_put_u64(&answer, pd_shard_trainer_step(session->lane->shard, session->trainer));
     pd_put_u32(&answer, n);
     for (uint32_t i = 0; i < n && !r.bad && status == PD_OK; i++) {
         char name[512];
@@ -210,11 +274,13 @@ static pd_status handle_open(struct session *session, const struct pd_message *m
         for (int d = 0; !r.bad && d < claim.rank; d++)
             claim.dim[d] = pd_read_i64(&r);
         if (r.bad) break;
+        number = NOT_MINE;
         status =
             is_pull ? open_pull(session, name, &claim, &number) : open_push(session, name, &claim, &number);
         pd_put_u32(&answer, number);
     }
     if (status == PD_OK && !pd_reader_done(&r)) status = pd_fail(PD_FORMAT, "malformed OPEN");
+    if (status == PD_OK && !session->is_in) status = enter(session);
     if (status == PD_OK && answer.failed) status = pd_no_memory();
     struct pd_frame_head head = {.type = PD_PS_OPENED, .request = m->head.request};
     if (status == PD_OK)
@@ -229,6 +295,8 @@ static pd_status read_pulls(struct session *session, struct pd_reader *r)
 {
     uint32_t n = pd_read_u32(r);
     session->pulls.n = 0;
+    if (!r->bad && n > PULLS_EACH * (uint64_t)session->lane->served.n)
+        return pd_fail(PD_FORMAT, "%u values are asked for, but %d were opened", n, session->lane->served.n);
     for (uint32_t i = 0; i < n && !r->bad; i++) {
         uint32_t number = pd_read_u32(r);
         if (r->bad) break;
@@ -240,13 +308,26 @@ static pd_status read_pulls(struct session *session, struct pd_reader *r)
     return PD_OK;
 }
 
+/* Rows grow in place, so a message has them once for each unit: `seen` tells. */
+static pd_status next_push(struct session *session)
+{
+    int units = pd_shard_units(session->lane->shard);
+    if (++session->pushes == 0 || session->seen.n < units) {
+        if (!pd_vec_reserve(&session->seen, units + 1)) return pd_no_memory();
+        memset(session->seen.at, 0, (size_t)units * sizeof *session->seen.at);
+        session->seen.n = units;
+        session->pushes = 1;
+    }
+    return PD_OK;
+}
+
 static pd_status place_push(struct session *session, struct pd_message *m)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint32_t n = pd_read_u32(&r);
     uint64_t total = 0;
     session->parts.n = session->spans.n = session->pulls.n = 0;
-    if (session->trainer < 0) return pd_fail(PD_INVALID, "only trainers push");
+    PD_TRY(next_push(session));
     for (uint32_t i = 0; i < n && !r.bad; i++) {
         struct part p = {pd_read_u32(&r), pd_read_u32(&r), pd_read_u64(&r)};
         struct pd_span where[2];
@@ -254,6 +335,11 @@ static pd_status place_push(struct session *session, struct pd_message *m)
         if (r.bad) break;
         PD_TRY(pd_shard_place(session->lane->shard, session->trainer, m->head.step, p.unit, p.part, p.rows,
                               where, &spans));
+        if (spans == 2) {
+            if (session->seen.at[p.unit] == session->pushes)
+                return pd_fail(PD_FORMAT, "a PUSH has two parts of rows of unit %u", p.unit);
+            session->seen.at[p.unit] = session->pushes;
+        }
         if (!pd_vec_push(&session->parts, p)) return pd_no_memory();
         for (int k = 0; k < spans; k++) {
             if (!pd_vec_push(&session->spans, where[k])) return pd_no_memory();
@@ -287,7 +373,8 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
         if (status != PD_OK) return job_error(session, status);
     }
     if (!(m->head.flags & PD_PS_END)) return PD_OK;
-    if (m->head.extra) pd_durable_hear(session->lane->server->durable, m->head.extra);
+    if (m->head.extra && m->head.extra <= pd_shard_step(shard) + CUT_AHEAD)
+        pd_durable_hear(session->lane->server->durable, m->head.extra);
     session->wanted.n = 0;
     if (!pd_vec_reserve(&session->wanted, session->pulls.n)) return pd_no_memory();
     memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);
@@ -329,6 +416,9 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
         return pd_fail(PD_FORMAT, "malformed ROWS");
     if (number >= (uint32_t)session->lane->served.n)
         return pd_fail(PD_NOT_FOUND, "value number %u, but %d were opened", number, session->lane->served.n);
+    if (pd_conn_queued(session->conn) > UNSENT_ROWS)
+        return pd_fail(PD_INVALID, "more rows are asked for while %zu bytes of answers were not read",
+                       pd_conn_queued(session->conn));
     const struct served *served = &session->lane->served.at[number];
     const struct pd_tensor *t = &served->value->tensor;
     size_t row = (size_t)pd_meta_span(&t->meta, 1, t->meta.rank) * pd_dtype_size(t->meta.dtype);
@@ -351,6 +441,42 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     return pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
 }
 
+/* ---- files ---- */
+
+/* Between two steps of this lane, so that the file is of one step. A file that cannot be written is the
+ * asker's trouble, not the connection's. */
+static pd_status save_value(struct session *session, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    struct pd_buf path = {0};
+    char folder[4096];
+    uint32_t number = pd_read_u32(&r), part = pd_read_u32(&r);
+    pd_read_text(&r, folder, sizeof folder);
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed SAVE");
+    if (number >= (uint32_t)session->lane->served.n)
+        return pd_fail(PD_NOT_FOUND, "value number %u, but %d were opened", number, session->lane->served.n);
+    const struct served *served = &session->lane->served.at[number];
+    pd_buf_printf(&path, "%s/%s_%u", *folder ? folder : ".", served->name, part);
+    pd_status status =
+        path.failed ? pd_no_memory() : pd_value_file_write(served->value, path.at, PD_VALUE_FILE_REPLACE);
+    if (status == PD_OK) pd_log(PD_LOG_INFO, "'%s' is written to %s", served->name, path.at);
+    pd_buf_free(&path);
+    return status;
+}
+
+static pd_status handle_save(struct session *session, const struct pd_message *m)
+{
+    pd_status status = save_value(session, m);
+    if (status == PD_FORMAT || status == PD_NOT_FOUND) return refuse(session, m->head.request, status);
+    if (status != PD_OK) {
+        pd_log(PD_LOG_WARNING, "%s", pd_error());
+        send_text(session, PD_PS_FAILED, m->head.request, (int)status, pd_error());
+        return PD_OK;
+    }
+    struct pd_frame_head head = {.type = PD_PS_DONE, .request = m->head.request};
+    return pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+}
+
 /* ---- leaving ---- */
 
 static pd_status handle_bye(struct session *session, const struct pd_message *m)
@@ -362,7 +488,6 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     pd_read_text(&r, why, sizeof why);
     if (!pd_reader_done(&r)) return refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));
     session->said_bye = 1;
-    if (session->trainer < 0) return PD_OK;
     if (failed && lane->server->config.on_loss == PD_LOSS_FAIL) {
         pd_server_fail(lane->server,
                        pd_fail(PD_UNAVAILABLE, "%s failed: %s", pd_lane_who(lane, session->trainer), why));
@@ -381,14 +506,33 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
 
 /* ---- events ---- */
 
+/* May this message come now? Its payload is not taken in otherwise. */
+static pd_status expect(struct session *session, const struct pd_message *m)
+{
+    int type = m->head.type;
+    if (type < PD_PS_OPEN || type > PD_PS_SAVE)
+        return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
+    if (!session->is_in && type != PD_PS_OPEN)
+        return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
+    if (session->said_bye && type != PD_PS_BEAT)
+        return pd_fail(PD_INVALID, "a message of type %d after the trainer said goodbye", type);
+    if (m->head.payload && type != PD_PS_PUSH && type != PD_PS_ROWS)
+        return pd_fail(PD_FORMAT, "a message of type %d with %llu bytes of payload, which it does not have",
+                       type, (unsigned long long)m->head.payload);
+    if (type != PD_PS_PUSH || m->head.flags & PD_PS_END) {
+        session->behind = pd_conn_queued(session->conn) ? session->behind + 1 : 0;
+        if (session->behind > BEHIND_MOST)
+            return pd_fail(PD_INVALID, "%d messages came while their answers were not read", session->behind);
+    }
+    return PD_OK;
+}
+
 static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
 {
     struct session *session = pd_conn_user(conn);
-    if (m->head.type != PD_PS_PUSH) return PD_OK;
-    pd_status status = place_push(session, m);
-    if (status == PD_OK) return PD_OK;
-    (void)refuse(session, m->head.request, status);
-    return status;
+    pd_status status = expect(session, m);
+    if (status == PD_OK && m->head.type == PD_PS_PUSH) status = place_push(session, m);
+    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
 }
 
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
@@ -407,18 +551,17 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     }
     case PD_PS_BYE:
         return handle_bye(session, m);
-    case PD_PS_BEAT:
-        return PD_OK;
+    case PD_PS_SAVE:
+        return handle_save(session, m);
     default:
-        return refuse(session, m->head.request,
-                      pd_fail(PD_UNSUPPORTED, "message type %u is not known here", m->head.type));
+        return PD_OK; /* BEAT */
     }
 }
 
 static void forget(struct session *session)
 {
     struct lane *lane = session->lane;
-    if (atomic_fetch_sub(&lane->server->connected, 1) == 1) pd_server_wake(lane->server);
+    if (session->is_in && atomic_fetch_sub(&lane->server->connected, 1) == 1) pd_server_wake(lane->server);
     for (int i = 0; i < lane->sessions.n; i++)
         if (lane->sessions.at[i] == session) {
             pd_vec_remove(&lane->sessions, i);
@@ -428,6 +571,7 @@ static void forget(struct session *session)
     pd_vec_free(&session->spans);
     pd_vec_free(&session->pulls);
     pd_vec_free(&session->wanted);
+    pd_vec_free(&session->seen);
     pd_free(session);
 }
 
@@ -436,7 +580,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     struct session *session = pd_conn_user(conn);
     struct lane *lane = session->lane;
     (void)why;
-    if (session->trainer >= 0 && lane->members[session->trainer].session == session) {
+    if (session->is_in && lane->members[session->trainer].session == session) {
         struct member *m = &lane->members[session->trainer];
         m->session = NULL;
         if (!session->said_bye && !lane->finished) {
@@ -459,22 +603,6 @@ void pd_session_accepted(void *user, struct pd_conn *conn)
         pd_conn_close(conn, 0);
         return;
     }
-    *session = (struct session){
-        .lane = lane, .conn = conn, .trainer = hello->role == PD_ROLE_TRAINER ? hello->id : -1};
-    atomic_fetch_add(&lane->server->connected, 1);
+    *session = (struct session){.lane = lane, .conn = conn, .trainer = hello->id};
     pd_conn_set_user(conn, &pd_session_events, session);
-    if (session->trainer < 0) return;
-    struct member *m = &lane->members[session->trainer];
-    if (m->session) {
-        /* It came back before we saw its old connection end. */
-        m->session->said_bye = 1;
-        pd_conn_close(m->session->conn, 0);
-    }
-    m->session = session;
-    m->lost_at = 0;
-    snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", session->trainer, hello->host,
-             hello->pid, pd_conn_peer(conn));
-    if (pd_shard_join(lane->shard, session->trainer, hello->incarnation) != PD_OK)
-        (void)refuse(session, 0, PD_RANGE);
-    pd_log(PD_LOG_INFO, "%s joined by %s", m->who, pd_conn_transport(conn));
 }

@@ -43,6 +43,8 @@ void pd_shard_free(struct pd_shard *shard)
     for (int i = 0; i < shard->units.n; i++)
         unit_free(shard->units.at[i], shard->config.trainers);
     pd_vec_free(&shard->units);
+    for (int t = 0; t < shard->config.trainers; t++)
+        pd_shard_free_stage(&shard->trainers[t]);
     pd_free(shard->trainers);
     pd_free_aligned(shard->merged);
     pd_free_aligned(shard->waste);
@@ -130,17 +132,19 @@ static int has_part(const struct pd_gift *g, uint32_t part)
     return (int)(g->got[part / 64] >> (part % 64) & 1);
 }
 
-static pd_status waste_of(struct pd_shard *shard, size_t bytes, void **out)
+/* Where parts go that are not wanted. Messages of several connections may be on their way into it at once, so
+ * it is made once, for the largest part there is. */
+static pd_status waste_of(struct pd_shard *shard, void **out)
 {
-    if (shard->waste_size < bytes) {
-        void *data = pd_malloc_aligned(bytes);
-        if (!data) return pd_no_memory();
-        pd_free_aligned(shard->waste);
-        shard->waste = data;
-        shard->waste_size = bytes;
+    for (int i = 0; !shard->waste && i < shard->units.n; i++) {
+        const struct unit *u = shard->units.at[i];
+        size_t rows = (size_t)(u->part_elements / u->width), row = (size_t)u->width * u->item;
+        size_t bytes = rows * (row + (u->spec.is_rows ? sizeof(int64_t) : 0));
+        if (bytes > shard->waste_size) shard->waste_size = bytes;
     }
+    if (!shard->waste) shard->waste = pd_malloc_aligned(shard->waste_size);
     *out = shard->waste;
-    return PD_OK;
+    return shard->waste ? PD_OK : pd_no_memory();
 }
 
 /* Was this part dealt with before? */
@@ -209,21 +213,26 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
         void *waste;
         size_t bytes =
             u->spec.is_rows ? (size_t)rows * (sizeof(int64_t) + row) : (size_t)part_size(u, part) * u->item;
-        PD_TRY(waste_of(shard, bytes, &waste));
+        PD_TRY(waste_of(shard, &waste));
         out[0] = (struct pd_span){waste, u->spec.is_rows ? (size_t)rows * sizeof(int64_t) : bytes};
         if (u->spec.is_rows) out[1] = (struct pd_span){(char *)waste + out[0].n, (size_t)rows * row};
         return PD_OK;
     }
     PD_TRY(gift_for(shard, u, trainer, step, &g));
     if (!u->spec.is_rows) {
+        out[0].n = (size_t)part_size(u, part) * u->item;
+        out[0].at = pd_shard_stage(shard, trainer, u, part, out[0].n);
+        if (out[0].at) return PD_OK;
         PD_TRY(grow_gift(g, (size_t)u->numel * u->item));
-        out[0] = (struct pd_span){(char *)g->data + (size_t)part * (size_t)u->part_elements * u->item,
-                                  (size_t)part_size(u, part) * u->item};
+        out[0].at = (char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
         return PD_OK;
     }
     if (part != g->n_parts)
         return pd_fail(PD_INVALID, "trainer %d pushes part %u of '%s', expected part %u", trainer, part,
                        u->spec.grad, g->n_parts);
+    if (rows > (uint64_t)(INT32_MAX - g->rows.n))
+        return pd_fail(PD_RANGE, "trainer %d pushes more than %d rows of '%s' in one step", trainer,
+                       INT32_MAX, u->spec.grad);
     PD_TRY(grow_gift(g, ((size_t)g->rows.n + (size_t)rows) * row));
     if (!pd_vec_reserve(&g->rows, g->rows.n + (int)rows)) return pd_no_memory();
     out[0] = (struct pd_span){g->rows.at + g->rows.n, (size_t)rows * sizeof(int64_t)};
@@ -232,6 +241,12 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
 }
 
 /* ---- updates ---- */
+
+/* How many trainers the sum of a gradient is shared by. */
+static int divisor(const struct pd_shard *shard, const struct unit *u)
+{
+    return pd_rule_adds(u->spec.rule) ? 1 : shard->taking_part;
+}
 
 #define SUM_FN(name, T)                                                                                      \
     static void name(T *to, const struct pd_shard *shard, const struct unit *u, uint32_t part, int64_t n,    \
@@ -248,7 +263,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
                 for (int64_t i = 0; i < n; i++)                                                              \
                     to[i] += from[i];                                                                        \
         }                                                                                                    \
-        T scale = (T)1 / (T)shard->taking_part;                                                              \
+        T scale = (T)1 / (T)divisor(shard, u);                                                               \
         for (int64_t i = 0; i < n; i++)                                                                      \
             to[i] *= scale;                                                                                  \
     }
@@ -261,6 +276,7 @@ static const void *single_gift(const struct pd_shard *shard, const struct unit *
 {
     const struct pd_gift *only = NULL;
     if (shard->taking_part != 1) return NULL;
+    if (shard->at_hand) return shard->at_hand;
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_gift *g = &u->gifts[t];
         if (g->step == step && g->got && has_part(g, part)) only = g;
@@ -334,6 +350,7 @@ static pd_status apply_rows(struct pd_shard *shard, struct unit *u, uint64_t ste
         if (!shard->rows_data) return pd_no_memory();
         shard->rows_data_size = (size_t)n * row * 5 / 4;
     }
+    int by = divisor(shard, u);
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_gift *g = &u->gifts[t];
         if (g->step != step || !g->rows.n) continue;
@@ -342,9 +359,9 @@ static pd_status apply_rows(struct pd_shard *shard, struct unit *u, uint64_t ste
         int64_t k = (int64_t)g->rows.n * u->width;
         if (u->item == sizeof(double))
             for (int64_t i = 0; i < k; i++)
-                ((double *)(void *)to)[i] = ((const double *)g->data)[i] / shard->taking_part;
+                ((double *)(void *)to)[i] = ((const double *)g->data)[i] / by;
         else {
-            float scale = 1.0f / (float)shard->taking_part;
+            float scale = 1.0f / (float)by;
             for (int64_t i = 0; i < k; i++)
                 ((float *)(void *)to)[i] = ((const float *)g->data)[i] * scale;
         }
@@ -377,19 +394,24 @@ pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step)
 
 static pd_status check_rows(const struct unit *u, int trainer, const int64_t *rows, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         if (rows[i] < 0 || rows[i] >= u->height)
             return pd_fail(PD_RANGE, "trainer %d pushes row %lld of '%s', which has %lld rows", trainer,
                            (long long)rows[i], u->spec.grad, (long long)u->height);
+        if (u->spec.rule && !pd_rule_has_row(u->spec.rule, rows[i]))
+            return pd_fail(PD_RANGE, "trainer %d pushes row %lld of '%s', which lies on another server",
+                           trainer, (long long)rows[i], u->spec.grad);
+    }
     return PD_OK;
 }
 
 /* Async: this trainer's part alone. */
 static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trainer, uint32_t part,
-                                uint64_t step)
+                                uint64_t step, const void *staged)
 {
     const struct pd_gift *g = &u->gifts[trainer];
-    const char *data = (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
+    const void *data =
+        staged ? staged : (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
     int64_t n = part_size(u, part);
     PD_TRY(pd_shard_begin(shard, step));
     PD_TRY(pd_shard_log_part(shard, trainer, u->number, part, step, data, (size_t)n * u->item));
@@ -400,6 +422,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
                            uint64_t rows)
 {
     struct unit *u = shard->units.at[unit];
+    const void *staged = pd_shard_unstage(shard, trainer, u, part);
     if (is_old(shard, u, trainer, step, part)) {
         shard->repeated++;
         return PD_OK;
@@ -414,11 +437,14 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
     g->n_parts++;
     if (!shard->config.is_sync) {
         if (!u->spec.rule || u->spec.is_rows) return PD_OK; /* when the push has ended */
-        return apply_own_part(shard, u, trainer, part, step);
+        return apply_own_part(shard, u, trainer, part, step, staged);
     }
     if (u->spec.rule && !u->spec.is_rows && pd_shard_all_gave(shard, u, part, step)) {
         shard->taking_part = pd_shard_count_in(shard);
-        return pd_shard_apply_part(shard, u, part, step);
+        shard->at_hand = staged;
+        pd_status status = pd_shard_apply_part(shard, u, part, step);
+        shard->at_hand = NULL;
+        return status;
     }
     return PD_OK;
 }

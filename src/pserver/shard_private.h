@@ -16,6 +16,13 @@ struct unit {
     uint32_t done_parts;
 };
 
+/* A part that was placed on the stage. */
+struct staged {
+    int unit;
+    uint32_t part;
+    size_t at;
+};
+
 struct trainer {
     enum pd_trainer_state state;
     uint64_t incarnation;
@@ -23,6 +30,10 @@ struct trainer {
     uint64_t ended;   /* the step whose push it has ended */
     uint64_t request; /* to answer when that is applied */
     int waits;        /* for the answer */
+    char *stage;      /* shard_stage.c */
+    size_t stage_size, stage_used;
+    PD_VEC(struct staged) staged;
+    int n_unstaged; /* of them, that have arrived */
 };
 
 struct pd_shard {
@@ -32,6 +43,7 @@ struct pd_shard {
     uint64_t step, begun, applying;
     int taking_part; /* trainers over which the present step is averaged */
     int only;        /* async, while blocks run: the trainer whose gradients they use; -1: all */
+    const void *at_hand; /* the only gift of the part that is being applied, when it is on the stage */
     void *merged, *waste;
     size_t merged_size, waste_size;
     PD_VEC(int64_t) rows;
@@ -54,6 +66,14 @@ pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint6
                             const int64_t *rows, const void *data, size_t bytes);
 pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step);
 pd_status pd_shard_commit(struct pd_shard *shard, int trainer, uint64_t step);
+/* shard_stage.c */
+/* Where a part shall arrive that is applied at once; NULL: it is not, or there is no room. */
+void *pd_shard_stage(struct pd_shard *shard, int trainer, const struct unit *unit, uint32_t part,
+                     size_t bytes);
+/* It has arrived: where it lies until the next one is placed; NULL: it was not placed there. */
+const void *pd_shard_unstage(struct pd_shard *shard, int trainer, const struct unit *unit, uint32_t part);
+void pd_shard_clear_stage(struct trainer *trainer); /* what was placed will not arrive */
+void pd_shard_free_stage(struct trainer *trainer);
 /* shard_step.c */
 int pd_shard_count_in(const struct pd_shard *shard);
 int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *unit, uint32_t part, uint64_t step);

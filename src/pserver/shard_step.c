@@ -144,6 +144,15 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
 
 /* ---- what trainers do ---- */
 
+/* What it gave to a step that is not applied goes with it. */
+static void drop_gifts(struct pd_shard *shard, int trainer)
+{
+    for (int i = 0; i < shard->units.n; i++) {
+        struct pd_gift *g = &shard->units.at[i]->gifts[trainer];
+        if (g->step > shard->step) g->step = 0;
+    }
+}
+
 pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnation)
 {
     if (trainer < 0 || trainer >= shard->config.trainers)
@@ -151,8 +160,10 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
                        shard->config.trainers);
     struct trainer *t = &shard->trainers[trainer];
     t->ended = 0; /* it will end the step again, on its new connection */
+    if (t->incarnation != incarnation) drop_gifts(shard, trainer);
     t->incarnation = incarnation;
     t->state = PD_TRAINER_IN;
+    pd_shard_clear_stage(t);
     t->waits = 0;
     return PD_OK;
 }
@@ -163,11 +174,7 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
     if (t->state != PD_TRAINER_IN && t->state != PD_TRAINER_ABSENT) return PD_OK;
     t->state = how;
     t->waits = 0;
-    /* What it gave to a step that is not applied goes with it. */
-    for (int i = 0; i < shard->units.n; i++) {
-        struct pd_gift *g = &shard->units.at[i]->gifts[trainer];
-        if (g->step > shard->step) g->step = 0;
-    }
+    drop_gifts(shard, trainer);
     t->ended = 0;
     return finish_step(shard);
 }

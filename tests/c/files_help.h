@@ -38,7 +38,7 @@ static inline char *make_folder(void)
 {
     const char *base = getenv("TMPDIR");
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/pd-test-XXXXXX", base && *base ? base : "/tmp");
+    snprintf(path, sizeof path, "%s/pd-test-XXXXXX", base && *base ? base : P_tmpdir);
     assert_non_null(mkdtemp(path));
     return strdup(path);
 }

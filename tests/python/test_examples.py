@@ -110,8 +110,8 @@ def test_demo(tmp_path, words):
                TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\r" not in done.stdout and "\033" not in done.stdout and not done.stderr
-    first, last, speed = re.search(r"Loss ([\d.]+) -> ([\d.]+) in \d+ steps, ([\d,]+) samples/s", done.stdout).groups()
-    assert float(last) < float(first) and speed != "0"
+    found = re.search(r"Loss ([\d.]+) -> ([\d.]+) in \d+ steps, ([\d,]+) samples/s", done.stdout)
+    assert float(found.group(2)) < float(found.group(1)) and found.group(3) != "0"
     assert re.search(r"Peak memory: server 0 [\d,]+ MB, .*trainer 1 [\d,]+ MB", done.stdout)
     pixels = read_png(tmp_path / "plot.png")
     assert (pixels != 255).any(axis=2).mean() > 0.01  # something is drawn
@@ -150,9 +150,9 @@ class RunningDemo:
     """The demo in the middle of its work; `with` waits for the first steps and ends it."""
 
     def __init__(self, tmp_path):
-        self.process = subprocess.Popen([sys.executable, str(EXAMPLES / "demo.py"), "--seconds", "60"],
-                                        cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env=os.environ | {"TMPDIR": str(tmp_path)})
+        command = [sys.executable, str(EXAMPLES / "demo.py"), "--seconds", "60"]
+        self.process = subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)})
 
     def __enter__(self):
         line = ""
@@ -172,7 +172,8 @@ class RunningDemo:
     def end(self):
         """Exit status, both outputs, and which of its processes are still there."""
         out, errors = self.process.communicate(timeout=20)
-        return self.process.returncode, out, errors, [pid for pid in self.children if Path(f"/proc/{pid}").exists()]
+        left = [pid for pid in self.children if Path(f"/proc/{pid}").exists()]
+        return self.process.returncode, out, errors, left
 
 
 def test_demo_ends_with_an_interrupt(tmp_path):

@@ -11,7 +11,7 @@ import os
 import warnings
 from typing import Callable
 
-from paddle.fluid import core
+from paddle.fluid import core, io_distributed
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
@@ -128,6 +128,13 @@ def _chosen(main_program, vars, predicate) -> list:
     return list(unique.values())
 
 
+def _folder_of(dirname, filename) -> str | None:
+    """Where files go; None: to memory."""
+    if dirname is None and filename is None:
+        return None
+    return os.path.normpath(dirname) if dirname else "."
+
+
 # ---- variables ----
 
 
@@ -140,12 +147,15 @@ def save_vars(
     dirname nor filename the bytes of the one file are returned.
     """
     chosen = _chosen(main_program, vars, predicate)
+    owner = _valid_program(main_program)
+    if io_distributed.is_trainer(owner):
+        return io_distributed.save(executor, _folder_of(dirname, filename), owner, chosen, filename, [])
     if not chosen:
         warnings.warn("save_vars: there is no variable to save.", stacklevel=2)
         return None
-    if dirname is None and filename is None:
+    folder = _folder_of(dirname, filename)
+    if folder is None:
         return b"".join(_tensor_of(var.name)._serialize() for var in sorted(chosen, key=lambda var: var.name))
-    folder = os.path.normpath(dirname) if dirname else "."
     program = Program()
     block = program.global_block()
     copies = {var.name: _clone_var_in_block_(block, var) for var in chosen}
@@ -167,8 +177,16 @@ def save_params(executor, dirname, main_program=None, filename=None):
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
-    """Writes all persistable variables: Parameters, moments, learning rates, statistics."""
-    return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+    """Writes all persistable variables: Parameters, moments, learning rates, statistics.
+
+    In a job with servers every trainer writes what it holds, and trainer 0 also what lies on servers.
+    """
+    program = _valid_program(main_program)
+    if not io_distributed.is_trainer(program):
+        return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+    chosen = _chosen(program, None, is_persistable)
+    states = io_distributed.states_on_servers(program)
+    return io_distributed.save(executor, _folder_of(dirname, filename), program, chosen, filename, states)
 
 
 def _tensor_of(name: str):
@@ -210,6 +228,12 @@ def load_vars(
     With dirname None, filename holds the bytes of such a file.
     """
     chosen = _chosen(main_program, vars, predicate)
+    owner = _valid_program(main_program)
+    if io_distributed.is_trainer(owner) and dirname is not None:
+        if filename is not None:
+            io_distributed.load_joined(executor, os.path.join(dirname, filename), owner, chosen)
+            return
+        chosen = io_distributed.without_remote(owner, chosen)
     if not chosen:
         return
     if dirname is None:
@@ -220,7 +244,8 @@ def load_vars(
         return
     program = Program()
     block = program.global_block()
-    copies = {var.name: _clone_var_in_block_(block, var) for var in chosen}
+    tables = [var for var in chosen if filename is None and _is_in_parts(dirname, var)]
+    copies = {var.name: _clone_var_in_block_(block, var) for var in chosen if var not in tables}
     if filename is None:
         for name, var in copies.items():
             path = os.path.join(dirname, name)
@@ -230,7 +255,17 @@ def load_vars(
         ordered = [copies[name] for name in sorted(copies)]
         block.append_op(type="load_combine", outputs={"Out": ordered}, attrs={"file_path": path})
     executor.run(program)
+    for var in tables:
+        value = io_distributed.read_table(executor, dirname, var.name, var.shape[0])
+        global_scope().var(var.name).get_tensor().set(value, core.CPUPlace())
     _check_shapes(chosen, repr(os.path.join(dirname, filename or "")))
+
+
+def _is_in_parts(dirname, var: Variable) -> bool:
+    """A table that the servers of a job wrote, each its part."""
+    if os.path.exists(os.path.join(dirname, var.name)) or not isinstance(var, Parameter):
+        return False
+    return bool(io_distributed.table_parts(dirname, var.name))
 
 
 def load_params(executor, dirname, main_program=None, filename=None) -> None:
@@ -239,7 +274,17 @@ def load_params(executor, dirname, main_program=None, filename=None) -> None:
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None) -> None:
-    """Reads all persistable variables."""
+    """Reads all persistable variables.
+
+    A server (main_program is its Program; call it after the startup Program) reads its slices out of the same
+    files.
+    """
+    program = _valid_program(main_program)
+    if program._is_distributed and io_distributed.is_server(program):
+        if dirname is None or filename is not None:
+            raise ValueError("a server loads from a folder with a file for each variable; give dirname only.")
+        io_distributed.load_server(executor, dirname, program)
+        return
     load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
 
 
@@ -352,6 +397,8 @@ def save_inference_model(
     for name in feeds:
         program.global_block().var(name)
     _without_feed_fetch(program)
+    if io_distributed.is_trainer(program):
+        io_distributed.own_lookups(program)
     outputs = [var.name for var in _named_targets(program, targets)]
     folder = os.path.normpath(dirname)
     _make_folder(folder)
@@ -366,7 +413,7 @@ def save_inference_model(
     if not program_only:
         name = os.path.basename(params_filename) if params_filename else None
         if get_program_persistable_vars(program):
-            save_persistables(executor, folder, program, name)
+            save_vars(executor, folder, program, predicate=is_persistable, filename=name)
     return outputs
 
 

@@ -157,6 +157,7 @@ def _prefetch(job, block, ops: list, suffix: str) -> None:
     place = max(_room(block, ops)[0], ops[0].idx)
     ids = [block.var(op.input("Ids")[0]) for op in ops]
     outs = [block.var(op.output("Out")[0]) for op in ops]
+    padding = ops[0].attr("padding_idx")
     place = _remove(ops, place)
     asked, got = [], []
     for index in range(len(job.endpoints)):
@@ -168,7 +169,12 @@ def _prefetch(job, block, ops: list, suffix: str) -> None:
         type="prefetch",
         inputs={"X": asked},
         outputs={"Out": got},
-        attrs={"epmap": job.endpoints, "trainer_id": job.trainer_id, "table_name": job.table},
+        attrs={
+            "epmap": job.endpoints,
+            "trainer_id": job.trainer_id,
+            "table_name": job.table,
+            "padding_idx": padding,
+        },
     )
     block._insert_op(
         place + 2, type="merge_ids", inputs={"Ids": ids, "Rows": asked, "X": got}, outputs={"Out": outs}

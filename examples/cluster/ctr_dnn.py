@@ -1,0 +1,52 @@
+"""Click prediction on a cluster: the net of examples/ctr_dnn.py, its table of ids spread over the servers.
+
+Two servers and two trainers on one machine, in any order:
+
+    export PSERVERS=127.0.0.1:6174,127.0.0.1:6175 PADDLE_TRAINERS=2
+    TRAINING_ROLE=PSERVER SERVER_ENDPOINT=127.0.0.1:6174 python examples/cluster/ctr_dnn.py &
+    TRAINING_ROLE=PSERVER SERVER_ENDPOINT=127.0.0.1:6175 python examples/cluster/ctr_dnn.py &
+    TRAINING_ROLE=TRAINER PADDLE_TRAINER_ID=0 python examples/cluster/ctr_dnn.py &
+    TRAINING_ROLE=TRAINER PADDLE_TRAINER_ID=1 python examples/cluster/ctr_dnn.py
+
+job.py says what the variables mean. Without --data each trainer makes up clicks of its own.
+"""
+
+import sys
+from pathlib import Path
+
+import job
+import paddle
+import paddle.fluid as fluid
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import clicks
+from ctr_dnn import network  # that of examples/ctr_dnn.py
+
+
+def main(options):
+    this = job.from_environment()
+    feeds, loss, _, auc = network(options)
+    fluid.optimizer.Adam(learning_rate=options.rate, lazy_mode=True).minimize(loss)
+    t = this.transpile()  # a server ends here
+
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    feeder = fluid.DataFeeder(feed_list=feeds, place=fluid.CPUPlace())
+    if options.data:
+        samples = this.share(clicks.criteo(options.data, options.rows))
+    else:
+        samples = clicks.made_up(options.samples, options.rows, seed=1 + this.trainer_id)
+    progress = job.Progress(this, options)
+    for batch in progress.over(paddle.batch(samples, options.batch_size)):
+        loss_now, auc_now = exe.run(t.get_trainer_program(), feed=feeder.feed(batch), fetch_list=[loss, auc])
+        progress.note(len(batch), loss=loss_now.item(), AUC=auc_now.item())
+
+
+if __name__ == "__main__":
+    parser = job.parser(__doc__, batch_size=1000)
+    parser.add_argument("--data", help="file of Criteo's layout; without it the data are made up")
+    parser.add_argument("--samples", type=int, default=50000, help="made-up samples in a pass of one trainer")
+    parser.add_argument("--rows", type=int, default=1000001, help="rows of the table of ids")
+    parser.add_argument("--width", type=int, default=10, help="values for each id")
+    parser.add_argument("--rate", type=float, default=0.001, help="learning rate")
+    main(parser.parse_args())

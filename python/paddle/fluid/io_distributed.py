@@ -1,0 +1,347 @@
+"""Saving and loading in a job with parameter servers.
+
+Files are those of one process: the names and shapes of whole variables. Every trainer writes what it holds; the
+chief (trainer 0) also writes what lies on servers only: sparse parameters, states of optimizers and schedules.
+A distributed table is written by the servers themselves, each its rows to `__lookup_table__/<table>_<i>`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+
+from paddle import _core
+from paddle.fluid import core
+from paddle.fluid.executor import global_scope
+from paddle.fluid.framework import Program
+from paddle.fluid.vartype import VarType
+
+TABLES = "__lookup_table__"
+_HERE = "Param"  # the kind of what trainers hold as well
+
+
+def is_server(program: Program) -> bool:
+    """Is it a server's Program?"""
+    return any(op.type == "listen_and_serv" for op in program.global_block().ops)
+
+
+def is_trainer(program: Program) -> bool:
+    """Is it a trainer's Program: one that has variables on servers?"""
+    return bool(program._is_distributed and program._parameters_on_pservers) and not is_server(program)
+
+
+def is_chief(program: Program) -> bool:
+    """Is this process trainer 0? Without an id the first server hands one out in the first exchange."""
+    return bool(program._is_chief) or _core.job_id() == 0
+
+
+def _on_servers(program: Program) -> dict:
+    """What trainers do not hold: the name of the whole variable -> its slices, in order."""
+    groups: dict = {}
+    for var in program._parameters_on_pservers.distributed_vars:
+        if var.vtype == _HERE:
+            continue
+        slices = groups.setdefault(var.origin.name, [])
+        if var.is_slice or not slices:
+            slices.append(var)
+    return {name: sorted(slices, key=lambda var: var.block_id) for name, slices in groups.items()}
+
+
+# ---- saving ----
+
+
+def states_on_servers(program: Program) -> list[str]:
+    """Names of what belongs to no trainer's Program: states of optimizers and schedules."""
+    return [
+        name for name, slices in _on_servers(program).items() if slices[0].vtype in ("Optimizer", "Schedule")
+    ]
+
+
+def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
+    """Writes the variables `chosen` and the states of these names as a trainer; `folder` None: returns bytes."""
+    remote, table = _on_servers(program), program._distributed_lookup_table
+    away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
+    has_table = any(var.name == table for var in chosen)
+    local = [var for var in chosen if var.name not in remote and var.name != table]
+    saving = _Saving(program, local)
+    if folder is None or filename is not None:
+        if (away or has_table) and not is_chief(program):
+            return b"" if folder is None else None  # half of the variables would be no use
+        for name in away:
+            saving.receive(name, remote[name])
+        if has_table:
+            saving.receive_table(table)
+        return saving.as_bytes(executor) if folder is None else saving.join(executor, folder, filename)
+    saving.each(folder)
+    if is_chief(program):
+        for name in away:
+            saving.fetch(folder, name, remote[name])
+        if has_table and states:
+            saving.notify(folder, table)
+        elif has_table:
+            saving.receive_table(table)
+            saving.write(folder, table)
+    saving.run(executor)
+    return None
+
+
+class _Saving:
+    """A Program that saves. `vars`: what is at hand in it, by name."""
+
+    def __init__(self, program: Program, local: list):
+        from paddle.fluid.io import _clone_var_in_block_
+
+        self.whole = program
+        self.program = Program()
+        self.block = self.program.global_block()
+        self.vars = {var.name: _clone_var_in_block_(self.block, var) for var in local}
+
+    def write(self, folder: str, name: str) -> None:
+        path = os.path.join(folder, name)
+        self.block.append_op(type="save", inputs={"X": [self.vars[name]]}, attrs={"file_path": path})
+
+    def each(self, folder: str) -> None:
+        for name in self.vars:
+            self.write(folder, name)
+
+    def fetch(self, folder: str, name: str, slices: list) -> None:
+        """From its servers straight to its file."""
+        self.block.append_op(
+            type="recv_save",
+            attrs={
+                "trainer_id": self._id(),
+                "dtype": int(slices[0].origin.dtype),
+                "shape": list(slices[0].origin.shape),
+                "slice_shapes": [",".join(map(str, each.slice.shape)) for each in slices],
+                "slice_varnames": [f"{each.slice.name}.slice.{i}" for i, each in enumerate(slices)],
+                "remote_varnames": [each.slice.name for each in slices],
+                "endpoints": [each.endpoint for each in slices],
+                "file_path": os.path.join(folder, name),
+            },
+        )
+
+    def receive(self, name: str, slices: list) -> None:
+        """From its servers, put together."""
+        parts = [
+            self._receive(f"{each.slice.name}.slice", each.slice.name, each.slice.shape, each.slice.dtype, each.endpoint)
+            for each in slices
+        ]
+        self.vars[name] = parts[0] if len(parts) == 1 else self._op("concat", {"X": parts}, axis=0)
+
+    def receive_table(self, name: str) -> None:
+        """A table whose row i is row i // n of server i % n."""
+        endpoints, var = self.whole._endpoints, self.whole.global_block().var(name)
+        height, width = int(var.shape[0]), [int(side) for side in var.shape[1:]]
+        longest = -(-height // len(endpoints))
+        parts = []
+        for i, endpoint in enumerate(endpoints):
+            rows = len(range(i, height, len(endpoints)))
+            part = self._receive(f"{name}.part{i}", name, [rows, *width], var.dtype, endpoint)
+            if rows < longest:
+                part = self._op("pad", {"X": [part]}, paddings=[0, longest - rows, *[0, 0] * len(width)], pad_value=0.0)
+            parts.append(part)
+        mixed = self._op("stack", {"X": parts}, "Y", axis=1)
+        flat = self._op("reshape", {"X": [mixed]}, shape=[longest * len(endpoints), *width])
+        self.vars[name] = self._op("slice", {"Input": [flat]}, axes=[0], starts=[0], ends=[height])
+
+    def notify(self, folder: str, table: str) -> None:
+        """Servers write their rows of the table."""
+        self.block.append_op(
+            type="checkpoint_notify",
+            attrs={
+                "epmap": list(self.whole._endpoints),
+                "dir": os.path.join(folder, TABLES),
+                "lookup_table": table,
+                "trainer_id": self._id(),
+            },
+        )
+
+    def join(self, executor, folder: str, filename: str) -> None:
+        """All in one file."""
+        self.block.append_op(
+            type="save_combine",
+            inputs={"X": [self.vars[name] for name in sorted(self.vars)]},
+            attrs={"file_path": os.path.join(folder, filename)},
+        )
+        self.run(executor)
+
+    def as_bytes(self, executor) -> bytes:
+        names = sorted(self.vars)
+        found = executor.run(self.program, fetch_list=[self.vars[name] for name in names], return_numpy=False)
+        return b"".join(tensor._serialize() for tensor in found)
+
+    def run(self, executor) -> None:
+        if self.block.ops:
+            executor.run(self.program)
+
+    def _id(self) -> int:
+        return _core.job_id()
+
+    def _receive(self, name: str, theirs: str, shape, dtype, endpoint: str):
+        out = self.block.create_var(name=name, shape=list(shape), dtype=dtype, persistable=False)
+        self.block.append_op(
+            type="recv",
+            inputs={"X": []},
+            outputs={"Out": [out]},
+            attrs={"epmap": [endpoint], "recv_varnames": [theirs], "trainer_id": self._id()},
+        )
+        return out
+
+    def _op(self, kind: str, inputs: dict, slot: str = "Out", **attrs):
+        first = next(iter(inputs.values()))[0]
+        out = self.block.create_var(dtype=first.dtype, persistable=False)
+        self.block.append_op(type=kind, inputs=inputs, outputs={slot: [out]}, attrs=attrs)
+        return out
+
+
+# ---- loading ----
+
+
+def without_remote(program: Program, chosen: list) -> list:
+    """Those that a trainer holds."""
+    away = {*_on_servers(program), program._distributed_lookup_table}
+    return [var for var in chosen if var.name not in away]
+
+
+def load_joined(executor, path: str, program: Program, chosen: list) -> None:
+    """A trainer's own variables out of one file that the chief wrote."""
+    remote, table = _on_servers(program), program._distributed_lookup_table
+    mine = {var.name for var in without_remote(program, chosen)}
+    found: dict = {var.name: var for var in chosen}
+    found.update((name, slices[0].origin) for name, slices in remote.items())
+    if table is not None:
+        found[table] = program.global_block().var(table)
+    reading = Program()
+    outs = [
+        reading.global_block().create_var(
+            name=name, shape=found[name].shape, dtype=found[name].dtype, persistable=name in mine
+        )
+        for name in sorted(found)
+    ]
+    reading.global_block().append_op(type="load_combine", outputs={"Out": outs}, attrs={"file_path": path})
+    executor.run(reading)
+
+
+def load_server(executor, folder: str, program: Program) -> None:
+    """Reads a server's slices out of the files of whole variables."""
+    endpoint, top = program._ps_endpoint, program.global_block()
+    reading = Program()
+    for var in program._parameters_on_pservers.distributed_vars:
+        if var.endpoint != endpoint and not (var.vtype == "Schedule" and top.has_var(var.slice.name)):
+            continue
+        out = reading.global_block().create_var(
+            name=var.slice.name, shape=var.slice.shape, dtype=var.slice.dtype, persistable=True
+        )
+        attrs = {"file_path": os.path.join(folder, var.origin.name)}
+        if var.is_slice:
+            attrs.update(seek=var.offset, shape=list(var.slice.shape))
+        reading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs=attrs)
+    if reading.global_block().ops:
+        executor.run(reading)
+    table = program._distributed_lookup_table
+    if table is not None and top.has_var(table):
+        _load_table_part(executor, folder, program, table)
+
+
+def _load_table_part(executor, folder: str, program: Program, table: str) -> None:
+    """This server's rows: of its own part if that has them all, else of all parts, or of the whole table."""
+    index, count = list(program._endpoints).index(program._ps_endpoint), len(program._endpoints)
+    rows = global_scope().var(table).get_selected_rows()
+    held = rows.height()
+    if not held:
+        raise core.NotFoundError(f"The table {table!r} has no rows yet. Run the server's startup Program first.")
+    wanted = np.arange(index, held, count)
+    parts = table_parts(folder, table)
+    if index in parts:
+        numbers, values = _read_rows(executor, parts[index])
+        if not np.array_equal(numbers, wanted):
+            values = read_table(executor, folder, table, held)[wanted]
+    elif parts:
+        values = read_table(executor, folder, table, held)[wanted]
+    else:
+        values = _read_tensor(executor, os.path.join(folder, table))[wanted]
+    rows.get_tensor().set(np.ascontiguousarray(values), core.CPUPlace())
+
+
+def table_parts(folder: str, table: str) -> dict[int, str]:
+    """The files of a distributed table: number of the server -> path."""
+    found = {}
+    for place in (folder, os.path.join(folder, TABLES)):
+        base = os.path.join(place, table)
+        above = os.path.dirname(base)
+        for name in os.listdir(above) if os.path.isdir(above) else ():
+            match = re.fullmatch(re.escape(os.path.basename(table)) + r"_(\d+)", name)
+            if match:
+                found[int(match[1])] = os.path.join(above, name)
+    return found
+
+
+def read_table(executor, folder: str, table: str, height: int) -> np.ndarray:
+    """A distributed table out of the files of its parts. Every row must be in one of them."""
+    whole, missing = None, np.ones(height, bool)
+    for path in table_parts(folder, table).values():
+        numbers, values = _read_rows(executor, path)
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= height):
+            raise core.ShapeError(
+                f"{path!r} has row {numbers.max()} of the table {table!r}, which has {height} rows in the Program."
+            )
+        if whole is None:
+            whole = np.zeros((height, *values.shape[1:]), values.dtype)
+        whole[numbers] = values
+        missing[numbers] = False
+    if missing.any():
+        raise core.FileError(
+            f"The files of the table {table!r} in {folder!r} have no row {int(np.argmax(missing))}, "
+            f"and {int(missing.sum())} rows in all are missing. Each server wrote a part on its own disk: "
+            "put all of them into one folder."
+        )
+    return whole
+
+
+def _read_rows(executor, path: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = _read(executor, path, VarType.SELECTED_ROWS).get_selected_rows()
+    return np.array(rows.rows(), np.int64), np.array(rows.get_tensor())
+
+
+def _read_tensor(executor, path: str) -> np.ndarray:
+    return np.array(_read(executor, path, VarType.LOD_TENSOR).get_tensor())
+
+
+def _read(executor, path: str, kind):
+    reading, scope = Program(), core.Scope()
+    out = reading.global_block().create_var(name="value", type=kind, persistable=True)
+    reading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs={"file_path": path})
+    executor.run(reading, scope=scope)
+    return scope.find_var("value")
+
+
+# ---- inference models ----
+
+
+def own_lookups(program: Program) -> None:
+    """Lookups on servers become lookups in the table itself: a model needs no servers."""
+    block = program.global_block()
+    sources = {name: op for op in block.ops if op.type == "prefetch" for name in op.output("Out")}
+    for op in list(block.ops):
+        if op.type == "distributed_lookup_table":
+            kind, table, outs = op.attr("lookup_table_version"), op.input("W")[0], op.output("Outputs")
+            padding = op.attr("padding_idx")
+        elif op.type == "merge_ids" and op.input("X")[0] in sources:
+            fetch, outs = sources[op.input("X")[0]], op.output("Out")
+            table, padding = fetch.attr("table_name"), fetch.attr("padding_idx")
+            kind = "lookup_table" if block.var(op.input("Ids")[0]).shape[-1] == 1 else "lookup_table_v2"
+        else:
+            continue
+        place = op.idx
+        for ids, out in zip(op.input("Ids"), outs):
+            block._insert_op(
+                place,
+                type=kind,
+                inputs={"Ids": [ids], "W": [table]},
+                outputs={"Out": [out]},
+                attrs={"padding_idx": padding, "is_sparse": False, "is_distributed": False, "remote_prefetch": False},
+            )
+            place += 1
+        block._remove_op(op.idx)

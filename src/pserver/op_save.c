@@ -1,0 +1,148 @@
+/* recv_save, checkpoint_notify and delete_var at work: what lies on servers goes to files. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pserver/client.h"
+#include "pserver/op_run.h"
+#include "pserver/value_file.h"
+
+static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
+{
+    return &r->attr[pd_attr_index(r->op->attrs, name)];
+}
+
+/* ---- recv_save ---- */
+
+/* The elements of a shape such as "4,5". */
+static pd_status count_elements(const char *text, int64_t *out)
+{
+    *out = 1;
+    for (const char *at = text; *at;) {
+        char *end;
+        long long side = strtoll(at, &end, 10);
+        if (end == at || side < 0 || (*end && *end != ',') || __builtin_mul_overflow(*out, side, out))
+            return pd_fail(PD_INVALID, "slice_shapes has '%s'; a shape is sizes with commas between them",
+                           text);
+        at = *end ? end + 1 : end;
+    }
+    return PD_OK;
+}
+
+/* Where the slices come from and how large they are. */
+struct slices {
+    int n;
+    const struct pd_attr *names, *shapes, *endpoints;
+};
+
+static pd_status read_slices(const struct pd_run *r, struct slices *out)
+{
+    const struct pd_attr *names = attr_of(r, "remote_varnames");
+    *out = (struct slices){.names = names->n ? names : attr_of(r, "slice_varnames"),
+                           .shapes = attr_of(r, "slice_shapes"),
+                           .endpoints = attr_of(r, "endpoints")};
+    out->n = out->names->n;
+    if (!out->n || out->shapes->n != out->n || out->endpoints->n != out->n)
+        return pd_fail(PD_INVALID,
+                       "recv_save has %d names, %d slice_shapes and %d endpoints; there must be one of each "
+                       "for every slice",
+                       out->n, out->shapes->n, out->endpoints->n);
+    return PD_OK;
+}
+
+static pd_status check_sizes(const struct slices *slices, const struct pd_meta *whole)
+{
+    int64_t total = 0;
+    for (int i = 0; i < slices->n; i++) {
+        int64_t n;
+        PD_TRY(count_elements(slices->shapes->strings[i], &n));
+        if (__builtin_add_overflow(total, n, &total)) total = INT64_MAX;
+    }
+    if (total == pd_meta_numel(whole)) return PD_OK;
+    return pd_fail(PD_SHAPE, "the slices have %lld elements, the shape %s has %lld", (long long)total,
+                   pd_meta_dims_text(whole), (long long)pd_meta_numel(whole));
+}
+
+/* All slices in one exchange, each into its place in the whole. */
+static pd_status pull_slices(const struct pd_run *r, const struct slices *slices, const int *numbers,
+                             struct pd_client *client, struct pd_tensor *whole)
+{
+    char *at = whole->data;
+    for (int i = 0; i < slices->n; i++) {
+        int64_t n;
+        PD_TRY(count_elements(slices->shapes->strings[i], &n));
+        size_t bytes = (size_t)n * pd_dtype_size(whole->meta.dtype);
+        PD_TRY(pd_client_pull(client, numbers[i], at, bytes));
+        at += bytes;
+    }
+    return pd_client_exchange(client, r, 0, NULL);
+}
+
+static pd_status pull_whole(const struct pd_run *r, const struct slices *slices, struct pd_value *whole)
+{
+    struct pd_client *client;
+    PD_TRY(check_sizes(slices, &whole->tensor.meta));
+    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    int *numbers = pd_calloc((size_t)slices->n, sizeof *numbers);
+    pd_status status = numbers ? PD_OK : pd_no_memory();
+    for (int i = 0; status == PD_OK && i < slices->n; i++)
+        status = pd_client_name(client, r, slices->endpoints->strings[i], 1, slices->names->strings[i], NULL,
+                                &numbers[i]);
+    if (status == PD_OK) {
+        status = pull_slices(r, slices, numbers, client, &whole->tensor);
+        /* An answer may still be on its way. */
+        if (status != PD_OK) pd_client_keep(client, whole);
+    }
+    pd_free(numbers);
+    return status;
+}
+
+pd_status pd_ps_recv_save_run(const struct pd_run *r)
+{
+    const struct pd_attr *shape = attr_of(r, "shape");
+    const char *path = attr_of(r, "file_path")->s;
+    struct slices slices;
+    struct pd_value *whole;
+    if (!*path)
+        return pd_fail(PD_INVALID, "attribute file_path is empty; give the path of the file to write");
+    if (shape->n > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE, "attribute shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
+    PD_TRY(read_slices(r, &slices));
+    PD_TRY(pd_value_new(PD_KIND_TENSOR, &whole));
+    pd_status status =
+        pd_tensor_resize(&whole->tensor, (enum pd_dtype)attr_of(r, "dtype")->i, shape->n, shape->longs);
+    if (status == PD_OK) status = pull_whole(r, &slices, whole);
+    if (status == PD_OK)
+        status = pd_value_file_write(whole, path,
+                                     attr_of(r, "overwrite")->b ? PD_VALUE_FILE_REPLACE : PD_VALUE_FILE_KEEP);
+    pd_value_unref(whole);
+    return status;
+}
+
+/* ---- checkpoint_notify ---- */
+
+/* All servers write at the same time. Their numbers are their places in epmap. */
+pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
+{
+    const struct pd_attr *epmap = attr_of(r, "epmap");
+    const char *folder = attr_of(r, "dir")->s, *table = attr_of(r, "lookup_table")->s;
+    struct pd_client *client;
+    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    int *numbers = pd_calloc((size_t)epmap->n, sizeof *numbers);
+    pd_status status = numbers ? PD_OK : pd_no_memory();
+    for (int i = 0; status == PD_OK && i < epmap->n; i++)
+        status = pd_client_name(client, r, epmap->strings[i], 1, table, NULL, &numbers[i]);
+    for (int i = 0; status == PD_OK && i < epmap->n; i++)
+        status = pd_client_want_saved(client, numbers[i], folder, (uint32_t)i);
+    if (status == PD_OK) status = pd_client_wait(client, r, "saving the table on the servers");
+    pd_free(numbers);
+    return status;
+}
+
+/* ---- delete_var ---- */
+
+/* The memory of a temporary goes when its last reader has run; a variable of the scope is the user's. */
+pd_status pd_ps_delete_var_run(const struct pd_run *r)
+{
+    (void)r;
+    return PD_OK;
+}

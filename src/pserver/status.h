@@ -1,0 +1,60 @@
+/* What a running server tells of itself: what it holds, whom it knows, who is late.
+ *
+ * A tool asks the control loop. Each lane then notes its own part on its own thread, so that nothing of a
+ * lane needs a lock; the control loop puts the parts together. A lane that computes for long is shown as
+ * busy: the answer does not wait for it. */
+#ifndef PD_PSERVER_STATUS_H
+#define PD_PSERVER_STATUS_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "net/conn.h"
+
+struct lane;
+struct pd_server;
+struct pd_status_desk;
+
+/* ---- the server's side; on the control loop unless told otherwise ---- */
+
+pd_status pd_status_desk_new(struct pd_server *server, struct pd_loop *loop, struct pd_status_desk **out);
+/* Answers with a REPORT soon: text for people, or JSON. One question of a connection at a time. */
+pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint64_t request, int as_json);
+/* The connection is closed. */
+void pd_status_forget(struct pd_status_desk *desk, struct pd_conn *conn);
+/* Before the control loop is freed, from any thread: lanes post no more to it. */
+void pd_status_desk_close(struct pd_status_desk *desk);
+/* After it was freed. NULL is fine. */
+void pd_status_desk_free(struct pd_status_desk *desk);
+
+/* ---- for status.c and status_text.c ---- */
+
+struct pd_trainer_report {
+    int trainer, state; /* enum pd_trainer_state */
+    int is_connected, waits, is_late;
+    double away_s; /* since its connection broke */
+    uint64_t step, in, out;
+    uint32_t pid;
+    char host[64], peer[80], transport[8];
+};
+
+struct pd_lane_report {
+    int is_known; /* 0: the lane has not answered in time */
+    int parameters;
+    uint64_t bytes, step, repeated, refused;
+    double cpu_s, waited_s; /* the present step has waited so long for those that are late */
+    PD_VEC(struct pd_trainer_report) trainers;
+};
+
+/* On the lane's thread. */
+pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out);
+void pd_lane_report_free(struct pd_lane_report *report);
+/* `lanes` has the server's number of them. */
+void pd_status_write(struct pd_server *server, double uptime_s, const struct pd_lane_report *lanes,
+                     int as_json, struct pd_buf *out);
+
+/* ---- the tool's side ---- */
+
+/* Asks the server at `endpoint`; waits some seconds at most. Appends to `out`. */
+pd_status pd_status_fetch(const char *endpoint, int as_json, struct pd_buf *out);
+
+#endif

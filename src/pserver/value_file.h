@@ -1,0 +1,13 @@
+/* One value in a file of its own, in the format of tensor/file.h. */
+#ifndef PD_PSERVER_VALUE_FILE_H
+#define PD_PSERVER_VALUE_FILE_H
+
+#include "tensor/value.h"
+
+enum pd_value_file_mode { PD_VALUE_FILE_KEEP, PD_VALUE_FILE_REPLACE };
+
+/* Writes aside and renames: a file under its final name is always whole. Folders that are missing are made.
+ * PD_EXISTS: the file is there already, and the mode is KEEP. */
+pd_status pd_value_file_write(const struct pd_value *value, const char *path, enum pd_value_file_mode mode);
+
+#endif

@@ -1,0 +1,154 @@
+"""One process of a job that saves and loads: `single`, `server` or `trainer`, on the models of equality.py and some with tables.
+
+It starts at --first-step, may load before it, and saves after the last one.
+"""
+
+import argparse
+import sys
+
+import equality
+import numpy as np
+
+import paddle.fluid as fluid
+
+
+def table(args, **how):
+    """word2vec over a table; `how` is given to its lookups."""
+    words = [fluid.layers.data(name=f"w{i}", shape=[1], dtype="int64") for i in range(5)]
+    attr = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform(-0.5, 0.5))
+    size = [1201, 16]  # not a multiple of the servers
+    parts = [fluid.layers.embedding(w, size=size, param_attr=attr, **how) for w in words[:4]]
+    hidden = fluid.layers.fc(input=fluid.layers.concat(parts, axis=1), size=48, act="sigmoid")
+    predicted = fluid.layers.fc(input=hidden, size=300, act="softmax")
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(input=predicted, label=words[4]))
+
+    def batch(rng, n):
+        found = {f"w{i}": (rng.integers(0, 60, (n, 1)) * 19 + 3).astype("int64") for i in range(4)}
+        return {**found, "w4": rng.integers(0, 300, (n, 1)).astype("int64")}
+
+    return loss, batch, 1.0
+
+
+def learnable(args):
+    """Words that follow from the one before: async training has something to learn."""
+    words = [fluid.layers.data(name=f"w{i}", shape=[1], dtype="int64") for i in range(2)]
+    row = fluid.layers.embedding(words[0], size=[600, 32], is_sparse=True, param_attr=fluid.ParamAttr(name="emb"))
+    hidden = fluid.layers.fc(input=row, size=64, act="tanh")
+    predicted = fluid.layers.fc(input=hidden, size=600, act="softmax")
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(input=predicted, label=words[1]))
+
+    def batch(rng, n):
+        first = (rng.integers(0, 40, (n, 1)) * 15).astype("int64")
+        return {"w0": first, "w1": (first * 7 + 3) % 600}
+
+    return loss, batch, 0.3
+
+
+def statistics(args):
+    """A model whose trainers hold something of their own: the statistics of batch_norm."""
+    x = fluid.layers.data(name="x", shape=[200], dtype="float32")
+    y = fluid.layers.data(name="y", shape=[1], dtype="float32")
+    hidden = fluid.layers.batch_norm(fluid.layers.fc(input=x, size=100))
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(input=fluid.layers.fc(input=hidden, size=1), label=y))
+
+    def batch(rng, n):
+        rows = rng.standard_normal((n, 200)).astype("float32")
+        return {"x": rows, "y": rows.sum(axis=1, keepdims=True).astype("float32")}
+
+    return loss, batch, 0.02
+
+
+equality.MODELS.update(
+    table_plain=lambda args: table(args, is_sparse=True),
+    table=lambda args: table(args, is_sparse=True, is_distributed=True),
+    padded_plain=lambda args: table(args, is_sparse=True, padding_idx=3),
+    padded=lambda args: table(args, is_sparse=True, is_distributed=True, padding_idx=3),
+    statistics=statistics,
+    learnable=learnable,
+)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", choices=["single", "server", "trainer"])
+    parser.add_argument("--model", default="mlp", choices=sorted(equality.MODELS))
+    parser.add_argument("--optimizer", default="sgd", choices=sorted(equality.OPTIMIZERS))
+    parser.add_argument("--schedule", action="store_true")
+    parser.add_argument("--endpoints", default="")
+    parser.add_argument("--endpoint", default="")
+    parser.add_argument("--trainers", type=int, default=1)
+    parser.add_argument("--id", type=int, default=0)
+    parser.add_argument("--no-id", action="store_true", help="the first server hands ids out")
+    parser.add_argument("--async", dest="is_async", action="store_true")
+    parser.add_argument("--runtime-split", action="store_true")
+    parser.add_argument("--sum-table", action="store_true", help="add the gradients of the table, as upstream does")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--first-step", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--load", default="")
+    parser.add_argument("--save", default="")
+    parser.add_argument("--save-params", default="")
+    parser.add_argument("--model-to", default="")
+    parser.add_argument("--filename", default=None)
+    parser.add_argument("--out", default="")
+    args = parser.parse_args()
+    args.clip, args.decay = "none", False
+    return args
+
+
+def transpile(args) -> fluid.DistributeTranspiler:
+    config = fluid.DistributeTranspilerConfig()
+    if args.is_async:
+        config.sync_mode = False
+        config.runtime_split_send_recv = args.runtime_split
+    config.average_table_gradient = not args.sum_table
+    t = fluid.DistributeTranspiler(config=config)
+    number = -1 if args.no_id else args.id
+    t.transpile(number, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
+    return t
+
+
+def serve(args, t, exe) -> None:
+    main, startup = t.get_pserver_programs(args.endpoint)
+    exe.run(startup)
+    if args.load:
+        fluid.io.load_persistables(exe, args.load, main)
+    exe.run(main)
+    raise AssertionError("the server's run ends the process")
+
+
+def save(args, exe, program, loss, batch) -> None:
+    if args.save:
+        fluid.io.save_persistables(exe, args.save, program, args.filename)
+    if args.save_params:
+        fluid.io.save_params(exe, args.save_params, program, args.filename)
+    if args.model_to:
+        feeds = list(batch(np.random.default_rng(0), 1))
+        fluid.io.save_inference_model(args.model_to, feeds, [loss], exe, program, params_filename=args.filename)
+
+
+def main() -> int:
+    args = parse()
+    loss, batch = equality.build(args)
+    program = fluid.default_main_program()
+    exe = fluid.Executor(fluid.CPUPlace())
+    if args.role != "single":
+        t = transpile(args)
+        if args.role == "server":
+            serve(args, t, exe)
+        program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    if args.load:
+        fluid.io.load_persistables(exe, args.load, program, args.filename)
+    losses = []
+    for step in range(args.first_step, args.first_step + args.steps):
+        which = None if args.role == "single" else args.id
+        feed = equality.feeds(args, batch, step, args.trainers, which)
+        losses.append(float(np.mean(exe.run(program, feed=feed, fetch_list=[loss])[0])))
+    save(args, exe, program, loss, batch)
+    equality.save(args, losses, [p.name for p in program.all_parameters()])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,457 @@
+"""Bytes that no trainer of ours sends, to servers of a job that runs: refused and logged, and the job does not notice."""
+
+import os
+import random
+import struct
+import threading
+import time
+
+import numpy as np
+import pytest
+import ps_peer as ps
+from cluster import Job
+
+MESSAGES = 10000 if os.environ.get("PADDLE_SOAK") else 400
+STEPS = {"fit_a_line": 3000, "mlp": 300, "word2vec_sparse": 200}
+SHAPES = {
+    "fit_a_line": {"fc_0.w_0": (13, 1), "fc_0.b_0": (1,)},
+    "mlp": {"fc_0.w_0": (784, 64), "fc_1.w_0": (64, 64), "fc_2.w_0": (64, 10)},
+    "word2vec_sparse": {"emb": (1200, 16), "fc_0.w_0": (64, 48), "fc_1.w_0": (48, 1200)},
+}
+FLOAT, TENSOR, SELECTED_ROWS = 5, 7, 8
+FAR = 1 << 62
+
+
+def options_of(model: str) -> list[str]:
+    return ["--model", model, "--optimizer", "momentum", "--steps", str(STEPS[model])]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Results of jobs that nobody disturbs, by model."""
+    known = {}
+
+    def run(model: str) -> dict:
+        if model not in known:
+            out = tmp_path_factory.mktemp(model)
+            with Job(1, 2) as job:
+                job.start_all(*options_of(model), out=out)
+                job.end(30)
+            known[model] = dict(np.load(out / "trainer-0.npz"))
+        return known[model]
+
+    return run
+
+
+def check_same(want: dict, out) -> None:
+    got = dict(np.load(out / "trainer-0.npz"))
+    assert sorted(got) == sorted(want)
+    for key in want:
+        np.testing.assert_allclose(got[key], want[key], rtol=1e-6, atol=1e-7, err_msg=key)
+
+
+# ---- what strangers send ----
+
+
+def mutate(rng: random.Random, data: bytes) -> bytes:
+    """A few bytes changed, cut off or put in."""
+    raw = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        kind, at = rng.randrange(4), rng.randrange(len(raw) + 1)
+        if kind == 0 and at < len(raw):
+            raw[at] ^= 1 << rng.randrange(8)
+        elif kind == 1 and at < len(raw):
+            raw[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+        elif kind == 2:
+            del raw[at : at + rng.randint(1, 8)]
+        else:
+            raw[at:at] = rng.randbytes(rng.randint(1, 8))
+    return bytes(raw)
+
+
+def strange_bytes(rng: random.Random) -> bytes:
+    """From somebody who does not speak the protocol, or does not get through the handshake."""
+    greeting = ps.hello(rng.randrange(-1, 4))
+    return rng.choice(
+        [
+            lambda: rng.randbytes(rng.randint(1, 5000)),
+            lambda: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+            lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(200),
+            lambda: bytes(rng.randint(1, 70000)),
+            lambda: ps.head(ps.HELLO)[: rng.randint(0, 47)],
+            lambda: ps.head(ps.HELLO, meta=(16 << 20) - 1) + bytes(100),
+            lambda: ps.head(ps.HELLO, meta=0xFFFFFFFF),
+            lambda: ps.head(ps.HELLO, payload=FAR),
+            lambda: ps.frame(ps.HELLO, greeting, version=99),
+            lambda: mutate(rng, ps.frame(ps.HELLO, greeting)),
+            lambda: ps.frame(ps.HELLO, mutate(rng, greeting)),
+            lambda: ps.frame(ps.HELLO, greeting) * 2,
+            lambda: ps.frame(ps.HELLO, greeting) + ps.frame(ps.PROOF, rng.randbytes(33)),
+            lambda: ps.frame(ps.HELLO, greeting) + ps.frame(ps.PUSH, ps.parts(wishes=[0]), flags=ps.END, step=1),
+            lambda: ps.frame(ps.PROOF, b"\0"),
+            lambda: ps.frame(ps.WELCOME, rng.randbytes(90)),
+            lambda: ps.frame(rng.randrange(50), rng.randbytes(rng.randint(0, 60)), rng.randbytes(rng.randint(0, 60))),
+        ]
+    )()
+
+
+def stray_message(rng: random.Random) -> bytes:
+    """From somebody who was welcomed, but has not opened: none of these may count."""
+    step = rng.choice([0, 1, 2, 1000, FAR])
+    return rng.choice(
+        [
+            lambda: ps.frame(ps.PUSH, ps.parts(wishes=[]), flags=ps.END, step=step),
+            lambda: ps.frame(ps.PUSH, ps.parts((0, 0, 0)), rng.randbytes(52), step=step),
+            lambda: ps.frame(ps.PULL, ps.numbers([0])),
+            lambda: ps.frame(ps.ROWS, struct.pack("<IQ", 0, 1), bytes(8)),
+            lambda: ps.frame(ps.BYE, b"\0" + ps.text("")),
+            lambda: ps.frame(ps.BYE, b"\1" + ps.text("somebody else failed")),
+            lambda: ps.frame(ps.SAVE, struct.pack("<II", 0, 0) + ps.text("no-such-folder")),
+            lambda: ps.frame(ps.OPEN, ps.opening(ps.name(""))),
+            lambda: ps.frame(ps.OPEN, ps.opening(ps.name("", is_pull=True))),
+            lambda: ps.frame(ps.OPEN, ps.opening(ps.name("no such variable", is_pull=True))),
+            lambda: ps.frame(ps.OPEN, struct.pack("<I", 0xFFFFFFFF)),
+            lambda: ps.frame(ps.OPEN, rng.randbytes(40)),
+            lambda: ps.frame(rng.randrange(16, 60), rng.randbytes(rng.randint(0, 60)), rng.randbytes(rng.randint(0, 60))),
+            lambda: ps.head(ps.PUSH, meta=16 << 20, payload=FAR, step=1) + bytes(1000),
+            lambda: ps.head(ps.ROWS, meta=12, payload=FAR) + struct.pack("<IQ", 0, FAR >> 3) + bytes(1000),
+        ]
+    )()
+
+
+def hang_up(rng: random.Random, peer: ps.Peer) -> None:
+    """In one of the ways connections end."""
+    how = rng.randrange(4)
+    if how == 0:
+        peer.socket.shutdown(1)
+        peer.socket.settimeout(3)
+        try:
+            peer.drain()
+        except TimeoutError:
+            raise AssertionError("the server keeps a connection that was ended") from None
+    elif how == 1:
+        peer.socket.setsockopt(1, 13, struct.pack("ii", 1, 0))  # SO_LINGER: a reset
+    peer.socket.close()
+
+
+def one_stranger(rng: random.Random, endpoint: str, secret: bytes, may_open: bool) -> None:
+    peer = ps.Peer(endpoint)
+    try:
+        if rng.random() < 0.5:
+            peer.send(strange_bytes(rng))
+        else:
+            role = rng.choice([ps.TRAINER, ps.TRAINER, ps.TRAINER, ps.TOOL, ps.SERVER])
+            if peer.greet(rng.randrange(2), secret, role=role).type == ps.WELCOME:
+                if may_open and role == ps.TRAINER and rng.random() < 0.2:
+                    assert peer.open().type == ps.FAILED  # its place is taken
+                for _ in range(rng.randint(1, 3)):
+                    peer.send(stray_message(rng))
+        hang_up(rng, peer)
+    except (ps.Gone, OSError):
+        peer.socket.close()
+
+
+@pytest.mark.parametrize("model, secret", [("fit_a_line", ""), ("mlp", "of the job"), ("word2vec_sparse", "")])
+def test_strangers_change_nothing(tmp_path, undisturbed, model, secret):
+    """From before the first trainer comes until the last has left; with a secret, from those who know it too."""
+    want = undisturbed(model)
+    rng = random.Random(model)
+    env = {"PADDLE_PS_SECRET": secret} if secret else {}
+    with Job(1, 2, env=env) as job:
+        server = job.start("server", 0, *options_of(model))
+        server.wait_for("Server listening on")
+        for _ in range(MESSAGES // 4):
+            one_stranger(rng, job.endpoints[0], rng.choice([b"", secret.encode()]), False)
+        for i in range(2):
+            job.start("trainer", i, *options_of(model), "--out", str(tmp_path / f"trainer-{i}.npz"))
+        server.wait_for("trainer 0 (")
+        server.wait_for("trainer 1 (")
+        sent = 0
+        while server.process.poll() is None and sent < MESSAGES:
+            try:
+                one_stranger(rng, job.endpoints[0], rng.choice([b"", secret.encode()]), True)
+            except ConnectionError:
+                break  # it is over
+            sent += 1
+        job.end(30)
+        assert "refused" in server.output() and "was not accepted" in server.output()
+    assert sent > 20
+    check_same(want, tmp_path)
+
+
+# ---- what a trainer of the job may send ----
+
+
+class Member:
+    """A trainer of the job with bad manners, which comes back each time it is thrown out."""
+
+    def __init__(self, endpoint: str, id: int, model: str, seed: int):
+        self.endpoint, self.id, self.shapes = endpoint, id, SHAPES[model]
+        self.rng = random.Random(seed)
+        self.incarnation = self.rng.getrandbits(62) | 1
+        self.peer: ps.Peer | None = None
+        self.refusals = 0
+
+    def entries(self) -> list[bytes]:
+        table = "emb" if "emb" in self.shapes else None
+        pushes = [ps.name(f"{n}@GRAD", kind=SELECTED_ROWS if n == table else TENSOR, dtype=FLOAT, dims=d) for n, d in self.shapes.items()]
+        return pushes + [ps.name(n, is_pull=True) for n in self.shapes]
+
+    def join(self) -> None:
+        self.peer = ps.Peer(self.endpoint)
+        welcome = self.peer.greet(self.id, incarnation=self.incarnation)
+        assert welcome.type == ps.WELCOME, welcome.text()
+        opened = self.peer.open(*self.entries())
+        assert opened.type == ps.OPENED, opened.text()
+        n = len(self.shapes)
+        self.all = list(struct.unpack_from(f"<{2 * n}I", opened.meta, 20))
+        self.units, self.values = self.all[:n], self.all[n:]
+
+    def good(self) -> bytes:
+        """A message as it should be, but for a step that is not to come soon, or rows that are not there."""
+        rng = self.rng
+        i = rng.randrange(len(self.units))
+        shape = list(self.shapes.values())[i]
+        size = 4 * int(np.prod(shape))
+        row = 4 * int(np.prod(shape[1:]))
+        is_rows = list(self.shapes)[i] == "emb"
+        k = rng.randint(1, 30)
+        dense, rows = (self.units[i], 0, 0), (self.units[i], 0, k)
+        ids = np.random.default_rng(k).integers(0, shape[0], k).tobytes()
+        far_ids = struct.pack(f"<{k}q", *[rng.choice([-1, shape[0], FAR, -FAR, 0]) for _ in range(k - 1)], -1)
+        pushed = ps.frame(ps.PUSH, ps.parts(rows), ids + bytes(k * row), step=1) if is_rows else ps.frame(ps.PUSH, ps.parts(dense), bytes(size), step=1)
+        return rng.choice(
+            [
+                lambda: ps.frame(ps.OPEN, ps.opening(*self.entries()), request=2),
+                lambda: ps.frame(ps.PULL, ps.numbers(self.values), request=3),
+                lambda: ps.frame(ps.PULL, ps.numbers(self.values * 4), request=3),
+                lambda: ps.frame(ps.ROWS, struct.pack("<IQ", self.values[i], k), ids, request=4),
+                lambda: ps.frame(ps.ROWS, struct.pack("<IQ", self.values[i], k), far_ids, request=4),
+                lambda: ps.frame(ps.PUSH, ps.parts(rows), far_ids + bytes(k * row), step=1),
+                lambda: pushed,
+                lambda: pushed * 2,
+                lambda: ps.frame(ps.PUSH, ps.parts(wishes=self.values), flags=ps.END, step=rng.choice([0, 2, FAR]), request=5),
+                lambda: ps.frame(ps.PUSH, ps.parts(dense, dense, dense), bytes(3 * size), step=1),
+                lambda: ps.frame(ps.PUSH, ps.parts(rows, (self.units[i], 0, 5000)), bytes((k + 5000) * (8 + row)), step=1),
+                lambda: ps.frame(ps.BEAT, ps.text("still here")),
+            ]
+        )()
+
+    def bad(self) -> bytes:
+        rng = self.rng
+        far = rng.choice([7, 1000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+        step = rng.choice([0, 1, 1, 1, 2, 1000, FAR, 0xFFFFFFFFFFFFFFFF])
+        return rng.choice(
+            [
+                lambda: mutate(rng, self.good()),
+                lambda: mutate(rng, self.good()),
+                lambda: self.good()[: -rng.randint(1, 40)],
+                lambda: ps.frame(ps.PUSH, ps.parts((far, 0, 0)), bytes(52), step=step),
+                lambda: ps.frame(ps.PUSH, ps.parts((0, far, 0)), bytes(52), step=step),
+                lambda: ps.frame(ps.PUSH, ps.parts((0, 0, rng.choice([1, FAR, 0xFFFFFFFFFFFFFFFF]))), bytes(52), step=step),
+                lambda: ps.frame(ps.PUSH, ps.parts(*[(0, 0, 0)] * 1000), bytes(rng.randrange(5000)), step=step),
+                lambda: ps.frame(ps.PUSH, ps.parts(wishes=[far]), flags=ps.END, step=step),
+                lambda: ps.frame(ps.PUSH, struct.pack("<I", far), flags=rng.randrange(65536), step=step),
+                lambda: ps.frame(ps.PULL, ps.numbers([far])),
+                lambda: ps.frame(ps.PULL, ps.numbers(self.values * 5000)),
+                lambda: ps.frame(ps.ROWS, struct.pack("<IQ", far, 1), bytes(8)),
+                lambda: ps.frame(ps.ROWS, struct.pack("<IQ", self.values[0], FAR), bytes(8)),
+                lambda: ps.frame(ps.OPEN, ps.opening(ps.name(""))),
+                lambda: ps.frame(ps.OPEN, ps.opening(ps.name("", is_pull=True))),
+                lambda: ps.frame(ps.OPEN, ps.opening(ps.name("fc_0.w_0@GRAD", kind=TENSOR, dtype=rng.randrange(256), dims=(FAR, FAR, 4)))),
+                lambda: ps.frame(ps.OPEN, ps.opening(ps.name("fc_0.w_0@GRAD", kind=rng.randrange(256), dims=(-1,)))),
+                lambda: ps.frame(ps.OPEN, struct.pack("<I", far) + b"".join(self.entries())),
+                lambda: ps.frame(rng.choice([0, 5, 15, 23, 24, 32, 40, 65535]), rng.randbytes(20)),
+                lambda: ps.frame(rng.randrange(16, 22), rng.randbytes(rng.randint(0, 100)), rng.randbytes(rng.randint(0, 100)), step=step, flags=rng.randrange(4)),
+                lambda: ps.frame(ps.SAVE, rng.randbytes(rng.randint(0, 30))),
+                lambda: ps.frame(ps.BEAT, ps.text("x"), bytes(1000)),
+                lambda: ps.head(ps.PUSH, meta=20, payload=FAR, step=1) + ps.parts((0, 0, 0)) + bytes(30),
+                lambda: ps.head(ps.OPEN, meta=16 << 20) + bytes(3000),
+            ]
+        )()
+
+    def misbehave(self, messages: int) -> None:
+        for _ in range(messages):
+            if not self.peer:
+                self.join()
+            said = self.bad() if self.rng.random() < 0.7 else self.good()
+            went = self.peer.send(said)
+            # Thrown out, or does the server wait for the rest of a message? Either way nobody waits for ever.
+            self.peer.socket.settimeout(0.002)
+            try:
+                while went and self.peer.answer().type != ps.FAILED:
+                    pass
+                self.refusals += 1
+            except (TimeoutError, BlockingIOError):
+                if self.rng.random() < 0.5:
+                    continue
+            except ps.Gone:
+                self.refusals += 1
+            self.peer.socket.close()
+            self.peer = None
+
+    def leave(self) -> None:
+        """Says goodbye, goes on talking, and is not heard."""
+        if self.peer:
+            self.peer.socket.close()
+        self.join()
+        self.peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=9))
+        while (got := self.peer.answer()).type != ps.DONE:
+            assert got.type != ps.FAILED, got.text()
+        after = self.rng.choice([ps.parts((self.units[0], 0, 0)), ps.parts(wishes=self.values)])
+        self.peer.send(ps.frame(ps.PUSH, after, flags=ps.END, step=1, request=10))
+        assert "after the trainer said goodbye" in self.peer.answer().text()
+        self.peer.socket.close()
+
+
+@pytest.mark.parametrize("model", sorted(SHAPES))
+def test_a_trainer_may_send_anything(tmp_path, undisturbed, model):
+    """Wrong units, parts, rows, values, steps, mutated messages: refused. What it gave goes with it when it leaves."""
+    want = undisturbed(model)
+    with Job(1, 3, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "60000"}) as job:
+        server = job.start("server", 0, *options_of(model))
+        server.wait_for("Server listening on")
+        before = ps.memory(server.pid)
+        member = Member(job.endpoints[0], 2, model, 11)
+        member.misbehave(MESSAGES)
+        assert member.refusals > MESSAGES // 10
+        member.leave()
+        grown = ps.memory(server.pid) - before
+        # Trainers 0 and 1 have the batches that they have in a job of two.
+        job.trainers = 2
+        for i in range(2):
+            job.start("trainer", i, *options_of(model), "--out", str(tmp_path / f"trainer-{i}.npz"))
+        job.end(30)
+        assert "refused" in server.output()
+    check_same(want, tmp_path)
+    assert grown < 24 * 1024, f"{grown} KiB"
+
+
+# ---- memory, numbers, impostors ----
+
+
+def test_nothing_is_allocated_that_was_only_announced():
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        ps.Peer(job.endpoints[0]).greet(0)
+        before = ps.memory(server.pid)
+        peers = []
+        for i in range(40):
+            for data in (
+                ps.head(ps.HELLO, meta=16 << 20),
+                ps.head(ps.HELLO, meta=4096) + bytes(100),
+                ps.head(ps.PUSH, payload=FAR),
+            ):
+                peers.append(ps.Peer(job.endpoints[0]))
+                peers[-1].send(data)
+            for data in (
+                ps.head(ps.OPEN, meta=16 << 20),
+                ps.head(ps.OPEN, meta=16 << 20) + struct.pack("<I", 0xFFFFFFFF),
+                ps.head(ps.PUSH, meta=20, payload=FAR, step=1) + ps.parts((0, 0, 0)),
+                ps.head(ps.ROWS, meta=12, payload=FAR) + struct.pack("<IQ", 0, FAR >> 3),
+                ps.head(ps.BEAT, payload=200 << 20),
+                ps.head(ps.STATUS, payload=200 << 20),
+            ):
+                peers.append(ps.Peer(job.endpoints[0]))
+                peers[-1].greet(i % 2, role=rng_role(i))
+                peers[-1].send(data)
+        time.sleep(0.5)
+        grown = ps.memory(server.pid) - before
+        for peer in peers:
+            peer.socket.close()
+        assert grown < 360 * 24, f"{grown} KiB for {len(peers)} connections"
+        assert server.process.poll() is None
+
+
+def rng_role(i: int) -> int:
+    return (ps.TRAINER, ps.TRAINER, ps.TOOL, ps.SERVER)[i % 4]
+
+
+def test_idle_connections(tmp_path, undisturbed):
+    """500 of them, in every state of the handshake, for as long as the job runs."""
+    want = undisturbed("mlp")
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *options_of("mlp"))
+        server.wait_for("Server listening on")
+        had = ps.threads(server.pid)
+        peers = []
+        for i in range(500):
+            peers.append(ps.Peer(job.endpoints[0]))
+            if i % 3 == 1:
+                peers[-1].send(ps.head(ps.HELLO)[:20])
+            if i % 3 == 2:
+                peers[-1].greet(i % 2)
+        for i in range(2):
+            job.start("trainer", i, *options_of("mlp"), "--out", str(tmp_path / f"trainer-{i}.npz"))
+        server.wait_for("trainer 1 (")
+        assert ps.threads(server.pid) <= had + 2
+        job.end(30)
+        for peer in peers:
+            peer.socket.close()
+    check_same(want, tmp_path)
+
+
+def test_a_second_process_with_the_same_id(tmp_path, undisturbed):
+    """The trainer that is there stays; the other is told who has its place, and so is the log."""
+    want = undisturbed("fit_a_line")
+    with Job(1, 2) as job:
+        job.start_all(*options_of("fit_a_line"), out=tmp_path)
+        server, first = job.processes[0], job.processes[2]
+        server.wait_for("trainer 1 (")
+        second = job.start("trainer", 1, *options_of("fit_a_line"), env={"FLAGS_rpc_deadline": "2500", "FLAGS_ps_notice": "300"})
+        job.processes.remove(second)
+        try:
+            assert second.end(30) == 1
+            assert f"pid {first.pid}" in second.output() or "refused" in second.output(), second.output()
+        finally:
+            second.close()
+        job.end(30)
+        assert "comes with the same id" in server.output()
+    check_same(want, tmp_path)
+
+
+def test_who_does_not_read_is_hung_up_on():
+    """Answers that nobody reads do not pile up."""
+    with Job(1, 1) as job:
+        server = job.start("server", 0, "--model", "mlp")
+        server.wait_for("Server listening on")
+        member = Member(job.endpoints[0], 0, "mlp", 1)
+        member.join()
+        before = ps.memory(server.pid)
+        asked = ps.frame(ps.PULL, ps.numbers(member.values), request=1) * 100
+        member.peer.socket.settimeout(10)
+        for _ in range(1000):
+            if not member.peer.send(asked):
+                break
+        server.wait_for("answers were not read", 10)
+        assert ps.memory(server.pid) - before < 24 * 1024
+
+
+def test_many_threads_of_noise_at_once(tmp_path, undisturbed):
+    want = undisturbed("fit_a_line")
+    with Job(1, 2) as job:
+        job.start_all(*options_of("fit_a_line"), out=tmp_path)
+        server = job.processes[0]
+        server.wait_for("trainer 0 (")
+        server.wait_for("trainer 1 (")
+        troubles = []
+
+        def noise(seed: int) -> None:
+            rng = random.Random(seed)
+            try:
+                for _ in range(MESSAGES // 8):
+                    one_stranger(rng, job.endpoints[0], b"", True)
+            except ConnectionError:
+                pass  # it is over
+            except AssertionError as error:
+                troubles.append(error)
+
+        workers = [threading.Thread(target=noise, args=(i,)) for i in range(8)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+        job.end(30)
+        assert not troubles
+    check_same(want, tmp_path)

@@ -1,0 +1,202 @@
+"""Saving and loading in jobs with servers, distributed tables, and slices cut at run time: the files and losses of one process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cluster import JOBS, Job
+
+import paddle.fluid as fluid
+
+
+def single(out: Path, *options: str, trainers: int = 2) -> dict:
+    """What one process gives with the joined batch."""
+    command = [sys.executable, str(JOBS / "saving.py"), "single", "--trainers", str(trainers), "--out", str(out), *options]
+    subprocess.run(command, check=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return dict(np.load(out))
+
+
+def cluster(folder: Path, *options: str, servers: int = 2, trainers: int = 2, own=None) -> list[dict]:
+    """What each trainer saw. `own`: more options for trainer i."""
+    folder.mkdir(exist_ok=True)
+    with Job(servers, trainers, "saving.py") as job:
+        for i in range(servers):
+            job.start("server", i, *options)
+        for i in range(trainers):
+            job.start("trainer", i, *options, *(own(i) if own else []), "--out", str(folder / f"trainer-{i}.npz"))
+        job.end(deadline=60)
+    return [dict(np.load(folder / f"trainer-{i}.npz")) for i in range(trainers)]
+
+
+def losses(trainers: list[dict]) -> np.ndarray:
+    return np.mean([each["losses"] for each in trainers], axis=0)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def assert_same_files(got: Path, want: Path) -> None:
+    """The same names, sizes and heads, and nearly the same numbers."""
+    mine, theirs = files(got), files(want)
+    assert sorted(mine) == sorted(theirs)
+    for name, data in theirs.items():
+        assert len(mine[name]) == len(data), name
+        head = len(data) % 4 + 24
+        if "COUNTER" in name:
+            assert mine[name] == data, name
+            continue
+        numbers = [np.frombuffer(each[len(each) % 4 :], "float32")[-4:] for each in (mine[name], data)]
+        np.testing.assert_allclose(*numbers, rtol=2e-4, atol=1e-5, err_msg=f"{name} {head}")
+
+
+MODELS = [
+    ("mlp", ["--optimizer", "adam", "--schedule"]),
+    ("word2vec_sparse", ["--optimizer", "adagrad"]),
+    ("statistics", ["--optimizer", "momentum"]),
+]
+
+
+@pytest.mark.parametrize("model, more", MODELS, ids=lambda v: v if isinstance(v, str) else "")
+def test_files_are_those_of_one_process_and_both_go_on_from_them(tmp_path, model, more):
+    options = ["--model", model, *more]
+    one, many = tmp_path / "one", tmp_path / "many"
+    if model == "statistics":  # each trainer has statistics of its own: train with one
+        trainers = 1
+    else:
+        trainers = 2
+    single(tmp_path / "a.npz", *options, "--save", str(one), trainers=trainers)
+    cluster(tmp_path / "b", *options, "--save", str(many), trainers=trainers)
+    assert_same_files(many, one)
+    rest = ["--first-step", "4", *options]
+    want = single(tmp_path / "c.npz", *rest, "--load", str(one), trainers=trainers)["losses"]
+    got = single(tmp_path / "d.npz", *rest, "--load", str(many), trainers=trainers)["losses"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    for source in (one, many):
+        got = losses(cluster(tmp_path / "e", *rest, "--load", str(source), servers=3, trainers=trainers))
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_one_file_and_no_trainer_id(tmp_path):
+    """All in one file: trainer 0 writes it, whoever that is."""
+    options = ["--model", "word2vec_sparse", "--optimizer", "adam", "--schedule"]
+    one, many = tmp_path / "one", tmp_path / "many"
+    single(tmp_path / "a.npz", *options, "--save", str(one), "--filename", "all")
+    cluster(tmp_path / "b", *options, "--save", str(many), "--filename", "all", "--no-id")
+    assert_same_files(many, one)
+    rest = [*options, "--first-step", "4", "--filename", "all"]
+    want = single(tmp_path / "c.npz", *rest, "--load", str(one))["losses"]
+    got = single(tmp_path / "d.npz", *rest, "--load", str(many))["losses"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_parameters_without_a_chief(tmp_path):
+    """A trainer that is not the chief saves what it holds and does not fail."""
+    out = {i: tmp_path / f"params-{i}" for i in range(2)}
+    options = ["--model", "word2vec_sparse"]
+    cluster(tmp_path / "a", *options, own=lambda i: ["--save-params", str(out[i])])
+    single(tmp_path / "b.npz", *options, "--save-params", str(tmp_path / "one"))
+    assert_same_files(out[0], tmp_path / "one")
+    assert sorted(files(out[1])) == sorted(set(files(out[0])) - {"emb"})
+
+
+@pytest.mark.parametrize("model, filename", [("word2vec_sparse", None), ("table", None), ("table", "weights")])
+def test_inference_model_needs_no_servers(tmp_path, model, filename):
+    more = ["--filename", filename] if filename else []
+    folder = tmp_path / "model"
+    cluster(tmp_path / "a", "--model", model, *more, "--model-to", str(folder))
+    want = single(tmp_path / "b.npz", "--model", model, "--steps", "5")["losses"][-1]
+    sys.path.insert(0, str(JOBS))
+    try:
+        import saving
+    finally:
+        sys.path.pop(0)
+    with fluid.scope_guard(fluid.Scope()), fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        exe = fluid.Executor(fluid.CPUPlace())
+        program, names, outs = fluid.io.load_inference_model(str(folder), exe, params_filename=filename)
+        assert not {op.type for op in program.global_block().ops} & {"distributed_lookup_table", "prefetch", "recv"}
+        _, batch, _ = saving.equality.MODELS[model](None)
+        rng = np.random.default_rng(7000 + 4)
+        got = exe.run(program, feed=batch(rng, 32), fetch_list=outs)[0]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+# ---- the distributed table ----
+
+
+@pytest.mark.parametrize("model", ["table", "padded"])
+@pytest.mark.parametrize("servers", [1, 2, 3])
+def test_table_equals_one_process(tmp_path, model, servers):
+    want = single(tmp_path / "a.npz", "--model", f"{model}_plain", "--steps", "8")["losses"]
+    got = losses(cluster(tmp_path / "b", "--model", model, "--steps", "8", servers=servers))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_table_whose_gradients_are_added(tmp_path):
+    """Upstream adds the trainers' gradients of the table: with one trainer that is the mean."""
+    mean = losses(cluster(tmp_path / "a", "--model", "table"))
+    added = losses(cluster(tmp_path / "b", "--model", "table", "--sum-table"))
+    alone = losses(cluster(tmp_path / "c", "--model", "table", trainers=1))
+    alone_added = losses(cluster(tmp_path / "d", "--model", "table", "--sum-table", trainers=1))
+    np.testing.assert_allclose(alone, alone_added, rtol=1e-6)
+    assert mean[0] == pytest.approx(added[0]) and abs(mean[-1] - added[-1]) > 1e-4
+
+
+def test_table_is_saved_by_servers_and_loaded_everywhere(tmp_path):
+    parts = tmp_path / "parts"
+    cluster(tmp_path / "a", "--model", "table", "--save", str(parts))
+    assert sorted(os.listdir(parts / "__lookup_table__")) == ["table_0", "table_1"]
+    assert not (parts / "table").exists()
+    rest = ["--first-step", "4"]
+    want = single(tmp_path / "b.npz", "--model", "table_plain", "--steps", "8")["losses"][4:]
+    got = single(tmp_path / "c.npz", "--model", "table_plain", *rest, "--load", str(parts))["losses"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    for servers in (2, 3):
+        got = losses(cluster(tmp_path / "d", "--model", "table", *rest, "--load", str(parts), servers=servers))
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    whole = tmp_path / "whole"
+    single(tmp_path / "e.npz", "--model", "table_plain", "--save", str(whole))
+    got = losses(cluster(tmp_path / "f", "--model", "table", *rest, "--load", str(whole)))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_table_on_a_disk_that_refuses(tmp_path):
+    """The trainer that asked is told what went wrong on which server."""
+    (tmp_path / "file").write_text("in the way")
+    with Job(2, 1, "saving.py") as job:
+        options = ["--model", "table", "--save", str(tmp_path / "out")]
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "__lookup_table__").write_text("in the way")
+        for i in range(2):
+            job.start("server", i, *options)
+        trainer = job.start("trainer", 0, *options)
+        assert trainer.end() == 1
+        assert "__lookup_table__" in trainer.output() and f"server {job.endpoints[0]}" in trainer.output()
+
+
+# ---- slices cut at run time; async ----
+
+
+@pytest.mark.parametrize("model", ["mlp", "word2vec_sparse", "table"])
+def test_slices_cut_at_run_time(tmp_path, model):
+    """With one trainer async training is sync training."""
+    options = ["--model", model, "--steps", "8"]
+    want = single(tmp_path / "a.npz", *options, trainers=1)
+    got = cluster(tmp_path / "b", *options, "--async", "--runtime-split", trainers=1)[0]
+    np.testing.assert_allclose(got["losses"], want["losses"], rtol=1e-5)
+    for name in set(got) - {"losses"}:
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("more", [[], ["--schedule"], ["--runtime-split"]], ids=["plain", "schedule", "runtime_split"])
+def test_async_ends_near_sync(tmp_path, more):
+    """Final losses, mean over three seeds, differ by less than 5%."""
+    ends = {"sync": [], "async": []}
+    for seed in (1, 2, 3):
+        options = ["--model", "learnable", "--steps", "60", "--seed", str(seed)]
+        for kind, how in (("sync", [m for m in more if m == "--schedule"]), ("async", ["--async", *more])):
+            ends[kind].append(losses(cluster(tmp_path / "a", *options, *how))[-5:].mean())
+    assert np.mean(ends["async"]) == pytest.approx(np.mean(ends["sync"]), rel=0.05)
