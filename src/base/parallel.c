@@ -2,25 +2,28 @@
 #include "base/parallel.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-static int process_threads;
+static atomic_int process_threads;
 static __thread int own_threads;
 
 int pd_threads(void)
 {
     if (own_threads) return own_threads;
-    if (!process_threads) {
+    int threads = atomic_load_explicit(&process_threads, memory_order_relaxed);
+    if (!threads) {
 #ifdef _OPENMP
-        process_threads = omp_get_max_threads();
+        threads = omp_get_max_threads();
 #else
-        process_threads = 1;
+        threads = 1;
 #endif
+        atomic_store_explicit(&process_threads, threads, memory_order_relaxed);
     }
-    return process_threads;
+    return threads;
 }
 
 void pd_threads_set(int count)
