@@ -113,7 +113,7 @@ static void make_snapshot(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir;
     snprintf(root, sizeof root, "%s/pd-fuzz-XXXXXX", base);
     if (!mkdtemp(root)) abort();
     atexit(clean_up);
