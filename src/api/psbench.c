@@ -37,7 +37,8 @@ static void pass_on(void *arg, const struct pd_bench_row *r)
     l->row(l->arg, &row);
 }
 
-pd_status pd_psbench(const pd_psbench_options *o, void (*row)(void *arg, const pd_psbench_row *row), void *arg)
+pd_status pd_psbench(const pd_psbench_options *o, void (*row)(void *arg, const pd_psbench_row *row),
+                     void *arg)
 {
     struct pd_bench_options options = {
         .ops = o->ops ? o->ops : PD_BENCH_PUSH | PD_BENCH_PULL | PD_BENCH_BOTH,
@@ -56,7 +57,8 @@ pd_status pd_psbench(const pd_psbench_options *o, void (*row)(void *arg, const p
     return pd_bench_run(&options, &pd_ops, pass_on, &(struct listener){row, arg});
 }
 #else
-pd_status pd_psbench(const pd_psbench_options *o, void (*row)(void *arg, const pd_psbench_row *row), void *arg)
+pd_status pd_psbench(const pd_psbench_options *o, void (*row)(void *arg, const pd_psbench_row *row),
+                     void *arg)
 {
     (void)o, (void)row, (void)arg;
     return pd_fail(PD_UNSUPPORTED, "there is no parameter server in this build (WITH_DISTRIBUTE=OFF)");

@@ -11,7 +11,8 @@
 static const char usage[] =
     "usage: paddle ps status ENDPOINT [--json] [--watch SECONDS]\n"
     "\n"
-    "Asks the parameter server at ENDPOINT (host:port) for its parameters, its step and mode, the trainers it\n"
+    "Asks the parameter server at ENDPOINT (host:port) for its parameters, its step and mode, the trainers "
+    "it\n"
     "knows (in, waiting, late, lost, done) and its counters.\n"
     "    --json            one line of JSON instead of tables\n"
     "    --watch SECONDS   again every so many seconds, until the server is gone\n"

@@ -13,12 +13,16 @@ enum { MAX_SIZES = 32 };
 static const char usage[] =
     "usage: paddle psbench [options]\n"
     "\n"
-    "Starts a parameter server and its trainers on this machine and measures pushes (with the update applied)\n"
-    "and pulls, one exchange of a trainer at a time. Beside each figure stand the limits of the machine, measured\n"
-    "in the same run with as many bytes: a blocking TCP stream between two processes, a ping-pong over one (all\n"
+    "Starts a parameter server and its trainers on this machine and measures pushes (with the update "
+    "applied)\n"
+    "and pulls, one exchange of a trainer at a time. Beside each figure stand the limits of the machine, "
+    "measured\n"
+    "in the same run with as many bytes: a blocking TCP stream between two processes, a ping-pong over one "
+    "(all\n"
     "bytes there, 48 back) and memcpy.\n"
     "    --op OP            push, pull or both (default: both; then also a push and a pull in one exchange)\n"
-    "    --dense SIZES      bytes of a dense parameter, e.g. 4K,1M; none: no dense ones (default: 4K,1M,30M,64M)\n"
+    "    --dense SIZES      bytes of a dense parameter, e.g. 4K,1M; none: no dense ones (default: "
+    "4K,1M,30M,64M)\n"
     "    --sparse ROWS      rows of a sparse push or pull, e.g. 10K; 0: none (default: 10000)\n"
     "    --width N          numbers in a row (default: 8)\n"
     "    --table ROWS       rows of the table; their numbers are drawn uniformly (default: 10000000)\n"
@@ -71,8 +75,8 @@ static int read_sizes(struct asked *asked, const char *text)
     for (;;) {
         const char *end;
         uint64_t size;
-        if (asked->options.n_sizes == MAX_SIZES || !read_count(at, 1024, &size, &end) || (*end && *end != ',') ||
-            !size || size % 4)
+        if (asked->options.n_sizes == MAX_SIZES || !read_count(at, 1024, &size, &end) ||
+            (*end && *end != ',') || !size || size % 4)
             return misused("--dense", "sizes that are multiples of 4 bytes, as in 4K,1M, or none", text);
         asked->sizes[asked->options.n_sizes++] = size;
         if (!*end) return PD_CLI_EXIT_OK;
@@ -139,8 +143,9 @@ static int read_option(struct asked *asked, const char *name, const char *text)
 
 static int read_options(struct asked *asked, int argc, char **argv)
 {
-    static const char *const with_value[] = {"--op",        "--dense", "--sparse",  "--width",     "--table", "--connections",
-                                             "--transport", "--loops", "--seconds", "--optimizer", NULL};
+    static const char *const with_value[] = {"--op",      "--dense",       "--sparse",    "--width",
+                                             "--table",   "--connections", "--transport", "--loops",
+                                             "--seconds", "--optimizer",   NULL};
     for (int i = 1; i < argc; i++) {
         int known = 0;
         if (strcmp(argv[i], "--json") == 0) {
@@ -154,11 +159,13 @@ static int read_options(struct asked *asked, int argc, char **argv)
         for (int k = 0; with_value[k]; k++)
             known |= strcmp(argv[i], with_value[k]) == 0;
         if (!known) {
-            fprintf(stderr, "paddle: psbench: there is no option '%s'. 'paddle psbench --help' lists them.\n", argv[i]);
+            fprintf(stderr, "paddle: psbench: there is no option '%s'. 'paddle psbench --help' lists them.\n",
+                    argv[i]);
             return PD_CLI_EXIT_USAGE;
         }
         if (i + 1 == argc) {
-            fprintf(stderr, "paddle: psbench: %s needs a value. 'paddle psbench --help' tells which.\n", argv[i]);
+            fprintf(stderr, "paddle: psbench: %s needs a value. 'paddle psbench --help' tells which.\n",
+                    argv[i]);
             return PD_CLI_EXIT_USAGE;
         }
         int code = read_option(asked, argv[i], argv[i + 1]);
@@ -189,16 +196,17 @@ static void show_row(void *arg, const pd_psbench_row *row)
 {
     struct asked *asked = arg;
     char what[32];
-    double stream = row->bytes_per_s / row->stream_bytes_per_s, copy = row->bytes_per_s / row->copy_bytes_per_s,
-           pings = row->ops_per_s / row->pings_per_s;
+    double stream = row->bytes_per_s / row->stream_bytes_per_s,
+           copy = row->bytes_per_s / row->copy_bytes_per_s, pings = row->ops_per_s / row->pings_per_s;
     if (!asked->rows_shown++)
-        printf("%-5s %-11s %-4s %5s %10s %7s %9s %9s %9s %9s   %15s %17s %15s %14s\n", "op", "what", "via", "conns",
-               "ops/s", "GB/s", "p50 us", "p90 us", "p99 us", "max us", "stream GB/s  x", "ping-pong/s  x",
-               "memcpy GB/s  x", "M rows/CPU-s");
-    printf("%-5s %-11s %-4s %5d %10.1f %7.3f %9.1f %9.1f %9.1f %9.1f   %9.2f %5.2f %11.1f %5.2f %9.2f %5.2f", row->op,
-           what_text(row, what), row->transport, row->connections, row->ops_per_s, row->bytes_per_s * 1e-9, row->p50_us,
-           row->p90_us, row->p99_us, row->max_us, row->stream_bytes_per_s * 1e-9, stream, row->pings_per_s, pings,
-           row->copy_bytes_per_s * 1e-9, copy);
+        printf("%-5s %-11s %-4s %5s %10s %7s %9s %9s %9s %9s   %15s %17s %15s %14s\n", "op", "what", "via",
+               "conns", "ops/s", "GB/s", "p50 us", "p90 us", "p99 us", "max us", "stream GB/s  x",
+               "ping-pong/s  x", "memcpy GB/s  x", "M rows/CPU-s");
+    printf("%-5s %-11s %-4s %5d %10.1f %7.3f %9.1f %9.1f %9.1f %9.1f   %9.2f %5.2f %11.1f %5.2f %9.2f %5.2f",
+           row->op, what_text(row, what), row->transport, row->connections, row->ops_per_s,
+           row->bytes_per_s * 1e-9, row->p50_us, row->p90_us, row->p99_us, row->max_us,
+           row->stream_bytes_per_s * 1e-9, stream, row->pings_per_s, pings, row->copy_bytes_per_s * 1e-9,
+           copy);
     if (row->rows) printf(" %14.2f", row->rows_per_cpu_s * 1e-6);
     printf("\n");
     fflush(stdout);
@@ -207,14 +215,17 @@ static void show_row(void *arg, const pd_psbench_row *row)
 static void show_json(void *arg, const pd_psbench_row *row)
 {
     struct asked *asked = arg;
-    printf("%s\n  {\"op\": \"%s\", \"transport\": \"%s\", \"connections\": %d, \"rows\": %lld, \"bytes\": %llu, "
-           "\"operations\": %llu, \"seconds\": %.6f, \"ops_per_s\": %.3f, \"bytes_per_s\": %.1f, \"p50_us\": %.3f, "
-           "\"p90_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f, \"server_cpu_s\": %.6f, \"rows_per_cpu_s\": %.1f, "
-           "\"stream_bytes_per_s\": %.1f, \"copy_bytes_per_s\": %.1f, \"pings_per_s\": %.3f}",
-           asked->rows_shown++ ? "," : "[", row->op, row->transport, row->connections, (long long)row->rows,
-           (unsigned long long)row->bytes, (unsigned long long)row->operations, row->seconds, row->ops_per_s,
-           row->bytes_per_s, row->p50_us, row->p90_us, row->p99_us, row->max_us, row->server_cpu_s, row->rows_per_cpu_s,
-           row->stream_bytes_per_s, row->copy_bytes_per_s, row->pings_per_s);
+    printf(
+        "%s\n  {\"op\": \"%s\", \"transport\": \"%s\", \"connections\": %d, \"rows\": %lld, \"bytes\": %llu, "
+        "\"operations\": %llu, \"seconds\": %.6f, \"ops_per_s\": %.3f, \"bytes_per_s\": %.1f, \"p50_us\": "
+        "%.3f, "
+        "\"p90_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f, \"server_cpu_s\": %.6f, \"rows_per_cpu_s\": "
+        "%.1f, "
+        "\"stream_bytes_per_s\": %.1f, \"copy_bytes_per_s\": %.1f, \"pings_per_s\": %.3f}",
+        asked->rows_shown++ ? "," : "[", row->op, row->transport, row->connections, (long long)row->rows,
+        (unsigned long long)row->bytes, (unsigned long long)row->operations, row->seconds, row->ops_per_s,
+        row->bytes_per_s, row->p50_us, row->p90_us, row->p99_us, row->max_us, row->server_cpu_s,
+        row->rows_per_cpu_s, row->stream_bytes_per_s, row->copy_bytes_per_s, row->pings_per_s);
     fflush(stdout);
 }
 

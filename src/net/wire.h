@@ -17,7 +17,8 @@ struct pd_reader {
 
 static inline struct pd_reader pd_reader_of(const void *bytes, size_t n)
 {
-    return (struct pd_reader){bytes, (const uint8_t *)bytes + n, 0};
+    const uint8_t *at = n ? bytes : (const void *)""; /* nothing at all may come as NULL */
+    return (struct pd_reader){at, at + n, 0};
 }
 uint8_t pd_read_u8(struct pd_reader *r);
 uint16_t pd_read_u16(struct pd_reader *r);

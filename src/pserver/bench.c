@@ -122,10 +122,11 @@ static pd_status wait_for(struct crew *crew)
         }
         if (WIFEXITED(how) && WEXITSTATUS(how) == 0) continue;
         if (crew->shared->has_trouble) return pd_fail(PD_UNAVAILABLE, "%s", crew->shared->trouble);
-        return WIFSIGNALED(how) ? pd_fail(PD_UNAVAILABLE, "process %d of the measurement was ended by signal %d (%s)",
-                                          (int)pid, WTERMSIG(how), strsignal(WTERMSIG(how)))
-                                : pd_fail(PD_UNAVAILABLE, "process %d of the measurement ended with status %d",
-                                          (int)pid, WEXITSTATUS(how));
+        return WIFSIGNALED(how)
+                   ? pd_fail(PD_UNAVAILABLE, "process %d of the measurement was ended by signal %d (%s)",
+                             (int)pid, WTERMSIG(how), strsignal(WTERMSIG(how)))
+                   : pd_fail(PD_UNAVAILABLE, "process %d of the measurement ended with status %d", (int)pid,
+                             WEXITSTATUS(how));
     }
     return PD_OK;
 }
@@ -212,12 +213,13 @@ static pd_status check(const struct pd_bench_options *o)
     if (o->rows < 0 || o->rows > 1 << 30)
         return pd_fail(PD_RANGE, "%lld rows a push: at most %d", (long long)o->rows, 1 << 30);
     if (o->rows && (o->width < 1 || o->width > 1 << 20 || o->table < 1 || o->table > (int64_t)1 << 40))
-        return pd_fail(PD_RANGE, "a table of %lld rows of %lld numbers cannot be measured", (long long)o->table,
-                       (long long)o->width);
+        return pd_fail(PD_RANGE, "a table of %lld rows of %lld numbers cannot be measured",
+                       (long long)o->table, (long long)o->width);
     if (o->connections < 1 || o->connections > MAX_CONNECTIONS)
         return pd_fail(PD_RANGE, "%d connections: give 1 to %d", o->connections, MAX_CONNECTIONS);
     if (o->loops < 0 || o->loops > MAX_LOOPS)
-        return pd_fail(PD_RANGE, "%d loops: give 1 to %d, or 0 to let the server choose", o->loops, MAX_LOOPS);
+        return pd_fail(PD_RANGE, "%d loops: give 1 to %d, or 0 to let the server choose", o->loops,
+                       MAX_LOOPS);
     if (!(o->seconds > 0) || o->seconds > 3600)
         return pd_fail(PD_RANGE, "%g seconds a measurement: give a number above 0, up to 3600", o->seconds);
     return PD_OK;

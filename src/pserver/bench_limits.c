@@ -2,9 +2,9 @@
  * one, memcpy. No event loop, no frames, no update. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -44,8 +44,8 @@ static int recv_all(int socket, char *at, size_t n)
     return 1;
 }
 
-/* The other process: says that it is ready, then takes `bytes` at a time, until the end. With `answers` each is
- * answered, else the end is. */
+/* The other process: says that it is ready, then takes `bytes` at a time, until the end. With `answers` each
+ * is answered, else the end is. */
 static void take_bytes(int socket, char *buffer, size_t bytes, int answers)
 {
     char head[HEAD] = {0};
@@ -139,8 +139,7 @@ static double copy_for(char *to, const char *from, size_t bytes, double seconds)
     return (double)n / ((double)(now - start) * 1e-9);
 }
 
-pd_status pd_bench_limits(const struct pd_bench_options *options, uint64_t bytes,
-                          struct pd_bench_limits *out)
+pd_status pd_bench_limits(const struct pd_bench_options *options, uint64_t bytes, struct pd_bench_limits *out)
 {
     char *from = pd_malloc_aligned((size_t)bytes), *to = pd_malloc_aligned((size_t)bytes);
     double part = options->seconds < 0.5 ? options->seconds : 0.5, streams = 0, pings = 0, copies = 0;

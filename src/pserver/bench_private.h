@@ -29,9 +29,9 @@ struct pd_bench_case {
 
 /* In memory that all processes of a case see. */
 struct pd_bench_shared {
-    _Atomic int port;               /* of the server; 0: it does not listen yet */
-    _Atomic int arrived, turn;      /* the barrier of the trainers */
-    _Atomic int has_trouble;        /* the first who sets it writes the text */
+    _Atomic int port;          /* of the server; 0: it does not listen yet */
+    _Atomic int arrived, turn; /* the barrier of the trainers */
+    _Atomic int has_trouble;   /* the first who sets it writes the text */
     char trouble[1024];
     double server_cpu_s[PD_BENCH_OPS];
     struct pd_times times[]; /* [trainer][op] */

@@ -59,7 +59,9 @@ static pd_status add_inputs(const struct pd_bench_case *c, const struct pd_op *d
             snprintf(name, sizeof name, "w%d.%s", piece, slot);
         if (strcmp(slot, "Grad") != 0)
             PD_TRY(add_state(block, scope, name, is_single ? &single : &whole,
-                             strcmp(slot, "LearningRate") == 0 ? 0.01f : is_single ? 0.9f : 0.5f));
+                             strcmp(slot, "LearningRate") == 0 ? 0.01f
+                             : is_single                       ? 0.9f
+                                                               : 0.5f));
         PD_TRY(pd_opdesc_add_arg(op, 0, slot, name));
     }
     return PD_OK;

@@ -31,7 +31,7 @@ double pd_times_at(const struct pd_times *const *times, int n, double share)
     uint64_t all = 0, seen = 0;
     for (int i = 0; i < n; i++)
         all += times[i]->n;
-    for (int class = 0; class < 64 << FINE; class++) {
+    for (int class = 0; class < 64 << FINE; class ++) {
         for (int i = 0; i < n; i++)
             seen += times[i]->count[class];
         if (seen && (double)seen >= share * (double)all) return middle_of(class);

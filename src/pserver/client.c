@@ -36,8 +36,8 @@ static void broke(struct wire *w, const char *text)
     w->is_open = w->said_bye = 0;
     w->names_opened = w->names_answered = 0;
     if (!w->broke_at) w->broke_at = now;
-    w->retries++;
-    w->retry_at = now + (int64_t)RETRY_MS * 1000000;
+    /* A connection that was cut is there again at once; a server that is gone is not. */
+    w->retry_at = now + (int64_t)(w->retries++ ? RETRY_MS : RETRY_MS / 20) * 1000000;
     if (!w->is_taken) snprintf(w->trouble, sizeof w->trouble, "%s", text);
     w->is_taken = 0;
 }
@@ -223,7 +223,7 @@ static void describe_trouble(struct pd_client *c, char *out, size_t cap)
     for (int i = 0; i < c->links.n && used + 1 < cap; i++)
         for (int k = 0; k < c->links.at[i]->wires.n && used + 1 < cap; k++) {
             const struct wire *w = c->links.at[i]->wires.at[k];
-            if (w->is_open && !w->waits) continue;
+            if (w->is_open && !w->waits && w->names_answered == w->names_opened) continue;
             int wrote =
                 snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "", c->links.at[i]->endpoint,
                          !w->is_open ? (w->trouble[0] ? w->trouble : "no connection yet") : "no answer yet");

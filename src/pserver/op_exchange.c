@@ -118,7 +118,8 @@ static pd_status cut_names(const struct pd_run *r, struct pd_client *client, con
         struct pd_meta claim = r->in[0].at[0]->tensor.meta;
         const char *endpoint = endpoint_of(cut->epmap, i);
         if (!endpoint)
-            return pd_fail(PD_INVALID, "%s has no epmap: which server gets '%s'?", r->op->type, cut->names[i]);
+            return pd_fail(PD_INVALID, "%s has no epmap: which server gets '%s'?", r->op->type,
+                           cut->names[i]);
         claim.dim[0] = section(cut, i);
         PD_TRY(push_name(client, r, endpoint, cut->names[i], &claim, &state->numbers[i]));
     }
@@ -253,7 +254,8 @@ static pd_status pull_slices(const struct pd_run *r, struct pd_client *client, c
         if (n < 1)
             return pd_fail(PD_SHAPE, "'%s' has %lld rows; they do not suffice for %d slices",
                            r->step->name(r, 1, 0, 0), (long long)rows, names->n);
-        PD_TRY(pd_client_pull(client, state->numbers[i], (char *)t->data + (size_t)first * row_bytes(&t->meta),
+        PD_TRY(pd_client_pull(client, state->numbers[i],
+                              (char *)t->data + (size_t)first * row_bytes(&t->meta),
                               (size_t)n * row_bytes(&t->meta)));
     }
     return PD_OK;

@@ -377,7 +377,8 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
         pd_durable_hear(session->lane->server->durable, m->head.extra);
     session->wanted.n = 0;
     if (!pd_vec_reserve(&session->wanted, session->pulls.n)) return pd_no_memory();
-    memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);
+    if (session->pulls.n)
+        memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);
     session->wanted.n = session->pulls.n;
     session->waits = 1;
     if (m->head.step > pd_shard_trainer_step(shard, session->trainer) + 1)

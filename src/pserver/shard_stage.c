@@ -1,6 +1,6 @@
-/* Parts that are applied as soon as they are there need no memory of their own: they arrive in a small place that
- * is used again for each message of the trainer, and so stays in the cache. That is so for the rules of async
- * mode, and of sync mode with one trainer. All else is kept until the step is whole. */
+/* Parts that are applied as soon as they are there need no memory of their own: they arrive in a small place
+ * that is used again for each message of the trainer, and so stays in the cache. That is so for the rules of
+ * async mode, and of sync mode with one trainer. All else is kept until the step is whole. */
 #include "pserver/proto.h"
 #include "pserver/shard_private.h"
 
@@ -37,8 +37,8 @@ void *pd_shard_stage(struct pd_shard *shard, int trainer, const struct unit *u, 
     return at;
 }
 
-/* Parts arrive in the order in which they were placed. When the last is there, the place is free again: its bytes
- * are good until the next message. */
+/* Parts arrive in the order in which they were placed. When the last is there, the place is free again: its
+ * bytes are good until the next message. */
 const void *pd_shard_unstage(struct pd_shard *shard, int trainer, const struct unit *u, uint32_t part)
 {
     struct trainer *t = &shard->trainers[trainer];

@@ -217,8 +217,7 @@ pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint6
     q->n_lanes = desk->server->n_lanes;
     q->lanes = pd_calloc((size_t)q->n_lanes, sizeof *q->lanes);
     pd_status status = q->lanes && pd_vec_reserve(&desk->open, desk->open.n + 1) ? PD_OK : pd_no_memory();
-    if (status == PD_OK)
-        status = pd_timer_start(desk->loop, PATIENCE_MS, 0, patience_is_over, q, &q->timer);
+    if (status == PD_OK) status = pd_timer_start(desk->loop, PATIENCE_MS, 0, patience_is_over, q, &q->timer);
     if (status != PD_OK) {
         question_unref(q);
         return status;

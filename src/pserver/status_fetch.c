@@ -21,8 +21,7 @@ struct fetch {
 static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
 {
     struct fetch *f = pd_conn_user(conn);
-    struct pd_frame_head head = {
-        .type = PD_PS_STATUS, .request = 1, .flags = f->as_json ? PD_PS_AS_JSON : 0};
+    struct pd_frame_head head = {.type = PD_PS_STATUS, .request = 1, .flags = f->as_json ? PD_PS_AS_JSON : 0};
     (void)welcome;
     f->is_open = 1;
     (void)pd_conn_send(conn, &head, NULL, 0, NULL, 0, NULL, NULL);
@@ -66,7 +65,8 @@ pd_status pd_status_fetch(const char *endpoint, int as_json, struct pd_buf *out)
     while (status == PD_OK && !f.is_done && pd_clock_ns() < until)
         pd_loop_turn(loop, TURN_MS);
     if (status == PD_OK && !f.is_done)
-        status = pd_fail(PD_UNAVAILABLE, "%s took the connection but gives no status: is it stopped?", endpoint);
+        status =
+            pd_fail(PD_UNAVAILABLE, "%s took the connection but gives no status: is it stopped?", endpoint);
     else if (status == PD_OK && f.status != PD_OK)
         status = pd_fail(f.status, "%s", f.text);
     f.is_done = 1;

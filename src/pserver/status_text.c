@@ -260,7 +260,8 @@ static void write_trainers(const struct whole *w, struct pd_buf *out)
     for (int i = 0; i < w->trainers.n; i++) {
         const struct trainer_line *t = &w->trainers.at[i];
         snprintf(state, sizeof state, "%s", t->state);
-        if (strcmp(t->state, "late") == 0) snprintf(state, sizeof state, "late %s", time_text(t->late_s, time));
+        if (strcmp(t->state, "late") == 0)
+            snprintf(state, sizeof state, "late %s", time_text(t->late_s, time));
         if (t->away_s > 0) snprintf(state, sizeof state, "lost %s", time_text(t->away_s, time));
         pd_buf_printf(out, "%-8d %-14s %10llu %-9s %10s %10s  ", t->any->trainer, state,
                       (unsigned long long)t->step, t->any->transport[0] ? t->any->transport : "-",

@@ -13,7 +13,8 @@
 
 static pd_status file_error(const char *path, int number)
 {
-    return pd_fail(PD_IO, "cannot write '%s': %s; %s", path, pd_folder_error(number), pd_folder_advice(number));
+    return pd_fail(PD_IO, "cannot write '%s': %s; %s", path, pd_folder_error(number),
+                   pd_folder_advice(number));
 }
 
 static pd_status make_folder_of(const char *path)

@@ -40,17 +40,16 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def assert_same_files(got: Path, want: Path) -> None:
-    """The same names, sizes and heads, and nearly the same numbers."""
+    """The same names and sizes, and nearly the same numbers."""
     mine, theirs = files(got), files(want)
     assert sorted(mine) == sorted(theirs)
     for name, data in theirs.items():
         assert len(mine[name]) == len(data), name
-        head = len(data) % 4 + 24
         if "COUNTER" in name:
             assert mine[name] == data, name
             continue
-        numbers = [np.frombuffer(each[len(each) % 4 :], "float32")[-4:] for each in (mine[name], data)]
-        np.testing.assert_allclose(*numbers, rtol=2e-4, atol=1e-5, err_msg=f"{name} {head}")
+        last = [np.frombuffer(each[-4 * min(8, len(each) // 8) :], "float32") for each in (mine[name], data)]
+        np.testing.assert_allclose(*last, rtol=2e-4, atol=1e-5, err_msg=name)
 
 
 MODELS = [
@@ -64,10 +63,7 @@ MODELS = [
 def test_files_are_those_of_one_process_and_both_go_on_from_them(tmp_path, model, more):
     options = ["--model", model, *more]
     one, many = tmp_path / "one", tmp_path / "many"
-    if model == "statistics":  # each trainer has statistics of its own: train with one
-        trainers = 1
-    else:
-        trainers = 2
+    trainers = 1 if model == "statistics" else 2  # each trainer has statistics of its own
     single(tmp_path / "a.npz", *options, "--save", str(one), trainers=trainers)
     cluster(tmp_path / "b", *options, "--save", str(many), trainers=trainers)
     assert_same_files(many, one)
@@ -127,11 +123,10 @@ def test_inference_model_needs_no_servers(tmp_path, model, filename):
 # ---- the distributed table ----
 
 
-@pytest.mark.parametrize("model", ["table", "padded"])
-@pytest.mark.parametrize("servers", [1, 2, 3])
-def test_table_equals_one_process(tmp_path, model, servers):
+@pytest.mark.parametrize("model, servers, more", [("table", 2, []), ("padded", 3, []), ("table", 1, ["--no-id"])])
+def test_table_equals_one_process(tmp_path, model, servers, more):
     want = single(tmp_path / "a.npz", "--model", f"{model}_plain", "--steps", "8")["losses"]
-    got = losses(cluster(tmp_path / "b", "--model", model, "--steps", "8", servers=servers))
+    got = losses(cluster(tmp_path / "b", "--model", model, "--steps", "8", *more, servers=servers))
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -142,7 +137,7 @@ def test_table_whose_gradients_are_added(tmp_path):
     alone = losses(cluster(tmp_path / "c", "--model", "table", trainers=1))
     alone_added = losses(cluster(tmp_path / "d", "--model", "table", "--sum-table", trainers=1))
     np.testing.assert_allclose(alone, alone_added, rtol=1e-6)
-    assert mean[0] == pytest.approx(added[0]) and abs(mean[-1] - added[-1]) > 1e-4
+    assert mean[0] == pytest.approx(added[0]) and abs(mean[-1] - added[-1]) > 1e-3
 
 
 def test_table_is_saved_by_servers_and_loaded_everywhere(tmp_path):
@@ -165,7 +160,6 @@ def test_table_is_saved_by_servers_and_loaded_everywhere(tmp_path):
 
 def test_table_on_a_disk_that_refuses(tmp_path):
     """The trainer that asked is told what went wrong on which server."""
-    (tmp_path / "file").write_text("in the way")
     with Job(2, 1, "saving.py") as job:
         options = ["--model", "table", "--save", str(tmp_path / "out")]
         (tmp_path / "out").mkdir()
@@ -191,12 +185,17 @@ def test_slices_cut_at_run_time(tmp_path, model):
         np.testing.assert_allclose(got[name], want[name], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("more", [[], ["--schedule"], ["--runtime-split"]], ids=["plain", "schedule", "runtime_split"])
-def test_async_ends_near_sync(tmp_path, more):
+@pytest.mark.parametrize(
+    "more, how",
+    [([], []), (["--slow-schedule"], []), ([], ["--runtime-split"])],
+    ids=["plain", "schedule", "run_time_slices"],
+)
+def test_async_ends_near_sync(tmp_path, more, how):
     """Final losses, mean over three seeds, differ by less than 5%."""
     ends = {"sync": [], "async": []}
-    for seed in (1, 2, 3):
-        options = ["--model", "learnable", "--steps", "60", "--seed", str(seed)]
-        for kind, how in (("sync", [m for m in more if m == "--schedule"]), ("async", ["--async", *more])):
-            ends[kind].append(losses(cluster(tmp_path / "a", *options, *how))[-5:].mean())
-    assert np.mean(ends["async"]) == pytest.approx(np.mean(ends["sync"]), rel=0.05)
+    for seed in ("1", "2", "3"):
+        options = ["--model", "noisy", "--steps", "250", "--seed", seed, *more]
+        for kind, extra in (("sync", []), ("async", ["--async", *how])):
+            ends[kind].append(losses(cluster(tmp_path / "a", *options, *extra))[-100:].mean())
+    assert np.mean(ends["async"]) == pytest.approx(np.mean(ends["sync"]), rel=0.05), ends
+    assert np.mean(ends["sync"]) < 1.6  # it learnt: it began at 6.4

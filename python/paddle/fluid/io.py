@@ -244,8 +244,8 @@ def load_vars(
         return
     program = Program()
     block = program.global_block()
-    tables = [var for var in chosen if filename is None and _is_in_parts(dirname, var)]
-    copies = {var.name: _clone_var_in_block_(block, var) for var in chosen if var not in tables}
+    tables = {var.name: var for var in chosen if filename is None and _is_in_parts(dirname, var)}
+    copies = {var.name: _clone_var_in_block_(block, var) for var in chosen if var.name not in tables}
     if filename is None:
         for name, var in copies.items():
             path = os.path.join(dirname, name)
@@ -255,9 +255,9 @@ def load_vars(
         ordered = [copies[name] for name in sorted(copies)]
         block.append_op(type="load_combine", outputs={"Out": ordered}, attrs={"file_path": path})
     executor.run(program)
-    for var in tables:
-        value = io_distributed.read_table(executor, dirname, var.name, var.shape[0])
-        global_scope().var(var.name).get_tensor().set(value, core.CPUPlace())
+    for name, var in tables.items():
+        value = io_distributed.read_table(executor, dirname, name, var.shape[0])
+        global_scope().var(name).get_tensor().set(value, core.CPUPlace())
     _check_shapes(chosen, repr(os.path.join(dirname, filename or "")))
 
 

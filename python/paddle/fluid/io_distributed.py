@@ -1,8 +1,9 @@
 """Saving and loading in a job with parameter servers.
 
-Files are those of one process: the names and shapes of whole variables. Every trainer writes what it holds; the
-chief (trainer 0) also writes what lies on servers only: sparse parameters, states of optimizers and schedules.
-A distributed table is written by the servers themselves, each its rows to `__lookup_table__/<table>_<i>`.
+Files are those of one process: the names and shapes of whole variables. Every trainer writes what it holds;
+the chief (trainer 0) also writes what lies on servers only: sparse parameters, states of optimizers and
+schedules. A distributed table is written by the servers themselves, each its rows to
+`__lookup_table__/<table>_<i>`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def states_on_servers(program: Program) -> list[str]:
 
 
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
-    """Writes the variables `chosen` and the states of these names as a trainer; `folder` None: returns bytes."""
+    """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
+    bytes.
+    """
     remote, table = _on_servers(program), program._distributed_lookup_table
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
     has_table = any(var.name == table for var in chosen)
@@ -124,10 +127,10 @@ class _Saving:
 
     def receive(self, name: str, slices: list) -> None:
         """From its servers, put together."""
-        parts = [
-            self._receive(f"{each.slice.name}.slice", each.slice.name, each.slice.shape, each.slice.dtype, each.endpoint)
-            for each in slices
-        ]
+        parts = []
+        for i, part in enumerate(slices):
+            here = part.slice
+            parts.append(self._receive(f"{name}.slice{i}", here.name, here.shape, here.dtype, part.endpoint))
         self.vars[name] = parts[0] if len(parts) == 1 else self._op("concat", {"X": parts}, axis=0)
 
     def receive_table(self, name: str) -> None:
@@ -140,7 +143,8 @@ class _Saving:
             rows = len(range(i, height, len(endpoints)))
             part = self._receive(f"{name}.part{i}", name, [rows, *width], var.dtype, endpoint)
             if rows < longest:
-                part = self._op("pad", {"X": [part]}, paddings=[0, longest - rows, *[0, 0] * len(width)], pad_value=0.0)
+                sides = [0, longest - rows, *[0, 0] * len(width)]
+                part = self._op("pad", {"X": [part]}, paddings=sides, pad_value=0.0)
             parts.append(part)
         mixed = self._op("stack", {"X": parts}, "Y", axis=1)
         flat = self._op("reshape", {"X": [mixed]}, shape=[longest * len(endpoints), *width])
@@ -251,7 +255,9 @@ def _load_table_part(executor, folder: str, program: Program, table: str) -> Non
     rows = global_scope().var(table).get_selected_rows()
     held = rows.height()
     if not held:
-        raise core.NotFoundError(f"The table {table!r} has no rows yet. Run the server's startup Program first.")
+        raise core.NotFoundError(
+            f"The table {table!r} has no rows yet. Run the server's startup Program first."
+        )
     wanted = np.arange(index, held, count)
     parts = table_parts(folder, table)
     if index in parts:
@@ -285,7 +291,8 @@ def read_table(executor, folder: str, table: str, height: int) -> np.ndarray:
         numbers, values = _read_rows(executor, path)
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= height):
             raise core.ShapeError(
-                f"{path!r} has row {numbers.max()} of the table {table!r}, which has {height} rows in the Program."
+                f"{path!r} has row {numbers.max()} of the table {table!r}, which has {height} rows in the "
+                "Program."
             )
         if whole is None:
             whole = np.zeros((height, *values.shape[1:]), values.dtype)
@@ -341,7 +348,7 @@ def own_lookups(program: Program) -> None:
                 type=kind,
                 inputs={"Ids": [ids], "W": [table]},
                 outputs={"Out": [out]},
-                attrs={"padding_idx": padding, "is_sparse": False, "is_distributed": False, "remote_prefetch": False},
+                attrs={"padding_idx": padding},
             )
             place += 1
         block._remove_op(op.idx)

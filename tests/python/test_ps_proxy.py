@@ -1,0 +1,90 @@
+"""Connections that are cut at any byte, delayed, stalled and half closed: every step counts once, and jobs end in time."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+from cluster import Job
+from fault_proxy import FaultProxy, Faults
+
+ROUNDS = 50 if os.environ.get("PADDLE_SOAK") else 5
+DEADLINE = 60
+JOBS_TO_RUN = {
+    "fit_a_line": (["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1500"], 20000),
+    "mlp": (["--model", "mlp", "--optimizer", "adam", "--steps", "60"], 1000000),
+    "word2vec_sparse": (["--model", "word2vec_sparse", "--optimizer", "adagrad", "--steps", "60"], 600000),
+}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What the same job gets without faults: the trainers' results."""
+    known = {}
+
+    def run(which: str) -> list[dict]:
+        if which not in known:
+            out = tmp_path_factory.mktemp(which)
+            with Job(2, 2) as job:
+                job.start_all(*JOBS_TO_RUN[which][0], out=out)
+                job.end(DEADLINE)
+            known[which] = [dict(np.load(out / f"trainer-{i}.npz")) for i in range(2)]
+        return known[which]
+
+    return run
+
+
+def check_equal(out, want: list[dict]) -> None:
+    for i in range(2):
+        got = dict(np.load(out / f"trainer-{i}.npz"))
+        assert sorted(got) == sorted(want[i])
+        for name in got:
+            np.testing.assert_allclose(got[name], want[i][name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("round", range(ROUNDS))
+@pytest.mark.parametrize("log", ["", "write"])
+def test_exactly_once_across_broken_connections(tmp_path, undisturbed, round, log):
+    which = sorted(JOBS_TO_RUN)[round % len(JOBS_TO_RUN)]
+    options, mean = JOBS_TO_RUN[which]
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000", "FLAGS_rpc_deadline": str(DEADLINE * 1000)}
+    if log:
+        env |= {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log, "FLAGS_ps_snapshot_steps": "40"}
+    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints, seed=100 * round + bool(log), faults=Faults(mean_bytes=mean), budget=25) as proxy:
+        start = time.monotonic()
+        for i in range(2):
+            job.start("server", i, *options)
+        for i in range(2):
+            job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"), env={"PADDLE_PS_MAP": proxy.map})
+        job.end(DEADLINE)
+        print(f"{which}: {proxy.done} in {time.monotonic() - start:.1f} s")
+        assert proxy.done["cut"] + proxy.done["half_close"] + proxy.done["stall"] > 3, proxy.done
+    check_equal(tmp_path, undisturbed(which))
+
+
+def test_async_through_faults(tmp_path):
+    """Nothing to compare with, but it ends, and well."""
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000"}
+    options = ["--model", "fit_a_line", "--async", "--steps", "800"]
+    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints, seed=5, faults=Faults(mean_bytes=20000), budget=25) as proxy:
+        for i in range(2):
+            job.start("server", i, *options)
+        for i in range(2):
+            job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"), env={"PADDLE_PS_MAP": proxy.map})
+        job.end(DEADLINE)
+    for i in range(2):
+        losses = np.load(tmp_path / f"trainer-{i}.npz")["losses"]
+        assert np.mean(losses[-50:]) < np.mean(losses[:50]) / 4
+
+
+def test_faults_in_the_handshake(tmp_path, undisturbed):
+    """Most connections do not even open; in the end one does."""
+    options, _ = JOBS_TO_RUN["fit_a_line"]
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000", "PADDLE_PS_SECRET": "of the job"}
+    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints, seed=8, faults=Faults(cut=0.5, half_close=0.3, mean_bytes=150), budget=30) as proxy:
+        for i in range(2):
+            job.start("server", i, *options)
+        for i in range(2):
+            job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"), env={"PADDLE_PS_MAP": proxy.map})
+        job.end(DEADLINE)
+    check_equal(tmp_path, undisturbed("fit_a_line"))
