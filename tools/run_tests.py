@@ -18,6 +18,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as xml
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,17 +155,27 @@ def stage_fuzz() -> Count:
     folder = BUILD / "test-fuzzer"
     if not build(folder, "-DPD_SANITIZE=fuzzer", "-DCMAKE_C_COMPILER=clang"):
         return Count(failed=len(targets))
-    total = Count()
-    for target in targets:
-        corpus = folder / "corpus" / target  # grows from run to run
-        corpus.mkdir(parents=True, exist_ok=True)
-        seeds = [path for path in [ROOT / FUZZ_SEEDS.get(target, "none")] if path.is_dir()]
-        status = call([*fixed_addresses(), folder / "fuzz" / target, f"-max_total_time={fuzz_seconds}",
-                       "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1",
-                       f"-artifact_prefix={folder}/found-{target}-", corpus, *seeds],
-                      env=environment(), timeout=fuzz_seconds + 120)
-        total.add(Count.of(status == 0))
-    return total
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        worked = list(pool.map(lambda target: run_fuzzer(folder, target), targets))
+    return Count(passed=sum(worked), failed=len(worked) - sum(worked))
+
+
+def run_fuzzer(folder: Path, target: str) -> bool:
+    """One target for its time; its output is shown when it has ended."""
+    corpus = folder / "corpus" / target  # grows from run to run
+    corpus.mkdir(parents=True, exist_ok=True)
+    seeds = [path for path in [ROOT / FUZZ_SEEDS.get(target, "none")] if path.is_dir()]
+    command = [*fixed_addresses(), folder / "fuzz" / target, f"-max_total_time={fuzz_seconds}", "-timeout=10",
+               "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1",
+               f"-artifact_prefix={folder}/found-{target}-", corpus, *seeds]
+    try:
+        done = subprocess.run([str(word) for word in command], cwd=ROOT, env=environment(), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=fuzz_seconds + 120)
+    except subprocess.TimeoutExpired:
+        print(f"{target} did not end in time", flush=True)
+        return False
+    print("$", *command, f"\n{done.stdout}", flush=True)
+    return done.returncode == 0
 
 
 def stage_python() -> Count:
@@ -173,8 +184,13 @@ def stage_python() -> Count:
 
 
 def stage_soak() -> Count:
-    """Long tests"""
-    return run_pytest("tests/soak", "-s")
+    """Long tests, and the tests of jobs with large numbers"""
+    total = run_pytest("tests/soak", "-s")
+    os.environ["PADDLE_SOAK"] = "1"
+    for path in sorted((ROOT / "tests" / "python").glob("test_ps_*.py")):
+        total.add(run_pytest(str(path.relative_to(ROOT))))
+    del os.environ["PADDLE_SOAK"]
+    return total
 
 
 def run_pytest(folder: str, *options: str) -> Count:
