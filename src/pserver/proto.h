@@ -39,7 +39,7 @@ enum {
     PD_PS_END =
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
     PD_PS_AS_JSON = 1,    /* flag of STATUS */
-    PD_PS_PART = 1 << 20, /* bytes of a part at most (one row at least) */
+    PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
 };
 

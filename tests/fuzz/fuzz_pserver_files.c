@@ -32,6 +32,7 @@ static size_t right_log_n, right_manifest_n;
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
+    (void)st, (void)kind, (void)where;
     return remove(path);
 }
 
@@ -113,6 +114,7 @@ static void make_snapshot(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+    (void)argc, (void)argv;
     const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir;
     snprintf(root, sizeof root, "%s/pd-fuzz-XXXXXX", base);
     if (!mkdtemp(root)) abort();
@@ -154,6 +156,7 @@ struct sum {
 static pd_status add(void *arg, const struct pd_record *head, const void *payload, size_t n)
 {
     struct sum *sum = arg;
+    (void)head;
     sum->records++;
     sum->bytes += n;
     sum->crc = pd_crc32c((uint32_t)sum->crc, payload, n);
