@@ -22,8 +22,8 @@ enum {
     TASK_ROUNDS = 4,      /* tasks that queue tasks: as often in a row, then libuv has its turn */
     RINGS_PER_UV = 16,    /* while rings are busy, libuv is asked each so many times */
     UV_EVERY_NS =
-        10000, /* while rings are polled and quiet, as often: asking costs more than a small message */
-    SPIN_FAILS = 3,      /* after as many polls for nothing in a row, some are left out */
+        10000,      /* while rings are polled and quiet, as often: asking costs more than a small message */
+    SPIN_FAILS = 3, /* after as many polls for nothing in a row, some are left out */
     SPIN_SKIP_BITS = 10, /* 2^10 at most */
 };
 
@@ -287,9 +287,10 @@ static void spin(struct pd_loop *loop, int microseconds, uint64_t made)
     }
 }
 
-/* Polls while that pays. It does not when the others are busy for longer, and it does harm when they share this
- * core and cannot run: after some polls for nothing more and more are left out, up to a thousand between two
- * tries. A try lasts twice as long, so that it also finds an answer of one who sleeps between messages. */
+/* Polls while that pays. It does not when the others are busy for longer, and it does harm when they share
+ * this core and cannot run: after some polls for nothing more and more are left out, up to a thousand between
+ * two tries. A try lasts twice as long, so that it also finds an answer of one who sleeps between messages.
+ */
 static void spin_if_it_pays(struct pd_loop *loop, int microseconds, uint64_t made)
 {
     uint64_t moved = loop->moved;

@@ -16,6 +16,11 @@
  */
 enum { KEEP_IDLE_S = 15, KEEP_EVERY_S = 5, KEEP_TIMES = 3 };
 
+enum {
+    PARTS = 64, /* of one read */
+    PIECE = 128 << 10,
+};
+
 struct tcp_pipe {
     struct pd_pipe base;
     int socket;
@@ -102,15 +107,37 @@ static pd_status tcp_write(struct pd_pipe *base, const struct iovec *parts, int 
     return PD_OK;
 }
 
-static pd_status tcp_read(struct pd_pipe *base, const struct iovec *parts, int n, size_t *done, int *end)
+static ssize_t receive(int socket, const struct iovec *parts, int n)
 {
     ssize_t got;
     do
-        got = readv(pd_tcp_socket(base), parts, n);
+        got = readv(socket, parts, n);
     while (got < 0 && errno == EINTR);
-    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return broken(errno);
-    *done = got < 0 ? 0 : (size_t)got;
-    *end = got == 0;
+    return got;
+}
+
+/* A large part is read in pieces: as long as the kernel copies, the connection takes nothing from the other
+ * side. */
+static pd_status tcp_read(struct pd_pipe *base, const struct iovec *parts, int n, size_t *done, int *end)
+{
+    int socket = pd_tcp_socket(base);
+    struct iovec rest[PARTS];
+    size_t before = 0;
+    ssize_t got;
+    if (n > PARTS) n = PARTS;
+    memcpy(rest, parts, (size_t)n * sizeof *rest);
+    for (;;) {
+        int is_last = rest[0].iov_len <= PIECE;
+        got =
+            is_last ? receive(socket, rest, n) : receive(socket, &(struct iovec){rest[0].iov_base, PIECE}, 1);
+        if (is_last || got < PIECE) break;
+        rest[0] = (struct iovec){(char *)rest[0].iov_base + PIECE, rest[0].iov_len - PIECE};
+        before += PIECE;
+    }
+    /* An error, or the end, that comes after some bytes comes again. */
+    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && !before) return broken(errno);
+    *done = before + (got < 0 ? 0 : (size_t)got);
+    *end = got == 0 && !before;
     return PD_OK;
 }
 
