@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/wait.h"
 #include "net/endpoint.h"
 #include "net/wire.h"
 #include "pserver/client_private.h"
@@ -234,30 +234,24 @@ static void describe_trouble(struct pd_client *c, char *out, size_t cap)
 pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, int (*done)(void *arg),
                                void *arg, const char *what)
 {
-    int64_t start = pd_clock_ns(), told = start;
+    struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
     while (!done(arg)) {
-        int64_t now = pd_clock_ns();
         if (c->failed) return pd_fail(c->failure, "%s", c->failure_text);
-        tend(c, now);
+        tend(c, pd_clock_ns());
         pd_loop_turn(c->loop, TURN_MS);
         if (done(arg)) break;
         if (run) PD_TRY(run->step->poll(run));
-        now = pd_clock_ns();
+        if (c->noticed > patience.told) patience.told = c->noticed; /* a server has told it already */
+        enum pd_patience_now now = pd_patience_ask(&patience);
+        if (now == PD_WAIT_ON) continue;
         char who[900];
-        if ((now - start) / 1000000 >= c->deadline_ms) {
-            describe_trouble(c, who, sizeof who);
+        describe_trouble(c, who, sizeof who);
+        if (now == PD_WAIT_GIVE_UP)
             return pd_fail(PD_UNAVAILABLE,
                            "%s: no end after %lld s (%s). Is the server running at that address? "
                            "FLAGS_rpc_deadline sets how long to wait",
-                           what, (long long)((now - start) / 1000000000), who);
-        }
-        if (c->noticed > told) told = c->noticed;
-        if ((now - told) / 1000000 >= c->notice_ms) {
-            told = now;
-            describe_trouble(c, who, sizeof who);
-            pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, (long long)((now - start) / 1000000000),
-                   who);
-        }
+                           what, pd_patience_seconds(&patience), who);
+        pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, pd_patience_seconds(&patience), who);
     }
     return c->failed ? pd_fail(c->failure, "%s", c->failure_text) : PD_OK;
 }

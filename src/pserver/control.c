@@ -1,13 +1,11 @@
 /* See control.h. */
 #include "pserver/control.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
@@ -22,13 +20,11 @@ struct sum {
     int n, servers, given;
     double *values; /* servers x n */
     char *has;
-    int *waiting; /* by server: the request of its connection, -1: it does not wait */
 };
 
 struct peer {
     struct pd_control *control;
     struct pd_conn *conn;
-    int server; /* its number; -1: a tool */
     uint64_t request;
     int waits;
     char group[600];
@@ -144,30 +140,28 @@ pd_status pd_control_sum(struct pd_control *c, const char *group, uint64_t step,
 {
     struct sum *s;
     const struct pd_server_config *config = &c->server->config;
-    int64_t start = pd_clock_ns(), told = start;
+    struct pd_patience patience = pd_patience_start(config->notice_ms, config->deadline_ms);
     char late[512];
     pthread_mutex_lock(&c->lock);
     pd_status status = sum_of(c, group, step, servers, n, &s);
     if (status == PD_OK) give(c, s, 0, values);
     while (status == PD_OK && s->given < servers) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 100 * 1000 * 1000;
-        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-        pthread_cond_timedwait(&c->changed, &c->lock, &until);
-        int64_t now = pd_clock_ns();
+        pd_cond_wait_ms(&c->changed, &c->lock, 100);
         if (s->given == servers) break;
+        if (pd_server_is_ending(c->server)) {
+            status = pd_fail(PD_INTERRUPTED, "the server is ending");
+            break;
+        }
+        enum pd_patience_now now = pd_patience_ask(&patience);
+        if (now == PD_WAIT_ON) continue;
         list_late(s, late, sizeof late);
-        if (pd_server_is_ending(c->server)) status = pd_fail(PD_INTERRUPTED, "the server is ending");
-        if (status == PD_OK && (now - start) / 1000000 >= config->deadline_ms)
+        if (now == PD_WAIT_GIVE_UP)
             status = pd_fail(PD_UNAVAILABLE,
                              "step %llu waited %lld s for the norms of %s: given up (FLAGS_rpc_deadline)",
-                             (unsigned long long)step, (long long)((now - start) / 1000000000), late);
-        else if ((now - told) / 1000000 >= config->notice_ms) {
-            told = now;
+                             (unsigned long long)step, pd_patience_seconds(&patience), late);
+        else
             pd_log(PD_LOG_WARNING, "step %llu has waited %lld s for the norms of %s",
-                   (unsigned long long)step, (long long)((now - start) / 1000000000), late);
-        }
+                   (unsigned long long)step, pd_patience_seconds(&patience), late);
     }
     for (int i = 0; status == PD_OK && i < n; i++)
         values[i] = total_of(s, i);
@@ -245,11 +239,7 @@ pd_status pd_control_new(struct pd_server *server, struct pd_control **out)
 {
     struct pd_control *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pd_cond_init(&c->changed);
     pthread_mutex_init(&c->lock, NULL);
     c->server = server;
     pd_status status = pd_loop_new(&c->loop);

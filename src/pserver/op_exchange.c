@@ -12,15 +12,9 @@ void pd_ps_state_free(void *state)
     pd_free_aligned(((struct pd_ps_state *)state)->rows);
 }
 
-static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
-{
-    int i = pd_attr_index(r->op->attrs, name);
-    return i < 0 ? NULL : &r->attr[i];
-}
-
 static pd_status client_of(const struct pd_run *r, struct pd_client **out)
 {
-    return pd_client_get(attr_of(r, "trainer_id")->i, out);
+    return pd_client_get(pd_ps_attr(r, "trainer_id")->i, out);
 }
 
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i)
@@ -79,7 +73,7 @@ static pd_status push_whole(struct pd_client *client, int number, const struct p
 static pd_status send_names(const struct pd_run *r, struct pd_client *client)
 {
     struct pd_ps_state *state = r->state;
-    const struct pd_attr *epmap = attr_of(r, "epmap"), *names = attr_of(r, "send_varnames");
+    const struct pd_attr *epmap = pd_ps_attr(r, "epmap"), *names = pd_ps_attr(r, "send_varnames");
     int n = r->in[0].n;
     PD_TRY(make_numbers(r, n));
     for (int i = 0; i < n; i++) {
@@ -188,12 +182,13 @@ static pd_status push_cut(const struct pd_run *r, struct pd_client *client, cons
 pd_status pd_ps_send_run(const struct pd_run *r)
 {
     struct pd_ps_state *state = r->state;
-    const struct pd_attr *names = attr_of(r, "send_varnames");
+    const struct pd_attr *names = pd_ps_attr(r, "send_varnames");
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
     if (r->in[0].n == 1 && names->n > 1)
-        return push_cut(r, client,
-                        &(struct cut){names->n, names->strings, attr_of(r, "epmap"), attr_of(r, "sections")});
+        return push_cut(
+            r, client,
+            &(struct cut){names->n, names->strings, pd_ps_attr(r, "epmap"), pd_ps_attr(r, "sections")});
     if (!state->n) PD_TRY(send_names(r, client));
     for (int i = 0; i < r->in[0].n; i++)
         PD_TRY(push_whole(client, state->numbers[i], r->in[0].at[i]));
@@ -202,11 +197,12 @@ pd_status pd_ps_send_run(const struct pd_run *r)
 
 pd_status pd_ps_send_slices_run(const struct pd_run *r)
 {
-    const struct pd_attr *names = attr_of(r, "names");
+    const struct pd_attr *names = pd_ps_attr(r, "names");
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
-    return push_cut(r, client,
-                    &(struct cut){names->n, names->strings, attr_of(r, "epmap"), attr_of(r, "sections")});
+    return push_cut(
+        r, client,
+        &(struct cut){names->n, names->strings, pd_ps_attr(r, "epmap"), pd_ps_attr(r, "sections")});
 }
 
 /* ---- recv ---- */
@@ -228,7 +224,7 @@ static pd_status recv_names(const struct pd_run *r, struct pd_client *client, co
                             int n)
 {
     struct pd_ps_state *state = r->state;
-    const struct pd_attr *epmap = attr_of(r, "epmap");
+    const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
     PD_TRY(make_numbers(r, n));
     for (int i = 0; i < n; i++) {
         const char *endpoint = endpoint_of(epmap, i),
@@ -264,7 +260,7 @@ static pd_status pull_slices(const struct pd_run *r, struct pd_client *client, c
 pd_status pd_ps_recv_run(const struct pd_run *r)
 {
     struct pd_ps_state *state = r->state;
-    const struct pd_attr *names = attr_of(r, "recv_varnames");
+    const struct pd_attr *names = pd_ps_attr(r, "recv_varnames");
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
     if (r->out[0].n == 1 && names->n > 1) {
@@ -272,7 +268,7 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
         return pd_client_exchange(client, r, 0, NULL);
     }
     if (!state->n) {
-        if (names->n != r->out[0].n) names = attr_of(r, "varnames");
+        if (names->n != r->out[0].n) names = pd_ps_attr(r, "varnames");
         PD_TRY(recv_names(r, client, names, r->out[0].n));
     }
     for (int i = 0; i < r->out[0].n; i++) {
@@ -288,7 +284,7 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
 pd_status pd_ps_send_barrier_run(const struct pd_run *r)
 {
     struct pd_client *client;
-    const struct pd_attr *endpoints = attr_of(r, "endpoints");
+    const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
     PD_TRY(client_of(r, &client));
     return pd_client_exchange(client, r, endpoints->n, endpoints->strings);
 }
@@ -306,8 +302,8 @@ pd_status pd_ps_fetch_barrier_run(const struct pd_run *r)
 pd_status pd_ps_exchange_run(const struct pd_run *r)
 {
     struct pd_ps_state *state = r->state;
-    const struct pd_attr *endpoints = attr_of(r, "endpoints"), *names = attr_of(r, "names"),
-                         *into = attr_of(r, "into"), *sizes = attr_of(r, "rows");
+    const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints"), *names = pd_ps_attr(r, "names"),
+                         *into = pd_ps_attr(r, "into"), *sizes = pd_ps_attr(r, "rows");
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
     if (!state->n) PD_TRY(recv_names(r, client, names, names->n));

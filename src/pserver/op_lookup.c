@@ -11,26 +11,16 @@
 enum { IDS };
 
 /* What is asked of one part of the table. */
-struct share {
+struct pd_ps_share {
     int number; /* of the value at its server */
     PD_VEC(int64_t) rows;
     char *data;
     size_t data_size;
 };
 
-struct lookup {
-    struct share *shares;
-    int n;
-    PD_VEC(int64_t) places; /* for each different id: share, and position in it */
-    void *map_memory;
-    size_t map_size;
-};
-
-_Static_assert(sizeof(struct lookup) == sizeof(struct pd_ps_lookup), "op_run.h keeps the room for it");
-
 void pd_ps_lookup_free(void *state)
 {
-    struct lookup *l = state;
+    struct pd_ps_lookup *l = state;
     for (int i = 0; i < l->n; i++) {
         pd_vec_free(&l->shares[i].rows);
         pd_free_aligned(l->shares[i].data);
@@ -38,11 +28,6 @@ void pd_ps_lookup_free(void *state)
     pd_free(l->shares);
     pd_vec_free(&l->places);
     pd_free(l->map_memory);
-}
-
-static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
-{
-    return &r->attr[pd_attr_index(r->op->attrs, name)];
 }
 
 static int64_t id_at(const struct pd_tensor *t, int64_t i)
@@ -53,8 +38,8 @@ static int64_t id_at(const struct pd_tensor *t, int64_t i)
 static pd_status make_shares(const struct pd_run *r, struct pd_client *client, int n,
                              const char *const *names, const char *const *endpoints)
 {
-    struct lookup *l = r->state;
-    struct share *shares = pd_calloc((size_t)n, sizeof *shares);
+    struct pd_ps_lookup *l = r->state;
+    struct pd_ps_share *shares = pd_calloc((size_t)n, sizeof *shares);
     if (!shares) return pd_no_memory();
     for (int i = 0; i < n; i++) {
         pd_status status = pd_client_name(client, r, endpoints[i], 1, names[i], NULL, &shares[i].number);
@@ -68,7 +53,7 @@ static pd_status make_shares(const struct pd_run *r, struct pd_client *client, i
     return PD_OK;
 }
 
-static pd_status make_map(struct lookup *l, int64_t ids, struct pd_id_map *map)
+static pd_status make_map(struct pd_ps_lookup *l, int64_t ids, struct pd_id_map *map)
 {
     size_t bytes = pd_id_map_bytes(ids);
     if (l->map_size < bytes) {
@@ -98,7 +83,7 @@ static pd_status find_part(const struct pd_attr *heights, int64_t id, int *part,
                    (long long)id, (long long)first, (long long)first - 1);
 }
 
-static pd_status deal_out(const struct pd_run *r, struct lookup *l, struct pd_id_map *map,
+static pd_status deal_out(const struct pd_run *r, struct pd_ps_lookup *l, struct pd_id_map *map,
                           const struct pd_attr *heights, int64_t padding)
 {
     l->places.n = 0;
@@ -122,10 +107,10 @@ static pd_status deal_out(const struct pd_run *r, struct lookup *l, struct pd_id
     return PD_OK;
 }
 
-static pd_status ask(const struct pd_run *r, struct pd_client *client, struct lookup *l, size_t row)
+static pd_status ask(const struct pd_run *r, struct pd_client *client, struct pd_ps_lookup *l, size_t row)
 {
     for (int s = 0; s < l->n; s++) {
-        struct share *share = &l->shares[s];
+        struct pd_ps_share *share = &l->shares[s];
         size_t bytes = (size_t)share->rows.n * row;
         if (share->data_size < bytes) {
             pd_free_aligned(share->data);
@@ -143,12 +128,12 @@ static pd_status ask(const struct pd_run *r, struct pd_client *client, struct lo
 
 pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
 {
-    struct lookup *l = r->state;
-    const struct pd_attr *names = attr_of(r, "table_names"), *heights = attr_of(r, "height_sections"),
-                         *endpoints = attr_of(r, "endpoints");
-    int64_t padding = attr_of(r, "padding_idx")->l, total = 0;
+    struct pd_ps_lookup *l = r->state;
+    const struct pd_attr *names = pd_ps_attr(r, "table_names"), *heights = pd_ps_attr(r, "height_sections"),
+                         *endpoints = pd_ps_attr(r, "endpoints");
+    int64_t padding = pd_ps_attr(r, "padding_idx")->l, total = 0;
     struct pd_client *client;
-    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
     if (!l->shares) PD_TRY(make_shares(r, client, names->n, names->strings, endpoints->strings));
     for (int k = 0; k < r->in[IDS].n; k++)
         total += pd_tensor_numel(pd_run_in_at(r, IDS, k));
@@ -190,12 +175,12 @@ static void blank_padding(const struct pd_run *r, int64_t padding)
 /* Each X holds ids that one server has: row id / n of its part of a table that is dealt out by id % n. */
 pd_status pd_ps_prefetch_run(const struct pd_run *r)
 {
-    struct lookup *l = r->state;
-    const struct pd_attr *epmap = attr_of(r, "epmap");
-    const char *table = attr_of(r, "table_name")->s;
+    struct pd_ps_lookup *l = r->state;
+    const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
+    const char *table = pd_ps_attr(r, "table_name")->s;
     int n = r->in[IDS].n;
     struct pd_client *client;
-    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
     if (!l->shares) {
         const char **names = pd_calloc((size_t)n, sizeof *names);
         if (!names) return pd_no_memory();
@@ -223,6 +208,6 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
                                    (size_t)width * pd_dtype_size(out->meta.dtype), out->data));
     }
     PD_TRY(pd_client_wait(client, r, "fetching rows"));
-    blank_padding(r, attr_of(r, "padding_idx")->l);
+    blank_padding(r, pd_ps_attr(r, "padding_idx")->l);
     return PD_OK;
 }

@@ -1,12 +1,6 @@
 /* The ops that a plan puts in the place of a trainer's send and recv ops; see passes/fuse_exchange.c. */
 #include "pserver/op_run.h"
 
-static pd_status infer_nothing(const struct pd_infer *c)
-{
-    (void)c;
-    return PD_OK;
-}
-
 const struct pd_op pd_op_ps_send = {
     .type = "ps_send",
     .doc = "Sends the rows of X, cut by sections, under the names to the servers in epmap.",
@@ -18,7 +12,7 @@ const struct pd_op pd_op_ps_send = {
                                           PD_DEF_INTS("sections"),
                                           {0}},
     .flags = PD_OP_EFFECT | PD_OP_NO_GRAD,
-    .infer = infer_nothing,
+    .infer = pd_ps_infer_nothing,
     .run = pd_ps_send_slices_run,
     .state_size = sizeof(struct pd_ps_state),
     .state_free = pd_ps_state_free,
@@ -38,7 +32,7 @@ const struct pd_op pd_op_ps_exchange = {
                                           PD_DEF_LONGS("rows"),
                                           {0}},
     .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
-    .infer = infer_nothing,
+    .infer = pd_ps_infer_nothing,
     .run = pd_ps_exchange_run,
     .state_size = sizeof(struct pd_ps_state),
     .state_free = pd_ps_state_free,

@@ -2,21 +2,17 @@
 #ifndef PD_PSERVER_OP_RUN_H
 #define PD_PSERVER_OP_RUN_H
 
+#include "base/vec.h"
 #include "program/op.h"
 
-/* Ops that only mean something to other versions are built, printed and saved; plans leave them out. */
-#define PD_PS_RUN(name) PD_PS_RUN_##name
-#define PD_PS_RUN_send pd_ps_send_run
-#define PD_PS_RUN_recv pd_ps_recv_run
-#define PD_PS_RUN_send_barrier pd_ps_send_barrier_run
-#define PD_PS_RUN_fetch_barrier pd_ps_fetch_barrier_run
-#define PD_PS_RUN_listen_and_serv pd_ps_listen_and_serv_run
-#define PD_PS_RUN_ps_sum pd_ps_ps_sum_run
-#define PD_PS_RUN_prefetch pd_ps_prefetch_run
-#define PD_PS_RUN_distributed_lookup_table pd_ps_distributed_lookup_table_run
-#define PD_PS_RUN_checkpoint_notify pd_ps_checkpoint_notify_run
-#define PD_PS_RUN_recv_save pd_ps_recv_save_run
-#define PD_PS_RUN_delete_var pd_ps_delete_var_run
+/* An attribute of the running op by name: for tables that are too long to number. The op has it. */
+static inline const struct pd_attr *pd_ps_attr(const struct pd_run *r, const char *name)
+{
+    return &r->attr[pd_attr_index(r->op->attrs, name)];
+}
+
+/* Sizes of the outputs are those that the Program declares, or that the server tells. */
+pd_status pd_ps_infer_nothing(const struct pd_infer *c);
 
 /* Names at servers that an op uses, looked up once in a plan. */
 struct pd_ps_state {
@@ -30,12 +26,9 @@ void pd_ps_state_free(void *state);
 
 /* The state of a lookup (op_lookup.c). */
 struct pd_ps_lookup {
-    void *shares;
+    struct pd_ps_share *shares; /* what is asked of each part of the table */
     int n;
-    struct {
-        int64_t *at;
-        int n, cap;
-    } places;
+    PD_VEC(int64_t) places; /* for each different id: share, and position in it */
     void *map_memory;
     size_t map_size;
 };

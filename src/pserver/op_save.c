@@ -6,11 +6,6 @@
 #include "pserver/op_run.h"
 #include "pserver/value_file.h"
 
-static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
-{
-    return &r->attr[pd_attr_index(r->op->attrs, name)];
-}
-
 /* ---- recv_save ---- */
 
 /* The elements of a shape such as "4,5". */
@@ -36,10 +31,10 @@ struct slices {
 
 static pd_status read_slices(const struct pd_run *r, struct slices *out)
 {
-    const struct pd_attr *names = attr_of(r, "remote_varnames");
-    *out = (struct slices){.names = names->n ? names : attr_of(r, "slice_varnames"),
-                           .shapes = attr_of(r, "slice_shapes"),
-                           .endpoints = attr_of(r, "endpoints")};
+    const struct pd_attr *names = pd_ps_attr(r, "remote_varnames");
+    *out = (struct slices){.names = names->n ? names : pd_ps_attr(r, "slice_varnames"),
+                           .shapes = pd_ps_attr(r, "slice_shapes"),
+                           .endpoints = pd_ps_attr(r, "endpoints")};
     out->n = out->names->n;
     if (!out->n || out->shapes->n != out->n || out->endpoints->n != out->n)
         return pd_fail(PD_INVALID,
@@ -81,7 +76,7 @@ static pd_status pull_whole(const struct pd_run *r, const struct slices *slices,
 {
     struct pd_client *client;
     PD_TRY(check_sizes(slices, &whole->tensor.meta));
-    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
     int *numbers = pd_calloc((size_t)slices->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < slices->n; i++)
@@ -98,8 +93,8 @@ static pd_status pull_whole(const struct pd_run *r, const struct slices *slices,
 
 pd_status pd_ps_recv_save_run(const struct pd_run *r)
 {
-    const struct pd_attr *shape = attr_of(r, "shape");
-    const char *path = attr_of(r, "file_path")->s;
+    const struct pd_attr *shape = pd_ps_attr(r, "shape");
+    const char *path = pd_ps_attr(r, "file_path")->s;
     struct slices slices;
     struct pd_value *whole;
     if (!*path)
@@ -109,11 +104,11 @@ pd_status pd_ps_recv_save_run(const struct pd_run *r)
     PD_TRY(read_slices(r, &slices));
     PD_TRY(pd_value_new(PD_KIND_TENSOR, &whole));
     pd_status status =
-        pd_tensor_resize(&whole->tensor, (enum pd_dtype)attr_of(r, "dtype")->i, shape->n, shape->longs);
+        pd_tensor_resize(&whole->tensor, (enum pd_dtype)pd_ps_attr(r, "dtype")->i, shape->n, shape->longs);
     if (status == PD_OK) status = pull_whole(r, &slices, whole);
     if (status == PD_OK)
-        status = pd_value_file_write(whole, path,
-                                     attr_of(r, "overwrite")->b ? PD_VALUE_FILE_REPLACE : PD_VALUE_FILE_KEEP);
+        status = pd_value_file_write(
+            whole, path, pd_ps_attr(r, "overwrite")->b ? PD_VALUE_FILE_REPLACE : PD_VALUE_FILE_KEEP);
     pd_value_unref(whole);
     return status;
 }
@@ -123,10 +118,10 @@ pd_status pd_ps_recv_save_run(const struct pd_run *r)
 /* All servers write at the same time. Their numbers are their places in epmap. */
 pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
 {
-    const struct pd_attr *epmap = attr_of(r, "epmap");
-    const char *folder = attr_of(r, "dir")->s, *table = attr_of(r, "lookup_table")->s;
+    const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
+    const char *folder = pd_ps_attr(r, "dir")->s, *table = pd_ps_attr(r, "lookup_table")->s;
     struct pd_client *client;
-    PD_TRY(pd_client_get(attr_of(r, "trainer_id")->i, &client));
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
     int *numbers = pd_calloc((size_t)epmap->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < epmap->n; i++)

@@ -10,11 +10,6 @@
 #include "pserver/op_run.h"
 #include "pserver/server.h"
 
-static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
-{
-    return &r->attr[pd_attr_index(r->op->attrs, name)];
-}
-
 /* "w@GRAD.block0:3" */
 static pd_status read_grad(const char *entry, struct pd_server_grad *out, char **name)
 {
@@ -75,20 +70,20 @@ static pd_status serve(const struct pd_run *r, const struct pd_server_config *co
 
 pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
 {
-    const struct pd_attr *grads = attr_of(r, "grad_to_block_id");
+    const struct pd_attr *grads = pd_ps_attr(r, "grad_to_block_id");
     struct pd_server_config config = {
-        .endpoint = attr_of(r, "endpoint")->s,
+        .endpoint = pd_ps_attr(r, "endpoint")->s,
         .job = pd_flag_text(PD_FLAG_ps_job),
-        .trainers = attr_of(r, "Fanin")->i,
-        .is_sync = attr_of(r, "distributed_mode")->i == 0 && attr_of(r, "sync_mode")->b,
-        .lr_block = attr_of(r, "lr_decay_block_id")->i,
-        .prepare_block = attr_of(r, "prepare_block_id")->i,
+        .trainers = pd_ps_attr(r, "Fanin")->i,
+        .is_sync = pd_ps_attr(r, "distributed_mode")->i == 0 && pd_ps_attr(r, "sync_mode")->b,
+        .lr_block = pd_ps_attr(r, "lr_decay_block_id")->i,
+        .prepare_block = pd_ps_attr(r, "prepare_block_id")->i,
         .loops = (int)pd_flag_int(PD_FLAG_ps_loops),
         .reconnect_ms = (int)pd_flag_int(PD_FLAG_ps_reconnect),
         .notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice),
         .deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline),
     };
-    const struct pd_attr *servers = attr_of(r, "endpoints"), *slices = attr_of(r, "slices");
+    const struct pd_attr *servers = pd_ps_attr(r, "endpoints"), *slices = pd_ps_attr(r, "slices");
     struct pd_durable_config durable = {
         .root = pd_flag_text(PD_FLAG_ps_dir),
         .log = pd_flag_text(PD_FLAG_ps_log),

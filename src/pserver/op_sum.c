@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "net/conn.h"
 #include "net/wire.h"
 #include "pserver/control.h"
@@ -88,14 +88,13 @@ static pd_status ask_first(struct pd_server *s, const char *first, const char *g
         PD_TRY(pd_loop_new(&s->sum_link->loop));
     }
     struct pd_sum_link *l = s->sum_link;
-    int64_t start = pd_clock_ns(), told = start;
+    struct pd_patience patience = pd_patience_start(s->config.notice_ms, s->config.deadline_ms);
     int is_sent = 0;
     l->values = values;
     l->n = n;
     l->is_answered = 0;
     while (!l->is_answered) {
-        int64_t now = pd_clock_ns();
-        if (!l->conn && now >= l->retry_at) {
+        if (!l->conn && pd_clock_ns() >= l->retry_at) {
             struct pd_hello hello = {.role = PD_ROLE_SERVER,
                                      .id = server,
                                      .incarnation = s->incarnation,
@@ -113,34 +112,26 @@ static pd_status ask_first(struct pd_server *s, const char *first, const char *g
         pd_loop_turn(l->loop, TURN_MS);
         if (l->is_answered) break;
         if (pd_server_is_ending(s)) return pd_fail(PD_INTERRUPTED, "the server is ending");
-        now = pd_clock_ns();
-        if ((now - start) / 1000000 >= s->config.deadline_ms)
+        enum pd_patience_now now = pd_patience_ask(&patience);
+        const char *trouble = l->trouble[0] ? l->trouble : "no answer";
+        if (now == PD_WAIT_GIVE_UP)
             return pd_fail(PD_UNAVAILABLE,
                            "step %llu waited %lld s for the sum of norms at the first server %s (%s): given "
                            "up (FLAGS_rpc_deadline)",
-                           (unsigned long long)step, (long long)((now - start) / 1000000000), first,
-                           l->trouble[0] ? l->trouble : "no answer");
-        if ((now - told) / 1000000 >= s->config.notice_ms) {
-            told = now;
+                           (unsigned long long)step, pd_patience_seconds(&patience), first, trouble);
+        if (now == PD_WAIT_TELL)
             pd_log(PD_LOG_WARNING,
                    "step %llu has waited %lld s for the sum of norms at the first server %s: %s",
-                   (unsigned long long)step, (long long)((now - start) / 1000000000), first,
-                   l->trouble[0] ? l->trouble : "no answer yet");
-        }
+                   (unsigned long long)step, pd_patience_seconds(&patience), first, trouble);
     }
     return PD_OK;
-}
-
-static const struct pd_attr *attr_of(const struct pd_run *r, const char *name)
-{
-    return &r->attr[pd_attr_index(r->op->attrs, name)];
 }
 
 /* Numbers of one group of this server: X with the same group name add up. */
 pd_status pd_ps_ps_sum_run(const struct pd_run *r)
 {
-    const struct pd_attr *endpoints = attr_of(r, "endpoints"), *groups = attr_of(r, "groups");
-    const char *endpoint = attr_of(r, "endpoint")->s;
+    const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints"), *groups = pd_ps_attr(r, "groups");
+    const char *endpoint = pd_ps_attr(r, "endpoint")->s;
     int n = r->out[0].n, server = -1;
     double values[MAX_NUMBERS];
     if (r->in[0].n != n || n > MAX_NUMBERS)

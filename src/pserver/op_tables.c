@@ -1,8 +1,8 @@
-/* The ops that speak with servers: their slots, attributes and shapes. What they do when they run is in op_run.h; only
- * split_byref, which stays on this machine, runs from here.
+/* The ops that speak with servers: their slots, attributes and shapes. What they do when they run is in
+ * op_run.h; only split_byref, which stays on this machine, runs from here.
  *
- * Attributes and defaults are those of Fluid 1.8.5. Names that only v0.12 to v1.3 had are accepted too, so that such Programs
- * can be read; they stand last in each table. */
+ * Attributes and defaults are those of Fluid 1.8.5. Names that only v0.12 to v1.3 had are accepted too, so
+ * that such Programs can be read; they stand last in each table. */
 #include <string.h>
 
 #include "pserver/op_run.h"
@@ -11,7 +11,15 @@
 #define ANY (PD_SLOT_LIST | PD_SLOT_OPTIONAL)
 #define DEFAULT_ENDPOINT "127.0.0.1:6164"
 #define PD_DEF_ENDPOINTS(name_)                                                                              \
-    {name_, {.type = PD_ATTR_STRINGS, .n = 1, .strings = (const char *const[]){DEFAULT_ENDPOINT}}}
+    {                                                                                                        \
+        name_,                                                                                               \
+        {                                                                                                    \
+            .type = PD_ATTR_STRINGS, .n = 1, .strings = (const char *const[])                                \
+            {                                                                                                \
+                DEFAULT_ENDPOINT                                                                             \
+            }                                                                                                \
+        }                                                                                                    \
+    }
 
 static const struct pd_slot_def none[] = {{0}};
 /* Variables that only say what must come before. */
@@ -30,8 +38,7 @@ static pd_status infer_marks(const struct pd_infer *c)
     return PD_OK;
 }
 
-/* Sizes of the outputs are those that the Program declares, or that the server tells. */
-static pd_status infer_nothing(const struct pd_infer *c)
+pd_status pd_ps_infer_nothing(const struct pd_infer *c)
 {
     (void)c;
     return PD_OK;
@@ -42,7 +49,9 @@ static pd_status infer_nothing(const struct pd_infer *c)
 const struct pd_op pd_op_send = {
     .type = "send",
     .doc = "Sends each X to the server that epmap names for it; with sections, the rows of one X to several.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_KEEP}, {"RPCClient", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_KEEP},
+                                           {"RPCClient", PD_SLOT_OPTIONAL},
+                                           {0}},
     .outputs = waited_for,
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("trainer_id", 0),
                                           PD_DEF_ENDPOINTS("epmap"),
@@ -57,7 +66,7 @@ const struct pd_op pd_op_send = {
                                           {0}},
     .flags = EFFECT,
     .infer = infer_marks,
-    .run = PD_PS_RUN(send),
+    .run = pd_ps_send_run,
     .state_size = sizeof(struct pd_ps_state),
     .state_free = pd_ps_state_free,
 };
@@ -76,8 +85,8 @@ const struct pd_op pd_op_recv = {
                                           PD_DEF_BOOL("sync_mode", 1),
                                           {0}},
     .flags = EFFECT | PD_OP_DYNAMIC,
-    .infer = infer_nothing,
-    .run = PD_PS_RUN(recv),
+    .infer = pd_ps_infer_nothing,
+    .run = pd_ps_recv_run,
     .state_size = sizeof(struct pd_ps_state),
     .state_free = pd_ps_state_free,
 };
@@ -94,7 +103,7 @@ const struct pd_op pd_op_send_barrier = {
                                           {0}},
     .flags = EFFECT,
     .infer = infer_marks,
-    .run = PD_PS_RUN(send_barrier),
+    .run = pd_ps_send_barrier_run,
 };
 
 const struct pd_op pd_op_fetch_barrier = {
@@ -105,17 +114,19 @@ const struct pd_op pd_op_fetch_barrier = {
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("trainer_id", 0), PD_DEF_ENDPOINTS("endpoints"), {0}},
     .flags = EFFECT,
     .infer = infer_marks,
-    .run = PD_PS_RUN(fetch_barrier),
+    .run = pd_ps_fetch_barrier_run,
 };
 
 /* ---- the server ---- */
 
 const struct pd_op pd_op_listen_and_serv = {
     .type = "listen_and_serv",
-    .doc = "Serves parameters: takes the gradients X from trainers, runs their optimize blocks, hands values out.",
+    .doc = "Serves parameters: takes the gradients X from trainers, runs their optimize blocks, hands values "
+           "out.",
     .inputs = waits_for,
     .outputs = none,
-    /* prepare_block_id: runs once a step, when all gradients have come, before the optimize blocks. A block number of -1: none. */
+    /* prepare_block_id: runs once a step, when all gradients have come, before the optimize blocks. A block
+       number of -1: none. */
     .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("endpoint", DEFAULT_ENDPOINT),
                                           PD_DEF_INT("pserver_id", -1),
                                           PD_DEF_STRINGS("grad_to_block_id"),
@@ -138,14 +149,15 @@ const struct pd_op pd_op_listen_and_serv = {
                                           PD_DEF_BLOCK("PrefetchBlock"),
                                           {0}},
     .flags = EFFECT | PD_OP_SERVES,
-    .infer = infer_nothing,
-    .run = PD_PS_RUN(listen_and_serv),
+    .infer = pd_ps_infer_nothing,
+    .run = pd_ps_listen_and_serv_run,
 };
 
 static pd_status sum_infer(const struct pd_infer *c)
 {
     if (c->in[0].n != c->out[0].n || c->in[0].n != c->attr[2].n)
-        return pd_fail(PD_INVALID, "there are %d X, %d Out and %d groups; there must be one of each for every sum",
+        return pd_fail(PD_INVALID,
+                       "there are %d X, %d Out and %d groups; there must be one of each for every sum",
                        c->in[0].n, c->out[0].n, c->attr[2].n);
     for (int i = 0; i < c->out[0].n; i++)
         if (c->out[0].at[i] && c->in[0].at[i]) pd_meta_like(c->out[0].at[i], c->in[0].at[i]);
@@ -158,13 +170,12 @@ const struct pd_op pd_op_ps_sum = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     /* groups: a name for each X, the same on all servers. */
-    .attrs = (const struct pd_attr_def[]){PD_DEF_STRINGS("endpoints"),
-                                          PD_DEF_STRING("endpoint", ""),
-                                          PD_DEF_STRINGS("groups"),
-                                          {0}},
+    .attrs =
+        (const struct pd_attr_def[]){
+            PD_DEF_STRINGS("endpoints"), PD_DEF_STRING("endpoint", ""), PD_DEF_STRINGS("groups"), {0}},
     .flags = EFFECT,
     .infer = sum_infer,
-    .run = PD_PS_RUN(ps_sum),
+    .run = pd_ps_ps_sum_run,
 };
 
 /* ---- rows of tables ---- */
@@ -190,7 +201,7 @@ const struct pd_op pd_op_prefetch = {
                                           {0}},
     .flags = EFFECT | PD_OP_DYNAMIC,
     .infer = prefetch_infer,
-    .run = PD_PS_RUN(prefetch),
+    .run = pd_ps_prefetch_run,
     .state_size = sizeof(struct pd_ps_lookup),
     .state_free = pd_ps_lookup_free,
 };
@@ -198,7 +209,8 @@ const struct pd_op pd_op_prefetch = {
 enum { L_IDS, L_W };
 enum { L_TABLES, L_HEIGHTS, L_ENDPOINTS, L_TRAINER, L_VERSION };
 
-/* As lookup_table: the last dimension of the ids is 1 and becomes the width; as lookup_table_v2: the width is added. */
+/* As lookup_table: the last dimension of the ids is 1 and becomes the width; as lookup_table_v2: the width is
+ * added. */
 static pd_status lookup_infer(const struct pd_infer *c)
 {
     const struct pd_meta *w = pd_infer_in(c, L_W);
@@ -209,10 +221,11 @@ static pd_status lookup_infer(const struct pd_infer *c)
     if (w->rank != 2)
         return pd_fail(PD_SHAPE, "the table W must have 2 dimensions, found %s", pd_meta_dims_text(w));
     if (c->attr[L_TABLES].n != c->attr[L_ENDPOINTS].n || c->attr[L_TABLES].n != c->attr[L_HEIGHTS].n)
-        return pd_fail(PD_INVALID,
-                       "table_names has %d, height_sections %d and endpoints %d entries; there must be one of "
-                       "each for every part of the table",
-                       c->attr[L_TABLES].n, c->attr[L_HEIGHTS].n, c->attr[L_ENDPOINTS].n);
+        return pd_fail(
+            PD_INVALID,
+            "table_names has %d, height_sections %d and endpoints %d entries; there must be one of "
+            "each for every part of the table",
+            c->attr[L_TABLES].n, c->attr[L_HEIGHTS].n, c->attr[L_ENDPOINTS].n);
     for (int i = 0; i < c->out[0].n; i++) {
         const struct pd_meta *ids = c->in[L_IDS].at[i];
         struct pd_meta *out = c->out[0].at[i];
@@ -245,7 +258,7 @@ const struct pd_op pd_op_distributed_lookup_table = {
                                           {0}},
     .flags = EFFECT,
     .infer = lookup_infer,
-    .run = PD_PS_RUN(distributed_lookup_table),
+    .run = pd_ps_distributed_lookup_table_run,
     .state_size = sizeof(struct pd_ps_lookup),
     .state_free = pd_ps_lookup_free,
 };
@@ -263,8 +276,8 @@ const struct pd_op pd_op_checkpoint_notify = {
                                           PD_DEF_INT("trainer_id", 0),
                                           {0}},
     .flags = EFFECT,
-    .infer = infer_nothing,
-    .run = PD_PS_RUN(checkpoint_notify),
+    .infer = pd_ps_infer_nothing,
+    .run = pd_ps_checkpoint_notify_run,
 };
 
 const struct pd_op pd_op_recv_save = {
@@ -283,8 +296,8 @@ const struct pd_op pd_op_recv_save = {
                                           PD_DEF_INT("trainer_id", 0),
                                           {0}},
     .flags = EFFECT,
-    .infer = infer_nothing,
-    .run = PD_PS_RUN(recv_save),
+    .infer = pd_ps_infer_nothing,
+    .run = pd_ps_recv_save_run,
 };
 
 const struct pd_op pd_op_delete_var = {
@@ -293,8 +306,8 @@ const struct pd_op pd_op_delete_var = {
     .inputs = waits_for,
     .outputs = none,
     .flags = EFFECT,
-    .infer = infer_nothing,
-    .run = PD_PS_RUN(delete_var),
+    .infer = pd_ps_infer_nothing,
+    .run = pd_ps_delete_var_run,
 };
 
 /* ---- split_byref ---- */

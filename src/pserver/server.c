@@ -3,12 +3,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/wait.h"
 #include "pserver/control.h"
 #include "pserver/durable.h"
 #include "pserver/spin.h"
@@ -276,11 +275,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
 {
     struct pd_server *s = pd_calloc(1, sizeof *s);
     if (!s) return pd_no_memory();
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pd_cond_init(&s->changed);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->engine, NULL);
     s->run = run;
@@ -359,13 +354,9 @@ void pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
 /* Waits up to 100 ms for something to do. */
 static void doze(struct pd_server *s)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 100 * 1000 * 1000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_mutex_lock(&s->lock);
     if (!s->wakes && !s->failed && s->lanes_finished < s->n_lanes)
-        pthread_cond_timedwait(&s->changed, &s->lock, &until);
+        pd_cond_wait_ms(&s->changed, &s->lock, 100);
     s->wakes = 0;
     pthread_mutex_unlock(&s->lock);
 }
@@ -406,13 +397,8 @@ static void hang_up(struct pd_server *s)
 {
     int64_t until = pd_clock_ns() + (int64_t)LAST_WORDS_MS * 1000000;
     pthread_mutex_lock(&s->lock);
-    while (atomic_load(&s->connected) > 0 && pd_clock_ns() < until) {
-        struct timespec soon;
-        clock_gettime(CLOCK_MONOTONIC, &soon);
-        soon.tv_nsec += 20 * 1000 * 1000;
-        if (soon.tv_nsec >= 1000000000) soon.tv_sec++, soon.tv_nsec -= 1000000000;
-        pthread_cond_timedwait(&s->changed, &s->lock, &soon);
-    }
+    while (atomic_load(&s->connected) > 0 && pd_clock_ns() < until)
+        pd_cond_wait_ms(&s->changed, &s->lock, 20);
     pthread_mutex_unlock(&s->lock);
 }
 

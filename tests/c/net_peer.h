@@ -216,4 +216,14 @@ static inline void count_sent(void *arg, pd_status status)
     atomic_fetch_add(status == PD_OK ? &peer->sent : &peer->sent_failed, 1);
 }
 
+/* Memory of this process. */
+static inline long resident_kb(void)
+{
+    long pages = 0, ignored;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &ignored, &pages) != 2) pages = 0;
+    if (file) fclose(file);
+    return pages * 4;
+}
+
 #endif

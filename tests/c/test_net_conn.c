@@ -166,15 +166,6 @@ static void resume(void *arg)
     pd_conn_pause(server->peer.conn, 0);
 }
 
-static long resident_kb(void)
-{
-    long pages = 0, ignored;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%ld %ld", &ignored, &pages) != 2) pages = 0;
-    if (file) fclose(file);
-    return pages * 4;
-}
-
 /* A reader that pauses holds the writer back; nobody's memory grows. */
 static void a_paused_reader_holds_the_writer_back(void **state)
 {

@@ -360,15 +360,6 @@ static void slow_guests_are_sent_away(void **state)
     server_close(&server);
 }
 
-static long resident_kb(void)
-{
-    long pages = 0, ignored;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%ld %ld", &ignored, &pages) != 2) pages = 0;
-    if (file) fclose(file);
-    return pages * 4;
-}
-
 /* Whatever comes, a connection that works goes on working. */
 static void garbage_disturbs_nobody(void **state)
 {

@@ -289,6 +289,16 @@ static void *train(void *arg)
     return NULL;
 }
 
+/* A snapshot of one variable, written by a child. */
+static void fork_one(const char *folder, uint64_t step, const struct pd_snapshot_var *var,
+                     struct pd_snapshot_job **job, pid_t *child)
+{
+    struct pd_snapshot_info info = {
+        .step = step, .endpoint = ENDPOINT, .n_servers = 1, .servers = one_server, .n_vars = 1, .vars = var};
+    assert_ok(pd_snapshot_prepare(folder, &info, job));
+    assert_ok(pd_snapshot_fork(*job, child));
+}
+
 static void test_cut_while_training(void **state)
 {
     char *folder = make_folder();
@@ -306,15 +316,7 @@ static void test_cut_while_training(void **state)
         const char *text;
         pthread_mutex_lock(&w.lock);
         uint64_t value = w.values[0];
-        assert_ok(pd_snapshot_prepare(folder,
-                                      &(struct pd_snapshot_info){.step = step,
-                                                                 .endpoint = ENDPOINT,
-                                                                 .n_servers = 1,
-                                                                 .servers = one_server,
-                                                                 .n_vars = 1,
-                                                                 .vars = &v},
-                                      &job));
-        assert_ok(pd_snapshot_fork(job, &child));
+        fork_one(folder, step, &v, &job, &child);
         pthread_mutex_unlock(&w.lock);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(pd_snapshot_result(job, &text), PD_OK);
@@ -353,15 +355,7 @@ static void test_killed_writer(void **state)
         pid_t child;
         int status;
         const char *text;
-        assert_ok(pd_snapshot_prepare(folder,
-                                      &(struct pd_snapshot_info){.step = next,
-                                                                 .endpoint = ENDPOINT,
-                                                                 .n_servers = 1,
-                                                                 .servers = one_server,
-                                                                 .n_vars = 1,
-                                                                 .vars = &v},
-                                      &job));
-        assert_ok(pd_snapshot_fork(job, &child));
+        fork_one(folder, next, &v, &job, &child);
         /* In the data, or behind them: in the sync, before or after the name. */
         if (next % 2)
             while (pd_snapshot_done(job) < n / 2 && waitpid(child, &status, WNOHANG) == 0)

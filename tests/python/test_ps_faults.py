@@ -149,10 +149,9 @@ def test_frozen_server_past_the_deadline_is_an_error():
 def test_server_that_forgot_is_refused():
     """Without a folder a server comes back empty: both steps are in the message."""
     with Job(1, 1) as job:
-        job.start_all(*LONG, "--steps", "1000000")
+        job.start_all(*LONG, "--steps", "1000000", "--say-at", "100")
         server, trainer = job.processes
-        server.wait_for("trainer 0 (")
-        time.sleep(0.3)
+        trainer.wait_for("step 100 has ended")
         server.kill()
         job.start("server", 0, *LONG)
         assert trainer.end(20) == 1
@@ -207,10 +206,9 @@ def test_sigterm_drains_and_snapshots(tmp_path):
     options = [*LONG, "--steps", "6000"]
     want = single(tmp_path, options)
     with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
-        job.start_all(*options, out=tmp_path)
+        job.start_all(*options, "--say-at", "500", out=tmp_path)
         server = job.processes[0]
-        server.wait_for("trainer 1 (")
-        time.sleep(0.5)
+        job.processes[1].wait_for("step 500 has ended")
         server.signal(signal.SIGTERM)
         assert server.end(15) == 0
         assert "snapshot of step" in server.output()

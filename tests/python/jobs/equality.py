@@ -32,6 +32,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--say-at", type=int, default=-1, help="print a line when this step has ended")
     parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
     parser.add_argument("--out", default="")
@@ -180,6 +181,8 @@ def main() -> int:
             raise RuntimeError("this trainer fails on purpose")
         feed = feeds(args, batch, s, args.trainers, args.id)
         losses.append(float(np.mean(exe.run(t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
+        if s == args.say_at:
+            print(f"step {s} has ended", flush=True)
     save(args, losses, [p.name for p in program.all_parameters()])
     return 0
 

@@ -1,0 +1,56 @@
+/* Waiting on the monotonic clock: condition variables with a time limit, and the patience of one who waits
+ * for others. */
+#ifndef PD_BASE_WAIT_H
+#define PD_BASE_WAIT_H
+
+#include <pthread.h>
+
+#include "base/clock.h"
+
+static inline void pd_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+/* Waits for a signal, or `ms`. The condition was made by pd_cond_init. */
+static inline void pd_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int ms)
+{
+    int64_t until = pd_clock_ns() + (int64_t)ms * 1000000;
+    struct timespec at = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+    pthread_cond_timedwait(cond, lock, &at);
+}
+
+/* Nobody waits in silence or for ever: one who waits says so every notice_ms and gives up after deadline_ms.
+ */
+struct pd_patience {
+    int64_t start, told;
+    int notice_ms, deadline_ms;
+};
+enum pd_patience_now { PD_WAIT_ON, PD_WAIT_TELL, PD_WAIT_GIVE_UP };
+
+static inline struct pd_patience pd_patience_start(int notice_ms, int deadline_ms)
+{
+    int64_t now = pd_clock_ns();
+    return (struct pd_patience){now, now, notice_ms, deadline_ms};
+}
+
+/* What to do now. TELL comes once for each notice_ms. */
+static inline enum pd_patience_now pd_patience_ask(struct pd_patience *p)
+{
+    int64_t now = pd_clock_ns();
+    if ((now - p->start) / 1000000 >= p->deadline_ms) return PD_WAIT_GIVE_UP;
+    if ((now - p->told) / 1000000 < p->notice_ms) return PD_WAIT_ON;
+    p->told = now;
+    return PD_WAIT_TELL;
+}
+
+static inline long long pd_patience_seconds(const struct pd_patience *p)
+{
+    return (long long)((pd_clock_ns() - p->start) / 1000000000);
+}
+
+#endif
