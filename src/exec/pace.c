@@ -33,7 +33,11 @@ void pd_pace_note(struct pd_pace *p, double ns, int64_t now)
     if (p->seen[PD_PACE_ALL] < FIRST_STEPS || p->seen[PD_PACE_ONE] < FIRST_STEPS) return;
     p->mode = p->time[PD_PACE_ONE] < p->time[PD_PACE_ALL] ? PD_PACE_ONE : PD_PACE_ALL;
     if (!was_try && p->next_try) return;
-    if (!p->interval || p->trying == p->mode || *time < 2 * p->time[p->mode])
+    /* All threads that get in each other's way show it by their own times; one thread is tried so that its
+     * time does not get too old. What one thread gives up comes back unseen, so there a mode that is not much
+     * worse is tried again soon. */
+    int settled = p->mode == PD_PACE_ALL || *time >= 2 * p->time[p->mode];
+    if (!p->interval || p->trying == p->mode || !settled)
         p->interval = try_every;
     else if (p->interval < try_every_most)
         p->interval *= 2;

@@ -53,6 +53,17 @@ static void a_bad_mode_is_tried_ever_more_rarely(void **state)
     assert_true(lost < (now - began) / 20);
 }
 
+/* One thread is never better by much here, and never far behind: that must not cost a tenth of the time. */
+static void one_thread_is_tried_rarely_while_all_are_faster(void **state)
+{
+    (void)state;
+    struct pd_pace p = {0};
+    share_of_one(&p, 10e6, 17e6, 60);
+    assert_true(share_of_one(&p, 10e6, 17e6, 1000) < 0.02);
+    /* A core is taken: seen at once, without a try. */
+    assert_true(share_of_one(&p, 200e6, 17e6, 20) > 0.7);
+}
+
 static void long_steps_are_not_wasted_on_tries(void **state)
 {
     (void)state;
@@ -67,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_mode_wins),
         cmocka_unit_test(a_bad_mode_is_tried_ever_more_rarely),
+        cmocka_unit_test(one_thread_is_tried_rarely_while_all_are_faster),
         cmocka_unit_test(long_steps_are_not_wasted_on_tries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
