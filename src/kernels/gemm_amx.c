@@ -2,7 +2,8 @@
  *
  * The operand with fewer rows or columns is packed, block by block, into memory that all threads read (the
  * shared one). The other is cut into strips, which the threads divide: a strip runs against all panels of the
- * shared one, and meanwhile the same thread packs its next strip. */
+ * shared one, and meanwhile the same thread packs its next strip. Cores may differ in speed by a factor of
+ * two (a busy twin thread), so who has nothing left takes half of what another still has. */
 #include "kernels/gemm_amx.h"
 
 #include "kernels/gemm_amx_tiles.h"
@@ -26,6 +27,12 @@ enum {
     SHARED_BLOCKS = 208,
     STRIP_BLOCKS = 16, /* most k that is added up in one go; more would cost digits, less time */
     KEPT = 4,          /* workspaces kept for the next call */
+    SHARES = 64,       /* most threads of a product */
+};
+
+/* The squares of C that a thread has still to do: the next in the lower half, the end in the upper. */
+struct share {
+    _Alignas(64) _Atomic uint64_t left;
 };
 
 struct product {
@@ -37,6 +44,7 @@ struct product {
     int64_t piece;                              /* blocks of k of a strip that are packed and run together */
     int64_t panel, panel_end, block, block_end; /* of the shared operand: what is packed */
     char *shared_packed, *strips_packed;        /* two strips for each part */
+    struct share *shares;                       /* one for each part */
     int seen;                                   /* the largest are known */
     atomic_uint largest_a, largest_b;
 };
@@ -156,24 +164,80 @@ static void run_piece(const struct product *p, const struct piece *piece, const 
     }
 }
 
+static uint64_t range_of(int64_t next, int64_t end)
+{
+    return (uint64_t)end << 32 | (uint64_t)next;
+}
+
+static int64_t next_of(uint64_t range)
+{
+    return (int64_t)(range & UINT32_MAX);
+}
+
+static int64_t end_of(uint64_t range)
+{
+    return (int64_t)(range >> 32);
+}
+
+/* Takes squares of one strip from the thread's own share, fewer towards its end: what is taken cannot be
+ * given to others. */
+static int take_own(struct share *own, int64_t panels, int64_t *first, int64_t *last)
+{
+    uint64_t left = atomic_load_explicit(&own->left, memory_order_relaxed);
+    for (;;) {
+        int64_t next = next_of(left), count = end_of(left) - next;
+        if (count <= 0) return 0;
+        int64_t in_strip = panels - next % panels, some = count / 3 > 3 ? count / 3 : 3;
+        *first = next;
+        *last = next + at_most(at_most(in_strip, some), count);
+        if (atomic_compare_exchange_weak_explicit(&own->left, &left, range_of(*last, end_of(left)),
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return 1;
+    }
+}
+
+/* Makes the back half of the largest share the thread's own. */
+static int take_over(const struct product *p, struct share *own)
+{
+    for (;;) {
+        struct share *largest = NULL;
+        uint64_t left = 0;
+        int64_t most = 0;
+        for (int64_t i = 0; i < p->parts; i++) {
+            uint64_t range = atomic_load_explicit(&p->shares[i].left, memory_order_relaxed);
+            if (end_of(range) - next_of(range) <= most) continue;
+            most = end_of(range) - next_of(range);
+            left = range;
+            largest = &p->shares[i];
+        }
+        if (!largest) return 0;
+        int64_t middle = end_of(left) - (most + 1) / 2;
+        if (!atomic_compare_exchange_strong_explicit(&largest->left, &left, range_of(next_of(left), middle),
+                                                     memory_order_relaxed, memory_order_relaxed))
+            continue;
+        atomic_store_explicit(&own->left, range_of(middle, end_of(left)), memory_order_relaxed);
+        return 1;
+    }
+}
+
 /* Second pass. The squares of C are dealt out evenly, so that a thread may begin or end within a strip. */
 static void run_strips(void *arg, int64_t begin, int64_t end)
 {
     const struct product *p = arg;
-    const int64_t panels = p->panel_end - p->panel, squares = p->strip_count * panels;
-    const int64_t first = squares * begin / p->parts, last = squares * end / p->parts;
+    const int64_t panels = p->panel_end - p->panel;
+    struct share *own = &p->shares[begin];
     char *packed = p->strips_packed + begin * 2 * STRIP_BLOCKS * PD_AMX_BLOCK_BYTES;
     char *other = packed + STRIP_BLOCKS * PD_AMX_BLOCK_BYTES;
     struct pd_amx_packing packing = {.from = NULL};
     struct piece before = {.strip = -1};
     pd_amx_tiles_on();
     /* Each piece begins to be packed, then the one before it runs. */
-    for (int64_t square = first, next; square < last; square = next) {
-        int64_t strip = square / panels, row_end = (strip + 1) * panels;
-        next = at_most(row_end, last);
+    for (int64_t first, last; take_own(own, panels, &first, &last) ||
+                              (take_over(p, own) && take_own(own, panels, &first, &last));) {
+        int64_t strip = first / panels;
         for (int64_t block = p->block; block < p->block_end; block += p->piece) {
-            struct piece piece = {strip, block, at_most(block + p->piece, p->block_end), square % panels,
-                                  next - strip * panels};
+            struct piece piece = {strip, block, at_most(block + p->piece, p->block_end), first % panels,
+                                  last - strip * panels};
             pd_amx_pack_start(&packing, p->strips, strip, block, piece.block_end, packed);
             if (before.strip >= 0) run_piece(p, &before, other, &packing);
             pd_amx_pack_finish(&packing);
@@ -226,6 +290,9 @@ static int run_product(struct product *p)
                 !in_range(float_of(p->largest_a), float_of(p->largest_b) * fabsf(p->b.scale), p->a.k))
                 return 0;
             p->seen = 1;
+            int64_t squares = p->strip_count * (p->panel_end - p->panel);
+            for (int64_t i = 0; i < p->parts; i++)
+                p->shares[i].left = range_of(squares * i / p->parts, squares * (i + 1) / p->parts);
             pd_parallel(p->parts, 1, run_strips, p);
         }
     }
@@ -245,7 +312,10 @@ int pd_amx_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float
     p.strips = m >= n ? &p.a : &p.b;
     p.shared = m >= n ? &p.b : &p.a;
     p.strip_count = panels_of(p.strips);
-    p.parts = at_most(pd_threads(), p.strip_count);
+    p.parts = at_most(at_most(pd_threads(), p.strip_count), SHARES);
+    if (p.strip_count > INT32_MAX / panels_of(p.shared)) return 0;
+    struct share shares[SHARES];
+    p.shares = shares;
     /* One block more, because a product loads tiles ahead of their use, past the end too. */
     int64_t size = SHARED_BLOCKS + p.parts * 2 * STRIP_BLOCKS + 1;
     struct workspace *workspace = take_workspace(size * PD_AMX_BLOCK_BYTES);

@@ -5,4 +5,5 @@
     X(fused_entropy_softmax_grad)                                                                              \
     X(fused_embedding_concat)                                                                                  \
     X(fused_embedding_concat_grad)                                                                             \
-    X(fused_embedding_concat_x_grad)
+    X(fused_embedding_concat_x_grad)                                                                           \
+    X(fused_mul_grad_sgd)

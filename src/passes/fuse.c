@@ -233,6 +233,7 @@ pd_status pd_pass_fuse(struct pd_program *program, int n_fetches, const char *co
     if (status == PD_OK) status = pd_fuse_embedding(&f);
     if (status == PD_OK) status = pd_fuse_entropy(&f);
     if (status == PD_OK) status = pd_fuse_add_act(&f);
+    if (status == PD_OK) status = pd_fuse_mul_sgd(&f);
     if (status == PD_OK) status = pd_fuse_exchanges(&f);
     users_free(&f);
     pd_map_free(&f.kept);

@@ -26,6 +26,7 @@ struct pd_fuse_use {
 pd_status pd_fuse_add_act(struct pd_fuse *f);
 pd_status pd_fuse_entropy(struct pd_fuse *f);
 pd_status pd_fuse_embedding(struct pd_fuse *f);
+pd_status pd_fuse_mul_sgd(struct pd_fuse *f);
 pd_status pd_fuse_exchanges(struct pd_fuse *f);
 
 /* `name` is a string of the Program's pool, as the arguments of its ops are. */

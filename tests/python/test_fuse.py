@@ -37,14 +37,19 @@ def ops_of(run):
 
 
 class Case:
-    """A Program that `build` makes, returning what to fetch; it runs with or without fusion."""
+    """A Program that `build` makes, returning what to fetch; it runs with or without fusion.
 
-    def __init__(self, build, optimizer=None, seed=7):
+    Parameters have a learning rate of their own, computed after the gradients, unless `early` is set: so sgd
+    is not fused with the products, which round in another way."""
+
+    def __init__(self, build, optimizer=None, seed=7, early=False):
         self.main, self.startup = fluid.Program(), fluid.Program()
         self.main.random_seed = self.startup.random_seed = seed
         with fluid.program_guard(self.main, self.startup), fluid.unique_name.guard():
             self.fetches = build()
             if optimizer:
+                for param in self.main.all_parameters():
+                    param.optimize_attr["learning_rate"] = 1.0 if early else 0.5
                 optimizer().minimize(self.fetches[0])
 
     def run(self, feed, fuse, threads=1, steps=2, extra=()):
@@ -442,6 +447,80 @@ def test_label_errors_are_the_same():
                     fetch_list=case.fetches, scope=scope)
         found.append(str(error.value))
     assert found[0] == found[1] and "op cross_entropy2" in found[0]
+
+
+# ---- a product's gradient and sgd ----
+
+def two_layers(kind, size=4, inputs=6):
+    def build():
+        x = layers.data("x", [inputs], dtype=kind)
+        hidden = layers.fc(x, 5, act="tanh", param_attr="first")
+        out = layers.fc(hidden, size, param_attr="second")
+        return [layers.scale(layers.reduce_sum(layers.square(out)), 0.01), out]
+    return build
+
+
+def fused_sgd(build, feed, optimizer=sgd, extra=(), count=2):
+    """Runs three steps both ways; `count` products take their sgd along. Gives the parameters."""
+    case = Case(build, optimizer, early=True)
+    for threads in (1, 2):
+        plain, plain_params, _ = case.run(feed, 0, threads, steps=3, extra=extra)
+        joined, params, ops = case.run(feed, 1, threads, steps=3, extra=extra)
+        assert ops.get("fused_mul_grad_sgd", 0) == 3 * count, ops
+        for a, b in zip(plain, joined):
+            near(np.array(b), np.array(a))
+        for name in params:
+            near(params[name], plain_params[name])
+    return params
+
+
+def near(a, b):
+    np.testing.assert_allclose(a, b, *((1e-12, 1e-13) if a.dtype == np.float64 else (1e-5, 2e-7)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows, size", [(1, 1), (7, 3), (0, 4), (300, 2), (130, 257)])
+def test_mul_sgd(kind, rows, size):
+    feed = {"x": rng.randn(rows, 200).astype(kind)}
+    fused_sgd(two_layers(kind, size, inputs=200), feed)
+
+
+def test_mul_sgd_moves_the_parameters():
+    feed = {"x": rng.randn(5, 6).astype("float32")}
+    before = Case(two_layers("float32"), sgd, early=True).run(feed, 1, steps=1)[1]
+    after = fused_sgd(two_layers("float32"), feed)
+    assert all((before[name] != after[name]).any() for name in ("first", "second"))
+
+
+def test_mul_sgd_of_matrices_with_more_dimensions():
+    def build():
+        x = layers.data("x", [3, 4])
+        return [layers.mean(layers.square(layers.fc(layers.fc(x, 5, num_flatten_dims=2), 2)))]
+    fused_sgd(build, {"x": rng.randn(6, 3, 4).astype("float32")})
+
+
+def test_mul_sgd_leaves_gradients_that_others_want():
+    feed = {"x": rng.randn(5, 6).astype("float32")}
+    fused_sgd(two_layers("float32"), feed, extra=["second@GRAD"], count=1)
+    for other in (lambda: fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L2Decay(0.1)),
+                  lambda: fluid.optimizer.Momentum(0.01, 0.9)):
+        fused_sgd(two_layers("float32"), feed, other, count=0)
+
+
+def test_mul_sgd_leaves_parameters_that_are_used_again():
+    """Tied weights: the gradients are summed. And a parameter that is read after its gradient is known."""
+    def tied():
+        x = layers.data("x", [6])
+        hidden = layers.fc(layers.fc(x, 6, param_attr="w"), 6, param_attr="w")
+        return [layers.mean(layers.square(hidden))]
+    feed = {"x": rng.randn(5, 6).astype("float32")}
+    fused_sgd(tied, feed, count=0)
+
+    class Late(fluid.optimizer.SGD):
+        def apply_gradients(self, params_grads):
+            layers.reduce_sum(fluid.default_main_program().global_block().var("first"))
+            return super().apply_gradients(params_grads)
+    fused_sgd(two_layers("float32"), feed, lambda: Late(0.01), count=1)
 
 
 def test_the_flag_takes_effect_at_once():

@@ -1,0 +1,54 @@
+/* An op of plans: the gradient of mul, and sgd on its Y. The step is added to the parameter by the product
+ * itself, so that the gradient, as large as the parameter, is neither written nor read again. */
+#include <string.h>
+
+#include "kernels/gemm.h"
+#include "ops/fused.h"
+#include "ops/math_util.h"
+#include "ops/nn_util.h"
+
+enum { X, Y, GRAD_OUT, LR };
+enum { DX, PARAM_OUT };
+enum { X_COLS, Y_COLS };
+enum { PART_MUL, PART_SGD };
+
+static pd_status infer(const struct pd_infer *c)
+{
+    pd_nn_grad_like(c, DX, X);
+    pd_nn_grad_like(c, PARAM_OUT, Y);
+    return PD_OK;
+}
+
+static pd_status run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
+    struct pd_tensor *dx = pd_run_out(r, DX), *param = pd_run_out(r, PARAM_OUT);
+    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i),
+            k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
+    int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
+    double lr;
+    PD_TRY(pd_fused_part(PART_SGD, pd_math_number(pd_run_in(r, LR), "LearningRate", &lr)));
+    /* The gradient of X wants the parameter as it was. */
+    if (x->meta.dtype == PD_DTYPE_FP64) {
+        if (dx) pd_gemm_f64(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
+        if (param->data != y->data) memcpy(param->data, y->data, pd_tensor_bytes(y));
+        pd_gemm_f64(1, 0, k, n, m, -lr, x->data, k, g->data, n, 1, param->data, n);
+    } else {
+        if (dx) pd_gemm_f32(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
+        if (param->data != y->data) memcpy(param->data, y->data, pd_tensor_bytes(y));
+        pd_gemm_f32(1, 0, k, n, m, (float)-lr, x->data, k, g->data, n, 1, param->data, n);
+    }
+    return PD_OK;
+}
+
+const struct pd_op pd_op_fused_mul_grad_sgd = {
+    .type = "fused_mul_grad_sgd",
+    .doc = "Only in plans: the gradient of mul, and sgd on its Y.",
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"Out@GRAD", 0}, {"LearningRate", 0}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"ParamOut", 0}, {0}},
+    .attrs =
+        (const struct pd_attr_def[]){PD_DEF_INT("x_num_col_dims", 1), PD_DEF_INT("y_num_col_dims", 1), {0}},
+    .flags = PD_OP_NO_GRAD,
+    .infer = infer,
+    .run = run,
+};
