@@ -1,10 +1,11 @@
 """Measures training speed and memory of this package beside paddlepaddle 1.8.5 and PyTorch.
 
-    python bench/run.py [--quick] [--only NAME ...] [--threads 1,2] [--rounds N] [--seconds S]
-                        [--batches N] [--json FILE] [--page FILE]
+    python bench/run.py [--quick] [--only NAME ...] [--threads 1,2] [--passes N] [--rounds N]
+                        [--seconds S] [--batches N] [--json FILE] [--page FILE]
 
 Every library runs in its own process; rounds go from one to the next in turn, so that all of them meet the
-same moods of the machine, and the best round counts. See bench/README.md.
+same moods of the machine, and the best round counts. A mood may last for minutes, so all of it is done in
+several passes. See bench/README.md.
 """
 
 from __future__ import annotations
@@ -91,6 +92,17 @@ def measure(group: list[Runner], work: str, threads: int, options) -> dict:
             child.kill()
 
 
+def join(before: dict, new: dict) -> dict:
+    """The figures of two passes as one."""
+    joined = dict(before)
+    for name, got in new.items():
+        old = before.get(name)
+        rounds = got["rounds"] + (old["rounds"] if old else [])
+        joined[name] = got | {"steps_per_s": max(rounds), "median": statistics.median(rounds), "rounds": rounds,
+                              "peak_mb": max(got["peak_mb"], old["peak_mb"] if old else 0)}
+    return joined
+
+
 def measure_peak(threads: int, options) -> float:
     """sgemm peak in operations a second: the better of our own product of 2048 x 2048 and numpy's."""
     group = [runners.ours(), Runner("numpy", "numpy", sys.executable, "numpy", "plain")]
@@ -136,13 +148,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="NAME", choices=WORKS + OTHERS,
                         help=f"only this work, may be given again: {', '.join(WORKS + OTHERS)}")
     parser.add_argument("--threads", default="1,2", help="numbers of threads (1,2)")
-    parser.add_argument("--rounds", type=int, help="rounds of each library (8; quick: 3)")
+    parser.add_argument("--passes", type=int, help="times that all is done (2; quick: 1)")
+    parser.add_argument("--rounds", type=int, help="rounds of each library in a pass (5; quick: 3)")
     parser.add_argument("--seconds", type=float, help="length of a round (0.5; quick: 0.25)")
     parser.add_argument("--batches", type=int, help="batches of the stream (10000; quick: 1000)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables there as a page")
     options = parser.parse_args()
-    options.rounds = options.rounds or (3 if options.quick else 8)
+    options.passes = options.passes or (1 if options.quick else 2)
+    options.rounds = options.rounds or (3 if options.quick else 5)
     options.seconds = options.seconds or (0.25 if options.quick else 0.5)
     options.batches = options.batches or (1000 if options.quick else 10000)
     options.threads = [int(word) for word in options.threads.split(",")]
@@ -156,23 +170,27 @@ def main() -> int:
     wanted = options.only or WORKS + OTHERS
     everyone = [runners.ours()] + runners.rivals(say)
     facts = report.work_facts()
-    result = {"machine": report.machine(), "rounds": options.rounds, "seconds": options.seconds, "works": [],
-              "sgemm": {}}
+    result = {"machine": report.machine(), "rounds": options.passes * options.rounds,
+              "seconds": options.seconds, "works": [], "sgemm": {}}
     say(result["machine"])
 
     works = [work for work in WORKS if work in wanted]
-    for threads in options.threads if works else []:
-        say(f"\n{threads} thread{'s' * (threads > 1)}")
-        peak = measure_peak(threads, options)
-        for work in works:
-            group = [runner for runner in everyone if fits(runner, work, options.quick)]
-            say(f"  {facts[work]['title']} ...")
-            row = {"work": work, "threads": threads, "runners": measure(group, work, threads, options)}
-            result["works"].append(row)
-            for text in report.details(row, facts[work], peak):
-                say(f"    {text}")
-        # Once more: a busy moment may have spoiled the first one.
-        result["sgemm"][threads] = max(peak, measure_peak(threads, options))
+    rows = {(threads, work): {"work": work, "threads": threads, "runners": {}}
+            for threads in options.threads for work in works}
+    result["works"] = list(rows.values())
+    for number in range(options.passes if works else 0):
+        for threads in options.threads:
+            say(f"\nPass {number + 1} of {options.passes}, {threads} thread{'s' * (threads > 1)}")
+            peak = measure_peak(threads, options)
+            result["sgemm"][threads] = max(peak, result["sgemm"].get(threads, 0))
+            for work in works:
+                group = [runner for runner in everyone if fits(runner, work, options.quick)]
+                say(f"  {facts[work]['title']} ...")
+                row = rows[threads, work]
+                got = measure(group, work, threads, options)
+                row["runners"] = join(row["runners"], got)
+                for text in report.details(row | {"runners": got}, facts[work], peak):
+                    say(f"    {text}")
     if "start" in wanted:
         group = [runner for runner in everyone if runner.how in ("plain", "eager")]
         result["start"] = measure_start(group, options)
