@@ -4,7 +4,8 @@
 #   make dev    quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
 #   make demo   train on 2 servers and 2 trainers on this machine, with a live table and a loss plot
 #   make test   every check there is, with one closing line
-#   make soak   the long tests: many batches, big tables, all of MNIST, five minutes of each fuzz target
+#   make soak   the long tests, about an hour: many batches, big tables, all of MNIST, every layout of servers and
+#               trainers, hundreds of faults, five minutes of each fuzz target
 #   make bench  measure speed and memory
 #   make format lay out the C files as .clang-format says
 #   make clean  remove what was built

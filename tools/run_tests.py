@@ -25,7 +25,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 1)
+REPORT = BUILD / "pytest.xml"
+SOAK_LIMIT_S = 5400  # for one file of long tests: several times what it takes
 fuzz_seconds = 10  # for each target
+figures: list[str] = []  # what long tests measured, for the end
 # Files of the real thing to start from.
 FUZZ_SEEDS = {"fuzz_program": "tests/golden/data/files/infer", "fuzz_tensor": "tests/golden/data/files/persistables"}
 
@@ -175,6 +178,8 @@ def run_fuzzer(folder: Path, target: str) -> bool:
         print(f"{target} did not end in time", flush=True)
         return False
     print("$", *command, f"\n{done.stdout}", flush=True)
+    if runs := re.search(r"stat::number_of_executed_units: (\d+)", done.stdout):
+        figures.append(f"{target}: {fuzz_seconds} s, {runs[1]} inputs, {'clean' if done.returncode == 0 else 'found something'}")
     return done.returncode == 0
 
 
@@ -185,21 +190,60 @@ def stage_python() -> Count:
 
 def stage_soak() -> Count:
     """Long tests, and the tests of jobs with large numbers"""
-    total = run_pytest("tests/soak", "-s")
-    os.environ["PADDLE_SOAK"] = "1"
-    for path in sorted((ROOT / "tests" / "python").glob("test_ps_*.py")):
-        total.add(run_pytest(str(path.relative_to(ROOT))))
-    del os.environ["PADDLE_SOAK"]
+    # tests/conftest.py shows each test and its figures as it goes. A file has a process of its own: one that
+    # crashes, hangs or runs out of memory does not take the others with it.
+    files = [path for path in sorted((ROOT / "tests" / "python").glob("test_*.py")) if "PADDLE_SOAK" in path.read_text()]
+    total, begin = Count(), time.monotonic()
+    for path in [*sorted((ROOT / "tests" / "soak").glob("test_*.py")), *files]:
+        print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---", flush=True)
+        try:
+            count = run_pytest(str(path.relative_to(ROOT)), env=os.environ | {"PADDLE_SOAK": "1"}, timeout=SOAK_LIMIT_S)
+        except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
+            print(f"{path.name}: {error}", flush=True)
+            count = Count(failed=1)
+        total.add(count)
+        figures.extend(figures_of(REPORT))
     return total
 
 
-def run_pytest(folder: str, *options: str) -> Count:
-    report = BUILD / "pytest.xml"
-    report.unlink(missing_ok=True)
-    status = call([sys.executable, "-m", "pytest", folder, *options, f"--junitxml={report}"])
+def figures_of(report: Path) -> list[str]:
+    """A line for each test function of a report: how many cases, how long, and what they recorded.
+
+    Of several cases the smallest and the largest of each number are given, and the sum of counts.
+    """
+    times: dict[str, list[float]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
+    for case in xml.parse(report).iter("testcase") if report.exists() else ():
+        name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}"
+        times.setdefault(name, []).append(float(case.get("time", 0)))
+        for item in case.iter("property"):
+            found.setdefault(name, {}).setdefault(item.get("name", ""), []).append(item.get("value", ""))
+    lines = []
+    for name, values in found.items():
+        cases = f"{len(times[name])} cases, " if len(times[name]) > 1 else ""
+        texts = [f"{key} {span(numbers)}" for key, numbers in values.items()]
+        lines.append(f"{name}: {cases}{sum(times[name]):.0f} s: {', '.join(texts)}")
+    return lines
+
+
+def span(values: list[str]) -> str:
+    """'7', or '3 to 9 (51 in all)'."""
+    if len(values) == 1:
+        return values[0]
+    try:
+        low, high = min(values, key=float), max(values, key=float)
+    except ValueError:
+        return "; ".join(values)  # words
+    in_all = f" ({sum(map(int, values))} in all)" if all(value.isdigit() for value in values) else ""
+    return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
+
+
+def run_pytest(folder: str, **options) -> Count:
+    REPORT.unlink(missing_ok=True)
+    status = call([sys.executable, "-m", "pytest", folder, f"--junitxml={REPORT}"], **options)
     count = Count()
-    if report.exists():
-        for suite in xml.parse(report).iter("testsuite"):
+    if REPORT.exists():
+        for suite in xml.parse(REPORT).iter("testsuite"):
             bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
             skipped = int(suite.get("skipped", 0))
             count.add(Count(max(int(suite.get("tests", 0)) - bad - skipped, 0), bad, skipped))
@@ -269,6 +313,8 @@ def main() -> int:
         lines.append(f"{count.passed:6} passed, {count.failed} failed{skipped}: {title} "
                      f"({time.monotonic() - begin:.0f} s)")
 
+    if figures:
+        print("\n=== Figures ===", *figures, sep="\n")
     print("\n=== Summary ===", *lines, sep="\n")
     print(f"\n{total.passed} passed, {total.failed} failed", flush=True)
     return 1 if total.failed or not total.passed else 0

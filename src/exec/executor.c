@@ -89,8 +89,7 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     p->feeds = pd_calloc((size_t)n_feeds, sizeof *p->feeds);
     if (!p->feeds) return pd_no_memory();
     PD_TRY(pd_program_clone(program, 0, &snapshot));
-    pd_status status = pd_pass_relax(snapshot, n_fetches, fetches);
-    if (status == PD_OK && p->fused) status = pd_pass_fuse(snapshot, n_fetches, fetches);
+    pd_status status = pd_pass_fuse(snapshot, p->fused, n_fetches, fetches);
     if (status == PD_OK) status = pd_plan_new(snapshot, 0, NULL, n_feeds, feeds, n_fetches, fetches, &p->plan);
     pd_program_unref(snapshot);
     PD_TRY(status);

@@ -12,6 +12,26 @@ struct F(view) {
     int64_t ai, ap, bp, bj, ci, cj;
 };
 
+/* Operands as callers of gemm.h name them. */
+static struct F(view) F(view_of)(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, T alpha,
+                                 const T *a, int64_t lda, const T *b, int64_t ldb, T beta, T *c, int64_t ldc)
+{
+    return (struct F(view)){.m = m,
+                            .n = n,
+                            .k = k,
+                            .alpha = alpha,
+                            .beta = beta,
+                            .a = a,
+                            .b = b,
+                            .c = c,
+                            .ai = trans_a ? 1 : lda,
+                            .ap = trans_a ? lda : 1,
+                            .bp = trans_b ? 1 : ldb,
+                            .bj = trans_b ? ldb : 1,
+                            .ci = ldc,
+                            .cj = 1};
+}
+
 enum { F(LANES) = 32 / sizeof(T), F(COLS) = 2 * F(LANES), F(ROWS) = 6, F(DEPTH) = 256 };
 typedef T F(vec) __attribute__((vector_size(32)));
 

@@ -24,20 +24,7 @@
 void pd_gemm_f32_small(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                        int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
-    struct view_f32 v = {m,
-                         n,
-                         k,
-                         alpha,
-                         beta,
-                         a,
-                         b,
-                         c,
-                         trans_a ? 1 : lda,
-                         trans_a ? lda : 1,
-                         trans_b ? 1 : ldb,
-                         trans_b ? ldb : 1,
-                         ldc,
-                         1};
+    struct view_f32 v = view_of_f32(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     small_f32(&v);
 }
 
@@ -45,20 +32,7 @@ void pd_gemm_f32_blocked(int trans_a, int trans_b, int64_t m, int64_t n, int64_t
                          const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                          int64_t ldc)
 {
-    struct view_f32 v = {m,
-                         n,
-                         k,
-                         alpha,
-                         beta,
-                         a,
-                         b,
-                         c,
-                         trans_a ? 1 : lda,
-                         trans_a ? lda : 1,
-                         trans_b ? 1 : ldb,
-                         trans_b ? ldb : 1,
-                         ldc,
-                         1};
+    struct view_f32 v = view_of_f32(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     large_f32(&v);
 }
 
@@ -66,20 +40,7 @@ void pd_gemm_f64(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, doub
                  int64_t lda, const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
 {
     if (m <= 0 || n <= 0) return;
-    struct view_f64 v = {m,
-                         n,
-                         k,
-                         alpha,
-                         beta,
-                         a,
-                         b,
-                         c,
-                         trans_a ? 1 : lda,
-                         trans_a ? lda : 1,
-                         trans_b ? 1 : ldb,
-                         trans_b ? ldb : 1,
-                         ldc,
-                         1};
+    struct view_f64 v = view_of_f64(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     if (k <= 0 || m < 4 || n < 4 || k < 4 || m * n * k < 8192)
         small_f64(&v);
     else

@@ -11,6 +11,18 @@ enum { PARAM, GRAD, LR, MOMENT1, MOMENT2, BETA1_POW, BETA2_POW, BETA1_TENSOR, BE
 enum { PARAM_OUT, MOMENT1_OUT, MOMENT2_OUT, BETA1_POW_OUT, BETA2_POW_OUT };
 enum { BETA1, BETA2, EPSILON, LAZY };
 
+/* What adam and lamb both have, in the order of the enums. */
+#define ADAM_INPUTS                                                                                          \
+    {"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {"Moment1", 0}, {"Moment2", 0}, {"Beta1Pow", 0},         \
+    {                                                                                                        \
+        "Beta2Pow", 0                                                                                        \
+    }
+#define ADAM_OUTPUTS                                                                                         \
+    {"ParamOut", 0}, {"Moment1Out", 0},                                                                      \
+    {                                                                                                        \
+        "Moment2Out", 0                                                                                      \
+    }
+
 static const struct pd_opt adam = {.grad = GRAD,
                                    .lr = LR,
                                    .n = 3,
@@ -50,22 +62,12 @@ static pd_status adam_run(const struct pd_run *r)
 const struct pd_op pd_op_adam = {
     .type = "adam",
     .doc = "Adam; with lazy_mode a sparse Grad changes its own rows only.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0},
-                                           {"Grad", 0},
-                                           {"LearningRate", 0},
-                                           {"Moment1", 0},
-                                           {"Moment2", 0},
-                                           {"Beta1Pow", 0},
-                                           {"Beta2Pow", 0},
-                                           {"Beta1Tensor", PD_SLOT_OPTIONAL},
-                                           {"Beta2Tensor", PD_SLOT_OPTIONAL},
-                                           {0}},
-    .outputs = (const struct pd_slot_def[]){{"ParamOut", 0},
-                                            {"Moment1Out", 0},
-                                            {"Moment2Out", 0},
-                                            {"Beta1PowOut", PD_SLOT_OPTIONAL},
-                                            {"Beta2PowOut", PD_SLOT_OPTIONAL},
-                                            {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            ADAM_INPUTS, {"Beta1Tensor", PD_SLOT_OPTIONAL}, {"Beta2Tensor", PD_SLOT_OPTIONAL}, {0}},
+    .outputs =
+        (const struct pd_slot_def[]){
+            ADAM_OUTPUTS, {"Beta1PowOut", PD_SLOT_OPTIONAL}, {"Beta2PowOut", PD_SLOT_OPTIONAL}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("beta1", 0.9f),
                                           PD_DEF_FLOAT("beta2", 0.999f),
                                           PD_DEF_FLOAT("epsilon", 1e-8f),
@@ -162,15 +164,8 @@ static pd_status lamb_run(const struct pd_run *r)
 const struct pd_op pd_op_lamb = {
     .type = "lamb",
     .doc = "Adam's direction with weight decay, scaled to the norm of each parameter.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0},
-                                           {"Grad", 0},
-                                           {"LearningRate", 0},
-                                           {"Moment1", 0},
-                                           {"Moment2", 0},
-                                           {"Beta1Pow", 0},
-                                           {"Beta2Pow", 0},
-                                           {0}},
-    .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"Moment1Out", 0}, {"Moment2Out", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){ADAM_INPUTS, {0}},
+    .outputs = (const struct pd_slot_def[]){ADAM_OUTPUTS, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("weight_decay", 0),
                                           PD_DEF_FLOAT("beta1", 0.9f),
                                           PD_DEF_FLOAT("beta2", 0.999f),

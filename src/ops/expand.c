@@ -36,15 +36,7 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(multiply(x, &times, dim));
     for (int i = 0; c->running && times.known && i < x->rank; i++)
         if (dim[i] < 0) return pd_fail(PD_INVALID, "expand_times[%d] is -1; it must be 1 or more", i);
-    if (!out) return PD_OK;
-    int same_rows = x->rank && dim[0] == x->dim[0];
-    out->dtype = x->dtype;
-    PD_TRY(pd_meta_set_dims(out, x->rank, dim));
-    if (same_rows)
-        pd_meta_share_lod(out, x);
-    else
-        pd_meta_take_lod(out, NULL);
-    return PD_OK;
+    return pd_shape_set_out(out, x, x->rank, dim);
 }
 
 /* Each dimension as (repeats, size); those that do not repeat stay whole. */

@@ -149,15 +149,7 @@ static pd_status gather_nd_infer(const struct pd_infer *c)
     int rank;
     PD_TRY(rows_of(x, index, "Index", 1, &rows));
     PD_TRY(picked(x, index, dim, &rank));
-    if (!out) return PD_OK;
-    int same_rows = x->rank && dim[0] == x->dim[0];
-    out->dtype = x->dtype;
-    PD_TRY(pd_meta_set_dims(out, rank, dim));
-    if (same_rows)
-        pd_meta_share_lod(out, x);
-    else
-        pd_meta_take_lod(out, NULL);
-    return PD_OK;
+    return pd_shape_set_out(out, x, rank, dim);
 }
 
 static pd_status gather_any(const struct pd_run *r, int by_coordinates)

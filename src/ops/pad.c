@@ -24,15 +24,7 @@ static pd_status infer(const struct pd_infer *c)
                            pads->ints[2 * i], pads->ints[2 * i + 1]);
         dim[i] = x->dim[i] < 0 ? -1 : x->dim[i] + pads->ints[2 * i] + pads->ints[2 * i + 1];
     }
-    if (!out) return PD_OK;
-    int same_rows = x->rank && dim[0] == x->dim[0];
-    out->dtype = x->dtype;
-    PD_TRY(pd_meta_set_dims(out, x->rank, dim));
-    if (same_rows)
-        pd_meta_share_lod(out, x);
-    else
-        pd_meta_take_lod(out, NULL);
-    return PD_OK;
+    return pd_shape_set_out(out, x, x->rank, dim);
 }
 
 static void starts_of(const struct pd_attr *pads, int rank, int64_t *start)

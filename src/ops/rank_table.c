@@ -168,15 +168,6 @@ static pd_status table_run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status number_infer(const struct pd_infer *c)
-{
-    struct pd_meta *out = pd_infer_out(c, OUT);
-    if (!out) return PD_OK;
-    out->dtype = PD_DTYPE_INT64;
-    pd_meta_set_1d(out, 1);
-    return PD_OK;
-}
-
 static pd_status longest_run(const struct pd_run *r)
 {
     const struct pd_rank_table *t = NULL;
@@ -277,7 +268,7 @@ const struct pd_op pd_op_max_sequence_len = {
     .inputs = (const struct pd_slot_def[]){{"RankTable", 0}, {0}},
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD,
-    .infer = number_infer,
+    .infer = pd_shape_infer_number,
     .run = longest_run,
 };
 

@@ -78,7 +78,6 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_numbers_infer(c, &source, &wish));
     PD_TRY(pd_view_set_xshape(c, X, XSHAPE));
     if (!out) return PD_OK;
-    out->dtype = x->dtype;
     if (wish.known) {
         PD_TRY(resolve(x, &wish, dim));
     } else {
@@ -88,13 +87,7 @@ static pd_status infer(const struct pd_infer *c)
         for (int i = 0; i < wish.n; i++)
             dim[i] = wish.at[i] == 0 && i < x->rank ? x->dim[i] : wish.at[i];
     }
-    int same_rows = x->rank && wish.n && x->dim[0] == dim[0];
-    PD_TRY(pd_meta_set_dims(out, wish.n, dim));
-    if (same_rows)
-        pd_meta_share_lod(out, x);
-    else
-        pd_meta_take_lod(out, NULL);
-    return PD_OK;
+    return pd_shape_set_out(out, x, wish.n, dim);
 }
 
 static pd_status run(const struct pd_run *r)

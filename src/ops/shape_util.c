@@ -139,6 +139,19 @@ pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, con
     return pd_tensor_resize(out, dtype, rank, dim);
 }
 
+pd_status pd_shape_set_out(struct pd_meta *out, const struct pd_meta *x, int rank, const int64_t *dim)
+{
+    if (!out) return PD_OK;
+    int same_rows = x->rank && rank && x->dim[0] == dim[0];
+    out->dtype = x->dtype;
+    PD_TRY(pd_meta_set_dims(out, rank, dim));
+    if (same_rows)
+        pd_meta_share_lod(out, x);
+    else
+        pd_meta_take_lod(out, NULL);
+    return PD_OK;
+}
+
 void pd_shape_like(const struct pd_infer *c, int out, int in)
 {
     struct pd_meta *o = pd_infer_out(c, out);
@@ -149,6 +162,15 @@ void pd_shape_like(const struct pd_infer *c, int out, int in)
 pd_status pd_shape_infer_like_first(const struct pd_infer *c)
 {
     pd_shape_like(c, 0, 0);
+    return PD_OK;
+}
+
+pd_status pd_shape_infer_number(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, 0);
+    if (!out) return PD_OK;
+    out->dtype = PD_DTYPE_INT64;
+    pd_meta_set_1d(out, 1);
     return PD_OK;
 }
 

@@ -43,6 +43,11 @@ const struct pd_tensor *pd_infer_data(const struct pd_infer *c, int slot, int i)
 pd_status pd_shape_axis(int64_t axis, int rank, int *out);
 /* Gives the output this shape at run time, when it has another one. */
 pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim);
+/* The output, where it is wanted (not NULL), is like X with these dimensions; X's LoD stays while the first
+ * of them is the same. They may be one variable. */
+pd_status pd_shape_set_out(struct pd_meta *out, const struct pd_meta *x, int rank, const int64_t *dim);
+/* Output 0 is one int64. */
+pd_status pd_shape_infer_number(const struct pd_infer *c);
 /* Output `out`, where it is wanted, is like input `in`. */
 void pd_shape_like(const struct pd_infer *c, int out, int in);
 /* Gradient ops whose output 0 is like input 0. */

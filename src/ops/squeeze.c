@@ -9,21 +9,10 @@ enum { OUT, XSHAPE };
 enum { AXES };
 enum { AXIS };
 
-/* Sets the output; its LoD is that of X while the first dimension is the same. */
 static pd_status set_out(const struct pd_infer *c, int rank, const int64_t *dim)
 {
-    const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *out = pd_infer_out(c, OUT);
     PD_TRY(pd_view_set_xshape(c, X, XSHAPE));
-    if (!out) return PD_OK;
-    int same_rows = x->rank && rank && x->dim[0] == dim[0];
-    out->dtype = x->dtype;
-    PD_TRY(pd_meta_set_dims(out, rank, dim));
-    if (same_rows)
-        pd_meta_share_lod(out, x);
-    else
-        pd_meta_take_lod(out, NULL);
-    return PD_OK;
+    return pd_shape_set_out(pd_infer_out(c, OUT), pd_infer_in(c, X), rank, dim);
 }
 
 /* ---- squeeze ---- */

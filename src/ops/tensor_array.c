@@ -94,15 +94,6 @@ static pd_status read_run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status number_infer(const struct pd_infer *c)
-{
-    struct pd_meta *out = pd_infer_out(c, OUT);
-    if (!out) return PD_OK;
-    out->dtype = PD_DTYPE_INT64;
-    pd_meta_set_1d(out, 1);
-    return PD_OK;
-}
-
 static pd_status length_run(const struct pd_run *r)
 {
     const struct pd_value *x = pd_run_in_value(r, X);
@@ -257,7 +248,7 @@ const struct pd_op pd_op_lod_array_length = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD,
-    .infer = number_infer,
+    .infer = pd_shape_infer_number,
     .run = length_run,
 };
 

@@ -225,16 +225,17 @@ pd_status pd_fuse_replace(struct pd_fuse *f, struct pd_opdesc *op, int n, struct
     return PD_OK;
 }
 
-pd_status pd_pass_fuse(struct pd_program *program, int n_fetches, const char *const *fetches)
+pd_status pd_pass_fuse(struct pd_program *program, int fuses, int n_fetches, const char *const *fetches)
 {
     struct pd_fuse f = {.program = program, .block = program->blocks.at[0]};
     pd_status status = keep_all(&f, n_fetches, fetches);
     if (status == PD_OK) status = add_all_uses(&f);
-    if (status == PD_OK) status = pd_fuse_embedding(&f);
-    if (status == PD_OK) status = pd_fuse_entropy(&f);
-    if (status == PD_OK) status = pd_fuse_add_act(&f);
-    if (status == PD_OK) status = pd_fuse_mul_sgd(&f);
-    if (status == PD_OK) status = pd_fuse_exchanges(&f);
+    if (status == PD_OK) status = pd_fuse_rows(&f);
+    if (status == PD_OK && fuses) status = pd_fuse_embedding(&f);
+    if (status == PD_OK && fuses) status = pd_fuse_entropy(&f);
+    if (status == PD_OK && fuses) status = pd_fuse_add_act(&f);
+    if (status == PD_OK && fuses) status = pd_fuse_mul_sgd(&f);
+    if (status == PD_OK && fuses) status = pd_fuse_exchanges(&f);
     users_free(&f);
     pd_map_free(&f.kept);
     return status;

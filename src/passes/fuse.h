@@ -28,6 +28,8 @@ pd_status pd_fuse_entropy(struct pd_fuse *f);
 pd_status pd_fuse_embedding(struct pd_fuse *f);
 pd_status pd_fuse_mul_sgd(struct pd_fuse *f);
 pd_status pd_fuse_exchanges(struct pd_fuse *f);
+/* This one puts no op in the place of others; it runs also when nothing shall be fused. */
+pd_status pd_fuse_rows(struct pd_fuse *f);
 
 /* `name` is a string of the Program's pool, as the arguments of its ops are. */
 struct pd_fuse_use pd_fuse_use_of(const struct pd_fuse *f, const char *name);

@@ -37,9 +37,8 @@ pd_status pd_pass_backward(const struct pd_backward_spec *spec, const char **gra
  * stay only when they are marked as targets. */
 pd_status pd_pass_prune(struct pd_program *program, int n_feeds, const char *const *feeds, int n_targets, const char *const *targets);
 
-/* Before a plan is made, on the plan's own copy of the Program: lets ops leave out work that nobody sees. */
-pd_status pd_pass_relax(struct pd_program *program, int n_fetches, const char *const *fetches);
-/* The same place: neighbouring ops that are bound by memory become one op (fuse.h). */
-pd_status pd_pass_fuse(struct pd_program *program, int n_fetches, const char *const *fetches);
+/* Before a plan is made, on the plan's own copy of the Program: lets ops leave out work that nobody sees, and
+ * when `fuses`, makes one op of neighbouring ops that are bound by memory (fuse.h). */
+pd_status pd_pass_fuse(struct pd_program *program, int fuses, int n_fetches, const char *const *fetches);
 
 #endif

@@ -9,6 +9,8 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -383,10 +385,22 @@ static void test_killed_writer(void **state)
     drop_folder(folder);
 }
 
+/* A process that was left to us ends by a signal, within ten seconds. */
+static int ended_by_signal(pid_t process)
+{
+    int status;
+    for (int64_t end = pd_clock_ns() + 10 * 1000000000ll; pd_clock_ns() < end; usleep(50))
+        if (waitpid(process, &status, WNOHANG) == process) return WIFSIGNALED(status);
+    return 0;
+}
+
 /* A server that is killed takes the writer with it, and its sockets are free at once. */
 static void test_writer_ends_with_the_server(void **state)
 {
     char *folder = make_folder();
+    pid_t *writer = mmap(NULL, sizeof *writer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(writer, MAP_FAILED);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* what the server leaves behind is ours */
     int ends[2];
     char byte;
     assert_int_equal(pipe(ends), 0);
@@ -408,6 +422,7 @@ static void test_writer_ends_with_the_server(void **state)
                                 &job) != PD_OK ||
             pd_snapshot_fork(job, &child) != PD_OK)
             _exit(1);
+        *writer = child;
         while (pd_snapshot_done(job) == 0)
             usleep(50);
         raise(SIGKILL);
@@ -418,7 +433,9 @@ static void test_writer_ends_with_the_server(void **state)
     assert_true(WIFSIGNALED(status));
     assert_int_equal(read(ends[0], &byte, 1), 0); /* nobody holds the other end */
     close(ends[0]);
-    usleep(20000);
+    assert_true(ended_by_signal(*writer));
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+    munmap(writer, sizeof *writer);
     empty_folder(folder);
     drop_folder(folder);
 }

@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 JOBS = Path(__file__).parent / "jobs"
 
 
@@ -24,6 +26,13 @@ def free_ports(n: int) -> list[int]:
     finally:
         for s in sockets:
             s.close()
+
+
+def single(out: Path, *options: str, trainers: int = 2, script: str = "equality.py") -> dict[str, np.ndarray]:
+    """What one process gives with the joined batch of `trainers`: losses and parameters."""
+    command = [sys.executable, str(JOBS / script), "single", "--trainers", str(trainers), "--out", str(out), *options]
+    subprocess.run(command, check=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return dict(np.load(out))
 
 
 class Process:

@@ -171,6 +171,19 @@ def until_listening(endpoint: str, deadline: float = 20) -> None:
             time.sleep(0.05)
 
 
+def until_read(endpoint: str, deadline: float = 10) -> None:
+    """Waits until the server has taken all that was sent to it out of its sockets, and answers again."""
+    port, end = f":{int(endpoint.split(':')[1]):04X}", time.monotonic() + deadline
+    while True:
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        unread = [row for row in rows if row[1].endswith(port) and row[3] == "01" and not row[4].endswith(":00000000")]
+        if not unread:
+            break
+        assert time.monotonic() < end, f"{len(unread)} connections are not read"
+        time.sleep(0.01)
+    Peer(endpoint).greet(0)
+
+
 def memory(pid: int, field: str = "VmHWM") -> int:
     """KiB of a process: VmHWM is the most it ever had, VmRSS what it has now."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -78,13 +78,14 @@ def assert_falls(job):
 @pytest.mark.parametrize("servers_first", [True, False])
 def test_fit_a_line(tmp_path, servers_first):
     """Trainers without numbers; each ends by exit(0) in the middle of a pass when its loss is small."""
-    with Job(tmp_path, "fit_a_line.py", 1, 2, PADDLE_DATASET_HOME=CUT) as job:
+    with Job(tmp_path, "fit_a_line.py", 1, 2, PADDLE_DATASET_HOME=CUT, FLAGS_ps_notice="200") as job:
         first, second = (job.start_servers, job.start_trainers)[:: 1 if servers_first else -1]
         first()
         if servers_first:
             job.servers[0].wait_for(f"Server listening on {job.endpoints[0]}")
         else:
-            time.sleep(1)
+            for process in job.trainers:
+                process.wait_for("is the server running?")
         second()
         job.end()
         assert all("is good enough" in process.output() for process in job.trainers)

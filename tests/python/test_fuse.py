@@ -107,6 +107,25 @@ def lod(lengths, high, dtype="int64"):
     return fluid.create_lod_tensor(ids, [list(lengths)], fluid.CPUPlace())
 
 
+# ---- sums of rows ----
+
+@pytest.mark.parametrize("fuse", [0, 1])
+@pytest.mark.parametrize("fetched", [False, True])
+def test_rows_are_merged_only_where_someone_sees_them(fuse, fetched):
+    """Two lookups name row 2. Each change of 4e-8 is too small for a 1.0 in float32, their sum is not."""
+    def build():
+        one = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(1.0))
+        rows = [layers.embedding(layers.data(f"id{i}", [1], dtype="int64"), [5, 3], is_sparse=True, param_attr=one)
+                for i in range(2)]
+        return [layers.reduce_sum(layers.scale(layers.elementwise_add(*rows), -4e-8))]
+    case = Case(build, lambda: fluid.optimizer.SGD(1.0))
+    feed = {f"id{i}": np.array([[2]], "int64") for i in range(2)}
+    results, params, _ = case.run(feed, fuse, steps=1, extra=["table@GRAD"] if fetched else [])
+    assert (params["table"][2] != 1).all() == fetched
+    if fetched:
+        assert list(results[1].rows()) == [2]
+
+
 # ---- a sum and its activation ----
 
 def activated(act, kind, width, size):

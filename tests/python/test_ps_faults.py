@@ -3,23 +3,15 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
-from cluster import JOBS, Job
+from cluster import Job, single
 
-ROUNDS = 50 if os.environ.get("PADDLE_SOAK") else 5
+SOAK = bool(os.environ.get("PADDLE_SOAK"))
+ROUNDS = 50 if SOAK else 5
 LONG = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "4000"]
-
-
-def single(tmp_path, options: list[str]) -> dict:
-    out = tmp_path / "single.npz"
-    command = [sys.executable, str(JOBS / "equality.py"), "single", "--trainers", "2", "--out", str(out), *options]
-    subprocess.run(command, check=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    return dict(np.load(out))
 
 
 def check_equal(tmp_path, want: dict) -> None:
@@ -32,11 +24,12 @@ def check_equal(tmp_path, want: dict) -> None:
 
 
 @pytest.mark.parametrize("log", ["write", "fsync"])
-def test_server_killed_and_started_again_loses_nothing(tmp_path, log):
+def test_server_killed_and_started_again_loses_nothing(tmp_path, record_property, log):
     """Kill -9 at random moments: with the log on, the result is that of a run without any fault."""
     rng = random.Random(4 if log == "write" else 5)
-    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1500" if log == "fsync" else "6000"]
-    want = single(tmp_path, options)
+    steps = ROUNDS * (300 if log == "fsync" else 1200)
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", str(steps)]
+    want = single(tmp_path / "single.npz", *options)
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log, "FLAGS_ps_snapshot_steps": "700"}
     with Job(2, 2, env=env) as job:
         job.start_all(*options, out=tmp_path)
@@ -44,19 +37,25 @@ def test_server_killed_and_started_again_loses_nothing(tmp_path, log):
         trainers = job.processes[2:]
         for p in servers:
             p.wait_for("Server listening on")
-        kills = 0
+        kills = taken_up = 0
         while kills < ROUNDS and all(t.process.poll() is None for t in trainers):
-            time.sleep(rng.uniform(0.05, 0.5))
             which = rng.randrange(2)
+            if rng.random() < 0.75:  # the others are killed while they start
+                servers[which].wait_for("Server listening on")
+            time.sleep(rng.uniform(0.01, 0.3))
             if servers[which].process.poll() is not None:
                 break  # the job is over
             servers[which].kill()
+            taken_up += "taken up at step" in servers[which].output()
             job.processes.remove(servers[which])
             servers[which].close()
             servers[which] = job.start("server", which, *options, "--out", str(tmp_path / f"server-{which}.npz"))
             kills += 1
-        job.end(deadline=120)
-    assert kills > 0
+        job.end(deadline=180)
+    record_property("kills", kills)
+    record_property("of servers that had gone on after one", taken_up)
+    record_property("steps", steps)
+    assert kills >= (ROUNDS if SOAK else 1)
     check_equal(tmp_path, want)
 
 
@@ -204,7 +203,7 @@ def test_another_job_on_the_same_port():
 def test_sigterm_drains_and_snapshots(tmp_path):
     """The server ends with status 0 and a snapshot; started again, the job goes on to the same result."""
     options = [*LONG, "--steps", "6000"]
-    want = single(tmp_path, options)
+    want = single(tmp_path / "single.npz", *options)
     with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
         job.start_all(*options, "--say-at", "500", out=tmp_path)
         server = job.processes[0]

@@ -1,22 +1,19 @@
 """Saving and loading in jobs with servers, distributed tables, and slices cut at run time: the files and losses of one process."""
 
 import os
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cluster import JOBS, Job
+from cluster import single as run_single
 
 import paddle.fluid as fluid
 
 
-def single(out: Path, *options: str, trainers: int = 2) -> dict:
-    """What one process gives with the joined batch."""
-    command = [sys.executable, str(JOBS / "saving.py"), "single", "--trainers", str(trainers), "--out", str(out), *options]
-    subprocess.run(command, check=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    return dict(np.load(out))
+single = partial(run_single, script="saving.py")
 
 
 def cluster(folder: Path, *options: str, servers: int = 2, trainers: int = 2, own=None) -> list[dict]:

@@ -14,17 +14,18 @@ def mnist_is_there():
     return os.path.exists(path) and os.path.getsize(path) > 5_000_000
 
 
-@pytest.mark.skipif(not mnist_is_there(), reason="the four files of MNIST are not in the data set cache")
+@pytest.mark.skipif(not mnist_is_there(), reason="the four files of MNIST are not in the data set cache: "
+                                                 "set PADDLE_DATASET_HOME to a folder that has mnist/")
 @pytest.mark.parametrize("net, goal", [("mlp", 0.95), ("lenet", 0.98)])
-def test_all_of_mnist_in_one_pass(net, goal):
+def test_all_of_mnist_in_one_pass(record_property, net, goal):
     from digits import train
 
     accuracy = train(net, 1)
-    print(f"\n{net}: accuracy {accuracy:.4f} after one pass", file=sys.stderr)
+    record_property("accuracy after one pass", f"{accuracy:.4f}")
     assert accuracy >= goal
 
 
-def test_a_parameter_past_4_gib_is_saved_and_loaded(tmp_path):
+def test_a_parameter_past_4_gib_is_saved_and_loaded(tmp_path, record_property):
     import paddle.fluid as fluid
 
     rows, width = 70_000_000, 16  # 4.48 GB
@@ -41,6 +42,7 @@ def test_a_parameter_past_4_gib_is_saved_and_loaded(tmp_path):
         exe.run(main, feed={"ids": pick})
         assert table.shape == (rows, width)
         fluid.io.save_persistables(exe, str(tmp_path), main)
+        record_property("bytes of the file", os.path.getsize(tmp_path / "table"))
         assert os.path.getsize(tmp_path / "table") > 1 << 32
     with fluid.scope_guard(fluid.Scope()):
         fluid.io.load_persistables(exe, str(tmp_path), main)
@@ -48,7 +50,7 @@ def test_a_parameter_past_4_gib_is_saved_and_loaded(tmp_path):
         assert (got[:3] == -1).all() and (got[3] == 0).all()
 
 
-def test_thousands_of_programs_leave_nothing_behind():
+def test_thousands_of_programs_leave_nothing_behind(record_property):
     import paddle.fluid as fluid
     from test_stream import resident_kib
 
@@ -66,5 +68,6 @@ def test_thousands_of_programs_leave_nothing_behind():
         if i == 1000:
             settled = resident_kib()
     grown = resident_kib() - settled
-    print(f"\n5000 programs: resident memory grew by {grown} KiB after the first thousand", file=sys.stderr)
+    record_property("programs", 5000)
+    record_property("memory grew by KiB after the first thousand", grown)
     assert grown < 4096

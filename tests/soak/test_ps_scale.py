@@ -165,16 +165,15 @@ def check(results: list, trainers: int) -> None:
         np.testing.assert_allclose(np.frombuffer(value, np.float32), initial[name] - moved, rtol=1e-5, atol=1e-5)
 
 
-def test_a_thousand_trainers():
+def test_a_thousand_trainers(record_property):
     more_files()
     curve = []
     for trainers in COUNTS:
         seconds, each, had = run(trainers)
         curve.append(seconds)
-        print(f"\n{trainers:5} trainers x {SERVERS} servers: {seconds * 1e3:8.2f} ms a step, {seconds / trainers * 1e6:7.1f} us a trainer,"
-              f" {each:6.1f} KiB a connection, {had} threads a server", end="", file=sys.stderr)
+        record_property(f"{trainers} trainers x {SERVERS} servers:", f"{seconds * 1e3:.2f} ms a step"
+                        f" ({seconds / trainers * 1e6:.1f} us a trainer), {each:.1f} KiB a connection, {had} threads a server")
         if trainers == COUNTS[-1]:
             assert each < 64, each
-    print(file=sys.stderr)
     # Linear: ten times the trainers take ten times as long, within what a busy machine adds.
     assert curve[-1] / curve[1] < 1.6 * COUNTS[-1] / COUNTS[1], curve

@@ -1,0 +1,132 @@
+/* A server that starts takes up the newest snapshot: values, and the steps its trainers have reached. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pserver/durable_private.h"
+
+static pd_status check_shape(const struct kept *k, const struct pd_snapshot_var *var)
+{
+    const struct pd_meta *m = &k->value->tensor.meta;
+    struct pd_meta there = {.dtype = var->dtype};
+    PD_TRY(pd_meta_set_dims(&there, var->rank, var->dim));
+    if (m->dtype == var->dtype && pd_meta_same_dims(m, &there)) return PD_OK;
+    return pd_fail(PD_SHAPE,
+                   "the snapshot has '%s' as %s %s, the Program as %s %s: is it another job's? "
+                   "FLAGS_ps_fresh=1 starts anew",
+                   k->name, pd_dtype_name(var->dtype), pd_meta_dims_text(&there), pd_dtype_name(m->dtype),
+                   pd_meta_dims_text(m));
+}
+
+static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
+{
+    PD_TRY(pd_snapshot_check(snapshot));
+    for (int i = 0; i < d->kept.n; i++) {
+        struct kept *k = &d->kept.at[i];
+        const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
+        if (!var)
+            return pd_fail(
+                PD_NOT_FOUND,
+                "the snapshot in %s has no '%s': is it another job's? FLAGS_ps_fresh=1 starts anew",
+                d->folder, k->name);
+        PD_TRY(check_shape(k, var));
+        memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
+    }
+    return PD_OK;
+}
+
+/* From the snapshots of a job with other servers. */
+static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    for (int i = 0; i < d->kept.n; i++) {
+        struct kept *k = &d->kept.at[i];
+        const char *whole = k->whole ? k->whole : k->name;
+        const struct pd_meta *m = &k->value->tensor.meta;
+        const struct pd_snapshot_var *var = pd_snapshot_set_find(set, whole);
+        if (!var && k->whole) var = pd_snapshot_set_find(set, k->name);
+        if (!var)
+            return pd_fail(
+                PD_NOT_FOUND,
+                "the snapshots in %s have no '%s': are they another job's? FLAGS_ps_fresh=1 starts anew",
+                d->root, whole);
+        int64_t rows = m->rank ? m->dim[0] : 1;
+        size_t bytes = pd_tensor_bytes(&k->value->tensor);
+        if (k->row_step > 1) {
+            size_t row = bytes / (size_t)(rows ? rows : 1);
+            for (int64_t r = 0; r < rows; r++)
+                PD_TRY(pd_snapshot_set_read(set, whole, k->first_row + r * k->row_step, 1,
+                                            (char *)k->value->tensor.data + (size_t)r * row, row));
+            continue;
+        }
+        /* State of one number for each slice (powers of beta) is the same in all of them. */
+        if (pd_snapshot_rows(var) == 1 && rows == 1 && !k->whole)
+            memcpy(k->value->tensor.data, var->data, bytes);
+        else
+            PD_TRY(pd_snapshot_set_read(set, whole, k->whole ? k->first_row : 0, rows, k->value->tensor.data,
+                                        bytes));
+    }
+    return PD_OK;
+}
+
+/* The steps of this loop's trainers, where the snapshot tells them apart. */
+static void take_loop_steps(struct pd_shard *shard, int trainers, const char *text)
+{
+    for (int t = 0; text && t < trainers; t++) {
+        char *end;
+        unsigned long long step = strtoull(text, &end, 10);
+        if (end == text) return;
+        pd_shard_set_trainer_step(shard, t, step);
+        text = end;
+    }
+}
+
+static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
+{
+    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
+    struct pd_server *s = d->server;
+    s->lr_step = info->step;
+    for (int l = 0; l < s->n_lanes; l++) {
+        pd_shard_set_step(s->lanes[l].shard, info->step);
+        for (int t = 0; t < s->config.trainers && t < info->n_trainers; t++)
+            pd_shard_set_trainer_step(s->lanes[l].shard, t, info->trainers[t].step);
+        char key[24];
+        snprintf(key, sizeof key, "loop%d", l);
+        take_loop_steps(s->lanes[l].shard, s->config.trainers, pd_snapshot_note(snapshot, key));
+    }
+    pd_server_set_step(s, info->step);
+    d->last_step = info->step;
+}
+
+static int same_servers(const struct pd_durable *d, const struct pd_snapshot_info *info)
+{
+    if (info->n_servers != d->config.n_servers) return 0;
+    for (int i = 0; i < info->n_servers; i++)
+        if (strcmp(info->servers[i], d->config.servers[i]) != 0) return 0;
+    return 1;
+}
+
+/* Own snapshot first; a job with other servers is put together from all of theirs. */
+pd_status pd_durable_load(struct pd_durable *d, uint64_t *step)
+{
+    struct pd_snapshot *own = NULL;
+    *step = 0;
+    pd_status status = pd_snapshot_newest(d->folder, step);
+    if (status == PD_OK) PD_TRY(pd_snapshot_open(d->folder, *step, &own));
+    if (status != PD_OK && status != PD_NOT_FOUND) return status;
+    if (own && same_servers(d, pd_snapshot_info(own))) {
+        status = load_own(d, own);
+        if (status == PD_OK) take_steps(d, own);
+        pd_snapshot_close(own);
+        return status;
+    }
+    pd_snapshot_close(own);
+    struct pd_snapshot_set *set;
+    status = pd_snapshot_set_open(d->root, PD_SNAPSHOT_NEWEST, &set);
+    if (status == PD_NOT_FOUND) return PD_OK;
+    PD_TRY(status);
+    status = load_from_set(d, set);
+    if (status == PD_OK) take_steps(d, pd_snapshot_set_at(set, 0));
+    *step = pd_snapshot_set_step(set);
+    pd_snapshot_set_close(set);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* What durable.c (life), durable_load.c, durable_log.c and durable_cut.c share. */
+#ifndef PD_PSERVER_DURABLE_PRIVATE_H
+#define PD_PSERVER_DURABLE_PRIVATE_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "pserver/durable.h"
+#include "pserver/journal.h"
+#include "pserver/snapshot.h"
+
+/* A variable that is kept. */
+struct kept {
+    char *name, *whole; /* whole is NULL: not a slice */
+    int64_t first_row, row_step, whole_rows;
+    struct pd_value *value;
+};
+
+struct pd_durable {
+    struct pd_server *server;
+    char *folder, *root;
+    struct pd_durable_config config; /* strings owned */
+    PD_VEC(struct kept) kept;
+    struct pd_journal **journals; /* by lane; NULL: no log */
+    _Atomic uint64_t next;        /* step of the next cut; 0: none */
+    _Atomic int at_cut;           /* lanes that have reached it */
+    int64_t last_cut;             /* when */
+    _Atomic uint64_t last_step;   /* of the last snapshot that was begun */
+    struct pd_snapshot_job *job;  /* what the child writes */
+    pid_t child;                  /* 0: none */
+};
+
+/* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers.
+ * *step is 0 when there is none. */
+pd_status pd_durable_load(struct pd_durable *durable, uint64_t *step);
+/* durable_log.c: does again what the logs have after the snapshot of `step`, and opens them to go on. */
+pd_status pd_durable_open_logs(struct pd_durable *durable, uint64_t step);
+/* durable_cut.c: looks after the child that writes a snapshot, or waits for it. */
+void pd_durable_reap(struct pd_durable *durable, int wait);
+
+#endif
