@@ -119,7 +119,8 @@ static pd_status merged_dims(const struct pd_attr *attr, const struct pd_meta *i
     int ends_in_one = ids->rank > 1 && (ids->dim[ids->rank - 1] == 1 || ids->dim[ids->rank - 1] == -1);
     *rank = ids->rank + (is_v2 || !ends_in_one);
     if (*rank > PD_MAX_RANK)
-        return pd_fail(PD_SHAPE, "Ids has shape %s; with the width of the table that is more than %d dimensions",
+        return pd_fail(PD_SHAPE,
+                       "Ids has shape %s; with the width of the table that is more than %d dimensions",
                        pd_meta_dims_text(ids), PD_MAX_RANK);
     memcpy(dim, ids->dim, (size_t)ids->rank * sizeof *dim);
     dim[*rank - 1] = width;
