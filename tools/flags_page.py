@@ -11,6 +11,7 @@ import sys
 import pages
 
 TABLE = pages.ROOT / "src" / "base" / "flags.h"
+KNOWN = TABLE.with_name("flags_typo.c")
 PAGE = pages.ROOT / "docs" / "FLAGS.md"
 KINDS = {"BOOL": "0 or 1", "INT": "whole number", "LONG": "whole number", "DOUBLE": "number", "TEXT": "text"}
 ROW = re.compile(r'X\((\w+),\s*(\w+),\s*"([^"]*)",[\s\\]*((?:"(?:[^"\\]|\\.)*"[\s\\]*)+)\)')
@@ -19,7 +20,8 @@ ABOUT = """
 A flag is set in the environment before the process starts (`FLAGS_check_nan_inf=1 python train.py`),
 in a script (`fluid.set_flags({'FLAGS_check_nan_inf': 1})`) or in C (`pd_flag_set("check_nan_inf", "1")`). A
 value that does not fit is refused; in the environment it is reported and the default is used. Flags that
-old scripts set and that mean nothing here are accepted.
+old scripts set and that mean nothing here are accepted. A name in the environment that looks like a flag
+with a slip in it (`FLAGS_rpc_deadlin`) gives a warning with the flag that is meant.
 """
 
 
@@ -40,6 +42,10 @@ def page() -> str:
         lines += [f"## {title}", "", "| flag | values | default | what it does |", "|---|---|---|---|"]
         lines += [f"| `{name}` | {KINDS[kind]} | {value} | {text} |" for name, kind, value, text in part]
         lines.append("")
+    text = KNOWN.read_text(encoding="utf-8")
+    text = text[text.index("passed_over[] = {") :]
+    names = ", ".join(f"`{name}`" for name in re.findall(r'"(\w+)"', text[: text.index("};")]))
+    lines += ["## Passed over in the environment", "", pages.paragraph(f"Known, without effect and without a value to ask for: {names}.")]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -95,6 +95,7 @@ static void read_environment(void)
             pd_log(PD_LOG_WARNING, "%s=%s is not a value for this flag (%s); %s is used", name, value,
                    table[f].help, table[f].value);
     }
+    pd_flag_check_environment();
 }
 
 static void start(void)
@@ -137,12 +138,21 @@ static int find(const char *name)
     return -1;
 }
 
+static pd_status no_flag(const char *name)
+{
+    const char *bare = strncmp(name, "FLAGS_", 6) == 0 ? name + 6 : name;
+    const char *nearest = pd_flag_nearest(bare, (int)strlen(bare));
+    if (nearest && strcmp(nearest, bare) != 0)
+        return pd_fail(PD_NOT_FOUND, "there is no flag '%s'; is '%s' meant?", name, nearest);
+    return pd_fail(PD_NOT_FOUND, "there is no flag '%s'", name);
+}
+
 pd_status pd_flag_assign(const char *name, const char *value)
 {
     int64_t i;
     double d;
     int flag = find(name);
-    if (flag < 0) return pd_fail(PD_NOT_FOUND, "there is no flag '%s'", name);
+    if (flag < 0) return no_flag(name);
     if (!parse(flag, value, &i, &d))
         return pd_fail(PD_INVALID, "flag '%s' cannot take the value '%s': %s", table[flag].name, value,
                        table[flag].help);
@@ -153,7 +163,7 @@ pd_status pd_flag_assign(const char *name, const char *value)
 pd_status pd_flag_read(const char *name, const char **value)
 {
     int flag = find(name);
-    if (flag < 0) return pd_fail(PD_NOT_FOUND, "there is no flag '%s'", name);
+    if (flag < 0) return no_flag(name);
     *value = now[flag].text;
     return PD_OK;
 }

@@ -38,6 +38,7 @@
     X(fraction_of_cpu_memory_to_use, DOUBLE, "1", "accepted for old scripts; memory grows as needed")        \
     X(initial_cpu_memory_in_mb, INT, "500", "accepted for old scripts; memory grows as needed")              \
     X(use_pinned_memory, BOOL, "1", "accepted for old scripts")                                              \
+    X(use_system_allocator, BOOL, "0", "accepted for old scripts; memory is planned")                        \
     X(use_mkldnn, BOOL, "1", "accepted for old scripts; oneDNN is used where it is there")                   \
     X(use_amx, BOOL, "1", "products on Intel AMX, each float32 split into three bfloat16 parts; 0: oneDNN")    \
     X(allocator_strategy, TEXT, "auto_growth", "accepted for old scripts")                                   \
@@ -58,6 +59,10 @@ double pd_flag_double(enum pd_flag flag);
 const char *pd_flag_text(enum pd_flag flag);
 const char *pd_flag_name_of(enum pd_flag flag); /* NULL past the last */
 const char *pd_flag_help(enum pd_flag flag);
+/* The name that a misspelt one comes nearest to, or NULL; it may be one that is only passed over. */
+const char *pd_flag_nearest(const char *name, int length);
+/* Reports misspelt names in the environment; called once, when the flags are read. */
+void pd_flag_check_environment(void);
 /* By name, with or without "FLAGS_". Checks the value against the flag's kind. */
 pd_status pd_flag_assign(const char *name, const char *value);
 pd_status pd_flag_read(const char *name, const char **value);

@@ -22,6 +22,10 @@ static pd_status split_infer(const struct pd_infer *c)
         if (!out) continue;
         out->kind = ids->kind;
         out->dtype = ids->dtype;
+        if (ids->kind != PD_KIND_SELECTED_ROWS) {
+            pd_meta_set_2d(out, -1, 1);
+            continue;
+        }
         pd_meta_copy_dims(out, ids);
         if (ids->rank) out->dim[0] = -1;
     }
@@ -106,15 +110,35 @@ const struct pd_op pd_op_split_ids = {
 
 enum { M_IDS, M_ROWS, M_X };
 
+/* The shape of the rows for ids of a shape: as lookup_table, the width takes the place of a last dimension
+ * of 1; as lookup_table_v2, or where there is none, the width is added. */
+static pd_status merged_dims(const struct pd_attr *attr, const struct pd_meta *ids, int64_t width, int *rank,
+                             int64_t dim[PD_MAX_RANK])
+{
+    int is_v2 = strcmp(attr[0].s, "lookup_table_v2") == 0;
+    int ends_in_one = ids->rank > 1 && (ids->dim[ids->rank - 1] == 1 || ids->dim[ids->rank - 1] == -1);
+    *rank = ids->rank + (is_v2 || !ends_in_one);
+    if (*rank > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE,
+                       "Ids has shape %s; with the width of the table that is more than %d dimensions",
+                       pd_meta_dims_text(ids), PD_MAX_RANK);
+    memcpy(dim, ids->dim, (size_t)ids->rank * sizeof *dim);
+    dim[*rank - 1] = width;
+    return PD_OK;
+}
+
 static pd_status merge_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, M_X);
     for (int i = 0; i < c->out[0].n && i < c->in[M_IDS].n; i++) {
         struct pd_meta *out = c->out[0].at[i];
         const struct pd_meta *ids = c->in[M_IDS].at[i];
+        int64_t dim[PD_MAX_RANK];
+        int rank;
         if (!out) continue;
         out->dtype = x->dtype;
-        pd_meta_set_2d(out, ids->rank ? ids->dim[0] : -1, x->rank > 1 ? x->dim[1] : -1);
+        PD_TRY(merged_dims(c->attr, ids, x->rank > 1 ? x->dim[1] : -1, &rank, dim));
+        PD_TRY(pd_meta_set_dims(out, rank, dim));
         pd_meta_share_lod(out, ids);
     }
     return PD_OK;
@@ -170,10 +194,12 @@ static pd_status merge_run(const struct pd_run *r)
     for (int i = 0; i < r->out[0].n; i++) {
         const struct pd_tensor *ids = pd_run_in_at(r, M_IDS, i);
         struct pd_tensor *out = pd_run_out_at(r, 0, i);
-        int64_t n = pd_tensor_numel(ids);
+        int64_t n = pd_tensor_numel(ids), dim[PD_MAX_RANK];
+        int rank;
         if (!out) continue;
         PD_TRY(need_ids(ids, "Ids"));
-        PD_TRY(pd_tensor_resize(out, first->meta.dtype, 2, (int64_t[]){n, width}));
+        PD_TRY(merged_dims(r->attr, &ids->meta, width, &rank, dim));
+        PD_TRY(pd_tensor_resize(out, first->meta.dtype, rank, dim));
         pd_meta_share_lod(&out->meta, &ids->meta);
         for (int64_t k = 0; k < n; k++) {
             int64_t id = ((const int64_t *)ids->data)[k];
@@ -191,6 +217,7 @@ const struct pd_op pd_op_merge_ids = {
     .inputs =
         (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST}, {"Rows", PD_SLOT_LIST}, {"X", PD_SLOT_LIST}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
+    .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("lookup_table_version", "lookup_table"), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = merge_infer,
     .run = merge_run,

@@ -1,10 +1,14 @@
 /* listen_and_serv at work: reads the server's half of the Program out of the op's attributes and serves until
  * the job ends. */
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/flags.h"
+#include "base/log.h"
 #include "exec/frame.h"
 #include "pserver/durable.h"
 #include "pserver/op_run.h"
@@ -53,6 +57,34 @@ static int wants_end(void)
     return asked_to_end;
 }
 
+/* While a server serves, paddle.PID.port in the system's temporary folder holds its port. Old launchers and
+ * tests wait for that file; with port 0 it is where they learn the port. It is a help, not a need. */
+static void port_path(char path[64])
+{
+    snprintf(path, 64, P_tmpdir "/paddle.%d.port", (int)getpid());
+}
+
+/* Written aside and renamed: who sees the file can read it. */
+static void write_port(int port)
+{
+    char path[64], aside[80], text[16];
+    port_path(path);
+    snprintf(aside, sizeof aside, "%s.part", path);
+    int n = snprintf(text, sizeof text, "%d", port);
+    remove(aside);
+    int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int is_written = file >= 0 && write(file, text, (size_t)n) == n;
+    if (file >= 0) close(file);
+    if (!is_written || rename(aside, path) != 0) pd_log(PD_LOG_DEBUG, "%s was not written", path);
+}
+
+static void remove_port(void)
+{
+    char path[64];
+    port_path(path);
+    remove(path);
+}
+
 static pd_status serve(const struct pd_run *r, const struct pd_server_config *config)
 {
     struct pd_frame *frame = ((struct pd_frame_op *)r->frame)->frame;
@@ -62,8 +94,10 @@ static pd_status serve(const struct pd_run *r, const struct pd_server_config *co
     sigaction(SIGTERM, NULL, &before);
     int is_mine = before.sa_handler == SIG_DFL && sigaction(SIGTERM, &mine, NULL) == 0;
     PD_TRY(pd_server_start(r, frame, config, &server));
+    write_port(pd_server_port(server));
     pd_status status = pd_server_wait(server);
     pd_server_free(server);
+    remove_port();
     if (is_mine) sigaction(SIGTERM, &before, NULL);
     return status == PD_OK ? pd_fail(PD_JOB_OVER, "all trainers are done") : status;
 }

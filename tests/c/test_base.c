@@ -141,6 +141,36 @@ static void flags_check_names_and_values(void **state)
     assert_int_equal(pd_flag_assign("check_nan_inf", "0"), PD_OK);
     assert_int_equal(pd_flag_read("chek_nan", &value), PD_NOT_FOUND);
     assert_non_null(strstr(pd_error(), "chek_nan"));
+    assert_int_equal(pd_flag_assign("FLAGS_chek_nan_inf", "1"), PD_NOT_FOUND);
+    assert_non_null(strstr(pd_error(), "is 'check_nan_inf' meant?"));
+}
+
+static void misspelt_flags_find_the_nearest(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"rpc_deadlin", "rpc_deadline"},                       /* a letter left out */
+        {"rpc_deadlines", "rpc_deadline"},                     /* added */
+        {"rpc_daedline", "rpc_deadline"},                      /* two swapped */
+        {"ps_reconect_", "ps_reconnect"},                      /* two slips in a longer name */
+        {"cudnn_exhaustive_serch", "cudnn_exhaustive_search"}, /* without effect here */
+        {"rpc_deadline", "rpc_deadline"},
+        {"ps_jib", "ps_job"},
+        {"my_own_flag", NULL},
+        {"use_gpu", NULL}, /* too short for the three slips to use_amx */
+        {"a", NULL},
+        {"", NULL},
+        {"a_name_that_is_far_longer_than_any_flag_ever_was_and_will_be_in_years", NULL},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const char *found = pd_flag_nearest(pairs[i][0], (int)strlen(pairs[i][0]));
+        if (!pairs[i][1]) {
+            assert_null(found);
+            continue;
+        }
+        assert_non_null(found);
+        assert_string_equal(found, pairs[i][1]);
+    }
 }
 
 static void a_message_may_quote_the_last_one(void **state)
@@ -316,6 +346,7 @@ int main(void)
         cmocka_unit_test(random_numbers_have_their_moments),
         cmocka_unit_test(parallel_covers_each_item_once),
         cmocka_unit_test(flags_check_names_and_values),
+        cmocka_unit_test(misspelt_flags_find_the_nearest),
         cmocka_unit_test(a_message_may_quote_the_last_one),
         cmocka_unit_test(messages_wait_for_a_sink),
         cmocka_unit_test(levels_are_a_flag),

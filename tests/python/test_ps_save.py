@@ -1,6 +1,7 @@
 """Saving and loading in jobs with servers, distributed tables, and slices cut at run time: the files and losses of one process."""
 
 import os
+import pickle
 import sys
 from functools import partial
 from pathlib import Path
@@ -117,7 +118,81 @@ def test_inference_model_needs_no_servers(tmp_path, model, filename):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+# ---- fluid.save and load ----
+
+
+def arrays(prefix: Path, suffix: str) -> dict:
+    with open(f"{prefix}{suffix}", "rb") as file:
+        return pickle.load(file)
+
+
+STATES = [
+    ("mlp", ["--optimizer", "adam", "--schedule"], []),
+    ("word2vec_sparse", ["--optimizer", "adagrad"], ["--state"]),
+    ("table", [], []),
+    ("statistics", ["--optimizer", "momentum"], []),
+]
+
+
+@pytest.mark.parametrize("model, more, how", STATES, ids=lambda v: v if isinstance(v, str) else "")
+def test_fluid_save_has_what_lies_on_servers_and_loads_everywhere(tmp_path, model, more, how):
+    """The same dicts as of one process; one process and three servers go on from either."""
+    options = ["--model", model, *more]
+    plain = ["--model", f"{model}_plain", *more] if model == "table" else options
+    one, many = tmp_path / "one" / "m", tmp_path / "many" / "m"
+    trainers = 1 if model == "statistics" else 2
+    single(tmp_path / "a.npz", *plain, "--fluid-save", str(one), trainers=trainers)
+    cluster(tmp_path / "b", *options, "--fluid-save", str(many), trainers=trainers)
+    for suffix in (".pdparams", ".pdopt"):
+        got, want = arrays(many, suffix), arrays(one, suffix)
+        assert sorted(got) == sorted(want)
+        for name, value in want.items():
+            assert got[name].dtype == value.dtype and got[name].shape == value.shape
+            assert np.linalg.norm(got[name] - value) <= 1e-5 * np.linalg.norm(value) + 1e-7, name
+    assert arrays(one, ".pdopt")
+    rest = ["--first-step", "4"]
+    want = single(tmp_path / "c.npz", *plain, *rest, "--fluid-load", str(one), trainers=trainers)["losses"]
+    got = single(tmp_path / "d.npz", *plain, *rest, "--fluid-load", str(many), *how, trainers=trainers)["losses"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    for source in (one, many):
+        got = cluster(tmp_path / "e", *options, *rest, "--fluid-load", str(source), *how, servers=3, trainers=trainers)
+        np.testing.assert_allclose(losses(got), want, rtol=1e-5)
+
+
+def test_fluid_save_by_trainer_0_alone(tmp_path):
+    """Another trainer's files would lack what lies on servers, and could overwrite whole ones."""
+    out = {i: tmp_path / f"trainer-{i}" for i in range(2)}
+    cluster(tmp_path / "a", "--model", "word2vec_sparse", own=lambda i: ["--fluid-save", str(out[i] / "m")])
+    assert sorted(os.listdir(out[0])) == ["m.pdmodel", "m.pdopt", "m.pdparams"]
+    assert not out[1].exists()
+
+
+def test_fluid_load_of_another_model_names_the_variable(tmp_path):
+    single(tmp_path / "a.npz", "--model", "mlp", "--fluid-save", str(tmp_path / "m"))
+    with Job(1, 1, "saving.py") as job:
+        server = job.start("server", 0, "--model", "word2vec_sparse", "--fluid-load", str(tmp_path / "m"))
+        assert server.end() == 1
+        assert "no value for 'emb'" in server.output() and "m.pdparams" in server.output()
+
+
 # ---- the distributed table ----
+
+
+@pytest.mark.parametrize("model", ["sequence", "sequence_v2", "sequence_v2_distributed", "sequence_plain"])
+def test_ids_keep_their_shape(tmp_path, model):
+    """ids [batch, 4, 1] (lookup_table) and [batch, 4] (lookup_table_v2): the rows come back as [batch, 4, width]."""
+    want = single(tmp_path / "a.npz", "--model", "sequence_plain", "--steps", "6", "--save", str(tmp_path / "one"))
+    if model != "sequence_plain":
+        alone = single(tmp_path / "b.npz", "--model", model, "--steps", "6")
+        np.testing.assert_allclose(alone["losses"], want["losses"], rtol=1e-5)
+    got = cluster(tmp_path / "c", "--model", model, "--steps", "6", "--model-to", str(tmp_path / "model"))
+    np.testing.assert_allclose(losses(got), want["losses"], rtol=1e-5)
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor(fluid.CPUPlace())
+        program, names, outs = fluid.io.load_inference_model(str(tmp_path / "model"), exe)
+        rows = [op for op in program.global_block().ops if op.type.startswith("lookup_table")]
+        assert {op.type for op in rows} == {"lookup_table_v2" if "v2" in model else "lookup_table"}
+        assert [program.global_block().var(op.output("Out")[0]).shape for op in rows] == [(-1, 4, 16), (-1, 1, 16)]
 
 
 @pytest.mark.parametrize("model, servers, more", [("table", 2, []), ("padded", 3, []), ("table", 1, ["--no-id"])])

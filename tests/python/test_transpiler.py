@@ -405,6 +405,19 @@ def test_wrong_calls(kwargs, error, text):
         transpile(**kwargs)
 
 
+def test_no_current_endpoint():
+    """Scripts for all kinds of jobs give None when there is none."""
+    assert transpile(0, pservers=SERVERS, trainers=2, current_endpoint=None).get_trainer_program() is not None
+
+
+def test_a_port_that_the_system_chooses():
+    """A server may serve on port 0; a trainer must know the port."""
+    t = transpile(0, pservers="127.0.0.1:0", trainers=1)
+    assert t.get_pserver_program("127.0.0.1:0").global_block().ops[0].attr("endpoint") == "127.0.0.1:0"
+    with pytest.raises(ValueError, match="127.0.0.1:0.*port"):
+        t.get_trainer_program()
+
+
 def test_endpoints_of_all_kinds():
     t = transpile(0, pservers=" host-1:6174 ,[::1]:6175", trainers=1)
     assert t.pserver_endpoints == ["host-1:6174", "[::1]:6175"]

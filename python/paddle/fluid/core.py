@@ -191,7 +191,7 @@ def __unittest_throw_exception__() -> None:
 # Flags that are on or off; the engine reads FLAGS_<name> from the environment itself.
 _SWITCHES = frozenset("""
     benchmark check_nan_inf cpu_deterministic enable_unused_var_check fast_eager_deletion_mode
-    sort_sum_gradient use_mkldnn use_pinned_memory
+    sort_sum_gradient use_mkldnn use_pinned_memory use_system_allocator
     """.split())
 
 

@@ -185,7 +185,7 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
     if not io_distributed.is_trainer(program):
         return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
     chosen = _chosen(program, None, is_persistable)
-    states = io_distributed.states_on_servers(program)
+    states = io_distributed.lasting_on_servers(program)
     return io_distributed.save(executor, _folder_of(dirname, filename), program, chosen, filename, states)
 
 

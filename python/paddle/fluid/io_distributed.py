@@ -17,7 +17,7 @@ from paddle import _core
 from paddle.fluid import core
 from paddle.fluid.executor import global_scope
 from paddle.fluid.framework import Program
-from paddle.fluid.vartype import VarType
+from paddle.fluid.vartype import VarType, convert_np_dtype_to_dtype_
 
 TABLES = "__lookup_table__"
 _HERE = "Param"  # the kind of what trainers hold as well
@@ -58,6 +58,11 @@ def states_on_servers(program: Program) -> list[str]:
     return [
         name for name, slices in _on_servers(program).items() if slices[0].vtype in ("Optimizer", "Schedule")
     ]
+
+
+def lasting_on_servers(program: Program) -> list[str]:
+    """Names of all that trainers do not hold, the distributed table apart."""
+    return list(_on_servers(program))
 
 
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
@@ -115,7 +120,7 @@ class _Saving:
             type="recv_save",
             attrs={
                 "trainer_id": self._id(),
-                "dtype": int(slices[0].origin.dtype),
+                "dtype": int(convert_np_dtype_to_dtype_(slices[0].origin.dtype)),
                 "shape": list(slices[0].origin.shape),
                 "slice_shapes": [",".join(map(str, each.slice.shape)) for each in slices],
                 "slice_varnames": [f"{each.slice.name}.slice.{i}" for i, each in enumerate(slices)],
@@ -338,7 +343,7 @@ def own_lookups(program: Program) -> None:
         elif op.type == "merge_ids" and op.input("X")[0] in sources:
             fetch, outs = sources[op.input("X")[0]], op.output("Out")
             table, padding = fetch.attr("table_name"), fetch.attr("padding_idx")
-            kind = "lookup_table" if block.var(op.input("Ids")[0]).shape[-1] == 1 else "lookup_table_v2"
+            kind = op.attr("lookup_table_version")
         else:
             continue
         place = op.idx

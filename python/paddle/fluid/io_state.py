@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, io_state_servers
 from paddle.fluid import io as fluid_io
 from paddle.fluid.executor import Executor, global_scope, scope_guard
 from paddle.fluid.framework import Program, Variable
@@ -76,6 +76,14 @@ def _array(name: str) -> np.ndarray:
     return np.array(fluid_io._tensor_of(name))
 
 
+def _values(program: Program, chosen: list, more: list[str] = ()) -> dict:
+    """The values of variables, also of those that lie on servers."""
+    values = {var.name: _array(var.name) for var in io_state_servers.held(program, chosen)}
+    away = [var.name for var in chosen if var.name not in values]
+    values.update(io_state_servers.fetched(program, [*away, *more]))
+    return values
+
+
 def _prefix(model_path: str) -> str:
     for suffix in _SUFFIXES:
         if model_path.endswith(suffix):
@@ -84,17 +92,21 @@ def _prefix(model_path: str) -> str:
 
 
 def save(program: Program, model_path: str) -> None:
-    """Writes `model_path`.pdparams, .pdopt and .pdmodel."""
+    """Writes `model_path`.pdparams, .pdopt and .pdmodel.
+
+    In a job with servers trainer 0 writes them, whole; the other trainers write nothing.
+    """
     if not os.path.basename(model_path):
         raise ValueError(
             f"fluid.save: the path must end in the first part of a file name, found {model_path!r}."
         )
+    if not io_state_servers.writes(program):
+        return
     if os.path.dirname(model_path):
         fluid_io._make_folder(os.path.dirname(model_path))
-    params = {var.name: _array(var.name) for var in fluid_io.get_program_parameter(program)}
-    others = {
-        var.name: _array(var.name) for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)
-    }
+    params = _values(program, fluid_io.get_program_parameter(program))
+    states = [var for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)]
+    others = _values(program, states, io_state_servers.states(program))
     fluid_io._write(f"{model_path}.pdparams", _pickled(params))
     fluid_io._write(f"{model_path}.pdopt", _pickled(others))
     fluid_io._write(f"{model_path}.pdmodel", program._serialize())
@@ -116,7 +128,8 @@ def load(
 ) -> None:
     """Reads what fluid.save wrote, or a folder or file of save_params, save_persistables or save_vars.
 
-    Those older files need an executor, and a single file also the list of variables in it.
+    Those older files need an executor, and a single file also the list of variables in it. In a job with
+    servers each trainer and server takes what it holds; call it after the startup Program.
     """
     prefix = _prefix(model_path)
     path = f"{prefix}.pdparams"
@@ -124,9 +137,14 @@ def load(
         _load_older(program, model_path, executor, var_list, path)
         return
     values = _read(path)
-    for var in fluid_io.get_program_parameter(program):
+    if io_state_servers.is_server(program):
+        state = f"{prefix}.pdopt"
+        io_state_servers.set_server(program, {**values, **_read(state)}, f"{path!r} or {state!r}")
+        return
+    for var in io_state_servers.held(program, fluid_io.get_program_parameter(program)):
         _set(var, values, path)
     others = [var for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)]
+    others = io_state_servers.held(program, others)
     if others:
         path = f"{prefix}.pdopt"
         values = _read(path)
@@ -141,6 +159,9 @@ def _load_older(program: Program, model_path: str, executor, var_list, wanted: s
         raise ValueError(
             f"There is no {wanted!r}. To load files of save_params and the like, give an executor."
         )
+    if io_state_servers.is_server(program):
+        fluid_io.load_persistables(executor, model_path, program)
+        return
     if os.path.isdir(model_path):
         found = [var for var in program.list_vars() if os.path.isfile(os.path.join(model_path, var.name))]
         fluid_io.load_vars(executor, model_path, program, vars=found)
@@ -185,8 +206,11 @@ def load_program_state(model_path: str, var_list: list | None = None) -> dict:
 
 def set_program_state(program: Program, state_dict: dict) -> None:
     """Sets the persistable variables of a Program from {name: array}. Its startup Program must have run."""
+    if io_state_servers.is_server(program):
+        io_state_servers.set_server(program, state_dict, "state_dict")
+        return
     unused = set(state_dict)
-    for var in fluid_io.get_program_persistable_vars(program):
+    for var in io_state_servers.held(program, fluid_io.get_program_persistable_vars(program)):
         old = _array(var.name)
         if var.name not in state_dict:
             continue

@@ -30,6 +30,27 @@ def table(args, **how):
     return loss, batch, 3.0
 
 
+def sequence(args, form, **how):
+    """Rows of a table for several words of each sample at once: ids [batch, 4, 1], or [batch, 4] for the second form."""
+    words = fluid.layers.data(name="words", shape=[4, 1] if form == 1 else [4], dtype="int64")
+    last = fluid.layers.data(name="last", shape=[1, 1] if form == 1 else [1], dtype="int64")
+    label = fluid.layers.data(name="label", shape=[1], dtype="int64")
+    attr = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform(-0.5, 0.5))
+    lookup = fluid.layers.embedding if form == 1 else fluid.embedding
+    rows = [lookup(each, size=[1201, 16], param_attr=attr, **how) for each in (words, last)]
+    assert [each.shape for each in rows] == [(-1, 4, 16), (-1, 1, 16)]
+    hidden = fluid.layers.fc(input=fluid.layers.concat(rows, axis=1), size=48, act="tanh")
+    predicted = fluid.layers.fc(input=hidden, size=300, act="softmax")
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(input=predicted, label=label))
+
+    def batch(rng, n):
+        ids = (rng.integers(0, 8, (n, 5)) * 149 + 3).astype("int64")
+        shaped = ids[..., None] if form == 1 else ids
+        return {"words": shaped[:, :4], "last": shaped[:, 4:], "label": (ids[:, :1] * 7 + ids[:, 1:2]) % 300}
+
+    return loss, batch, 3.0
+
+
 def noisy(args):
     """word2vec on words of which only some follow from the one before: training ends at a loss above zero, sync or not."""
     words = [fluid.layers.data(name=f"w{i}", shape=[1], dtype="int64") for i in range(2)]
@@ -68,6 +89,10 @@ equality.MODELS.update(
     table=lambda args: table(args, is_sparse=True, is_distributed=True),
     padded_plain=lambda args: table(args, is_sparse=True, padding_idx=3),
     padded=lambda args: table(args, is_sparse=True, is_distributed=True, padding_idx=3),
+    sequence_plain=lambda args: sequence(args, 1, is_sparse=True),
+    sequence=lambda args: sequence(args, 1, is_sparse=True, is_distributed=True),
+    sequence_v2=lambda args: sequence(args, 2, is_sparse=True),
+    sequence_v2_distributed=lambda args: sequence(args, 2, is_sparse=True, is_distributed=True),
     statistics=statistics,
     noisy=noisy,
 )
@@ -96,6 +121,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--save-params", default="")
     parser.add_argument("--model-to", default="")
     parser.add_argument("--filename", default=None)
+    parser.add_argument("--fluid-save", default="", help="the path that fluid.save is given")
+    parser.add_argument("--fluid-load", default="")
+    parser.add_argument("--state", action="store_true", help="load by load_program_state and set_program_state")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     args.clip, args.decay = "none", False
@@ -114,11 +142,19 @@ def transpile(args) -> fluid.DistributeTranspiler:
     return t
 
 
+def load(args, exe, program, filename=None) -> None:
+    if args.load:
+        fluid.io.load_persistables(exe, args.load, program, filename)
+    if args.fluid_load and args.state:
+        fluid.set_program_state(program, fluid.load_program_state(args.fluid_load))
+    elif args.fluid_load:
+        fluid.load(program, args.fluid_load, exe)
+
+
 def serve(args, t, exe) -> None:
     main, startup = t.get_pserver_programs(args.endpoint)
     exe.run(startup)
-    if args.load:
-        fluid.io.load_persistables(exe, args.load, main)
+    load(args, exe, main)
     exe.run(main)
     raise AssertionError("the server's run ends the process")
 
@@ -126,6 +162,8 @@ def serve(args, t, exe) -> None:
 def save(args, exe, program, loss, batch) -> None:
     if args.save:
         fluid.io.save_persistables(exe, args.save, program, args.filename)
+    if args.fluid_save:
+        fluid.save(program, args.fluid_save)
     if args.save_params:
         fluid.io.save_params(exe, args.save_params, program, args.filename)
     if args.model_to:
@@ -144,8 +182,7 @@ def main() -> int:
             serve(args, t, exe)
         program = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
-    if args.load:
-        fluid.io.load_persistables(exe, args.load, program, args.filename)
+    load(args, exe, program, args.filename)
     losses = []
     for step in range(args.first_step, args.first_step + args.steps):
         which = None if args.role == "single" else args.id

@@ -129,13 +129,19 @@ def _flag(given: dict, name: str, default):
 
 
 def _current(value) -> str:
+    """Only collective jobs use it; scripts for both kinds give None here."""
+    if value is None:
+        return DEFAULT_ENDPOINT
     if not isinstance(value, str):
         raise TypeError(f"current_endpoint is {value!r}; it must be a str such as {DEFAULT_ENDPOINT!r}.")
     return value
 
 
 def check_endpoint(text: str) -> str:
-    """HOST:PORT or [IPV6]:PORT, without blanks around it; says what is wrong with others."""
+    """HOST:PORT or [IPV6]:PORT, without blanks around it; says what is wrong with others.
+
+    Port 0 lets the system choose: a server may do that, when its trainers are told in another way.
+    """
     endpoint = text.strip()
     host, colon, port = endpoint.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -145,7 +151,7 @@ def check_endpoint(text: str) -> str:
         raise ValueError(
             f"pservers has the endpoint {text!r}; it must be HOST:PORT, for IPv6 [ADDRESS]:PORT."
         )
-    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"the port of the endpoint {text!r} must be a number from 1 to 65535.")
     return endpoint
 

@@ -149,6 +149,7 @@ class DistributeTranspiler:
         self.origin_startup_program = job.whole_startup
         self.trainer_num, self.trainer_id, self.sync_mode = job.trainers, job.trainer_id, job.is_sync
         self.pserver_endpoints = job.endpoints
+        self._portless = next((each for each in job.endpoints if each.endswith(":0")), None)
         self.table_name = job.table
         self.has_distributed_lookup_table = job.table is not None
         self.vars_overview = overview_of(job)
@@ -171,7 +172,13 @@ class DistributeTranspiler:
 
         Nothing waits here: the first exchange with the servers waits for them, up to its deadline.
         """
-        return self._done().program
+        program = self._done().program
+        if self._portless is not None:
+            raise ValueError(
+                f"a trainer cannot reach the server {self._portless}: port 0 means one that the system chose. "
+                "Give transpile the port that the server printed."
+            )
+        return program
 
     def _server(self, endpoint: str) -> ServerProgram:
         job = self._done()

@@ -147,22 +147,28 @@ def check_table(graph, table: str) -> None:
 def prefetch_table(job) -> None:
     """Lookups of the distributed table become split_ids, prefetch and merge_ids."""
     block = job.program.global_block()
-    ops = [op for op in block.ops if op.type in LOOKUPS and op.input("W") == [job.table]]
-    first, last = _room(block, ops)
-    for together in [ops] if first < last else [[op] for op in ops]:
-        _prefetch(job, block, together, "" if first < last else f"_{together[0].output('Out')[0]}")
+    groups: dict = {}
+    for op in block.ops:
+        if op.type in LOOKUPS and op.input("W") == [job.table]:
+            groups.setdefault(op.type, []).append(op)
+    for kind, ops in groups.items():
+        first, last = _room(block, ops)
+        for together in [ops] if first < last else [[op] for op in ops]:
+            is_only = len(groups) == 1 and together is ops
+            _prefetch(job, block, together, kind, "" if is_only else f"_{together[0].output('Out')[0]}")
 
 
-def _prefetch(job, block, ops: list, suffix: str) -> None:
+def _prefetch(job, block, ops: list, kind: str, suffix: str) -> None:
     place = max(_room(block, ops)[0], ops[0].idx)
     ids = [block.var(op.input("Ids")[0]) for op in ops]
     outs = [block.var(op.output("Out")[0]) for op in ops]
+    width = int(job.graph.vars[job.table].shape[1])
     padding = ops[0].attr("padding_idx")
     place = _remove(ops, place)
     asked, got = [], []
     for index in range(len(job.endpoints)):
-        asked.append(declare(block, ids[0], f"prefetch_compress_in_tmp_{index}{suffix}", persistable=False))
-        got.append(declare(block, outs[0], f"prefetch_compress_out_tmp_{index}{suffix}", persistable=False))
+        asked.append(declare(block, ids[0], f"prefetch_compress_in_tmp_{index}{suffix}", [-1, 1], False))
+        got.append(declare(block, outs[0], f"prefetch_compress_out_tmp_{index}{suffix}", [-1, width], False))
     block._insert_op(place, type="split_ids", inputs={"Ids": ids}, outputs={"Out": asked})
     block._insert_op(
         place + 1,
@@ -177,7 +183,11 @@ def _prefetch(job, block, ops: list, suffix: str) -> None:
         },
     )
     block._insert_op(
-        place + 2, type="merge_ids", inputs={"Ids": ids, "Rows": asked, "X": got}, outputs={"Out": outs}
+        place + 2,
+        type="merge_ids",
+        inputs={"Ids": ids, "Rows": asked, "X": got},
+        outputs={"Out": outs},
+        attrs={"lookup_table_version": kind},
     )
 
 

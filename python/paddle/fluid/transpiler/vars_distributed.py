@@ -59,6 +59,21 @@ class VarsDistributed:
     def add(self, var: VarDistributed) -> None:
         self.distributed_vars.append(var)
 
+    def add_distributed_var(
+        self,
+        origin_var,
+        slice_var,
+        is_slice: bool | None = None,
+        block_id: int | None = None,
+        offset: int | None = None,
+        vtype: str | None = None,
+        endpoint: str | None = None,
+    ) -> None:
+        """Adds a slice, given as Variables or VarStructs. Without is_slice, it is one when it is smaller."""
+        origin, part = VarStruct.of(origin_var), VarStruct.of(slice_var)
+        is_slice = origin.shape != part.shape if is_slice is None else bool(is_slice)
+        self.add(VarDistributed(origin, part, is_slice, block_id or 0, offset or 0, vtype, endpoint))
+
     def get_distributed_var_by_slice(self, var_name: str) -> VarDistributed | None:
         """The one whose slice has this name."""
         return next((var for var in self.distributed_vars if var.slice.name == var_name), None)

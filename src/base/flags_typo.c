@@ -1,0 +1,156 @@
+/* Finds misspelt flags in the environment: FLAGS_rpc_deadlin would otherwise be passed over in silence.
+ *
+ * Runs once, when the flags are read; a name that is known costs a hundred short comparisons, a microsecond.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+
+#define LONGEST 64
+
+extern char **environ;
+
+/* Flags of Fluid v0.12 to v1.8.5 that have no effect here and no row in flags.h. Scripts and launchers set
+ * them in the environment; they are passed over in silence. */
+static const char *const passed_over[] = {"collective_get_thread_num",
+                                          "communicator_independent_recv_thread",
+                                          "communicator_is_sgd_optimizer",
+                                          "communicator_max_merge_var_num",
+                                          "communicator_max_send_grad_num_before_recv",
+                                          "communicator_min_send_grad_num_before_recv",
+                                          "communicator_send_queue_size",
+                                          "communicator_send_wait_times",
+                                          "communicator_thread_pool_size",
+                                          "conv_workspace_size_limit",
+                                          "cuda_dir",
+                                          "cudnn_batchnorm_spatial_persistent",
+                                          "cudnn_deterministic",
+                                          "cudnn_dir",
+                                          "cudnn_exhaustive_search",
+                                          "cudnn_exhaustive_search_times",
+                                          "cupti_dir",
+                                          "dist_threadpool_size",
+                                          "dump_jitcode",
+                                          "dygraph_debug",
+                                          "eager_delete_scope",
+                                          "enable_cublas_tensor_op_math",
+                                          "enable_inplace_whitelist",
+                                          "enable_parallel_graph",
+                                          "enable_rpc_profiler",
+                                          "enable_subgraph_optimize",
+                                          "fast_check_nan_inf",
+                                          "flrpc_get_thread_num",
+                                          "flrpc_send_thread_num",
+                                          "fraction_of_cuda_pinned_memory_to_use",
+                                          "fraction_of_gpu_memory_to_use",
+                                          "free_idle_chunk",
+                                          "free_idle_memory",
+                                          "free_when_no_cache_hit",
+                                          "fuse_parameter_groups_size",
+                                          "fuse_parameter_memory_size",
+                                          "gpu_allocator_retry_time",
+                                          "gpu_memory_limit_mb",
+                                          "init_allocated_mem",
+                                          "init_p2p",
+                                          "initial_gpu_memory_in_mb",
+                                          "io_threadpool_size",
+                                          "limit_of_tmp_allocation",
+                                          "local_exe_sub_scope_limit",
+                                          "math_num_threads",
+                                          "memory_optimize",
+                                          "memory_optimize_debug",
+                                          "mklml_dir",
+                                          "multiple_of_cupti_buffer_size",
+                                          "nccl_dir",
+                                          "pe_profile_fname",
+                                          "print_sub_graph_dir",
+                                          "profile",
+                                          "reader_queue_speed_test_mode",
+                                          "reallocate_gpu_memory_in_mb",
+                                          "rpc_disable_reuse_port",
+                                          "rpc_get_thread_num",
+                                          "rpc_prefetch_thread_num",
+                                          "rpc_retry_bind_port",
+                                          "rpc_send_thread_num",
+                                          "rpc_server_profile_path",
+                                          "selected_gpus",
+                                          "skip_fused_all_reduce_check",
+                                          "sync_nccl_allreduce",
+                                          "tensorrt_dir",
+                                          "times_excess_than_required_tmp_allocation",
+                                          "tracer_profile_fname",
+                                          "use_ngraph",
+                                          "warpctc_dir",
+                                          "worker_update_interval_secs"};
+enum { PASSED_OVER = sizeof passed_over / sizeof passed_over[0] };
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters must be added, left out, changed or swapped with their neighbour; both are short. */
+static int distance(const char *a, int n, const char *b, int m)
+{
+    int before[LONGEST + 1], last[LONGEST + 1], now[LONGEST + 1];
+    for (int j = 0; j <= m; j++)
+        last[j] = j;
+    for (int i = 1; i <= n; i++) {
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = least(now[j], before[j - 2] + 1);
+        }
+        memcpy(before, last, sizeof last);
+        memcpy(last, now, sizeof now);
+    }
+    return last[m];
+}
+
+static const char *known(int i)
+{
+    return i < PD_FLAG_COUNT ? pd_flag_name_of((enum pd_flag)i) : passed_over[i - PD_FLAG_COUNT];
+}
+
+static int is_known(const char *name, int length)
+{
+    for (int i = 0; i < PD_FLAG_COUNT + PASSED_OVER; i++)
+        if (strncmp(known(i), name, (size_t)length) == 0 && !known(i)[length]) return 1;
+    return 0;
+}
+
+/* The known name that is nearest to a misspelt one: one slip in four letters, at most three. NULL: none is
+ * near, and the name may be another program's. */
+const char *pd_flag_nearest(const char *name, int length)
+{
+    const char *found = NULL;
+    int nearest = least(length / 4, 3) + 1;
+    if (length > LONGEST) return NULL;
+    for (int i = 0; i < PD_FLAG_COUNT + PASSED_OVER; i++) {
+        int other = (int)strlen(known(i));
+        if (other > LONGEST || other - length >= nearest || length - other >= nearest) continue;
+        int d = distance(name, length, known(i), other);
+        if (d < nearest) {
+            nearest = d;
+            found = known(i);
+        }
+    }
+    return found;
+}
+
+void pd_flag_check_environment(void)
+{
+    for (char **each = environ; each && *each; each++) {
+        if (strncmp(*each, "FLAGS_", 6) != 0) continue;
+        const char *name = *each + 6, *equals = strchr(name, '=');
+        int length = equals ? (int)(equals - name) : 0;
+        if (!length || is_known(name, length)) continue;
+        const char *nearest = pd_flag_nearest(name, length);
+        if (nearest)
+            pd_log(PD_LOG_WARNING, "FLAGS_%.*s is not a flag and has no effect; is FLAGS_%s meant?", length,
+                   name, nearest);
+    }
+}
