@@ -1,9 +1,10 @@
 """Measures jobs of several processes on this machine: servers x trainers, beside paddlepaddle 1.8.5.
 
-    python bench/cluster.py [--only NAME] [--rounds N] [--quick] [--json FILE] [--page FILE]
+    python bench/cluster.py [--only NAME] [--rounds N] [--quick] [--no-faults] [--json FILE] [--page FILE]
 
 Each round starts a whole job of one library, then of the other; the best round counts. Samples/s are summed over
-the trainers. One thread for each process.
+the trainers. One thread for each process. Memory is the largest of all trainers, and of all servers. The end of a job
+is the time from the last trainer's exit to the last server's. Then processes are killed (cluster_faults.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import cluster_faults
 import runners
 from runners import BENCH, OURS, PADDLE, Runner
 
@@ -41,11 +43,28 @@ def free_endpoints(n: int) -> list[str]:
 
 
 def peak_of(pid: int) -> float:
+    """Peak memory of a running process, MB."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
         return int(text.split("VmHWM:")[1].split()[0]) / 1024
     except (OSError, IndexError, ValueError):
         return float("nan")
+
+
+def wait_for_end(processes: list[subprocess.Popen], seconds: float) -> tuple[list[float], float | None]:
+    """Peak memory of each process, MB, and how long it took until all had ended (None: not in that time)."""
+    start, peaks, left = time.time(), {}, {p.pid: p for p in processes}
+    while left and time.time() - start < seconds:
+        for pid, process in list(left.items()):
+            done, status, used = os.wait4(pid, os.WNOHANG)
+            if done:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                peaks[pid] = used.ru_maxrss / 1024
+                del left[pid]
+        time.sleep(0.001)
+    took = None if left else time.time() - start
+    peaks.update((pid, peak_of(pid)) for pid in left)
+    return [peaks[p.pid] for p in processes], took
 
 
 class JobFailed(Exception):
@@ -79,20 +98,14 @@ def run_job(runner: Runner, name: str, quick: bool) -> dict:
             if process.returncode:
                 raise JobFailed(f"a trainer ended with status {process.returncode}")
             said.append(json.loads(out.splitlines()[-1]))
-        server_mb = max(peak_of(p.pid) for p in serving) if runner.family != OURS else float("nan")
-        ended, left = time.time(), []
-        for process in serving:
-            try:
-                process.wait(2)
-                left.append(time.time() - ended)
-            except subprocess.TimeoutExpired:
-                left.append(None)
+        peaks, end = wait_for_end(serving, 2)
         return {
             "rate": trainers * steps * batch / max(s["seconds"] for s in said),
             "first": max(s["first"] for s in said) - born,
             "trainer_mb": max(s["peak_mb"] for s in said),
-            "server_mb": server_mb,
-            "end": None if None in left else max(left),
+            "server_mb": max(peaks),
+            "params_mb": said[0]["params_mb"],
+            "end": end,
         }
     except (subprocess.TimeoutExpired, JobFailed) as error:
         words = []
@@ -110,10 +123,16 @@ def run_job(runner: Runner, name: str, quick: bool) -> dict:
             log.close()
 
 
+def others_load() -> str:
+    """A sentence when the machine was busy before anything was measured. Speeds then differ by factors, up and down."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    return f"The machine was busy at the start (load {load:.1f} on {cores} cores): the speeds and times here mean nothing.\n" if load > cores / 2 else ""
+
+
 def table(results: dict, rivals: list[Runner]) -> str:
     rows = [
-        "| job | samples/s | paddle 1.8.5 | ratio | wanted | start to first step, s | trainer MB | servers gone after, s |",
-        "|---|---|---|---|---|---|---|---|",
+        "| job | samples/s | paddle 1.8.5 | ratio | wanted | start to first step, s | parameters MB | trainer MB | server MB | servers gone after, s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, by in results.items():
         ours, theirs = by.get(OURS), by.get(PADDLE)
@@ -123,11 +142,13 @@ def table(results: dict, rivals: list[Runner]) -> str:
         def show(value, digits=0):
             return "-" if value is None or value != value else f"{value:,.{digits}f}"
 
-        def both(key, digits):
-            return show(ours and ours[key], digits) + (f" ({show(theirs[key], digits)})" if theirs else "")
+        def both(key, digits, nothing="-"):
+            values = [show(by_one[key], digits) if by_one[key] is not None else nothing for by_one in (ours, theirs) if by_one]
+            return values[0] + "".join(f" ({value})" for value in values[1:])
 
         rows.append(f"| {name} | {show(ours and ours['rate'])} | {show(theirs and theirs['rate'])} | {show(ratio, 1) + 'x' if ratio else '-'} | "
-                    f"{f'{wanted}x' if wanted else '-'} | {both('first', 2)} | {both('trainer_mb', 0)} | {both('end', 2)} |")
+                    f"{f'{wanted}x' if wanted else '-'} | {both('first', 2)} | {show((ours or theirs)['params_mb'], 1)} | {both('trainer_mb', 0)} | {both('server_mb', 0)} | "
+                    f"{both('end', 2, 'never')} |")
     note = "" if rivals else "\npaddlepaddle 1.8.5 is not installed here.\n"
     return "\n".join(rows) + "\n" + note
 
@@ -135,13 +156,16 @@ def table(results: dict, rivals: list[Runner]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=sorted(JOBS), help="one job; may be given again")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--no-faults", action="store_true", help="kill nobody")
     parser.add_argument("--quick", action="store_true", help="one round, a tenth of the steps")
     parser.add_argument("--json", help="every figure of every round")
     parser.add_argument("--page", help="the table as a page")
     options = parser.parse_args()
     rivals = [r for r in runners.rivals(print) if r.family == PADDLE and r.how == "cached" and "FLAGS_use_mkldnn" not in r.env]
     group = [runners.ours(), *rivals]
+    busy = others_load()
+    print(busy, end="", flush=True)
     results: dict = {}
     rounds: dict = {}
     for name in options.only or JOBS:
@@ -159,6 +183,16 @@ def main() -> int:
                     results[name][runner.family] = got
                 print(f"{name}, {runner.name}, round {number + 1}: {got['rate']:,.0f} samples/s, first step after {got['first']:.2f} s", flush=True)
     text = table(results, rivals)
+    if not options.no_faults and not options.only:
+        faults = {}
+        for runner in group:
+            try:
+                faults[runner.family] = cluster_faults.measure(runner, free_endpoints)
+            except TimeoutError as error:
+                print(f"{runner.name}: {error}", flush=True)
+        rounds["faults"] = faults
+        text += "\n" + cluster_faults.table(faults)
+    text += "\n" + busy if busy else ""
     print("\n" + text)
     if options.json:
         Path(options.json).write_text(json.dumps(rounds, indent=1))

@@ -2,7 +2,8 @@
 
     cluster_child.py ROLE INDEX WORK ENDPOINTS TRAINERS STEPS HOW
 
-A trainer prints one JSON line: when its first step had ended, and the time of all steps after the run-up.
+A trainer prints one JSON line: when its first step had ended, and the time of all steps after the run-up. With 0 steps
+it trains until it is stopped and prints the time of a step now and then, and always of the first one after a pause.
 """
 
 import json
@@ -17,12 +18,37 @@ import paddle.fluid as fluid  # noqa: E402
 import works  # noqa: E402
 
 RUN_UP = 5
+PAUSE = 0.02  # seconds
+
+
+def params_mb(program):
+    """Size of the parameters, which the servers share."""
+    total = 0
+    for var in program.all_parameters():
+        size = 4
+        for side in var.shape:
+            size *= side
+        total += size
+    return total / 2.0**20
+
+
+def train_on(run):
+    """Steps until the process is stopped."""
+    told = step = 0
+    while True:
+        run(step)
+        step += 1
+        if time.time() - told > PAUSE:
+            told = time.time()
+            print("%.6f" % told)
+            sys.stdout.flush()
 
 
 def main():
     role, index, work, endpoints, trainers, steps, how = sys.argv[1:8]
     index, trainers, steps = int(index), int(trainers), int(steps)
     loss = getattr(models_fluid, work)()
+    size = params_mb(fluid.default_main_program())
     config = fluid.DistributeTranspilerConfig()
     config.wait_port = False
     job = fluid.DistributeTranspiler(config=config)
@@ -39,14 +65,21 @@ def main():
     options = {"use_program_cache": True} if how == "cached" else {}
     feeds = [models_fluid.convert(batch) for batch in works.WORKS[work].data()]
     first = start = 0
+
+    def run(step):
+        exe.run(program, feed=feeds[step % len(feeds)], fetch_list=[loss], **options)
+
+    if not steps:
+        train_on(run)
     for step in range(RUN_UP + steps):
         if step == RUN_UP:
             start = time.time()
-        exe.run(program, feed=feeds[step % len(feeds)], fetch_list=[loss], **options)
+        run(step)
         first = first or time.time()
     seconds = time.time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"first": first, "born": BORN, "seconds": seconds, "ended": time.time(), "peak_mb": peak}))
+    print(json.dumps({"first": first, "born": BORN, "seconds": seconds, "ended": time.time(), "peak_mb": peak,
+                      "params_mb": size}))
     sys.stdout.flush()
     exe.close()
 

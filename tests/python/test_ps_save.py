@@ -240,7 +240,9 @@ def test_table_on_a_disk_that_refuses(tmp_path):
             job.start("server", i, *options)
         trainer = job.start("trainer", 0, *options)
         assert trainer.end() == 1
-        assert "__lookup_table__" in trainer.output() and f"server {job.endpoints[0]}" in trainer.output()
+        # Both servers are asked at once and both refuse; either may be the one that is told.
+        assert "__lookup_table__" in trainer.output(), trainer.output()
+        assert any(f"server {each}" in trainer.output() for each in job.endpoints), trainer.output()
 
 
 # ---- slices cut at run time; async ----
