@@ -9,7 +9,7 @@
 
 enum { X, W, LABEL, PATH_TABLE, PATH_CODE, BIAS };
 enum { OUT, PRE_OUT, W_OUT };
-enum { CLASSES, IS_SPARSE };
+enum { CLASSES, IS_SPARSE, EPMAP = 5 };
 enum { GRAD_PRE_OUT = 6, GRAD_DOUT };
 enum { DX, DW, D_BIAS };
 
@@ -105,6 +105,7 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *w_out = pd_run_out(r, W_OUT);
     int64_t rows = x_in->meta.dim[0], dim = x_in->meta.dim[1];
     struct tree t;
+    PD_TRY(pd_nn_table_is_here(&r->attr[EPMAP]));
     PD_TRY(tree_make(r, &t));
     if (w_out && w_out != pd_run_in(r, W)) memcpy(w_out->data, pd_run_in(r, W)->data, pd_tensor_bytes(w_out));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {

@@ -6,10 +6,11 @@
 #include "kernels/rows.h"
 #include "ops/lookup_table.h"
 #include "ops/math_util.h"
+#include "ops/nn_util.h"
 
 enum { W, IDS };
 enum { OUT };
-enum { IS_SPARSE, IS_DISTRIBUTED, PADDING };
+enum { IS_SPARSE, IS_DISTRIBUTED, PADDING, EPMAP = 7 };
 
 static pd_status infer(const struct pd_infer *c, int drop)
 {
@@ -119,6 +120,7 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_value *w = pd_run_in_value(r, W);
     struct pd_tensor *out = pd_run_out(r, OUT);
+    PD_TRY(pd_nn_table_is_here(&r->attr[EPMAP]));
     if (pd_value_is_rows(w)) return run_rows_table(r, w, out);
     const int64_t *ids;
     void *memory;

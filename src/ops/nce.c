@@ -10,7 +10,7 @@
 
 enum { INPUT, LABEL, WEIGHT, BIAS, SAMPLE_WEIGHT, PROBS, ALIAS, ALIAS_PROBS };
 enum { COST, LOGITS, LABELS };
-enum { CLASSES, NEGATIVES, SAMPLER, SEED, IS_SPARSE, CUSTOM };
+enum { CLASSES, NEGATIVES, SAMPLER, SEED, IS_SPARSE, CUSTOM, EPMAP = 9 };
 enum {
     GRAD_INPUT,
     GRAD_LABEL,
@@ -142,6 +142,7 @@ static pd_status run(const struct pd_run *r)
                            *w_in = pd_run_in(r, WEIGHT);
     const struct pd_tensor *bias = pd_run_in(r, BIAS), *sample_weight = pd_run_in(r, SAMPLE_WEIGHT);
     int64_t rows = x_in->meta.dim[0], dim = x_in->meta.dim[1], truths = true_classes(&label->meta);
+    PD_TRY(pd_nn_table_is_here(&r->attr[EPMAP]));
     int64_t negatives = r->attr[NEGATIVES].i, width = truths + negatives, classes = r->attr[CLASSES].i;
     int64_t *labels = pd_run_out(r, LABELS)->data;
     PD_TRY(pd_nn_check_labels(label, rows * truths, classes, 0));

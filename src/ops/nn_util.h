@@ -50,6 +50,19 @@ static inline pd_status pd_nn_axis(int axis, int rank, int *out)
     return PD_OK;
 }
 
+/* Transpilers of v1.3 to v1.8 name servers in the op itself (attribute epmap), which then held the table's
+ * rows. */
+static inline pd_status pd_nn_table_is_here(const struct pd_attr *epmap)
+{
+    if (!epmap->n) return PD_OK;
+    return pd_fail(
+        PD_UNSUPPORTED,
+        "the table lies on servers (epmap names %s), but this form of the op reads it here. Transpile "
+        "the Program with this package's DistributeTranspiler, which puts distributed_lookup_table "
+        "there.",
+        epmap->strings[0]);
+}
+
 /* Gradient `out`, where it is wanted, looks like input `in`. */
 static inline void pd_nn_grad_like(const struct pd_infer *c, int out, int in)
 {

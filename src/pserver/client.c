@@ -270,7 +270,7 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
     c->id = trainer_id;
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline);
-    c->notice_ms = 5000;
+    c->notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice);
     *out = c;
     return PD_OK;
 }

@@ -316,3 +316,20 @@ def test_files_that_cannot_be_written(tmp_path):
     check_refused(scope_with(a=A), file_program("save", ["a"], tmp_path / "file", overwrite=False), "overwrite is false")
     assert (tmp_path / "file").read_bytes() == b"x"
     assert sorted(os.listdir(tmp_path)) == ["file"]
+
+
+@pytest.mark.parametrize("layer", ["lookup_table", "lookup_table_v2"])
+def test_a_table_that_lies_on_servers_is_not_read_here(layer):
+    """Programs of old transpilers name servers in the op; the local variable then holds nothing of worth."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        ids = fluid.layers.data("ids", [1], dtype="int64")
+        table = fluid.layers.create_parameter([4, 2], "float32", name="table")
+        out = main.current_block().create_var(name="rows", dtype="float32")
+        main.current_block().append_op(
+            type=layer, inputs={"W": table, "Ids": ids}, outputs={"Out": out},
+            attrs={"remote_prefetch": True, "epmap": ["10.0.0.1:6174"], "table_names": ["table"]})
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe.run(startup, scope=scope)
+    with pytest.raises(Exception, match="10.0.0.1:6174.*DistributeTranspiler"):
+        exe.run(main, feed={"ids": np.zeros((1, 1), "int64")}, fetch_list=[out], scope=scope)
