@@ -6,24 +6,14 @@
 
 #include "passes/passes.h"
 
-static int names(const struct pd_opdesc *op, int is_output, const char *name)
-{
-    const struct pd_io *at = is_output ? op->out.at : op->in.at;
-    int n = is_output ? op->out.n : op->in.n, count = 0;
-    for (int s = 0; s < n; s++)
-        for (int k = 0; k < at[s].args.n; k++)
-            count += strcmp(at[s].args.at[k], name) == 0;
-    return count;
-}
-
 /* The only op that reads the variable; NULL: none, several, or someone outside the block's ops. */
 static const struct pd_opdesc *only_reader(const struct pd_block *block, int from, const char *name)
 {
     const struct pd_opdesc *reader = NULL;
     for (int i = from; i < block->ops.n; i++) {
         const struct pd_opdesc *op = block->ops.at[i];
-        if (pd_opdesc_sub_block(op, 0) >= 0 || (names(op, 0, name) && reader)) return NULL;
-        if (names(op, 0, name)) reader = op;
+        if (pd_opdesc_sub_block(op, 0) >= 0 || (pd_opdesc_names(op, 0, name) && reader)) return NULL;
+        if (pd_opdesc_names(op, 0, name)) reader = op;
     }
     return reader;
 }
@@ -44,7 +34,7 @@ pd_status pd_pass_relax(struct pd_program *program, int n_fetches, const char *c
         if (strcmp(op->type, "sum") != 0 || pd_attr_index(op->def ? op->def->attrs : NULL, "keep_repeated_rows") < 0) continue;
         const char *out = pd_opdesc_arg(op, 1, "Out");
         const struct pd_var *var = out ? pd_block_var(block, out) : NULL;
-        if (!var || var->meta.kind != PD_KIND_SELECTED_ROWS || (var->flags & PD_VAR_PERSISTABLE) || names(op, 0, out)) continue;
+        if (!var || var->meta.kind != PD_KIND_SELECTED_ROWS || (var->flags & PD_VAR_PERSISTABLE) || pd_opdesc_names(op, 0, out)) continue;
         int fetched = 0;
         for (int k = 0; k < n_fetches; k++)
             fetched |= strcmp(fetches[k], out) == 0;

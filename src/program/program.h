@@ -117,6 +117,8 @@ struct pd_io *pd_opdesc_slot(const struct pd_opdesc *op, int is_output, const ch
 /* First variable of a slot; NULL when there is none. */
 const char *pd_opdesc_arg(const struct pd_opdesc *op, int is_output, const char *slot);
 pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, struct pd_opdesc **out);
+/* How often the op names the variable among its inputs or outputs. */
+int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var);
 /* Renames a variable wherever the op uses it. */
 pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to);
 /* The i-th block that the op's attributes name; -1 after the last. */
