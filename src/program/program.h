@@ -87,6 +87,8 @@ void pd_program_unref(struct pd_program *program);
 const char *pd_program_text(struct pd_program *program, const char *text);
 pd_status pd_block_new(struct pd_program *program, int parent, struct pd_block **out);
 struct pd_block *pd_program_block(const struct pd_program *program, int index); /* NULL: no such block */
+/* Takes the last block away, with all that is in it; block 0 stays. */
+void pd_program_drop_last_block(struct pd_program *program);
 
 /* var.c */
 /* Adds a variable; when the name is taken in this block, that variable is returned unchanged and *existed is 1. */

@@ -389,3 +389,22 @@ def test_arrays_are_not_added_to_tensors():
         array = layers.array_write(x, count(0))
         with pytest.raises(Exception, match="arrays are added to arrays only"):
             layers.sums([array, x])
+
+
+def test_a_saved_model_holds_nothing_of_the_gradient(tmp_path):
+    program, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(program, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [2, 4], "float32")
+        h = layers.fc(x, 4)
+        loop(3, lambda i: layers.assign(layers.tanh(layers.scale(h, 2.0)), h) and None)
+        fluid.optimizer.SGD(0.1).minimize(layers.mean(h))
+    feed = {"x": X.astype("float32")}
+    with fluid.scope_guard(fluid.Scope()):
+        EXE.run(startup)
+        wanted, = EXE.run(program.clone(for_test=True), feed=feed, fetch_list=[h.name])
+        fluid.io.save_inference_model(str(tmp_path), ["x"], [h], EXE, main_program=program)
+        saved, _, targets = fluid.io.load_inference_model(str(tmp_path), EXE)
+        found, = EXE.run(saved, feed=feed, fetch_list=targets)
+    assert np.array_equal(found, wanted)
+    assert [op.type for op in saved.block(1).ops] == ["scale", "tanh", "assign", "increment", "less_than"]
+    assert saved.num_blocks == 2 and program.num_blocks == 3
