@@ -22,7 +22,7 @@ static pd_status make_values(struct pd_frame *f)
         const struct pd_plan_var *v = &plan->vars.at[i];
         f->chunk_of[i] = -1;
         if (v->place == PD_PLACE_SCOPE || v->place == PD_PLACE_FEED) f->externals[f->n_externals++] = i;
-        if (v->place == PD_PLACE_TEMP && v->desc && v->desc->meta.kind == PD_KIND_TENSOR_ARRAY) f->arrays[f->n_arrays++] = i;
+        if (v->place == PD_PLACE_TEMP && !v->given && v->desc && v->desc->meta.kind == PD_KIND_TENSOR_ARRAY) f->arrays[f->n_arrays++] = i;
         if (v->place == PD_PLACE_OUTER)
             f->values[i] = pd_value_ref(f->outer->values[v->outer]);
         else if (v->place != PD_PLACE_SCOPE)

@@ -67,6 +67,13 @@ pd_status pd_frame_bind_late(struct pd_frame_op *op);
 
 /* step.c: what ops may ask of the running step. */
 void pd_step_init(struct pd_step *step);
+/* The frame of a block that an op of this frame runs, made when first asked for. */
+pd_status pd_frame_sub(struct pd_frame *frame, int block, struct pd_frame **out);
 pd_status pd_frame_poll(struct pd_frame *frame);
+
+/* steps.c: what a block's runs leave for its gradient block, newest last, in a value of kind step scopes. */
+int pd_steps_kept(const struct pd_run *run, int slot);
+pd_status pd_steps_push(const struct pd_run *run, int block, struct pd_value *steps);
+pd_status pd_steps_pop(const struct pd_run *run, int grad_block, struct pd_value *steps, int *found);
 
 #endif

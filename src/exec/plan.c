@@ -30,6 +30,15 @@ static pd_status add_var(struct pd_plan *plan, const char *name, const struct pd
     return PD_OK;
 }
 
+/* A script may feed a parameter too. */
+static int is_fed(const struct pd_plan *plan, const char *name)
+{
+    while (plan->outer)
+        plan = plan->outer;
+    int number = pd_plan_number(plan, name);
+    return number >= 0 && plan->vars.at[number].place == PD_PLACE_FEED;
+}
+
 /* The number of a variable in this plan; where it lives is decided when it is first met. */
 static pd_status number_of(struct pd_plan *plan, const char *name, int writing, int *number)
 {
@@ -37,7 +46,7 @@ static pd_status number_of(struct pd_plan *plan, const char *name, int writing, 
     if (*number >= 0) return PD_OK;
     const struct pd_var *own = pd_block_var(plan->block, name);
     const struct pd_var *any = own ? own : pd_block_find(plan->block, name);
-    if (!own && plan->outer && any && !(any->flags & PD_VAR_PERSISTABLE)) {
+    if (!own && plan->outer && any && (!(any->flags & PD_VAR_PERSISTABLE) || is_fed(plan->outer, name))) {
         int outer;
         PD_TRY(number_of(plan->outer, name, writing, &outer));
         plan->outer->vars.at[outer].pinned = 1;
@@ -46,9 +55,11 @@ static pd_status number_of(struct pd_plan *plan, const char *name, int writing, 
         plan->vars.at[*number].outer = outer;
         return PD_OK;
     }
-    int lives_on = !any || (any->flags & PD_VAR_PERSISTABLE) || !writing;
+    int given = own && plan->outer && plan->block->forward >= 0 && !(own->flags & PD_VAR_PERSISTABLE) && !writing;
+    int lives_on = !any || (any->flags & PD_VAR_PERSISTABLE) || (!writing && !given);
     PD_TRY(add_var(plan, name, any, lives_on ? PD_PLACE_SCOPE : PD_PLACE_TEMP, number));
-    plan->vars.at[*number].read_first = !writing;
+    plan->vars.at[*number].given = given;
+    plan->vars.at[*number].read_first = !writing && !given;
     return PD_OK;
 }
 
@@ -84,9 +95,17 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
     return PD_OK;
 }
 
+static int reads_data(const struct pd_opdesc *op, const char *slot)
+{
+    int i = op->def ? pd_slot_index(op->def->inputs, slot) : -1;
+    return i < 0 || !(op->def->inputs[i].flags & PD_SLOT_META);
+}
+
+enum { TOUCH_GIVEN = 1, TOUCH_GRADIENT = 2 };
+
 /* Variables of this plan that a sub-block touches count as touched by the op that runs it, and keep their own memory.
- * `given`: the op gives them their values. */
-static pd_status touch_sub_block(struct pd_plan *plan, int block, int index, int given)
+ * TOUCH_GIVEN: the op gives them their values. TOUCH_GRADIENT: it is the gradient block of this block. */
+static pd_status touch_sub_block(struct pd_plan *plan, int block, int index, int how)
 {
     const struct pd_block *inner = pd_program_block(plan->program, block);
     for (int i = 0; inner && i < inner->ops.n; i++) {
@@ -99,18 +118,19 @@ static pd_status touch_sub_block(struct pd_plan *plan, int block, int index, int
                     const char *name = at[s].args.at[k];
                     int number;
                     const struct pd_var *var = is_hole(name) ? NULL : pd_block_find(inner, name);
-                    if (!var || var->block->index > plan->block->index) continue;
+                    if (!var || pd_block_find(plan->block, name) != var) continue;
                     int known = pd_plan_number(plan, name) >= 0;
                     PD_TRY(number_of(plan, name, side, &number));
-                    if (!known && given && !(var->flags & PD_VAR_PARAMETER)) plan->vars.at[number].read_first = 0;
+                    if (!known && (how & TOUCH_GIVEN) && !(var->flags & PD_VAR_PARAMETER)) plan->vars.at[number].read_first = 0;
                     plan->vars.at[number].pinned = plan->vars.at[number].dynamic = 1;
                     plan->vars.at[number].needs_data = 1;
                     plan->vars.at[number].last_use = index;
                     if (side) plan->vars.at[number].written = 1;
+                    if (how & TOUCH_GRADIENT) plan->vars.at[number].kept |= side || reads_data(op, at[s].slot) ? 2 : 1;
                 }
         }
         for (int k = 0, deeper; (deeper = pd_opdesc_sub_block(op, k)) >= 0; k++)
-            if (deeper > block) PD_TRY(touch_sub_block(plan, deeper, index, given));
+            if (deeper > block) PD_TRY(touch_sub_block(plan, deeper, index, how));
     }
     return PD_OK;
 }
@@ -148,7 +168,7 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     PD_TRY(add_side(plan, &op, index, 1, &first_out));
     int has_blocks = 0;
     for (int k = 0, sub; (sub = pd_opdesc_sub_block(desc, k)) >= 0; k++) {
-        PD_TRY(touch_sub_block(plan, sub, index, desc->def->flags & PD_OP_SERVES));
+        PD_TRY(touch_sub_block(plan, sub, index, desc->def->flags & PD_OP_SERVES ? TOUCH_GIVEN : 0));
         has_blocks = 1;
     }
     /* In a sub-block everything is sized when it runs. */
@@ -234,7 +254,7 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
     }
     /* What the gradient block of this block uses must have its number before a frame is made. */
     for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
-        if (plan->program->blocks.at[b]->forward == plan->block->index) PD_TRY(touch_sub_block(plan, b, plan->ops.n, 0));
+        if (plan->program->blocks.at[b]->forward == plan->block->index) PD_TRY(touch_sub_block(plan, b, plan->ops.n, TOUCH_GRADIENT));
     PD_TRY(add_fetches(plan, n_fetches, fetches));
     for (int i = 0; i < plan->ops.n; i++) {
         plan->ops.at[i].in = plan->slots.at + (intptr_t)plan->ops.at[i].in;

@@ -24,6 +24,8 @@ struct pd_plan_var {
     int needs_data; /* and hold data: not only its shape is read */
     int written;
     int dynamic;  /* sized only by running: memory of its own */
+    int given;    /* of a gradient block: the op that runs the block gives it its value */
+    int kept;     /* the gradient block of this block reads it; 2: its data, 1: only its size */
     int pinned;   /* used by a sub-block or by the caller afterwards: memory of its own, never shared */
     int last_use; /* number of the last op that touches it; INT_MAX: fetched */
 };

@@ -47,7 +47,16 @@ static const char *step_name(const struct pd_run *run, int is_output, int slot, 
     return number < 0 ? PD_EMPTY_VAR : plan->vars.at[number].name;
 }
 
-static pd_status sub_frame(struct pd_frame *f, int block, struct pd_frame **out)
+/* The frame of the block that `block` is the gradient of: it hangs below the frame that ran it. */
+static pd_status forward_frame(struct pd_frame *f, int block, struct pd_frame **out)
+{
+    const struct pd_block *forward = pd_program_block(f->plan->program, f->plan->program->blocks.at[block]->forward);
+    for (struct pd_frame *at = f; forward && forward->index < block && at; at = at->outer)
+        if (at->plan->block->index == forward->parent) return pd_frame_sub(at, forward->index, out);
+    return PD_OK;
+}
+
+pd_status pd_frame_sub(struct pd_frame *f, int block, struct pd_frame **out)
 {
     int blocks = f->plan->program->blocks.n;
     if (block <= f->plan->block->index || block >= blocks) return pd_fail(PD_RANGE, "the Program has no block %d below block %d", block, f->plan->block->index);
@@ -56,8 +65,7 @@ static pd_status sub_frame(struct pd_frame *f, int block, struct pd_frame **out)
     if (!f->subs || !f->sub_plans) return pd_no_memory();
     /* A gradient block works on the variables that its forward block left behind. */
     struct pd_frame *outer = f;
-    int forward = f->plan->program->blocks.at[block]->forward;
-    if (forward > f->plan->block->index) PD_TRY(sub_frame(f, forward, &outer));
+    PD_TRY(forward_frame(f, block, &outer));
     if (!f->sub_plans[block]) PD_TRY(pd_plan_new(f->plan->program, block, outer->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
     struct pd_frame *sub = f->subs[block];
     /* Variables around the block may have moved to another scope: the frame holds pointers to them. */
@@ -73,18 +81,19 @@ static pd_status sub_frame(struct pd_frame *f, int block, struct pd_frame **out)
     return PD_OK;
 }
 
-static struct pd_value *step_block_value(const struct pd_run *run, int block, const char *name)
+static pd_status step_block_value(const struct pd_run *run, int block, const char *name, struct pd_value **value)
 {
-    struct pd_frame *f = frame_of(run);
-    struct pd_frame *sub = f->subs && block >= 0 && block < f->plan->program->blocks.n ? f->subs[block] : NULL;
-    int number = sub ? pd_plan_number(sub->plan, name) : -1;
-    return number < 0 ? NULL : sub->values[number];
+    struct pd_frame *sub = NULL;
+    PD_TRY(pd_frame_sub(frame_of(run), block, &sub));
+    int number = pd_plan_number(sub->plan, name);
+    *value = number < 0 ? NULL : sub->values[number];
+    return PD_OK;
 }
 
 static pd_status step_run_block(const struct pd_run *run, int block)
 {
     struct pd_frame *f = frame_of(run), *sub = NULL;
-    PD_TRY(sub_frame(f, block, &sub));
+    PD_TRY(pd_frame_sub(f, block, &sub));
     sub->poll = f->poll;
     sub->poll_arg = f->poll_arg;
     sub->next_poll = f->next_poll;
@@ -96,5 +105,7 @@ static pd_status step_run_block(const struct pd_run *run, int block)
 void pd_step_init(struct pd_step *step)
 {
     *step = (struct pd_step){.scratch = step_scratch, .poll = step_poll,
-                             .run_block = step_run_block, .block_value = step_block_value, .find = step_find, .name = step_name};
+                             .run_block = step_run_block, .block_value = step_block_value,
+                             .keeps_steps = pd_steps_kept, .push_step = pd_steps_push, .pop_step = pd_steps_pop,
+                             .find = step_find, .name = step_name};
 }

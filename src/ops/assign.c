@@ -63,14 +63,23 @@ static pd_status increment_run(const struct pd_run *r)
                    pd_dtype_name(x->meta.dtype));
 }
 
+static pd_status increment_grad(struct pd_grad_maker *g)
+{
+    struct pd_opdesc *op;
+    PD_TRY(pd_grad_from_table(g, "assign", "X=Out@", "Out=X@", &op));
+    pd_opdesc_remove_attr(op, "step");
+    return g->emit(g, op);
+}
+
+/* A counter that is a number of the net: it passes its gradient on. Those of integers have none. */
 const struct pd_op pd_op_increment = {
     .type = "increment",
     .doc = "Out = X + step, for a tensor of one element.",
     .inputs = inputs,
     .outputs = outputs,
     .attrs = increment_attrs,
-    .flags = PD_OP_NO_GRAD,
     .infer = increment_infer,
     .run = increment_run,
+    .make_grad = increment_grad,
     .share = share,
 };

@@ -6,7 +6,7 @@
 enum { COND, INPUT };
 enum { X, CONDITION };
 enum { OUT, SCOPE };
-enum { SUB_BLOCK, SCALAR };
+enum { SUB_BLOCK, SCALAR, IS_TEST = SCALAR };
 
 static pd_status infer(const struct pd_infer *c)
 {
@@ -34,6 +34,14 @@ int pd_condition_none_empty(const struct pd_values *values)
     return 1;
 }
 
+/* Where the block's runs are kept for the gradient, emptied; NULL when no op asks for them. */
+static struct pd_value *steps_of(const struct pd_run *r)
+{
+    struct pd_value *steps = pd_run_out_value(r, SCOPE);
+    if (steps) pd_value_reset(steps, PD_KIND_STEP_SCOPES);
+    return steps && r->step->keeps_steps(r, SCOPE) ? steps : NULL;
+}
+
 static pd_status conditional_run(const struct pd_run *r)
 {
     int holds = 0;
@@ -41,16 +49,22 @@ static pd_status conditional_run(const struct pd_run *r)
         PD_TRY(pd_condition_read(pd_run_in(r, COND), "Cond", &holds));
     else
         holds = pd_condition_none_empty(&r->in[COND]) && pd_condition_none_empty(&r->in[INPUT]);
-    return holds ? r->step->run_block(r, r->attr[SUB_BLOCK].block) : PD_OK;
+    struct pd_value *steps = steps_of(r);
+    if (!holds) return PD_OK;
+    PD_TRY(r->step->run_block(r, r->attr[SUB_BLOCK].block));
+    return steps ? r->step->push_step(r, r->attr[SUB_BLOCK].block, steps) : PD_OK;
 }
 
 static pd_status while_run(const struct pd_run *r)
 {
+    struct pd_value *steps = steps_of(r);
+    if (r->attr[IS_TEST].b) steps = NULL;
     for (;;) {
         int holds = 0;
         PD_TRY(pd_condition_read(pd_run_in(r, CONDITION), "Condition", &holds));
         if (!holds) return PD_OK;
         PD_TRY(r->step->run_block(r, r->attr[SUB_BLOCK].block));
+        if (steps) PD_TRY(r->step->push_step(r, r->attr[SUB_BLOCK].block, steps));
         PD_TRY(r->step->poll(r));
     }
 }
@@ -64,7 +78,7 @@ const struct pd_op pd_op_conditional_block = {
                                           PD_DEF_BOOL("is_scalar_condition", 0),
                                           PD_DEF_STRINGS("skip_eager_deletion_vars"),
                                           {0}},
-    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT,
+    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT | PD_OP_UPDATES,
     .infer = infer,
     .run = conditional_run,
     .make_grad = pd_conditional_block_grad_make,
@@ -79,7 +93,8 @@ const struct pd_op pd_op_while = {
                                           PD_DEF_BOOL("is_test", 0),
                                           PD_DEF_STRINGS("skip_eager_deletion_vars"),
                                           {0}},
-    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT,
+    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT | PD_OP_UPDATES,
     .infer = infer,
     .run = while_run,
+    .make_grad = pd_while_grad_make,
 };

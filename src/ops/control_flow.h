@@ -1,4 +1,4 @@
-/* Shared by control_flow.c and control_flow_grad.c. */
+/* Shared by the ops that run blocks, and by their gradients. */
 #ifndef PD_OPS_CONTROL_FLOW_H
 #define PD_OPS_CONTROL_FLOW_H
 
@@ -10,5 +10,36 @@ pd_status pd_condition_read(const struct pd_tensor *cond, const char *slot, int 
 int pd_condition_none_empty(const struct pd_values *values);
 /* Gradient of conditional_block: a block of its own, run when the forward block ran. */
 pd_status pd_conditional_block_grad_make(struct pd_grad_maker *g);
+/* Gradient of while: a block of its own, run backward over the steps of the loop. */
+pd_status pd_while_grad_make(struct pd_grad_maker *g);
+
+/* ---- block_grad.c: what both gradients share ---- */
+
+/* Names of the forward op's slots in the Program: variables it reads, variables it writes, and its steps. */
+struct pd_block_grad {
+    const char *type, *in, *out, *steps;
+    int loops;
+};
+
+/* Makes the gradient op and its block. The op gets the slots IN, OUT, OUT@GRAD, STEPS -> IN@GRAD and, for what the op
+ * may leave as it was, OUT@GRAD. *made is not emitted yet. */
+pd_status pd_block_grad_make(struct pd_grad_maker *g, const struct pd_block_grad *how, struct pd_opdesc **made);
+
+/* The places of these slots in the tables of the gradient ops. */
+enum { PD_GRAD_IN, PD_GRAD_OUT, PD_GRAD_OUT_GRAD, PD_GRAD_STEPS };
+enum { PD_GRAD_IN_GRAD, PD_GRAD_LEFT_GRAD };
+enum { PD_GRAD_SUB_BLOCK, PD_GRAD_INNER };
+
+pd_status pd_block_grad_infer(const struct pd_infer *c);
+/* Gives the gradients of the targets to the block, zeros where none came. */
+pd_status pd_block_grad_fill(const struct pd_run *r);
+/* The block's gradient of the i-th input; NULL: it has none. */
+pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value);
+/* Is the i-th input also written by the block? *grad is the gradient that came for it then, NULL where none came. */
+int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad);
+/* The block ran: what it overwrote without reading it gets no gradient. */
+pd_status pd_block_grad_clear_left(const struct pd_run *r);
+/* No gradient: zeros of the same size, or an empty array. */
+pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like);
 
 #endif

@@ -18,7 +18,8 @@
     X(argsort) X(argsort_grad) X(arg_max) X(arg_min) X(unique) X(unique_with_counts)                           \
     X(shard_index) X(random_crop) X(sampling_id) X(similarity_focus)                                           \
     X(im2sequence) X(im2sequence_grad) X(unfold) X(unfold_grad) X(fsp) X(fsp_grad) X(cvm) X(cvm_grad)          \
-    X(conditional_block) X(conditional_block_grad) X(while) X(select_input) X(select_output) X(get_places)     \
+    X(conditional_block) X(conditional_block_grad) X(while) X(while_grad) X(select_input) X(select_output)     \
+    X(get_places)                                                                                              \
     X(rnn_memory_helper) X(rnn_memory_helper_grad)                                                             \
     X(lod_rank_table) X(max_sequence_len) X(reorder_lod_tensor_by_rank) X(reorder_lod_tensor_by_rank_grad)     \
     X(shrink_rnn_memory) X(shrink_rnn_memory_grad)                                                             \

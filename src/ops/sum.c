@@ -1,5 +1,5 @@
 /* sum: adds any number of tensors of one shape. Selected rows alone give selected rows, each row once, in
- * ascending order; beside tensors they are added into the tensor. */
+ * ascending order; beside tensors they are added into the tensor. Arrays are added item by item. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -7,6 +7,7 @@
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
 #include "ops/rows_util.h"
+#include "ops/sum.h"
 
 #define GRAIN 16384
 #define BLOCK 4096
@@ -25,6 +26,20 @@ static int is_empty(const struct pd_meta *m)
            pd_meta_numel(m) == 0;
 }
 
+/* The items may differ in size, and one array may have some that another has not. */
+static pd_status infer_arrays(const struct pd_infer *c, struct pd_meta *out)
+{
+    for (int i = 0; i < c->in[X].n; i++)
+        if (c->in[X].at[i]->kind != PD_KIND_TENSOR_ARRAY)
+            return pd_fail(PD_TYPE,
+                           "input %d is a %s, another one is a tensor array; arrays are added to arrays only",
+                           i, pd_kind_name(c->in[X].at[i]->kind));
+    if (c->running) return PD_OK;
+    out->kind = PD_KIND_TENSOR_ARRAY;
+    pd_meta_like(out, c->in[X].at[0]);
+    return PD_OK;
+}
+
 static pd_status infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
@@ -36,7 +51,7 @@ static pd_status infer(const struct pd_infer *c)
         arrays += x->kind == PD_KIND_TENSOR_ARRAY;
         dense += x->kind == PD_KIND_TENSOR;
     }
-    if (arrays) return pd_fail(PD_TYPE, "tensor arrays cannot be added; add their items");
+    if (arrays) return infer_arrays(c, out);
     out->kind = dense ? PD_KIND_TENSOR : PD_KIND_SELECTED_ROWS;
     for (int i = 0; i < c->in[X].n; i++) {
         const struct pd_meta *x = c->in[X].at[i];
@@ -97,6 +112,19 @@ SUM_PART(double, PD_CLONES)
 SUM_PART(int32_t, )
 SUM_PART(int64_t, )
 
+static pd_status sum_job(const struct job *j, enum pd_dtype dtype, int64_t count)
+{
+    void (*part)(void *, int64_t, int64_t) = dtype == PD_DTYPE_FP32    ? sum_float
+                                             : dtype == PD_DTYPE_FP64  ? sum_double
+                                             : dtype == PD_DTYPE_INT32 ? sum_int32_t
+                                             : dtype == PD_DTYPE_INT64 ? sum_int64_t
+                                                                       : NULL;
+    if (!part)
+        return pd_fail(PD_TYPE, "tensors of type %s cannot be added; cast them first", pd_dtype_name(dtype));
+    pd_parallel(count, GRAIN, part, (void *)j);
+    return PD_OK;
+}
+
 static pd_status sum_tensors(const struct pd_run *r, struct pd_tensor *out)
 {
     const void **x;
@@ -119,22 +147,7 @@ static pd_status sum_tensors(const struct pd_run *r, struct pd_tensor *out)
         if (x[0] != out->data) memcpy(out->data, x[0], pd_tensor_bytes(out));
         return PD_OK;
     }
-    switch ((int)out->meta.dtype) {
-    case PD_DTYPE_FP32:
-        pd_parallel(count, GRAIN, sum_float, &j);
-        return PD_OK;
-    case PD_DTYPE_FP64:
-        pd_parallel(count, GRAIN, sum_double, &j);
-        return PD_OK;
-    case PD_DTYPE_INT32:
-        pd_parallel(count, GRAIN, sum_int32_t, &j);
-        return PD_OK;
-    case PD_DTYPE_INT64:
-        pd_parallel(count, GRAIN, sum_int64_t, &j);
-        return PD_OK;
-    }
-    return pd_fail(PD_TYPE, "tensors of type %s cannot be added; cast them first",
-                   pd_dtype_name(out->meta.dtype));
+    return sum_job(&j, out->meta.dtype, count);
 }
 
 /* ---- selected rows ---- */
@@ -194,9 +207,93 @@ static pd_status sum_rows(const struct pd_run *r, struct pd_value *out)
     return PD_OK;
 }
 
+/* ---- one value into another ---- */
+
+static pd_status tensor_into(struct pd_tensor *to, const struct pd_tensor *from)
+{
+    if (!from->data || pd_tensor_numel(from) == 0) return PD_OK;
+    if (!to->data || pd_tensor_numel(to) == 0) return pd_tensor_copy(to, from);
+    if (!pd_meta_same_dims(&to->meta, &from->meta) || to->meta.dtype != from->meta.dtype)
+        return pd_fail(PD_SHAPE, "%s of shape %s cannot be added to %s of shape %s",
+                       pd_dtype_name(from->meta.dtype), pd_meta_dims_text(&from->meta),
+                       pd_dtype_name(to->meta.dtype), pd_meta_dims_text(&to->meta));
+    const void *x[] = {to->data, from->data};
+    return sum_job(&(struct job){to->data, x, 2}, to->meta.dtype, pd_tensor_numel(to));
+}
+
+static pd_status rows_into(struct pd_value *to, const struct pd_value *from)
+{
+    int had = to->rows.n, more = from->rows.n;
+    if (!more) return PD_OK;
+    if (!had) return pd_value_copy(to, from);
+    const struct pd_meta *m = &from->tensor.meta;
+    size_t width = (size_t)pd_meta_span(m, 1, m->rank) * pd_dtype_size(m->dtype);
+    if (pd_meta_span(&to->tensor.meta, 1, to->tensor.meta.rank) != pd_meta_span(m, 1, m->rank) ||
+        to->tensor.meta.dtype != m->dtype)
+        return pd_fail(PD_SHAPE, "selected rows of shapes %s and %s cannot be added",
+                       pd_meta_dims_text(&to->tensor.meta), pd_meta_dims_text(m));
+    struct pd_value *both;
+    PD_TRY(pd_value_new(PD_KIND_SELECTED_ROWS, &both));
+    pd_status status = pd_rows_resize(both, (int64_t)had + more, from->height, m->dtype, m->rank, m->dim);
+    if (status == PD_OK) {
+        memcpy(both->rows.at, to->rows.at, (size_t)had * sizeof *to->rows.at);
+        memcpy(both->rows.at + had, from->rows.at, (size_t)more * sizeof *to->rows.at);
+        memcpy(both->tensor.data, to->tensor.data, (size_t)had * width);
+        memcpy((char *)both->tensor.data + (size_t)had * width, from->tensor.data, (size_t)more * width);
+        pd_value_move(to, both);
+    }
+    pd_value_unref(both);
+    return status;
+}
+
+static pd_status array_into(struct pd_value *to, const struct pd_value *from)
+{
+    for (int i = 0; i < from->items.n; i++) {
+        const struct pd_value *item = from->items.at[i];
+        if (i == to->items.n) {
+            struct pd_value *fresh;
+            PD_TRY(pd_value_new(PD_KIND_TENSOR, &fresh));
+            if (!pd_vec_push(&to->items, fresh)) {
+                pd_value_unref(fresh);
+                return pd_no_memory();
+            }
+        }
+        if (!item->tensor.data || item->handed_on) continue;
+        /* What was handed on belongs to a value that was written later; this is for the one before it. */
+        if (to->items.at[i]->handed_on) pd_value_reset(to->items.at[i], PD_KIND_TENSOR);
+        to->items.at[i]->handed_on = 0;
+        PD_TRY(tensor_into(&to->items.at[i]->tensor, &item->tensor));
+    }
+    return PD_OK;
+}
+
+pd_status pd_sum_into(struct pd_value *to, const struct pd_value *from)
+{
+    enum pd_kind kind = from->tensor.meta.kind;
+    if (to->tensor.meta.kind != kind) {
+        if (pd_value_is_rows(from) && to->tensor.data) return add_rows(&to->tensor, from);
+        pd_value_reset(to, kind);
+    }
+    return kind == PD_KIND_TENSOR_ARRAY ? array_into(to, from)
+           : pd_value_is_rows(from)     ? rows_into(to, from)
+                                        : tensor_into(&to->tensor, &from->tensor);
+}
+
+static pd_status sum_arrays(const struct pd_run *r, struct pd_value *out)
+{
+    int in_place = 0;
+    for (int i = 0; i < r->in[X].n; i++)
+        in_place |= r->in[X].at[i] == out;
+    if (!in_place) pd_value_reset(out, PD_KIND_TENSOR_ARRAY);
+    for (int i = 0; i < r->in[X].n; i++)
+        if (r->in[X].at[i] != out) PD_TRY(pd_sum_into(out, r->in[X].at[i]));
+    return PD_OK;
+}
+
 static pd_status run(const struct pd_run *r)
 {
     struct pd_value *out = pd_run_out_value(r, OUT);
+    if (r->in[X].n && r->in[X].at[0]->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) return sum_arrays(r, out);
     if (pd_value_is_rows(out)) return sum_rows(r, out);
     PD_TRY(sum_tensors(r, &out->tensor));
     for (int i = 0; i < r->in[X].n; i++)

@@ -65,6 +65,7 @@ static pd_status write_run(const struct pd_run *r)
     if (!out) return PD_OK;
     PD_TRY(position(r, &i));
     PD_TRY(grow(out, i + 1));
+    out->items.at[i]->handed_on = 0;
     return x->data ? pd_tensor_copy(&out->items.at[i]->tensor, x) : PD_OK;
 }
 
@@ -83,8 +84,13 @@ static pd_status read_run(const struct pd_run *r)
     if (!out) return PD_OK;
     PD_TRY(position(r, &i));
     PD_TRY(need_array(x, "X"));
-    if (i < x->items.n && x->items.at[i]->tensor.data) return pd_tensor_copy(out, &x->items.at[i]->tensor);
-    if (!written || !written->data)
+    struct pd_value *item = i < x->items.n ? x->items.at[i] : NULL;
+    if (item && item->tensor.data && !(written && item->handed_on)) {
+        /* As the gradient of a write: the item before this write gets what comes from now on. */
+        if (written) item->handed_on = 1;
+        return pd_tensor_copy(out, &item->tensor);
+    }
+    if (!written || written->meta.dtype == PD_DTYPE_NONE)
         return pd_fail(PD_RANGE, "item %lld was asked for, but the array has %d items%s", (long long)i,
                        x->items.n, i < x->items.n ? " and nothing was written there" : "");
     /* No gradient came to this item. */
@@ -221,7 +227,7 @@ const struct pd_op pd_op_write_to_array = {
     .doc = "Writes X as item I of an array, which grows as needed.",
     .inputs = x_i,
     .outputs = outputs,
-    .flags = PD_OP_DYNAMIC,
+    .flags = PD_OP_DYNAMIC | PD_OP_UPDATES,
     .infer = write_infer,
     .run = write_run,
     .grad_type = "read_from_array",

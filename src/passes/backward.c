@@ -98,6 +98,7 @@ static void pass_free(struct pd_backward *p)
     }
     pd_map_free(&p->nodes);
     pd_map_free(&p->before);
+    pd_vec_free(&p->copies);
 }
 
 /* The gradient that a target starts with. */
@@ -109,12 +110,16 @@ static pd_status seed_target(struct pd_backward *p, int i)
     const struct pd_var *var = pd_block_find(p->spec->block, target);
     struct pd_opdesc *op;
     if (!n) return pd_no_memory();
-    if (p->nested) {
-        n->grad = given;
+    PD_TRY(pd_backward_name(p, n));
+    /* Other targets may depend on this one: what comes from them is added. */
+    n->carried = 1;
+    if (p->nested) { /* who runs the block fills it */
+        struct pd_var *local = pd_block_var(p->into, n->grad);
+        local->meta.kind = var->meta.kind;
+        pd_meta_like(&local->meta, &var->meta);
         n->filled = 1;
         return PD_OK;
     }
-    PD_TRY(pd_backward_name(p, n));
     if (given) {
         PD_TRY(pd_backward_op(p, "assign", 1, &given, n->grad, &op));
         PD_TRY(pd_backward_insert(p, op));
@@ -171,6 +176,26 @@ static pd_status prepare(struct pd_backward *p)
     return PD_OK;
 }
 
+/* The block runs again for the step before: where a step's result does not depend on what the variable held,
+ * that step gets zeros. */
+static pd_status zero_targets(struct pd_backward *p)
+{
+    for (int i = 0; i < p->spec->n_targets; i++) {
+        struct pd_backward_node *n = pd_backward_node(p, p->spec->targets[i]);
+        const struct pd_var *var = pd_block_find(p->spec->block, p->spec->targets[i]);
+        const char *like;
+        struct pd_opdesc *op;
+        if (!n) return pd_no_memory();
+        PD_TRY(pd_backward_complete(p, n));
+        if (n->filled || var->meta.kind != PD_KIND_TENSOR) continue;
+        PD_TRY(pd_backward_version(p, n->var, 0, &like));
+        PD_TRY(pd_backward_op(p, "fill_zeros_like", 1, &like, n->grad, &op));
+        PD_TRY(pd_backward_insert(p, op));
+        n->filled = 1;
+    }
+    return PD_OK;
+}
+
 static pd_status run_pass(struct pd_backward *p, char *on_path, const char **grads)
 {
     const struct pd_backward_spec *spec = p->spec;
@@ -184,9 +209,15 @@ static pd_status run_pass(struct pd_backward *p, char *on_path, const char **gra
         PD_TRY(seed_target(p, i));
     for (int i = p->forward_ops - 1; i >= 0; i--) {
         struct pd_opdesc *op = spec->block->ops.at[i];
+        int first = p->into->ops.n;
+        p->at = i;
         if (on_path[i] && side_has(p, op, 1, node_has_grad) && side_has(p, op, 0, pd_backward_reaches))
             PD_TRY(pd_backward_differentiate(p, op));
+        else if (p->nested)
+            pd_backward_pass_over(p, op);
+        PD_TRY(pd_backward_pin(p, first));
     }
+    if (spec->loops) PD_TRY(zero_targets(p));
     for (int i = 0; i < spec->n_wanted; i++) {
         struct pd_backward_node *n = pd_map_get(&p->nodes, spec->wanted[i]);
         grads[i] = NULL;
@@ -194,7 +225,7 @@ static pd_status run_pass(struct pd_backward *p, char *on_path, const char **gra
         PD_TRY(pd_backward_complete(p, n));
         if (n->filled) grads[i] = n->grad;
     }
-    return PD_OK;
+    return pd_backward_insert_copies(p);
 }
 
 pd_status pd_pass_backward(const struct pd_backward_spec *spec, const char **grads)

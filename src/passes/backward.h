@@ -19,7 +19,15 @@ struct pd_backward_node {
     int blocked;            /* stop_gradient or in the no-grad set */
     int wanted;
     int filled; /* its gradient is complete and has been written */
+    int carried; /* more contributions may come, to be added to what has been written */
     PD_VEC(struct pd_backward_part) parts;
+};
+
+/* A copy that the forward block makes of a variable before an op overwrites it, because a gradient op reads
+ * the old value (versions.c). */
+struct pd_backward_copy {
+    const char *var, *name;
+    int before; /* number of the forward op; that of the last + 1: at the end of the block */
 };
 
 struct pd_backward {
@@ -30,7 +38,9 @@ struct pd_backward {
     struct pd_map nodes;  /* name -> struct pd_backward_node */
     struct pd_map before; /* names that the block had before the pass, for unique gradient names */
     int forward_ops;
+    int at; /* number of the forward op that is differentiated now */
     int role;
+    PD_VEC(struct pd_backward_copy) copies;
 };
 
 /* A gradient makes sense for values of this type. */
@@ -56,6 +66,14 @@ pd_status pd_backward_op(struct pd_backward *p, const char *type, int n, const c
 pd_status pd_backward_insert(struct pd_backward *p, struct pd_opdesc *op);
 /* Adds up the contributions, so that the canonical gradient holds the whole; then the error clip, if any. */
 pd_status pd_backward_complete(struct pd_backward *p, struct pd_backward_node *n);
+/* versions.c: makes the gradient ops from number `first` on read the values that forward op p->at saw. */
+pd_status pd_backward_pin(struct pd_backward *p, int first);
+/* The name under which the variable's value before forward op `at` can be read. */
+pd_status pd_backward_version(struct pd_backward *p, const char *var, int at, const char **name);
+/* Puts the copies into the forward block. */
+pd_status pd_backward_insert_copies(struct pd_backward *p);
+/* Of an op that no gradient passes through: what its outputs held before has no gradient. */
+void pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *op);
 /* Appends the gradient ops of one forward op. */
 pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op);
 

@@ -75,12 +75,14 @@ pd_status pd_backward_complete(struct pd_backward *p, struct pd_backward_node *n
 {
     struct pd_opdesc *op;
     if (n->filled || n->parts.n == 0) return PD_OK;
-    if (n->parts.n > 1) {
-        const char **names = pd_calloc((size_t)n->parts.n, sizeof *names);
+    int before = n->carried ? 1 : 0, count = n->parts.n + before;
+    if (count > 1) {
+        const char **names = pd_calloc((size_t)count, sizeof *names);
         if (!names) return pd_no_memory();
+        names[0] = n->grad;
         for (int i = 0; i < n->parts.n; i++)
-            names[i] = n->parts.at[i].op->out.at[n->parts.at[i].slot].args.at[n->parts.at[i].arg];
-        pd_status status = pd_backward_op(p, "sum", n->parts.n, names, n->grad, &op);
+            names[i + before] = n->parts.at[i].op->out.at[n->parts.at[i].slot].args.at[n->parts.at[i].arg];
+        pd_status status = pd_backward_op(p, "sum", count, names, n->grad, &op);
         pd_free(names);
         PD_TRY(status);
         PD_TRY(pd_backward_insert(p, op));
@@ -131,8 +133,8 @@ static pd_status note_outputs(struct pd_backward *p, struct pd_opdesc *op, const
                     if (op->out.at[o].args.at[a] != n->grad) continue;
                     if (!pd_vec_push(&n->parts, ((struct pd_backward_part){op, o, a}))) return pd_no_memory();
                     n->filled = 0;
-                    if (n->parts.n == 2) PD_TRY(rename_part(p, n, 0));
-                    if (n->parts.n >= 2) PD_TRY(rename_part(p, n, n->parts.n - 1));
+                    if (n->parts.n == 2 && !n->carried) PD_TRY(rename_part(p, n, 0));
+                    if (n->parts.n >= 2 || n->carried) PD_TRY(rename_part(p, n, n->parts.n - 1));
                 }
         }
     return PD_OK;
@@ -187,7 +189,25 @@ static pd_status maker_input(struct pd_grad_maker *g, const char *var, const cha
     return PD_OK;
 }
 
-/* Variables from around a block that it reads and whose gradient nobody wants. */
+static int maker_has_grad(struct pd_grad_maker *g, const char *var)
+{
+    const struct pd_backward *p = g->backward;
+    const struct pd_backward_node *n = pd_map_get(&p->nodes, var);
+    return n && n->filled;
+}
+
+static int maker_lives_before(struct pd_grad_maker *g, const char *var)
+{
+    const struct pd_backward *p = g->backward;
+    const struct pd_backward_node *n = pd_map_get(&p->nodes, var);
+    if ((n && n->wanted) || !pd_block_var(p->spec->block, var)) return 1;
+    for (int i = 0; i < p->at; i++)
+        if (pd_opdesc_names(p->spec->block->ops.at[i], 1, var)) return 1;
+    return 0;
+}
+
+/* Variables from around a block that it reads, other than as it wrote them itself, and whose gradient nobody
+ * wants. */
 static pd_status unwanted_reads(const struct pd_block *block, int n_wanted, const char *const *wanted,
                                 struct pd_map *out)
 {
@@ -198,13 +218,15 @@ static pd_status unwanted_reads(const struct pd_block *block, int n_wanted, cons
                 int known = pd_block_var(block, name) != NULL;
                 for (int w = 0; w < n_wanted && !known; w++)
                     known = strcmp(wanted[w], name) == 0;
+                for (int before = 0; before < i && !known; before++)
+                    known = pd_opdesc_names(block->ops.at[before], 1, name);
                 if (!known && !pd_map_set(out, name, NULL)) return pd_no_memory();
             }
     return PD_OK;
 }
 
-static pd_status maker_block(struct pd_grad_maker *g, int forward, int n_targets, const char *const *targets,
-                             const char *const *target_grads, int n_wanted, const char *const *wanted,
+static pd_status maker_block(struct pd_grad_maker *g, int forward, int loops, int n_targets,
+                             const char *const *targets, int n_wanted, const char *const *wanted,
                              const char **grads, int *grad_block)
 {
     struct pd_backward *p = g->backward;
@@ -219,9 +241,9 @@ static pd_status maker_block(struct pd_grad_maker *g, int forward, int n_targets
     pd_map_each(&unwanted, e) if (no_grad) no_grad[n++] = e->key;
     struct pd_backward_spec spec = {.block = block,
                                     .into = into,
+                                    .loops = loops,
                                     .n_targets = n_targets,
                                     .targets = targets,
-                                    .target_grads = target_grads,
                                     .n_wanted = n_wanted,
                                     .wanted = wanted,
                                     .n_no_grad = n,
@@ -235,10 +257,37 @@ static pd_status maker_block(struct pd_grad_maker *g, int forward, int n_targets
     return status;
 }
 
+/* The value that each output had before the op: its gradient is what the op's gradient ops wrote, else what
+ * it was where the op may leave the value alone, else nothing. Blocks of a Program's main line keep the
+ * gradient of what they overwrite, as scripts may fetch it by its name. */
+static void step_before(struct pd_backward *p, const struct pd_opdesc *op)
+{
+    for (int s = 0; s < op->out.n; s++)
+        for (int k = 0; k < op->out.at[s].args.n; k++) {
+            struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
+            if (!n || n->parts.n || !n->filled) continue;
+            n->carried = (op->def->flags & PD_OP_UPDATES) != 0;
+            n->filled = n->carried || !p->nested;
+        }
+}
+
+void pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *op)
+{
+    if (op->def && (op->def->flags & PD_OP_UPDATES)) return;
+    for (int s = 0; s < op->out.n; s++)
+        for (int k = 0; k < op->out.at[s].args.n; k++) {
+            struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
+            if (n) n->parts.n = n->filled = n->carried = 0;
+        }
+}
+
 pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op)
 {
     if (!op->def) return pd_fail(PD_NOT_FOUND, "there is no op '%s', so it has no gradient", op->type);
-    if (op->def->flags & PD_OP_NO_GRAD) return PD_OK;
+    if (op->def->flags & PD_OP_NO_GRAD) {
+        if (p->nested) pd_backward_pass_over(p, op);
+        return PD_OK;
+    }
     if (!op->def->grad_type && !op->def->make_grad) {
         pd_fail(PD_UNSUPPORTED,
                 "op '%s' has no gradient; set stop_gradient on its inputs or leave it out of the loss",
@@ -252,7 +301,7 @@ pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op)
             if (!n) continue;
             PD_TRY(pd_backward_complete(p, n));
             /* From here on the name stands for the value before this op, should the op write in place. */
-            n->parts.n = 0;
+            n->parts.n = n->carried = 0;
         }
     struct pd_grad_maker g = {.op = op,
                               .block = p->into,
@@ -260,10 +309,17 @@ pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op)
                               .backward = p,
                               .grad_of_output = maker_output,
                               .grad_of_input = maker_input,
+                              .has_grad = maker_has_grad,
+                              .lives_before = maker_lives_before,
                               .emit = maker_emit,
                               .block_grad = maker_block};
-    if (op->def->make_grad) return op->def->make_grad(&g);
     struct pd_opdesc *grad;
-    PD_TRY(pd_grad_from_table(&g, op->def->grad_type, op->def->grad_in, op->def->grad_out, &grad));
-    return maker_emit(&g, grad);
+    if (op->def->make_grad) {
+        PD_TRY(op->def->make_grad(&g));
+    } else {
+        PD_TRY(pd_grad_from_table(&g, op->def->grad_type, op->def->grad_in, op->def->grad_out, &grad));
+        PD_TRY(maker_emit(&g, grad));
+    }
+    step_before(p, op);
+    return PD_OK;
 }

@@ -35,7 +35,8 @@ static int writes_needed(const struct pd_opdesc *op, const struct pd_map *needed
     return 0;
 }
 
-static pd_status prune_ops(struct pd_program *p, const struct pd_map *fed, struct pd_map *needed, struct pd_map *used)
+static pd_status prune_ops(struct pd_program *p, const struct pd_map *fed, struct pd_map *needed,
+                           struct pd_map *used)
 {
     struct pd_block *block = p->blocks.at[0];
     for (int i = block->ops.n - 1; i >= 0; i--) {
@@ -61,7 +62,55 @@ static pd_status prune_ops(struct pd_program *p, const struct pd_map *fed, struc
     return PD_OK;
 }
 
-pd_status pd_pass_prune(struct pd_program *program, int n_feeds, const char *const *feeds, int n_targets, const char *const *targets)
+/* ---- blocks ---- */
+
+static void reach_block(const struct pd_program *p, int index, char *reached)
+{
+    const struct pd_block *block = pd_program_block(p, index);
+    if (!block || reached[index]) return;
+    reached[index] = 1;
+    for (int i = 0; i < block->ops.n; i++)
+        for (int k = 0, sub; (sub = pd_opdesc_sub_block(block->ops.at[i], k)) >= 0; k++)
+            reach_block(p, sub, reached);
+}
+
+/* Copies that a block makes for its gradient block only. */
+static pd_status drop_copies(struct pd_block *block)
+{
+    for (int i = block->ops.n - 1; i >= 0; i--) {
+        const struct pd_attr *role = pd_opdesc_attr(block->ops.at[i], "op_role");
+        const char *out = pd_opdesc_arg(block->ops.at[i], 1, "Out");
+        struct pd_var *var = out ? pd_block_var(block, out) : NULL;
+        if (strcmp(block->ops.at[i]->type, "assign") != 0 || !role || role->type != PD_ATTR_INT ||
+            !(role->i & PD_ROLE_BACKWARD) || !var)
+            continue;
+        pd_block_remove_op(block, i);
+        PD_TRY(pd_var_remove(var));
+    }
+    return PD_OK;
+}
+
+/* Blocks that no op runs any more go: gradient blocks, when only the forward part is kept. */
+static pd_status prune_blocks(struct pd_program *p)
+{
+    char *reached = pd_calloc((size_t)p->blocks.n, 2), *has_gradient = reached ? reached + p->blocks.n : NULL;
+    if (!reached) return pd_no_memory();
+    pd_status status = PD_OK;
+    reach_block(p, 0, reached);
+    for (int b = 1; b < p->blocks.n; b++)
+        if (reached[b] && pd_program_block(p, p->blocks.at[b]->forward))
+            has_gradient[p->blocks.at[b]->forward] = 1;
+    for (int b = 1; b < p->blocks.n && status == PD_OK; b++)
+        if (reached[b] && !has_gradient[b] && p->blocks.at[b]->forward < 0)
+            status = drop_copies(p->blocks.at[b]);
+    while (status == PD_OK && p->blocks.n > 1 && !reached[p->blocks.n - 1])
+        pd_program_drop_last_block(p);
+    pd_free(reached);
+    return status;
+}
+
+pd_status pd_pass_prune(struct pd_program *program, int n_feeds, const char *const *feeds, int n_targets,
+                        const char *const *targets)
 {
     struct pd_map fed = {0}, needed = {0}, used = {0};
     struct pd_block *block = program->blocks.at[0];
@@ -72,7 +121,8 @@ pd_status pd_pass_prune(struct pd_program *program, int n_feeds, const char *con
     }
     for (int i = 0; i < n_targets && status == PD_OK; i++) {
         if (!pd_block_var(block, targets[i]))
-            status = pd_fail(PD_NOT_FOUND, "cannot prune to '%s': the Program has no such variable", targets[i]);
+            status =
+                pd_fail(PD_NOT_FOUND, "cannot prune to '%s': the Program has no such variable", targets[i]);
         else if (!pd_map_get(&fed, targets[i]))
             status = need(&needed, targets[i]);
         if (status == PD_OK) status = need(&used, targets[i]);
@@ -80,6 +130,7 @@ pd_status pd_pass_prune(struct pd_program *program, int n_feeds, const char *con
     if (status == PD_OK) status = prune_ops(program, &fed, &needed, &used);
     for (int i = block->vars.n - 1; i >= 0 && status == PD_OK; i--)
         if (!pd_map_get(&used, block->vars.at[i]->name)) status = pd_var_remove(block->vars.at[i]);
+    if (status == PD_OK) status = prune_blocks(program);
     pd_map_free(&fed);
     pd_map_free(&needed);
     pd_map_free(&used);

@@ -31,6 +31,7 @@ enum pd_op_flag {
     PD_OP_NO_GRAD = 4, /* gradients stop here on purpose; without this flag and without a gradient, append_backward
                           across the op is an error */
     PD_OP_SERVES = 8,  /* gives the variables that its blocks only read their values: they need none before */
+    PD_OP_UPDATES = 16, /* may leave its outputs, or parts of them, as they were: their gradient goes on to who wrote them before */
 };
 
 /* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the contents are
@@ -78,8 +79,14 @@ struct pd_step {
     pd_status (*poll)(const struct pd_run *run);
     /* Runs a block of the Program once, in the frame of this op. */
     pd_status (*run_block)(const struct pd_run *run, int block);
-    /* A variable of such a block after its last run; NULL: it has none of that name. */
-    struct pd_value *(*block_value)(const struct pd_run *run, int block, const char *name);
+    /* A variable of such a block, before or after a run; *value is NULL when it has none of that name. */
+    pd_status (*block_value)(const struct pd_run *run, int block, const char *name, struct pd_value **value);
+    /* Steps of a block, for its gradient block. Does an op after this one read them from this output slot? */
+    int (*keeps_steps)(const struct pd_run *run, int slot);
+    /* Moves what the gradient block needs of the block's last run into `steps`, as the newest step. */
+    pd_status (*push_step)(const struct pd_run *run, int block, struct pd_value *steps);
+    /* Moves the newest step back to the block that `grad_block` is the gradient of; *found is 0 when there is none. */
+    pd_status (*pop_step)(const struct pd_run *run, int grad_block, struct pd_value *steps, int *found);
     /* A variable of the scope by name; NULL when it is not there. */
     struct pd_value *(*find)(const struct pd_run *run, const char *name);
     /* Name of the i-th variable of an output or input slot. */

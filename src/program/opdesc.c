@@ -4,9 +4,10 @@
 #include "program/program.h"
 
 /* Attributes that any op may carry: roles and back-end hints of upstream. */
-static const char *const common_attrs[] = {"op_role",       "op_role_var",  "op_namescope",     "op_callstack", "op_device",
-                                           "use_mkldnn",    "use_cudnn",    "use_quantizer",    "mkldnn_data_type",
-                                           "with_quant_attr", "sub_block", "__bootstrap__",     NULL};
+static const char *const common_attrs[] = {
+    "op_role",   "op_role_var",   "op_namescope",     "op_callstack",    "op_device", "use_mkldnn",
+    "use_cudnn", "use_quantizer", "mkldnn_data_type", "with_quant_attr", "sub_block", "__bootstrap__",
+    NULL};
 
 pd_status pd_opdesc_new(struct pd_program *program, const char *type, struct pd_opdesc **out)
 {
@@ -62,7 +63,8 @@ static pd_status slot_make(struct pd_opdesc *op, int is_output, const char *slot
     *out = pd_opdesc_slot(op, is_output, slot);
     if (*out) return PD_OK;
     struct pd_io io = {.slot = pd_program_text(op->program, slot)};
-    if (!io.slot || !(is_output ? pd_vec_push(&op->out, io) : pd_vec_push(&op->in, io))) return pd_no_memory();
+    if (!io.slot || !(is_output ? pd_vec_push(&op->out, io) : pd_vec_push(&op->in, io)))
+        return pd_no_memory();
     *out = is_output ? &op->out.at[op->out.n - 1] : &op->in.at[op->in.n - 1];
     return PD_OK;
 }
@@ -78,7 +80,8 @@ pd_status pd_opdesc_add_arg(struct pd_opdesc *op, int is_output, const char *slo
     return PD_OK;
 }
 
-pd_status pd_opdesc_set_args(struct pd_opdesc *op, int is_output, const char *slot, int n, const char *const *vars)
+pd_status pd_opdesc_set_args(struct pd_opdesc *op, int is_output, const char *slot, int n,
+                             const char *const *vars)
 {
     struct pd_io *io;
     PD_TRY(slot_make(op, is_output, slot, &io));
@@ -119,8 +122,8 @@ pd_status pd_opdesc_set_attr(struct pd_opdesc *op, const char *name, const struc
             struct pd_buf list = {0};
             for (int i = 0; op->def->attrs && op->def->attrs[i].name; i++)
                 pd_buf_printf(&list, "%s%s", i ? ", " : "", op->def->attrs[i].name);
-            pd_status status = pd_fail(PD_NOT_FOUND, "op '%s' has no attribute '%s'; its attributes are: %s", op->type, name,
-                                       list.n ? list.at : "none");
+            pd_status status = pd_fail(PD_NOT_FOUND, "op '%s' has no attribute '%s'; its attributes are: %s",
+                                       op->type, name, list.n ? list.at : "none");
             pd_buf_free(&list);
             return status;
         }
@@ -165,7 +168,8 @@ pd_status pd_opdesc_set_int(struct pd_opdesc *op, const char *name, int value)
 
 pd_status pd_opdesc_set_strings(struct pd_opdesc *op, const char *name, int n, const char *const *strings)
 {
-    return pd_opdesc_set_attr(op, name, &(struct pd_attr){.type = PD_ATTR_STRINGS, .n = n, .strings = strings}, 0);
+    return pd_opdesc_set_attr(op, name,
+                              &(struct pd_attr){.type = PD_ATTR_STRINGS, .n = n, .strings = strings}, 0);
 }
 
 int pd_opdesc_sub_block(const struct pd_opdesc *op, int i)
@@ -202,6 +206,16 @@ pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, s
     return PD_OK;
 }
 
+int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var)
+{
+    const struct pd_io *at = is_output ? op->out.at : op->in.at;
+    int n = is_output ? op->out.n : op->in.n, count = 0;
+    for (int s = 0; s < n; s++)
+        for (int k = 0; k < at[s].args.n; k++)
+            count += strcmp(at[s].args.at[k], var) == 0;
+    return count;
+}
+
 pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to)
 {
     const char *kept = pd_program_text(op->program, to);
@@ -235,9 +249,12 @@ pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *o
     struct pd_program *p = block->program;
     if (index < 0) index = block->ops.n;
     if (index > block->ops.n)
-        return pd_fail(PD_RANGE, "cannot insert an op at position %d of a block with %d ops", index, block->ops.n);
+        return pd_fail(PD_RANGE, "cannot insert an op at position %d of a block with %d ops", index,
+                       block->ops.n);
     if (!op->def)
-        return pd_fail(PD_NOT_FOUND, "there is no op '%s'; docs/MISSING.md lists the ops of upstream that are not here", op->type);
+        return pd_fail(PD_NOT_FOUND,
+                       "there is no op '%s'; docs/MISSING.md lists the ops of upstream that are not here",
+                       op->type);
     if (make_vars) PD_TRY(make_outputs(block, op));
     PD_TRY(pd_opdesc_verify(op, block));
     PD_TRY(pd_opdesc_infer(op, block));
@@ -261,7 +278,10 @@ struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index)
     return op;
 }
 
-void pd_block_remove_op(struct pd_block *block, int index) { pd_opdesc_free(pd_block_take_op(block, index)); }
+void pd_block_remove_op(struct pd_block *block, int index)
+{
+    pd_opdesc_free(pd_block_take_op(block, index));
+}
 
 int pd_block_op_index(const struct pd_block *block, const struct pd_opdesc *op)
 {

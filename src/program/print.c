@@ -1,4 +1,6 @@
 /* Programs as readable text. */
+#include <string.h>
+
 #include "program/program.h"
 
 static void print_attr(const struct pd_attr *a, struct pd_buf *out)
@@ -45,6 +47,7 @@ pd_status pd_opdesc_print(const struct pd_opdesc *op, struct pd_buf *out)
     pd_buf_printf(out, " = %s(inputs=", op->type);
     print_side(op->in.at, op->in.n, out);
     for (int i = 0; i < op->attrs.n; i++) {
+        if (strcmp(op->attrs.at[i].name, "op_callstack") == 0) continue; /* long, and no part of what the op does */
         pd_buf_printf(out, ", %s = ", op->attrs.at[i].name);
         print_attr(&op->attrs.at[i].value, out);
     }

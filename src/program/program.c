@@ -84,3 +84,16 @@ struct pd_block *pd_program_block(const struct pd_program *program, int index)
 {
     return index >= 0 && index < program->blocks.n ? program->blocks.at[index] : NULL;
 }
+
+void pd_program_drop_last_block(struct pd_program *program)
+{
+    if (program->blocks.n < 2) return;
+    struct pd_block *block = program->blocks.at[program->blocks.n - 1];
+    while (block->ops.n)
+        pd_block_remove_op(block, block->ops.n - 1);
+    while (block->vars.n)
+        pd_var_remove(block->vars.at[block->vars.n - 1]);
+    program->blocks.n--;
+    program->version++;
+    block_free(block);
+}

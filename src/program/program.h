@@ -87,6 +87,8 @@ void pd_program_unref(struct pd_program *program);
 const char *pd_program_text(struct pd_program *program, const char *text);
 pd_status pd_block_new(struct pd_program *program, int parent, struct pd_block **out);
 struct pd_block *pd_program_block(const struct pd_program *program, int index); /* NULL: no such block */
+/* Takes the last block away, with all that is in it; block 0 stays. */
+void pd_program_drop_last_block(struct pd_program *program);
 
 /* var.c */
 /* Adds a variable; when the name is taken in this block, that variable is returned unchanged and *existed is 1. */
@@ -117,6 +119,8 @@ struct pd_io *pd_opdesc_slot(const struct pd_opdesc *op, int is_output, const ch
 /* First variable of a slot; NULL when there is none. */
 const char *pd_opdesc_arg(const struct pd_opdesc *op, int is_output, const char *slot);
 pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, struct pd_opdesc **out);
+/* How often the op names the variable among its inputs or outputs. */
+int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var);
 /* Renames a variable wherever the op uses it. */
 pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to);
 /* The i-th block that the op's attributes name; -1 after the last. */

@@ -107,6 +107,19 @@ static Pd__VarType__TensorDesc *tensor_message(struct arena *a, const struct pd_
     return m;
 }
 
+static void *arena_alloc(void *arena, size_t size) { return take(arena, 1, size); }
+static void arena_leave(void *arena, void *memory) { (void)arena, (void)memory; }
+
+/* What a file said of a reader or a tuple; only passed on. */
+static void add_extra(struct arena *a, const struct pd_var *var, Pd__VarType *t)
+{
+    ProtobufCAllocator from_arena = {arena_alloc, arena_leave, a};
+    const Pd__VarType *was = var->extra.n ? pd__var_type__unpack(&from_arena, var->extra.n, (const uint8_t *)var->extra.at) : NULL;
+    if (!was) return;
+    t->reader = was->reader;
+    t->tuple = was->tuple;
+}
+
 static Pd__VarDesc *var_message(struct arena *a, const struct pd_var *var)
 {
     Pd__VarDesc *m = take(a, 1, sizeof *m);
@@ -131,6 +144,8 @@ static Pd__VarDesc *var_message(struct arena *a, const struct pd_var *var)
         t->tensor_array = l;
     else if (var->meta.kind == PD_KIND_SELECTED_ROWS)
         t->selected_rows = l->tensor;
+    else
+        add_extra(a, var, t);
     return m;
 }
 
@@ -208,6 +223,17 @@ static pd_status read_tensor(const char *name, const Pd__VarType__TensorDesc *fr
     return pd_meta_set_dims(meta, (int)from->n_dims, from->dims);
 }
 
+static pd_status keep_extra(const Pd__VarType *from, struct pd_var *var)
+{
+    size_t n = pd__var_type__get_packed_size(from);
+    uint8_t *bytes = pd_malloc(n);
+    if (!bytes) return pd_no_memory();
+    pd__var_type__pack(from, bytes);
+    pd_buf_add(&var->extra, bytes, n);
+    pd_free(bytes);
+    return var->extra.failed ? pd_no_memory() : PD_OK;
+}
+
 static pd_status read_var(const Pd__VarDesc *from, struct pd_block *block)
 {
     struct pd_var *var;
@@ -219,6 +245,7 @@ static pd_status read_var(const Pd__VarDesc *from, struct pd_block *block)
     if (existed) return pd_fail(PD_FORMAT, "the model file names variable '%s' twice in block %d", from->name, block->index);
     if (from->persistable) var->flags |= PD_VAR_PERSISTABLE;
     if (from->need_check_feed) var->flags |= PD_VAR_CHECK_FEED;
+    if (t->reader || t->tuple) PD_TRY(keep_extra(t, var));
     const Pd__VarType__LoDTensorDesc *l = t->lod_tensor ? t->lod_tensor : t->tensor_array;
     if (l) {
         var->meta.lod_level = l->lod_level;

@@ -3,10 +3,24 @@
 
 #include "program/program.h"
 
+/* Where the user's script made the op: the innermost frames outside of `paddle`, as its attribute names them. An op that is
+ * being made has the script's own traceback. */
+static void add_origin(const struct pd_opdesc *op)
+{
+    enum { MOST = 3 };
+    const struct pd_attr *stack = pd_opdesc_attr(op, "op_callstack");
+    int shown = 0;
+    for (int i = 0; stack && stack->type == PD_ATTR_STRINGS && i < stack->n && shown < MOST; i++) {
+        const char *line = stack->strings[i] + strspn(stack->strings[i], " ");
+        if (strncmp(line, "File ", 5) != 0 || strstr(line, "/paddle/fluid/")) continue;
+        pd_error_add("%s%.*s", shown++ ? "; " : "; made in ", (int)strcspn(line + 5, "\n"), line + 5);
+    }
+}
+
 void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block)
 {
     struct pd_buf text = {0};
-    int part = pd_error_part();
+    int part = pd_error_part(), is_made = op->block != NULL;
     if (part < op->parts.n) op = op->parts.at[part];
     for (int side = 0; side < 2; side++) {
         const struct pd_io *at = side ? op->out.at : op->in.at;
@@ -21,7 +35,9 @@ void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block)
             if (at[i].args.n > 4) pd_buf_printf(&text, "+... (%d in all)", at[i].args.n);
         }
     }
-    pd_error_add(" [op %s: %s]", op->type, text.n ? text.at : "no variables");
+    pd_error_add(" [op %s: %s", op->type, text.n ? text.at : "no variables");
+    if (is_made) add_origin(op);
+    pd_error_add("]");
     pd_buf_free(&text);
 }
 

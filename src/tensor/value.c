@@ -48,6 +48,18 @@ void pd_value_reset(struct pd_value *value, enum pd_kind kind)
     value->tensor.meta.kind = kind;
 }
 
+void pd_value_move(struct pd_value *to, struct pd_value *from)
+{
+    if (to == from) return;
+    empty(to);
+    int refs = to->refs;
+    *to = *from;
+    to->refs = refs;
+    refs = from->refs;
+    *from = (struct pd_value){.refs = refs,
+                              .tensor.meta = {.kind = to->tensor.meta.kind, .dtype = PD_DTYPE_NONE}};
+}
+
 int pd_value_ready(const struct pd_value *value)
 {
     enum pd_kind kind = value->tensor.meta.kind;
@@ -78,7 +90,10 @@ pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from)
         for (int i = 0; i < from->items.n; i++) {
             struct pd_value *item = NULL;
             PD_TRY(pd_value_new(PD_KIND_TENSOR, &item));
-            pd_status status = pd_value_copy(item, from->items.at[i]);
+            item->handed_on = from->items.at[i]->handed_on;
+            /* An item that nothing was written to stays one. */
+            pd_status status =
+                from->items.at[i]->tensor.data ? pd_value_copy(item, from->items.at[i]) : PD_OK;
             if (status == PD_OK && !pd_vec_push(&to->items, item)) status = pd_no_memory();
             if (status != PD_OK) {
                 pd_value_unref(item);

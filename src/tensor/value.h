@@ -16,6 +16,8 @@ struct pd_value {
     int64_t height;
     /* Tensor array. Each item is a value of its own (kind tensor). */
     PD_VEC(struct pd_value *) items;
+    /* An item of an array of gradients that has been handed on: what comes next replaces it. */
+    int handed_on;
     /* Opaque kinds. */
     void *raw;
     void (*raw_free)(void *raw);
@@ -26,6 +28,8 @@ struct pd_value *pd_value_ref(struct pd_value *value);
 void pd_value_unref(struct pd_value *value);
 /* Empties the value and makes it one of `kind`. */
 void pd_value_reset(struct pd_value *value, enum pd_kind kind);
+/* Hands the contents of `from` to `to`, whose own are dropped; `from` keeps its kind and is empty then. */
+void pd_value_move(struct pd_value *to, struct pd_value *from);
 /* A deep copy of any kind that has data (opaque ones are refused). */
 pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from);
 /* Holds data that an op may read: a tensor with memory, selected rows, an array. */

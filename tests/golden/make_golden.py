@@ -1,6 +1,6 @@
 """Write the golden files. Run with an interpreter that has paddlepaddle 1.8.5, from anywhere:
 
-    python3.7 tests/golden/make_golden.py [models] [small] [names] [files]
+    python3.7 tests/golden/make_golden.py [models] [small] [names] [files] [loops]
 
 Without arguments every part is made. The result depends on nothing but the code: start values and data come
 from fixed numpy seeds, so a second run writes the same files (on another machine the last bits of losses and
@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 import paddle  # noqa: E402
 import paddle.fluid as fluid  # noqa: E402
 
-from golden import files, models, replay, small  # noqa: E402
+from golden import files, loops, models, replay, small  # noqa: E402
 
 DATA = os.path.join(HERE, 'data')
 STEPS = 10
@@ -129,14 +129,21 @@ def make_files():
         neutral(os.path.join(root, *path))
 
 
-PARTS = {'models': make_models, 'small': make_small, 'names': make_names, 'files': make_files}
+def make_loops():
+    arrays = {}
+    for name in loops.CASES:
+        flat(arrays, name + '/', loops.run(name))
+    save(os.path.join(DATA, 'loops.npz'), arrays)
+
+
+PARTS = {'models': make_models, 'small': make_small, 'names': make_names, 'files': make_files, 'loops': make_loops}
 
 if __name__ == '__main__':
     if paddle.__version__ != '1.8.5' or hasattr(paddle.version, 'cpaddle'):
         raise SystemExit(
             'golden files are made by paddlepaddle 1.8.5 itself; this interpreter has another paddle'
         )
-    parts = sys.argv[1:] or ['models', 'small', 'names', 'files']
+    parts = sys.argv[1:] or ['models', 'small', 'names', 'files', 'loops']
     if len(parts) == 1:
         PARTS[parts[0]]()
     else:

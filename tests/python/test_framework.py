@@ -441,3 +441,19 @@ def test_versions():
     fluid.require_version("1.7.0")
     with pytest.raises(Exception, match="1.8.5"):
         fluid.require_version("2.0.0")
+
+
+def test_what_a_file_says_of_a_reader_is_passed_on():
+    """A reader's variable carries the shapes and types of what it reads; copies and files keep them."""
+
+    def field(number, value):
+        return bytes([number << 3 | 2, len(value)]) + value if isinstance(value, bytes) else bytes([number << 3, value])
+
+    tensor = field(1, field(1, 5) + field(2, 7) + field(2, 3)) + field(2, 1)  # float32 [7, 3] of lod level 1
+    kind = field(1, 15) + field(5, field(1, tensor))
+    var = field(1, b"batches") + field(2, kind) + field(3, 1)
+    parent = bytes([2 << 3]) + b"\xff" * 9 + b"\x01"  # -1
+    program = fluid.Program.parse_from_string(field(1, field(1, 0) + parent + field(3, var)))
+    assert program.global_block().var("batches").type == fluid.core.VarDesc.VarType.READER
+    for copy in (program, program.clone(), program.clone(for_test=True)):
+        assert kind in copy.desc.serialize_to_string()

@@ -15,7 +15,7 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
-from golden import files, models, replay, small  # noqa: E402
+from golden import files, loops, models, replay, small  # noqa: E402
 
 DATA = os.path.join(TESTS, 'golden', 'data')
 FILES = os.path.join(DATA, 'files')
@@ -217,3 +217,12 @@ def test_files_are_complete(tmp_path):
         )
 
     assert tree(str(tmp_path)) == tree(FILES)
+
+
+@pytest.mark.parametrize('name', list(loops.CASES))
+def test_loop(name):
+    """Losses of five steps, and the gradients of the first one."""
+    found, wanted = loops.run(name), replay.section(load('loops.npz'), name + '/')
+    assert sorted(found) == sorted(wanted)
+    for key, value in wanted.items():
+        near(key, found[key], value, 1e-4)

@@ -7,6 +7,7 @@ from typing import Iterator
 
 from paddle import _core
 from paddle.fluid import name_scopes
+from paddle.fluid.callstack import user_frames
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.framework_variable import Parameter, Variable
 
@@ -262,6 +263,8 @@ class Block:
         device = name_scopes.current_device()
         if device is not None:
             attrs["op_device"] = device
+        if not attrs.get("op_callstack"):
+            attrs["op_callstack"] = user_frames()
         number = program._insert_op(self.idx, index, type, inputs, outputs, attrs)
         op = program._operator(number)
         for vars_ in (outputs or {}).values():

@@ -310,7 +310,7 @@ for most in (0.5, 100.0):
         attrs={"max_norm": most})
 add("clip_by_norm", {"X": x}, {}, attrs={"max_norm": 0.0}, raises="larger than 0")
 add("increment", {"X": np.array([3])}, {"Out": np.array([5])}, attrs={"step": 2.0})
-add("increment", {"X": np.array([0.5])}, {"Out": np.array([1.5])})
+add("increment", {"X": np.array([0.5])}, {"Out": np.array([1.5])}, ["X"])
 add("increment", {"X": x}, {}, raises="one element")
 
 # ---- types and copies ----
