@@ -43,6 +43,8 @@ struct pd_transport {
 
 /* In conn.c: the pipe can be read from, or written to, or has an error that the next read tells. */
 void pd_pipe_ready(struct pd_conn *conn, int readable, int writable);
+/* The pipe is of no more use, as pd_error() says. Inside a callback of the loop. */
+void pd_pipe_broken(struct pd_conn *conn, pd_status why);
 
 /* A pipe over a connected (or connecting) non-blocking socket. Takes it, also on failure. */
 pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_pipe **out);
