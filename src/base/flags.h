@@ -23,6 +23,7 @@
     X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                              \
     X(ps_spin, INT, "-1", "microseconds servers and trainers poll before they sleep; -1: 50 where the job has no more processes than cores, else 0") \
     X(ps_reconnect, INT, "5000", "milliseconds a trainer whose connection broke has to come back")           \
+    X(ps_dead_after, INT, "10", "seconds after which a machine that answers nothing at all counts as lost; 0: never") \
     X(ps_notice, INT, "3000", "milliseconds after which one who waits says for whom")                         \
     X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                    \
     X(ps_log, TEXT, "", "a server's log of changes: write (survives kill -9), fsync (and power loss), empty: none") \

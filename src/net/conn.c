@@ -154,6 +154,11 @@ void pd_pipe_ready(struct pd_conn *conn, int readable, int writable)
     if (conn->state != PD_CONN_ENDED) pd_conn_update(conn);
 }
 
+void pd_pipe_broken(struct pd_conn *conn, pd_status why)
+{
+    pd_conn_end(conn, why, pd_error());
+}
+
 int pd_conn_detach(struct pd_conn *conn)
 {
     int socket = conn->pipe->transport->detach(conn->pipe);

@@ -29,6 +29,10 @@ struct pd_message {
      * head.payload. The array and the memory stay valid until `done` or `closed`. */
     const struct pd_span *spans;
     int n_spans;
+    /* Set in `head` beside the spans, with an alignment: the payload may also stay where the transport has
+     * it. `done` then finds it in `payload`, and no spans; the other side may change it while it is looked
+     * at. */
+    size_t borrows;
 };
 
 struct pd_conn_events {
@@ -51,7 +55,7 @@ struct pd_conn_options {
     /* "auto" (shared memory where both ends are on one host), "tcp", "shm". NULL or auto:
      * PADDLE_PS_TRANSPORT. */
     const char *transport;
-    size_t ring; /* bytes of each direction's ring; 0: the server's choice (its PADDLE_PS_RING, else 4 MiB) */
+    size_t ring; /* bytes of each direction's ring; 0: the server's choice (its PADDLE_PS_RING, else 2 MiB) */
     int connect_ms; /* handshake included; 0: 10 s */
 };
 

@@ -16,6 +16,7 @@ enum {
     ALIGNED = 16,     /* what a payload without spans may rely on */
 };
 static const uint64_t payload_most = UINT64_C(256) << 20; /* without spans */
+static const uint64_t large = UINT64_C(32) << 20; /* more than the caches of a core, and of its share */
 
 static size_t least(size_t a, size_t b)
 {
@@ -276,6 +277,21 @@ void pd_conn_read_stash(struct pd_conn *conn)
     keep(conn, scratch + used, n - used);
 }
 
+/* How much to read into the scratch memory: a large payload that could be borrowed stays out of it. The head
+ * is read again and checked later. */
+static size_t scratch_room(struct pd_conn *conn)
+{
+    const struct pd_transport *transport = conn->pipe->transport;
+    if (!transport->borrow || conn->state != PD_CONN_OPEN || conn->phase != PD_READ_HEAD || conn->have)
+        return PD_LOOP_SCRATCH;
+    const uint8_t *head = transport->borrow(conn->pipe, PD_FRAME_HEAD, 1);
+    if (!head) return PD_LOOP_SCRATCH;
+    uint64_t meta, payload;
+    pd_frame_sizes(head, &meta, &payload);
+    return payload > PD_LOOP_SCRATCH && meta <= PD_LOOP_SCRATCH - PD_FRAME_HEAD ? PD_FRAME_HEAD + (size_t)meta
+                                                                                : PD_LOOP_SCRATCH;
+}
+
 /* Where the next bytes go: the rest of the payload in place, then the scratch memory. Returns the number of
  * parts. */
 static int where(struct pd_conn *conn, struct iovec *parts, size_t *direct, size_t *wanted)
@@ -284,6 +300,7 @@ static int where(struct pd_conn *conn, struct iovec *parts, size_t *direct, size
     const struct pd_message *message = &conn->message;
     int n = 0;
     *direct = 0;
+    conn->pipe->is_large = 0;
     if (conn->phase == PD_READ_PAYLOAD && is_alive(conn)) {
         uint64_t missing = message->head.payload - conn->have;
         if (message->n_spans) {
@@ -299,11 +316,14 @@ static int where(struct pd_conn *conn, struct iovec *parts, size_t *direct, size
             parts[n++] = (struct iovec){conn->body.at + conn->have, *direct};
             conn->message.payload = conn->body.at;
         }
+        conn->pipe->is_large = *direct && message->head.payload > large;
         *wanted = *direct;
-        if (*direct && *direct < missing) return n; /* what follows is still payload */
+        if (*direct && (*direct < missing || conn->pipe->transport->borrow))
+            return n; /* what follows is still payload, or may be borrowed */
     }
-    parts[n++] = (struct iovec){scratch, PD_LOOP_SCRATCH};
-    *wanted = *direct + PD_LOOP_SCRATCH;
+    size_t room = scratch_room(conn);
+    parts[n++] = (struct iovec){scratch, room};
+    *wanted = *direct + room;
     return n;
 }
 
@@ -317,12 +337,39 @@ static void ended(struct pd_conn *conn)
         pd_conn_end(conn, PD_IO, "closed by the other side");
 }
 
+/* A payload that can stay where it is is handled there. Returns its size; 0: it has to be read. */
+static size_t use_in_place(struct pd_conn *conn)
+{
+    struct pd_message *message = &conn->message;
+    struct pd_pipe *pipe = conn->pipe;
+    if (!message->borrows || conn->phase != PD_READ_PAYLOAD || conn->have || !pipe->transport->borrow)
+        return 0;
+    size_t n = (size_t)message->head.payload;
+    const void *at = pipe->transport->borrow(pipe, n, message->borrows);
+    if (!at) return 0;
+    message->payload = (void *)at;
+    message->spans = NULL;
+    message->n_spans = 0;
+    conn->have = n;
+    pd_status status = message_is_in(conn);
+    pipe->transport->give_back(pipe, n);
+    if (status != PD_OK) fail(conn, status);
+    return n;
+}
+
 void pd_conn_read(struct pd_conn *conn)
 {
     struct iovec parts[PARTS];
     size_t budget = BUDGET;
     while ((may_handle(conn) || conn->state == PD_CONN_CLOSING) && !conn->stash) {
-        size_t direct = 0, wanted = 0, done = 0;
+        size_t direct = 0, wanted = 0, done = use_in_place(conn);
+        if (done) {
+            pd_loop_moved(conn->loop);
+            conn->bytes[0] += done;
+            if (done >= budget) return;
+            budget -= done;
+            continue;
+        }
         int end = 0, n = where(conn, parts, &direct, &wanted);
         if (n < 0) {
             fail(conn, PD_NO_MEMORY);

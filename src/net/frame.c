@@ -38,6 +38,12 @@ int pd_frame_version(const uint8_t bytes[PD_FRAME_HEAD])
     return get(bytes, 4) == PD_FRAME_MAGIC ? (int)get(bytes + 4, 2) : -1;
 }
 
+void pd_frame_sizes(const uint8_t bytes[PD_FRAME_HEAD], uint64_t *meta, uint64_t *payload)
+{
+    *meta = get(bytes + 12, 4);
+    *payload = get(bytes + 16, 8);
+}
+
 pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_head *out)
 {
     int version = pd_frame_version(bytes);

@@ -29,6 +29,8 @@ struct pd_frame_head {
 void pd_frame_pack(const struct pd_frame_head *head, uint8_t out[PD_FRAME_HEAD]);
 /* The version that the head's sender speaks; -1 when these are not our bytes. The place never changes. */
 int pd_frame_version(const uint8_t bytes[PD_FRAME_HEAD]);
+/* What the head announces, unchecked: to plan a read by, no more. */
+void pd_frame_sizes(const uint8_t bytes[PD_FRAME_HEAD], uint64_t *meta, uint64_t *payload);
 /* PD_FORMAT with a message for a wrong magic, another version or an oversized meta. */
 pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_head *out);
 

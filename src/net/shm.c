@@ -199,9 +199,20 @@ static pd_status shm_read(struct pd_pipe *base, const struct iovec *parts, int n
     int ended =
         pipe->ended; /* seen before the ring is read: what the other side wrote before its end is there */
     if (pipe->rule_error) return pd_fail(PD_FORMAT, "the other side uses TCP and shared memory at once");
+    pipe->in.streams = base->is_large;
     PD_TRY(pd_ring_read(&pipe->in, parts, n, done));
     *end = ended && *done == 0;
     return PD_OK;
+}
+
+static const void *shm_borrow(struct pd_pipe *base, size_t n, size_t alignment)
+{
+    return pd_ring_show(&((struct shm_pipe *)base)->in, n, alignment);
+}
+
+static void shm_give_back(struct pd_pipe *base, size_t n)
+{
+    pd_ring_drop(&((struct shm_pipe *)base)->in, n);
 }
 
 static void shm_want(struct pd_pipe *base, int read, int write)
@@ -221,6 +232,8 @@ static const struct pd_transport shm = {
     .name = "shm",
     .write = shm_write,
     .read = shm_read,
+    .borrow = shm_borrow,
+    .give_back = shm_give_back,
     .want = shm_want,
     .finish = shm_finish,
     .close = shm_close,

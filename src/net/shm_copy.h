@@ -7,5 +7,7 @@
 
 /* Like memcpy; the ranges do not overlap. */
 void pd_shm_copy(void *to, const void *from, size_t n);
+/* The same for what does not fit the cache anyway: the old lines of `to` are not read from memory first. */
+void pd_shm_stream(void *to, const void *from, size_t n);
 
 #endif

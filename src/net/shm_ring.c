@@ -125,7 +125,10 @@ pd_status pd_ring_read(struct pd_ring *ring, const struct iovec *parts, int n, s
             uint64_t origin = atomic_load_explicit(&ring->control->writer.origin, memory_order_relaxed);
             uint64_t offset = (ring->position - origin) & (ring->size - 1);
             uint64_t took = least(least(left, there), least(STRIDE - unpublished, ring->size - offset));
-            pd_shm_copy(to, ring->bytes + offset, took);
+            if (ring->streams)
+                pd_shm_stream(to, ring->bytes + offset, took);
+            else
+                pd_shm_copy(to, ring->bytes + offset, took);
             ring->position += took;
             to += took, left -= took, there -= took, *done += took, unpublished += took;
             if (unpublished == STRIDE) {
@@ -137,6 +140,23 @@ pd_status pd_ring_read(struct pd_ring *ring, const struct iovec *parts, int n, s
 empty:
     if (unpublished) publish_read(ring);
     return PD_OK;
+}
+
+const void *pd_ring_show(struct pd_ring *ring, size_t n, size_t alignment)
+{
+    uint64_t there = ring->seen - ring->position;
+    if (there < n) there = waiting(ring);
+    if (there > ring->size || there < n) return NULL; /* what makes no sense is told by the next read */
+    uint64_t origin = atomic_load_explicit(&ring->control->writer.origin, memory_order_relaxed);
+    uint64_t offset = (ring->position - origin) & (ring->size - 1);
+    const uint8_t *at = ring->bytes + offset;
+    return n <= ring->size - offset && (uintptr_t)at % alignment == 0 ? at : NULL;
+}
+
+void pd_ring_drop(struct pd_ring *ring, size_t n)
+{
+    ring->position += n;
+    publish_read(ring);
 }
 
 int pd_ring_readable(struct pd_ring *ring)

@@ -35,18 +35,23 @@ struct pd_ring {
     uint64_t seen;     /* the other end's, when last looked at */
     uint64_t origin;   /* writer's end only */
     int bell;          /* eventfd that wakes the other end */
+    int streams;       /* reader's end: the bytes go past the cache */
 };
 
 enum {
     PD_RING_LEAST = 64 << 10,
     PD_RING_MOST = 64 << 20,
-    PD_RING_USUAL = 4 << 20,
+    PD_RING_USUAL = 2 << 20,
 };
 
 /* Copies in as much as there is room for, and wakes a sleeping reader. */
 pd_status pd_ring_write(struct pd_ring *ring, const struct iovec *parts, int n, size_t *done);
 /* Copies out up to the parts' sizes, and wakes a writer that waits for room. */
 pd_status pd_ring_read(struct pd_ring *ring, const struct iovec *parts, int n, size_t *done);
+/* The next n bytes in place, when they are there, in one piece and aligned; else NULL. pd_ring_drop takes
+ * bytes that were shown so. */
+const void *pd_ring_show(struct pd_ring *ring, size_t n, size_t alignment);
+void pd_ring_drop(struct pd_ring *ring, size_t n);
 /* Is there something to read, or room to write? 1 also when the other end's position is bad: trying tells. */
 int pd_ring_readable(struct pd_ring *ring);
 int pd_ring_writable(struct pd_ring *ring);

@@ -9,12 +9,11 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "net/alive.h"
+#include "net/conn.h"
 #include "net/loop_inside.h"
 #include "net/transport.h"
-
-/* A host that vanished without a word is noticed after about half a minute, if nothing above notices sooner.
- */
-enum { KEEP_IDLE_S = 15, KEEP_EVERY_S = 5, KEEP_TIMES = 3 };
 
 enum {
     PARTS = 64, /* of one read */
@@ -26,6 +25,8 @@ struct tcp_pipe {
     int socket;
     int events; /* what libuv watches now */
     uv_poll_t watch;
+    struct pd_alive alive;
+    struct pd_timer *looks; /* whether the other machine is still there */
 };
 
 static const struct pd_transport tcp;
@@ -44,9 +45,25 @@ static void on_ready(uv_poll_t *watch, int status, int events)
     pd_loop_exit(loop);
 }
 
-static void set(int socket, int level, int option, int value)
+/* A lost machine is told at once: whoever is above may only find that the next connection fails too. */
+static pd_status broken(const struct pd_pipe *pipe, int error)
 {
-    setsockopt(socket, level, option, &value, sizeof value); /* tuning: no harm where it fails */
+    if (error == ECONNRESET || error == EPIPE)
+        return pd_fail(PD_IO, "the other side closed or lost the connection (%s)", strerror(error));
+    if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
+        pd_log(PD_LOG_WARNING,
+               "the machine of %s no longer answers: its power, its cable or the network is gone",
+               pd_conn_peer(pipe->conn));
+        return pd_fail(PD_IO, "the other side's machine no longer answers (%s)", strerror(error));
+    }
+    return pd_fail(PD_IO, "the connection broke: %s", strerror(error));
+}
+
+static void look(void *arg)
+{
+    struct tcp_pipe *pipe = arg;
+    if (pd_alive_is_lost(&pipe->alive, pipe->socket))
+        pd_pipe_broken(pipe->base.conn, broken(&pipe->base, ETIMEDOUT));
 }
 
 pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_pipe **out)
@@ -58,16 +75,17 @@ pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
     }
     pipe->base = (struct pd_pipe){&tcp, loop, conn};
     pipe->socket = socket;
-    set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-    set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(socket, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
-    set(socket, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_EVERY_S);
-    set(socket, IPPROTO_TCP, TCP_KEEPCNT, KEEP_TIMES);
-    int rc = uv_poll_init(pd_loop_uv(loop), &pipe->watch, socket);
-    if (rc) {
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* no harm where it fails */
+    pd_alive_start(&pipe->alive, socket);
+    uint64_t every = (uint64_t)pd_alive_every_ms(&pipe->alive);
+    pd_status status = every ? pd_timer_start(loop, every, every, look, pipe, &pipe->looks) : PD_OK;
+    int rc = status == PD_OK ? uv_poll_init(pd_loop_uv(loop), &pipe->watch, socket) : 0;
+    if (rc) status = pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
+    if (status != PD_OK) {
+        pd_timer_stop(pipe->looks);
         close(socket);
         pd_free(pipe);
-        return pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
+        return status;
     }
     pipe->watch.data = pipe;
     *out = &pipe->base;
@@ -87,14 +105,6 @@ int pd_tcp_error(const struct pd_pipe *base)
     return error;
 }
 
-static pd_status broken(int error)
-{
-    if (error == ECONNRESET || error == EPIPE)
-        return pd_fail(PD_IO, "the other side closed or lost the connection (%s)", strerror(error));
-    if (error == ETIMEDOUT) return pd_fail(PD_IO, "the other side's machine no longer answers");
-    return pd_fail(PD_IO, "the connection broke: %s", strerror(error));
-}
-
 static pd_status tcp_write(struct pd_pipe *base, const struct iovec *parts, int n, size_t *done)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)n};
@@ -102,7 +112,7 @@ static pd_status tcp_write(struct pd_pipe *base, const struct iovec *parts, int 
     do
         wrote = sendmsg(pd_tcp_socket(base), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (wrote < 0 && errno == EINTR);
-    if (wrote < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return broken(errno);
+    if (wrote < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return broken(base, errno);
     *done = wrote < 0 ? 0 : (size_t)wrote;
     return PD_OK;
 }
@@ -135,7 +145,7 @@ static pd_status tcp_read(struct pd_pipe *base, const struct iovec *parts, int n
         before += PIECE;
     }
     /* An error, or the end, that comes after some bytes comes again. */
-    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && !before) return broken(errno);
+    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && !before) return broken(base, errno);
     *done = before + (got < 0 ? 0 : (size_t)got);
     *end = got == 0 && !before;
     return PD_OK;
@@ -167,6 +177,7 @@ static void free_pipe(uv_handle_t *handle)
 static int tcp_detach(struct pd_pipe *base)
 {
     struct tcp_pipe *pipe = (struct tcp_pipe *)base;
+    pd_timer_stop(pipe->looks);
     /* From here on libuv does not touch the socket; only the memory waits for its callback. */
     uv_close((uv_handle_t *)&pipe->watch, free_pipe);
     return pipe->socket;

@@ -18,6 +18,7 @@ struct pd_pipe {
     const struct pd_transport *transport;
     struct pd_loop *loop;
     struct pd_conn *conn;
+    int is_large; /* what is read now belongs to a message that no cache holds */
 };
 
 struct pd_transport {
@@ -30,6 +31,11 @@ struct pd_transport {
      * has closed and all was read. Errors: PD_IO, or PD_FORMAT when the other side breaks the transport's own
      * rules. */
     pd_status (*read)(struct pd_pipe *pipe, const struct iovec *parts, int n, size_t *done, int *end);
+    /* The next n bytes where they lie, when all are there in one piece and aligned; NULL: read them. They are
+     * good until give_back, which takes the first n of them; the other side may still change them. Both
+     * optional. */
+    const void *(*borrow)(struct pd_pipe *pipe, size_t n, size_t alignment);
+    void (*give_back)(struct pd_pipe *pipe, size_t n);
     /* Says which events are wanted: pd_pipe_ready is then called when it can read, or can write. */
     void (*want)(struct pd_pipe *pipe, int read, int write);
     /* No more will be written. 1: what was written may be lost by closing before the other side ended too. */
@@ -43,6 +49,8 @@ struct pd_transport {
 
 /* In conn.c: the pipe can be read from, or written to, or has an error that the next read tells. */
 void pd_pipe_ready(struct pd_conn *conn, int readable, int writable);
+/* The pipe is of no more use, as pd_error() says. Inside a callback of the loop. */
+void pd_pipe_broken(struct pd_conn *conn, pd_status why);
 
 /* A pipe over a connected (or connecting) non-blocking socket. Takes it, also on failure. */
 pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_pipe **out);

@@ -353,6 +353,9 @@ static pd_status place_push(struct session *session, struct pd_message *m)
                        (unsigned long long)m->head.payload, (unsigned long long)total);
     m->spans = session->spans.at;
     m->n_spans = session->spans.n;
+    /* Not with a log: the sender could change the bytes between the log and the update. */
+    if (session->parts.n == 1 && !session->lane->server->durable)
+        m->borrows = pd_shard_may_lend(session->lane->shard, session->trainer);
     return PD_OK;
 }
 
@@ -366,6 +369,7 @@ static pd_status job_error(struct session *session, pd_status status)
 static pd_status finish_push(struct session *session, const struct pd_message *m)
 {
     struct pd_shard *shard = session->lane->shard;
+    if (m->borrows && m->payload) pd_shard_lend(shard, session->trainer, m->payload);
     for (int i = 0; i < session->parts.n; i++) {
         const struct part *p = &session->parts.at[i];
         pd_status status = pd_shard_arrived(shard, session->trainer, m->head.step, p->unit, p->part, p->rows);

@@ -101,6 +101,10 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
 /* It has arrived there. */
 pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
                            uint64_t rows);
+/* The only part that is placed for this trainer may also be used where it is, at this alignment, if it is
+ * applied at once; 0: it may not. pd_shard_lend, before pd_shard_arrived, says where that is. */
+size_t pd_shard_may_lend(const struct pd_shard *shard, int trainer);
+void pd_shard_lend(struct pd_shard *shard, int trainer, const void *data);
 /* The trainer's push of this step is whole; `request` is answered when it is applied. */
 pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request);
 
@@ -127,7 +131,7 @@ void pd_shard_release(struct pd_shard *shard);
 pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, const void *payload,
                         size_t n);
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer); /* the last one seen; 0: none */
-uint64_t pd_shard_repeated(const struct pd_shard *shard); /* parts that came twice */
+uint64_t pd_shard_repeated(const struct pd_shard *shard);                 /* parts that came twice */
 /* Have all trainers come and gone? */
 int pd_shard_finished(const struct pd_shard *shard);
 

@@ -33,7 +33,8 @@ struct trainer {
     char *stage;      /* shard_stage.c */
     size_t stage_size, stage_used;
     PD_VEC(struct staged) staged;
-    int n_unstaged; /* of them, that have arrived */
+    int n_unstaged;   /* of them, that have arrived */
+    const void *lent; /* the one that is staged is here instead */
 };
 
 struct pd_shard {
@@ -41,8 +42,8 @@ struct pd_shard {
     PD_VEC(struct unit *) units;
     struct trainer *trainers;
     uint64_t step, begun, applying;
-    int taking_part; /* trainers over which the present step is averaged */
-    int only;        /* async, while blocks run: the trainer whose gradients they use; -1: all */
+    int taking_part;     /* trainers over which the present step is averaged */
+    int only;            /* async, while blocks run: the trainer whose gradients they use; -1: all */
     const void *at_hand; /* the only gift of the part that is being applied, when it is on the stage */
     void *merged, *waste;
     size_t merged_size, waste_size;

@@ -45,7 +45,7 @@ const void *pd_shard_unstage(struct pd_shard *shard, int trainer, const struct u
     if (t->n_unstaged == t->staged.n) return NULL;
     const struct staged *s = &t->staged.at[t->n_unstaged];
     if (s->unit != u->number || s->part != part) return NULL;
-    const void *at = t->stage + s->at;
+    const void *at = t->lent ? t->lent : t->stage + s->at;
     if (++t->n_unstaged == t->staged.n) pd_shard_clear_stage(t);
     return at;
 }
@@ -54,6 +54,20 @@ void pd_shard_clear_stage(struct trainer *t)
 {
     t->staged.n = t->n_unstaged = 0;
     t->stage_used = 0;
+    t->lent = NULL;
+}
+
+size_t pd_shard_may_lend(const struct pd_shard *shard, int trainer)
+{
+    const struct trainer *t = &shard->trainers[trainer];
+    if (t->staged.n != 1 || t->n_unstaged) return 0;
+    return shard->units.at[t->staged.at[0].unit]->item;
+}
+
+void pd_shard_lend(struct pd_shard *shard, int trainer, const void *data)
+{
+    struct trainer *t = &shard->trainers[trainer];
+    if (pd_shard_may_lend(shard, trainer)) t->lent = data;
 }
 
 void pd_shard_free_stage(struct trainer *t)

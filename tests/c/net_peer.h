@@ -60,8 +60,8 @@ static inline int bytes_are_right(uint64_t seed, const uint8_t *bytes, size_t n)
 /* One end of a connection, on either side. */
 struct peer {
     struct pd_conn *conn;
-    int uses_spans, pauses;
-    atomic_int opened, closed, messages, bad, sent, sent_failed;
+    int uses_spans, borrows, pauses;
+    atomic_int opened, closed, messages, bad, sent, sent_failed, borrowed;
     atomic_ullong received;
     pd_status why;
     char text[1400];
@@ -103,6 +103,7 @@ static inline pd_status peer_head(struct pd_conn *conn, struct pd_message *messa
     peer->spans[2] = (struct pd_span){peer->place + n / 3, n - n / 3};
     message->spans = peer->spans;
     message->n_spans = 3;
+    message->borrows = peer->borrows ? 1 : 0;
     return PD_OK;
 }
 
@@ -117,7 +118,8 @@ static inline pd_status peer_done(struct pd_conn *conn, const struct pd_message 
     if (seed != peer->next_request++) peer->bad++;
     if (!bytes_are_right(seed + 1, message->meta, message->head.meta)) peer->bad++;
     if (!bytes_are_right(seed, payload, n)) peer->bad++;
-    if (!message->n_spans && n && (uintptr_t)payload % 16) peer->bad++;
+    if (!message->n_spans && n && !peer->place && (uintptr_t)payload % 16) peer->bad++;
+    if (!message->n_spans && peer->place) peer->borrowed++;
     peer->received += n;
     if (message->head.type == TYPE_ECHO) {
         struct echo *echo = malloc(sizeof *echo);
@@ -128,7 +130,7 @@ static inline pd_status peer_done(struct pd_conn *conn, const struct pd_message 
         status = pd_conn_send(conn, &head, message->meta, message->head.meta, spans, 2, echo_sent, echo);
         if (status != PD_OK) echo_sent(echo, PD_GONE);
     }
-    if (message->n_spans) free(peer->place);
+    free(peer->place);
     peer->place = NULL;
     peer->messages++;
     if (message->head.type == TYPE_BYE) pd_conn_close(conn, 5000);

@@ -283,6 +283,35 @@ static void rings_keep_bytes_in_order(void **state)
     ends_free(ends);
 }
 
+static void rings_show_what_is_whole(void **state)
+{
+    (void)state;
+    struct two_ends *ends = ends_new(PD_RING_LEAST);
+    uint8_t *buffer = make_bytes(3, PD_RING_LEAST);
+    struct iovec part = {buffer, 1000}, rest = {buffer + 1000, PD_RING_LEAST - 1000};
+    size_t done;
+    assert_null(pd_ring_show(&ends->in, 1, 1));
+    assert_ok(pd_ring_write(&ends->out, &part, 1, &done));
+    assert_null(pd_ring_show(&ends->in, 1001, 1));
+    assert_ptr_equal(pd_ring_show(&ends->in, 1000, 1), ends->bytes);
+    pd_ring_drop(&ends->in, 500);
+    assert_memory_equal(pd_ring_show(&ends->in, 500, 1), buffer + 500, 500);
+    assert_null(pd_ring_show(&ends->in, 500, 4096)); /* not aligned so */
+    assert_ok(pd_ring_write(&ends->out, &rest, 1, &done));
+    assert_int_equal(done, rest.iov_len);
+    assert_ok(pd_ring_write(&ends->out, &part, 1, &done));
+    assert_int_equal(done, 500);                            /* what was dropped is room again */
+    assert_null(pd_ring_show(&ends->in, PD_RING_LEAST, 1)); /* there, but not in one piece */
+    assert_memory_equal(pd_ring_show(&ends->in, PD_RING_LEAST - 500, 1), buffer + 500, PD_RING_LEAST - 500);
+    pd_ring_drop(&ends->in, PD_RING_LEAST - 500);
+    assert_memory_equal(pd_ring_show(&ends->in, 500, 1), buffer, 500);
+    atomic_store(&ends->control->writer.position, UINT64_MAX / 2);
+    assert_null(pd_ring_show(&ends->in, 501, 1)); /* makes no sense */
+    assert_int_equal(pd_ring_read(&ends->in, &part, 1, &done), PD_FORMAT);
+    free(buffer);
+    ends_free(ends);
+}
+
 static void small_messages_stay_in_few_pages(void **state)
 {
     (void)state;
@@ -363,9 +392,10 @@ static void copies_are_exact(void **state)
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = byte_at(5, i);
     for (size_t n = 0; n < 2000; n += n < 600 ? 1 : 97)
-        for (size_t shift = 0; shift < 3; shift++) {
+        for (size_t way = 0; way < 6; way++) {
+            size_t shift = way % 3;
             memset(to, 0xcc, sizeof to);
-            pd_shm_copy(to + 7, from + shift, n);
+            (way < 3 ? pd_shm_copy : pd_shm_stream)(to + 7, from + shift, n);
             assert_memory_equal(to + 7, from + shift, n);
             assert_int_equal(to[6], 0xcc);
             assert_int_equal(to[7 + n], 0xcc);
@@ -519,6 +549,7 @@ int main(void)
         cmocka_unit_test(endpoints_are_read),
         cmocka_unit_test(addresses_are_written),
         cmocka_unit_test(rings_keep_bytes_in_order),
+        cmocka_unit_test(rings_show_what_is_whole),
         cmocka_unit_test(small_messages_stay_in_few_pages),
         cmocka_unit_test(positions_of_the_other_side_are_checked),
         cmocka_unit_test(sleepers_are_woken_once),

@@ -96,7 +96,8 @@ static void messages_of_all_sizes_come_back(void **state)
     static const size_t sizes[] = {0, 1, 47, 4096, 16383, 32768, 65537, 1 << 20, 5000003};
     int spans = *(int *)*state;
     struct pair *pair = pair_new(1);
-    pair->client.uses_spans = pair->server.peer.uses_spans = spans;
+    pair->client.uses_spans = pair->server.peer.uses_spans = spans > 0;
+    pair->client.borrows = pair->server.peer.borrows = spans > 1;
     pair_connect(pair);
     int n = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -111,6 +112,17 @@ static void messages_of_all_sizes_come_back(void **state)
                pair->client.messages == n && pair->client.sent == n && pair->server.peer.sent == n);
     assert_int_equal(pair->client.closed, 0);
     assert_int_equal(pd_conn_queued(pair->client.conn), 0);
+    if (spans < 2 || strcmp(transport, "shm") != 0) {
+        assert_int_equal(pair->server.peer.borrowed, 0);
+    } else {
+        /* Once all of it lies in the ring it may stay there. */
+        pd_conn_pause(pair->client.conn, 1);
+        send_bytes(&pair->client, TYPE_ECHO, (uint64_t)n++, 9, 100000);
+        wait_until(pair->loop, pair->server.peer.sent == n);
+        pd_conn_pause(pair->client.conn, 0);
+        wait_until(pair->loop, pair->client.messages == n && pair->client.sent == n);
+        assert_true(pair->client.borrowed > 0);
+    }
     /* The handshakes differ a little. */
     int64_t difference = (int64_t)(pd_conn_bytes(pair->client.conn, 1) - pd_conn_bytes(pair->client.conn, 0));
     assert_true(difference > -1000 && difference < 1000);
@@ -416,7 +428,7 @@ static int use_shm(void **state)
     return 0;
 }
 
-static int no_spans = 0, with_spans = 1;
+static int no_spans = 0, with_spans = 1, with_borrowing = 2;
 
 #define SUITE(use)                                                                                           \
     cmocka_unit_test_setup(a_killed_peer_is_noticed_within_a_second, use),                                   \
@@ -424,6 +436,8 @@ static int no_spans = 0, with_spans = 1;
         {"messages_of_all_sizes_come_back", messages_of_all_sizes_come_back, use, NULL, &no_spans},          \
         {"messages_of_all_sizes_come_back_into_spans", messages_of_all_sizes_come_back, use, NULL,           \
          &with_spans},                                                                                       \
+        {"messages_of_all_sizes_come_back_borrowed", messages_of_all_sizes_come_back, use, NULL,             \
+         &with_borrowing},                                                                                   \
         cmocka_unit_test_setup(a_large_message_comes_through, use),                                          \
         cmocka_unit_test_setup(many_small_ones_keep_their_order, use),                                       \
         cmocka_unit_test_setup(polling_gives_the_same, use),                                                 \

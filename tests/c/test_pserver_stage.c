@@ -193,6 +193,30 @@ static void a_message_that_breaks_off(struct world *w)
     expect(w, (float[]){0, -1, -2});
 }
 
+static void bytes_that_stay_where_they_are(struct world *w)
+{
+    static float lent[PART];
+    struct pd_span at[2];
+    int spans;
+    for (int i = 0; i < PART; i++)
+        lent[i] = 3;
+    for (uint32_t part = 0; part < 3; part++) {
+        assert_int_equal(pd_shard_may_lend(w->shard, 0), 0);
+        must(pd_shard_place(w->shard, 0, 1, (uint32_t)w->unit, part, 0, at, &spans));
+        assert_int_equal(pd_shard_may_lend(w->shard, 0), sizeof(float));
+        memset(at[0].at, 0, at[0].n);
+        pd_shard_lend(w->shard, 0, lent);
+        must(pd_shard_arrived(w->shard, 0, 1, (uint32_t)w->unit, part, 0));
+    }
+    must(pd_shard_end(w->shard, 0, 1, 1));
+    expect(w, (float[]){-2, -2, -2});
+    message(w, 2, 2, (uint32_t[]){2, 0}, 1, 0);
+    must(pd_shard_join(w->shard, 0, 7));
+    message(w, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1); /* the place of the last one is forgotten */
+    must(pd_shard_end(w->shard, 0, 2, 2));
+    expect(w, (float[]){-3, -4, -5});
+}
+
 #define CASE(name)                                                                                           \
     static void test_##name(void **state)                                                                    \
     {                                                                                                        \
@@ -203,6 +227,7 @@ CASE(one_by_one)
 CASE(more_than_there_is_room_for)
 CASE(the_same_part_twice)
 CASE(a_message_that_breaks_off)
+CASE(bytes_that_stay_where_they_are)
 
 int main(void)
 {
@@ -211,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_more_than_there_is_room_for),
         cmocka_unit_test(test_the_same_part_twice),
         cmocka_unit_test(test_a_message_that_breaks_off),
+        cmocka_unit_test(test_bytes_that_stay_where_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,8 +102,12 @@ class Job:
         for p in self.processes:
             p.close()
 
+    def prefix(self, role: str, index: int) -> list[str]:
+        """What stands before the command; for jobs whose processes run somewhere else."""
+        return []
+
     def start(self, role: str, index: int, *options: str, env: dict[str, str] | None = None) -> Process:
-        command = [sys.executable, self.script, role, "--endpoints", ",".join(self.endpoints), "--trainers", str(self.trainers)]
+        command = [*self.prefix(role, index), sys.executable, self.script, role, "--endpoints", ",".join(self.endpoints), "--trainers", str(self.trainers)]
         command += ["--endpoint", self.endpoints[index]] if role == "server" else ["--id", str(index)]
         process = Process(f"{role}-{index}", command + list(options), env={**self.env, **(env or {})})
         self.processes.append(process)
