@@ -133,6 +133,7 @@ static void watch_losses(struct lane *lane, int64_t now)
         case PD_LOSS_SHRINK:
             pd_log(PD_LOG_WARNING, "%s is gone without a word in step %llu: the others go on",
                    pd_lane_who(lane, t), (unsigned long long)step);
+            pd_book_leave(s, t, PD_TRAINER_LOST);
             if (pd_shard_leave(lane->shard, t, PD_TRAINER_LOST) != PD_OK) {
                 pd_server_fail(s, PD_INTERNAL);
                 return;
@@ -151,6 +152,8 @@ static void tick(void *arg)
 {
     struct lane *lane = arg;
     int64_t now = pd_clock_ns();
+    for (int i = lane->sessions.n - 1; i >= 0; i--)
+        pd_session_sweep(lane->sessions.at[i], now);
     if (lane->finished || lane->server->failed) return;
     watch_losses(lane, now);
     watch_step(lane, now);

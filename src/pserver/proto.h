@@ -26,7 +26,8 @@ enum pd_ps_type {
     PD_PS_SUM = 24,    /* server to first server: text group, u32 n, n f64 */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
-                          the order of the OPEN; 0xffffffff: another loop of this server has it */
+                          the order of the OPEN; 0xffffffff: another loop of this server has it; extra: the
+                          trainer's id */
     PD_PS_VALUES = 33, /* values in the order asked for, raw; step: the last one applied */
     PD_PS_DONE = 34,
     PD_PS_FAILED = 35, /* u32 status, text */
@@ -38,6 +39,8 @@ enum pd_ps_type {
 enum {
     PD_PS_END =
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
+    PD_PS_PASS =
+        2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
     PD_PS_AS_JSON = 1,      /* flag of STATUS */
     PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,

@@ -185,7 +185,7 @@ static pd_status check_part(const struct pd_shard *shard, int trainer, uint64_t 
     if (t->ended == step && step > shard->step)
         return pd_fail(PD_INVALID, "trainer %d pushes to step %llu after it ended it", trainer,
                        (unsigned long long)step);
-    uint64_t next = shard->config.is_sync ? shard->step + 1 : t->step + 1;
+    uint64_t next = pd_shard_trainer_step(shard, trainer) + 1;
     if (step > next)
         return pd_fail(PD_INVALID,
                        "trainer %d pushes step %llu, but the server has applied only step %llu: the server "

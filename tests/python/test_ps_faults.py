@@ -2,12 +2,14 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 
 import numpy as np
+import ps_peer as ps
 import pytest
 from cluster import JOBS, Job
 
@@ -120,6 +122,90 @@ def test_unequal_shards_end_well():
         job.start("trainer", 0, *LONG, "--steps", "10")
         job.start("trainer", 1, *LONG, "--steps", "300")
         job.end(30)
+
+
+@pytest.mark.parametrize("servers, loops", [(1, 1), (2, 3)])
+def test_server_killed_after_a_trainer_had_ended(tmp_path, servers, loops):
+    """A server that is started again does not wait for trainers that said goodbye before: the job ends by itself."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "8000"]
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_loops": str(loops)}
+    with Job(servers, 2, env=env) as job:
+        for i in range(servers):
+            job.start("server", i, *options)
+        job.start("trainer", 0, *options, "--out", str(tmp_path / "trainer-0.npz"))
+        assert job.start("trainer", 1, *options, "--steps", "20").end(30) == 0
+        killed = job.processes[servers - 1]
+        killed.kill()
+        job.processes.remove(killed)
+        killed.close()
+        again = job.start("server", servers - 1, *options)
+        again.wait_for("trainer 1 had ended before this server was started again")
+        job.end(60)
+        assert len(np.load(tmp_path / "trainer-0.npz")["losses"]) == 8000
+    assert not list((tmp_path / "ps").glob("*/trainers"))
+
+
+def test_another_run_in_the_same_folder_waits_for_all(tmp_path):
+    """What a killed server knew of the trainers of a run does not hold for those of the next one."""
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_notice": "300"}
+    with Job(1, 2, env=env) as job:
+        server = job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "1000000")
+        assert job.start("trainer", 1, *LONG, "--steps", "20").end(30) == 0
+        for p in job.processes:
+            p.close()
+        job.processes.clear()
+        server = job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "50")
+        server.wait_for("for trainer 1 (has not connected yet)")
+        job.start("trainer", 1, *LONG, "--steps", "50")
+        job.end(30)
+
+
+def test_an_ended_trainer_comes_back():
+    """Started again while the job runs, it takes part again, from the same step on all servers."""
+    with Job(2, 2) as job:
+        for i in range(2):
+            job.start("server", i, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "1000000")
+        for turn in range(1, 4):
+            assert job.start("trainer", 1, *LONG, "--steps", "20").end(30) == 0
+            if turn == 1:
+                continue
+            firsts = set()
+            for server in job.processes[:2]:
+                assert server.process.poll() is None
+                steps = re.findall(r"had ended: it takes part from step (\d+) on", server.output())
+                passed = re.findall(r"trainer 1 .* passes step (\d+)", server.output())
+                assert len(steps) == turn - 1
+                firsts.add(int(steps[-1]) + (steps[-1] in passed))
+            assert len(firsts) == 1, firsts
+        assert job.processes[2].process.poll() is None
+
+
+def test_one_that_only_looks_in_again_changes_nothing(tmp_path):
+    """Joins after its trainer had ended, pushes nothing and goes, with a goodbye or without: the others train as if it had not come."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "4000"]
+    results = []
+    for looks_in in (False, True):
+        with Job(1, 2) as job:
+            server = job.start("server", 0, *options)
+            job.start("trainer", 0, *options, "--out", str(tmp_path / "trainer-0.npz"))
+            assert job.start("trainer", 1, *options, "--steps", "20").end(30) == 0
+            for says in (b"\0", b"\1", None) if looks_in else ():
+                with ps.Peer(job.endpoints[0]) as peer:
+                    peer.greet(1)
+                    assert peer.open().type == ps.OPENED
+                    if says:
+                        peer.send(ps.frame(ps.BYE, says + ps.text("no"), request=3))
+                        assert peer.answer().type == ps.DONE
+                    else:
+                        peer.socket.close()
+                        server.wait_for("is gone again")
+            job.end(30)
+        results.append(dict(np.load(tmp_path / "trainer-0.npz")))
+    for name, value in results[0].items():
+        np.testing.assert_array_equal(results[1][name], value)
 
 
 def test_frozen_server_is_named_and_goes_on():
