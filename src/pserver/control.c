@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "net/wire.h"
+#include "pserver/order.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
 #include "pserver/status.h"
@@ -224,6 +225,9 @@ static pd_status on_sum(struct peer *p, const struct pd_message *m)
 static pd_status answer(struct peer *p, const struct pd_message *m)
 {
     if (m->head.type == PD_PS_SUM && pd_conn_hello(p->conn)->role == PD_ROLE_SERVER) return on_sum(p, m);
+    if (m->head.type >= PD_PS_ORDER && m->head.type <= PD_PS_READY && p->control->server->order &&
+        pd_conn_hello(p->conn)->role == PD_ROLE_SERVER)
+        return pd_order_message(p->control->server->order, p->conn, m);
     if (m->head.type == PD_PS_STATUS)
         return pd_status_ask(p->control->desk, p->conn, m->head.request, m->head.flags & PD_PS_AS_JSON);
     if (m->head.type == PD_PS_BEAT || m->head.type == PD_PS_BYE) return PD_OK;
@@ -243,6 +247,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     (void)why;
     (void)text;
     pd_status_forget(p->control->desk, conn);
+    pd_order_forget(p->control->server->order, conn);
     for (int i = 0; i < p->control->peers.n; i++)
         if (p->control->peers.at[i] == p) {
             pd_vec_remove(&p->control->peers, i);

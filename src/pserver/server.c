@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "pserver/control.h"
 #include "pserver/durable.h"
+#include "pserver/order.h"
 #include "pserver/spin.h"
 
 /* ---- greeting trainers, on the listener's loop ---- */
@@ -188,6 +189,7 @@ static int lightest(const size_t *bytes, int n)
 static void stop_loops(struct pd_server *s)
 {
     /* The listener goes first, then those who may still talk to others. */
+    pd_order_close(s->order);
     pd_control_free(s->control);
     s->control = NULL;
     for (int i = 0; i < s->n_lanes; i++) {
@@ -205,6 +207,7 @@ static void free_server(struct pd_server *s)
     pd_durable_close(s->durable);
     for (int i = 0; i < s->n_lanes; i++)
         pd_lane_close(&s->lanes[i]);
+    pd_order_free(s->order);
     pd_sum_link_free(s->sum_link);
     set_running(s, 0);
     pd_free(s->lanes);
@@ -227,6 +230,8 @@ void pd_server_free(struct pd_server *server)
 
 static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct pd_server_config *config)
 {
+    const struct pd_durable_config *job = config->durable;
+    PD_TRY(pd_order_new(s, job ? job->n_servers : 0, job ? job->servers : NULL, &s->order));
     for (int i = 0; i < s->n_lanes; i++) {
         s->lanes[i].server = s;
         s->lanes[i].index = i;
@@ -242,6 +247,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
     PD_TRY(pd_book_open(s, config->durable));
     PD_TRY(pd_control_new(s, &s->control));
+    if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
     for (int i = 0; i < s->n_lanes; i++) {

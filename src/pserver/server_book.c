@@ -78,7 +78,7 @@ static void settle(void *arg)
         if (lane->index == 0)
             pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
                    t, state == PD_TRAINER_DONE ? "ended" : "been lost");
-        status = pd_shard_leave(lane->shard, t, state);
+        status = pd_lane_leave(lane, t, state);
     }
     if (status != PD_OK) pd_server_fail(s, status);
     pd_lane_finish_if_done(lane);

@@ -14,6 +14,7 @@ struct pd_control;
 struct pd_sum_link;
 struct pd_durable;
 struct pd_hello;
+struct pd_order;
 
 /* A value that trainers may pull. */
 struct served {
@@ -42,6 +43,9 @@ struct lane {
     int64_t waiting_since, noticed; /* the present step: since when someone waits, when that was last told */
     uint64_t waiting_step;
     uint64_t refused; /* messages that could not be served */
+    int order_at;     /* changes of membership that it has taken in, and the version of the last */
+    uint64_t order_version;
+    _Atomic uint64_t applied; /* the last step */
     int finished;
 };
 
@@ -66,6 +70,7 @@ struct pd_server {
     struct pd_listener *listener;
     int port;
     uint64_t incarnation, seed;
+    struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */
     _Atomic int connected;      /* trainers' connections, on all lanes */
@@ -112,6 +117,11 @@ void pd_sum_link_free(struct pd_sum_link *link);
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */
 void pd_lane_close(struct lane *lane);
 void pd_lane_finish_if_done(struct lane *lane);
+/* A trainer leaves (DONE, LOST): here and now, or, where there is an order, everywhere when it comes to that.
+ */
+pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how);
+/* The order says so. */
+pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state);
 const char *pd_lane_who(struct lane *lane, int trainer);
 /* Runs the optimize blocks of units that have no rule of their own. */
 pd_status pd_server_run_blocks(struct lane *lane);
@@ -123,6 +133,9 @@ void pd_session_notice(struct session *session, const char *text);
 void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text);
 /* It was welcomed long ago and has not opened: out with it. */
 void pd_session_sweep(struct session *session, int64_t now);
+/* The trainer is in the job now: its OPEN, if one waits for that, is answered. */
+void pd_session_joined(struct session *session, int trainer, uint64_t incarnation);
+void pd_session_left(struct session *session, enum pd_trainer_state how); /* its goodbye is answered */
 int pd_session_waits(const struct session *session);
 struct pd_conn *pd_session_conn(const struct session *session);
 

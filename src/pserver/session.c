@@ -288,14 +288,25 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     if (failed)
         pd_log(PD_LOG_WARNING, "%s failed: %s: the others go on", pd_lane_who(lane, session->trainer), why);
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
-    member->is_back = 0;
-    pd_book_leave(lane->server, session->trainer, how);
-    pd_status status = pd_shard_leave(lane->shard, session->trainer, how);
+    session->leaves = 1;
+    session->leaves_as = m->head.request;
+    pd_status status = pd_lane_leave(lane, session->trainer, how);
     if (status != PD_OK) return job_error(session, status);
-    struct pd_frame_head head = {.type = PD_PS_DONE, .request = m->head.request};
-    (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
-    pd_lane_finish_if_done(lane);
+    if (pd_shard_trainer(lane->shard, session->trainer) != PD_TRAINER_IN) pd_session_left(session, how);
     return PD_OK;
+}
+
+void pd_session_left(struct session *session, enum pd_trainer_state how)
+{
+    if (session->leaves) {
+        struct pd_frame_head head = {.type = PD_PS_DONE, .request = session->leaves_as};
+        session->leaves = 0;
+        (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+    } else if (how == PD_TRAINER_LOST && !session->said_bye) {
+        /* It is there after all: it may come again, and takes part from the next step on. */
+        session->said_bye = 1;
+        pd_conn_close(session->conn, 0);
+    }
 }
 
 /* ---- events ---- */
@@ -308,6 +319,8 @@ static pd_status expect(struct session *session, const struct pd_message *m)
         return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
     if (!session->is_in && type != PD_PS_OPEN)
         return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
+    if (session->opens && type != PD_PS_BEAT)
+        return pd_fail(PD_INVALID, "a message of type %d before the OPEN was answered", type);
     if (session->said_bye && type != PD_PS_BEAT)
         return pd_fail(PD_INVALID, "a message of type %d after the trainer said goodbye", type);
     if (m->head.payload && type != PD_PS_PUSH && type != PD_PS_ROWS)
@@ -362,6 +375,7 @@ static void forget(struct session *session)
             pd_vec_remove(&lane->sessions, i);
             break;
         }
+    pd_buf_free(&session->opened);
     pd_vec_free(&session->parts);
     pd_vec_free(&session->spans);
     pd_vec_free(&session->pulls);
@@ -382,9 +396,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
             /* Its work had been done before: nothing is lost. */
             m->is_back = 0;
             pd_log(PD_LOG_INFO, "%s is gone again", pd_lane_who(lane, session->trainer));
-            pd_book_leave(lane->server, session->trainer, PD_TRAINER_DONE);
-            (void)job_error(session, pd_shard_leave(lane->shard, session->trainer, PD_TRAINER_DONE));
-            pd_lane_finish_if_done(lane);
+            (void)job_error(session, pd_lane_leave(lane, session->trainer, PD_TRAINER_DONE));
         } else if (!session->said_bye && !lane->finished) {
             m->lost_at = pd_clock_ns();
             pd_log(PD_LOG_DEBUG, "%s: connection ended: %s", pd_lane_who(lane, session->trainer), text);

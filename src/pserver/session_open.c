@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "net/wire.h"
+#include "pserver/order.h"
 #include "pserver/proto.h"
 #include "pserver/session_private.h"
 
@@ -132,25 +133,18 @@ static pd_status open_pull(struct session *session, const char *name, const stru
 
 /* ---- who it is ---- */
 
-/* The first OPEN: from now on this connection is its trainer. */
-static pd_status enter(struct session *session)
+/* From now on this connection is its trainer. */
+static void take_place(struct session *session)
 {
     struct lane *lane = session->lane;
     const struct pd_hello *hello = pd_conn_hello(session->conn);
-    int id;
-    PD_TRY(pd_book_claim(lane, hello, &id));
-    session->trainer = id;
-    session->is_in = 1;
+    int id = session->trainer;
     struct member *m = &lane->members[id];
-    int is_known = pd_shard_incarnation(lane->shard, id) == hello->incarnation;
-    m->is_back = !is_known && pd_shard_trainer(lane->shard, id) == PD_TRAINER_DONE;
-    pd_status status = pd_shard_join(lane->shard, id, hello->incarnation);
     if (m->session) {
         /* It came back before we saw its old connection end. */
         m->session->said_bye = 1;
         pd_conn_close(m->session->conn, 0);
     }
-    atomic_fetch_add(&lane->server->connected, 1);
     m->session = session;
     m->lost_at = 0;
     snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", id, hello->host, hello->pid,
@@ -159,12 +153,34 @@ static pd_status enter(struct session *session)
     if (m->is_back)
         pd_log(PD_LOG_INFO, "%s comes back after trainer %d had ended: it takes part from step %llu on",
                m->who, id, (unsigned long long)pd_shard_trainer_step(lane->shard, id) + 1);
-    return status;
+}
+
+/* The first OPEN: who is it? *is_in is 0 when that has to be settled with the other servers first. */
+static pd_status enter(struct session *session, int *is_in)
+{
+    struct lane *lane = session->lane;
+    struct pd_order *order = lane->server->order;
+    uint64_t incarnation = pd_conn_hello(session->conn)->incarnation;
+    int id;
+    PD_TRY(pd_book_claim(lane, pd_conn_hello(session->conn), &id));
+    session->trainer = id;
+    session->is_in = 1;
+    atomic_fetch_add(&lane->server->connected, 1);
+    enum pd_trainer_state before = pd_shard_trainer(lane->shard, id);
+    int is_known = pd_shard_incarnation(lane->shard, id) == incarnation;
+    *is_in = !order || (before == PD_TRAINER_IN && is_known);
+    if (!*is_in) {
+        pd_order_want(order, id, incarnation, PD_TRAINER_IN);
+        return PD_OK;
+    }
+    if (!order) lane->members[id].is_back = before == PD_TRAINER_DONE && !is_known;
+    PD_TRY(pd_shard_join(lane->shard, id, incarnation));
+    take_place(session);
+    return PD_OK;
 }
 
 /* Each name gets its number, in order. */
-static pd_status read_names(struct session *session, const struct pd_message *m, struct pd_buf *numbers,
-                            uint32_t *count)
+static pd_status read_names(struct session *session, const struct pd_message *m, struct pd_buf *numbers)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint32_t n = pd_read_u32(&r);
@@ -185,12 +201,10 @@ static pd_status read_names(struct session *session, const struct pd_message *m,
                        : open_push(session, name, &claim, &number));
         pd_put_u32(numbers, number);
     }
-    *count = n;
     return pd_reader_done(&r) ? PD_OK : pd_fail(PD_FORMAT, "malformed OPEN");
 }
 
-static pd_status send_opened(struct session *session, uint64_t request, uint32_t n,
-                             const struct pd_buf *numbers)
+static pd_status send_opened(struct session *session, uint64_t request, const struct pd_buf *numbers)
 {
     const struct pd_shard *shard = session->lane->shard;
     struct pd_buf meta = {0};
@@ -198,7 +212,7 @@ static pd_status send_opened(struct session *session, uint64_t request, uint32_t
         .type = PD_PS_OPENED, .request = request, .extra = (uint64_t)session->trainer};
     pd_put_u64(&meta, pd_shard_step(shard));
     pd_put_u64(&meta, pd_shard_trainer_step(shard, session->trainer));
-    pd_put_u32(&meta, n);
+    pd_put_u32(&meta, (uint32_t)(numbers->n / sizeof(uint32_t)));
     if (numbers->n) pd_buf_add(&meta, numbers->at, numbers->n);
     pd_status status = meta.failed || numbers->failed
                            ? pd_no_memory()
@@ -207,13 +221,31 @@ static pd_status send_opened(struct session *session, uint64_t request, uint32_t
     return status;
 }
 
+void pd_session_joined(struct session *session, int trainer, uint64_t incarnation)
+{
+    if (!session->opens || session->trainer != trainer ||
+        pd_conn_hello(session->conn)->incarnation != incarnation)
+        return;
+    session->opens = 0;
+    take_place(session);
+    pd_status status = send_opened(session, session->opens_as, &session->opened);
+    pd_buf_free(&session->opened);
+    if (status != PD_OK) (void)pd_session_refuse(session, session->opens_as, status);
+}
+
 pd_status pd_session_open(struct session *session, const struct pd_message *m)
 {
     struct pd_buf numbers = {0};
-    uint32_t n;
-    pd_status status = read_names(session, m, &numbers, &n);
-    if (status == PD_OK && !session->is_in) status = enter(session);
-    if (status == PD_OK) status = send_opened(session, m->head.request, n, &numbers);
+    int is_in = 1;
+    pd_status status = read_names(session, m, &numbers);
+    if (status == PD_OK && !session->is_in) status = enter(session, &is_in);
+    if (status == PD_OK && !is_in) {
+        session->opens = 1;
+        session->opens_as = m->head.request;
+        session->opened = numbers;
+        return PD_OK;
+    }
+    if (status == PD_OK) status = send_opened(session, m->head.request, &numbers);
     pd_buf_free(&numbers);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }

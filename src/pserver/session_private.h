@@ -18,6 +18,11 @@ struct session {
     int64_t since; /* when it was welcomed */
     int is_in;     /* it has opened: it is the trainer's connection */
     int said_bye;
+    int opens;            /* its first OPEN waits until the trainer is in the job everywhere */
+    uint64_t opens_as;    /* that request, */
+    struct pd_buf opened; /* and the numbers of its names */
+    int leaves;           /* its BYE waits likewise */
+    uint64_t leaves_as;
     int waits;  /* has ended its push and has no answer yet */
     int behind; /* answers in a row that found earlier ones unsent */
     /* The message that is coming in. */

@@ -61,6 +61,8 @@ struct pd_shard_hooks {
     /* Optional: the changes of this step (of this trainer in async) are complete; after it they may be
      * acknowledged. */
     pd_status (*commit)(void *arg, int trainer, uint64_t step);
+    /* With `is_gated`: the step is whole and waits for pd_shard_allow. May come again for the same step. */
+    void (*whole)(void *arg, uint64_t step);
     /* Optional, sync: the step is applied. 1: hold the answers until pd_shard_release. */
     int (*applied)(void *arg, uint64_t step);
     /* The trainer's push of `step` is in the parameters now: send its answer. */
@@ -70,6 +72,7 @@ struct pd_shard_hooks {
 
 struct pd_shard_config {
     int trainers, is_sync;
+    int is_gated; /* sync: no step is applied before pd_shard_allow */
     struct pd_shard_hooks hooks;
 };
 
@@ -131,6 +134,10 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
                         size_t n);
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer); /* the last one seen; 0: none */
 uint64_t pd_shard_repeated(const struct pd_shard *shard);                 /* parts that came twice */
+uint64_t pd_shard_counted(const struct pd_shard *shard,
+                          int trainer); /* sync: the last step it took part in */
+/* Steps up to this one may be applied when they are whole. */
+pd_status pd_shard_allow(struct pd_shard *shard, uint64_t step);
 /* Have all trainers come and gone? */
 int pd_shard_finished(const struct pd_shard *shard);
 

@@ -42,7 +42,7 @@ struct pd_shard {
     struct pd_shard_config config;
     PD_VEC(struct unit *) units;
     struct trainer *trainers;
-    uint64_t step, begun, applying;
+    uint64_t step, begun, applying, allowed;
     int taking_part;     /* trainers over which the present step is averaged */
     int only;            /* async, while blocks run: the trainer whose gradients they use; -1: all */
     const void *at_hand; /* the only gift of the part that is being applied, when it is on the stage */

@@ -128,10 +128,20 @@ static void answer_all(struct pd_shard *shard)
 static pd_status finish_step(struct pd_shard *shard)
 {
     while (shard->config.is_sync && !shard->holds && is_whole(shard, shard->step + 1)) {
+        if (shard->config.is_gated && shard->allowed <= shard->step) {
+            shard->config.hooks.whole(shard->config.hooks.arg, shard->step + 1);
+            break;
+        }
         PD_TRY(apply_step(shard, shard->step + 1));
         if (!shard->holds) answer_all(shard);
     }
     return PD_OK;
+}
+
+pd_status pd_shard_allow(struct pd_shard *shard, uint64_t step)
+{
+    if (step > shard->allowed) shard->allowed = step;
+    return finish_step(shard);
 }
 
 pd_status pd_shard_release(struct pd_shard *shard)
@@ -186,7 +196,9 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
         return pd_fail(PD_RANGE, "trainer %d: the job has %d trainers, numbered from 0", trainer,
                        shard->config.trainers);
     struct trainer *t = &shard->trainers[trainer];
-    t->ended = t->passed = 0; /* it will end the step again, on its new connection */
+    /* It will end the step again, on its new connection. That it was whole stays true where others know it.
+     */
+    if (!shard->config.is_gated || t->incarnation != incarnation) t->ended = t->passed = 0;
     if (t->incarnation != incarnation) drop_gifts(shard, trainer);
     if (t->state != PD_TRAINER_IN) t->from = shard->step + (shard->begun > shard->step ? 2 : 1);
     t->incarnation = incarnation;
@@ -250,6 +262,11 @@ int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap)
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer)
 {
     return shard->trainers[trainer].incarnation;
+}
+
+uint64_t pd_shard_counted(const struct pd_shard *shard, int trainer)
+{
+    return shard->trainers[trainer].step;
 }
 
 uint64_t pd_shard_repeated(const struct pd_shard *shard)

@@ -88,6 +88,108 @@ def test_trainer_killed_and_the_others_go_on():
         assert "the others go on" in job.processes[0].output()
 
 
+SHRINK = {"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "300"}
+
+
+def last_steps(job: Job, id: int, n: int = 1, loops: int = 1) -> list[int]:
+    """The last step that counts a lost trainer, as each loop of each server tells it when that happens for the n-th time."""
+    found = []
+    for server in job.processes[: len(job.endpoints)]:
+        end = time.monotonic() + 30
+        while len(steps := re.findall(rf"trainer {id}\b.*has been lost: the last step that counts it is (\d+)", server.output())) < n * loops:
+            assert server.process.poll() is None and time.monotonic() < end, server.output()
+            time.sleep(0.01)
+        found += [int(step) for step in steps[(n - 1) * loops :]]
+    return found
+
+
+@pytest.mark.parametrize("servers, loops", [(3, 1), (2, 2), (1, 3)])
+def test_all_servers_agree_on_a_killed_trainer(servers, loops):
+    """Kill -9 at random moments: every server counts a lost trainer in the same steps, and the others go on."""
+    rng = random.Random(10 * servers + loops)
+    options = ["--model", "mlp", "--optimizer", "momentum", "--steps", "1000000"]
+    with Job(servers, 4, env={**SHRINK, "FLAGS_ps_loops": str(loops), "FLAGS_log_level": "debug"}) as job:
+        job.start_all(*options)
+        trainers = dict(enumerate(job.processes[servers:]))
+        for server in job.processes[:servers]:
+            for i in trainers:
+                server.wait_for(f"trainer {i} (host")
+        lost = dict.fromkeys(range(4), 0)
+        for n in range(max(ROUNDS // 2, 1) + 3):
+            which = rng.choice([i for i in trainers if i])
+            time.sleep(rng.uniform(0.02, 0.3))
+            trainers[which].kill()
+            lost[which] += 1
+            steps = last_steps(job, which, lost[which], loops)
+            assert len(set(steps)) == 1, steps
+            if n < ROUNDS // 2:
+                trainers[which] = job.start("trainer", which, *options)
+                for server in job.processes[:servers]:
+                    server.wait_for(f"pid {trainers[which].pid},")
+            else:
+                del trainers[which]
+        assert trainers[0].process.poll() is None
+
+
+def test_a_step_that_one_server_has_whole_and_another_has_not(tmp_path):
+    """The trainer dies after it ended its step on one server: it counts nowhere, and the others train as if it had not come."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "200"]
+    with Job(2, 2) as job:
+        job.start_all(*options, out=tmp_path)
+        job.end(30)
+    want = [dict(np.load(tmp_path / f"trainer-{i}.npz")) for i in range(2)]
+    with Job(2, 3, env=SHRINK) as job:
+        for i in range(2):
+            job.start("server", i, *options)
+        for server in job.processes:
+            server.wait_for("Server listening on")
+        peers = [ps.Peer(endpoint) for endpoint in job.endpoints]
+        for peer in peers:
+            assert peer.greet(2, incarnation=55).type == ps.WELCOME
+            assert peer.open().type == ps.OPENED
+        job.trainers = 2
+        for i in range(2):
+            job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"))
+        for server in job.processes[:2]:
+            server.wait_for("trainer 0 (host")
+            server.wait_for("trainer 1 (host")
+        peers[0].send(ps.frame(ps.PUSH, ps.parts(wishes=[]), flags=ps.END, step=1, request=9))
+        peers[0].socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            peers[0].answer()  # not applied: the other server has not heard of it
+        for peer in peers:
+            peer.socket.close()
+        assert last_steps(job, 2) == [0, 0]
+        job.end(30)
+    for i in range(2):
+        got = dict(np.load(tmp_path / f"trainer-{i}.npz"))
+        for name, value in want[i].items():
+            np.testing.assert_allclose(got[name], value, rtol=1e-6, atol=1e-7)
+
+
+def test_servers_killed_while_trainers_may_be_lost(tmp_path):
+    """The order of steps outlives each server, the first too: nothing is lost, nobody stands still."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1500"]
+    want = single(tmp_path, options)
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": "wait"}
+    rng = random.Random(8)
+    with Job(2, 2, env=env) as job:
+        job.start_all(*options, "--say-at", "20", out=tmp_path)
+        servers = job.processes[:2]
+        job.processes[2].wait_for("step 20 has ended")
+        for which in (1, 0, 0):
+            time.sleep(rng.uniform(0.02, 0.1))
+            if servers[which].process.poll() is not None:
+                break  # the job is over
+            servers[which].kill()
+            job.processes.remove(servers[which])
+            servers[which].close()
+            servers[which] = job.start("server", which, *options)
+            servers[which].wait_for("taken up at step")
+        job.end(60)
+    check_equal(tmp_path, want)
+
+
 def test_killed_trainer_comes_back(tmp_path):
     """Policy wait: a trainer that is started again goes on after the last step applied."""
     options = [*LONG, "--steps", "3000"]
