@@ -78,7 +78,8 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
         if (is_known && o->members[t].state == PD_TRAINER_ABSENT) pd_order_wish(o, &wish);
     }
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed ORDER");
-    o->peers[k] = (struct order_peer){.conn = conn, .applied = m->head.step};
+    uint64_t most = o->committed + 1; /* servers are a step apart at most */
+    o->peers[k] = (struct order_peer){.conn = conn, .applied = m->head.step < most ? m->head.step : most};
     send_members(o, conn, PD_PS_MEMBERS, o->committed);
     return PD_OK;
 }

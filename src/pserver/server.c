@@ -248,6 +248,8 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     PD_TRY(pd_book_open(s, config->durable));
     PD_TRY(pd_control_new(s, &s->control));
     if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
+    const uint8_t *secret;
+    PD_TRY(pd_secret(&secret, &s->has_secret));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
     for (int i = 0; i < s->n_lanes; i++) {

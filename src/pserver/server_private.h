@@ -68,6 +68,7 @@ struct pd_server {
         *sum_link;     /* to the first server; NULL: not needed yet. Of the lane that runs blocks */
     uint64_t applying; /* the step whose blocks run; under `engine` */
     struct pd_listener *listener;
+    int has_secret; /* all who get in have proved that they know it */
     int port;
     uint64_t incarnation, seed;
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */

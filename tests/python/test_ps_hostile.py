@@ -715,3 +715,43 @@ def test_sums_that_the_program_does_not_have(tmp_path):
         wanted[name] = dict(np.load(out / "trainer-0.npz"))
     for key, value in wanted["quiet"].items():
         np.testing.assert_allclose(wanted["loud"][key], value, rtol=1e-6, atol=1e-7)
+
+
+def test_the_order_of_steps_is_not_disturbed(tmp_path):
+    """Messages between servers that do not fit, from somebody who calls itself a server."""
+    options = options_of("mlp")
+    wanted = {}
+    for name, is_disturbed in (("quiet", False), ("loud", True)):
+        out = tmp_path / name
+        out.mkdir()
+        rng = random.Random(3)
+        with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink"}) as job:
+            job.start_all(*options, out=out)
+            server = job.processes[0]
+            server.wait_for("trainer 1 (host")
+            sent = 0
+            while is_disturbed and sent < MESSAGES and server.process.poll() is None:
+                said = rng.choice(
+                    [
+                        lambda: ps.frame(ps.ORDER, struct.pack("<I", 0xFFFFFFFF), step=1),
+                        lambda: ps.frame(ps.ORDER, struct.pack("<IBQ", 2, 1, 5), step=FAR),
+                        lambda: ps.frame(ps.ORDER, struct.pack("<I", 2) + b"\x09" * 18),
+                        lambda: ps.frame(ps.WANT, struct.pack("<IBQ", rng.choice([2, 0xFFFFFFFF, 0x80000000]), 3, 5)),
+                        lambda: ps.frame(ps.WANT, struct.pack("<IBQ", 0, rng.choice([0, 4, 255]), 5)),
+                        lambda: ps.frame(ps.READY, step=rng.choice([1, FAR])),
+                        lambda: ps.frame(rng.randrange(25, 50), rng.randbytes(rng.randrange(30)), step=FAR),
+                    ]
+                )()
+                try:
+                    with ps.Peer(rng.choice(job.endpoints)) as peer:
+                        peer.greet(rng.choice([-1, 0, 1, 2, FAR & 0x7FFFFFFF]), role=ps.SERVER)
+                        peer.send(said)
+                        assert peer.drain() == []  # hung up on
+                except (OSError, ps.Gone):
+                    break  # it is over
+                sent += 1
+            job.end(60)
+            assert not is_disturbed or (sent > 20 and "refused" in server.output())
+        wanted[name] = dict(np.load(out / "trainer-0.npz"))
+    for key, value in wanted["quiet"].items():
+        np.testing.assert_allclose(wanted["loud"][key], value, rtol=1e-6, atol=1e-7)
