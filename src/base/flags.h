@@ -27,6 +27,7 @@
     X(ps_notice, INT, "3000", "milliseconds after which one who waits says for whom")                         \
     X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                    \
     X(ps_log, TEXT, "", "a server's log of changes: write (survives kill -9), fsync (and power loss), empty: none") \
+    X(ps_save_root, TEXT, "", "folder below which trainers may have a server write files; empty: any folder for those with the secret or of the same host and user, else the working folder and ps_dir") \
     X(ps_snapshot_seconds, INT, "600", "seconds between a server's snapshots; 0: none by time")               \
     X(ps_snapshot_steps, INT, "0", "steps between a server's snapshots; 0: none by steps")                    \
     X(ps_keep, INT, "2", "snapshots that a server keeps")                                                     \

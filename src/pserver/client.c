@@ -72,7 +72,6 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     struct wire *w = pd_conn_user(conn);
     struct link *link = w->link;
     struct pd_client *c = link->client;
-    if (c->id < 0) c->id = welcome->id;
     link->n_loops = welcome->loops;
     if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", link->endpoint);
     link->incarnation = welcome->incarnation;
@@ -100,6 +99,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     }
     if (!pd_reader_done(&r) || n) return pd_fail(PD_FORMAT, "malformed answer to an OPEN");
     w->names_answered = (int)m->head.request;
+    if (c->id < 0) c->id = (int)m->head.extra;
     if (w->is_open) return PD_OK;
     w->is_open = w->was_opened = 1;
     w->retries = 0;

@@ -38,6 +38,7 @@ struct wire {
     PD_VEC(struct wish) wishes;
     int is_ended; /* END was asked for */
     int sent_end;
+    int passes;          /* it gives nothing to this step, which others are in already */
     int is_pull_only;    /* wishes without a push */
     const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
     int64_t n_rows;
@@ -76,8 +77,9 @@ struct pd_client {
     uint64_t incarnation;
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
-    uint64_t cut; /* the step of the next snapshot, as a server told: passed on to all */
-    int failed;   /* a server ended the job */
+    uint64_t cut;   /* the step of the next snapshot, as a server told: passed on to all */
+    int is_aligned; /* all servers are in the same step for this trainer: nothing is pushed before that */
+    int failed;     /* a server ended the job */
     pd_status failure;
     char failure_text[1024];
     pd_status refusal; /* the last thing that a server could not do, and the job goes on; PD_OK: none */

@@ -90,11 +90,25 @@ static void send_save(struct wire *w)
     pd_buf_free(&meta);
 }
 
+static void send_pass(struct wire *w)
+{
+    struct pd_buf meta = {0};
+    struct pd_frame_head head = {
+        .type = PD_PS_PUSH, .flags = PD_PS_END | PD_PS_PASS, .step = w->step, .request = ++w->request};
+    pd_put_u32(&meta, 0);
+    pd_put_u32(&meta, 0);
+    w->waits = 1;
+    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&meta);
+}
+
 /* Pieces travel in messages of about a part each, so that the server can apply the first while the last is on
  * its way. */
 void pd_wire_flush(struct wire *w)
 {
     if (!w->conn || !w->is_open || w->sent_end) return;
+    if (w->passes && !w->waits) send_pass(w);
+    if (w->passes || (!w->link->client->is_aligned && !w->is_pull_only)) return;
     while (w->sent_pieces < w->pieces.n) {
         size_t bytes = 0;
         int to = w->sent_pieces;
@@ -140,6 +154,10 @@ void pd_wire_again(struct wire *w, uint64_t applied)
     }
     w->sent_end = 0;
     w->waits = 0;
+    if (w->passes && applied >= w->step) {
+        w->passes = 0;
+        w->step = applied + 1;
+    }
     /* Applied already: only the answer is missing. */
     w->sent_pieces = applied >= w->step && w->is_ended ? w->pieces.n : 0;
     pd_wire_flush(w);
@@ -213,7 +231,7 @@ pd_status pd_wire_head(struct wire *w, struct pd_message *m)
         return pd_fail(PD_FORMAT, "server %s answers what was not asked", w->link->endpoint);
     uint64_t total = 0;
     w->spans.n = 0;
-    for (int i = 0; i < w->wishes.n; i++) {
+    for (int i = 0; !w->passes && i < w->wishes.n; i++) {
         if (!pd_vec_push(&w->spans, ((struct pd_span){w->wishes.at[i].to, w->wishes.at[i].bytes})))
             return pd_no_memory();
         total += w->wishes.at[i].bytes;
@@ -229,7 +247,7 @@ pd_status pd_wire_head(struct wire *w, struct pd_message *m)
 
 void pd_wire_clear(struct wire *w)
 {
-    w->waits = 0;
+    w->waits = w->passes = 0;
     w->pieces.n = w->wishes.n = w->sent_pieces = 0;
     w->is_ended = w->sent_end = w->is_pull_only = 0;
     w->rows = NULL;
@@ -252,6 +270,11 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
         return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
     if (m->head.extra > w->link->client->cut) w->link->client->cut = m->head.extra;
+    if (w->passes) {
+        w->passes = w->waits = 0;
+        w->step++;
+        return PD_OK;
+    }
     if (w->is_ended && !w->is_pull_only) w->step++;
     pd_wire_clear(w);
     return PD_OK;
@@ -322,6 +345,45 @@ pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const ch
     return status == PD_OK ? PD_OK : pd_fail(status, "%s", c->refusal_text);
 }
 
+/* Does this exchange end a step there? */
+static int is_pushed_to(const struct link *link, int n, const char *const *endpoints)
+{
+    for (int k = 0; k < link->wires.n; k++)
+        if (link->wires.at[k]->pieces.n) return 1;
+    return is_among(link->endpoint, n, endpoints);
+}
+
+static int nobody_passes(void *arg)
+{
+    const struct pd_client *c = arg;
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->passes) return 0;
+    return 1;
+}
+
+/* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
+ * its gradients count in the same steps everywhere. */
+static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
+{
+    uint64_t last = 0;
+    if (c->is_aligned) return PD_OK;
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < c->links.n; i++) {
+            const struct link *link = c->links.at[i];
+            for (int k = 0; is_pushed_to(link, n, endpoints) && k < link->wires.n; k++) {
+                struct wire *w = link->wires.at[k];
+                if (w->step > last) last = w->step;
+                if (turn == 0 || w->step + 1 != last) continue;
+                w->passes = 1;
+                pd_wire_flush(w);
+            }
+        }
+    PD_TRY(pd_client_turn_until(c, run, nobody_passes, c, "joining the step that the servers are in"));
+    c->is_aligned = 1;
+    return PD_OK;
+}
+
 pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int n,
                              const char *const *endpoints)
 {
@@ -329,11 +391,13 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
         struct link *link;
         PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
     }
+    int pushes = 0;
+    for (int i = 0; i < c->links.n; i++)
+        pushes |= is_pushed_to(c->links.at[i], n, endpoints);
+    if (pushes) PD_TRY(align(c, run, n, endpoints));
     for (int i = 0; i < c->links.n; i++) {
         struct link *link = c->links.at[i];
-        int pushed = is_among(link->endpoint, n, endpoints);
-        for (int k = 0; k < link->wires.n; k++)
-            pushed |= link->wires.at[k]->pieces.n > 0;
+        int pushed = is_pushed_to(link, n, endpoints);
         for (int k = 0; k < link->wires.n; k++) {
             struct wire *w = link->wires.at[k];
             if (!pushed && !w->wishes.n) continue;

@@ -7,15 +7,16 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "net/wire.h"
+#include "pserver/order.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
 #include "pserver/status.h"
 
-enum { MAX_NUMBERS = 4096, MAX_SERVERS = 4096 };
+enum { MAX_NUMBERS = 4096 };
 
-/* The numbers of one group in one step, by server. */
+/* A sum that the Program asks for (an op ps_sum): its numbers in one step, by server. */
 struct sum {
-    char *group;
+    const char *group; /* of the Program */
     uint64_t step;
     int n, servers, given;
     double *values; /* servers x n */
@@ -45,41 +46,61 @@ struct pd_control {
 
 static void sum_free(struct sum *s)
 {
-    pd_free(s->group);
     pd_free(s->values);
     pd_free(s->has);
     pd_free(s);
+}
+
+static pd_status add_sum(struct pd_control *c, const struct pd_opdesc *op)
+{
+    const struct pd_attr *groups = pd_opdesc_attr(op, "groups"), *endpoints = pd_opdesc_attr(op, "endpoints");
+    const struct pd_io *x = pd_opdesc_slot(op, 0, "X");
+    if (!groups || !groups->n || !endpoints || endpoints->n < 2 || !x || x->args.n > MAX_NUMBERS)
+        return PD_OK;
+    struct sum *s = pd_calloc(1, sizeof *s);
+    if (!s) return pd_no_memory();
+    *s = (struct sum){.group = groups->strings[0], .n = x->args.n, .servers = endpoints->n};
+    s->values = pd_calloc((size_t)s->n * (size_t)s->servers, sizeof *s->values);
+    s->has = pd_calloc((size_t)s->servers, 1);
+    if (s->values && s->has && pd_vec_push(&c->sums, s)) return PD_OK;
+    sum_free(s);
+    return pd_no_memory();
+}
+
+/* All sums there can be: others cannot make it keep more. */
+static pd_status find_sums(struct pd_control *c)
+{
+    const struct pd_program *program = c->server->program;
+    for (int i = 0; i < program->blocks.n; i++) {
+        const struct pd_block *block = program->blocks.at[i];
+        for (int k = 0; k < block->ops.n; k++)
+            if (strcmp(block->ops.at[k]->type, "ps_sum") == 0) PD_TRY(add_sum(c, block->ops.at[k]));
+    }
+    return PD_OK;
 }
 
 /* The entry of a group; one of an older step starts anew. Under the lock. */
 static pd_status sum_of(struct pd_control *c, const char *group, uint64_t step, int servers, int n,
                         struct sum **out)
 {
-    for (int i = 0; i < c->sums.n; i++) {
-        struct sum *s = c->sums.at[i];
-        if (strcmp(s->group, group) != 0) continue;
-        if (s->step == step && s->n == n && s->servers == servers) {
-            *out = s;
-            return PD_OK;
-        }
-        if (s->step > step)
-            return pd_fail(PD_INVALID, "a server adds to '%s' in step %llu, but step %llu has begun", group,
-                           (unsigned long long)step, (unsigned long long)s->step);
-        sum_free(s);
-        pd_vec_remove(&c->sums, i);
-        break;
-    }
-    struct sum *s = pd_calloc(1, sizeof *s);
-    if (!s) return pd_no_memory();
-    *s = (struct sum){.group = pd_strdup(group),
-                      .step = step,
-                      .n = n,
-                      .servers = servers,
-                      .values = pd_calloc((size_t)n * (size_t)servers, sizeof *s->values),
-                      .has = pd_calloc((size_t)servers, 1)};
-    if (!s->group || !s->values || !s->has || !pd_vec_push(&c->sums, s)) {
-        sum_free(s);
-        return pd_no_memory();
+    struct sum *s = NULL;
+    for (int i = 0; i < c->sums.n && !s; i++)
+        if (strcmp(c->sums.at[i]->group, group) == 0) s = c->sums.at[i];
+    if (!s)
+        return pd_fail(PD_NOT_FOUND,
+                       "a SUM of '%s', but this server's Program has no such sum: do all "
+                       "servers run the same Program?",
+                       group);
+    if (s->n != n || s->servers != servers)
+        return pd_fail(PD_INVALID, "a SUM of '%s' with %d numbers of %d servers; the Program adds %d of %d",
+                       group, n, servers, s->n, s->servers);
+    if (s->step > step)
+        return pd_fail(PD_INVALID, "a server adds to '%s' in step %llu, but step %llu has begun", group,
+                       (unsigned long long)step, (unsigned long long)s->step);
+    if (s->step < step) {
+        s->step = step;
+        s->given = 0;
+        memset(s->has, 0, (size_t)s->servers);
     }
     *out = s;
     return PD_OK;
@@ -178,18 +199,22 @@ static pd_status on_sum(struct peer *p, const struct pd_message *m)
     struct sum *s;
     pd_read_text(&r, p->group, sizeof p->group);
     uint32_t server = pd_read_u32(&r), servers = pd_read_u32(&r), n = pd_read_u32(&r);
-    if (r.bad || !n || n > MAX_NUMBERS || servers < 2 || servers > MAX_SERVERS || !server ||
-        server >= servers)
+    if (r.bad || !n || n > MAX_NUMBERS || servers > INT32_MAX || !server || server >= servers)
         return pd_fail(PD_FORMAT, "malformed SUM");
     for (uint32_t i = 0; i < n; i++)
         values[i] = pd_read_f64(&r);
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed SUM");
+    /* Servers are a step apart at most; a sum of a later one would stand in the way of the real ones. */
+    uint64_t applied = pd_server_step(c->server), step = m->head.step;
+    if (step < applied || step > applied + 1)
+        return pd_fail(PD_RANGE, "a SUM of step %llu, but this server has applied step %llu",
+                       (unsigned long long)step, (unsigned long long)applied);
     p->request = m->head.request;
-    p->step = m->head.step;
-    p->waits = 1;
+    p->step = step;
     pthread_mutex_lock(&c->lock);
     pd_status status = sum_of(c, p->group, p->step, (int)servers, (int)n, &s);
     if (status == PD_OK) give(c, s, (int)server, values);
+    p->waits = status == PD_OK;
     pthread_mutex_unlock(&c->lock);
     if (status == PD_OK) answer_peers(c);
     return status;
@@ -197,14 +222,23 @@ static pd_status on_sum(struct peer *p, const struct pd_message *m)
 
 /* ---- connections ---- */
 
-static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+static pd_status answer(struct peer *p, const struct pd_message *m)
 {
-    struct peer *p = pd_conn_user(conn);
-    if (m->head.type == PD_PS_SUM && pd_conn_hello(conn)->role == PD_ROLE_SERVER) return on_sum(p, m);
+    if (m->head.type == PD_PS_SUM && pd_conn_hello(p->conn)->role == PD_ROLE_SERVER) return on_sum(p, m);
+    if (m->head.type >= PD_PS_ORDER && m->head.type <= PD_PS_READY && p->control->server->order &&
+        pd_conn_hello(p->conn)->role == PD_ROLE_SERVER)
+        return pd_order_message(p->control->server->order, p->conn, m);
     if (m->head.type == PD_PS_STATUS)
-        return pd_status_ask(p->control->desk, conn, m->head.request, m->head.flags & PD_PS_AS_JSON);
+        return pd_status_ask(p->control->desk, p->conn, m->head.request, m->head.flags & PD_PS_AS_JSON);
     if (m->head.type == PD_PS_BEAT || m->head.type == PD_PS_BYE) return PD_OK;
     return pd_fail(PD_UNSUPPORTED, "message type %u is not known here", m->head.type);
+}
+
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    pd_status status = answer(pd_conn_user(conn), m);
+    if (status != PD_OK) pd_log(PD_LOG_WARNING, "%s: refused: %s", pd_conn_peer(conn), pd_error());
+    return status;
 }
 
 static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
@@ -213,6 +247,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     (void)why;
     (void)text;
     pd_status_forget(p->control->desk, conn);
+    pd_order_forget(p->control->server->order, conn);
     for (int i = 0; i < p->control->peers.n; i++)
         if (p->control->peers.at[i] == p) {
             pd_vec_remove(&p->control->peers, i);
@@ -243,6 +278,7 @@ pd_status pd_control_new(struct pd_server *server, struct pd_control **out)
     pthread_mutex_init(&c->lock, NULL);
     c->server = server;
     pd_status status = pd_loop_new(&c->loop);
+    if (status == PD_OK) status = find_sums(c);
     if (status == PD_OK) status = pd_status_desk_new(server, c->loop, &c->desk);
     if (status != PD_OK) {
         pd_control_free(c);

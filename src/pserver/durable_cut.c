@@ -44,7 +44,9 @@ int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
 
 static void release(void *arg)
 {
-    pd_shard_release(((struct lane *)arg)->shard);
+    struct lane *lane = arg;
+    pd_status status = pd_shard_release(lane->shard);
+    if (status != PD_OK) pd_server_fail(lane->server, status);
 }
 
 /* What a snapshot says of this server, in the words of snapshot.h. */

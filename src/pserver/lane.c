@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/parallel.h"
 #include "pserver/durable.h"
+#include "pserver/order.h"
 
 enum { TICK_MS = 200 };
 
@@ -56,8 +57,15 @@ static pd_status commit(void *arg, int trainer, uint64_t step)
 static int applied(void *arg, uint64_t step)
 {
     struct lane *lane = arg;
+    atomic_store(&lane->applied, step);
     pd_server_set_step(lane->server, step);
     return lane->server->durable && pd_durable_applied(lane->server->durable, lane->index, step);
+}
+
+static void whole(void *arg, uint64_t step)
+{
+    struct lane *lane = arg;
+    pd_order_whole(lane->server->order, lane, step);
 }
 
 static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
@@ -121,6 +129,7 @@ static void watch_losses(struct lane *lane, int64_t now)
         struct member *m = &lane->members[t];
         if (!m->lost_at || (now - m->lost_at) / 1000000 < s->config.reconnect_ms) continue;
         m->lost_at = 0;
+        if (pd_shard_trainer(lane->shard, t) != PD_TRAINER_IN) continue; /* it has left on another loop */
         uint64_t step = pd_shard_step(lane->shard) + 1;
         switch (s->config.on_loss) {
         case PD_LOSS_FAIL:
@@ -133,11 +142,10 @@ static void watch_losses(struct lane *lane, int64_t now)
         case PD_LOSS_SHRINK:
             pd_log(PD_LOG_WARNING, "%s is gone without a word in step %llu: the others go on",
                    pd_lane_who(lane, t), (unsigned long long)step);
-            if (pd_shard_leave(lane->shard, t, PD_TRAINER_LOST) != PD_OK) {
+            if (pd_lane_leave(lane, t, PD_TRAINER_LOST) != PD_OK) {
                 pd_server_fail(s, PD_INTERNAL);
                 return;
             }
-            pd_lane_finish_if_done(lane);
             break;
         case PD_LOSS_WAIT:
             pd_log(PD_LOG_WARNING, "%s is gone without a word in step %llu: waiting for it to come back",
@@ -151,6 +159,8 @@ static void tick(void *arg)
 {
     struct lane *lane = arg;
     int64_t now = pd_clock_ns();
+    for (int i = lane->sessions.n - 1; i >= 0; i--)
+        pd_session_sweep(lane->sessions.at[i], now);
     if (lane->finished || lane->server->failed) return;
     watch_losses(lane, now);
     watch_step(lane, now);
@@ -167,6 +177,57 @@ void pd_lane_finish_if_done(struct lane *lane)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* ---- who comes and goes ---- */
+
+static pd_status leave_now(struct lane *lane, int trainer, enum pd_trainer_state how)
+{
+    lane->members[trainer].is_back = 0;
+    pd_book_leave(lane->server, trainer, how);
+    PD_TRY(pd_shard_leave(lane->shard, trainer, how));
+    pd_lane_finish_if_done(lane);
+    return PD_OK;
+}
+
+pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how)
+{
+    struct pd_order *order = lane->server->order;
+    if (!order) return leave_now(lane, trainer, how);
+    pd_order_want(order, trainer, pd_shard_incarnation(lane->shard, trainer), how);
+    return PD_OK;
+}
+
+static pd_status enter_now(struct lane *lane, int trainer, uint64_t incarnation)
+{
+    struct member *m = &lane->members[trainer];
+    enum pd_trainer_state before = pd_shard_trainer(lane->shard, trainer);
+    int is_known = pd_shard_incarnation(lane->shard, trainer) == incarnation;
+    if (before == PD_TRAINER_IN && is_known) return PD_OK;
+    m->is_back = before == PD_TRAINER_DONE && !is_known;
+    PD_TRY(pd_shard_join(lane->shard, trainer, incarnation));
+    if (m->session && !is_known) pd_session_left(m->session, PD_TRAINER_LOST);
+    if (!m->session || !is_known) m->lost_at = pd_clock_ns(); /* unless it opens here too, soon */
+    for (int i = 0; i < lane->sessions.n; i++)
+        pd_session_joined(lane->sessions.at[i], trainer, incarnation);
+    return PD_OK;
+}
+
+pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state)
+{
+    enum pd_trainer_state before = pd_shard_trainer(lane->shard, trainer);
+    if (state == PD_TRAINER_ABSENT) return PD_OK;
+    if (state == PD_TRAINER_IN) return enter_now(lane, trainer, incarnation);
+    if (before == PD_TRAINER_IN || before == PD_TRAINER_ABSENT) {
+        enum pd_log_level level = state == PD_TRAINER_LOST ? PD_LOG_WARNING : PD_LOG_INFO;
+        pd_log(lane->index ? PD_LOG_DEBUG : level, "%s has %s: the last step that counts it is %llu",
+               pd_lane_who(lane, trainer), state == PD_TRAINER_LOST ? "been lost" : "left",
+               (unsigned long long)pd_shard_counted(lane->shard, trainer));
+        lane->members[trainer].lost_at = 0;
+        PD_TRY(leave_now(lane, trainer, state));
+    }
+    if (lane->members[trainer].session) pd_session_left(lane->members[trainer].session, state);
+    return PD_OK;
+}
+
 /* ---- start and end ---- */
 
 static void on_thread(void *arg)
@@ -179,10 +240,12 @@ pd_status pd_lane_open(struct lane *lane)
 {
     struct pd_shard_config config = {.trainers = lane->server->config.trainers,
                                      .is_sync = lane->server->config.is_sync,
+                                     .is_gated = lane->server->order != NULL,
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,
                                                .commit = commit,
+                                               .whole = whole,
                                                .applied = applied,
                                                .answer = answer,
                                                .arg = lane}};

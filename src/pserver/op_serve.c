@@ -132,6 +132,8 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
     };
     config.servers = servers->n ? servers->n : 1;
     config.durable = &durable;
+    config.save_root = pd_flag_text(PD_FLAG_ps_save_root);
+    config.kept_root = durable.root;
     config.wants_end = wants_end;
     PD_TRY(read_policy(config.is_sync, &config.on_loss));
     struct pd_server_grad *list = pd_calloc((size_t)grads->n, sizeof *list);

@@ -24,20 +24,30 @@ enum pd_ps_type {
                           your disk; answered by DONE or FAILED */
     PD_PS_STATUS = 23, /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
     PD_PS_SUM = 24,    /* server to first server: text group, u32 n, n f64 */
+    PD_PS_ORDER = 25,  /* the next three: server to first server (order.h). step: applied; members: u32 n, n
+                          times  {u8 state, u64 incarnation} */
+    PD_PS_WANT = 26,   /* u32 trainer, u8 state, u64 incarnation */
+    PD_PS_READY = 27,  /* step; extra: version of the membership */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
-                          the order of the OPEN; 0xffffffff: another loop of this server has it */
+                          the order of the OPEN; 0xffffffff: another loop of this server has it; extra: the
+                          trainer's id */
     PD_PS_VALUES = 33, /* values in the order asked for, raw; step: the last one applied */
     PD_PS_DONE = 34,
-    PD_PS_FAILED = 35, /* u32 status, text */
-    PD_PS_NOTICE = 36, /* text: whom the server waits for */
-    PD_PS_REPORT = 37, /* to STATUS; payload: its text */
-    PD_PS_SUMMED = 38, /* u32 n, n f64 */
+    PD_PS_FAILED = 35,  /* u32 status, text */
+    PD_PS_NOTICE = 36,  /* text: whom the server waits for */
+    PD_PS_REPORT = 37,  /* to STATUS; payload: its text */
+    PD_PS_SUMMED = 38,  /* u32 n, n f64 */
+    PD_PS_MEMBERS = 39, /* to ORDER. step: committed; extra: version; members as there */
+    PD_PS_CHANGED = 40, /* as WANT; step: the last one before it; extra: version */
+    PD_PS_COMMIT = 41,  /* step */
 };
 
 enum {
     PD_PS_END =
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
+    PD_PS_PASS =
+        2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
     PD_PS_AS_JSON = 1,      /* flag of STATUS */
     PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,

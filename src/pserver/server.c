@@ -10,38 +10,22 @@
 #include "base/wait.h"
 #include "pserver/control.h"
 #include "pserver/durable.h"
+#include "pserver/order.h"
 #include "pserver/spin.h"
 
 /* ---- greeting trainers, on the listener's loop ---- */
 
-/* The id for a trainer that brings none: the one it got before, else the first that is free. */
-static int pick_id(struct pd_server *s, uint64_t incarnation)
-{
-    for (int t = 0; t < s->config.trainers; t++)
-        if (s->incarnations[t] == incarnation) return t;
-    for (int t = 0; t < s->config.trainers; t++)
-        if (!s->incarnations[t]) return t;
-    return -1;
-}
-
-static pd_status admit(struct pd_server *s, const struct pd_hello *hello, int *id)
+/* Who it stands for is settled by its first OPEN (server_book.c): here is only checked what it says. */
+static pd_status check_trainer(const struct pd_server *s, const struct pd_hello *hello)
 {
     if (hello->trainers && (int)hello->trainers != s->config.trainers)
         return pd_fail(
             PD_INVALID,
             "the trainer was started for %u trainers, the server for %d: give both the same number",
             hello->trainers, s->config.trainers);
-    *id = hello->id;
-    if (*id < 0) *id = pick_id(s, hello->incarnation);
-    if (*id < 0)
-        return pd_fail(
-            PD_INVALID,
-            "all %d trainers of this job have come already: another job's trainer, or the wrong endpoint?",
-            s->config.trainers);
-    if (*id >= s->config.trainers)
-        return pd_fail(PD_RANGE, "trainer id %d, but the job has %d trainers: ids go from 0 to %d", *id,
+    if (hello->id >= s->config.trainers)
+        return pd_fail(PD_RANGE, "trainer id %d, but the job has %d trainers: ids go from 0 to %d", hello->id,
                        s->config.trainers, s->config.trainers - 1);
-    s->incarnations[*id] = hello->incarnation;
     return PD_OK;
 }
 
@@ -55,22 +39,16 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
                        struct pd_loop **loop, const struct pd_conn_events **events, void **user)
 {
     struct pd_server *s = arg;
-    int id = hello->id;
+    int is_trainer = hello->role == PD_ROLE_TRAINER;
     (void)peer;
     if (hello->loop >= s->n_lanes)
         return pd_fail(PD_RANGE, "loop %d, but the server has %d", hello->loop, s->n_lanes);
-    if (hello->role == PD_ROLE_TRAINER) {
-        pthread_mutex_lock(&s->lock);
-        pd_status status = admit(s, hello, &id);
-        pthread_mutex_unlock(&s->lock);
-        PD_TRY(status);
-    }
-    welcome->id = id;
+    if (is_trainer) PD_TRY(check_trainer(s, hello));
+    welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
     welcome->incarnation = s->incarnation;
     welcome->seed = s->seed;
     welcome->processes = (uint32_t)processes_of(s);
-    int is_trainer = hello->role == PD_ROLE_TRAINER;
     *loop = is_trainer ? s->lanes[hello->loop].loop : pd_control_loop(s->control);
     *events = is_trainer ? &pd_session_events : &pd_control_events;
     *user = is_trainer ? (void *)&s->lanes[hello->loop] : (void *)s;
@@ -134,7 +112,10 @@ static pd_status copy_config(struct pd_server *s, const struct pd_server_config 
     s->config.grads = NULL;
     s->config.endpoint = copy_text(config->endpoint);
     s->config.job = copy_text(config->job);
-    return s->config.endpoint && s->config.job ? PD_OK : pd_no_memory();
+    s->config.save_root = copy_text(config->save_root);
+    s->config.kept_root = copy_text(config->kept_root);
+    return s->config.endpoint && s->config.job && s->config.save_root && s->config.kept_root ? PD_OK
+                                                                                             : pd_no_memory();
 }
 
 /* The parameter that a block's optimizer changes. */
@@ -208,6 +189,7 @@ static int lightest(const size_t *bytes, int n)
 static void stop_loops(struct pd_server *s)
 {
     /* The listener goes first, then those who may still talk to others. */
+    pd_order_close(s->order);
     pd_control_free(s->control);
     s->control = NULL;
     for (int i = 0; i < s->n_lanes; i++) {
@@ -225,12 +207,16 @@ static void free_server(struct pd_server *s)
     pd_durable_close(s->durable);
     for (int i = 0; i < s->n_lanes; i++)
         pd_lane_close(&s->lanes[i]);
+    pd_order_free(s->order);
     pd_sum_link_free(s->sum_link);
     set_running(s, 0);
     pd_free(s->lanes);
-    pd_free(s->incarnations);
+    pd_book_close(s, 0);
+    pd_free(s->seats);
     pd_free((char *)s->config.endpoint);
     pd_free((char *)s->config.job);
+    pd_free((char *)s->config.save_root);
+    pd_free((char *)s->config.kept_root);
     pthread_mutex_destroy(&s->engine);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->changed);
@@ -244,6 +230,8 @@ void pd_server_free(struct pd_server *server)
 
 static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct pd_server_config *config)
 {
+    const struct pd_durable_config *job = config->durable;
+    PD_TRY(pd_order_new(s, job ? job->n_servers : 0, job ? job->servers : NULL, &s->order));
     for (int i = 0; i < s->n_lanes; i++) {
         s->lanes[i].server = s;
         s->lanes[i].index = i;
@@ -257,7 +245,11 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         bytes[lane] += bytes_of(frame, &config->grads[i]);
     }
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
+    PD_TRY(pd_book_open(s, config->durable));
     PD_TRY(pd_control_new(s, &s->control));
+    if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
+    const uint8_t *secret;
+    PD_TRY(pd_secret(&secret, &s->has_secret));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
     for (int i = 0; i < s->n_lanes; i++) {
@@ -279,13 +271,15 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->engine, NULL);
     s->run = run;
+    s->program = frame->plan->program;
+    s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
     s->seed = run->step->seed;
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
-    s->incarnations = pd_calloc((size_t)config->trainers, sizeof *s->incarnations);
-    if (status == PD_OK && (!s->lanes || !s->incarnations)) status = pd_no_memory();
+    s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
+    if (status == PD_OK && (!s->lanes || !s->seats)) status = pd_no_memory();
     s->n_lanes = s->lanes ? loops : 0;
     if (status == PD_OK) status = start(s, frame, config);
     if (status != PD_OK) {
@@ -413,7 +407,9 @@ pd_status pd_server_wait(struct pd_server *s)
     hang_up(s);
     if (s->failed) return pd_fail(s->failure, "%s", s->failure_text);
     stop_loops(s);
-    return pd_durable_last(s->durable);
+    pd_status status = pd_durable_last(s->durable);
+    pd_book_close(s, status == PD_OK);
+    return status;
 }
 
 /* On each loop: tells its trainers, then hangs up. */

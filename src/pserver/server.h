@@ -34,7 +34,9 @@ struct pd_server_config {
     int notice_ms;    /* a step that waits longer says whom it waits for, again and again */
     int deadline_ms;  /* and fails after this */
     const struct pd_durable_config *durable; /* what is kept on disk */
-    int (*wants_end)(void);                  /* has the process been asked to end? NULL: never */
+    const char *save_root;  /* where trainers may have files written; empty: see session_save.c */
+    const char *kept_root;  /* FLAGS_ps_dir; empty: none */
+    int (*wants_end)(void); /* has the process been asked to end? NULL: never */
 };
 
 /* Binds, starts the loops, accepts trainers. `run` is the op it runs in, `frame` the one of its block: their

@@ -13,6 +13,8 @@ struct session;
 struct pd_control;
 struct pd_sum_link;
 struct pd_durable;
+struct pd_hello;
+struct pd_order;
 
 /* A value that trainers may pull. */
 struct served {
@@ -24,6 +26,7 @@ struct served {
 struct member {
     struct session *session; /* NULL: no connection now */
     int64_t lost_at;         /* when its connection broke; 0: it did not */
+    int is_back;             /* it had ended and came again, and has not ended a step since */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
 };
 
@@ -40,12 +43,24 @@ struct lane {
     int64_t waiting_since, noticed; /* the present step: since when someone waits, when that was last told */
     uint64_t waiting_step;
     uint64_t refused; /* messages that could not be served */
+    int order_at;     /* changes of membership that it has taken in, and the version of the last */
+    uint64_t order_version;
+    _Atomic uint64_t applied; /* the last step */
     int finished;
+};
+
+/* A trainer in the server's book (server_book.c). */
+struct seat {
+    uint64_t incarnation; /* the process that stands for it; 0: none yet */
+    enum pd_trainer_state state;
+    int sessions;     /* its connections, on all lanes */
+    uint64_t refused; /* the last process that came with its id while it was there */
 };
 
 struct pd_server {
     const struct pd_run *run;
-    struct pd_server_config config; /* strings owned */
+    const struct pd_program *program; /* of the plan that it runs in */
+    struct pd_server_config config;   /* strings owned */
     struct lane *lanes;
     int n_lanes;
     struct pd_control *control; /* its loop has the listener */
@@ -53,8 +68,10 @@ struct pd_server {
         *sum_link;     /* to the first server; NULL: not needed yet. Of the lane that runs blocks */
     uint64_t applying; /* the step whose blocks run; under `engine` */
     struct pd_listener *listener;
+    int has_secret; /* all who get in have proved that they know it */
     int port;
     uint64_t incarnation, seed;
+    struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */
     _Atomic int connected;      /* trainers' connections, on all lanes */
@@ -70,7 +87,11 @@ struct pd_server {
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
-    uint64_t *incarnations; /* by trainer; 0: not seen yet */
+    struct seat *seats; /* by trainer */
+    int book;           /* its file; -1: none */
+    int book_is_old;    /* it was read, and tells of trainers that had ended; not believed yet */
+    int book_syncs;
+    char *book_path;
 };
 
 /* server.c */
@@ -83,12 +104,25 @@ void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes 
 void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
 /* Runs fn(arg) on the main thread while all lanes stand still. */
 void pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
+/* server_book.c */
+/* Before the lanes run: what the folder knows of trainers that have ended. */
+pd_status pd_book_open(struct pd_server *server, const struct pd_durable_config *config);
+void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody needs the file any more */
+/* On a lane's thread: an OPEN of this process. *id is its trainer; PD_EXISTS when another one is there. */
+pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id);
+void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
+void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how); /* DONE or LOST; any lane */
 /* op_sum.c */
 void pd_sum_link_free(struct pd_sum_link *link);
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */
 void pd_lane_close(struct lane *lane);
 void pd_lane_finish_if_done(struct lane *lane);
+/* A trainer leaves (DONE, LOST): here and now, or, where there is an order, everywhere when it comes to that.
+ */
+pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how);
+/* The order says so. */
+pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state);
 const char *pd_lane_who(struct lane *lane, int trainer);
 /* Runs the optimize blocks of units that have no rule of their own. */
 pd_status pd_server_run_blocks(struct lane *lane);
@@ -98,6 +132,11 @@ void pd_session_accepted(void *lane, struct pd_conn *conn);
 void pd_session_answer(struct session *session, uint64_t request, uint64_t step);
 void pd_session_notice(struct session *session, const char *text);
 void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text);
+/* It was welcomed long ago and has not opened: out with it. */
+void pd_session_sweep(struct session *session, int64_t now);
+/* The trainer is in the job now: its OPEN, if one waits for that, is answered. */
+void pd_session_joined(struct session *session, int trainer, uint64_t incarnation);
+void pd_session_left(struct session *session, enum pd_trainer_state how); /* its goodbye is answered */
 int pd_session_waits(const struct session *session);
 struct pd_conn *pd_session_conn(const struct session *session);
 

@@ -12,38 +12,24 @@
 #include "net/wire.h"
 #include "pserver/durable.h"
 #include "pserver/proto.h"
-#include "pserver/value_file.h"
-
-struct part {
-    uint32_t unit, part;
-    uint64_t rows;
-};
-
-struct session {
-    struct lane *lane;
-    struct pd_conn *conn;
-    int trainer;
-    int is_in; /* it has opened: it is the trainer's connection */
-    int said_bye;
-    int waits;  /* has ended its push and has no answer yet */
-    int behind; /* answers in a row that found earlier ones unsent */
-    /* The message that is coming in. */
-    PD_VEC(struct part) parts;
-    PD_VEC(struct pd_span) spans;
-    PD_VEC(uint32_t) pulls;
-    PD_VEC(uint32_t) seen; /* by unit: the number of the last message with rows of it */
-    uint32_t pushes;
-    /* Of the push that waits for its answer. */
-    PD_VEC(uint32_t) wanted;
-};
+#include "pserver/session_private.h"
 
 enum {
-    NOT_MINE = 0xffffffff,
     BEHIND_MOST = 1 << 14,   /* who asks this often without reading the answers is hung up on */
     UNSENT_ROWS = 256 << 20, /* bytes of answers unsent when it asks for rows */
     PULLS_EACH = 4,          /* times that a message may ask for a value, on average */
     CUT_AHEAD = 64,          /* a snapshot is announced a few steps ahead */
+    OPEN_MS = 1000,          /* from the welcome to the first OPEN, at least */
 };
+
+void pd_session_sweep(struct session *session, int64_t now)
+{
+    int ms = session->lane->server->config.reconnect_ms;
+    if (session->is_in || (now - session->since) / 1000000 < (ms > OPEN_MS ? ms : OPEN_MS)) return;
+    session->since = now; /* once */
+    pd_session_fail(session, 0, PD_UNAVAILABLE,
+                    "no OPEN came within FLAGS_ps_reconnect: this connection is of no use");
+}
 
 int pd_session_waits(const struct session *session)
 {
@@ -65,6 +51,11 @@ static void send_text(struct session *session, uint16_t type, uint64_t request, 
     pd_buf_free(&meta);
 }
 
+void pd_session_deny(struct session *session, uint64_t request, pd_status status, const char *text)
+{
+    send_text(session, PD_PS_FAILED, request, (int)status, text);
+}
+
 void pd_session_notice(struct session *session, const char *text)
 {
     send_text(session, PD_PS_NOTICE, 0, -1, text);
@@ -72,12 +63,11 @@ void pd_session_notice(struct session *session, const char *text)
 
 void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text)
 {
-    send_text(session, PD_PS_FAILED, request, (int)status, text);
+    pd_session_deny(session, request, status, text);
     pd_conn_close(session->conn, 1000);
 }
 
-/* A message that cannot be served: the trainer is told why and hung up on; the job goes on. */
-static pd_status refuse(struct session *session, uint64_t request, pd_status status)
+pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status status)
 {
     char text[1024];
     session->lane->refused++;
@@ -114,179 +104,7 @@ void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
 {
     session->waits = 0;
     pd_status status = send_values(session, request, step, session->wanted.at, session->wanted.n);
-    if (status != PD_OK) (void)refuse(session, request, status);
-}
-
-/* ---- OPEN ---- */
-
-static int find_exactly(const struct lane *lane, const char *name, size_t n)
-{
-    for (int i = 0; i < pd_shard_units(lane->shard); i++) {
-        const char *grad = pd_shard_unit(lane->shard, i)->grad;
-        if (strncmp(grad, name, n) == 0 && !grad[n]) return i;
-    }
-    return -1;
-}
-
-/* The gradient of a distributed table has ".pserver_1" behind its name at trainers, which send a part of it
- * to each server; where gradients are merged it has not, here. */
-static int find_unit(const struct lane *lane, const char *name)
-{
-    int unit = find_exactly(lane, name, strlen(name));
-    const char *suffix = strstr(name, ".pserver_");
-    return unit < 0 && suffix ? find_exactly(lane, name, (size_t)(suffix - name)) : unit;
-}
-
-static int owner_of_param(struct pd_server *s, const struct pd_value *value)
-{
-    for (int i = 0; i < s->n_lanes; i++)
-        for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++)
-            if (pd_shard_unit(s->lanes[i].shard, u)->param == value) return i;
-    return 0;
-}
-
-/* Shape and type as the trainer's Program declares them; kind 0: it does not say. */
-struct claim {
-    int kind, dtype, rank;
-    int64_t dim[PD_MAX_RANK];
-};
-
-/* The product of dims, which are the other side's word; -1: negative or beyond 63 bits. */
-static int64_t claimed_span(const struct claim *claim, int from)
-{
-    int64_t n = 1;
-    for (int i = from; i < claim->rank; i++)
-        if (claim->dim[i] < 0 || __builtin_mul_overflow(n, claim->dim[i], &n)) return -1;
-    return n;
-}
-
-static pd_status check_claim(const char *name, const struct pd_meta *mine, int is_rows,
-                             const struct claim *claim)
-{
-    struct pd_meta theirs = {.dtype = claim->dtype};
-    if (!claim->kind) return PD_OK;
-    PD_TRY(pd_meta_set_dims(&theirs, claim->rank, claim->dim));
-    int same_kind = (claim->kind == PD_KIND_SELECTED_ROWS) == is_rows;
-    int same_dims = is_rows ? claimed_span(claim, 1) == pd_meta_span(mine, 1, mine->rank)
-                            : claimed_span(claim, 0) == pd_meta_numel(mine);
-    if (same_kind && same_dims && (claim->dtype == (int)mine->dtype || claim->dtype < 0)) return PD_OK;
-    return pd_fail(
-        PD_SHAPE, "'%s' is %s %s %s at the trainer, and %s %s %s here: do both run the same Program?", name,
-        pd_dtype_name(claim->dtype), claim->kind == PD_KIND_SELECTED_ROWS ? "selected rows" : "tensor",
-        pd_meta_dims_text(&theirs), pd_dtype_name(mine->dtype), is_rows ? "selected rows" : "tensor",
-        pd_meta_dims_text(mine));
-}
-
-static pd_status open_push(struct session *session, const char *name, const struct claim *claim,
-                           uint32_t *number)
-{
-    struct pd_server *s = session->lane->server;
-    int unit = find_unit(session->lane, name);
-    *number = NOT_MINE;
-    if (unit >= 0) {
-        const struct pd_unit_spec *spec = pd_shard_unit(session->lane->shard, unit);
-        *number = (uint32_t)unit;
-        return check_claim(name, &spec->param->tensor.meta, spec->is_rows, claim);
-    }
-    for (int i = 0; i < s->n_lanes; i++)
-        if (find_unit(&s->lanes[i], name) >= 0) return PD_OK;
-    return pd_fail(PD_NOT_FOUND,
-                   "this server has no gradient '%s': do trainer and server run the same Program?", name);
-}
-
-static pd_status open_pull(struct session *session, const char *name, const struct claim *claim,
-                           uint32_t *number)
-{
-    struct lane *lane = session->lane;
-    struct pd_value *value = lane->server->run->step->find(lane->server->run, name);
-    *number = NOT_MINE;
-    if (!value || (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)) ||
-        !value->tensor.data)
-        return pd_fail(PD_NOT_FOUND,
-                       "this server has no variable '%s': do trainer and server run the same Program?", name);
-    if (owner_of_param(lane->server, value) != lane->index) return PD_OK;
-    PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));
-    for (int i = 0; i < lane->served.n; i++)
-        if (lane->served.at[i].value == value) {
-            *number = (uint32_t)i;
-            return PD_OK;
-        }
-    struct served served = {pd_strdup(name), value};
-    if (!served.name || !pd_vec_push(&lane->served, served)) {
-        pd_free(served.name);
-        return pd_no_memory();
-    }
-    *number = (uint32_t)lane->served.n - 1;
-    return PD_OK;
-}
-
-/* The first OPEN: from now on this connection is its trainer. */
-static pd_status enter(struct session *session)
-{
-    struct lane *lane = session->lane;
-    const struct pd_hello *hello = pd_conn_hello(session->conn);
-    struct member *m = &lane->members[session->trainer];
-    int is_known = pd_shard_incarnation(lane->shard, session->trainer) == hello->incarnation;
-    if (m->session && !is_known)
-        return pd_fail(PD_EXISTS,
-                       "%s is in the job, and another process (host %.60s, pid %u) comes with the same id: "
-                       "give each trainer its own id, or end the other one",
-                       m->who, hello->host, hello->pid);
-    if (pd_shard_trainer(lane->shard, session->trainer) == PD_TRAINER_DONE && !is_known)
-        return pd_fail(PD_INVALID,
-                       "%s has ended its work and left the job; another process comes with its id",
-                       pd_lane_who(lane, session->trainer));
-    PD_TRY(pd_shard_join(lane->shard, session->trainer, hello->incarnation));
-    if (m->session) {
-        /* It came back before we saw its old connection end. */
-        m->session->said_bye = 1;
-        pd_conn_close(m->session->conn, 0);
-    }
-    session->is_in = 1;
-    atomic_fetch_add(&lane->server->connected, 1);
-    m->session = session;
-    m->lost_at = 0;
-    snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", session->trainer, hello->host,
-             hello->pid, pd_conn_peer(session->conn));
-    pd_log(PD_LOG_INFO, "%s joined by %s", m->who, pd_conn_transport(session->conn));
-    return PD_OK;
-}
-
-static pd_status handle_open(struct session *session, const struct pd_message *m)
-{
-    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
-    struct pd_buf answer = {0};
-    uint32_t n = pd_read_u32(&r);
-    pd_status status = PD_OK;
-    pd_put_u64(&answer, pd_shard_step(session->lane->shard));
-    pd_put_u64(&answer, pd_shard_trainer_step(session->lane->shard, session->trainer));
-    pd_put_u32(&answer, n);
-    for (uint32_t i = 0; i < n && !r.bad && status == PD_OK; i++) {
-        char name[512];
-        struct claim claim = {0};
-        uint32_t number;
-        int is_pull = pd_read_u8(&r);
-        pd_read_text(&r, name, sizeof name);
-        claim.kind = pd_read_u8(&r);
-        claim.dtype = (int8_t)pd_read_u8(&r);
-        claim.rank = pd_read_u8(&r);
-        if (claim.rank > PD_MAX_RANK) r.bad = 1;
-        for (int d = 0; !r.bad && d < claim.rank; d++)
-            claim.dim[d] = pd_read_i64(&r);
-        if (r.bad) break;
-        number = NOT_MINE;
-        status =
-            is_pull ? open_pull(session, name, &claim, &number) : open_push(session, name, &claim, &number);
-        pd_put_u32(&answer, number);
-    }
-    if (status == PD_OK && !pd_reader_done(&r)) status = pd_fail(PD_FORMAT, "malformed OPEN");
-    if (status == PD_OK && !session->is_in) status = enter(session);
-    if (status == PD_OK && answer.failed) status = pd_no_memory();
-    struct pd_frame_head head = {.type = PD_PS_OPENED, .request = m->head.request};
-    if (status == PD_OK)
-        status = pd_conn_send(session->conn, &head, answer.at, answer.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&answer);
-    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
+    if (status != PD_OK) (void)pd_session_refuse(session, request, status);
 }
 
 /* ---- PUSH, PULL, ROWS ---- */
@@ -373,7 +191,7 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     for (int i = 0; i < session->parts.n; i++) {
         const struct part *p = &session->parts.at[i];
         pd_status status = pd_shard_arrived(shard, session->trainer, m->head.step, p->unit, p->part, p->rows);
-        if (status == PD_RANGE) return refuse(session, m->head.request, status);
+        if (status == PD_RANGE) return pd_session_refuse(session, m->head.request, status);
         if (status != PD_OK) return job_error(session, status);
     }
     if (!(m->head.flags & PD_PS_END)) return PD_OK;
@@ -385,12 +203,18 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
         memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);
     session->wanted.n = session->pulls.n;
     session->waits = 1;
+    session->lane->members[session->trainer].is_back = 0;
     if (m->head.step > pd_shard_trainer_step(shard, session->trainer) + 1)
-        return refuse(session, m->head.request,
-                      pd_fail(PD_INVALID,
-                              "trainer %d ends step %llu, but the server has applied only step %llu",
-                              session->trainer, (unsigned long long)m->head.step,
-                              (unsigned long long)pd_shard_trainer_step(shard, session->trainer)));
+        return pd_session_refuse(
+            session, m->head.request,
+            pd_fail(PD_INVALID, "trainer %d ends step %llu, but the server has applied only step %llu",
+                    session->trainer, (unsigned long long)m->head.step,
+                    (unsigned long long)pd_shard_trainer_step(shard, session->trainer)));
+    if (m->head.flags & PD_PS_PASS) {
+        pd_log(PD_LOG_INFO, "%s passes step %llu, which another server or loop has behind it",
+               pd_lane_who(session->lane, session->trainer), (unsigned long long)m->head.step);
+        pd_shard_pass(shard, session->trainer, m->head.step);
+    }
     return job_error(session, pd_shard_end(shard, session->trainer, m->head.step, m->head.request));
 }
 
@@ -402,7 +226,7 @@ static pd_status handle_pull(struct session *session, const struct pd_message *m
     if (status == PD_OK)
         status = send_values(session, m->head.request, pd_shard_step(session->lane->shard), session->pulls.at,
                              session->pulls.n);
-    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
+    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 
 static void free_sent(void *arg, pd_status status)
@@ -446,42 +270,6 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     return pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
 }
 
-/* ---- files ---- */
-
-/* Between two steps of this lane, so that the file is of one step. A file that cannot be written is the
- * asker's trouble, not the connection's. */
-static pd_status save_value(struct session *session, const struct pd_message *m)
-{
-    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
-    struct pd_buf path = {0};
-    char folder[4096];
-    uint32_t number = pd_read_u32(&r), part = pd_read_u32(&r);
-    pd_read_text(&r, folder, sizeof folder);
-    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed SAVE");
-    if (number >= (uint32_t)session->lane->served.n)
-        return pd_fail(PD_NOT_FOUND, "value number %u, but %d were opened", number, session->lane->served.n);
-    const struct served *served = &session->lane->served.at[number];
-    pd_buf_printf(&path, "%s/%s_%u", *folder ? folder : ".", served->name, part);
-    pd_status status =
-        path.failed ? pd_no_memory() : pd_value_file_write(served->value, path.at, PD_VALUE_FILE_REPLACE);
-    if (status == PD_OK) pd_log(PD_LOG_INFO, "'%s' is written to %s", served->name, path.at);
-    pd_buf_free(&path);
-    return status;
-}
-
-static pd_status handle_save(struct session *session, const struct pd_message *m)
-{
-    pd_status status = save_value(session, m);
-    if (status == PD_FORMAT || status == PD_NOT_FOUND) return refuse(session, m->head.request, status);
-    if (status != PD_OK) {
-        pd_log(PD_LOG_WARNING, "%s", pd_error());
-        send_text(session, PD_PS_FAILED, m->head.request, (int)status, pd_error());
-        return PD_OK;
-    }
-    struct pd_frame_head head = {.type = PD_PS_DONE, .request = m->head.request};
-    return pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
-}
-
 /* ---- leaving ---- */
 
 static pd_status handle_bye(struct session *session, const struct pd_message *m)
@@ -491,8 +279,11 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     int failed = pd_read_u8(&r);
     char why[512];
     pd_read_text(&r, why, sizeof why);
-    if (!pd_reader_done(&r)) return refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));
+    if (!pd_reader_done(&r))
+        return pd_session_refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));
     session->said_bye = 1;
+    struct member *member = &lane->members[session->trainer];
+    if (failed && member->is_back) failed = 0; /* its work had been done before */
     if (failed && lane->server->config.on_loss == PD_LOSS_FAIL) {
         pd_server_fail(lane->server,
                        pd_fail(PD_UNAVAILABLE, "%s failed: %s", pd_lane_who(lane, session->trainer), why));
@@ -500,13 +291,26 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     }
     if (failed)
         pd_log(PD_LOG_WARNING, "%s failed: %s: the others go on", pd_lane_who(lane, session->trainer), why);
-    pd_status status =
-        pd_shard_leave(lane->shard, session->trainer, failed ? PD_TRAINER_LOST : PD_TRAINER_DONE);
+    enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
+    session->leaves = 1;
+    session->leaves_as = m->head.request;
+    pd_status status = pd_lane_leave(lane, session->trainer, how);
     if (status != PD_OK) return job_error(session, status);
-    struct pd_frame_head head = {.type = PD_PS_DONE, .request = m->head.request};
-    (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
-    pd_lane_finish_if_done(lane);
+    if (pd_shard_trainer(lane->shard, session->trainer) != PD_TRAINER_IN) pd_session_left(session, how);
     return PD_OK;
+}
+
+void pd_session_left(struct session *session, enum pd_trainer_state how)
+{
+    if (session->leaves) {
+        struct pd_frame_head head = {.type = PD_PS_DONE, .request = session->leaves_as};
+        session->leaves = 0;
+        (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+    } else if (how == PD_TRAINER_LOST && !session->said_bye) {
+        /* It is there after all: it may come again, and takes part from the next step on. */
+        session->said_bye = 1;
+        pd_conn_close(session->conn, 0);
+    }
 }
 
 /* ---- events ---- */
@@ -519,6 +323,8 @@ static pd_status expect(struct session *session, const struct pd_message *m)
         return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
     if (!session->is_in && type != PD_PS_OPEN)
         return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
+    if (session->opens && type != PD_PS_BEAT)
+        return pd_fail(PD_INVALID, "a message of type %d before the OPEN was answered", type);
     if (session->said_bye && type != PD_PS_BEAT)
         return pd_fail(PD_INVALID, "a message of type %d after the trainer said goodbye", type);
     if (m->head.payload && type != PD_PS_PUSH && type != PD_PS_ROWS)
@@ -537,7 +343,7 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
     struct session *session = pd_conn_user(conn);
     pd_status status = expect(session, m);
     if (status == PD_OK && m->head.type == PD_PS_PUSH) status = place_push(session, m);
-    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
+    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
@@ -545,19 +351,19 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     struct session *session = pd_conn_user(conn);
     switch (m->head.type) {
     case PD_PS_OPEN:
-        return handle_open(session, m);
+        return pd_session_open(session, m);
     case PD_PS_PUSH:
         return finish_push(session, m);
     case PD_PS_PULL:
         return handle_pull(session, m);
     case PD_PS_ROWS: {
         pd_status status = send_rows(session, m);
-        return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
+        return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
     }
     case PD_PS_BYE:
         return handle_bye(session, m);
     case PD_PS_SAVE:
-        return handle_save(session, m);
+        return pd_session_save(session, m);
     default:
         return PD_OK; /* BEAT */
     }
@@ -566,12 +372,14 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 static void forget(struct session *session)
 {
     struct lane *lane = session->lane;
+    if (session->is_in) pd_book_release(lane->server, session->trainer);
     if (session->is_in && atomic_fetch_sub(&lane->server->connected, 1) == 1) pd_server_wake(lane->server);
     for (int i = 0; i < lane->sessions.n; i++)
         if (lane->sessions.at[i] == session) {
             pd_vec_remove(&lane->sessions, i);
             break;
         }
+    pd_buf_free(&session->opened);
     pd_vec_free(&session->parts);
     pd_vec_free(&session->spans);
     pd_vec_free(&session->pulls);
@@ -588,7 +396,12 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     if (session->is_in && lane->members[session->trainer].session == session) {
         struct member *m = &lane->members[session->trainer];
         m->session = NULL;
-        if (!session->said_bye && !lane->finished) {
+        if (m->is_back && !session->said_bye && !lane->finished) {
+            /* Its work had been done before: nothing is lost. */
+            m->is_back = 0;
+            pd_log(PD_LOG_INFO, "%s is gone again", pd_lane_who(lane, session->trainer));
+            (void)job_error(session, pd_lane_leave(lane, session->trainer, PD_TRAINER_DONE));
+        } else if (!session->said_bye && !lane->finished) {
             m->lost_at = pd_clock_ns();
             pd_log(PD_LOG_DEBUG, "%s: connection ended: %s", pd_lane_who(lane, session->trainer), text);
         }
@@ -601,13 +414,12 @@ const struct pd_conn_events pd_session_events = {.head = on_head, .done = on_don
 void pd_session_accepted(void *user, struct pd_conn *conn)
 {
     struct lane *lane = user;
-    const struct pd_hello *hello = pd_conn_hello(conn);
     struct session *session = pd_calloc(1, sizeof *session);
     if (!session || !pd_vec_push(&lane->sessions, session)) {
         pd_free(session);
         pd_conn_close(conn, 0);
         return;
     }
-    *session = (struct session){.lane = lane, .conn = conn, .trainer = hello->id};
+    *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = pd_clock_ns()};
     pd_conn_set_user(conn, &pd_session_events, session);
 }

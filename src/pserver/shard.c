@@ -182,10 +182,11 @@ static pd_status check_part(const struct pd_shard *shard, int trainer, uint64_t 
     const struct unit *u = shard->units.at[unit];
     if (t->state != PD_TRAINER_IN)
         return pd_fail(PD_INVALID, "trainer %d pushes, but it is not in the job", trainer);
-    if (t->ended == step && step > shard->step)
+    /* A gated shard may have told that the step is whole: what comes again is put aside. */
+    if (t->ended == step && step > shard->step && !shard->config.is_gated)
         return pd_fail(PD_INVALID, "trainer %d pushes to step %llu after it ended it", trainer,
                        (unsigned long long)step);
-    uint64_t next = shard->config.is_sync ? shard->step + 1 : t->step + 1;
+    uint64_t next = pd_shard_trainer_step(shard, trainer) + 1;
     if (step > next)
         return pd_fail(PD_INVALID,
                        "trainer %d pushes step %llu, but the server has applied only step %llu: the server "
@@ -439,7 +440,8 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         if (!u->spec.rule || u->spec.is_rows) return PD_OK; /* when the push has ended */
         return apply_own_part(shard, u, trainer, part, step, staged);
     }
-    if (u->spec.rule && !u->spec.is_rows && pd_shard_all_gave(shard, u, part, step)) {
+    if (u->spec.rule && !u->spec.is_rows && !shard->config.is_gated &&
+        pd_shard_all_gave(shard, u, part, step)) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;
         pd_status status = pd_shard_apply_part(shard, u, part, step);

@@ -61,6 +61,8 @@ struct pd_shard_hooks {
     /* Optional: the changes of this step (of this trainer in async) are complete; after it they may be
      * acknowledged. */
     pd_status (*commit)(void *arg, int trainer, uint64_t step);
+    /* With `is_gated`: the step is whole and waits for pd_shard_allow. May come again for the same step. */
+    void (*whole)(void *arg, uint64_t step);
     /* Optional, sync: the step is applied. 1: hold the answers until pd_shard_release. */
     int (*applied)(void *arg, uint64_t step);
     /* The trainer's push of `step` is in the parameters now: send its answer. */
@@ -70,6 +72,7 @@ struct pd_shard_hooks {
 
 struct pd_shard_config {
     int trainers, is_sync;
+    int is_gated; /* sync: no step is applied before pd_shard_allow */
     struct pd_shard_hooks hooks;
 };
 
@@ -81,7 +84,8 @@ int pd_shard_units(const struct pd_shard *shard);
 const struct pd_unit_spec *pd_shard_unit(const struct pd_shard *shard, int unit);
 
 /* A trainer comes, or comes back. Another incarnation than before: what it had pushed of an unapplied step is
- * dropped. */
+ * dropped. One that was not in the job takes part from the next step on; when parts of that are applied
+ * already, from the one after. */
 pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnation);
 /* It leaves (DONE, LOST). May complete a step of the others. */
 pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_state how);
@@ -90,7 +94,7 @@ enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer
 uint64_t pd_shard_step(const struct pd_shard *shard);          /* last one applied */
 void pd_shard_set_step(struct pd_shard *shard, uint64_t step); /* after a restart, or an accepted rollback */
 uint64_t pd_shard_trainer_step(const struct pd_shard *shard,
-                               int trainer); /* last one applied or ended for it */
+                               int trainer); /* last one applied for it, or before it takes part */
 void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t step);
 
 /* A part is about to arrive: checks everything that was announced and says where its bytes go, in one span
@@ -105,6 +109,8 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
  * applied at once; 0: it may not. pd_shard_lend, before pd_shard_arrived, says where that is. */
 size_t pd_shard_may_lend(const struct pd_shard *shard, int trainer);
 void pd_shard_lend(struct pd_shard *shard, int trainer, const void *data);
+/* The trainer gives nothing to this step, which it ends now, and is not averaged over. */
+void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step);
 /* The trainer's push of this step is whole; `request` is answered when it is applied. */
 pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request);
 
@@ -124,14 +130,18 @@ int pd_shard_takes_part(const struct pd_shard *shard, int trainer);
 
 /* Trainers whom the present step waits for; 0 when it waits for nobody (nothing pushed yet, or all there). */
 int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap);
-/* Sends the answers that `applied` held back. */
-void pd_shard_release(struct pd_shard *shard);
+/* Sends the answers that `applied` held back; a step may be whole by then. */
+pd_status pd_shard_release(struct pd_shard *shard);
 /* After a restart, before the first trainer: does a change from the log once more. Changes of a step come
  * before its END. */
 pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, const void *payload,
                         size_t n);
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer); /* the last one seen; 0: none */
 uint64_t pd_shard_repeated(const struct pd_shard *shard);                 /* parts that came twice */
+uint64_t pd_shard_counted(const struct pd_shard *shard,
+                          int trainer); /* sync: the last step it took part in */
+/* Steps up to this one may be applied when they are whole. */
+pd_status pd_shard_allow(struct pd_shard *shard, uint64_t step);
 /* Have all trainers come and gone? */
 int pd_shard_finished(const struct pd_shard *shard);
 

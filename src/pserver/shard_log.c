@@ -116,8 +116,9 @@ static pd_status redo_end(struct pd_shard *shard, const struct pd_change *change
         struct trainer *t = &shard->trainers[who[i]];
         t->state = PD_TRAINER_IN;
         t->ended = t->step = change->step;
+        t->from = 0;
     }
-    if (through_engine) {
+    if (through_engine && shard->taking_part) {
         shard->only = change->trainer;
         status = shard->config.hooks.run_blocks(shard->config.hooks.arg, shard);
         shard->only = -1;

@@ -26,7 +26,9 @@ struct staged {
 struct trainer {
     enum pd_trainer_state state;
     uint64_t incarnation;
-    uint64_t step;    /* last one applied for it */
+    uint64_t step;    /* last one applied for it; sync: that it took part in */
+    uint64_t from;    /* sync: the first step that counts it */
+    uint64_t passed;  /* the step that it gives nothing to */
     uint64_t ended;   /* the step whose push it has ended */
     uint64_t request; /* to answer when that is applied */
     int waits;        /* for the answer */
@@ -41,7 +43,7 @@ struct pd_shard {
     struct pd_shard_config config;
     PD_VEC(struct unit *) units;
     struct trainer *trainers;
-    uint64_t step, begun, applying;
+    uint64_t step, begun, applying, allowed;
     int taking_part;     /* trainers over which the present step is averaged */
     int only;            /* async, while blocks run: the trainer whose gradients they use; -1: all */
     const void *at_hand; /* the only gift of the part that is being applied, when it is on the stage */

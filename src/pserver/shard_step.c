@@ -1,16 +1,23 @@
 /* Steps of a shard: who is in the job, when a step is whole, what it waits for. */
 #include "pserver/shard_private.h"
 
+/* Does the next step count it? */
 static int counts(const struct pd_shard *shard, int trainer)
 {
-    return shard->trainers[trainer].state == PD_TRAINER_IN;
+    const struct trainer *t = &shard->trainers[trainer];
+    return t->state == PD_TRAINER_IN && t->from <= shard->step + 1;
+}
+
+static int passes(const struct pd_shard *shard, int trainer, uint64_t step)
+{
+    return shard->trainers[trainer].passed == step;
 }
 
 int pd_shard_count_in(const struct pd_shard *shard)
 {
     int n = 0;
     for (int t = 0; t < shard->config.trainers; t++)
-        n += counts(shard, t);
+        n += counts(shard, t) && !passes(shard, t, shard->step + 1);
     return n;
 }
 
@@ -25,6 +32,7 @@ static int anyone_absent(const struct pd_shard *shard)
  * is whole. */
 int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step)
 {
+    if (step != shard->step + 1) return 0;
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_gift *g = &u->gifts[t];
         if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 0;
@@ -37,7 +45,8 @@ int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32
 int pd_shard_takes_part(const struct pd_shard *shard, int trainer)
 {
     return shard->only >= 0 ? trainer == shard->only
-                            : counts(shard, trainer) && shard->trainers[trainer].ended == shard->applying;
+                            : counts(shard, trainer) && shard->trainers[trainer].ended == shard->applying &&
+                                  !passes(shard, trainer, shard->applying);
 }
 
 uint64_t pd_shard_applying(const struct pd_shard *shard)
@@ -57,7 +66,9 @@ void pd_shard_set_step(struct pd_shard *shard, uint64_t step)
 
 uint64_t pd_shard_trainer_step(const struct pd_shard *shard, int trainer)
 {
-    return shard->config.is_sync ? shard->step : shard->trainers[trainer].step;
+    const struct trainer *t = &shard->trainers[trainer];
+    if (!shard->config.is_sync) return t->step;
+    return t->state == PD_TRAINER_IN && t->from > shard->step ? t->from - 1 : shard->step;
 }
 
 void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t step)
@@ -74,14 +85,16 @@ enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer
 
 static int is_whole(const struct pd_shard *shard, uint64_t step)
 {
+    int counted = 0, later = 0;
     if (anyone_absent(shard)) return 0;
-    int ended = 0;
     for (int t = 0; t < shard->config.trainers; t++) {
+        later |= shard->trainers[t].state == PD_TRAINER_IN;
         if (!counts(shard, t)) continue;
         if (shard->trainers[t].ended != step) return 0;
-        ended++;
+        counted++;
     }
-    return ended > 0;
+    /* All that were in it have left, and somebody waits for the one after. */
+    return counted > 0 || later;
 }
 
 static void answer(struct pd_shard *shard, int trainer)
@@ -92,36 +105,60 @@ static void answer(struct pd_shard *shard, int trainer)
     shard->config.hooks.answer(shard->config.hooks.arg, trainer, t->request, shard->step);
 }
 
-static pd_status finish_step(struct pd_shard *shard)
+static pd_status apply_step(struct pd_shard *shard, uint64_t step)
 {
-    uint64_t step = shard->step + 1;
-    if (!shard->config.is_sync || !is_whole(shard, step)) return PD_OK;
     shard->taking_part = pd_shard_count_in(shard);
-    PD_TRY(pd_shard_apply(shard, step));
+    shard->applying = step;
+    PD_TRY(shard->taking_part ? pd_shard_apply(shard, step) : pd_shard_begin(shard, step));
     PD_TRY(pd_shard_commit(shard, -1, step));
-    shard->step = step;
     for (int t = 0; t < shard->config.trainers; t++)
-        if (shard->trainers[t].ended == step) shard->trainers[t].step = step;
+        if (pd_shard_takes_part(shard, t)) shard->trainers[t].step = step;
+    shard->step = step;
     shard->holds = shard->config.hooks.applied && shard->config.hooks.applied(shard->config.hooks.arg, step);
-    if (!shard->holds) pd_shard_release(shard);
     return PD_OK;
 }
 
-void pd_shard_release(struct pd_shard *shard)
+static void answer_all(struct pd_shard *shard)
+{
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (shard->trainers[t].ended <= shard->step) answer(shard, t);
+}
+
+/* One step at most, mostly; one more when somebody waits in it already. */
+static pd_status finish_step(struct pd_shard *shard)
+{
+    while (shard->config.is_sync && !shard->holds && is_whole(shard, shard->step + 1)) {
+        if (shard->config.is_gated && shard->allowed <= shard->step) {
+            shard->config.hooks.whole(shard->config.hooks.arg, shard->step + 1);
+            break;
+        }
+        PD_TRY(apply_step(shard, shard->step + 1));
+        if (!shard->holds) answer_all(shard);
+    }
+    return PD_OK;
+}
+
+pd_status pd_shard_allow(struct pd_shard *shard, uint64_t step)
+{
+    if (step > shard->allowed) shard->allowed = step;
+    return finish_step(shard);
+}
+
+pd_status pd_shard_release(struct pd_shard *shard)
 {
     shard->holds = 0;
-    for (int t = 0; t < shard->config.trainers; t++)
-        answer(shard, t);
+    answer_all(shard);
+    return finish_step(shard);
 }
 
 /* ---- async ---- */
 
 static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
 {
-    int through_engine = 0;
+    int through_engine = 0, gives = shard->trainers[trainer].passed != step;
     shard->taking_part = 1;
     shard->applying = step;
-    for (int i = 0; i < shard->units.n; i++) {
+    for (int i = 0; gives && i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
         if (!u->spec.rule)
             through_engine = 1;
@@ -159,8 +196,11 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
         return pd_fail(PD_RANGE, "trainer %d: the job has %d trainers, numbered from 0", trainer,
                        shard->config.trainers);
     struct trainer *t = &shard->trainers[trainer];
-    t->ended = 0; /* it will end the step again, on its new connection */
+    /* It will end the step again, on its new connection. That it was whole stays true where others know it.
+     */
+    if (!shard->config.is_gated || t->incarnation != incarnation) t->ended = t->passed = 0;
     if (t->incarnation != incarnation) drop_gifts(shard, trainer);
+    if (t->state != PD_TRAINER_IN) t->from = shard->step + (shard->begun > shard->step ? 2 : 1);
     t->incarnation = incarnation;
     t->state = PD_TRAINER_IN;
     pd_shard_clear_stage(t);
@@ -179,6 +219,13 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
     return finish_step(shard);
 }
 
+void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step)
+{
+    if (step <= pd_shard_trainer_step(shard, trainer)) return;
+    drop_gifts(shard, trainer);
+    shard->trainers[trainer].passed = step;
+}
+
 pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request)
 {
     struct trainer *t = &shard->trainers[trainer];
@@ -192,7 +239,7 @@ pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint6
         return PD_OK;
     }
     if (!shard->config.is_sync) return finish_own(shard, trainer, step);
-    if (step != shard->step + 1)
+    if (step != pd_shard_trainer_step(shard, trainer) + 1)
         return pd_fail(PD_INVALID, "trainer %d ends step %llu, but the server has applied only step %llu",
                        trainer, (unsigned long long)step, (unsigned long long)shard->step);
     t->ended = step;
@@ -204,7 +251,7 @@ int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap)
     int n = 0, ended = 0;
     if (!shard->config.is_sync) return 0;
     for (int t = 0; t < shard->config.trainers; t++)
-        ended |= counts(shard, t) && shard->trainers[t].ended == shard->step + 1;
+        ended |= shard->trainers[t].state == PD_TRAINER_IN && shard->trainers[t].ended > shard->step;
     for (int t = 0; ended && t < shard->config.trainers && n < cap; t++)
         if (shard->trainers[t].state == PD_TRAINER_ABSENT ||
             (counts(shard, t) && shard->trainers[t].ended != shard->step + 1))
@@ -215,6 +262,11 @@ int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap)
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer)
 {
     return shard->trainers[trainer].incarnation;
+}
+
+uint64_t pd_shard_counted(const struct pd_shard *shard, int trainer)
+{
+    return shard->trainers[trainer].step;
 }
 
 uint64_t pd_shard_repeated(const struct pd_shard *shard)

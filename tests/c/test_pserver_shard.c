@@ -184,6 +184,54 @@ static void test_who_leaves_is_not_waited_for(void **state)
     drop(&w);
 }
 
+static void test_who_passes_is_not_averaged_over(void **state)
+{
+    (void)state;
+    struct world w;
+    make(&w, 1);
+    assert_int_equal(push(&w, 2, 1, 1000), PD_OK); /* goes with the pass */
+    pd_shard_pass(w.shard, 2, 1);
+    assert_int_equal(pd_shard_end(w.shard, 2, 1, 1), PD_OK);
+    for (int t = 0; t < 2; t++) {
+        assert_int_equal(push(&w, t, 1, 2 + 2 * (float)t), PD_OK);
+        assert_int_equal(pd_shard_end(w.shard, t, 1, 1), PD_OK);
+    }
+    assert_int_equal(w.answers, 3);
+    assert_true(w.mean[0] == 3.0);
+    for (int t = 0; t < TRAINERS; t++) { /* only in that step */
+        assert_int_equal(push(&w, t, 2, 3), PD_OK);
+        assert_int_equal(pd_shard_end(w.shard, t, 2, 1), PD_OK);
+    }
+    assert_true(w.mean[0] == 3.0);
+    for (int t = 0; t < TRAINERS; t++) { /* nothing is applied, and the step is over */
+        pd_shard_pass(w.shard, t, 3);
+        assert_int_equal(pd_shard_end(w.shard, t, 3, 9), PD_OK);
+    }
+    assert_int_equal(pd_shard_step(w.shard), 3);
+    assert_int_equal(w.begun, 3);
+    drop(&w);
+}
+
+static void test_who_had_ended_comes_back(void **state)
+{
+    (void)state;
+    struct world w;
+    make(&w, 1);
+    assert_int_equal(pd_shard_leave(w.shard, 2, PD_TRAINER_DONE), PD_OK);
+    assert_int_equal(push(&w, 0, 1, 2), PD_OK);
+    assert_int_equal(pd_shard_end(w.shard, 0, 1, 1), PD_OK);
+    assert_int_equal(pd_shard_join(w.shard, 2, 555), PD_OK); /* nothing of step 1 is applied yet: it counts */
+    assert_int_equal(pd_shard_trainer_step(w.shard, 2), 0);
+    assert_int_equal(push(&w, 1, 1, 4), PD_OK);
+    assert_int_equal(pd_shard_end(w.shard, 1, 1, 1), PD_OK);
+    assert_int_equal(w.answers, 0);
+    assert_int_equal(push(&w, 2, 1, 9), PD_OK);
+    assert_int_equal(pd_shard_end(w.shard, 2, 1, 1), PD_OK);
+    assert_int_equal(w.answers, 3);
+    assert_true(w.mean[0] == 5.0);
+    drop(&w);
+}
+
 static void test_a_new_incarnation_starts_its_step_anew(void **state)
 {
     (void)state;
@@ -246,6 +294,8 @@ int main(void)
         cmocka_unit_test(test_a_step_waits_for_all),
         cmocka_unit_test(test_what_comes_twice_counts_once),
         cmocka_unit_test(test_who_leaves_is_not_waited_for),
+        cmocka_unit_test(test_who_passes_is_not_averaged_over),
+        cmocka_unit_test(test_who_had_ended_comes_back),
         cmocka_unit_test(test_a_new_incarnation_starts_its_step_anew),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
         cmocka_unit_test(test_async_applies_at_once),

@@ -67,7 +67,7 @@ static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
 }
 
 /* w falls by the gradient. */
-static void make(struct world *w, int is_sync)
+static void make(struct world *w, int is_sync, int trainers)
 {
     int block;
     int64_t id;
@@ -92,7 +92,7 @@ static void make(struct world *w, int is_sync)
     w->param = pd_scope_find(w->scope, "w");
 
     struct pd_shard_config config = {
-        .trainers = 1,
+        .trainers = trainers,
         .is_sync = is_sync,
         .hooks = {.begin_step = begin_step, .run_blocks = run_blocks, .answer = answer, .arg = w}};
     struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = w->param};
@@ -112,12 +112,13 @@ static void drop(struct world *w)
 }
 
 /* All parts of a message are placed before the first of them has arrived. */
-static void message(struct world *w, uint64_t step, int n, const uint32_t *parts, float value, int is_whole)
+static void message_of(struct world *w, int trainer, uint64_t step, int n, const uint32_t *parts, float value,
+                       int is_whole)
 {
     struct pd_span at[8][2];
     int spans;
     for (int i = 0; i < n; i++) {
-        must(pd_shard_place(w->shard, 0, step, (uint32_t)w->unit, parts[i], 0, at[i], &spans));
+        must(pd_shard_place(w->shard, trainer, step, (uint32_t)w->unit, parts[i], 0, at[i], &spans));
         assert_int_equal(spans, 1);
         assert_int_equal(at[i][0].n, (parts[i] == 2 ? LAST : PART) * sizeof(float));
     }
@@ -125,7 +126,12 @@ static void message(struct world *w, uint64_t step, int n, const uint32_t *parts
         for (size_t k = 0; k < at[i][0].n / sizeof(float); k++)
             ((float *)at[i][0].at)[k] = value + (float)parts[i];
     for (int i = 0; is_whole && i < n; i++)
-        must(pd_shard_arrived(w->shard, 0, step, (uint32_t)w->unit, parts[i], 0));
+        must(pd_shard_arrived(w->shard, trainer, step, (uint32_t)w->unit, parts[i], 0));
+}
+
+static void message(struct world *w, uint64_t step, int n, const uint32_t *parts, float value, int is_whole)
+{
+    message_of(w, 0, step, n, parts, value, is_whole);
 }
 
 static void expect(const struct world *w, const float values[3])
@@ -142,7 +148,7 @@ static void both(void (*test)(struct world *w))
 {
     for (int is_sync = 0; is_sync < 2; is_sync++) {
         struct world w;
-        make(&w, is_sync);
+        make(&w, is_sync, 1);
         test(&w);
         drop(&w);
     }
@@ -229,6 +235,41 @@ CASE(the_same_part_twice)
 CASE(a_message_that_breaks_off)
 CASE(bytes_that_stay_where_they_are)
 
+/* Parts of the step are applied: one that joins now would count in some of it only. It waits in the next. */
+static void test_who_joins_in_the_middle_of_a_step(void **state)
+{
+    struct world w;
+    (void)state;
+    for (int stays = 0; stays < 2; stays++) {
+        make(&w, 1, 2);
+        must(pd_shard_join(w.shard, 1, 8));
+        must(pd_shard_leave(w.shard, 1, PD_TRAINER_DONE));
+        message_of(&w, 0, 1, 1, (uint32_t[]){0}, 1, 1);
+        expect(&w, (float[]){0, 1, 1});
+        must(pd_shard_join(w.shard, 1, 9));
+        assert_int_equal(pd_shard_trainer_step(w.shard, 1), 1);
+        message_of(&w, 1, 2, 3, (uint32_t[]){0, 1, 2}, 3, 1);
+        must(pd_shard_end(w.shard, 1, 2, 1));
+        expect(&w, (float[]){0, 1, 1});
+        if (!stays) { /* the step is over when nobody is left in it */
+            must(pd_shard_leave(w.shard, 0, PD_TRAINER_LOST));
+            assert_int_equal(pd_shard_step(w.shard), 2);
+            expect(&w, (float[]){-3, -3, -4});
+            drop(&w);
+            continue;
+        }
+        message_of(&w, 0, 1, 2, (uint32_t[]){1, 2}, 1, 1);
+        must(pd_shard_end(w.shard, 0, 1, 1));
+        assert_int_equal(pd_shard_step(w.shard), 1);
+        expect(&w, (float[]){0, -1, -2});
+        message_of(&w, 0, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+        must(pd_shard_end(w.shard, 0, 2, 2));
+        assert_int_equal(pd_shard_step(w.shard), 2);
+        expect(&w, (float[]){-2, -4, -6});
+        drop(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_the_same_part_twice),
         cmocka_unit_test(test_a_message_that_breaks_off),
         cmocka_unit_test(test_bytes_that_stay_where_they_are),
+        cmocka_unit_test(test_who_joins_in_the_middle_of_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

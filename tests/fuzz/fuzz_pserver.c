@@ -172,7 +172,7 @@ struct world {
     struct pd_run run;
     struct pd_step step;
     struct wire wires[4];
-    uint64_t incarnations[TRAINERS];
+    struct seat seats[TRAINERS];
 };
 
 static void make(struct world *w, int is_sync)
@@ -184,7 +184,8 @@ static void make(struct world *w, int is_sync)
     s->run = &w->run;
     s->lanes = &w->lane;
     s->n_lanes = 1;
-    s->incarnations = w->incarnations;
+    s->seats = w->seats;
+    s->book = -1;
     s->config = (struct pd_server_config){.trainers = TRAINERS,
                                           .is_sync = is_sync,
                                           .lr_block = -1,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = 1, 2, 3, 4, 5
-OPEN, PUSH, PULL, ROWS, BYE, BEAT, SAVE, STATUS, SUM = range(16, 25)
+OPEN, PUSH, PULL, ROWS, BYE, BEAT, SAVE, STATUS, SUM, ORDER, WANT, READY = range(16, 28)
 OPENED, VALUES, DONE, FAILED, NOTICE, REPORT, SUMMED = range(32, 39)
 TRAINER, SERVER, TOOL = 1, 2, 3
 END = 1  # flag of PUSH

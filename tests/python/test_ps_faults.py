@@ -2,10 +2,12 @@
 
 import os
 import random
+import re
 import signal
 import time
 
 import numpy as np
+import ps_peer as ps
 import pytest
 from cluster import Job, single
 
@@ -85,6 +87,108 @@ def test_trainer_killed_and_the_others_go_on():
         assert "the others go on" in job.processes[0].output()
 
 
+SHRINK = {"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "300"}
+
+
+def last_steps(job: Job, id: int, n: int = 1, loops: int = 1) -> list[int]:
+    """The last step that counts a lost trainer, as each loop of each server tells it when that happens for the n-th time."""
+    found = []
+    for server in job.processes[: len(job.endpoints)]:
+        end = time.monotonic() + 30
+        while len(steps := re.findall(rf"trainer {id}\b.*has been lost: the last step that counts it is (\d+)", server.output())) < n * loops:
+            assert server.process.poll() is None and time.monotonic() < end, server.output()
+            time.sleep(0.01)
+        found += [int(step) for step in steps[(n - 1) * loops :]]
+    return found
+
+
+@pytest.mark.parametrize("servers, loops", [(3, 1), (2, 2), (1, 3)])
+def test_all_servers_agree_on_a_killed_trainer(servers, loops):
+    """Kill -9 at random moments: every server counts a lost trainer in the same steps, and the others go on."""
+    rng = random.Random(10 * servers + loops)
+    options = ["--model", "mlp", "--optimizer", "momentum", "--steps", "1000000"]
+    with Job(servers, 4, env={**SHRINK, "FLAGS_ps_loops": str(loops), "FLAGS_log_level": "debug"}) as job:
+        job.start_all(*options)
+        trainers = dict(enumerate(job.processes[servers:]))
+        for server in job.processes[:servers]:
+            for i in trainers:
+                server.wait_for(f"trainer {i} (host")
+        lost = dict.fromkeys(range(4), 0)
+        for n in range(max(ROUNDS // 2, 1) + 3):
+            which = rng.choice([i for i in trainers if i])
+            time.sleep(rng.uniform(0.02, 0.3))
+            trainers[which].kill()
+            lost[which] += 1
+            steps = last_steps(job, which, lost[which], loops)
+            assert len(set(steps)) == 1, steps
+            if n < ROUNDS // 2:
+                trainers[which] = job.start("trainer", which, *options)
+                for server in job.processes[:servers]:
+                    server.wait_for(f"pid {trainers[which].pid},")
+            else:
+                del trainers[which]
+        assert trainers[0].process.poll() is None
+
+
+def test_a_step_that_one_server_has_whole_and_another_has_not(tmp_path):
+    """The trainer dies after it ended its step on one server: it counts nowhere, and the others train as if it had not come."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "200"]
+    with Job(2, 2) as job:
+        job.start_all(*options, out=tmp_path)
+        job.end(30)
+    want = [dict(np.load(tmp_path / f"trainer-{i}.npz")) for i in range(2)]
+    with Job(2, 3, env=SHRINK) as job:
+        for i in range(2):
+            job.start("server", i, *options)
+        for server in job.processes:
+            server.wait_for("Server listening on")
+        peers = [ps.Peer(endpoint) for endpoint in job.endpoints]
+        for peer in peers:
+            assert peer.greet(2, incarnation=55).type == ps.WELCOME
+            assert peer.open().type == ps.OPENED
+        job.trainers = 2
+        for i in range(2):
+            job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"))
+        for server in job.processes[:2]:
+            server.wait_for("trainer 0 (host")
+            server.wait_for("trainer 1 (host")
+        peers[0].send(ps.frame(ps.PUSH, ps.parts(wishes=[]), flags=ps.END, step=1, request=9))
+        peers[0].socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            peers[0].answer()  # not applied: the other server has not heard of it
+        for peer in peers:
+            peer.socket.close()
+        assert last_steps(job, 2) == [0, 0]
+        job.end(30)
+    for i in range(2):
+        got = dict(np.load(tmp_path / f"trainer-{i}.npz"))
+        for name, value in want[i].items():
+            np.testing.assert_allclose(got[name], value, rtol=1e-6, atol=1e-7)
+
+
+def test_servers_killed_while_trainers_may_be_lost(tmp_path):
+    """The order of steps outlives each server, the first too: nothing is lost, nobody stands still."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1500"]
+    want = single(tmp_path, options)
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": "wait"}
+    rng = random.Random(8)
+    with Job(2, 2, env=env) as job:
+        job.start_all(*options, "--say-at", "20", out=tmp_path)
+        servers = job.processes[:2]
+        job.processes[2].wait_for("step 20 has ended")
+        for which in (1, 0, 0):
+            time.sleep(rng.uniform(0.02, 0.1))
+            if servers[which].process.poll() is not None:
+                break  # the job is over
+            servers[which].kill()
+            job.processes.remove(servers[which])
+            servers[which].close()
+            servers[which] = job.start("server", which, *options)
+            servers[which].wait_for("taken up at step")
+        job.end(60)
+    check_equal(tmp_path, want)
+
+
 def test_killed_trainer_comes_back(tmp_path):
     """Policy wait: a trainer that is started again goes on after the last step applied."""
     options = [*LONG, "--steps", "3000"]
@@ -119,6 +223,90 @@ def test_unequal_shards_end_well():
         job.start("trainer", 0, *LONG, "--steps", "10")
         job.start("trainer", 1, *LONG, "--steps", "300")
         job.end(30)
+
+
+@pytest.mark.parametrize("servers, loops", [(1, 1), (2, 3)])
+def test_server_killed_after_a_trainer_had_ended(tmp_path, servers, loops):
+    """A server that is started again does not wait for trainers that said goodbye before: the job ends by itself."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "8000"]
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_loops": str(loops)}
+    with Job(servers, 2, env=env) as job:
+        for i in range(servers):
+            job.start("server", i, *options)
+        job.start("trainer", 0, *options, "--out", str(tmp_path / "trainer-0.npz"))
+        assert job.start("trainer", 1, *options, "--steps", "20").end(30) == 0
+        killed = job.processes[servers - 1]
+        killed.kill()
+        job.processes.remove(killed)
+        killed.close()
+        again = job.start("server", servers - 1, *options)
+        again.wait_for("trainer 1 had ended before this server was started again")
+        job.end(60)
+        assert len(np.load(tmp_path / "trainer-0.npz")["losses"]) == 8000
+    assert not list((tmp_path / "ps").glob("*/trainers"))
+
+
+def test_another_run_in_the_same_folder_waits_for_all(tmp_path):
+    """What a killed server knew of the trainers of a run does not hold for those of the next one."""
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_notice": "300"}
+    with Job(1, 2, env=env) as job:
+        server = job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "1000000")
+        assert job.start("trainer", 1, *LONG, "--steps", "20").end(30) == 0
+        for p in job.processes:
+            p.close()
+        job.processes.clear()
+        server = job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "50")
+        server.wait_for("for trainer 1 (has not connected yet)")
+        job.start("trainer", 1, *LONG, "--steps", "50")
+        job.end(30)
+
+
+def test_an_ended_trainer_comes_back():
+    """Started again while the job runs, it takes part again, from the same step on all servers."""
+    with Job(2, 2) as job:
+        for i in range(2):
+            job.start("server", i, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "1000000")
+        for turn in range(1, 4):
+            assert job.start("trainer", 1, *LONG, "--steps", "20").end(30) == 0
+            if turn == 1:
+                continue
+            firsts = set()
+            for server in job.processes[:2]:
+                assert server.process.poll() is None
+                steps = re.findall(r"had ended: it takes part from step (\d+) on", server.output())
+                passed = re.findall(r"trainer 1 .* passes step (\d+)", server.output())
+                assert len(steps) == turn - 1
+                firsts.add(int(steps[-1]) + (steps[-1] in passed))
+            assert len(firsts) == 1, firsts
+        assert job.processes[2].process.poll() is None
+
+
+def test_one_that_only_looks_in_again_changes_nothing(tmp_path):
+    """Joins after its trainer had ended, pushes nothing and goes, with a goodbye or without: the others train as if it had not come."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "4000"]
+    results = []
+    for looks_in in (False, True):
+        with Job(1, 2) as job:
+            server = job.start("server", 0, *options)
+            job.start("trainer", 0, *options, "--out", str(tmp_path / "trainer-0.npz"))
+            assert job.start("trainer", 1, *options, "--steps", "20").end(30) == 0
+            for says in (b"\0", b"\1", None) if looks_in else ():
+                with ps.Peer(job.endpoints[0]) as peer:
+                    peer.greet(1)
+                    assert peer.open().type == ps.OPENED
+                    if says:
+                        peer.send(ps.frame(ps.BYE, says + ps.text("no"), request=3))
+                        assert peer.answer().type == ps.DONE
+                    else:
+                        peer.socket.close()
+                        server.wait_for("is gone again")
+            job.end(30)
+        results.append(dict(np.load(tmp_path / "trainer-0.npz")))
+    for name, value in results[0].items():
+        np.testing.assert_array_equal(results[1][name], value)
 
 
 def test_frozen_server_is_named_and_goes_on():

@@ -3,12 +3,17 @@
 import os
 import random
 import struct
+import sys
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import ps_peer as ps
-from cluster import Job
+from cluster import JOBS, Job
+
+import paddle.fluid as fluid
 
 MESSAGES = 10000 if os.environ.get("PADDLE_SOAK") else 400
 STEPS = {"fit_a_line": 3000, "mlp": 300, "word2vec_sparse": 200}
@@ -133,7 +138,7 @@ def hang_up(rng: random.Random, peer: ps.Peer) -> None:
     peer.socket.close()
 
 
-def one_stranger(rng: random.Random, endpoint: str, secret: bytes, may_open: bool) -> None:
+def one_stranger(rng: random.Random, endpoint: str, secret: bytes, may_open: bool, is_over=lambda: False) -> None:
     peer = ps.Peer(endpoint)
     try:
         if rng.random() < 0.5:
@@ -142,12 +147,27 @@ def one_stranger(rng: random.Random, endpoint: str, secret: bytes, may_open: boo
             role = rng.choice([ps.TRAINER, ps.TRAINER, ps.TRAINER, ps.TOOL, ps.SERVER])
             if peer.greet(rng.randrange(2), secret, role=role).type == ps.WELCOME:
                 if may_open and role == ps.TRAINER and rng.random() < 0.2:
-                    assert peer.open().type == ps.FAILED  # its place is taken
+                    # Its place is taken; at the end of the job, when that trainer is done, it is free again.
+                    assert peer.open().type == ps.FAILED or is_over()
                 for _ in range(rng.randint(1, 3)):
                     peer.send(stray_message(rng))
         hang_up(rng, peer)
     except (ps.Gone, OSError):
         peer.socket.close()
+
+
+def any_ended(job: Job, deadline: float = 5) -> bool:
+    """Has a trainer left? It says goodbye a moment before its process ends."""
+    return until(lambda: any(p.process.poll() is not None for p in job.processes), deadline)
+
+
+def until(is_so, deadline: float) -> bool:
+    end = time.monotonic() + deadline
+    while not is_so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 @pytest.mark.parametrize("model, secret", [("fit_a_line", ""), ("mlp", "of the job"), ("word2vec_sparse", "")])
@@ -168,7 +188,7 @@ def test_strangers_change_nothing(tmp_path, undisturbed, record_property, model,
         sent = 0
         while server.process.poll() is None and sent < MESSAGES:
             try:
-                one_stranger(rng, job.endpoints[0], rng.choice([b"", secret.encode()]), True)
+                one_stranger(rng, job.endpoints[0], rng.choice([b"", secret.encode()]), True, lambda: any_ended(job))
             except ConnectionError:
                 break  # it is over
             sent += 1
@@ -400,21 +420,41 @@ def test_a_second_process_with_the_same_id(tmp_path, undisturbed):
     """The trainer that is there stays; the other is told who has its place, and so is the log."""
     want = undisturbed("fit_a_line")
     with Job(1, 2) as job:
-        server = job.start("server", 0, *options_of("fit_a_line"))
-        first = job.start("trainer", 1, *options_of("fit_a_line"), "--out", str(tmp_path / "trainer-1.npz"))
+        options = options_of("fit_a_line")
+        server = job.start("server", 0, *options)
+        first = job.start("trainer", 1, *options, "--out", str(tmp_path / "trainer-1.npz"))
         server.wait_for("trainer 1 (")
-        second = job.start("trainer", 1, *options_of("fit_a_line"), env={"FLAGS_rpc_deadline": "2500", "FLAGS_ps_notice": "300"})
+        second = job.start("trainer", 1, *options, env={"FLAGS_rpc_deadline": "1500", "FLAGS_ps_notice": "300"})
         job.processes.remove(second)
         try:
+            server.wait_for("comes with the same id")
             assert second.end(30) == 1
             assert f"pid {first.pid}" in second.output(), second.output()
         finally:
             second.close()
         # Only now, so that the job cannot be over before the second one comes.
-        job.start("trainer", 0, *options_of("fit_a_line"), "--out", str(tmp_path / "trainer-0.npz"))
+        job.start("trainer", 0, *options, "--out", str(tmp_path / "trainer-0.npz"))
         job.end(30)
-        assert "comes with the same id" in server.output()
     check_same(want, tmp_path)
+
+
+def test_a_second_process_does_not_follow_the_first():
+    """It came while the first was there; that one's end does not let it in: its work is done."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        first = Member(job.endpoints[0], 1, "fit_a_line", 1)
+        first.join()
+        with ps.Peer(job.endpoints[0]) as second:
+            second.greet(1, incarnation=77)
+            assert "comes with the same id" in second.open().text()
+        first.leave()
+        with ps.Peer(job.endpoints[0]) as second:
+            second.greet(1, incarnation=77)
+            assert "has ended its work" in second.open().text()
+        with ps.Peer(job.endpoints[0]) as third:
+            third.greet(1, incarnation=78)
+            assert third.open().type == ps.OPENED
 
 
 def test_who_does_not_read_is_hung_up_on():
@@ -447,7 +487,7 @@ def test_many_threads_of_noise_at_once(tmp_path, undisturbed):
             rng = random.Random(seed)
             try:
                 for _ in range(MESSAGES // 8):
-                    one_stranger(rng, job.endpoints[0], b"", True)
+                    one_stranger(rng, job.endpoints[0], b"", True, lambda: any_ended(job))
             except ConnectionError:
                 pass  # it is over
             except AssertionError as error:
@@ -461,3 +501,247 @@ def test_many_threads_of_noise_at_once(tmp_path, undisturbed):
         job.end(30)
         assert not troubles
     check_same(want, tmp_path)
+
+
+# ---- ids ----
+
+
+def test_handshakes_take_no_ids(tmp_path):
+    """Only an OPEN takes an id: strangers that are welcomed, and stay, keep nobody out, not even trainers without an id."""
+    with Job(1, 2, "saving.py") as job:
+        options = ["--model", "mlp", "--steps", "4"]
+        server = job.start("server", 0, *options)
+        server.wait_for("Server listening on")
+        peers = [ps.Peer(job.endpoints[0]) for _ in range(60)]
+        for i, peer in enumerate(peers):
+            assert peer.greet((-1, 0, 1)[i % 3]).type == ps.WELCOME
+        for i in range(2):
+            job.start("trainer", i, *options, "--no-id")
+        job.end(30)
+        for peer in peers:
+            peer.socket.close()
+        assert "trainer 0 (host" in server.output() and "trainer 1 (host" in server.output()
+
+
+def test_who_never_opens_is_hung_up_on():
+    with Job(1, 1, env={"FLAGS_ps_reconnect": "300"}) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        with ps.Peer(job.endpoints[0]) as peer:
+            assert peer.greet(0).type == ps.WELCOME
+            said = peer.drain()
+        assert said and said[-1].type == ps.FAILED and "no OPEN came" in said[-1].text()
+
+
+def test_a_third_trainer_without_an_id_is_told():
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        peers = [ps.Peer(job.endpoints[0]) for _ in range(3)]
+        for peer in peers:
+            assert peer.greet(-1).type == ps.WELCOME
+        answers = [peer.open() for peer in peers]
+        assert [a.type for a in answers] == [ps.OPENED, ps.OPENED, ps.FAILED]
+        assert "all 2 trainers of this job have come already" in answers[2].text()
+        for peer in peers:
+            peer.socket.close()
+
+
+# ---- what may be read and written ----
+
+
+def test_only_what_is_for_trainers_is_read():
+    """A variable of the scope that the server's Program does not keep is none of a trainer's business; nor is a gradient."""
+    with Job(1, 1, "hidden.py") as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        for asked, expected in (("hidden", "is not for trainers"), ("fc_0.w_0@GRAD", "no variable"), ("no such", "no variable")):
+            with ps.Peer(job.endpoints[0]) as peer:
+                peer.greet(0)
+                got = peer.open(ps.name(asked, is_pull=True))
+                assert got.type == ps.FAILED and (expected in got.text() or "is not for trainers" in got.text()), got
+        with ps.Peer(job.endpoints[0]) as peer:
+            peer.greet(0)
+            assert peer.open(*[ps.name(n, is_pull=True) for n in ("fc_0.w_0", "learning_rate_0")]).type == ps.OPENED
+
+
+class Saver(Member):
+    """A trainer over TCP that asks for files."""
+
+    def __init__(self, endpoint: str, secret: bytes = b""):
+        super().__init__(endpoint, 0, "fit_a_line", 3)
+        self.peer = ps.Peer(endpoint)
+        assert self.peer.greet(0, secret, incarnation=self.incarnation).type == ps.WELCOME
+        opened = self.peer.open(*self.entries())
+        self.number = struct.unpack_from("<4I", opened.meta, 20)[2]
+
+    def save(self, folder: Path | str) -> str:
+        """Empty when it worked."""
+        self.peer.send(ps.frame(ps.SAVE, struct.pack("<II", self.number, 5) + ps.text(str(folder)), request=4))
+        got = self.peer.answer()
+        assert got.type in (ps.DONE, ps.FAILED)
+        return "" if got.type == ps.DONE else got.text()
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """The server's working folder, with links in it, and a folder beside it."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside / "real", outside):
+        folder.mkdir(parents=True)
+    (inside / "out").symlink_to(outside)
+    (inside / "in").symlink_to(inside / "real")
+    (inside / "nowhere").symlink_to(outside / "new")
+    monkeypatch.chdir(inside)
+    return inside, outside
+
+
+def check_confined(saver: Saver, inside: Path, outside: Path, flag: str) -> None:
+    for folder, file in (("a/b", "a/b"), (inside / "c", "c"), ("in/d", "real/d"), (".", "."), ("", ".")):
+        assert saver.save(folder) == ""
+        assert (inside / file / "fc_0.w_0_5").stat().st_size > 13 * 4
+    for folder in (outside, outside / "new", "out", "out/deep", "/", "/no-such-folder/x", f"{inside}-2"):
+        assert flag in saver.save(folder), folder
+    for folder in ("../outside", "a/../../outside", f"{inside}/../outside", ".."):
+        assert "'..'" in saver.save(folder), folder
+    assert "link" in saver.save("nowhere")
+    (inside / "real" / "fc_0.w_0_5").symlink_to(outside / "target")  # replaced, not followed
+    assert saver.save("real") == "" and not (inside / "real" / "fc_0.w_0_5").is_symlink()
+    assert list(outside.iterdir()) == []
+
+
+def test_strangers_save_below_the_working_folder(places, tmp_path):
+    inside, outside = places
+    kept = tmp_path / "kept"
+    with Job(1, 1, env={"FLAGS_ps_dir": str(kept)}) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        saver = Saver(job.endpoints[0])
+        check_confined(saver, inside, outside, "FLAGS_ps_save_root")
+        assert saver.save(kept / "tables") == "" and (kept / "tables" / "fc_0.w_0_5").exists()
+        assert "FLAGS_ps_save_root" in server.output()  # logged too
+
+
+def test_save_root_holds_for_everybody(places):
+    inside, outside = places
+    env = {"FLAGS_ps_save_root": str(inside), "PADDLE_PS_SECRET": "of the job"}
+    with Job(1, 1, env=env) as job:
+        job.start("server", 0, *options_of("fit_a_line")).wait_for("Server listening on")
+        check_confined(Saver(job.endpoints[0], b"of the job"), inside, outside, "FLAGS_ps_save_root")
+
+
+def test_who_knows_the_secret_saves_anywhere(places):
+    _, outside = places
+    with Job(1, 1, env={"PADDLE_PS_SECRET": "of the job"}) as job:
+        job.start("server", 0, *options_of("fit_a_line")).wait_for("Server listening on")
+        saver = Saver(job.endpoints[0], b"of the job")
+        assert saver.save(outside / "new") == "" and saver.save("../outside") == ""
+        assert sorted(p.name for p in outside.rglob("fc_0.w_0_5")) == ["fc_0.w_0_5"] * 2
+
+
+# ---- sums over servers ----
+
+
+def sums_of(endpoints: list[str], options: list[str]) -> list:
+    """The ps_sum ops of a server, as its own process makes them."""
+    sys.path.insert(0, str(JOBS))
+    argv = sys.argv
+    sys.argv = ["equality.py", "server", *options]
+    try:
+        import equality
+
+        args = equality.parse()
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+            equality.build(args)
+            t = fluid.DistributeTranspiler()
+            t.transpile(0, pservers=",".join(endpoints), trainers=2)
+            program = t.get_pserver_program(endpoints[0])
+    finally:
+        sys.argv = argv
+        sys.path.remove(str(JOBS))
+    return [op for block in program.blocks for op in block.ops if op.type == "ps_sum"]
+
+
+def summing(group: str, server: int, servers: int, values: list[float], step: int) -> bytes:
+    meta = ps.text(group) + struct.pack(f"<III{len(values)}d", server, servers, len(values), *values)
+    return ps.frame(ps.SUM, meta, request=1, step=step)
+
+
+def test_sums_that_the_program_does_not_have(tmp_path):
+    """Other groups, sizes, numbers of servers, steps: refused, logged, not kept; the clip goes on over the true ones."""
+    options = ["--model", "fit_a_line", "--steps", "1500", "--clip", "global_norm"]
+    wanted = {}
+    for name, is_disturbed in (("quiet", False), ("loud", True)):
+        out = tmp_path / name
+        out.mkdir()
+        with Job(2, 2) as job:
+            (op,) = sums_of(job.endpoints, options)
+            group, n, servers = op.attr("groups")[0], len(op.input("X")), len(op.attr("endpoints"))
+            job.start_all(*options, out=out)
+            server = job.processes[0]
+            server.wait_for("trainer 1 (host")
+            for i in range(300 if is_disturbed else 0):
+                far = FAR if i % 2 else 1 << 40
+                said = [
+                    (f"group {i}", 1, servers, [1.0] * n, 1),
+                    (f"group {i}", 1, 4096, [1.0] * 4096, 1),
+                    (group, 1, servers, [1.0] * (n + 1), 1),
+                    (group, 1, 4096, [1.0] * n, 1),
+                    (group, 1, 0xFFFFFFFF, [1.0] * n, 1),
+                    (group, 1, servers, [1.0] * n, far),
+                    (group, 7, servers, [1.0] * n, 1),
+                ][i % 7]
+                try:
+                    with ps.Peer(job.endpoints[0]) as peer:
+                        peer.greet(1, role=ps.SERVER)
+                        peer.send(summing(*said))
+                        assert peer.drain() == []  # hung up on
+                except (ConnectionError, ps.Gone):
+                    break  # it is over
+            job.end(60)
+            if is_disturbed:
+                assert "refused: a SUM of 'group 0'" in server.output() and i > 20
+                assert "a SUM of step" in server.output()
+        wanted[name] = dict(np.load(out / "trainer-0.npz"))
+    for key, value in wanted["quiet"].items():
+        np.testing.assert_allclose(wanted["loud"][key], value, rtol=1e-6, atol=1e-7)
+
+
+def test_the_order_of_steps_is_not_disturbed(tmp_path):
+    """Messages between servers that do not fit, from somebody who calls itself a server."""
+    options = options_of("mlp")
+    wanted = {}
+    for name, is_disturbed in (("quiet", False), ("loud", True)):
+        out = tmp_path / name
+        out.mkdir()
+        rng = random.Random(3)
+        with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink"}) as job:
+            job.start_all(*options, out=out)
+            server = job.processes[0]
+            server.wait_for("trainer 1 (host")
+            sent = 0
+            while is_disturbed and sent < MESSAGES and server.process.poll() is None:
+                said = rng.choice(
+                    [
+                        lambda: ps.frame(ps.ORDER, struct.pack("<I", 0xFFFFFFFF), step=1),
+                        lambda: ps.frame(ps.ORDER, struct.pack("<IBQ", 2, 1, 5), step=FAR),
+                        lambda: ps.frame(ps.ORDER, struct.pack("<I", 2) + b"\x09" * 18),
+                        lambda: ps.frame(ps.WANT, struct.pack("<IBQ", rng.choice([2, 0xFFFFFFFF, 0x80000000]), 3, 5)),
+                        lambda: ps.frame(ps.WANT, struct.pack("<IBQ", 0, rng.choice([0, 4, 255]), 5)),
+                        lambda: ps.frame(ps.READY, step=rng.choice([1, FAR])),
+                        lambda: ps.frame(rng.randrange(25, 50), rng.randbytes(rng.randrange(30)), step=FAR),
+                    ]
+                )()
+                try:
+                    with ps.Peer(rng.choice(job.endpoints)) as peer:
+                        peer.greet(rng.choice([-1, 0, 1, 2, FAR & 0x7FFFFFFF]), role=ps.SERVER)
+                        peer.send(said)
+                        assert peer.drain() == []  # hung up on
+                except (OSError, ps.Gone):
+                    break  # it is over
+                sent += 1
+            job.end(60)
+            assert not is_disturbed or (sent > 20 and "refused" in server.output())
+        wanted[name] = dict(np.load(out / "trainer-0.npz"))
+    for key, value in wanted["quiet"].items():
+        np.testing.assert_allclose(wanted["loud"][key], value, rtol=1e-6, atol=1e-7)

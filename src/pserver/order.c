@@ -1,0 +1,229 @@
+/* See order.h. Everything is decided and sent on the control loop; lanes leave wishes and read what was
+ * decided under a lock. */
+#include "pserver/order.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/wire.h"
+#include "pserver/order_private.h"
+#include "pserver/proto.h"
+#include "pserver/server_private.h"
+
+/* ---- what lanes do ---- */
+
+static void drain(void *arg);
+
+void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state)
+{
+    struct wish wish = {trainer, incarnation, state, pd_clock_ns()};
+    pthread_mutex_lock(&o->lock);
+    int ok = pd_vec_push(&o->wishes, wish);
+    if (ok && !o->is_closed) ok = pd_loop_post(o->loop, drain, o) == PD_OK;
+    pthread_mutex_unlock(&o->lock);
+    if (!ok) pd_server_fail(o->server, pd_no_memory());
+}
+
+void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
+{
+    struct stand now = {step, lane->order_version};
+    pthread_mutex_lock(&o->lock);
+    struct stand *mine = &o->lanes[lane->index];
+    if (mine->step != now.step || mine->version != now.version) {
+        *mine = now;
+        if (!o->is_closed) (void)pd_loop_post(o->loop, drain, o);
+    }
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* On a lane's thread: takes in what was decided since the last time. A change of membership comes after the
+ * steps that were committed before it. */
+static void catch_up(void *arg)
+{
+    struct lane *lane = arg;
+    struct pd_order *o = lane->server->order;
+    pd_status status = PD_OK;
+    for (int more = 1; more && status == PD_OK;) {
+        struct change change = {0};
+        pthread_mutex_lock(&o->lock);
+        uint64_t committed = o->committed;
+        more = lane->order_at < o->changes.n;
+        if (more) change = o->changes.at[lane->order_at++];
+        pthread_mutex_unlock(&o->lock);
+        status = pd_shard_allow(lane->shard, more ? change.after : committed);
+        if (!more || status != PD_OK) break;
+        lane->order_version = change.version;
+        status = pd_lane_change(lane, change.trainer, change.incarnation, change.state);
+    }
+    if (status != PD_OK) pd_server_fail(lane->server, status);
+}
+
+void pd_order_tell_lanes(struct pd_order *o)
+{
+    for (int i = 0; i < o->server->n_lanes; i++)
+        (void)pd_loop_post(o->server->lanes[i].loop, catch_up, &o->server->lanes[i]);
+}
+
+/* ---- what is decided ---- */
+
+int pd_order_is_so(const struct pd_order *o, const struct wish *wish)
+{
+    const struct stance *m = &o->members[wish->trainer];
+    if (wish->state == PD_TRAINER_IN) return m->state == PD_TRAINER_IN && m->incarnation == wish->incarnation;
+    /* Another process stands for it now, or it has left. */
+    return m->state == PD_TRAINER_DONE || m->state == PD_TRAINER_LOST ||
+           (m->state == PD_TRAINER_IN && wish->incarnation && m->incarnation != wish->incarnation);
+}
+
+pd_status pd_order_change(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state,
+                          uint64_t version, uint64_t after)
+{
+    struct change change = {trainer, incarnation, state, version, after};
+    pthread_mutex_lock(&o->lock);
+    int ok = pd_vec_push(&o->changes, change);
+    o->version = version;
+    o->members[trainer] = (struct stance){state, incarnation};
+    if (after > o->committed) o->committed = after;
+    pthread_mutex_unlock(&o->lock);
+    return ok ? PD_OK : pd_no_memory();
+}
+
+/* At the first server: all of the job hear of it. */
+static void decide(struct pd_order *o, const struct wish *wish)
+{
+    uint64_t version = o->version + 1, incarnation = wish->incarnation;
+    if (!incarnation) incarnation = o->members[wish->trainer].incarnation;
+    pd_status status = pd_order_change(o, wish->trainer, incarnation, wish->state, version, o->committed);
+    if (status != PD_OK) pd_server_fail(o->server, status);
+    for (int k = 1; k < o->n_servers; k++)
+        if (o->peers[k].conn) pd_order_send_change(o, o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
+    pd_order_tell_lanes(o);
+}
+
+void pd_order_wish(struct pd_order *o, const struct wish *wish)
+{
+    if (!pd_order_is_so(o, wish)) decide(o, wish);
+}
+
+/* At the first server: is the next step whole everywhere, with the same trainers in it? */
+void pd_order_commit(struct pd_order *o)
+{
+    for (;;) {
+        uint64_t step = o->committed + 1;
+        for (int k = 0; k < o->n_servers; k++) {
+            const struct order_peer *p = &o->peers[k];
+            if (p->applied < step && (p->ready.step != step || p->ready.version != o->version)) return;
+        }
+        pthread_mutex_lock(&o->lock);
+        o->committed = step;
+        pthread_mutex_unlock(&o->lock);
+        for (int k = 1; k < o->n_servers; k++)
+            if (o->peers[k].conn) pd_order_send_commit(o->peers[k].conn, step);
+        pd_order_tell_lanes(o);
+    }
+}
+
+/* This server, when all its lanes stand alike; step 0: they do not. */
+struct stand pd_order_own(struct pd_order *o)
+{
+    struct stand own = o->lanes[0];
+    for (int i = 1; i < o->server->n_lanes; i++)
+        if (o->lanes[i].step != own.step || o->lanes[i].version != own.version) own.step = 0;
+    return own;
+}
+
+/* On the control loop: what lanes have left for it. */
+static void drain(void *arg)
+{
+    struct pd_order *o = arg;
+    struct stand own;
+    pthread_mutex_lock(&o->lock);
+    own = pd_order_own(o);
+    pthread_mutex_unlock(&o->lock);
+    if (o->self != 0) {
+        pd_order_ask(o, own);
+        return;
+    }
+    for (;;) {
+        struct wish wish;
+        pthread_mutex_lock(&o->lock);
+        int has = o->wishes.n > 0;
+        if (has) {
+            wish = o->wishes.at[0];
+            pd_vec_remove(&o->wishes, 0);
+        }
+        pthread_mutex_unlock(&o->lock);
+        if (!has) break;
+        pd_order_wish(o, &wish);
+    }
+    if (own.step) o->peers[0].ready = own;
+    pd_order_commit(o);
+}
+
+/* ---- life ---- */
+
+static int is_needed(const struct pd_server *s, int n_servers)
+{
+    return s->config.is_sync && s->config.on_loss != PD_LOSS_FAIL && s->config.trainers > 1 &&
+           (n_servers > 1 || s->n_lanes > 1);
+}
+
+pd_status pd_order_new(struct pd_server *s, int n_servers, const char *const *servers, struct pd_order **out)
+{
+    *out = NULL;
+    if (!is_needed(s, n_servers)) return PD_OK;
+    struct pd_order *o = pd_calloc(1, sizeof *o);
+    if (!o) return pd_no_memory();
+    pthread_mutex_init(&o->lock, NULL);
+    o->server = s;
+    o->n_servers = n_servers > 1 ? n_servers : 1;
+    for (int i = 0; i < n_servers; i++)
+        if (strcmp(servers[i], s->config.endpoint) == 0) o->self = i;
+    o->first = pd_strdup(n_servers ? servers[0] : "");
+    o->members = pd_calloc((size_t)s->config.trainers, sizeof *o->members);
+    o->lanes = pd_calloc((size_t)s->n_lanes, sizeof *o->lanes);
+    o->peers = pd_calloc((size_t)o->n_servers, sizeof *o->peers);
+    if (!o->first || !o->members || !o->lanes || !o->peers) {
+        pd_order_free(o);
+        return pd_no_memory();
+    }
+    *out = o;
+    return PD_OK;
+}
+
+pd_status pd_order_start(struct pd_order *o, struct pd_loop *control)
+{
+    o->loop = control;
+    o->committed = pd_shard_step(o->server->lanes[0].shard);
+    for (int i = 0; i < o->server->n_lanes; i++) {
+        uint64_t step = pd_shard_step(o->server->lanes[i].shard);
+        atomic_store(&o->server->lanes[i].applied, step);
+        if (step < o->committed) o->committed = step;
+    }
+    o->peers[0].applied = o->committed;
+    return o->self ? pd_order_link(o) : PD_OK;
+}
+
+void pd_order_close(struct pd_order *o)
+{
+    if (!o) return;
+    pthread_mutex_lock(&o->lock);
+    o->is_closed = 1;
+    pthread_mutex_unlock(&o->lock);
+}
+
+void pd_order_free(struct pd_order *o)
+{
+    if (!o) return;
+    pd_vec_free(&o->changes);
+    pd_vec_free(&o->wishes);
+    pd_free(o->first);
+    pd_free(o->members);
+    pd_free(o->lanes);
+    pd_free(o->peers);
+    pthread_mutex_destroy(&o->lock);
+    pd_free(o);
+}

@@ -1,0 +1,299 @@
+/* The order of steps between servers: every server has a connection to the first, made again when it breaks.
+ * Then both tell what they know: the first who is in the job, the other how far it is. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/wire.h"
+#include "pserver/order_private.h"
+#include "pserver/proto.h"
+#include "pserver/server_private.h"
+
+enum { TICK_MS = 200 };
+
+static void send_meta(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta)
+{
+    if (!meta->failed) (void)pd_conn_send(conn, head, meta->at, meta->n, NULL, 0, NULL, NULL);
+    pd_buf_free(meta);
+}
+
+/* Who is in the job, as this server knows it. */
+static void put_members(const struct pd_order *o, struct pd_buf *meta)
+{
+    int n = o->server->config.trainers;
+    pd_put_u32(meta, (uint32_t)n);
+    for (int t = 0; t < n; t++) {
+        pd_put_u8(meta, (uint8_t)o->members[t].state);
+        pd_put_u64(meta, o->members[t].incarnation);
+    }
+}
+
+static void send_members(const struct pd_order *o, struct pd_conn *conn, uint16_t type, uint64_t step)
+{
+    struct pd_buf meta = {0};
+    put_members(o, &meta);
+    send_meta(conn, &(struct pd_frame_head){.type = type, .step = step, .extra = o->version}, &meta);
+}
+
+static int next_member(const struct pd_order *o, struct pd_reader *r, struct wish *out, int trainer)
+{
+    int state = pd_read_u8(r);
+    *out = (struct wish){trainer, pd_read_u64(r), (enum pd_trainer_state)state, 0};
+    if (state > PD_TRAINER_LOST) r->bad = 1;
+    (void)o;
+    return !r->bad && state != PD_TRAINER_ABSENT;
+}
+
+/* ---- at the first server ---- */
+
+void pd_order_send_change(const struct pd_order *o, struct pd_conn *conn, const struct change *c)
+{
+    struct pd_buf meta = {0};
+    (void)o;
+    pd_put_u32(&meta, (uint32_t)c->trainer);
+    pd_put_u8(&meta, (uint8_t)c->state);
+    pd_put_u64(&meta, c->incarnation);
+    send_meta(conn, &(struct pd_frame_head){.type = PD_PS_CHANGED, .step = c->after, .extra = c->version},
+              &meta);
+}
+
+void pd_order_send_commit(struct pd_conn *conn, uint64_t step)
+{
+    (void)pd_conn_send(conn, &(struct pd_frame_head){.type = PD_PS_COMMIT, .step = step}, NULL, 0, NULL, 0,
+                       NULL, NULL);
+}
+
+/* A server comes, or comes back: it may know more than a first server that was started again. */
+static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint32_t n = pd_read_u32(&r);
+    if (r.bad || n != (uint32_t)o->server->config.trainers)
+        return pd_fail(PD_INVALID, "a server was started for %u trainers, this one for %d", n,
+                       o->server->config.trainers);
+    for (int t = 0; t < (int)n; t++) {
+        struct wish wish;
+        int is_known = next_member(o, &r, &wish, t);
+        if (is_known && o->members[t].state == PD_TRAINER_ABSENT) pd_order_wish(o, &wish);
+    }
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed ORDER");
+    uint64_t most = o->committed + 1; /* servers are a step apart at most */
+    o->peers[k] = (struct order_peer){.conn = conn, .applied = m->head.step < most ? m->head.step : most};
+    send_members(o, conn, PD_PS_MEMBERS, o->committed);
+    return PD_OK;
+}
+
+static pd_status on_want(struct pd_order *o, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    struct wish wish;
+    uint32_t t = pd_read_u32(&r);
+    if (!next_member(o, &r, &wish, (int)t) || !pd_reader_done(&r) ||
+        t >= (uint32_t)o->server->config.trainers)
+        return pd_fail(PD_FORMAT, "malformed WANT");
+    pd_order_wish(o, &wish);
+    return PD_OK;
+}
+
+static pd_status on_ready(struct pd_order *o, int k, struct pd_conn *conn, const struct pd_message *m)
+{
+    struct order_peer *p = &o->peers[k];
+    if (m->head.step <= o->committed) { /* it was away when that was committed */
+        pd_order_send_commit(conn, m->head.step);
+        return PD_OK;
+    }
+    if (m->head.step != o->committed + 1)
+        return pd_fail(PD_INVALID, "server %d is ready for step %llu, but step %llu comes next", k,
+                       (unsigned long long)m->head.step, (unsigned long long)o->committed + 1);
+    p->ready = (struct stand){m->head.step, m->head.extra};
+    pd_order_commit(o);
+    return PD_OK;
+}
+
+pd_status pd_order_message(struct pd_order *o, struct pd_conn *conn, const struct pd_message *m)
+{
+    int k = pd_conn_hello(conn)->id;
+    if (o->self || k < 1 || k >= o->n_servers)
+        return pd_fail(PD_INVALID,
+                       "server %d asks this one for the order of steps: do all have the same "
+                       "list of servers?",
+                       k);
+    if (m->head.type == PD_PS_ORDER) return on_order(o, k, conn, m);
+    if (o->peers[k].conn != conn) return pd_fail(PD_INVALID, "another connection stands for server %d", k);
+    return m->head.type == PD_PS_WANT ? on_want(o, m) : on_ready(o, k, conn, m);
+}
+
+void pd_order_forget(struct pd_order *o, const struct pd_conn *conn)
+{
+    for (int k = 0; o && k < o->n_servers; k++)
+        if (o->peers[k].conn == conn) o->peers[k].conn = NULL;
+}
+
+/* ---- at the others ---- */
+
+static void send_wish(struct pd_order *o, const struct wish *wish)
+{
+    struct pd_buf meta = {0};
+    pd_put_u32(&meta, (uint32_t)wish->trainer);
+    pd_put_u8(&meta, (uint8_t)wish->state);
+    pd_put_u64(&meta, wish->incarnation);
+    send_meta(o->link, &(struct pd_frame_head){.type = PD_PS_WANT}, &meta);
+}
+
+/* Wishes stay until they are so, for the first server may go before it has heard them. */
+void pd_order_ask(struct pd_order *o, struct stand own)
+{
+    if (!o->is_open) return;
+    pthread_mutex_lock(&o->lock);
+    for (int i = o->wishes.n - 1; i >= 0; i--) {
+        struct wish wish = o->wishes.at[i];
+        if (pd_order_is_so(o, &wish))
+            pd_vec_remove(&o->wishes, i);
+        else
+            send_wish(o, &wish);
+    }
+    pthread_mutex_unlock(&o->lock);
+    if (own.step && own.version == o->version)
+        (void)pd_conn_send(
+            o->link, &(struct pd_frame_head){.type = PD_PS_READY, .step = own.step, .extra = own.version},
+            NULL, 0, NULL, 0, NULL, NULL);
+}
+
+static void ask_again(struct pd_order *o)
+{
+    pthread_mutex_lock(&o->lock);
+    struct stand own = pd_order_own(o);
+    pthread_mutex_unlock(&o->lock);
+    pd_order_ask(o, own);
+}
+
+static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
+{
+    struct pd_order *o = pd_conn_user(conn);
+    uint64_t applied = UINT64_MAX;
+    (void)welcome;
+    o->broke_at = 0;
+    for (int i = 0; i < o->server->n_lanes; i++) {
+        uint64_t step = atomic_load(&o->server->lanes[i].applied);
+        if (step < applied) applied = step;
+    }
+    send_members(o, conn, PD_PS_ORDER, applied);
+}
+
+static pd_status on_members(struct pd_order *o, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint32_t n = pd_read_u32(&r);
+    if (r.bad || n != (uint32_t)o->server->config.trainers) return pd_fail(PD_FORMAT, "malformed MEMBERS");
+    for (int t = 0; t < (int)n; t++) {
+        struct wish now;
+        const struct stance *mine = &o->members[t];
+        if (!next_member(o, &r, &now, t)) continue;
+        if (mine->state != now.state || mine->incarnation != now.incarnation)
+            PD_TRY(pd_order_change(o, t, now.incarnation, now.state, m->head.extra, m->head.step));
+    }
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed MEMBERS");
+    /* The version counts even when nobody has changed: lanes take it from the last change. */
+    if (o->version != m->head.extra)
+        PD_TRY(pd_order_change(o, 0, o->members[0].incarnation, o->members[0].state, m->head.extra,
+                               m->head.step));
+    pthread_mutex_lock(&o->lock);
+    if (m->head.step > o->committed) o->committed = m->head.step;
+    pthread_mutex_unlock(&o->lock);
+    o->is_open = 1;
+    return PD_OK;
+}
+
+static pd_status on_changed(struct pd_order *o, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    struct wish now;
+    uint32_t t = pd_read_u32(&r);
+    if (!next_member(o, &r, &now, (int)t) || !pd_reader_done(&r) || t >= (uint32_t)o->server->config.trainers)
+        return pd_fail(PD_FORMAT, "malformed CHANGED");
+    return pd_order_change(o, (int)t, now.incarnation, now.state, m->head.extra, m->head.step);
+}
+
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct pd_order *o = pd_conn_user(conn);
+    pd_status status = PD_OK;
+    switch (m->head.type) {
+    case PD_PS_MEMBERS:
+        status = on_members(o, m);
+        break;
+    case PD_PS_CHANGED:
+        if (o->is_open) status = on_changed(o, m);
+        break;
+    case PD_PS_COMMIT:
+        pthread_mutex_lock(&o->lock);
+        if (m->head.step > o->committed) o->committed = m->head.step;
+        pthread_mutex_unlock(&o->lock);
+        break;
+    default:
+        return pd_fail(PD_FORMAT, "the first server sends a message of type %u", m->head.type);
+    }
+    PD_TRY(status);
+    pd_order_tell_lanes(o);
+    if (m->head.type == PD_PS_MEMBERS) ask_again(o);
+    return PD_OK;
+}
+
+static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+{
+    struct pd_order *o = pd_conn_user(conn);
+    if (why != PD_OK && why != PD_IO && o->link)
+        pd_log(PD_LOG_WARNING, "the first server %s: %s", o->first, text);
+    o->link = NULL;
+    o->is_open = 0;
+    if (!o->broke_at) o->broke_at = pd_clock_ns();
+}
+
+static const struct pd_conn_events events = {.opened = on_opened, .done = on_done, .closed = on_closed};
+
+static void connect_first(struct pd_order *o)
+{
+    struct pd_hello hello = {.role = PD_ROLE_SERVER,
+                             .id = o->self,
+                             .incarnation = o->server->incarnation,
+                             .pid = (uint32_t)getpid()};
+    snprintf(hello.job, sizeof hello.job, "%s", o->server->config.job);
+    pd_status status = pd_conn_open(o->loop, o->first, &hello, &(struct pd_conn_options){.transport = "tcp"},
+                                    &events, o, &o->link);
+    if (status != PD_OK) pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", o->first, pd_error());
+}
+
+/* The first server is gone, and trainers wait to leave: it has ended with the job, or will hear of it when it
+ * is back. */
+static void leave_alone(struct pd_order *o)
+{
+    int64_t now = pd_clock_ns(), patience = (int64_t)o->server->config.reconnect_ms * 1000000;
+    int changed = 0;
+    if (!o->broke_at || now - o->broke_at < patience) return;
+    for (int i = 0;; i++) {
+        struct wish wish = {0};
+        pthread_mutex_lock(&o->lock);
+        int has = i < o->wishes.n;
+        if (has) wish = o->wishes.at[i];
+        pthread_mutex_unlock(&o->lock);
+        if (!has) break;
+        if (wish.state != PD_TRAINER_DONE || now - wish.since < patience || pd_order_is_so(o, &wish))
+            continue;
+        (void)pd_order_change(o, wish.trainer, wish.incarnation, wish.state, o->version, o->committed);
+        changed = 1;
+    }
+    if (changed) pd_order_tell_lanes(o);
+}
+
+static void tick(void *arg)
+{
+    struct pd_order *o = arg;
+    if (!o->link) connect_first(o);
+    if (!o->is_open) leave_alone(o);
+}
+
+pd_status pd_order_link(struct pd_order *o)
+{
+    return pd_timer_start(o->loop, 0, TICK_MS, tick, o, &o->timer);
+}

@@ -1,0 +1,74 @@
+/* The inside of an order, for order.c (what is decided) and order_link.c (messages between servers). */
+#ifndef PD_PSERVER_ORDER_PRIVATE_H
+#define PD_PSERVER_ORDER_PRIVATE_H
+
+#include <pthread.h>
+
+#include "pserver/order.h"
+
+/* A change of membership. `after` is the last step before it. */
+struct change {
+    int trainer;
+    uint64_t incarnation;
+    enum pd_trainer_state state;
+    uint64_t version, after;
+};
+
+struct wish {
+    int trainer;
+    uint64_t incarnation; /* 0: whichever it is */
+    enum pd_trainer_state state;
+    int64_t since;
+};
+
+struct stance {
+    enum pd_trainer_state state;
+    uint64_t incarnation;
+};
+
+/* Whole up to `step`, as far as the changes up to `version` are concerned. */
+struct stand {
+    uint64_t step, version;
+};
+
+struct order_peer {
+    struct pd_conn *conn; /* NULL: not connected; the first server itself has none */
+    struct stand ready;
+    uint64_t applied; /* as far as is known */
+};
+
+struct pd_order {
+    struct pd_server *server;
+    struct pd_loop *loop; /* the control loop */
+    int self, n_servers;  /* 0 is the first server */
+    char *first;
+    pthread_mutex_t lock; /* what lanes read or write; written by the control loop with it */
+    int is_closed;
+    uint64_t version, committed;
+    PD_VEC(struct change) changes;
+    PD_VEC(struct wish) wishes;
+    struct stand *lanes;
+    struct stance *members; /* by trainer; of the control loop */
+    struct order_peer *peers;
+    /* Not at the first server. */
+    struct pd_conn *link;
+    struct pd_timer *timer;
+    int is_open;
+    int64_t broke_at;
+};
+
+/* order.c; on the control loop */
+int pd_order_is_so(const struct pd_order *order, const struct wish *wish);
+void pd_order_wish(struct pd_order *order, const struct wish *wish);
+void pd_order_commit(struct pd_order *order);
+struct stand pd_order_own(struct pd_order *order); /* under the lock */
+pd_status pd_order_change(struct pd_order *order, int trainer, uint64_t incarnation,
+                          enum pd_trainer_state state, uint64_t version, uint64_t after);
+void pd_order_tell_lanes(struct pd_order *order);
+/* order_link.c */
+pd_status pd_order_link(struct pd_order *order);
+void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */
+void pd_order_send_change(const struct pd_order *order, struct pd_conn *conn, const struct change *change);
+void pd_order_send_commit(struct pd_conn *conn, uint64_t step);
+
+#endif

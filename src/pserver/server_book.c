@@ -1,0 +1,214 @@
+/* The book of a server: which process stands for which trainer, and who has ended.
+ *
+ * An id is taken by the first OPEN of a process and given up by nobody's handshake. With a folder
+ * (FLAGS_ps_dir) the book is kept in the file `trainers` there, a line for each change, so that a server that
+ * was killed does not wait for trainers that had ended before. What the file says of them holds once a
+ * process that it knows comes back, or when all have ended: another run of the job in the same folder has
+ * other processes, and waits for all of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/hello.h"
+#include "pserver/durable.h"
+#include "pserver/folder.h"
+#include "pserver/snapshot.h"
+
+static const char *const words[] = {[PD_TRAINER_ABSENT] = "absent",
+                                    [PD_TRAINER_IN] = "in",
+                                    [PD_TRAINER_DONE] = "done",
+                                    [PD_TRAINER_LOST] = "lost"};
+
+/* ---- the file ---- */
+
+static void book_trouble(const struct pd_server *s, int error)
+{
+    pd_log(PD_LOG_WARNING,
+           "cannot write '%s': %s. If this server is killed it will not know which trainers have ended",
+           s->book_path, pd_folder_error(error));
+}
+
+/* Under the lock. */
+static void note(struct pd_server *s, int id)
+{
+    char line[80];
+    const struct seat *seat = &s->seats[id];
+    if (s->book < 0) return;
+    int n = snprintf(line, sizeof line, "%s %d %016llx\n", words[seat->state], id,
+                     (unsigned long long)seat->incarnation);
+    if (write(s->book, line, (size_t)n) != n || (s->book_syncs && fdatasync(s->book) != 0))
+        book_trouble(s, errno);
+}
+
+/* The last line of each trainer counts; one that was torn is not whole and says nothing. */
+static void read_book(struct pd_server *s)
+{
+    char line[128], word[16];
+    FILE *file = fopen(s->book_path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        int id;
+        unsigned long long incarnation;
+        if (!strchr(line, '\n') || sscanf(line, "%15s %d %16llx", word, &id, &incarnation) != 3 || id < 0 ||
+            id >= s->config.trainers)
+            continue;
+        for (int state = PD_TRAINER_IN; state <= PD_TRAINER_LOST; state++)
+            if (strcmp(word, words[state]) == 0)
+                s->seats[id] =
+                    (struct seat){.incarnation = incarnation, .state = (enum pd_trainer_state)state};
+    }
+    if (file) fclose(file);
+}
+
+/* On a lane's thread: those who had ended leave this lane too. */
+static void settle(void *arg)
+{
+    struct lane *lane = arg;
+    struct pd_server *s = lane->server;
+    pd_status status = PD_OK;
+    for (int t = 0; t < s->config.trainers && status == PD_OK; t++) {
+        pthread_mutex_lock(&s->lock);
+        enum pd_trainer_state state = s->seats[t].state;
+        pthread_mutex_unlock(&s->lock);
+        if ((state != PD_TRAINER_DONE && state != PD_TRAINER_LOST) ||
+            pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT)
+            continue;
+        if (lane->index == 0)
+            pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
+                   t, state == PD_TRAINER_DONE ? "ended" : "been lost");
+        status = pd_lane_leave(lane, t, state);
+    }
+    if (status != PD_OK) pd_server_fail(s, status);
+    pd_lane_finish_if_done(lane);
+}
+
+static void believe(struct pd_server *s)
+{
+    s->book_is_old = 0;
+    for (int i = 0; i < s->n_lanes; i++)
+        (void)pd_loop_post(s->lanes[i].loop, settle, &s->lanes[i]);
+}
+
+static int is_gone(const struct seat *seat)
+{
+    return seat->state == PD_TRAINER_DONE || seat->state == PD_TRAINER_LOST;
+}
+
+pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *config)
+{
+    struct pd_buf path = {0};
+    char *folder;
+    int gone = 0;
+    if (!config || !config->root || !*config->root) return PD_OK;
+    PD_TRY(pd_snapshot_folder(config->root, s->config.endpoint, &folder));
+    pd_buf_printf(&path, "%s/trainers", folder);
+    pd_status status = path.failed ? pd_no_memory() : pd_folder_make(folder);
+    pd_free(folder);
+    if (status != PD_OK) {
+        pd_buf_free(&path);
+        return status;
+    }
+    s->book_path = path.at;
+    s->book_syncs = strcmp(config->log, "fsync") == 0;
+    if (!config->is_fresh) read_book(s);
+    for (int t = 0; t < s->config.trainers; t++)
+        gone += is_gone(&s->seats[t]);
+    s->book_is_old = gone > 0;
+    s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (gone ? 0 : O_TRUNC), 0666);
+    if (s->book < 0) book_trouble(s, errno);
+    if (gone == s->config.trainers) believe(s);
+    return PD_OK;
+}
+
+void pd_book_close(struct pd_server *s, int is_over)
+{
+    if (s->book >= 0) close(s->book);
+    s->book = -1;
+    if (is_over && s->book_path) unlink(s->book_path);
+    pd_free(s->book_path);
+    s->book_path = NULL;
+}
+
+/* ---- who comes ---- */
+
+/* An id for a process that brings none: the one it has, a free one, then that of a trainer that is gone. */
+static int pick_id(struct lane *lane, uint64_t incarnation)
+{
+    const struct pd_server *s = lane->server;
+    int n = s->config.trainers;
+    for (int t = 0; t < n; t++)
+        if (s->seats[t].incarnation == incarnation) return t;
+    for (int t = 0; t < n; t++)
+        if (!s->seats[t].incarnation) return t;
+    for (int t = 0; t < n; t++)
+        if (!s->seats[t].sessions && s->seats[t].state == PD_TRAINER_LOST) return t;
+    /* Waited for, and the time in which it might have connected again is over. */
+    for (int t = 0; t < n; t++)
+        if (!s->seats[t].sessions && !lane->members[t].lost_at && s->seats[t].state == PD_TRAINER_IN)
+            return t;
+    for (int t = 0; t < n; t++)
+        if (!s->seats[t].sessions && s->seats[t].state == PD_TRAINER_DONE) return t;
+    return -1;
+}
+
+static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
+{
+    struct pd_server *s = lane->server;
+    *id = hello->id < 0 ? pick_id(lane, hello->incarnation) : hello->id;
+    if (*id < 0)
+        return pd_fail(
+            PD_INVALID,
+            "all %d trainers of this job have come already: another job's trainer, or the wrong endpoint?",
+            s->config.trainers);
+    struct seat *seat = &s->seats[*id];
+    int is_known = seat->incarnation == hello->incarnation;
+    if (seat->sessions && !is_known) {
+        seat->refused = hello->incarnation;
+        return pd_fail(PD_EXISTS,
+                       "%s is in the job, and another process (host %.60s, pid %u) comes with the same id: "
+                       "give each trainer its own id, or end the other one",
+                       pd_lane_who(lane, *id), hello->host, hello->pid);
+    }
+    /* Who was there beside it has not been started because it had ended. */
+    if (seat->state == PD_TRAINER_DONE && !is_known && seat->refused == hello->incarnation)
+        return pd_fail(PD_INVALID,
+                       "%s has ended its work; this process came with the same id while it was in the job: "
+                       "give each trainer its own id",
+                       pd_lane_who(lane, *id));
+    if (s->lanes_finished && !is_known)
+        return pd_fail(PD_INVALID, "all trainers of this job are done, and the server ends");
+    if (s->book_is_old && is_known) believe(s);
+    seat->sessions++;
+    if (is_known && seat->state == PD_TRAINER_IN) return PD_OK;
+    seat->incarnation = hello->incarnation;
+    seat->state = PD_TRAINER_IN;
+    note(s, *id);
+    return PD_OK;
+}
+
+pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id)
+{
+    pthread_mutex_lock(&lane->server->lock);
+    pd_status status = claim(lane, hello, id);
+    pthread_mutex_unlock(&lane->server->lock);
+    return status;
+}
+
+void pd_book_release(struct pd_server *s, int id)
+{
+    pthread_mutex_lock(&s->lock);
+    s->seats[id].sessions--;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void pd_book_leave(struct pd_server *s, int id, enum pd_trainer_state how)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->seats[id].state != how) {
+        s->seats[id].state = how;
+        note(s, id);
+    }
+    pthread_mutex_unlock(&s->lock);
+}

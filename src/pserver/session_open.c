@@ -1,0 +1,251 @@
+/* OPEN: a trainer names what it will push and pull, and becomes a member of the job.
+ *
+ * The id is taken here and not before: who only shakes hands holds nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/wire.h"
+#include "pserver/order.h"
+#include "pserver/proto.h"
+#include "pserver/session_private.h"
+
+enum { NOT_MINE = 0xffffffff };
+
+/* ---- names ---- */
+
+static int find_exactly(const struct lane *lane, const char *name, size_t n)
+{
+    for (int i = 0; i < pd_shard_units(lane->shard); i++) {
+        const char *grad = pd_shard_unit(lane->shard, i)->grad;
+        if (strncmp(grad, name, n) == 0 && !grad[n]) return i;
+    }
+    return -1;
+}
+
+/* The gradient of a distributed table has ".pserver_1" behind its name at trainers, which send a part of it
+ * to each server; where gradients are merged it has not, here. */
+static int find_unit(const struct lane *lane, const char *name)
+{
+    int unit = find_exactly(lane, name, strlen(name));
+    const char *suffix = strstr(name, ".pserver_");
+    return unit < 0 && suffix ? find_exactly(lane, name, (size_t)(suffix - name)) : unit;
+}
+
+static int owner_of_param(struct pd_server *s, const struct pd_value *value)
+{
+    for (int i = 0; i < s->n_lanes; i++)
+        for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++)
+            if (pd_shard_unit(s->lanes[i].shard, u)->param == value) return i;
+    return 0;
+}
+
+/* Shape and type as the trainer's Program declares them; kind 0: it does not say. */
+struct claim {
+    int kind, dtype, rank;
+    int64_t dim[PD_MAX_RANK];
+};
+
+/* The product of dims, which are the other side's word; -1: negative or beyond 63 bits. */
+static int64_t claimed_span(const struct claim *claim, int from)
+{
+    int64_t n = 1;
+    for (int i = from; i < claim->rank; i++)
+        if (claim->dim[i] < 0 || __builtin_mul_overflow(n, claim->dim[i], &n)) return -1;
+    return n;
+}
+
+static pd_status check_claim(const char *name, const struct pd_meta *mine, int is_rows,
+                             const struct claim *claim)
+{
+    struct pd_meta theirs = {.dtype = claim->dtype};
+    if (!claim->kind) return PD_OK;
+    PD_TRY(pd_meta_set_dims(&theirs, claim->rank, claim->dim));
+    int same_kind = (claim->kind == PD_KIND_SELECTED_ROWS) == is_rows;
+    int same_dims = is_rows ? claimed_span(claim, 1) == pd_meta_span(mine, 1, mine->rank)
+                            : claimed_span(claim, 0) == pd_meta_numel(mine);
+    if (same_kind && same_dims && (claim->dtype == (int)mine->dtype || claim->dtype < 0)) return PD_OK;
+    return pd_fail(
+        PD_SHAPE, "'%s' is %s %s %s at the trainer, and %s %s %s here: do both run the same Program?", name,
+        pd_dtype_name(claim->dtype), claim->kind == PD_KIND_SELECTED_ROWS ? "selected rows" : "tensor",
+        pd_meta_dims_text(&theirs), pd_dtype_name(mine->dtype), is_rows ? "selected rows" : "tensor",
+        pd_meta_dims_text(mine));
+}
+
+static pd_status open_push(struct session *session, const char *name, const struct claim *claim,
+                           uint32_t *number)
+{
+    struct pd_server *s = session->lane->server;
+    int unit = find_unit(session->lane, name);
+    *number = NOT_MINE;
+    if (unit >= 0) {
+        const struct pd_unit_spec *spec = pd_shard_unit(session->lane->shard, unit);
+        *number = (uint32_t)unit;
+        return check_claim(name, &spec->param->tensor.meta, spec->is_rows, claim);
+    }
+    for (int i = 0; i < s->n_lanes; i++)
+        if (find_unit(&s->lanes[i], name) >= 0) return PD_OK;
+    return pd_fail(PD_NOT_FOUND,
+                   "this server has no gradient '%s': do trainer and server run the same Program?", name);
+}
+
+/* Parameters, and what the Program keeps from step to step. The rest of the scope is the server's own. */
+static int is_for_trainers(const struct pd_server *s, const char *name, const struct pd_value *value)
+{
+    const struct pd_block *top = s->program ? pd_program_block(s->program, 0) : NULL;
+    const struct pd_var *var = top ? pd_block_find(top, name) : NULL;
+    for (int i = 0; i < s->n_lanes; i++)
+        for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++)
+            if (pd_shard_unit(s->lanes[i].shard, u)->param == value) return 1;
+    return var && (var->flags & PD_VAR_PERSISTABLE) && !strstr(name, PD_GRAD_SUFFIX);
+}
+
+static pd_status open_pull(struct session *session, const char *name, const struct claim *claim,
+                           uint32_t *number)
+{
+    struct lane *lane = session->lane;
+    struct pd_value *value = lane->server->run->step->find(lane->server->run, name);
+    *number = NOT_MINE;
+    if (!value || (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)) ||
+        !value->tensor.data)
+        return pd_fail(PD_NOT_FOUND,
+                       "this server has no variable '%s': do trainer and server run the same Program?", name);
+    if (!is_for_trainers(lane->server, name, value))
+        return pd_fail(PD_NOT_FOUND,
+                       "'%s' is not for trainers: they may read the persistable variables of the server's "
+                       "Program",
+                       name);
+    if (owner_of_param(lane->server, value) != lane->index) return PD_OK;
+    PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));
+    for (int i = 0; i < lane->served.n; i++)
+        if (lane->served.at[i].value == value) {
+            *number = (uint32_t)i;
+            return PD_OK;
+        }
+    struct served served = {pd_strdup(name), value};
+    if (!served.name || !pd_vec_push(&lane->served, served)) {
+        pd_free(served.name);
+        return pd_no_memory();
+    }
+    *number = (uint32_t)lane->served.n - 1;
+    return PD_OK;
+}
+
+/* ---- who it is ---- */
+
+/* From now on this connection is its trainer. */
+static void take_place(struct session *session)
+{
+    struct lane *lane = session->lane;
+    const struct pd_hello *hello = pd_conn_hello(session->conn);
+    int id = session->trainer;
+    struct member *m = &lane->members[id];
+    if (m->session) {
+        /* It came back before we saw its old connection end. */
+        m->session->said_bye = 1;
+        pd_conn_close(m->session->conn, 0);
+    }
+    m->session = session;
+    m->lost_at = 0;
+    snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", id, hello->host, hello->pid,
+             pd_conn_peer(session->conn));
+    pd_log(PD_LOG_INFO, "%s joined by %s", m->who, pd_conn_transport(session->conn));
+    if (m->is_back)
+        pd_log(PD_LOG_INFO, "%s comes back after trainer %d had ended: it takes part from step %llu on",
+               m->who, id, (unsigned long long)pd_shard_trainer_step(lane->shard, id) + 1);
+}
+
+/* The first OPEN: who is it? *is_in is 0 when that has to be settled with the other servers first. */
+static pd_status enter(struct session *session, int *is_in)
+{
+    struct lane *lane = session->lane;
+    struct pd_order *order = lane->server->order;
+    uint64_t incarnation = pd_conn_hello(session->conn)->incarnation;
+    int id;
+    PD_TRY(pd_book_claim(lane, pd_conn_hello(session->conn), &id));
+    session->trainer = id;
+    session->is_in = 1;
+    atomic_fetch_add(&lane->server->connected, 1);
+    enum pd_trainer_state before = pd_shard_trainer(lane->shard, id);
+    int is_known = pd_shard_incarnation(lane->shard, id) == incarnation;
+    *is_in = !order || (before == PD_TRAINER_IN && is_known);
+    if (!*is_in) {
+        pd_order_want(order, id, incarnation, PD_TRAINER_IN);
+        return PD_OK;
+    }
+    if (!order) lane->members[id].is_back = before == PD_TRAINER_DONE && !is_known;
+    PD_TRY(pd_shard_join(lane->shard, id, incarnation));
+    take_place(session);
+    return PD_OK;
+}
+
+/* Each name gets its number, in order. */
+static pd_status read_names(struct session *session, const struct pd_message *m, struct pd_buf *numbers)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint32_t n = pd_read_u32(&r);
+    for (uint32_t i = 0; i < n && !r.bad; i++) {
+        char name[512];
+        struct claim claim = {0};
+        uint32_t number = NOT_MINE;
+        int is_pull = pd_read_u8(&r);
+        pd_read_text(&r, name, sizeof name);
+        claim.kind = pd_read_u8(&r);
+        claim.dtype = (int8_t)pd_read_u8(&r);
+        claim.rank = pd_read_u8(&r);
+        if (claim.rank > PD_MAX_RANK) r.bad = 1;
+        for (int d = 0; !r.bad && d < claim.rank; d++)
+            claim.dim[d] = pd_read_i64(&r);
+        if (r.bad) break;
+        PD_TRY(is_pull ? open_pull(session, name, &claim, &number)
+                       : open_push(session, name, &claim, &number));
+        pd_put_u32(numbers, number);
+    }
+    return pd_reader_done(&r) ? PD_OK : pd_fail(PD_FORMAT, "malformed OPEN");
+}
+
+static pd_status send_opened(struct session *session, uint64_t request, const struct pd_buf *numbers)
+{
+    const struct pd_shard *shard = session->lane->shard;
+    struct pd_buf meta = {0};
+    struct pd_frame_head head = {
+        .type = PD_PS_OPENED, .request = request, .extra = (uint64_t)session->trainer};
+    pd_put_u64(&meta, pd_shard_step(shard));
+    pd_put_u64(&meta, pd_shard_trainer_step(shard, session->trainer));
+    pd_put_u32(&meta, (uint32_t)(numbers->n / sizeof(uint32_t)));
+    if (numbers->n) pd_buf_add(&meta, numbers->at, numbers->n);
+    pd_status status = meta.failed || numbers->failed
+                           ? pd_no_memory()
+                           : pd_conn_send(session->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&meta);
+    return status;
+}
+
+void pd_session_joined(struct session *session, int trainer, uint64_t incarnation)
+{
+    if (!session->opens || session->trainer != trainer ||
+        pd_conn_hello(session->conn)->incarnation != incarnation)
+        return;
+    session->opens = 0;
+    take_place(session);
+    pd_status status = send_opened(session, session->opens_as, &session->opened);
+    pd_buf_free(&session->opened);
+    if (status != PD_OK) (void)pd_session_refuse(session, session->opens_as, status);
+}
+
+pd_status pd_session_open(struct session *session, const struct pd_message *m)
+{
+    struct pd_buf numbers = {0};
+    int is_in = 1;
+    pd_status status = read_names(session, m, &numbers);
+    if (status == PD_OK && !session->is_in) status = enter(session, &is_in);
+    if (status == PD_OK && !is_in) {
+        session->opens = 1;
+        session->opens_as = m->head.request;
+        session->opened = numbers;
+        return PD_OK;
+    }
+    if (status == PD_OK) status = send_opened(session, m->head.request, &numbers);
+    pd_buf_free(&numbers);
+    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+}
