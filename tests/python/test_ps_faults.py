@@ -169,7 +169,7 @@ def test_a_step_that_one_server_has_whole_and_another_has_not(tmp_path):
 def test_servers_killed_while_trainers_may_be_lost(tmp_path):
     """The order of steps outlives each server, the first too: nothing is lost, nobody stands still."""
     options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1500"]
-    want = single(tmp_path, options)
+    want = single(tmp_path / "single.npz", *options)
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": "wait"}
     rng = random.Random(8)
     with Job(2, 2, env=env) as job:
