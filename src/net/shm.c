@@ -144,7 +144,7 @@ pd_status pd_shm_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
         status = pd_no_memory();
         goto close_parts;
     }
-    pipe->base = (struct pd_pipe){&shm, loop, conn};
+    pipe->base = (struct pd_pipe){.transport = &shm, .loop = loop, .conn = conn};
     pipe->parts = *parts;
     pipe->socket = socket;
     pipe->memory = mmap(NULL, PAGE + 2 * parts->ring, PROT_READ | PROT_WRITE, MAP_SHARED, parts->memory, 0);

@@ -73,7 +73,7 @@ pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
         close(socket);
         return pd_no_memory();
     }
-    pipe->base = (struct pd_pipe){&tcp, loop, conn};
+    pipe->base = (struct pd_pipe){.transport = &tcp, .loop = loop, .conn = conn};
     pipe->socket = socket;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* no harm where it fails */
     pd_alive_start(&pipe->alive, socket);

@@ -138,6 +138,31 @@ static void source_close(struct pd_pipe *base)
     (void)base;
 }
 
+static const void *source_borrow(struct pd_pipe *base, size_t n, size_t alignment)
+{
+    struct source *source = (struct source *)base;
+    return n <= (size_t)(source->end - source->at) && source->step % 3 &&
+                   (uintptr_t)source->at % alignment == 0
+               ? source->at
+               : NULL;
+}
+
+static void source_give_back(struct pd_pipe *base, size_t n)
+{
+    ((struct source *)base)->at += n;
+}
+
+static const struct pd_transport lending_transport = {
+    .name = "lending source",
+    .read = source_read,
+    .borrow = source_borrow,
+    .give_back = source_give_back,
+    .write = source_write,
+    .want = source_want,
+    .finish = source_finish,
+    .close = source_close,
+};
+
 static const struct pd_transport source_transport = {
     .name = "source",
     .read = source_read,
@@ -162,6 +187,7 @@ static pd_status place_head(struct pd_conn *conn, struct pd_message *message)
     place->spans[1] = (struct pd_span){place->bytes + n / 2, n - n / 2};
     message->spans = place->spans;
     message->n_spans = 2;
+    message->borrows = message->head.type % 4 ? 1 : 0;
     return PD_OK;
 }
 
@@ -199,7 +225,12 @@ static void read_stream(const uint8_t *bytes, size_t n)
     if (n == 0) return;
     if (!loop && pd_loop_new(&loop) != PD_OK) abort();
     if (pd_conn_make(loop, NULL, &conn) != PD_OK) abort();
-    struct source source = {{&source_transport, loop, conn}, bytes + 1, bytes + n, bytes[0]};
+    struct source source = {.base = {.transport = bytes[0] % 2 ? &lending_transport : &source_transport,
+                                     .loop = loop,
+                                     .conn = conn},
+                            .at = bytes + 1,
+                            .end = bytes + n,
+                            .step = bytes[0]};
     conn->pipe = &source.base;
     conn->state = PD_CONN_OPEN;
     pd_conn_set_user(conn, &place_events, &place);
