@@ -95,6 +95,71 @@ static int by_columns(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
     return done;
 }
 
+/* One side is very long (the words of a language model), as columns of the forward product and of the
+ * parameter's gradient, as the sum of the other gradient. Threads divide it in the same way each time, so
+ * that each finds its part of the parameter in its own cache; oneDNN divides whichever side it likes. */
+struct long_side {
+    int trans_a, trans_b, along_k;
+    int64_t m, n, k, lda, ldb, ldc, parts;
+    float alpha, beta, *c, *sums; /* sums: m x n for each part but the first, when it is along k */
+    const float *a, *b;
+    atomic_int failed;
+};
+
+static int64_t part_begin(const struct long_side *p, int64_t part)
+{
+    const int64_t all = p->along_k ? p->k : p->n, even = all * part / p->parts;
+    return part == p->parts ? all : even / 16 * 16;
+}
+
+static void run_part(void *arg, int64_t begin, int64_t end)
+{
+    struct long_side *p = arg;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t at = part_begin(p, part), size = part_begin(p, part + 1) - at;
+        const float *b = p->b + (p->along_k == !p->trans_b ? at * p->ldb : at);
+        int done;
+        if (p->along_k)
+            done = pd_dnnl_gemm(p->trans_a, p->trans_b, p->m, p->n, size, p->alpha,
+                                p->a + (p->trans_a ? at * p->lda : at), p->lda, b, p->ldb, part ? 0 : p->beta,
+                                part ? p->sums + (part - 1) * p->m * p->n : p->c, part ? p->n : p->ldc);
+        else
+            done = pd_dnnl_gemm(p->trans_a, p->trans_b, p->m, size, p->k, p->alpha, p->a, p->lda, b, p->ldb,
+                                p->beta, p->c + at, p->ldc);
+        if (!done) p->failed = 1;
+    }
+}
+
+static void add_sums(void *arg, int64_t begin, int64_t end)
+{
+    const struct long_side *p = arg;
+    for (int64_t part = 0; part + 1 < p->parts; part++)
+        for (int64_t i = begin; i < end; i++) {
+            const float *restrict from = p->sums + (part * p->m + i) * p->n;
+            float *restrict to = p->c + i * p->ldc;
+            for (int64_t j = 0; j < p->n; j++)
+                to[j] += from[j];
+        }
+}
+
+/* 0: not done. */
+static int by_long_side(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                        const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                        int64_t ldc)
+{
+    const int64_t longest = n > k ? n : k, other = n > k ? k : n, threads = pd_threads();
+    if (threads < 2 || longest < 512 * threads || m > longest / 4 || other > longest / 4) return 0;
+    if (m * n * k < 8 * 1024 * 1024 || !pd_dnnl_version() || pd_flag_int(PD_FLAG_cpu_deterministic)) return 0;
+    struct long_side p = {trans_a, trans_b, k > n, m,    n, k,    lda, ldb,
+                          ldc,     threads, alpha, beta, c, NULL, a,   b};
+    if (p.along_k && m * n > 64 * 1024) return 0;
+    if (p.along_k && !(p.sums = pd_malloc_aligned((size_t)((threads - 1) * m * n) * sizeof(float)))) return 0;
+    pd_parallel(threads, 1, run_part, &p);
+    if (p.along_k) pd_parallel(m, 32 * 1024 / n + 1, add_sums, &p);
+    pd_free_aligned(p.sums);
+    return !p.failed;
+}
+
 void pd_gemm_f32(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                  int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
@@ -106,6 +171,7 @@ void pd_gemm_f32(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, floa
     if (by_columns(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
     if (pays_to_split(m, n, k) && contested(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
         return;
+    if (by_long_side(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
     if (pd_dnnl_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
     if (pd_blas_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
     pd_gemm_f32_blocked(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);

@@ -19,7 +19,7 @@
 static const int64_t sizes[][3] = {{1, 1, 1},    {20, 1, 13},   {20, 13, 1},  {13, 1, 20},  {1, 7, 5},
                                    {3, 3, 0},    {2, 2, 9},     {5, 17, 3},   {7, 16, 33},  {12, 32, 64},
                                    {31, 33, 65}, {64, 200, 10}, {6, 16, 257}, {61, 1, 300}, {1, 61, 300},
-                                   {50, 3, 600}, {97, 101, 103}, {130, 2, 71}, {67, 3, 131}};
+                                   {50, 3, 600}, {97, 101, 103}, {130, 2, 71}, {67, 3, 131}, {65, 2073, 67}, {65, 67, 2073}};
 
 static float *noise(int64_t n, unsigned seed)
 {
@@ -113,7 +113,11 @@ static void test_double(void **state)
 }
 static void test_chosen(void **state)
 {
-    sweep(chosen, 0);
+    for (int threads = 1; threads < 4; threads++) {
+        pd_threads_set(threads);
+        sweep(chosen, 0);
+    }
+    pd_threads_set(0);
 }
 static void test_blas(void **state)
 {
