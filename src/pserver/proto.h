@@ -15,7 +15,7 @@ enum pd_ps_type {
                           {u8 is_pull, text name, u8 kind, u8 dtype, u8 rank, i64 dim[rank]}; kind 0: not known */
     PD_PS_PUSH = 17,   /* parts of gradients: u32 n, n times {u32 unit, u32 part, u64 rows}; rows is 0 for a
                           dense part, else the payload holds the row numbers (i64), then the rows. With
-                          PD_PS_END: u32 m, m times u32 value */
+                          PD_PS_END: u32 m, m times u32 value; extra: step of the next snapshot */
     PD_PS_PULL = 18,   /* u32 m, m times u32 value */
     PD_PS_ROWS = 19,   /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
     PD_PS_BYE = 20,    /* u8 failed, text why */
@@ -23,7 +23,7 @@ enum pd_ps_type {
     PD_PS_SAVE = 22,   /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
                           your disk; answered by DONE or FAILED */
     PD_PS_STATUS = 23, /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
-    PD_PS_SUM = 24,    /* server to first server: text group, u32 n, n f64 */
+    PD_PS_SUM = 24,    /* server to first server: text group, u32 server, u32 servers, u32 n, n f64 */
     PD_PS_ORDER = 25,  /* the next three: server to first server (order.h). step: applied; members: u32 n, n
                           times  {u8 state, u64 incarnation} */
     PD_PS_WANT = 26,   /* u32 trainer, u8 state, u64 incarnation */
@@ -32,7 +32,8 @@ enum pd_ps_type {
     PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
                           the order of the OPEN; 0xffffffff: another loop of this server has it; extra: the
                           trainer's id */
-    PD_PS_VALUES = 33, /* values in the order asked for, raw; step: the last one applied */
+    PD_PS_VALUES = 33, /* values in the order asked for, raw; step: the last one applied; extra: step of
+                          the next snapshot, 0: none */
     PD_PS_DONE = 34,
     PD_PS_FAILED = 35,  /* u32 status, text */
     PD_PS_NOTICE = 36,  /* text: whom the server waits for */
