@@ -88,6 +88,10 @@ static int by_columns(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
         for (int64_t p = 0; p < k; p++)
             column[p] = b[trans_b ? j * ldb + p : p * ldb + j];
         done = pd_dnnl_gemm(trans_a, 0, m, 1, k, alpha, a, lda, column, 1, 0, result, 1);
+        if (!done && j) {
+            pd_gemm_f32_blocked(trans_a, 0, m, 1, k, alpha, a, lda, column, 1, 0, result, 1);
+            done = 1;
+        }
         for (int64_t i = 0; i < m && done; i++)
             c[i * ldc + j] = result[i] + (beta == 0 ? 0 : beta * c[i * ldc + j]);
     }
@@ -103,7 +107,6 @@ struct long_side {
     int64_t m, n, k, lda, ldb, ldc, parts;
     float alpha, beta, *c, *sums; /* sums: m x n for each part but the first, when it is along k */
     const float *a, *b;
-    atomic_int failed;
 };
 
 static int64_t part_begin(const struct long_side *p, int64_t part)
@@ -118,15 +121,15 @@ static void run_part(void *arg, int64_t begin, int64_t end)
     for (int64_t part = begin; part < end; part++) {
         const int64_t at = part_begin(p, part), size = part_begin(p, part + 1) - at;
         const float *b = p->b + (p->along_k == !p->trans_b ? at * p->ldb : at);
-        int done;
-        if (p->along_k)
-            done = pd_dnnl_gemm(p->trans_a, p->trans_b, p->m, p->n, size, p->alpha,
-                                p->a + (p->trans_a ? at * p->lda : at), p->lda, b, p->ldb, part ? 0 : p->beta,
-                                part ? p->sums + (part - 1) * p->m * p->n : p->c, part ? p->n : p->ldc);
-        else
-            done = pd_dnnl_gemm(p->trans_a, p->trans_b, p->m, size, p->k, p->alpha, p->a, p->lda, b, p->ldb,
-                                p->beta, p->c + at, p->ldc);
-        if (!done) p->failed = 1;
+        const float *a = p->a + (!p->along_k ? 0 : p->trans_a ? at * p->lda : at);
+        const int64_t n = p->along_k ? p->n : size, k = p->along_k ? size : p->k;
+        const int apart = p->along_k && part > 0;
+        float *c = apart ? p->sums + (part - 1) * p->m * p->n : p->along_k ? p->c : p->c + at;
+        const int64_t ldc = apart ? p->n : p->ldc;
+        const float beta = apart ? 0 : p->beta;
+        if (!pd_dnnl_gemm(p->trans_a, p->trans_b, p->m, n, k, p->alpha, a, p->lda, b, p->ldb, beta, c, ldc))
+            pd_gemm_f32_blocked(p->trans_a, p->trans_b, p->m, n, k, p->alpha, a, p->lda, b, p->ldb, beta, c,
+                                ldc);
     }
 }
 
@@ -157,7 +160,7 @@ static int by_long_side(int trans_a, int trans_b, int64_t m, int64_t n, int64_t 
     pd_parallel(threads, 1, run_part, &p);
     if (p.along_k) pd_parallel(m, 32 * 1024 / n + 1, add_sums, &p);
     pd_free_aligned(p.sums);
-    return !p.failed;
+    return 1;
 }
 
 void pd_gemm_f32(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,

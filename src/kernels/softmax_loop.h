@@ -20,6 +20,15 @@ PD_CLONES static void F(rows)(int64_t rows, int64_t n, const T *x, T *y)
     }
 }
 
+PD_CLONES static void F(bias_rows)(int64_t rows, int64_t n, const T *x, const T *bias, T *y)
+{
+    for (int64_t i = 0; i < rows; i++, x += n, y += n) {
+        for (int64_t j = 0; j < n; j++)
+            y[j] = x[j] + bias[j];
+        F(rows)(1, n, y, y);
+    }
+}
+
 /* Columns [from, from + width) of one [n, inner] block, width at most STRIP. */
 PD_CLONES static void F(strip)(int64_t n, int64_t inner, int64_t width, const T *x, T *y)
 {
@@ -77,6 +86,8 @@ static void F(part)(void *arg, int64_t begin, int64_t end)
     if (inner == 1) {
         if (dy)
             F(grad_rows)(end - begin, n, x + begin * n, dy + begin * n, y + begin * n);
+        else if (s->bias)
+            F(bias_rows)(end - begin, n, x + begin * n, s->bias, y + begin * n);
         else
             F(rows)(end - begin, n, x + begin * n, y + begin * n);
         return;

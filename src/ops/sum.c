@@ -198,7 +198,7 @@ static pd_status sum_rows(const struct pd_run *r, struct pd_value *out)
     int64_t *row = out->rows.at;
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
-        if (!v->rows.n) continue;
+        if (v == out || !v->rows.n) continue; /* the result, where it was an input, had no rows before */
         memcpy(row, v->rows.at, (size_t)v->rows.n * sizeof *row);
         memcpy(to, v->tensor.data, (size_t)v->rows.n * bytes);
         row += v->rows.n;

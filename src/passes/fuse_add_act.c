@@ -1,5 +1,5 @@
 /* Fusion of a sum and its activation: elementwise_add with relu, tanh or sigmoid behind it, and their
- * gradients. */
+ * gradients; a bias with softmax behind it. */
 #include "passes/fuse.h"
 
 #include <stdio.h>
@@ -40,6 +40,35 @@ static pd_status fuse(struct pd_fuse *f, struct pd_opdesc *op, const char *act,
     return status;
 }
 
+/* A bias: one dimension, of a size that X is known to have there, so that only Y is repeated. */
+static int is_bias(const struct pd_fuse *f, const struct pd_opdesc *add)
+{
+    const char *x_name = pd_fuse_arg(add, 0, "X"), *y_name = pd_fuse_arg(add, 0, "Y");
+    const struct pd_var *x = x_name ? pd_block_find(f->block, x_name) : NULL,
+                        *y = y_name ? pd_block_find(f->block, y_name) : NULL;
+    if (!x || !y || y->meta.rank != 1 || x->meta.rank < 2) return 0;
+    int axis = pd_opdesc_attr(add, "axis")->i;
+    if (axis < 0) axis = x->meta.rank - 1;
+    return axis < x->meta.rank && y->meta.dim[0] > 0 && x->meta.dim[axis] == y->meta.dim[0];
+}
+
+static pd_status with_softmax(struct pd_fuse *f, struct pd_opdesc *add, struct pd_opdesc *softmax)
+{
+    const struct pd_var *x = pd_block_find(f->block, pd_fuse_arg(add, 0, "X"));
+    int last = x->meta.rank - 1, axis = pd_opdesc_attr(add, "axis")->i,
+        along = pd_opdesc_attr(softmax, "axis")->i;
+    struct pd_opdesc *made;
+    if ((axis != -1 && axis != last) || (along != -1 && along != last)) return PD_OK;
+    PD_TRY(pd_fuse_new(f, "fused_add_softmax", &made));
+    if (!made) return PD_OK;
+    pd_status status = pd_fuse_take_slot(made, 0, "X", add, "X");
+    if (status == PD_OK) status = pd_fuse_take_slot(made, 0, "Y", add, "Y");
+    if (status == PD_OK) status = pd_fuse_take_slot(made, 1, "Out", softmax, "Out");
+    if (status == PD_OK) return pd_fuse_replace(f, made, 2, (struct pd_opdesc *[]){add, softmax}, 1);
+    pd_opdesc_free(made);
+    return status;
+}
+
 static pd_status forward(struct pd_fuse *f, int i)
 {
     struct pd_opdesc *add = pd_fuse_op(f, i), *made;
@@ -50,21 +79,12 @@ static pd_status forward(struct pd_fuse *f, int i)
         return PD_OK;
     struct pd_opdesc *next = pd_fuse_op(f, use.reader);
     const char *act = activation(next, "");
+    if (pd_fuse_is(next, "softmax") && pd_fuse_arg(next, 0, "X") == out && is_bias(f, add) &&
+        !pd_fuse_inputs_change(f, i, use.reader))
+        return with_softmax(f, add, next);
     if (!act || pd_fuse_arg(next, 0, "X") != out || pd_fuse_inputs_change(f, i, use.reader)) return PD_OK;
     PD_TRY(pd_fuse_new(f, "fused_add_act", &made));
     return made ? fuse(f, made, act, (struct pd_opdesc *[]){add, next}, 0) : PD_OK;
-}
-
-/* A bias: one dimension, of a size that X is known to have there, so that only Y is repeated. */
-static int is_bias(const struct pd_fuse *f, const struct pd_opdesc *add_grad)
-{
-    const char *x_name = pd_fuse_arg(add_grad, 0, "X"), *y_name = pd_fuse_arg(add_grad, 0, "Y");
-    const struct pd_var *x = x_name ? pd_block_find(f->block, x_name) : NULL,
-                        *y = y_name ? pd_block_find(f->block, y_name) : NULL;
-    if (!x || !y || y->meta.rank != 1 || x->meta.rank < 2) return 0;
-    int axis = pd_opdesc_attr(add_grad, "axis")->i;
-    if (axis < 0) axis = x->meta.rank - 1;
-    return axis < x->meta.rank && y->meta.dim[0] > 0 && x->meta.dim[axis] == y->meta.dim[0];
 }
 
 static pd_status backward(struct pd_fuse *f, int i, const char *act)

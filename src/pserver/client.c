@@ -125,7 +125,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 {
     struct wire *w = pd_conn_user(conn);
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
-    char text[1024];
+    char text[2048]; /* a notice that names many trainers */
     switch (m->head.type) {
     case PD_PS_OPENED:
         return on_names(w, m);

@@ -245,13 +245,14 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         bytes[lane] += bytes_of(frame, &config->grads[i]);
     }
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
-    PD_TRY(pd_book_open(s, config->durable));
     PD_TRY(pd_control_new(s, &s->control));
     if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
     const uint8_t *secret;
     PD_TRY(pd_secret(&secret, &s->has_secret));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
+    /* Not before the port is ours: a second server by mistake must leave the first one's book alone. */
+    PD_TRY(pd_book_open(s, config->durable));
     for (int i = 0; i < s->n_lanes; i++) {
         char name[32];
         snprintf(name, sizeof name, "ps-loop-%d", i);

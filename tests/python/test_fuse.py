@@ -468,6 +468,37 @@ def test_label_errors_are_the_same():
     assert found[0] == found[1] and "op cross_entropy2" in found[0]
 
 
+# ---- a bias and softmax ----
+
+def biased(kind, size, **softmax):
+    def build():
+        x = layers.data("x", [6], dtype=kind)
+        bias = layers.create_parameter([size], kind, default_initializer=fluid.initializer.Normal(seed=3))
+        shifted = layers.elementwise_add(layers.fc(x, size, bias_attr=False), bias)
+        out = layers.softmax(shifted, **softmax)
+        return [layers.reduce_sum(layers.square(out)), out, shifted]
+    return build
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows, size", [(1, 1), (5, 3), (9, 17), (301, 513), (3, 5001), (0, 4)])
+def test_bias_and_softmax(kind, rows, size):
+    feed = {"x": rng.randn(rows, 6).astype(kind)}
+    Case(lambda: biased(kind, size)()[:2], sgd).same(feed, ["fused_add_softmax"], ["softmax"])
+
+
+def test_bias_and_softmax_stay_apart():
+    """The sum is fetched; the softmax goes over another axis; what is added is no bias."""
+    feed = {"x": rng.randn(5, 6).astype("float32")}
+    Case(biased("float32", 4), sgd).same(feed, [], ["fused_add_softmax"])
+    Case(lambda: biased("float32", 4, axis=0)()[:2], sgd).same(feed, ["softmax"], ["fused_add_softmax"])
+
+    def two():
+        x = layers.data("x", [6])
+        return [layers.reduce_sum(layers.softmax(layers.elementwise_add(layers.fc(x, 4), layers.fc(x, 4))))]
+    Case(two, sgd).same(feed, ["softmax"], ["fused_add_softmax"])
+
+
 # ---- a product's gradient and sgd ----
 
 def two_layers(kind, size=4, inputs=6):

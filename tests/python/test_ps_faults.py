@@ -246,6 +246,25 @@ def test_server_killed_after_a_trainer_had_ended(tmp_path, servers, loops):
     assert not list((tmp_path / "ps").glob("*/trainers"))
 
 
+def test_a_second_server_by_mistake_leaves_the_files_alone(tmp_path):
+    """The same command twice: the port is taken, and what the first server knows of its trainers stays."""
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        server = job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG)
+        server.wait_for("trainer 0 (")
+        (book,) = (tmp_path / "ps").glob("*/trainers")
+        before = book.read_bytes()
+        second = job.start("server", 0, *LONG)
+        job.processes.remove(second)
+        try:
+            assert second.end(30) == 1, second.output()
+        finally:
+            second.close()
+        assert before and book.read_bytes() == before
+        job.start("trainer", 1, *LONG)
+        job.end(60)
+
+
 def test_another_run_in_the_same_folder_waits_for_all(tmp_path):
     """What a killed server knew of the trainers of a run does not hold for those of the next one."""
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_notice": "300"}

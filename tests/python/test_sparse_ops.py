@@ -333,3 +333,18 @@ def test_a_table_that_lies_on_servers_is_not_read_here(layer):
     exe.run(startup, scope=scope)
     with pytest.raises(Exception, match="10.0.0.1:6174.*DistributeTranspiler"):
         exe.run(main, feed={"ids": np.zeros((1, 1), "int64")}, fetch_list=[out], scope=scope)
+
+
+def test_sum_into_an_input_without_rows():
+    """Out is the first X, which is empty; only the last one has rows."""
+    scope, place = fluid.Scope(), fluid.CPUPlace()
+    values = np.arange(7 * 300, dtype="float32").reshape(7, 300)
+    for name in ("a", "b", "c"):
+        rows = scope.var(name).get_selected_rows()
+        rows.set_height(10)
+        rows.set_rows(list(range(7)) if name == "c" else [])
+        rows.get_tensor().set(values, place)
+    Operator("sum", X=["a", "b", "c"], Out="a").run(scope, place)
+    out = scope.find_var("a").get_selected_rows()
+    assert list(out.rows()) == list(range(7))
+    np.testing.assert_array_equal(np.array(out.get_tensor()), values)
