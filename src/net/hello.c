@@ -67,7 +67,7 @@ pd_status pd_hello_unpack(const void *bytes, size_t n, struct pd_hello_message *
     m.ring = pd_read_u64(&r);
     read_fixed(&r, m.nonce, PD_NONCE);
     if (!pd_reader_done(&r) || m.hello.wants_shm > 1 || m.has_secret > 1) return malformed("HELLO");
-    if (m.hello.role < PD_ROLE_TRAINER || m.hello.role > PD_ROLE_HEARTBEAT)
+    if (m.hello.role < PD_ROLE_TRAINER || m.hello.role > PD_ROLE_TOOL)
         return malformed("HELLO (its role)");
     if (m.hello.id < -1) return malformed("HELLO (its trainer id)");
     *out = m;
@@ -122,8 +122,6 @@ void pd_welcome_pack(const struct pd_welcome_message *m, struct pd_buf *out)
     pd_put_u32(out, (uint32_t)m->welcome.id);
     pd_put_u16(out, m->welcome.loops);
     pd_put_u64(out, m->welcome.incarnation);
-    pd_put_u64(out, m->welcome.step);
-    pd_put_u64(out, m->welcome.trainer_step);
     pd_put_u64(out, m->welcome.seed);
     pd_put_u32(out, m->welcome.processes);
     pd_put_text(out, m->welcome.note);
@@ -141,8 +139,6 @@ pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_messa
     m.welcome.id = (int32_t)pd_read_u32(&r);
     m.welcome.loops = pd_read_u16(&r);
     m.welcome.incarnation = pd_read_u64(&r);
-    m.welcome.step = pd_read_u64(&r);
-    m.welcome.trainer_step = pd_read_u64(&r);
     m.welcome.seed = pd_read_u64(&r);
     m.welcome.processes = pd_read_u32(&r);
     pd_read_text(&r, m.welcome.note, sizeof m.welcome.note);

@@ -16,7 +16,7 @@
 #include <paddle/status.h>
 #include <stdint.h>
 
-enum pd_role { PD_ROLE_TRAINER = 1, PD_ROLE_SERVER = 2, PD_ROLE_TOOL = 3, PD_ROLE_HEARTBEAT = 4 };
+enum pd_role { PD_ROLE_TRAINER = 1, PD_ROLE_SERVER = 2, PD_ROLE_TOOL = 3 };
 
 /* What a client says of itself. */
 struct pd_hello {
@@ -36,12 +36,10 @@ struct pd_hello {
 /* What the server grants. */
 struct pd_welcome {
     int32_t id;
-    uint16_t loops;        /* how many loops the server has */
-    uint64_t incarnation;  /* the server's */
-    uint64_t step;         /* last step the server applied */
-    uint64_t trainer_step; /* last step applied or counted for this trainer id */
-    uint64_t seed;         /* of the job */
-    uint32_t processes;    /* trainers and loops of servers in the job; 0: not known */
+    uint16_t loops;       /* how many loops the server has */
+    uint64_t incarnation; /* the server's */
+    uint64_t seed;        /* of the job */
+    uint32_t processes;   /* trainers and loops of servers in the job; 0: not known */
     char note[128];
 };
 
