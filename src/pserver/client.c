@@ -412,14 +412,20 @@ static int is_heard(const struct link *link)
 }
 
 /* Nobody is there to hear it: the server has ended the job, or is to be started again. */
-static int is_down(const struct wire *w)
+static int is_gone(const struct wire *w)
 {
     return !w->conn && w->retries > BYE_RETRIES;
 }
 
+/* The same; it may be on the way to a machine that does not answer. */
+static int is_down(const struct wire *w, int64_t now)
+{
+    return !w->is_open && (w->retries > BYE_RETRIES || now - w->broke_at > (int64_t)BYE_MS * 1000000);
+}
+
 /* Says goodbye on every connection that has not heard it; one that broke is made again for it. Returns how
  * many have not answered yet; those of servers that are down and could not be told are counted in *down. */
-static int say_goodbye(struct pd_client *c, int failed, const char *why, int *down)
+static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t now, int *down)
 {
     int left = 0;
     *down = 0;
@@ -427,9 +433,10 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int *do
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
             if (!w->was_opened || w->is_quit) continue;
-            if (is_down(w) && (failed || w->tried_bye || is_heard(w->link))) continue;
+            int must_hear = !failed && !w->tried_bye && !is_heard(w->link);
+            if (is_gone(w) && !must_hear) continue;
             left++;
-            *down += !w->is_open && w->retries > BYE_RETRIES;
+            *down += must_hear && is_down(w, now);
             if (!w->is_open || w->said_bye) continue;
             struct pd_buf meta = {0};
             pd_put_u8(&meta, (uint8_t)failed);
@@ -481,7 +488,7 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     int64_t now = pd_clock_ns(), until = now + (int64_t)BYE_MS * 1000000,
             last = now + (int64_t)(failed ? BYE_MS : BYE_AGAIN_MS) * 1000000;
     int down;
-    while (!c->failed && say_goodbye(c, failed, why, &down) && now < until) {
+    while (!c->failed && say_goodbye(c, failed, why, now, &down) && now < until) {
         tend(c, now);
         pd_loop_turn(c->loop, TURN_MS);
         now = pd_clock_ns();
