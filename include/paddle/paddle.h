@@ -62,8 +62,12 @@ PD_API const char *pd_type_name(int dtype); /* "float32" */
 /* ---- the job, when it is spread over machines ---- */
 
 /* Tells the servers of this process's job that this trainer is done (failed 0) or failed, and why, and hangs up. Nothing
- * happens in a process that has no servers. A program calls it before it ends; a trainer that just goes counts as lost. */
+ * happens in a process that has no servers. A program calls it before it ends; a trainer that just goes counts as lost.
+ * A server that is down and started again would wait for this trainer: one that is done waits for it, up to the flag
+ * rpc_deadline, and says so. */
 PD_API void pd_leave_job(int failed, const char *why);
+/* The same; poll(arg) is called now and then, and ends the waiting when it is not 0. */
+PD_API void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg);
 /* The number of this trainer in its job, which the first server may have handed out; -1 before the first exchange with one. */
 PD_API int pd_job_id(void);
 

@@ -52,6 +52,28 @@ static void dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+struct watch {
+    PyThreadState *thread;
+};
+
+/* Called by the engine now and then, without the GIL. */
+static int poll_signals(void *arg)
+{
+    struct watch *watch = arg;
+    PyEval_RestoreThread(watch->thread);
+    int stop = PyErr_CheckSignals();
+    watch->thread = PyEval_SaveThread();
+    return stop;
+}
+
+PyObject *core_leave_job(int failed, const char *why)
+{
+    struct watch watch = {PyEval_SaveThread()};
+    pd_leave_job_polling(failed, why, poll_signals, &watch);
+    PyEval_RestoreThread(watch.thread);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 static PyObject *shut(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -63,10 +85,7 @@ static PyObject *shut(PyObject *self, PyObject *unused)
     pd_executor_free(of(self)->at);
     of(self)->at = NULL;
     /* A trainer that closes its executor is done with its job. */
-    Py_BEGIN_ALLOW_THREADS;
-    pd_leave_job(0, "");
-    Py_END_ALLOW_THREADS;
-    return Py_NewRef(Py_None);
+    return core_leave_job(0, "");
 }
 
 /* ---- the arguments of run() ---- */
@@ -151,20 +170,6 @@ static int is_plain(struct core_state *state, PyObject **given, struct core_requ
 }
 
 /* ---- the run ---- */
-
-struct watch {
-    PyThreadState *thread;
-};
-
-/* Called by the engine now and then, without the GIL. */
-static int poll_signals(void *arg)
-{
-    struct watch *watch = arg;
-    PyEval_RestoreThread(watch->thread);
-    int stop = PyErr_CheckSignals();
-    watch->thread = PyEval_SaveThread();
-    return stop;
-}
 
 static PyObject *take_results(struct core_state *state, struct core_call *call, int as_numpy)
 {

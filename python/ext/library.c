@@ -188,10 +188,7 @@ static PyObject *leave_job(PyObject *module, PyObject *args)
     int failed;
     const char *why;
     if (!PyArg_ParseTuple(args, "ps", &failed, &why)) return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    pd_leave_job(failed, why);
-    Py_END_ALLOW_THREADS;
-    return Py_NewRef(Py_None);
+    return core_leave_job(failed, why);
 }
 
 static PyObject *job_id(PyObject *module, PyObject *unused)

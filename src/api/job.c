@@ -5,9 +5,9 @@
 #include "pserver/client.h"
 #include "pserver/status.h"
 
-void pd_leave_job(int failed, const char *why)
+void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
-    pd_client_goodbye(failed, why);
+    pd_client_goodbye(failed, why, poll, arg);
 }
 
 int pd_job_id(void)
@@ -24,9 +24,9 @@ pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
     return status;
 }
 #else
-void pd_leave_job(int failed, const char *why)
+void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
-    (void)failed, (void)why;
+    (void)failed, (void)why, (void)poll, (void)arg;
 }
 
 int pd_job_id(void)
@@ -41,3 +41,8 @@ pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
                    endpoint);
 }
 #endif
+
+void pd_leave_job(int failed, const char *why)
+{
+    pd_leave_job_polling(failed, why, NULL, NULL);
+}

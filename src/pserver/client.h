@@ -49,7 +49,8 @@ pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, con
 int pd_client_id(const struct pd_client *client);
 int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */
 /* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
- * frees the client. */
-void pd_client_goodbye(int failed, const char *why);
+ * frees the client. One that is done waits for a server that is down, up to the deadline; poll(arg), which
+ * may be NULL, ends that when it is not 0. */
+void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void *arg);
 
 #endif

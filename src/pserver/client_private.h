@@ -50,6 +50,7 @@ struct wire {
     int retries;       /* connections that ended since it was open */
     int is_taken;      /* another process has our id; `trouble` tells */
     int said_bye;      /* on this connection */
+    int tried_bye;     /* on one that has ended since, too: the server has heard it, most likely */
     int is_quit;       /* goodbye was answered */
     char trouble[512]; /* the last thing that went wrong */
 };

@@ -161,7 +161,7 @@ static void tick(void *arg)
     int64_t now = pd_clock_ns();
     for (int i = lane->sessions.n - 1; i >= 0; i--)
         pd_session_sweep(lane->sessions.at[i], now);
-    if (lane->finished || lane->server->failed) return;
+    if (lane->finished || pd_server_is_ending(lane->server)) return;
     watch_losses(lane, now);
     watch_step(lane, now);
 }

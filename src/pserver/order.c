@@ -19,8 +19,16 @@ static void drain(void *arg);
 
 void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state)
 {
-    struct wish wish = {trainer, incarnation, state, pd_clock_ns()};
+    struct wish wish = {trainer, incarnation, state, pd_clock_ns(), 0};
     pthread_mutex_lock(&o->lock);
+    /* Each loop may wish it, and again after each new connection; and who opens now stands for the trainer
+     * instead of one that opened before. */
+    for (int i = o->wishes.n - 1; i >= 0; i--) {
+        const struct wish *old = &o->wishes.at[i];
+        if (old->trainer != trainer || old->state != state) continue;
+        if (old->incarnation == incarnation) wish.since = old->since;
+        if (old->incarnation == incarnation || state == PD_TRAINER_IN) pd_vec_remove(&o->wishes, i);
+    }
     int ok = pd_vec_push(&o->wishes, wish);
     if (ok && !o->is_closed) ok = pd_loop_post(o->loop, drain, o) == PD_OK;
     pthread_mutex_unlock(&o->lock);
@@ -78,11 +86,25 @@ int pd_order_is_so(const struct pd_order *o, const struct wish *wish)
            (m->state == PD_TRAINER_IN && wish->incarnation && m->incarnation != wish->incarnation);
 }
 
+/* Under the lock: what all lanes have taken in is kept no longer. */
+static void forget_taken(struct pd_order *o)
+{
+    int taken = o->changes.n;
+    for (int i = 0; i < o->server->n_lanes; i++)
+        if (o->server->lanes[i].order_at < taken) taken = o->server->lanes[i].order_at;
+    if (!taken) return;
+    o->changes.n -= taken;
+    memmove(o->changes.at, o->changes.at + taken, (size_t)o->changes.n * sizeof *o->changes.at);
+    for (int i = 0; i < o->server->n_lanes; i++)
+        o->server->lanes[i].order_at -= taken;
+}
+
 pd_status pd_order_change(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state,
                           uint64_t version, uint64_t after)
 {
     struct change change = {trainer, incarnation, state, version, after};
     pthread_mutex_lock(&o->lock);
+    forget_taken(o);
     int ok = pd_vec_push(&o->changes, change);
     o->version = version;
     o->members[trainer] = (struct stance){state, incarnation};
@@ -126,13 +148,25 @@ void pd_order_commit(struct pd_order *o)
     }
 }
 
-/* This server, when all its lanes stand alike; step 0: they do not. */
+/* The next step, when all lanes of this server have it whole; step 0: they have not. A lane may have applied
+ * it before the server was killed and started again, and another not. */
 struct stand pd_order_own(struct pd_order *o)
 {
-    struct stand own = o->lanes[0];
-    for (int i = 1; i < o->server->n_lanes; i++)
-        if (o->lanes[i].step != own.step || o->lanes[i].version != own.version) own.step = 0;
-    return own;
+    struct stand next = {o->committed + 1, o->version};
+    for (int i = 0; i < o->server->n_lanes; i++) {
+        const struct stand *lane = &o->lanes[i];
+        if (atomic_load(&o->server->lanes[i].applied) >= next.step) continue;
+        if (lane->step != next.step || lane->version != next.version) return (struct stand){0};
+    }
+    return next;
+}
+
+void pd_order_tidy(struct pd_order *o)
+{
+    pthread_mutex_lock(&o->lock);
+    for (int i = o->wishes.n - 1; i >= 0; i--)
+        if (pd_order_is_so(o, &o->wishes.at[i])) pd_vec_remove(&o->wishes, i);
+    pthread_mutex_unlock(&o->lock);
 }
 
 /* On the control loop: what lanes have left for it. */
@@ -204,6 +238,10 @@ pd_status pd_order_start(struct pd_order *o, struct pd_loop *control)
         if (step < o->committed) o->committed = step;
     }
     o->peers[0].applied = o->committed;
+    /* Others may know versions of a first server that was there before: none of them is one of ours. */
+    if (!o->self) o->version = o->server->incarnation;
+    for (int i = 0; i < o->server->n_lanes; i++)
+        o->server->lanes[i].order_version = o->version;
     return o->self ? pd_order_link(o) : PD_OK;
 }
 

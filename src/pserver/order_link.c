@@ -39,7 +39,7 @@ static void send_members(const struct pd_order *o, struct pd_conn *conn, uint16_
 static int next_member(const struct pd_order *o, struct pd_reader *r, struct wish *out, int trainer)
 {
     int state = pd_read_u8(r);
-    *out = (struct wish){trainer, pd_read_u64(r), (enum pd_trainer_state)state, 0};
+    *out = (struct wish){trainer, pd_read_u64(r), (enum pd_trainer_state)state, 0, 0};
     if (state > PD_TRAINER_LOST) r->bad = 1;
     (void)o;
     return !r->bad && state != PD_TRAINER_ABSENT;
@@ -81,6 +81,7 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     uint64_t most = o->committed + 1; /* servers are a step apart at most */
     o->peers[k] = (struct order_peer){.conn = conn, .applied = m->head.step < most ? m->head.step : most};
     send_members(o, conn, PD_PS_MEMBERS, o->committed);
+    pd_order_commit(o); /* it may have applied already what all others are ready for */
     return PD_OK;
 }
 
@@ -127,7 +128,10 @@ pd_status pd_order_message(struct pd_order *o, struct pd_conn *conn, const struc
 void pd_order_forget(struct pd_order *o, const struct pd_conn *conn)
 {
     for (int k = 0; o && k < o->n_servers; k++)
-        if (o->peers[k].conn == conn) o->peers[k].conn = NULL;
+        if (o->peers[k].conn == conn) {
+            o->peers[k].conn = NULL;
+            o->peers[k].ready = (struct stand){0}; /* it says so again when it is back, if it still is */
+        }
 }
 
 /* ---- at the others ---- */
@@ -144,17 +148,15 @@ static void send_wish(struct pd_order *o, const struct wish *wish)
 /* Wishes stay until they are so, for the first server may go before it has heard them. */
 void pd_order_ask(struct pd_order *o, struct stand own)
 {
-    if (!o->is_open) return;
+    pd_order_tidy(o);
     pthread_mutex_lock(&o->lock);
-    for (int i = o->wishes.n - 1; i >= 0; i--) {
-        struct wish wish = o->wishes.at[i];
-        if (pd_order_is_so(o, &wish))
-            pd_vec_remove(&o->wishes, i);
-        else
-            send_wish(o, &wish);
+    for (int i = 0; o->is_open && i < o->wishes.n; i++) {
+        if (o->wishes.at[i].is_sent) continue;
+        o->wishes.at[i].is_sent = 1;
+        send_wish(o, &o->wishes.at[i]);
     }
     pthread_mutex_unlock(&o->lock);
-    if (own.step && own.version == o->version)
+    if (o->is_open && own.step)
         (void)pd_conn_send(
             o->link, &(struct pd_frame_head){.type = PD_PS_READY, .step = own.step, .extra = own.version},
             NULL, 0, NULL, 0, NULL, NULL);
@@ -164,6 +166,8 @@ static void ask_again(struct pd_order *o)
 {
     pthread_mutex_lock(&o->lock);
     struct stand own = pd_order_own(o);
+    for (int i = 0; i < o->wishes.n; i++)
+        o->wishes.at[i].is_sent = 0;
     pthread_mutex_unlock(&o->lock);
     pd_order_ask(o, own);
 }
@@ -171,14 +175,9 @@ static void ask_again(struct pd_order *o)
 static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
 {
     struct pd_order *o = pd_conn_user(conn);
-    uint64_t applied = UINT64_MAX;
     (void)welcome;
     o->broke_at = 0;
-    for (int i = 0; i < o->server->n_lanes; i++) {
-        uint64_t step = atomic_load(&o->server->lanes[i].applied);
-        if (step < applied) applied = step;
-    }
-    send_members(o, conn, PD_PS_ORDER, applied);
+    send_members(o, conn, PD_PS_ORDER, o->committed); /* what is not applied yet will be, whoever says what */
 }
 
 static pd_status on_members(struct pd_order *o, const struct pd_message *m)
@@ -235,6 +234,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         return pd_fail(PD_FORMAT, "the first server sends a message of type %u", m->head.type);
     }
     PD_TRY(status);
+    pd_order_tidy(o); /* a wish that was so once must not come up again when somebody has changed it since */
     pd_order_tell_lanes(o);
     if (m->head.type == PD_PS_MEMBERS) ask_again(o);
     return PD_OK;
@@ -264,13 +264,30 @@ static void connect_first(struct pd_order *o)
     if (status != PD_OK) pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", o->first, pd_error());
 }
 
-/* The first server is gone, and trainers wait to leave: it has ended with the job, or will hear of it when it
- * is back. */
+/* Has everybody left, or been wished away for that long? Then there is no step any more to agree on. */
+static int is_deserted(struct pd_order *o, int64_t before)
+{
+    int waited_for = 0;
+    pthread_mutex_lock(&o->lock);
+    for (int t = 0; t < o->server->config.trainers; t++) {
+        int leaves = o->members[t].state == PD_TRAINER_DONE || o->members[t].state == PD_TRAINER_LOST;
+        for (int i = 0; i < o->wishes.n; i++)
+            if (o->wishes.at[i].trainer == t)
+                leaves = o->wishes.at[i].state != PD_TRAINER_IN && o->wishes.at[i].since <= before;
+        waited_for += !leaves;
+    }
+    pthread_mutex_unlock(&o->lock);
+    return !waited_for;
+}
+
+/* The first server is gone, and trainers wait to leave, or are lost and nobody is left: it has ended with the
+ * job, or will hear of it when it is back. */
 static void leave_alone(struct pd_order *o)
 {
     int64_t now = pd_clock_ns(), patience = (int64_t)o->server->config.reconnect_ms * 1000000;
     int changed = 0;
     if (!o->broke_at || now - o->broke_at < patience) return;
+    int deserted = is_deserted(o, now - patience);
     for (int i = 0;; i++) {
         struct wish wish = {0};
         pthread_mutex_lock(&o->lock);
@@ -278,8 +295,8 @@ static void leave_alone(struct pd_order *o)
         if (has) wish = o->wishes.at[i];
         pthread_mutex_unlock(&o->lock);
         if (!has) break;
-        if (wish.state != PD_TRAINER_DONE || now - wish.since < patience || pd_order_is_so(o, &wish))
-            continue;
+        if (wish.state != PD_TRAINER_DONE && !deserted) continue;
+        if (now - wish.since < patience || pd_order_is_so(o, &wish)) continue;
         (void)pd_order_change(o, wish.trainer, wish.incarnation, wish.state, o->version, o->committed);
         changed = 1;
     }

@@ -19,6 +19,7 @@ struct wish {
     uint64_t incarnation; /* 0: whichever it is */
     enum pd_trainer_state state;
     int64_t since;
+    int is_sent; /* on the present connection to the first server */
 };
 
 struct stance {
@@ -33,8 +34,8 @@ struct stand {
 
 struct order_peer {
     struct pd_conn *conn; /* NULL: not connected; the first server itself has none */
-    struct stand ready;
-    uint64_t applied; /* as far as is known */
+    struct stand ready;   /* as told on this connection */
+    uint64_t applied;     /* as far as is known */
 };
 
 struct pd_order {
@@ -45,7 +46,7 @@ struct pd_order {
     pthread_mutex_t lock; /* what lanes read or write; written by the control loop with it */
     int is_closed;
     uint64_t version, committed;
-    PD_VEC(struct change) changes;
+    PD_VEC(struct change) changes; /* those that a lane has not taken in yet */
     PD_VEC(struct wish) wishes;
     struct stand *lanes;
     struct stance *members; /* by trainer; of the control loop */
@@ -62,6 +63,7 @@ int pd_order_is_so(const struct pd_order *order, const struct wish *wish);
 void pd_order_wish(struct pd_order *order, const struct wish *wish);
 void pd_order_commit(struct pd_order *order);
 struct stand pd_order_own(struct pd_order *order); /* under the lock */
+void pd_order_tidy(struct pd_order *order);        /* drops wishes that are so */
 pd_status pd_order_change(struct pd_order *order, int trainer, uint64_t incarnation,
                           enum pd_trainer_state state, uint64_t version, uint64_t after);
 void pd_order_tell_lanes(struct pd_order *order);

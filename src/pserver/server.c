@@ -332,7 +332,9 @@ static void stand_still(void *arg)
 void pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
 {
     int posted = 0;
+    pthread_mutex_lock(&s->lock);
     s->stops = 1;
+    pthread_mutex_unlock(&s->lock);
     for (int i = 0; i < s->n_lanes; i++)
         posted += pd_loop_post(s->lanes[i].loop, stand_still, &s->lanes[i]) == PD_OK;
     pthread_mutex_lock(&s->lock);
@@ -406,7 +408,7 @@ pd_status pd_server_wait(struct pd_server *s)
         if (s->config.wants_end && s->config.wants_end()) return drain(s);
     }
     hang_up(s);
-    if (s->failed) return pd_fail(s->failure, "%s", s->failure_text);
+    if (pd_server_is_ending(s)) return pd_fail(s->failure, "%s", s->failure_text);
     stop_loops(s);
     pd_status status = pd_durable_last(s->durable);
     pd_book_close(s, status == PD_OK);

@@ -5,6 +5,7 @@ import random
 import re
 import signal
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import ps_peer as ps
@@ -263,6 +264,42 @@ def test_a_second_server_by_mistake_leaves_the_files_alone(tmp_path):
         assert before and book.read_bytes() == before
         job.start("trainer", 1, *LONG)
         job.end(60)
+
+
+@contextmanager
+def done_while_the_server_is_down(tmp_path, **env):
+    """Trainer 1 has made its steps when the server is killed, and wants to leave."""
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "300"]
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_notice": "300", "FLAGS_ps_loops": "2", **env}
+    with Job(1, 2, env=env) as job:
+        server = job.start("server", 0, *options)
+        job.start("trainer", 0, *options)
+        leaves = job.start("trainer", 1, *options, "--steps", "20", "--linger", str(tmp_path / "leave"))
+        leaves.wait_for("all steps have ended")
+        server.kill()
+        (tmp_path / "leave").touch()
+        leaves.wait_for("this trainer is done; saying goodbye to the servers has waited")
+        job.processes.remove(server)
+        server.close()
+        yield job, leaves, lambda: job.start("server", 0, *options)
+
+
+def test_server_killed_while_a_trainer_ends(tmp_path):
+    """It hears the goodbye when it is back, and waits for nobody: the job ends by itself."""
+    with done_while_the_server_is_down(tmp_path) as (job, _, start_again):
+        start_again()
+        job.end(30)
+
+
+def test_nobody_says_goodbye_for_ever(tmp_path):
+    """A server that does not come back: the trainer that is done ends well, after the deadline or by Ctrl-C."""
+    with done_while_the_server_is_down(tmp_path, FLAGS_rpc_deadline="2000") as (_, leaves, _):
+        assert leaves.end(10) == 0
+        assert "a server that is started again will wait for it" in leaves.output()
+    (tmp_path / "leave").unlink()
+    with done_while_the_server_is_down(tmp_path, FLAGS_ps_fresh="1") as (_, leaves, _):
+        leaves.signal(signal.SIGINT)
+        leaves.end(2)
 
 
 def test_another_run_in_the_same_folder_waits_for_all(tmp_path):

@@ -5,9 +5,11 @@ from the step's number.
 """
 
 import argparse
+import os
 import resource
 import signal
 import sys
+import time
 
 import numpy as np
 
@@ -33,6 +35,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--say-at", type=int, default=-1, help="print a line when this step has ended")
+    parser.add_argument("--linger", default="", help="after the last step, say so and stay until this file is there")
     parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
     parser.add_argument("--out", default="")
@@ -188,6 +191,10 @@ def main() -> int:
         losses.append(float(np.mean(exe.run(t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
         if s == args.say_at:
             print(f"step {s} has ended", flush=True)
+    if args.linger:
+        print("all steps have ended", flush=True)
+    while args.linger and not os.path.exists(args.linger):
+        time.sleep(0.01)
     save(args, losses, [p.name for p in program.all_parameters()])
     return 0
 
