@@ -173,6 +173,16 @@ static struct core_value *value_of(PyObject *self)
     return (struct core_value *)self;
 }
 
+/* Numbers of upstream's VarDesc.VarType. */
+static const char *kind_name(int kind)
+{
+    static const char *const names[] = {
+        [7] = "a LoDTensor",       [8] = "SelectedRows", [11] = "step scopes",       [12] = "a LoDRankTable",
+        [13] = "a LoDTensorArray", [15] = "a reader",    [17] = "a value of its own"};
+    int known = kind >= 0 && kind < (int)(sizeof names / sizeof *names) && names[kind];
+    return known ? names[kind] : "something else";
+}
+
 /* A variable that was only just made takes the kind it is first asked for. */
 static PyObject *as_kind(PyObject *self, int kind, PyTypeObject *type, const char *what)
 {
@@ -181,8 +191,8 @@ static PyObject *as_kind(PyObject *self, int kind, PyTypeObject *type, const cha
         pd_tensor_desc tensor;
         int empty = pd_value_tensor(value->at, &tensor) != PD_OK || !tensor.data;
         if (!empty || pd_value_items(value->at) > 0)
-            return core_raise(value->state, PD_TYPE, "The variable does not hold %s, but a value of kind %d.",
-                              what, pd_value_kind(value->at));
+            return core_raise(value->state, PD_TYPE, "The variable does not hold %s, but %s.", what,
+                              kind_name(pd_value_kind(value->at)));
         if (core_failed(value->state, pd_value_become(value->at, kind))) return NULL;
     }
     return core_value_wrap(type, value->state, pd_value_retain(value->at));

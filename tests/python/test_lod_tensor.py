@@ -202,3 +202,10 @@ def test_ops_on_a_scope():
         fluid.op.Operator("mul", X="X", Y="Y", Out="Out", speed=1)
     with pytest.raises(ValueError, match="no_such_op"):
         fluid.op.Operator("no_such_op")
+
+
+def test_asking_for_another_kind_names_both():
+    rows = fluid.Scope().var("rows")
+    rows.get_selected_rows().get_tensor().set(np.ones((1, 2), "float32"), fluid.CPUPlace())
+    with pytest.raises(Exception, match="does not hold a LoDTensor, but SelectedRows"):
+        rows.get_tensor()
