@@ -5,11 +5,11 @@
 #include "kernels/gemm.h"
 #include "ops/fused.h"
 #include "ops/math_util.h"
+#include "ops/mul.h"
 #include "ops/nn_util.h"
 
 enum { X, Y, GRAD_OUT, LR };
 enum { DX, PARAM_OUT };
-enum { X_COLS, Y_COLS };
 enum { PART_MUL, PART_SGD };
 
 static pd_status infer(const struct pd_infer *c)
@@ -22,22 +22,16 @@ static pd_status infer(const struct pd_infer *c)
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
-    struct pd_tensor *dx = pd_run_out(r, DX), *param = pd_run_out(r, PARAM_OUT);
-    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i),
-            k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
-    int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
+    struct pd_tensor *param = pd_run_out(r, PARAM_OUT);
+    const struct pd_mul_sizes s = pd_mul_sizes(r);
     double lr;
     PD_TRY(pd_fused_part(PART_SGD, pd_math_number(pd_run_in(r, LR), "LearningRate", &lr)));
-    /* The gradient of X wants the parameter as it was. */
-    if (x->meta.dtype == PD_DTYPE_FP64) {
-        if (dx) pd_gemm_f64(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
-        if (param->data != y->data) memcpy(param->data, y->data, pd_tensor_bytes(y));
-        pd_gemm_f64(1, 0, k, n, m, -lr, x->data, k, g->data, n, 1, param->data, n);
-    } else {
-        if (dx) pd_gemm_f32(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
-        if (param->data != y->data) memcpy(param->data, y->data, pd_tensor_bytes(y));
-        pd_gemm_f32(1, 0, k, n, m, (float)-lr, x->data, k, g->data, n, 1, param->data, n);
-    }
+    pd_mul_grad_x(r, pd_run_out(r, DX)); /* wants the parameter as it was */
+    if (param->data != y->data) memcpy(param->data, y->data, pd_tensor_bytes(y));
+    if (x->meta.dtype == PD_DTYPE_FP64)
+        pd_gemm_f64(1, 0, s.k, s.n, s.m, -lr, x->data, s.k, g->data, s.n, 1, param->data, s.n);
+    else
+        pd_gemm_f32(1, 0, s.k, s.n, s.m, (float)-lr, x->data, s.k, g->data, s.n, 1, param->data, s.n);
     return PD_OK;
 }
 

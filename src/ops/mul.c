@@ -1,5 +1,7 @@
 /* mul: the product of two tensors seen as matrices. Dimensions before x_num_col_dims (y_num_col_dims) are the
  * rows, the others the columns. The fully connected layer is built on it. */
+#include "ops/mul.h"
+
 #include "kernels/gemm.h"
 #include "ops/nn_util.h"
 
@@ -55,17 +57,23 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
+struct pd_mul_sizes pd_mul_sizes(const struct pd_run *r)
+{
+    const struct pd_meta *x = &pd_run_in(r, X)->meta, *y = &pd_run_in(r, Y)->meta;
+    return (struct pd_mul_sizes){.m = pd_meta_span(x, 0, r->attr[X_COLS].i),
+                                 .n = pd_meta_span(y, r->attr[Y_COLS].i, y->rank),
+                                 .k = pd_meta_span(x, r->attr[X_COLS].i, x->rank)};
+}
+
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i),
-            k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
-    int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
+    const struct pd_mul_sizes s = pd_mul_sizes(r);
     if (x->meta.dtype == PD_DTYPE_FP64)
-        pd_gemm_f64(0, 0, m, n, k, 1, x->data, k, y->data, n, 0, out->data, n);
+        pd_gemm_f64(0, 0, s.m, s.n, s.k, 1, x->data, s.k, y->data, s.n, 0, out->data, s.n);
     else
-        pd_gemm_f32(0, 0, m, n, k, 1, x->data, k, y->data, n, 0, out->data, n);
+        pd_gemm_f32(0, 0, s.m, s.n, s.k, 1, x->data, s.k, y->data, s.n, 0, out->data, s.n);
     return PD_OK;
 }
 
@@ -76,20 +84,28 @@ static pd_status grad_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
+void pd_mul_grad_x(const struct pd_run *r, struct pd_tensor *dx)
+{
+    const struct pd_tensor *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
+    const struct pd_mul_sizes s = pd_mul_sizes(r);
+    if (!dx) return;
+    if (y->meta.dtype == PD_DTYPE_FP64)
+        pd_gemm_f64(0, 1, s.m, s.k, s.n, 1, g->data, s.n, y->data, s.n, 0, dx->data, s.k);
+    else
+        pd_gemm_f32(0, 1, s.m, s.k, s.n, 1, g->data, s.n, y->data, s.n, 0, dx->data, s.k);
+}
+
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
-    struct pd_tensor *dx = pd_run_out(r, DX), *dy = pd_run_out(r, DY);
-    int64_t m = pd_meta_span(&x->meta, 0, r->attr[X_COLS].i),
-            k = pd_meta_span(&x->meta, r->attr[X_COLS].i, x->meta.rank);
-    int64_t n = pd_meta_span(&y->meta, r->attr[Y_COLS].i, y->meta.rank);
-    if (x->meta.dtype == PD_DTYPE_FP64) {
-        if (dx) pd_gemm_f64(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
-        if (dy) pd_gemm_f64(1, 0, k, n, m, 1, x->data, k, g->data, n, 0, dy->data, n);
-    } else {
-        if (dx) pd_gemm_f32(0, 1, m, k, n, 1, g->data, n, y->data, n, 0, dx->data, k);
-        if (dy) pd_gemm_f32(1, 0, k, n, m, 1, x->data, k, g->data, n, 0, dy->data, n);
-    }
+    const struct pd_tensor *x = pd_run_in(r, X), *g = pd_run_in(r, GRAD_OUT);
+    struct pd_tensor *dy = pd_run_out(r, DY);
+    const struct pd_mul_sizes s = pd_mul_sizes(r);
+    pd_mul_grad_x(r, pd_run_out(r, DX));
+    if (!dy) return PD_OK;
+    if (x->meta.dtype == PD_DTYPE_FP64)
+        pd_gemm_f64(1, 0, s.k, s.n, s.m, 1, x->data, s.k, g->data, s.n, 0, dy->data, s.n);
+    else
+        pd_gemm_f32(1, 0, s.k, s.n, s.m, 1, x->data, s.k, g->data, s.n, 0, dy->data, s.n);
     return PD_OK;
 }
 

@@ -62,6 +62,11 @@ static void read_book(struct pd_server *s)
     if (file) fclose(file);
 }
 
+static int is_gone(const struct seat *seat)
+{
+    return seat->state == PD_TRAINER_DONE || seat->state == PD_TRAINER_LOST;
+}
+
 /* On a lane's thread: those who had ended leave this lane too. */
 static void settle(void *arg)
 {
@@ -70,15 +75,13 @@ static void settle(void *arg)
     pd_status status = PD_OK;
     for (int t = 0; t < s->config.trainers && status == PD_OK; t++) {
         pthread_mutex_lock(&s->lock);
-        enum pd_trainer_state state = s->seats[t].state;
+        const struct seat seat = s->seats[t];
         pthread_mutex_unlock(&s->lock);
-        if ((state != PD_TRAINER_DONE && state != PD_TRAINER_LOST) ||
-            pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT)
-            continue;
+        if (!is_gone(&seat) || pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT) continue;
         if (lane->index == 0)
             pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
-                   t, state == PD_TRAINER_DONE ? "ended" : "been lost");
-        status = pd_lane_leave(lane, t, state);
+                   t, seat.state == PD_TRAINER_DONE ? "ended" : "been lost");
+        status = pd_lane_leave(lane, t, seat.state);
     }
     if (status != PD_OK) pd_server_fail(s, status);
     pd_lane_finish_if_done(lane);
@@ -89,11 +92,6 @@ static void believe(struct pd_server *s)
     s->book_is_old = 0;
     for (int i = 0; i < s->n_lanes; i++)
         (void)pd_loop_post(s->lanes[i].loop, settle, &s->lanes[i]);
-}
-
-static int is_gone(const struct seat *seat)
-{
-    return seat->state == PD_TRAINER_DONE || seat->state == PD_TRAINER_LOST;
 }
 
 pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *config)
