@@ -4,10 +4,13 @@
 
 #ifdef PD_WITH_ONEDNN
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -21,6 +24,34 @@ static struct pd_dnnl_lib lib;
 static int ready;
 static char version_text[64];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- memory ---- */
+
+static int give_back_segments(struct dl_phdr_info *info, size_t size, void *name)
+{
+    (void)size;
+    if (!info->dlpi_name || strcmp(info->dlpi_name, name) != 0) return 0;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || (segment->p_flags & PF_W)) continue;
+        uintptr_t start = (info->dlpi_addr + segment->p_vaddr + page - 1) & ~(page - 1);
+        uintptr_t end = (info->dlpi_addr + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
+        if (start < end) madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    return 1;
+}
+
+/* Its constructors and the makers of its kernels run once, and leave 14 MB of its code in this process. A
+ * product needs one of them: it comes back from the page cache when it is called. */
+static void give_back_code(void)
+{
+    Dl_info info;
+    if (dladdr((void *)lib.sgemm, &info) && info.dli_fname)
+        dl_iterate_phdr(give_back_segments, (void *)info.dli_fname);
+}
+
+/* ---- the library ---- */
 
 static int bind(void *library)
 {
@@ -81,9 +112,10 @@ static void open_library(void)
     if (path && *path) {
         /* Who names a library wants that one or none: "none" switches oneDNN off. */
         ready = strcmp(path, "none") != 0 && try_open(path);
-        return;
+    } else {
+        ready = try_near_us() || try_open(LIBRARY);
     }
-    ready = try_near_us() || try_open(LIBRARY);
+    if (ready) give_back_code();
 }
 
 const struct pd_dnnl_lib *pd_dnnl_lib(void)
@@ -106,8 +138,11 @@ int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, floa
 {
     if (!pd_dnnl_lib()) return 0;
     pd_dnnl_use_threads();
-    return lib.sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c,
-                     ldc) == dnnl_success;
+    int worked = lib.sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c,
+                           ldc) == dnnl_success;
+    static pthread_once_t first = PTHREAD_ONCE_INIT; /* has made the kernels of all products */
+    pthread_once(&first, give_back_code);
+    return worked;
 }
 
 const char *pd_dnnl_version(void)
