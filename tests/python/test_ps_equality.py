@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 from cluster import Job, single
+from ps_peer import memory
 
 SMALL = [
     ("1x1", "fit_a_line", "sgd", []),
@@ -78,3 +79,17 @@ def test_equals_one_process(tmp_path, one_process, record_property, shape, model
     record_property("parameters by", f"{max(distances.values()):.1e}")
     np.testing.assert_allclose(losses, want["losses"], rtol=1e-5, atol=1e-6)
     assert max(distances.values()) < 1e-5, distances
+
+
+@pytest.mark.parametrize("model", ["fit_a_line", "mlp", "word2vec_sparse"])
+def test_memory(tmp_path, record_property, model):
+    """No process of a job needs 60 MiB beside its parameters, here less than one."""
+    with Job(2, 2) as job:
+        job.start_all("--model", model, "--steps", "50", "--linger", str(tmp_path / "enough"))
+        for process in job.processes[2:]:
+            process.wait_for("all steps have ended")
+        peaks = {process.name: memory(process.pid) // 1024 for process in job.processes}
+        (tmp_path / "enough").touch()
+        job.end(deadline=60)
+    record_property("MiB", max(peaks.values()))
+    assert max(peaks.values()) < 60, peaks
