@@ -107,6 +107,7 @@ pd_status pd_server_run_blocks(struct lane *lane)
 {
     pthread_mutex_lock(&lane->server->engine);
     lane->server->applying = pd_shard_applying(lane->shard);
+    lane->server->applying_lane = lane->index;
     pd_status status = run_all(lane);
     pthread_mutex_unlock(&lane->server->engine);
     return status;

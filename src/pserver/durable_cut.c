@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pserver/durable_private.h"
+#include "pserver/sums.h"
 
 uint64_t pd_durable_next(struct pd_durable *d)
 {
@@ -53,14 +54,15 @@ static void release(void *arg)
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* by lane */
+    struct pd_snapshot_note *notes;       /* by lane, then the sums over servers */
     struct pd_buf *texts;
     char (*keys)[24];
+    int n_notes;
 };
 
 static void picture_free(struct picture *p, int n_lanes)
 {
-    for (int l = 0; p->texts && l < n_lanes; l++)
+    for (int l = 0; p->texts && l <= n_lanes; l++)
         pd_buf_free(&p->texts[l]);
     pd_free(p->texts);
     pd_free(p->notes);
@@ -98,23 +100,35 @@ static pd_status take_trainers(const struct pd_server *s, struct picture *p)
                           (unsigned long long)pd_shard_trainer_step(s->lanes[l].shard, t));
         if (p->texts[l].failed) return pd_no_memory();
         snprintf(p->keys[l], sizeof p->keys[l], "loop%d", l);
-        p->notes[l] = (struct pd_snapshot_note){p->keys[l], p->texts[l].at};
+        p->notes[p->n_notes++] = (struct pd_snapshot_note){p->keys[l], p->texts[l].at};
     }
+    return PD_OK;
+}
+
+/* Another server may be killed while it applies this very step, and ask for them again. */
+static pd_status take_sums(const struct pd_server *s, struct picture *p)
+{
+    struct pd_buf *text = &p->texts[s->n_lanes];
+    if (!s->sums) return PD_OK;
+    pd_sums_write(s->sums, text);
+    if (text->failed) return pd_no_memory();
+    if (text->n) p->notes[p->n_notes++] = (struct pd_snapshot_note){"sums", text->at};
     return PD_OK;
 }
 
 static pd_status prepare(struct pd_durable *d, uint64_t step)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_lanes = (size_t)s->n_lanes;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = (size_t)s->n_lanes + 1;
     const char *self = s->config.endpoint;
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
                         .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
-                        .notes = pd_calloc(n_lanes, sizeof *p.notes),
-                        .texts = pd_calloc(n_lanes, sizeof *p.texts),
-                        .keys = pd_calloc(n_lanes, sizeof *p.keys)};
+                        .notes = pd_calloc(n_notes, sizeof *p.notes),
+                        .texts = pd_calloc(n_notes, sizeof *p.texts),
+                        .keys = pd_calloc(n_notes, sizeof *p.keys)};
     pd_status status = p.vars && p.trainers && p.notes && p.texts && p.keys ? PD_OK : pd_no_memory();
     if (status == PD_OK) status = take_trainers(s, &p);
+    if (status == PD_OK) status = take_sums(s, &p);
     if (status == PD_OK) {
         take_vars(d, p.vars);
         struct pd_snapshot_info info = {.step = step,
@@ -125,7 +139,7 @@ static pd_status prepare(struct pd_durable *d, uint64_t step)
                                         .trainers = p.trainers,
                                         .n_vars = d->kept.n,
                                         .vars = p.vars,
-                                        .n_notes = s->n_lanes,
+                                        .n_notes = p.n_notes,
                                         .notes = p.notes};
         status = pd_snapshot_prepare(d->folder, &info, &d->job);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pserver/durable_private.h"
+#include "pserver/sums.h"
 
 static pd_status check_shape(const struct kept *k, const struct pd_snapshot_var *var)
 {
@@ -93,6 +94,7 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
         snprintf(key, sizeof key, "loop%d", l);
         take_loop_steps(s->lanes[l].shard, s->config.trainers, pd_snapshot_note(snapshot, key));
     }
+    pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
     pd_server_set_step(s, info->step);
     d->last_step = info->step;
 }

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "pserver/durable_private.h"
+#include "pserver/sums.h"
 
 /* ---- at the start ---- */
 
@@ -15,8 +16,16 @@ struct waiting {
 
 struct redo {
     struct pd_shard *shard;
+    struct pd_sums *sums;
     PD_VEC(struct waiting) waiting;
 };
+
+static pd_status redo(const struct redo *r, const struct waiting *w)
+{
+    if (w->change.kind == PD_CHANGE_SUMS)
+        return pd_sums_recall(r->sums, w->change.unit, w->change.step, w->payload, w->n);
+    return pd_shard_redo(r->shard, &w->change, w->payload, w->n);
+}
 
 static pd_status redo_record(void *arg, const struct pd_record *head, const void *payload, size_t n)
 {
@@ -41,8 +50,7 @@ static pd_status redo_record(void *arg, const struct pd_record *head, const void
     for (int i = 0; i < r->waiting.n; i++) {
         struct waiting *w = &r->waiting.at[i];
         int mine = change.trainer < 0 || w->change.trainer == change.trainer;
-        if (mine && status == PD_OK && w->change.step == change.step)
-            status = pd_shard_redo(r->shard, &w->change, w->payload, w->n);
+        if (mine && status == PD_OK && w->change.step == change.step) status = redo(r, w);
         if (mine)
             pd_free_aligned(w->payload);
         else
@@ -54,7 +62,7 @@ static pd_status redo_record(void *arg, const struct pd_record *head, const void
 
 static pd_status replay(struct pd_durable *d, int lane, uint64_t step)
 {
-    struct redo redo = {.shard = d->server->lanes[lane].shard};
+    struct redo redo = {.shard = d->server->lanes[lane].shard, .sums = d->server->sums};
     struct pd_replay_result result;
     struct pd_replay_from from = {.step = step, .trainers = d->server->config.trainers};
     uint64_t *steps = pd_calloc((size_t)from.trainers, sizeof *steps);

@@ -12,6 +12,7 @@
 #include "pserver/durable.h"
 #include "pserver/order.h"
 #include "pserver/spin.h"
+#include "pserver/sums.h"
 
 /* ---- greeting trainers, on the listener's loop ---- */
 
@@ -190,6 +191,7 @@ static void stop_loops(struct pd_server *s)
 {
     /* The listener goes first, then those who may still talk to others. */
     pd_order_close(s->order);
+    pd_sums_close(s->sums);
     pd_control_free(s->control);
     s->control = NULL;
     for (int i = 0; i < s->n_lanes; i++) {
@@ -208,7 +210,7 @@ static void free_server(struct pd_server *s)
     for (int i = 0; i < s->n_lanes; i++)
         pd_lane_close(&s->lanes[i]);
     pd_order_free(s->order);
-    pd_sum_link_free(s->sum_link);
+    pd_sums_free(s->sums);
     set_running(s, 0);
     pd_free(s->lanes);
     pd_book_close(s, 0);
@@ -244,9 +246,12 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         PD_TRY(add_grad(s, frame, &config->grads[i], lane));
         bytes[lane] += bytes_of(frame, &config->grads[i]);
     }
+    set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
+    PD_TRY(pd_sums_new(s, &s->sums));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
     PD_TRY(pd_control_new(s, &s->control));
     if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
+    if (s->sums) PD_TRY(pd_sums_start(s->sums, pd_control_loop(s->control)));
     const uint8_t *secret;
     PD_TRY(pd_secret(&secret, &s->has_secret));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
@@ -259,7 +264,6 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         pd_loop_set_spin(s->lanes[i].loop, pd_spin_us(processes_of(s)));
         PD_TRY(pd_loop_start(s->lanes[i].loop, name));
     }
-    set_running(s, 1);
     return pd_loop_start(pd_control_loop(s->control), "ps-control");
 }
 

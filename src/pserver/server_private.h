@@ -11,7 +11,7 @@
 
 struct session;
 struct pd_control;
-struct pd_sum_link;
+struct pd_sums;
 struct pd_durable;
 struct pd_hello;
 struct pd_order;
@@ -64,9 +64,9 @@ struct pd_server {
     struct lane *lanes;
     int n_lanes;
     struct pd_control *control; /* its loop has the listener */
-    struct pd_sum_link
-        *sum_link;     /* to the first server; NULL: not needed yet. Of the lane that runs blocks */
-    uint64_t applying; /* the step whose blocks run; under `engine` */
+    struct pd_sums *sums; /* over the servers; NULL: the Program needs none */
+    uint64_t applying;    /* the step whose blocks run, and on which lane; under `engine` */
+    int applying_lane;
     struct pd_listener *listener;
     int has_secret; /* all who get in have proved that they know it */
     int port;
@@ -112,8 +112,6 @@ void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody ne
 pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id);
 void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
 void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how); /* DONE or LOST; any lane */
-/* op_sum.c */
-void pd_sum_link_free(struct pd_sum_link *link);
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */
 void pd_lane_close(struct lane *lane);

@@ -37,7 +37,8 @@ enum pd_change_kind {
     PD_CHANGE_ROWS = 2, /* rows, averaged: row numbers, then rows */
     PD_CHANGE_GIFT =
         3, /* what one trainer gave to a unit that runs through the engine: as PART (whole) or ROWS */
-    PD_CHANGE_END = 4, /* the step is complete: the numbers (i32) of those who took part */
+    PD_CHANGE_END = 4,  /* the step is complete: the numbers (i32) of those who took part */
+    PD_CHANGE_SUMS = 5, /* sums over servers (sums.h) that the step used: f64; `unit` is which */
 };
 
 struct pd_change {

@@ -62,6 +62,36 @@ def test_server_killed_and_started_again_loses_nothing(tmp_path, record_property
     check_equal(tmp_path, want)
 
 
+@pytest.mark.parametrize("clip", ["norm", "global_norm"])
+def test_servers_killed_while_they_add_norms(tmp_path, record_property, clip):
+    """One or both, at random moments: a step is clipped by the same norms when it is done again."""
+    rng = random.Random(clip)
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--clip", clip, "--steps", str(ROUNDS * 400)]
+    want = single(tmp_path / "single.npz", *options)
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "50"}
+    with Job(2, 2, env=env) as job:
+        job.start_all(*options, out=tmp_path)
+        servers, trainers, kills = job.processes[:2], job.processes[2:], 0
+        while kills < ROUNDS and all(t.process.poll() is None for t in trainers):
+            for server in servers:
+                server.wait_for("Server listening on")
+            time.sleep(rng.uniform(0.01, 0.3))
+            goes = rng.choice([(0,), (1,), (0, 1)])
+            if any(servers[which].process.poll() is not None for which in goes):
+                break  # the job is over
+            for which in goes:
+                servers[which].kill()
+            for which in goes:
+                job.processes.remove(servers[which])
+                servers[which].close()
+                servers[which] = job.start("server", which, *options)
+            kills += 1
+        job.end(deadline=180)
+    record_property("kills", kills)
+    assert kills
+    check_equal(tmp_path, want)
+
+
 def test_trainer_killed_ends_the_job_by_name():
     """Sync: the others end with an error that names it, within 10 s."""
     with Job(1, 2) as job:

@@ -1,0 +1,266 @@
+/* See sums.h. Here: the numbers, and who waits for them. */
+#include "pserver/sums.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/wait.h"
+#include "pserver/durable.h"
+#include "pserver/sums_private.h"
+
+/* ---- what there is ---- */
+
+static void sum_free(struct sum *s)
+{
+    pd_free(s->values);
+    pd_free(s->has);
+    pd_free(s->askers);
+    pd_free(s->totals);
+    pd_free(s);
+}
+
+static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op)
+{
+    const struct pd_attr *groups = pd_opdesc_attr(op, "groups"), *endpoints = pd_opdesc_attr(op, "endpoints");
+    const struct pd_io *x = pd_opdesc_slot(op, 0, "X");
+    if (!groups || !groups->n || !endpoints || endpoints->n < 2 || !x || x->args.n > PD_SUMS_MAX)
+        return PD_OK;
+    if (!sums->servers) {
+        sums->servers = endpoints->n;
+        sums->self = -1;
+        for (int i = 0; i < endpoints->n; i++)
+            if (strcmp(endpoints->strings[i], sums->server->config.endpoint) == 0) sums->self = i;
+        sums->first = pd_strdup(endpoints->strings[0]);
+        if (!sums->first) return pd_no_memory();
+    }
+    if (sums->servers != endpoints->n || sums->self < 0)
+        return pd_fail(PD_INVALID, "ps_sum of '%s' names %d servers; this one, %s, must be among them",
+                       groups->strings[0], endpoints->n, sums->server->config.endpoint);
+    struct sum *s = pd_calloc(1, sizeof *s);
+    if (!s) return pd_no_memory();
+    size_t servers = (size_t)sums->servers, n = (size_t)x->args.n;
+    *s = (struct sum){.group = groups->strings[0], .n = x->args.n};
+    s->values = pd_calloc(n * servers, sizeof *s->values);
+    s->totals = pd_calloc(n, sizeof *s->totals);
+    s->has = pd_calloc(servers, 1);
+    s->askers = pd_calloc(servers, sizeof *s->askers);
+    if (s->values && s->totals && s->has && s->askers && pd_vec_push(&sums->sums, s)) return PD_OK;
+    sum_free(s);
+    return pd_no_memory();
+}
+
+/* All sums there can be: others cannot make it keep more. */
+static pd_status find_all(struct pd_sums *sums)
+{
+    const struct pd_program *program = sums->server->program;
+    for (int i = 0; i < program->blocks.n; i++) {
+        const struct pd_block *block = program->blocks.at[i];
+        for (int k = 0; k < block->ops.n; k++)
+            if (strcmp(block->ops.at[k]->type, "ps_sum") == 0) PD_TRY(add_sum(sums, block->ops.at[k]));
+    }
+    return PD_OK;
+}
+
+struct sum *pd_sums_find(const struct pd_sums *sums, const char *group)
+{
+    for (int i = 0; i < sums->sums.n; i++)
+        if (strcmp(sums->sums.at[i]->group, group) == 0) return sums->sums.at[i];
+    return NULL;
+}
+
+/* ---- adding ---- */
+
+void pd_sums_begin(const struct pd_sums *sums, struct sum *s, uint64_t step)
+{
+    s->step = step;
+    s->given = 0;
+    memset(s->has, 0, (size_t)sums->servers);
+}
+
+/* Numbers that are complete stay as they are: others may know them already. */
+void pd_sums_give(struct pd_sums *sums, struct sum *s, int server, const double *values)
+{
+    if (s->totals_step == s->step) return;
+    memcpy(s->values + (size_t)server * (size_t)s->n, values, (size_t)s->n * sizeof *values);
+    if (!s->has[server]) s->given++;
+    s->has[server] = 1;
+    if (s->given < sums->servers) return;
+    for (int i = 0; i < s->n; i++) {
+        s->totals[i] = 0;
+        for (int k = 0; k < sums->servers; k++)
+            s->totals[i] += s->values[(size_t)k * (size_t)s->n + (size_t)i];
+    }
+    s->totals_step = s->step;
+    pthread_cond_broadcast(&sums->changed);
+}
+
+static void list_late(const struct pd_sums *sums, const struct sum *s, char *out, size_t cap)
+{
+    size_t used = 0;
+    if (sums->self) {
+        snprintf(out, cap, "the sum at the first server %s (%s)", sums->first,
+                 sums->trouble[0] ? sums->trouble : "no answer");
+        return;
+    }
+    out[0] = 0;
+    for (int i = 0; i < sums->servers && used + 1 < cap; i++)
+        if (!s->has[i]) {
+            int wrote = snprintf(out + used, cap - used, "%sserver %d", used ? ", " : "", i);
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+}
+
+/* Under the lock. */
+static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t step)
+{
+    const struct pd_server_config *config = &sums->server->config;
+    struct pd_patience patience = pd_patience_start(config->notice_ms, config->deadline_ms);
+    char late[512];
+    while (s->totals_step != step) {
+        pd_cond_wait_ms(&sums->changed, &sums->lock, 100);
+        if (s->totals_step == step) break;
+        if (pd_server_is_ending(sums->server)) return pd_fail(PD_INTERRUPTED, "the server is ending");
+        enum pd_patience_now now = pd_patience_ask(&patience);
+        if (now == PD_WAIT_ON) continue;
+        list_late(sums, s, late, sizeof late);
+        if (now == PD_WAIT_GIVE_UP)
+            return pd_fail(PD_UNAVAILABLE,
+                           "step %llu waited %lld s for the norms of %s: given up (FLAGS_rpc_deadline)",
+                           (unsigned long long)step, pd_patience_seconds(&patience), late);
+        pd_log(PD_LOG_WARNING, "step %llu has waited %lld s for the norms of %s", (unsigned long long)step,
+               pd_patience_seconds(&patience), late);
+    }
+    return PD_OK;
+}
+
+static int number_of(const struct pd_sums *sums, const struct sum *s)
+{
+    int i = 0;
+    while (sums->sums.at[i] != s)
+        i++;
+    return i;
+}
+
+pd_status pd_sums_add(struct pd_sums *sums, const char *group, uint64_t step, int n, double *values)
+{
+    pd_status status = PD_OK;
+    pthread_mutex_lock(&sums->lock);
+    struct sum *s = pd_sums_find(sums, group);
+    if (!s || s->n != n)
+        status = pd_fail(PD_INTERNAL, "ps_sum of '%s' is not what the Program had at the start", group);
+    else if (s->totals_step != step && !sums->loop)
+        status = pd_fail(PD_FORMAT,
+                         "the log has step %llu, but not the norms that it was clipped by: it was written by "
+                         "another version. FLAGS_ps_fresh=1 starts anew",
+                         (unsigned long long)step);
+    if (status == PD_OK) {
+        if (s->step != step) pd_sums_begin(sums, s, step);
+        pd_sums_give(sums, s, sums->self, values);
+        s->is_sent = 0;
+        if (sums->loop && !sums->is_closed)
+            (void)pd_loop_post(sums->loop, sums->self ? pd_sums_send : pd_sums_answer, sums);
+        status = wait_for(sums, s, step);
+    }
+    if (status == PD_OK) memcpy(values, s->totals, (size_t)n * sizeof *values);
+    pthread_mutex_unlock(&sums->lock);
+    if (status != PD_OK || !sums->server->durable) return status;
+    struct pd_change change = {
+        .kind = PD_CHANGE_SUMS, .trainer = -1, .step = step, .unit = (uint32_t)number_of(sums, s)};
+    return pd_durable_log(sums->server->durable, sums->server->applying_lane, &change,
+                          &(struct pd_span){values, (size_t)n * sizeof *values}, 1);
+}
+
+/* ---- keeping ---- */
+
+pd_status pd_sums_recall(struct pd_sums *sums, uint32_t number, uint64_t step, const void *totals,
+                         size_t bytes)
+{
+    struct sum *s = sums && number < (uint32_t)sums->sums.n ? sums->sums.at[number] : NULL;
+    if (!s || bytes != (size_t)s->n * sizeof *s->totals)
+        return pd_fail(PD_FORMAT,
+                       "the log has %zu numbers for sum %u, which this server does not add: is it another "
+                       "job's?",
+                       bytes / sizeof(double), number);
+    memcpy(s->totals, totals, bytes);
+    s->totals_step = step;
+    pd_sums_begin(sums, s, step);
+    return PD_OK;
+}
+
+/* "number step value value ...;" for each. */
+void pd_sums_write(struct pd_sums *sums, struct pd_buf *text)
+{
+    pthread_mutex_lock(&sums->lock);
+    for (int i = 0; i < sums->sums.n; i++) {
+        const struct sum *s = sums->sums.at[i];
+        if (!s->totals_step) continue;
+        pd_buf_printf(text, "%d %llu", i, (unsigned long long)s->totals_step);
+        for (int k = 0; k < s->n; k++)
+            pd_buf_printf(text, " %a", s->totals[k]);
+        pd_buf_printf(text, ";");
+    }
+    pthread_mutex_unlock(&sums->lock);
+}
+
+void pd_sums_read(struct pd_sums *sums, const char *text)
+{
+    double totals[PD_SUMS_MAX];
+    while (sums && text && *text) {
+        char *end;
+        long number = strtol(text, &end, 10);
+        unsigned long long step = strtoull(end, &end, 10);
+        int n = 0;
+        while (*end == ' ' && n < PD_SUMS_MAX)
+            totals[n++] = strtod(end, &end);
+        if (*end != ';' || number < 0 ||
+            pd_sums_recall(sums, (uint32_t)number, step, totals, (size_t)n * sizeof *totals) != PD_OK)
+            return;
+        text = end + 1;
+    }
+}
+
+/* ---- life ---- */
+
+pd_status pd_sums_new(struct pd_server *server, struct pd_sums **out)
+{
+    *out = NULL;
+    struct pd_sums *sums = pd_calloc(1, sizeof *sums);
+    if (!sums) return pd_no_memory();
+    pd_cond_init(&sums->changed);
+    pthread_mutex_init(&sums->lock, NULL);
+    sums->server = server;
+    pd_status status = find_all(sums);
+    if (status == PD_OK && sums->sums.n)
+        *out = sums;
+    else
+        pd_sums_free(sums);
+    return status;
+}
+
+pd_status pd_sums_start(struct pd_sums *sums, struct pd_loop *control)
+{
+    sums->loop = control;
+    return sums->self ? pd_sums_link(sums) : PD_OK;
+}
+
+void pd_sums_close(struct pd_sums *sums)
+{
+    if (!sums) return;
+    pthread_mutex_lock(&sums->lock);
+    sums->is_closed = 1;
+    pthread_mutex_unlock(&sums->lock);
+}
+
+void pd_sums_free(struct pd_sums *sums)
+{
+    if (!sums) return;
+    for (int i = 0; i < sums->sums.n; i++)
+        sum_free(sums->sums.at[i]);
+    pd_vec_free(&sums->sums);
+    pd_free(sums->first);
+    pthread_mutex_destroy(&sums->lock);
+    pthread_cond_destroy(&sums->changed);
+    pd_free(sums);
+}

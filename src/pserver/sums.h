@@ -1,0 +1,37 @@
+/* Sums over the servers of a job: a clip by a norm over parameters on several servers needs their squares
+ * added up (ops ps_sum of the server's Program).
+ *
+ * The first server adds. Every server, the first included, waits until all have given their numbers of a
+ * step. The others have a connection to it, on their control loop, and say their last numbers again on each
+ * new one: a first server that was killed may need them once more after they went on. What a step's sums
+ * were is logged with the step, so that it can be done again without the others. */
+#ifndef PD_PSERVER_SUMS_H
+#define PD_PSERVER_SUMS_H
+
+#include "base/buf.h"
+#include "net/conn.h"
+
+struct pd_server;
+struct pd_sums;
+
+/* Before the log is read. *out is NULL when the Program adds nothing over servers. */
+pd_status pd_sums_new(struct pd_server *server, struct pd_sums **out);
+pd_status pd_sums_start(struct pd_sums *sums, struct pd_loop *control); /* before that loop runs */
+void pd_sums_close(struct pd_sums *sums); /* before the control loop is freed: lanes post no more to it */
+void pd_sums_free(struct pd_sums *sums);  /* after all loops were freed. NULL is fine */
+
+/* On the thread of the lane that applies `step`: gives this server's numbers; `values` become the sums. Names
+ * those who are late, again and again, up to the deadline. */
+pd_status pd_sums_add(struct pd_sums *sums, const char *group, uint64_t step, int n, double *values);
+
+/* Before the loops run: sums that the log has (payload of PD_CHANGE_SUMS), or a snapshot. */
+pd_status pd_sums_recall(struct pd_sums *sums, uint32_t number, uint64_t step, const void *totals,
+                         size_t bytes);
+void pd_sums_write(struct pd_sums *sums, struct pd_buf *text); /* those of the last step, for a snapshot */
+void pd_sums_read(struct pd_sums *sums, const char *text);
+
+/* On the control loop of the first server: SUM of another; its connection is gone. */
+pd_status pd_sums_message(struct pd_sums *sums, struct pd_conn *conn, const struct pd_message *message);
+void pd_sums_forget(struct pd_sums *sums, const struct pd_conn *conn);
+
+#endif

@@ -1,0 +1,193 @@
+/* Sums over servers: what they say to the first, and what it answers; see sums.h. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/wire.h"
+#include "pserver/proto.h"
+#include "pserver/server_private.h"
+#include "pserver/sums_private.h"
+
+enum { TICK_MS = 200 };
+
+/* ---- at the first server ---- */
+
+static void answer(const struct sum *s, struct asker *asker)
+{
+    struct pd_buf meta = {0};
+    struct pd_frame_head head = {.type = PD_PS_SUMMED, .request = asker->request, .step = s->totals_step};
+    pd_put_u32(&meta, (uint32_t)s->n);
+    for (int i = 0; i < s->n; i++)
+        pd_put_f64(&meta, s->totals[i]);
+    if (!meta.failed) (void)pd_conn_send(asker->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+    pd_buf_free(&meta);
+    asker->conn = NULL;
+}
+
+void pd_sums_answer(void *arg)
+{
+    struct pd_sums *sums = arg;
+    pthread_mutex_lock(&sums->lock);
+    for (int i = 0; i < sums->sums.n; i++) {
+        struct sum *s = sums->sums.at[i];
+        for (int k = 0; s->step == s->totals_step && k < sums->servers; k++)
+            if (s->askers[k].conn) answer(s, &s->askers[k]);
+    }
+    pthread_mutex_unlock(&sums->lock);
+}
+
+/* Under the lock. */
+static pd_status take(struct pd_sums *sums, struct pd_conn *conn, const struct pd_message *m,
+                      const char *group, int server, int n, const double *values)
+{
+    struct sum *s = pd_sums_find(sums, group);
+    if (!s)
+        return pd_fail(PD_NOT_FOUND,
+                       "a SUM of '%s', but this server's Program has no such sum: do all "
+                       "servers run the same Program?",
+                       group);
+    if (s->n != n)
+        return pd_fail(PD_INVALID, "a SUM of '%s' with %d numbers; the Program adds %d", group, n, s->n);
+    /* Said again after a broken connection, and this server has gone on since. */
+    if (m->head.step < s->step) return PD_OK;
+    if (m->head.step > s->step) pd_sums_begin(sums, s, m->head.step);
+    s->askers[server] = (struct asker){conn, m->head.request};
+    pd_sums_give(sums, s, server, values);
+    return PD_OK;
+}
+
+pd_status pd_sums_message(struct pd_sums *sums, struct pd_conn *conn, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    char group[600];
+    double values[PD_SUMS_MAX];
+    pd_read_text(&r, group, sizeof group);
+    uint32_t server = pd_read_u32(&r), servers = pd_read_u32(&r), n = pd_read_u32(&r);
+    if (r.bad || !n || n > PD_SUMS_MAX) return pd_fail(PD_FORMAT, "malformed SUM");
+    for (uint32_t i = 0; i < n; i++)
+        values[i] = pd_read_f64(&r);
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed SUM");
+    if (!sums || sums->self)
+        return pd_fail(PD_INVALID,
+                       "a SUM of '%s', but this server is not the one that adds: do all have the "
+                       "same list of servers?",
+                       group);
+    if (servers != (uint32_t)sums->servers || !server || server >= servers ||
+        pd_conn_hello(conn)->id != (int)server)
+        return pd_fail(PD_INVALID, "a SUM of '%s' of server %u of %u; server %d says it, and the job has %d",
+                       group, server, servers, pd_conn_hello(conn)->id, sums->servers);
+    /* Servers are a step apart at most; a sum of a later one would stand in the way of the real ones. */
+    uint64_t applied = pd_server_step(sums->server), step = m->head.step;
+    if (step < applied || step > applied + 1)
+        return pd_fail(PD_RANGE, "a SUM of step %llu, but this server has applied step %llu",
+                       (unsigned long long)step, (unsigned long long)applied);
+    pthread_mutex_lock(&sums->lock);
+    pd_status status = take(sums, conn, m, group, (int)server, (int)n, values);
+    pthread_mutex_unlock(&sums->lock);
+    if (status == PD_OK) pd_sums_answer(sums);
+    return status;
+}
+
+void pd_sums_forget(struct pd_sums *sums, const struct pd_conn *conn)
+{
+    if (!sums) return;
+    pthread_mutex_lock(&sums->lock);
+    for (int i = 0; i < sums->sums.n; i++)
+        for (int k = 0; k < sums->servers; k++)
+            if (sums->sums.at[i]->askers[k].conn == conn) sums->sums.at[i]->askers[k].conn = NULL;
+    pthread_mutex_unlock(&sums->lock);
+}
+
+/* ---- at the others ---- */
+
+void pd_sums_send(void *arg)
+{
+    struct pd_sums *sums = arg;
+    if (!sums->is_open) return;
+    pthread_mutex_lock(&sums->lock);
+    for (int i = 0; i < sums->sums.n; i++) {
+        struct sum *s = sums->sums.at[i];
+        struct pd_buf meta = {0};
+        if (s->is_sent || !s->has[sums->self]) continue;
+        struct pd_frame_head head = {.type = PD_PS_SUM, .step = s->step, .request = (uint64_t)i + 1};
+        pd_put_text(&meta, s->group);
+        pd_put_u32(&meta, (uint32_t)sums->self);
+        pd_put_u32(&meta, (uint32_t)sums->servers);
+        pd_put_u32(&meta, (uint32_t)s->n);
+        for (int k = 0; k < s->n; k++)
+            pd_put_f64(&meta, s->values[(size_t)sums->self * (size_t)s->n + (size_t)k]);
+        if (!meta.failed) (void)pd_conn_send(sums->link, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+        pd_buf_free(&meta);
+        s->is_sent = 1;
+    }
+    pthread_mutex_unlock(&sums->lock);
+}
+
+static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
+{
+    struct pd_sums *sums = pd_conn_user(conn);
+    (void)welcome;
+    pthread_mutex_lock(&sums->lock);
+    for (int i = 0; i < sums->sums.n; i++)
+        sums->sums.at[i]->is_sent = 0;
+    pthread_mutex_unlock(&sums->lock);
+    sums->is_open = 1;
+    pd_sums_send(sums);
+}
+
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct pd_sums *sums = pd_conn_user(conn);
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    double totals[PD_SUMS_MAX];
+    uint64_t number = m->head.request - 1;
+    uint32_t n = pd_read_u32(&r);
+    if (m->head.type != PD_PS_SUMMED || number >= (uint64_t)sums->sums.n ||
+        n != (uint32_t)sums->sums.at[number]->n)
+        return pd_fail(PD_FORMAT, "the first server answers with other sums");
+    for (uint32_t i = 0; i < n; i++)
+        totals[i] = pd_read_f64(&r);
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed answer of the first server");
+    pthread_mutex_lock(&sums->lock);
+    struct sum *s = sums->sums.at[number];
+    if (s->step == m->head.step && s->totals_step != s->step) {
+        memcpy(s->totals, totals, n * sizeof *totals);
+        s->totals_step = s->step;
+        pthread_cond_broadcast(&sums->changed);
+    }
+    pthread_mutex_unlock(&sums->lock);
+    return PD_OK;
+}
+
+static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+{
+    struct pd_sums *sums = pd_conn_user(conn);
+    (void)why;
+    sums->link = NULL;
+    sums->is_open = 0;
+    pthread_mutex_lock(&sums->lock);
+    snprintf(sums->trouble, sizeof sums->trouble, "%s", text);
+    pthread_mutex_unlock(&sums->lock);
+}
+
+static const struct pd_conn_events events = {.opened = on_opened, .done = on_done, .closed = on_closed};
+
+static void tick(void *arg)
+{
+    struct pd_sums *sums = arg;
+    if (sums->link) return;
+    struct pd_hello hello = {.role = PD_ROLE_SERVER,
+                             .id = sums->self,
+                             .incarnation = sums->server->incarnation,
+                             .pid = (uint32_t)getpid()};
+    snprintf(hello.job, sizeof hello.job, "%s", sums->server->config.job);
+    if (pd_conn_open(sums->loop, sums->first, &hello, &(struct pd_conn_options){.transport = "tcp"}, &events,
+                     sums, &sums->link) != PD_OK)
+        pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", sums->first, pd_error());
+}
+
+pd_status pd_sums_link(struct pd_sums *sums)
+{
+    return pd_timer_start(sums->loop, 0, TICK_MS, tick, sums, &sums->timer);
+}
