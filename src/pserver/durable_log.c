@@ -87,11 +87,15 @@ pd_status pd_durable_open_logs(struct pd_durable *d, uint64_t step)
     enum pd_durability durability = strcmp(d->config.log, "fsync") == 0 ? PD_DURABLE_FSYNC : PD_DURABLE_WRITE;
     d->journals = pd_calloc((size_t)s->n_lanes, sizeof *d->journals);
     if (!d->journals) return pd_no_memory();
-    for (int l = 0; l < s->n_lanes; l++) {
-        PD_TRY(replay(d, l, step));
-        PD_TRY(pd_journal_open(d->folder, l, durability, &d->journals[l]));
+    struct pd_schedule schedule = {0};
+    pd_status status = pd_schedule_keep(s, &schedule);
+    for (int l = 0; status == PD_OK && l < s->n_lanes; l++) {
+        if (l) status = pd_schedule_reset(s, &schedule);
+        if (status == PD_OK) status = replay(d, l, step);
+        if (status == PD_OK) status = pd_journal_open(d->folder, l, durability, &d->journals[l]);
     }
-    return PD_OK;
+    pd_schedule_free(&schedule);
+    return status;
 }
 
 /* ---- while training ---- */
