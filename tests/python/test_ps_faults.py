@@ -27,13 +27,13 @@ def check_equal(tmp_path, want: dict) -> None:
             np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-6)
 
 
-def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices, while_starting: float = 0) -> tuple[int, int]:
-    """Kill -9 of servers, one or more of `choices` at once, at random moments, each started again at once: ROUNDS times, or until
-    the job is over. `while_starting`: how often it is not waited until all are in the job. Returns how many times, and how many of them had
-    gone on from files themselves."""
+def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices, rounds: int, while_starting: float = 0) -> tuple[int, int]:
+    """Kill -9 of servers, one or more of `choices` at once, at random moments, each started again at once. The job must be long
+    enough: a server that is killed when all is done, and started again, waits for another run. `while_starting`: how often it is not
+    waited until all are in the job. Returns how many rounds there were, and how many of the killed had gone on from files."""
     servers, trainers = job.processes[: len(job.endpoints)], job.processes[len(job.endpoints) :]
     kills = taken_up = 0
-    while kills < ROUNDS and all(t.process.poll() is None for t in trainers):
+    while kills < rounds and all(t.process.poll() is None for t in trainers):
         goes = rng.choice(choices)
         if not kills or rng.random() >= while_starting:
             end = time.monotonic() + 30  # all are in the job again, or it is over
@@ -65,7 +65,7 @@ def test_server_killed_and_started_again_loses_nothing(tmp_path, record_property
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log, "FLAGS_ps_snapshot_steps": "700"}
     with Job(2, 2, env=env) as job:
         job.start_all(*options, out=tmp_path)
-        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,)], while_starting=0.25)
+        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,)], ROUNDS, while_starting=0.25)
         job.end(deadline=180)
     record_property("kills", kills)
     record_property("of servers that had gone on after one", taken_up)
@@ -96,14 +96,14 @@ if SOAK:
 @pytest.mark.parametrize("loops, model, optimizer, more", KINDS)
 def test_servers_killed_in_jobs_of_all_kinds(tmp_path, record_property, loops, model, optimizer, more):
     """One or both at once, while they add norms or write snapshots too: a step that is done again gives what it gave."""
-    steps = 80 * ROUNDS * (4 if model == "mlp" else 1)
-    options = ["--model", model, "--optimizer", optimizer, *more, "--steps", str(steps)]
+    rounds = 20 if SOAK else 5
+    options = ["--model", model, "--optimizer", optimizer, *more, "--steps", str(400 * rounds)]
     want = single(tmp_path / "single.npz", *[word for word in options if word != "--no-slices"])
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "50", "FLAGS_ps_loops": loops}
     with Job(2, 2, env=env) as job:
         job.start_all(*options, out=tmp_path)
         rng = random.Random(f"{loops} {model} {more}")
-        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,), (0, 1)])
+        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,), (0, 1)], rounds)
         job.end(deadline=180)
     got = [dict(np.load(tmp_path / f"trainer-{i}.npz")) for i in range(2)]
     held = [dict(np.load(tmp_path / f"server-{i}.npz")) for i in range(2)]
