@@ -50,7 +50,8 @@ def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices,
             taken_up += "taken up at step" in servers[which].output()
             job.processes.remove(servers[which])
             servers[which].close()
-            servers[which] = job.start("server", which, *options, "--out", str(out / f"server-{which}.npz"))
+            more = ["--out", str(out / f"server-{which}.npz")] if out else []
+            servers[which] = job.start("server", which, *options, *more)
         kills += 1
     return kills, taken_up
 

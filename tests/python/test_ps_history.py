@@ -1,0 +1,113 @@
+"""No acknowledged update is lost, none is counted twice: jobs/ledger.py counts, and here the books are checked.
+
+An update that was under way when its trainer was killed may have been counted or not.
+"""
+
+import os
+import random
+import time
+
+import numpy as np
+import pytest
+from cluster import Job
+from fault_proxy import FaultProxy, Faults
+from jobs.ledger import PLACES, WIDTH
+from test_ps_faults import kill_servers
+
+SOAK = bool(os.environ.get("PADDLE_SOAK"))
+ROUNDS = 50 if SOAK else 4
+
+
+def logged(tmp_path, **more) -> dict:
+    return {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "60", **more}
+
+
+def acknowledged(folder, trainers: int) -> np.ndarray:
+    """How often each place was acknowledged, over all lives of each trainer."""
+    counts = np.zeros(trainers * PLACES)
+    for path in folder.glob("acknowledged-*"):
+        trainer = int(path.name.split("-")[1])
+        lines = path.read_text().split("\n")
+        for step in map(int, lines[:-1]):
+            counts[trainer * PLACES + step % PLACES] += 1
+    return counts
+
+
+def check_books(folder, trainers: int, share: float = 1, under_way: int = 0) -> int:
+    """Every parameter against the history. `under_way`: updates that a killed trainer may have left. Returns the updates."""
+    want, held = acknowledged(folder, trainers), {}
+    for path in folder.glob("held-*.npz"):
+        for name, value in np.load(path).items():
+            assert name not in held, f"two servers have {name}"
+            held[name] = -value
+    assert sorted(held) == ["dense_0", "dense_1", "dense_2", "table"]
+    for name, value in held.items():
+        value = value.reshape(trainers * PLACES, -1)
+        assert value.shape[1] == (WIDTH if name == "table" else 1)
+        assert (value == value[:, :1]).all(), f"{name}: a row was counted in part\n{value}"
+        more = value[:, 0] / share - want
+        assert (more >= 0).all(), f"{name}: acknowledged, but lost, by place: {more}"
+        assert more.sum() <= under_way, f"{name}: counted twice, by place: {more}"
+    return int(want.sum())
+
+
+@pytest.mark.parametrize("mode, loops", [("async", "1"), ("async", "2"), ("sync", "1"), ("sync", "2")])
+def test_servers_killed(tmp_path, record_property, mode, loops):
+    """Kill -9 of one or both servers at random moments, and the same command again."""
+    options = ["--steps", str(ROUNDS * 2500), "--out", str(tmp_path), *(["--async"] if mode == "async" else [])]
+    with Job(2, 2, script="ledger.py", env=logged(tmp_path, FLAGS_ps_loops=loops)) as job:
+        job.start_all(*options)
+        rng = random.Random(f"{mode} {loops}")
+        kills, taken_up = kill_servers(job, options, None, rng, [(0,), (1,), (0, 1)], ROUNDS)
+        job.end(deadline=300)
+    record_property("kills", kills)
+    record_property("of servers that had gone on after one", taken_up)
+    record_property("updates", check_books(tmp_path, 2, share=0.5 if mode == "sync" else 1))
+    assert kills == ROUNDS
+
+
+@pytest.mark.parametrize("servers, loops", [(1, "1"), (2, "1"), (2, "2")])
+def test_async_trainers_and_servers_killed(tmp_path, record_property, servers, loops):
+    """Trainers are killed and started again too, or stay away; the others go on."""
+    rng = random.Random(f"{servers} {loops}")
+    options = ["--async", "--out", str(tmp_path), "--until", str(tmp_path / "enough")]
+    env = logged(tmp_path, FLAGS_ps_loops=loops, FLAGS_ps_reconnect="300")
+    with Job(servers, 3, script="ledger.py", env=env) as job:
+        job.start_all(*options)
+        killed = 0
+        for _ in range(ROUNDS):
+            for process in job.processes:  # all are in the job
+                process.wait_for("connected to" if process.name.startswith("trainer") else "(host")
+            time.sleep(rng.uniform(0.05, 0.4))
+            which = rng.randrange(len(job.processes))
+            goes = job.processes[which]
+            goes.kill()
+            role, index = goes.name.split("-")
+            killed += role == "trainer"
+            again = job.start(role, int(index), *options)
+            job.processes.remove(again)
+            job.processes[which] = again
+            goes.close()
+        for process in job.processes:
+            process.wait_for("connected to" if process.name.startswith("trainer") else "(host")
+        (tmp_path / "enough").touch()
+        job.end(deadline=60)
+    record_property("trainers killed", killed)
+    record_property("updates", check_books(tmp_path, 3, under_way=killed))
+
+
+def test_async_through_broken_connections(tmp_path, record_property):
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000"}
+    for round in range(10 if SOAK else 1):
+        out = tmp_path / str(round)
+        out.mkdir()
+        options = ["--async", "--steps", "1500", "--out", str(out)]
+        with Job(2, 2, script="ledger.py", env=env) as job, FaultProxy(job.endpoints, seed=round, faults=Faults(mean_bytes=15000), budget=25) as proxy:
+            for i in range(2):
+                job.start("server", i, *options)
+            for i in range(2):
+                job.start("trainer", i, *options, env={"PADDLE_PS_MAP": proxy.map})
+            job.end(60)
+            assert sum(proxy.done.values()) > 3, proxy.done
+        assert check_books(out, 2) == 2 * 1500
+        record_property(f"faults in round {round}", sum(proxy.done.values()))
