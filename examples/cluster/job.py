@@ -68,7 +68,16 @@ def from_environment() -> Job:
         sys.exit("SERVER_ENDPOINT is not set; a server needs the one of PSERVERS that is its own.")
     trainers = whole_number("PADDLE_TRAINERS", "2", 1)
     trainer_id = 0 if is_server else whole_number("PADDLE_TRAINER_ID", None, 0)
-    return Job(os.environ.get("PSERVERS", "127.0.0.1:6174"), trainers, is_server, endpoint, trainer_id)
+    if trainer_id >= trainers:
+        sys.exit(f"PADDLE_TRAINER_ID is {trainer_id}; with PADDLE_TRAINERS={trainers} it must be from 0 to {trainers - 1}.")
+    servers = [each.strip() for each in os.environ.get("PSERVERS", "127.0.0.1:6174").split(",")]
+    for each in servers:
+        host, _, port = each.rpartition(":")
+        if not host or not port.isdecimal():
+            sys.exit(f"PSERVERS has {each!r}; it must be HOST:PORT,HOST:PORT,... with all servers of the job.")
+    if is_server and endpoint not in servers:
+        sys.exit(f"SERVER_ENDPOINT is {endpoint!r}; it must be one of PSERVERS: {', '.join(servers)}.")
+    return Job(",".join(servers), trainers, is_server, endpoint, trainer_id)
 
 
 def parser(about: str, batch_size: int) -> argparse.ArgumentParser:

@@ -158,6 +158,13 @@ static int read_options(struct asked *asked, int argc, char **argv)
         }
         for (int k = 0; with_value[k]; k++)
             known |= strcmp(argv[i], with_value[k]) == 0;
+        if (!known && argv[i][0] != '-') {
+            fprintf(stderr,
+                    "paddle: psbench: '%s' is not an option. It starts and measures a server of its own; "
+                    "'paddle psbench --help' tells how, 'paddle ps status' asks one that runs.\n",
+                    argv[i]);
+            return PD_CLI_EXIT_USAGE;
+        }
         if (!known) {
             fprintf(stderr, "paddle: psbench: there is no option '%s'. 'paddle psbench --help' lists them.\n",
                     argv[i]);

@@ -292,9 +292,9 @@ static size_t scratch_room(struct pd_conn *conn)
                                                                                 : PD_LOOP_SCRATCH;
 }
 
-/* Where the next bytes go: the rest of the payload in place, then the scratch memory. Returns the number of
- * parts. */
-static int where(struct pd_conn *conn, struct iovec *parts, size_t *direct, size_t *wanted)
+/* Where the next bytes go: the rest of the payload in place (up to `most` bytes, as the other side may send
+ * as fast as we read), then the scratch memory. Returns the number of parts. */
+static int where(struct pd_conn *conn, struct iovec *parts, size_t most, size_t *direct, size_t *wanted)
 {
     uint8_t *scratch = pd_loop_scratch(conn->loop);
     const struct pd_message *message = &conn->message;
@@ -305,9 +305,10 @@ static int where(struct pd_conn *conn, struct iovec *parts, size_t *direct, size
         uint64_t missing = message->head.payload - conn->have;
         if (message->n_spans) {
             size_t at = conn->span_at;
-            for (int i = conn->span; i < message->n_spans && n < PARTS - 1; i++, at = 0) {
+            for (int i = conn->span; i < message->n_spans && n < PARTS - 1 && *direct < most; i++, at = 0) {
                 if (message->spans[i].n == at) continue;
-                parts[n] = (struct iovec){(uint8_t *)message->spans[i].at + at, message->spans[i].n - at};
+                parts[n] = (struct iovec){(uint8_t *)message->spans[i].at + at,
+                                          least(message->spans[i].n - at, most - *direct)};
                 *direct += parts[n++].iov_len;
             }
         } else if (missing > PD_LOOP_SCRATCH) {
@@ -370,7 +371,7 @@ void pd_conn_read(struct pd_conn *conn)
             budget -= done;
             continue;
         }
-        int end = 0, n = where(conn, parts, &direct, &wanted);
+        int end = 0, n = where(conn, parts, budget, &direct, &wanted);
         if (n < 0) {
             fail(conn, PD_NO_MEMORY);
             return;

@@ -101,16 +101,19 @@ pd_status pd_conn_send_meta(struct pd_conn *conn, uint16_t type, uint64_t extra,
     return status;
 }
 
-/* The next parts to write, over as many messages as fit. Returns their number and the sum of their bytes. */
-static int gather(struct pd_conn *conn, struct iovec *parts, size_t *bytes)
+/* The next parts to write, over as many messages as fit, up to `most` bytes: a transport that the other side
+ * empties meanwhile takes all that it is given. Returns their number and the sum of their bytes. */
+static int gather(struct pd_conn *conn, struct iovec *parts, size_t most, size_t *bytes)
 {
     int n = 0, part = conn->part;
     size_t offset = conn->offset;
     *bytes = 0;
     for (struct pd_out *out = conn->first; out && n < PARTS; out = out->next, part = 0)
         for (; part < out->n && n < PARTS; part++) {
-            parts[n] = (struct iovec){(uint8_t *)out->parts[part].iov_base + offset,
-                                      out->parts[part].iov_len - offset};
+            size_t length = out->parts[part].iov_len - offset, room = most - *bytes;
+            if (!room) return n;
+            parts[n] =
+                (struct iovec){(uint8_t *)out->parts[part].iov_base + offset, length < room ? length : room};
             *bytes += parts[n++].iov_len;
             offset = 0;
         }
@@ -161,7 +164,7 @@ void pd_conn_flush(struct pd_conn *conn)
     if (!conn->pipe || conn->state == PD_CONN_CONNECTING || conn->state == PD_CONN_ENDED) return;
     while (conn->first) {
         size_t wanted, done = 0;
-        int n = gather(conn, parts, &wanted);
+        int n = gather(conn, parts, budget, &wanted);
         pd_status status = conn->pipe->transport->write(conn->pipe, parts, n, &done);
         if (status != PD_OK) {
             pd_conn_end(conn, status, pd_error());
@@ -169,9 +172,8 @@ void pd_conn_flush(struct pd_conn *conn)
         }
         if (done) pd_loop_moved(conn->loop);
         advance(conn, done);
-        if (done < wanted) break;
-        if (wanted >= budget) break;
-        budget -= wanted;
+        budget -= done;
+        if (done < wanted || !budget) break;
     }
     conn->blocked = conn->first != NULL;
     pd_conn_update(conn);

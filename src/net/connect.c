@@ -374,6 +374,12 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
     struct pd_endpoint where;
     struct pd_conn *conn = NULL;
     PD_TRY(pd_endpoint_parse(endpoint, &where));
+    if (!where.port)
+        return pd_fail(
+            PD_INVALID,
+            "no server can be reached at %s: port 0 stands for one that the system chooses. Give the "
+            "port that the server printed when it started",
+            endpoint);
     PD_TRY(pd_loop_check(loop));
     struct client *client = pd_calloc(1, sizeof *client);
     if (!client) return pd_no_memory();

@@ -38,6 +38,8 @@ pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out)
     struct pd_endpoint result = {0};
     const char *host = text, *host_end, *port;
     if (!text || !*text) return bad("", "it is empty");
+    if (strchr(text, ',') || strchr(text, ';')) return bad(text, "it names several; give one");
+    if (strstr(text, "://")) return bad(text, "it is a URL");
     if (*text == '[') {
         host = text + 1;
         host_end = strchr(host, ']');
@@ -52,7 +54,10 @@ pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out)
         port = host_end ? host_end + 1 : text;
         if (!host_end) host_end = text;
     }
-    if (!read_port(port, &result.port)) return bad(text, "the port is a number from 0 to 65535");
+    if (!read_port(port, &result.port)) {
+        int is_missing = !*port || (port == text && strspn(text, "0123456789") < strlen(text));
+        return bad(text, is_missing ? "the port is missing" : "the port is a number up to 65535");
+    }
     size_t n = (size_t)(host_end - host);
     if (n >= sizeof result.host) return bad("...", "the host's name has more than 255 characters");
     for (size_t i = 0; i < n; i++)

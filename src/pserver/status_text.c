@@ -280,10 +280,14 @@ static void write_table(const struct whole *w, const char *host, struct pd_buf *
     pd_buf_printf(out, "server %s (%s, pid %d, incarnation %016llx), up %s, %s of memory\n",
                   s->config.endpoint, host, (int)getpid(), (unsigned long long)s->incarnation,
                   time_text(w->uptime_s, a), size_text(w->memory, b));
-    pd_buf_printf(out, "job %s, %s mode, %d trainer%s, %d parameters of %s\n",
-                  s->config.job[0] ? s->config.job : "without a name", s->config.is_sync ? "sync" : "async",
-                  s->config.trainers, s->config.trainers == 1 ? "" : "s", w->parameters,
-                  size_text(w->bytes, a));
+    pd_buf_printf(out, "job %s, %s mode, %d trainer%s, ", s->config.job[0] ? s->config.job : "without a name",
+                  s->config.is_sync ? "sync" : "async", s->config.trainers,
+                  s->config.trainers == 1 ? "" : "s");
+    if (w->parameters || w->n_known < s->n_lanes) /* some may be in a loop that is busy */
+        pd_buf_printf(out, "%d parameter%s of %s\n", w->parameters, w->parameters == 1 ? "" : "s",
+                      size_text(w->bytes, a));
+    else
+        pd_buf_text(out, "no parameters: a job of this size needs fewer servers\n");
     if (w->failed) pd_buf_printf(out, "FAILED: %s\n", w->failure);
     pd_buf_printf(out, "step %llu is applied", (unsigned long long)w->step);
     write_waiting(w, out);

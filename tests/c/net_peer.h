@@ -204,12 +204,18 @@ static inline void server_close(struct server *server)
     pd_loop_free(server->other);
 }
 
+static inline void peer_connect_ring(struct peer *peer, struct pd_loop *loop, const char *endpoint,
+                                     const char *transport, size_t ring)
+{
+    struct pd_hello hello = {.role = PD_ROLE_TRAINER, .id = -1, .incarnation = 99, .job = "job"};
+    struct pd_conn_options options = {.transport = transport, .ring = ring};
+    assert_ok(pd_conn_open(loop, endpoint, &hello, &options, &peer_events, peer, &peer->conn));
+}
+
 static inline void peer_connect(struct peer *peer, struct pd_loop *loop, const char *endpoint,
                                 const char *transport)
 {
-    struct pd_hello hello = {.role = PD_ROLE_TRAINER, .id = -1, .incarnation = 99, .job = "job"};
-    struct pd_conn_options options = {.transport = transport, .ring = 256 << 10};
-    assert_ok(pd_conn_open(loop, endpoint, &hello, &options, &peer_events, peer, &peer->conn));
+    peer_connect_ring(peer, loop, endpoint, transport, 256 << 10);
 }
 
 static inline void count_sent(void *arg, pd_status status)

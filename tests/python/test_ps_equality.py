@@ -19,6 +19,7 @@ SMALL = [
     ("2x2", "mlp", "sgd", ["--clip", "norm"]),
     ("2x2", "mlp", "adam", ["--clip", "global_norm"]),
     ("2x2", "mlp", "sgd", ["--no-slices"]),
+    ("3x2", "fit_a_line", "sgd", ["--no-slices"]),  # two parameters: one server has none
 ]
 WHOLE = [
     (shape, model, optimizer, [*more, *slices])

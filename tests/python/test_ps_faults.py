@@ -1,11 +1,15 @@
 """Processes that die, stop, or do not belong: nobody waits in silence, nothing acknowledged is lost or counted twice."""
 
+import json
 import os
 import random
 import re
 import signal
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import ps_peer as ps
@@ -15,6 +19,7 @@ from test_ps_equality import distance, whole
 
 SOAK = bool(os.environ.get("PADDLE_SOAK"))
 ROUNDS = 50 if SOAK else 5
+PADDLE = Path(sys.executable).parent / "paddle"
 LONG = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "4000"]
 
 
@@ -242,6 +247,54 @@ def test_servers_killed_while_trainers_may_be_lost(tmp_path):
             servers[which].wait_for("taken up at step")
         job.end(60)
     check_equal(tmp_path, want)
+
+
+EMPTY = ["--model", "fit_a_line", "--optimizer", "momentum", "--no-slices", "--steps", "3000"]  # 2 parameters
+
+
+def empty_server(job: Job) -> int:
+    """Which server of a job has no parameter."""
+    counts = []
+    for i in range(len(job.endpoints)):
+        done = subprocess.run([PADDLE, "ps", "status", job.endpoints[i], "--json"], capture_output=True, text=True, timeout=20)
+        counts.append(json.loads(done.stdout)["parameters"]["count"])
+    assert sorted(counts) == [0, 1, 1]
+    return counts.index(0)
+
+
+@pytest.mark.parametrize("loss", ["fail", "shrink"])
+def test_a_server_without_parameters_killed_and_started_again(tmp_path, loss):
+    """More servers than parameters: the one with nothing to hold has its place in every step all the same."""
+    want = single(tmp_path / "single.npz", *EMPTY[:-3], *EMPTY[-2:])
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": loss}
+    with Job(3, 2, env=env) as job:
+        job.start_all(*EMPTY, "--say-at", "20", out=tmp_path)
+        job.processes[3].wait_for("step 20 has ended")
+        which = empty_server(job)
+        for _ in range(2):
+            killed = job.processes[which]
+            killed.kill()
+            killed.close()
+            job.processes[which] = job.start("server", which, *EMPTY)
+            job.processes.pop()
+            job.processes[which].wait_for("taken up at step")
+        assert job.processes[3].process.poll() is None
+        job.end(60)
+    check_equal(tmp_path, want)
+
+
+def test_trainer_killed_in_a_job_with_a_server_without_parameters():
+    """All servers agree on its last step, and the job ends well."""
+    with Job(3, 2, env=SHRINK) as job:
+        job.start_all(*EMPTY, "--say-at", "20")
+        stays, goes = job.processes[3:]
+        goes.wait_for("step 20 has ended")
+        goes.kill()
+        assert len(set(last_steps(job, 1))) == 1
+        job.processes.remove(goes)
+        goes.close()
+        job.end(60)
+        assert stays.process.returncode == 0
 
 
 def test_killed_trainer_comes_back(tmp_path):

@@ -87,6 +87,7 @@ def test_bench_with_several_trainers_loops_and_an_optimizer(optimizer):
     (["--transport", "pigeon"], ["--transport", "tcp, shm or auto", "pigeon"]),
     (["--seconds", "0"], ["--seconds", "above 0"]),
     (["--frobnicate"], ["--frobnicate"]),
+    (["127.0.0.1:6174"], ["127.0.0.1:6174", "a server of its own", "paddle ps status"]),
     (["--dense"], ["--dense", "needs a value"]),
 ])
 def test_bench_names_a_bad_option(words, named):
@@ -200,6 +201,35 @@ def test_nobody_is_there():
     assert done.stderr == f"paddle: ps status: connection to {endpoint} refused: is the server running?\n"
 
 
+def test_a_server_that_holds_nothing():
+    """Two parameters on three servers."""
+    options = ["--no-slices", "--steps", "1000000"]
+    with Job(3, 2) as job:
+        job.start_all(*options)
+        for server in job.processes[:3]:
+            server.wait_for("Server listening")
+        found = [wait_for(endpoint, lambda s: s["step"] > 3) for endpoint in job.endpoints]
+        assert sorted(s["parameters"]["count"] for s in found) == [0, 1, 1]
+        (empty,) = (s for s in found if not s["parameters"]["count"])
+        assert empty["parameters"]["bytes"] == 0 and empty["state"] == "running"
+        assert [t["pid"] for t in empty["trainers"]] == [p.pid for p in job.processes[3:]]
+        text = run("ps", "status", empty["endpoint"]).stdout
+        assert "2 trainers, no parameters: a job of this size needs fewer servers\n" in text, text
+
+
+def test_a_web_server_is_there():
+    """It waits for the end of a line, which never comes: the question ends all the same."""
+    command = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as web:
+        try:
+            port = re.search(r"port (\d+)", web.stdout.readline())[1]
+            done = run("ps", "status", f"127.0.0.1:{port}", timeout=15)
+        finally:
+            web.kill()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"127.0.0.1:{port}" in done.stderr and "is it a parameter server" in done.stderr
+
+
 def test_another_server_is_there():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -233,7 +263,16 @@ def test_status_misused(words, said):
     assert said in done.stderr and "usage: paddle ps status" in done.stderr
 
 
-def test_an_endpoint_that_is_none():
-    done = run("ps", "status", "nonsense:port")
-    assert done.returncode == 1
-    assert "nonsense:port" in done.stderr
+@pytest.mark.parametrize("endpoint, said", [
+    ("nonsense:port", "'nonsense:port' is not an endpoint: the port is a number up to 65535"),
+    ("127.0.0.1", "'127.0.0.1' is not an endpoint: the port is missing. Write host:port, as in"),
+    ("127.0.0.1:99999", "'127.0.0.1:99999' is not an endpoint: the port is a number up to 65535"),
+    ("127.0.0.1:0", "port 0 stands for one that the system chooses. Give the port that the server printed"),
+    ("a:1,b:2", "'a:1,b:2' is not an endpoint: it names several; give one"),
+    ("http://a:1", "'http://a:1' is not an endpoint: it is a URL. Write host:port"),
+    ("no-such-host.invalid:6174", "the name 'no-such-host.invalid' "),
+])
+def test_an_endpoint_that_is_none(endpoint, said):
+    done = run("ps", "status", endpoint)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr and done.stderr.startswith("paddle: ps status: ")
