@@ -32,6 +32,7 @@ pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
 /* Waits for a snapshot that is being written. NULL is fine. */
 void pd_durable_close(struct pd_durable *durable);
 
+int pd_durable_has_log(const struct pd_durable *durable); /* 0 for NULL too */
 /* On a lane's thread. */
 pd_status pd_durable_log(struct pd_durable *durable, int lane, const struct pd_change *change,
                          const struct pd_span *spans, int n);

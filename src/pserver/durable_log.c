@@ -7,24 +7,47 @@
 
 /* ---- at the start ---- */
 
-/* Changes of a step that has no END yet wait here: without one they were never acknowledged. */
-struct waiting {
-    struct pd_change change;
-    void *payload;
-    size_t n;
-};
-
 struct redo {
     struct pd_shard *shard;
     struct pd_sums *sums;
-    PD_VEC(struct waiting) waiting;
+    /* Changes of a step that has no END yet: without one they were never acknowledged. */
+    PD_VEC(struct pd_kept_change) waiting;
 };
 
-static pd_status redo(const struct redo *r, const struct waiting *w)
+static pd_status keep(struct redo *r, const struct pd_change *change, const void *payload, size_t n)
+{
+    struct pd_kept_change kept = {*change, pd_malloc_aligned(n), n};
+    if (!kept.payload || !pd_vec_push(&r->waiting, kept)) {
+        pd_free_aligned(kept.payload);
+        return pd_no_memory();
+    }
+    if (n) memcpy(kept.payload, payload, n);
+    return PD_OK;
+}
+
+static pd_status redo(const struct redo *r, const struct pd_kept_change *w)
 {
     if (w->change.kind == PD_CHANGE_SUMS)
         return pd_sums_recall(r->sums, w->change.unit, w->change.step, w->payload, w->n);
     return pd_shard_redo(r->shard, &w->change, w->payload, w->n);
+}
+
+/* END and PREPARE: what waits of that step is done again, or was void; it waits no more. */
+static pd_status take_waiting(struct redo *r, const struct pd_change *change)
+{
+    int left = 0, is_end = change->kind == PD_CHANGE_END;
+    pd_status status = PD_OK;
+    for (int i = 0; i < r->waiting.n; i++) {
+        struct pd_kept_change *w = &r->waiting.at[i];
+        int mine = change->trainer < 0 || w->change.trainer == change->trainer;
+        if (is_end && mine && status == PD_OK && w->change.step == change->step) status = redo(r, w);
+        if (mine && (is_end || w->change.step == change->step))
+            pd_free_aligned(w->payload);
+        else
+            r->waiting.at[left++] = *w;
+    }
+    r->waiting.n = left;
+    return status;
 }
 
 static pd_status redo_record(void *arg, const struct pd_record *head, const void *payload, size_t n)
@@ -36,49 +59,54 @@ static pd_status redo_record(void *arg, const struct pd_record *head, const void
                                .unit = head->unit,
                                .part = head->part,
                                .rows = head->rows};
-    if (change.kind != PD_CHANGE_END) {
-        struct waiting w = {change, pd_malloc_aligned(n), n};
-        if (!w.payload || !pd_vec_push(&r->waiting, w)) {
-            pd_free_aligned(w.payload);
-            return pd_no_memory();
-        }
-        memcpy(w.payload, payload, n);
-        return PD_OK;
-    }
-    int kept = 0;
-    pd_status status = PD_OK;
-    for (int i = 0; i < r->waiting.n; i++) {
-        struct waiting *w = &r->waiting.at[i];
-        int mine = change.trainer < 0 || w->change.trainer == change.trainer;
-        if (mine && status == PD_OK && w->change.step == change.step) status = redo(r, w);
-        if (mine)
-            pd_free_aligned(w->payload);
-        else
-            r->waiting.at[kept++] = *w;
-    }
-    r->waiting.n = kept;
-    return status == PD_OK ? pd_shard_redo(r->shard, &change, payload, n) : status;
+    if (change.kind == PD_CHANGE_PREPARE) return take_waiting(r, &change);
+    if (change.kind != PD_CHANGE_END) return keep(r, &change, payload, n);
+    PD_TRY(take_waiting(r, &change));
+    return pd_shard_redo(r->shard, &change, payload, n);
 }
 
-static pd_status replay(struct pd_durable *d, int lane, uint64_t step)
+static pd_status replay(struct pd_durable *d, int lane, uint64_t step, struct redo *redo)
 {
-    struct redo redo = {.shard = d->server->lanes[lane].shard, .sums = d->server->sums};
     struct pd_replay_result result;
     struct pd_replay_from from = {.step = step, .trainers = d->server->config.trainers};
     uint64_t *steps = pd_calloc((size_t)from.trainers, sizeof *steps);
     if (!steps) return pd_no_memory();
     for (int t = 0; t < from.trainers; t++)
-        steps[t] = pd_shard_trainer_step(redo.shard, t);
+        steps[t] = pd_shard_trainer_step(redo->shard, t);
     from.trainer_steps = d->server->config.is_sync ? NULL : steps;
-    pd_status status = pd_journal_replay(d->folder, lane, &from, redo_record, &redo, &result);
-    for (int i = 0; i < redo.waiting.n; i++)
-        pd_free_aligned(redo.waiting.at[i].payload);
-    pd_vec_free(&redo.waiting);
+    pd_status status = pd_journal_replay(d->folder, lane, &from, redo_record, redo, &result);
     pd_free(steps);
-    if (status == PD_OK && result.records)
+    if (status == PD_OK && result.records > (uint64_t)redo->waiting.n)
         pd_log(PD_LOG_INFO, "loop %d: %llu changes of the log done again, up to step %llu", lane,
-               (unsigned long long)result.records, (unsigned long long)pd_shard_step(redo.shard));
+               (unsigned long long)result.records - (unsigned long long)redo->waiting.n,
+               (unsigned long long)pd_shard_step(redo->shard));
     return status;
+}
+
+/* What is left waiting stays in the file, so it is said to be void: the steps will be logged once more. */
+static pd_status drop_waiting(struct pd_durable *d, int lane, struct redo *redo)
+{
+    pd_status status = PD_OK;
+    while (redo->waiting.n && status == PD_OK) {
+        struct pd_change none = {.kind = PD_CHANGE_PREPARE,
+                                 .trainer = redo->waiting.at[0].change.trainer,
+                                 .step = redo->waiting.at[0].change.step};
+        status = pd_durable_log(d, lane, &none, NULL, 0);
+        if (status == PD_OK) status = take_waiting(redo, &none);
+    }
+    return status == PD_OK ? pd_durable_commit(d, lane) : status;
+}
+
+static pd_status open_log(struct pd_durable *d, int lane, uint64_t step, enum pd_durability durability,
+                          struct redo *redo)
+{
+    PD_TRY(replay(d, lane, step, redo));
+    PD_TRY(pd_journal_open(d->folder, lane, durability, &d->journals[lane]));
+    if (pd_shard_set_prepared(redo->shard, redo->waiting.at, redo->waiting.n)) {
+        redo->waiting.at = NULL;
+        redo->waiting.n = 0;
+    }
+    return drop_waiting(d, lane, redo);
 }
 
 pd_status pd_durable_open_logs(struct pd_durable *d, uint64_t step)
@@ -89,10 +117,13 @@ pd_status pd_durable_open_logs(struct pd_durable *d, uint64_t step)
     if (!d->journals) return pd_no_memory();
     struct pd_schedule schedule = {0};
     pd_status status = pd_schedule_keep(s, &schedule);
-    for (int l = 0; status == PD_OK && l < s->n_lanes; l++) {
+    for (int l = 0; l < s->n_lanes && status == PD_OK; l++) {
+        struct redo redo = {.shard = s->lanes[l].shard, .sums = s->sums};
         if (l) status = pd_schedule_reset(s, &schedule);
-        if (status == PD_OK) status = replay(d, l, step);
-        if (status == PD_OK) status = pd_journal_open(d->folder, l, durability, &d->journals[l]);
+        if (status == PD_OK) status = open_log(d, l, step, durability, &redo);
+        for (int i = 0; i < redo.waiting.n; i++)
+            pd_free_aligned(redo.waiting.at[i].payload);
+        pd_vec_free(&redo.waiting);
     }
     pd_schedule_free(&schedule);
     return status;
@@ -114,6 +145,11 @@ pd_status pd_durable_log(struct pd_durable *d, int lane, const struct pd_change 
     for (int i = 0; i < n; i++)
         parts[i] = (struct iovec){spans[i].at, spans[i].n};
     return pd_journal_append(d->journals[lane], &head, parts, n);
+}
+
+int pd_durable_has_log(const struct pd_durable *d)
+{
+    return d && d->journals;
 }
 
 pd_status pd_durable_commit(struct pd_durable *d, int lane)

@@ -46,6 +46,11 @@ static pd_status log_change(void *arg, const struct pd_change *change, const str
                                  : PD_OK;
 }
 
+static int keeps(void *arg)
+{
+    return pd_durable_has_log(((struct lane *)arg)->server->durable);
+}
+
 static pd_status commit(void *arg, int trainer, uint64_t step)
 {
     struct lane *lane = arg;
@@ -244,6 +249,7 @@ pd_status pd_lane_open(struct lane *lane)
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,
+                                               .keeps = keeps,
                                                .commit = commit,
                                                .whole = whole,
                                                .applied = applied,

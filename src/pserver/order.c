@@ -15,8 +15,6 @@
 
 /* ---- what lanes do ---- */
 
-static void drain(void *arg);
-
 void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state)
 {
     struct wish wish = {trainer, incarnation, state, pd_clock_ns(), 0};
@@ -30,7 +28,7 @@ void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum p
         if (old->incarnation == incarnation || state == PD_TRAINER_IN) pd_vec_remove(&o->wishes, i);
     }
     int ok = pd_vec_push(&o->wishes, wish);
-    if (ok && !o->is_closed) ok = pd_loop_post(o->loop, drain, o) == PD_OK;
+    if (ok && !o->is_closed) ok = pd_loop_post(o->loop, pd_order_drain, o) == PD_OK;
     pthread_mutex_unlock(&o->lock);
     if (!ok) pd_server_fail(o->server, pd_no_memory());
 }
@@ -42,13 +40,14 @@ void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
     struct stand *mine = &o->lanes[lane->index];
     if (mine->step != now.step || mine->version != now.version) {
         *mine = now;
-        if (!o->is_closed) (void)pd_loop_post(o->loop, drain, o);
+        if (!o->is_closed) (void)pd_loop_post(o->loop, pd_order_drain, o);
     }
     pthread_mutex_unlock(&o->lock);
 }
 
 /* On a lane's thread: takes in what was decided since the last time. A change of membership comes after the
- * steps that were committed before it. */
+ * steps that were committed before it; one that was prepared before a restart is applied then, before who
+ * took part in it is found to be gone. */
 static void catch_up(void *arg)
 {
     struct lane *lane = arg;
@@ -170,7 +169,7 @@ void pd_order_tidy(struct pd_order *o)
 }
 
 /* On the control loop: what lanes have left for it. */
-static void drain(void *arg)
+void pd_order_drain(void *arg)
 {
     struct pd_order *o = arg;
     struct stand own;
@@ -181,6 +180,7 @@ static void drain(void *arg)
         pd_order_ask(o, own);
         return;
     }
+    if (!pd_order_may_decide(o)) return;
     for (;;) {
         struct wish wish;
         pthread_mutex_lock(&o->lock);
@@ -216,11 +216,13 @@ pd_status pd_order_new(struct pd_server *s, int n_servers, const char *const *se
     o->n_servers = n_servers > 1 ? n_servers : 1;
     for (int i = 0; i < n_servers; i++)
         if (strcmp(servers[i], s->config.endpoint) == 0) o->self = i;
-    o->first = pd_strdup(n_servers ? servers[0] : "");
+    o->names = pd_calloc((size_t)o->n_servers, sizeof *o->names);
+    for (int i = 0; o->names && i < o->n_servers; i++)
+        o->names[i] = pd_strdup(n_servers ? servers[i] : "");
     o->members = pd_calloc((size_t)s->config.trainers, sizeof *o->members);
     o->lanes = pd_calloc((size_t)s->n_lanes, sizeof *o->lanes);
     o->peers = pd_calloc((size_t)o->n_servers, sizeof *o->peers);
-    if (!o->first || !o->members || !o->lanes || !o->peers) {
+    if (!o->names || !o->names[o->n_servers - 1] || !o->names[0] || !o->members || !o->lanes || !o->peers) {
         pd_order_free(o);
         return pd_no_memory();
     }
@@ -231,18 +233,16 @@ pd_status pd_order_new(struct pd_server *s, int n_servers, const char *const *se
 pd_status pd_order_start(struct pd_order *o, struct pd_loop *control)
 {
     o->loop = control;
-    o->committed = pd_shard_step(o->server->lanes[0].shard);
-    for (int i = 0; i < o->server->n_lanes; i++) {
-        uint64_t step = pd_shard_step(o->server->lanes[i].shard);
-        atomic_store(&o->server->lanes[i].applied, step);
-        if (step < o->committed) o->committed = step;
-    }
+    o->committed = pd_order_look_back(o);
+    for (int i = 0; i < o->server->n_lanes; i++)
+        atomic_store(&o->server->lanes[i].applied, pd_shard_step(o->server->lanes[i].shard));
     o->peers[0].applied = o->committed;
     /* Others may know versions of a first server that was there before: none of them is one of ours. */
     if (!o->self) o->version = o->server->incarnation;
     for (int i = 0; i < o->server->n_lanes; i++)
         o->server->lanes[i].order_version = o->version;
-    return o->self ? pd_order_link(o) : PD_OK;
+    pd_order_tell_lanes(o);
+    return o->self ? pd_order_link(o) : pd_order_doubt(o);
 }
 
 void pd_order_close(struct pd_order *o)
@@ -258,7 +258,9 @@ void pd_order_free(struct pd_order *o)
     if (!o) return;
     pd_vec_free(&o->changes);
     pd_vec_free(&o->wishes);
-    pd_free(o->first);
+    for (int i = 0; o->names && i < o->n_servers; i++)
+        pd_free(o->names[i]);
+    pd_free(o->names);
     pd_free(o->members);
     pd_free(o->lanes);
     pd_free(o->peers);

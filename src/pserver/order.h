@@ -10,7 +10,11 @@
  *   the first, to all, between two steps:               CHANGED
  *
  * All shards hear COMMIT and CHANGED in the same order, so each step is averaged over the same trainers
- * everywhere, and what a lost trainer gave to an unapplied step is dropped everywhere. */
+ * everywhere, and what a lost trainer gave to an unapplied step is dropped everywhere.
+ *
+ * With a log, servers that are killed do not change that. What a server is READY for is in its log before it
+ * says so (shard.h, PD_CHANGE_PREPARE); started again it hears what was committed before it hears who is in
+ * the job, and applies it as it was then. A first server that was killed asks the others (order_doubt.c). */
 #ifndef PD_PSERVER_ORDER_H
 #define PD_PSERVER_ORDER_H
 

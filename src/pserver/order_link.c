@@ -72,12 +72,21 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     if (r.bad || n != (uint32_t)o->server->config.trainers)
         return pd_fail(PD_INVALID, "a server was started for %u trainers, this one for %d", n,
                        o->server->config.trainers);
+    struct pd_reader ahead = r; /* nothing of it is believed before all of it is read */
+    for (int t = 0; t < (int)n; t++) {
+        struct wish unused;
+        (void)next_member(o, &ahead, &unused, t);
+    }
+    if (!pd_reader_done(&ahead)) return pd_fail(PD_FORMAT, "malformed ORDER");
+    if (!pd_order_hear(o, k, m->head.step)) {
+        pd_conn_close(conn, 0); /* it comes again with its next tick, and says the same */
+        return PD_OK;
+    }
     for (int t = 0; t < (int)n; t++) {
         struct wish wish;
         int is_known = next_member(o, &r, &wish, t);
         if (is_known && o->members[t].state == PD_TRAINER_ABSENT) pd_order_wish(o, &wish);
     }
-    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed ORDER");
     uint64_t most = o->committed + 1; /* servers are a step apart at most */
     o->peers[k] = (struct order_peer){.conn = conn, .applied = m->head.step < most ? m->head.step : most};
     send_members(o, conn, PD_PS_MEMBERS, o->committed);
@@ -244,7 +253,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 {
     struct pd_order *o = pd_conn_user(conn);
     if (why != PD_OK && why != PD_IO && o->link)
-        pd_log(PD_LOG_WARNING, "the first server %s: %s", o->first, text);
+        pd_log(PD_LOG_WARNING, "the first server %s: %s", o->names[0], text);
     o->link = NULL;
     o->is_open = 0;
     if (!o->broke_at) o->broke_at = pd_clock_ns();
@@ -259,9 +268,9 @@ static void connect_first(struct pd_order *o)
                              .incarnation = o->server->incarnation,
                              .pid = (uint32_t)getpid()};
     snprintf(hello.job, sizeof hello.job, "%s", o->server->config.job);
-    pd_status status = pd_conn_open(o->loop, o->first, &hello, &(struct pd_conn_options){.transport = "tcp"},
-                                    &events, o, &o->link);
-    if (status != PD_OK) pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", o->first, pd_error());
+    pd_status status = pd_conn_open(o->loop, o->names[0], &hello,
+                                    &(struct pd_conn_options){.transport = "tcp"}, &events, o, &o->link);
+    if (status != PD_OK) pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", o->names[0], pd_error());
 }
 
 /* Has everybody left, or been wished away for that long? Then there is no step any more to agree on. */

@@ -1,4 +1,5 @@
-/* The inside of an order, for order.c (what is decided) and order_link.c (messages between servers). */
+/* The inside of an order, for order.c (what is decided), order_link.c (messages between servers) and
+ * order_doubt.c (what a first server that was started again does not know). */
 #ifndef PD_PSERVER_ORDER_PRIVATE_H
 #define PD_PSERVER_ORDER_PRIVATE_H
 
@@ -36,13 +37,14 @@ struct order_peer {
     struct pd_conn *conn; /* NULL: not connected; the first server itself has none */
     struct stand ready;   /* as told on this connection */
     uint64_t applied;     /* as far as is known */
+    int has_spoken;       /* while there is doubt: it has said how far it is */
 };
 
 struct pd_order {
     struct pd_server *server;
     struct pd_loop *loop; /* the control loop */
     int self, n_servers;  /* 0 is the first server */
-    char *first;
+    char **names;         /* of all servers */
     pthread_mutex_t lock; /* what lanes read or write; written by the control loop with it */
     int is_closed;
     uint64_t version, committed;
@@ -51,9 +53,12 @@ struct pd_order {
     struct stand *lanes;
     struct stance *members; /* by trainer; of the control loop */
     struct order_peer *peers;
+    struct pd_timer *timer;
+    /* At the first server: a step that another server may have applied; 0: there is no doubt. */
+    uint64_t doubt;
+    int64_t doubts_since, noticed;
     /* Not at the first server. */
     struct pd_conn *link;
-    struct pd_timer *timer;
     int is_open;
     int64_t broke_at;
 };
@@ -67,6 +72,13 @@ void pd_order_tidy(struct pd_order *order);        /* drops wishes that are so *
 pd_status pd_order_change(struct pd_order *order, int trainer, uint64_t incarnation,
                           enum pd_trainer_state state, uint64_t version, uint64_t after);
 void pd_order_tell_lanes(struct pd_order *order);
+void pd_order_drain(void *order); /* deals with what lanes have left for the control loop */
+/* order_doubt.c; on the control loop */
+uint64_t pd_order_look_back(const struct pd_order *order); /* the last step that was committed for sure */
+pd_status pd_order_doubt(struct pd_order *order); /* at the start of the first server: is there a doubt? */
+/* Server k has applied all up to `step`. 0: nothing can be decided yet. */
+int pd_order_hear(struct pd_order *order, int k, uint64_t step);
+int pd_order_may_decide(struct pd_order *order);
 /* order_link.c */
 pd_status pd_order_link(struct pd_order *order);
 void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */

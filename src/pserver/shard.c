@@ -50,6 +50,8 @@ void pd_shard_free(struct pd_shard *shard)
     pd_free_aligned(shard->waste);
     pd_vec_free(&shard->rows);
     pd_vec_free(&shard->who);
+    pd_shard_drop_prepared(shard);
+    pd_vec_free(&shard->kept);
     pd_free_aligned(shard->rows_data);
     pd_free(shard);
 }
@@ -299,50 +301,59 @@ pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step)
     return shard->config.hooks.begin_step(shard->config.hooks.arg, step);
 }
 
-pd_status pd_shard_apply_part(struct pd_shard *shard, struct unit *u, uint32_t part, uint64_t step)
+/* Where the average of what was given lies. */
+static pd_status merge_part(struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step,
+                            const void **grad)
 {
     int64_t n = part_size(u, part);
+    *grad = single_gift(shard, u, part, step);
+    if (*grad) return PD_OK;
+    if (!shard->merged) {
+        shard->merged_size = PD_PS_PART;
+        shard->merged = pd_malloc_aligned(shard->merged_size);
+    }
+    if (shard->merged && shard->merged_size < (size_t)n * u->item) {
+        pd_free_aligned(shard->merged);
+        shard->merged_size = (size_t)n * u->item;
+        shard->merged = pd_malloc_aligned(shard->merged_size);
+    }
+    if (!shard->merged) return pd_no_memory();
+    if (u->item == sizeof(double))
+        sum_f64(shard->merged, shard, u, part, n, step);
+    else
+        sum_f32(shard->merged, shard, u, part, n, step);
+    *grad = shard->merged;
+    return PD_OK;
+}
+
+static pd_status do_part(struct pd_shard *shard, struct unit *u, uint32_t part, uint64_t step, int what)
+{
+    int64_t n = part_size(u, part);
+    const void *grad;
     if (u->applied[part] >= step) return PD_OK;
     if (!anyone_gave(shard, u, part, step)) return PD_OK;
-    PD_TRY(pd_shard_begin(shard, step));
-    const void *grad = single_gift(shard, u, part, step);
-    if (!grad) {
-        if (!shard->merged) {
-            shard->merged_size = PD_PS_PART;
-            shard->merged = pd_malloc_aligned(shard->merged_size);
-        }
-        if (shard->merged && shard->merged_size < (size_t)n * u->item) {
-            pd_free_aligned(shard->merged);
-            shard->merged_size = (size_t)n * u->item;
-            shard->merged = pd_malloc_aligned(shard->merged_size);
-        }
-        if (!shard->merged) return pd_no_memory();
-        if (u->item == sizeof(double))
-            sum_f64(shard->merged, shard, u, part, n, step);
-        else
-            sum_f32(shard->merged, shard, u, part, n, step);
-        grad = shard->merged;
-    }
-    PD_TRY(pd_shard_log_part(shard, -1, u->number, part, step, grad, (size_t)n * u->item));
+    if (what & PD_SHARD_UPDATES) PD_TRY(pd_shard_begin(shard, step));
+    PD_TRY(merge_part(shard, u, part, step, &grad));
+    if (what & PD_SHARD_LOGS)
+        PD_TRY(pd_shard_log_part(shard, -1, u->number, part, step, grad, (size_t)n * u->item));
+    if (!(what & PD_SHARD_UPDATES)) return PD_OK;
     u->applied[part] = step;
     u->done_parts = u->done_step == step ? u->done_parts + 1 : 1;
     u->done_step = step;
     return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, grad, u->done_parts == u->parts);
 }
 
-/* Puts all trainers' rows together, divided by how many take part, and updates once. */
-static pd_status apply_rows(struct pd_shard *shard, struct unit *u, uint64_t step)
+/* Puts all trainers' rows together, divided by how many take part. */
+static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64_t step)
 {
     size_t row = (size_t)u->width * u->item;
     int64_t n = 0;
+    shard->rows.n = 0;
     for (int t = 0; t < shard->config.trainers; t++)
         if (u->gifts[t].step == step) n += u->gifts[t].rows.n;
-    if (n == 0) return PD_OK;
     if (n > INT32_MAX)
         return pd_fail(PD_RANGE, "'%s': %lld rows in one step; at most %d", u->spec.grad, (long long)n,
                        INT32_MAX);
-    PD_TRY(pd_shard_begin(shard, step));
-    shard->rows.n = 0;
     if (!pd_vec_reserve(&shard->rows, (int)n)) return pd_no_memory();
     if (shard->rows_data_size < (size_t)n * row) {
         pd_free_aligned(shard->rows_data);
@@ -368,29 +379,38 @@ static pd_status apply_rows(struct pd_shard *shard, struct unit *u, uint64_t ste
         }
         shard->rows.n += g->rows.n;
     }
-    PD_TRY(
-        pd_shard_log_rows(shard, -1, u->number, step, n, shard->rows.at, shard->rows_data, (size_t)n * row));
-    return pd_rule_rows(u->spec.rule, n, shard->rows.at, shard->rows_data);
+    return PD_OK;
 }
 
-pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step)
+static pd_status do_rows(struct pd_shard *shard, struct unit *u, uint64_t step, int what)
+{
+    PD_TRY(merge_rows(shard, u, step));
+    int64_t n = shard->rows.n;
+    if (!n) return PD_OK;
+    if (what & PD_SHARD_LOGS)
+        PD_TRY(pd_shard_log_rows(shard, -1, u->number, step, n, shard->rows.at, shard->rows_data,
+                                 (size_t)(n * u->width) * u->item));
+    return what & PD_SHARD_UPDATES ? pd_rule_rows(u->spec.rule, n, shard->rows.at, shard->rows_data) : PD_OK;
+}
+
+pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what)
 {
     int through_engine = 0;
     shard->applying = step;
-    PD_TRY(pd_shard_begin(shard, step));
+    if (what & PD_SHARD_UPDATES) PD_TRY(pd_shard_begin(shard, step));
     for (int i = 0; i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
         if (!u->spec.rule) {
             through_engine = 1;
             continue;
         }
-        if (u->spec.is_rows) PD_TRY(apply_rows(shard, u, step));
+        if (u->spec.is_rows) PD_TRY(do_rows(shard, u, step, what));
         for (uint32_t p = 0; p < u->parts; p++)
-            PD_TRY(pd_shard_apply_part(shard, u, p, step));
+            PD_TRY(do_part(shard, u, p, step, what));
     }
     if (!through_engine) return PD_OK;
-    PD_TRY(pd_shard_log_gifts(shard, step));
-    return shard->config.hooks.run_blocks(shard->config.hooks.arg, shard);
+    if (what & PD_SHARD_LOGS) PD_TRY(pd_shard_log_gifts(shard, step));
+    return what & PD_SHARD_UPDATES ? shard->config.hooks.run_blocks(shard->config.hooks.arg, shard) : PD_OK;
 }
 
 static pd_status check_rows(const struct unit *u, int trainer, const int64_t *rows, uint64_t n)
@@ -436,6 +456,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         g->got[part / 64] |= (uint64_t)1 << (part % 64);
     }
     g->n_parts++;
+    if (shard->prepared == step) pd_shard_void(shard); /* it gives more than it had when it ended the step */
     if (!shard->config.is_sync) {
         if (!u->spec.rule || u->spec.is_rows) return PD_OK; /* when the push has ended */
         return apply_own_part(shard, u, trainer, part, step, staged);
@@ -444,7 +465,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         pd_shard_all_gave(shard, u, part, step)) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;
-        pd_status status = pd_shard_apply_part(shard, u, part, step);
+        pd_status status = do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES);
         shard->at_hand = NULL;
         return status;
     }

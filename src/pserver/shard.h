@@ -39,6 +39,9 @@ enum pd_change_kind {
         3, /* what one trainer gave to a unit that runs through the engine: as PART (whole) or ROWS */
     PD_CHANGE_END = 4,  /* the step is complete: the numbers (i32) of those who took part */
     PD_CHANGE_SUMS = 5, /* sums over servers (sums.h) that the step used: f64; `unit` is which */
+    /* A step that is whole, and not allowed yet, is kept before anybody hears that it is: */
+    PD_CHANGE_PREPARE = 6, /* what was kept of this step until now is void */
+    PD_CHANGE_READY = 7,   /* what is between them is all of it: as END, but it is not applied yet */
 };
 
 struct pd_change {
@@ -47,6 +50,13 @@ struct pd_change {
     uint64_t step;
     uint32_t unit, part;
     uint64_t rows;
+};
+
+/* A change that was read from the log. */
+struct pd_kept_change {
+    struct pd_change change;
+    void *payload; /* owned: pd_free_aligned */
+    size_t n;
 };
 
 /* What the shard asks of its server. All on the shard's thread. */
@@ -59,10 +69,13 @@ struct pd_shard_hooks {
     /* Optional: something was applied that must outlive the process. `trainer` is -1 for what is averaged
      * over all. */
     pd_status (*log)(void *arg, const struct pd_change *change, const struct pd_span *spans, int n);
+    /* Optional: is `log` good for anything? NULL: yes. */
+    int (*keeps)(void *arg);
     /* Optional: the changes of this step (of this trainer in async) are complete; after it they may be
-     * acknowledged. */
+     * acknowledged. Also called when a step is prepared. */
     pd_status (*commit)(void *arg, int trainer, uint64_t step);
-    /* With `is_gated`: the step is whole and waits for pd_shard_allow. May come again for the same step. */
+    /* With `is_gated`: the step is whole, kept in the log where there is one, and waits for pd_shard_allow.
+     * May come again for the same step. */
     void (*whole)(void *arg, uint64_t step);
     /* Optional, sync: the step is applied. 1: hold the answers until pd_shard_release. */
     int (*applied)(void *arg, uint64_t step);
@@ -137,6 +150,12 @@ pd_status pd_shard_release(struct pd_shard *shard);
  * before its END. */
 pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, const void *payload,
                         size_t n);
+/* After it: all that the log has of a step without END. Where that has READY and is the next one of a gated
+ * shard, whether it was applied elsewhere is for the order to say: pd_shard_allow does it then, whoever is
+ * gone by now. It is dropped when a trainer joins before that, for a lane hears what was committed before it
+ * hears who joins. 1: takes the list and its payloads; 0: it is of no use. */
+int pd_shard_set_prepared(struct pd_shard *shard, struct pd_kept_change *changes, int n);
+uint64_t pd_shard_prepared(const struct pd_shard *shard);                 /* that step; 0: none */
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer); /* the last one seen; 0: none */
 uint64_t pd_shard_repeated(const struct pd_shard *shard);                 /* parts that came twice */
 uint64_t pd_shard_counted(const struct pd_shard *shard,

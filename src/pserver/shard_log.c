@@ -3,15 +3,16 @@
 
 #include "pserver/shard_private.h"
 
-static int is_logged(const struct pd_shard *shard)
+int pd_shard_is_logged(const struct pd_shard *shard)
 {
-    return shard->config.hooks.log != NULL;
+    const struct pd_shard_hooks *hooks = &shard->config.hooks;
+    return hooks->log && (!hooks->keeps || hooks->keeps(hooks->arg));
 }
 
 pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint32_t part, uint64_t step,
                             const void *data, size_t bytes)
 {
-    if (!is_logged(shard)) return PD_OK;
+    if (!pd_shard_is_logged(shard)) return PD_OK;
     struct pd_change change = {
         .kind = PD_CHANGE_PART, .trainer = trainer, .step = step, .unit = (uint32_t)unit, .part = part};
     return shard->config.hooks.log(shard->config.hooks.arg, &change, &(struct pd_span){(void *)data, bytes},
@@ -30,14 +31,15 @@ static pd_status log_rows(struct pd_shard *shard, enum pd_change_kind kind, int 
 pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int64_t n,
                             const int64_t *rows, const void *data, size_t bytes)
 {
-    return is_logged(shard) ? log_rows(shard, PD_CHANGE_ROWS, trainer, unit, step, n, rows, data, bytes)
-                            : PD_OK;
+    return pd_shard_is_logged(shard)
+               ? log_rows(shard, PD_CHANGE_ROWS, trainer, unit, step, n, rows, data, bytes)
+               : PD_OK;
 }
 
 /* Units that run through the engine: each trainer's part, because the Program itself averages. */
 pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step)
 {
-    for (int i = 0; is_logged(shard) && i < shard->units.n; i++) {
+    for (int i = 0; pd_shard_is_logged(shard) && i < shard->units.n; i++) {
         const struct unit *u = shard->units.at[i];
         for (int t = 0; !u->spec.rule && t < shard->config.trainers; t++) {
             const struct pd_gift *g = pd_shard_takes_part(shard, t) ? pd_shard_gift(shard, i, t) : NULL;
@@ -56,17 +58,31 @@ pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step)
     return PD_OK;
 }
 
-pd_status pd_shard_commit(struct pd_shard *shard, int trainer, uint64_t step)
+pd_status pd_shard_log_prepare(struct pd_shard *shard, uint64_t step)
 {
-    if (!is_logged(shard)) return PD_OK;
+    struct pd_change change = {.kind = PD_CHANGE_PREPARE, .trainer = -1, .step = step};
+    if (!pd_shard_is_logged(shard)) return PD_OK;
+    return shard->config.hooks.log(shard->config.hooks.arg, &change, NULL, 0);
+}
+
+pd_status pd_shard_commit_of(struct pd_shard *shard, enum pd_change_kind kind, int trainer, uint64_t step,
+                             const int32_t *who, size_t bytes)
+{
+    struct pd_change change = {.kind = kind, .trainer = trainer, .step = step};
+    struct pd_span span = {(void *)who, bytes};
+    PD_TRY(shard->config.hooks.log(shard->config.hooks.arg, &change, &span, 1));
+    return shard->config.hooks.commit(shard->config.hooks.arg, trainer, step);
+}
+
+pd_status pd_shard_commit(struct pd_shard *shard, enum pd_change_kind kind, int trainer, uint64_t step)
+{
+    if (!pd_shard_is_logged(shard)) return PD_OK;
     shard->who.n = 0;
     for (int t = 0; t < shard->config.trainers; t++)
         if ((trainer >= 0 ? t == trainer : pd_shard_takes_part(shard, t)) && !pd_vec_push(&shard->who, t))
             return pd_no_memory();
-    struct pd_change change = {.kind = PD_CHANGE_END, .trainer = trainer, .step = step};
-    struct pd_span who = {shard->who.at, (size_t)shard->who.n * sizeof *shard->who.at};
-    PD_TRY(shard->config.hooks.log(shard->config.hooks.arg, &change, &who, 1));
-    return shard->config.hooks.commit(shard->config.hooks.arg, trainer, step);
+    return pd_shard_commit_of(shard, kind, trainer, step, shard->who.at,
+                              (size_t)shard->who.n * sizeof *shard->who.at);
 }
 
 /* ---- again ---- */
@@ -98,34 +114,30 @@ static pd_status redo_gift(struct pd_shard *shard, struct unit *u, const struct 
     return PD_OK;
 }
 
-static pd_status redo_end(struct pd_shard *shard, const struct pd_change *change, const void *payload,
-                          size_t n)
+/* Who took part is not who is in the job now: the list says it to those who ask while blocks run. */
+pd_status pd_shard_redo_end(struct pd_shard *shard, const struct pd_change *change, const void *payload,
+                            size_t n)
 {
     const int32_t *who = payload;
-    int through_engine = 0;
+    int through_engine = 0, n_who = (int)(n / sizeof *who);
     pd_status status = PD_OK;
+    for (int i = 0; i < n_who; i++)
+        if (who[i] < 0 || who[i] >= shard->config.trainers)
+            return pd_fail(PD_FORMAT, "the log names trainer %d, but the job has %d", who[i],
+                           shard->config.trainers);
     PD_TRY(pd_shard_begin(shard, change->step));
     for (int i = 0; i < shard->units.n; i++)
         through_engine |= !shard->units.at[i]->spec.rule;
     shard->applying = change->step;
-    shard->taking_part = (int)(n / sizeof *who);
-    for (size_t i = 0; i < n / sizeof *who; i++) {
-        if (who[i] < 0 || who[i] >= shard->config.trainers)
-            return pd_fail(PD_FORMAT, "the log names trainer %d, but the job has %d", who[i],
-                           shard->config.trainers);
-        struct trainer *t = &shard->trainers[who[i]];
-        t->state = PD_TRAINER_IN;
-        t->ended = t->step = change->step;
-        t->from = 0;
-    }
-    if (through_engine && shard->taking_part) {
-        shard->only = change->trainer;
+    shard->taking_part = n_who;
+    for (int i = 0; i < n_who; i++)
+        shard->trainers[who[i]].step = change->step;
+    if (through_engine && n_who) {
+        shard->again = who;
+        shard->n_again = n_who;
         status = shard->config.hooks.run_blocks(shard->config.hooks.arg, shard);
-        shard->only = -1;
-    }
-    for (int t = 0; t < shard->config.trainers; t++) {
-        shard->trainers[t].state = PD_TRAINER_ABSENT;
-        shard->trainers[t].ended = 0;
+        shard->again = NULL;
+        shard->n_again = 0;
     }
     if (change->step > shard->step) shard->step = change->step;
     return status;
@@ -133,7 +145,9 @@ static pd_status redo_end(struct pd_shard *shard, const struct pd_change *change
 
 pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, const void *payload, size_t n)
 {
-    if (change->kind == PD_CHANGE_END) return redo_end(shard, change, payload, n);
+    /* READY says that the others are all there are; sums are given again (sums.h) to a step that has no END. */
+    if (change->kind == PD_CHANGE_READY || change->kind == PD_CHANGE_SUMS) return PD_OK;
+    if (change->kind == PD_CHANGE_END) return pd_shard_redo_end(shard, change, payload, n);
     if (change->unit >= (uint32_t)shard->units.n || change->trainer >= shard->config.trainers)
         return pd_fail(PD_FORMAT,
                        "the log has a change of gradient %u by trainer %d, which this server does not have: "

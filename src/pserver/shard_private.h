@@ -1,4 +1,4 @@
-/* The inside of a shard, for shard.c and shard_step.c only. */
+/* The inside of a shard, for shard*.c only. */
 #ifndef PD_PSERVER_SHARD_PRIVATE_H
 #define PD_PSERVER_SHARD_PRIVATE_H
 
@@ -55,20 +55,40 @@ struct pd_shard {
     uint64_t repeated;   /* parts that came twice */
     int holds;           /* answers wait for pd_shard_release */
     PD_VEC(int32_t) who; /* took part in the step that is committed */
+    /* Steps that are kept before they are applied (shard_prepare.c). */
+    uint64_t prepared;                  /* the log has this one as it will be applied */
+    uint64_t in_log;                    /* the log has changes of this one without END, good or void */
+    PD_VEC(struct pd_kept_change) kept; /* of the next step, as a restart found it */
+    const int32_t *again;               /* while a step of the log is done again: who took part in it */
+    int n_again;
 };
 
 /* shard.c */
 pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step); /* once a step, before its first update */
-pd_status pd_shard_apply(struct pd_shard *shard, uint64_t step); /* all that is left of the step */
-pd_status pd_shard_apply_part(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step);
+/* Merges all that is left of the step, and logs it, updates by it, or both. */
+enum { PD_SHARD_LOGS = 1, PD_SHARD_UPDATES = 2 };
+pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what);
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step);
+/* shard_prepare.c */
+pd_status pd_shard_prepare(struct pd_shard *shard, uint64_t step); /* if that is still to be done */
+void pd_shard_void(struct pd_shard *shard);                /* who takes part has changed, or what was given */
+pd_status pd_shard_apply_prepared(struct pd_shard *shard); /* what a restart found */
+void pd_shard_drop_prepared(struct pd_shard *shard);
 /* shard_log.c */
+int pd_shard_is_logged(const struct pd_shard *shard);
 pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint32_t part, uint64_t step,
                             const void *data, size_t bytes);
 pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int64_t n,
                             const int64_t *rows, const void *data, size_t bytes);
 pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step);
-pd_status pd_shard_commit(struct pd_shard *shard, int trainer, uint64_t step);
+pd_status pd_shard_log_prepare(struct pd_shard *shard, uint64_t step);
+/* END or READY, with those who take part in the step; then commits. */
+pd_status pd_shard_commit(struct pd_shard *shard, enum pd_change_kind kind, int trainer, uint64_t step);
+/* The same with a list. */
+pd_status pd_shard_commit_of(struct pd_shard *shard, enum pd_change_kind kind, int trainer, uint64_t step,
+                             const int32_t *who, size_t bytes);
+pd_status pd_shard_redo_end(struct pd_shard *shard, const struct pd_change *change, const void *payload,
+                            size_t n);
 /* shard_stage.c */
 /* Where a part shall arrive that is applied at once; NULL: it is not, or there is no room. */
 void *pd_shard_stage(struct pd_shard *shard, int trainer, const struct unit *unit, uint32_t part,

@@ -44,6 +44,9 @@ int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32
 
 int pd_shard_takes_part(const struct pd_shard *shard, int trainer)
 {
+    for (int i = 0; i < shard->n_again; i++)
+        if (shard->again[i] == trainer) return 1;
+    if (shard->again) return 0;
     return shard->only >= 0 ? trainer == shard->only
                             : counts(shard, trainer) && shard->trainers[trainer].ended == shard->applying &&
                                   !passes(shard, trainer, shard->applying);
@@ -61,6 +64,8 @@ uint64_t pd_shard_step(const struct pd_shard *shard)
 
 void pd_shard_set_step(struct pd_shard *shard, uint64_t step)
 {
+    pd_shard_drop_prepared(shard);
+    pd_shard_void(shard);
     shard->step = shard->begun = step;
 }
 
@@ -107,14 +112,17 @@ static void answer(struct pd_shard *shard, int trainer)
 
 static pd_status apply_step(struct pd_shard *shard, uint64_t step)
 {
+    int is_prepared = shard->prepared == step;
     shard->taking_part = pd_shard_count_in(shard);
     shard->applying = step;
-    PD_TRY(shard->taking_part ? pd_shard_apply(shard, step) : pd_shard_begin(shard, step));
-    PD_TRY(pd_shard_commit(shard, -1, step));
+    if (!is_prepared && shard->in_log == step) PD_TRY(pd_shard_log_prepare(shard, step));
+    PD_TRY(shard->taking_part
+               ? pd_shard_merge(shard, step, (is_prepared ? 0 : PD_SHARD_LOGS) | PD_SHARD_UPDATES)
+               : pd_shard_begin(shard, step));
+    PD_TRY(pd_shard_commit(shard, PD_CHANGE_END, -1, step));
     for (int t = 0; t < shard->config.trainers; t++)
         if (pd_shard_takes_part(shard, t)) shard->trainers[t].step = step;
     shard->step = step;
-    shard->holds = shard->config.hooks.applied && shard->config.hooks.applied(shard->config.hooks.arg, step);
     return PD_OK;
 }
 
@@ -127,12 +135,22 @@ static void answer_all(struct pd_shard *shard)
 /* One step at most, mostly; one more when somebody waits in it already. */
 static pd_status finish_step(struct pd_shard *shard)
 {
-    while (shard->config.is_sync && !shard->holds && is_whole(shard, shard->step + 1)) {
-        if (shard->config.is_gated && shard->allowed <= shard->step) {
-            shard->config.hooks.whole(shard->config.hooks.arg, shard->step + 1);
+    const struct pd_shard_hooks *hooks = &shard->config.hooks;
+    while (shard->config.is_sync && !shard->holds) {
+        uint64_t step = shard->step + 1;
+        int is_allowed = !shard->config.is_gated || shard->allowed >= step;
+        if (is_allowed && pd_shard_prepared(shard)) {
+            PD_TRY(pd_shard_apply_prepared(shard));
+        } else if (!is_whole(shard, step)) {
             break;
+        } else if (!is_allowed) {
+            PD_TRY(pd_shard_prepare(shard, step));
+            hooks->whole(hooks->arg, step);
+            break;
+        } else {
+            PD_TRY(apply_step(shard, step));
         }
-        PD_TRY(apply_step(shard, shard->step + 1));
+        shard->holds = hooks->applied && hooks->applied(hooks->arg, step);
         if (!shard->holds) answer_all(shard);
     }
     return PD_OK;
@@ -172,7 +190,7 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
         shard->only = -1;
         PD_TRY(status);
     }
-    PD_TRY(pd_shard_commit(shard, trainer, step));
+    PD_TRY(pd_shard_commit(shard, PD_CHANGE_END, trainer, step));
     shard->trainers[trainer].step = step;
     if (step > shard->step) shard->step = step;
     answer(shard, trainer);
@@ -196,6 +214,8 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
         return pd_fail(PD_RANGE, "trainer %d: the job has %d trainers, numbered from 0", trainer,
                        shard->config.trainers);
     struct trainer *t = &shard->trainers[trainer];
+    pd_shard_drop_prepared(shard);
+    if (t->state != PD_TRAINER_IN || t->incarnation != incarnation) pd_shard_void(shard);
     /* It will end the step again, on its new connection. That it was whole stays true where others know it.
      */
     if (!shard->config.is_gated || t->incarnation != incarnation) t->ended = t->passed = 0;
@@ -214,6 +234,7 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
     if (t->state != PD_TRAINER_IN && t->state != PD_TRAINER_ABSENT) return PD_OK;
     t->state = how;
     t->waits = 0;
+    pd_shard_void(shard);
     drop_gifts(shard, trainer);
     t->ended = 0;
     return finish_step(shard);
@@ -222,6 +243,7 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
 void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step)
 {
     if (step <= pd_shard_trainer_step(shard, trainer)) return;
+    if (!passes(shard, trainer, step)) pd_shard_void(shard);
     drop_gifts(shard, trainer);
     shard->trainers[trainer].passed = step;
 }

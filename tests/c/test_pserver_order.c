@@ -245,7 +245,21 @@ static void end_play(struct play *p)
     close(p->board_file);
 }
 
-/* The others go on without it, and both servers with all their loops count it in the same steps. */
+/* Trainer 2 was killed: all servers with all their loops count it in the same steps, up to the one in which
+ * it was, or the one before. */
+static void check_one_lost(const struct play *p)
+{
+    int counted = count_of(p->board->w[0], STEPS);
+    for (int i = 1; i < PARAMS; i++)
+        assert_int_equal(count_of(p->board->w[i], STEPS), counted);
+    assert_true(counted >= p->board->last[2] && counted <= p->board->last[2] + 1);
+    for (int t = 0; t < 2; t++) {
+        assert_int_equal(p->board->last[t], STEPS);
+        assert_int_equal(p->board->counted[t], counted);
+    }
+}
+
+/* The others go on without it. */
 static void test_shrink(void **state)
 {
     struct play p = {0};
@@ -254,15 +268,29 @@ static void test_shrink(void **state)
     wait_for_step(&p, 2, STEPS / 3);
     kill_one(&p, &p.trainers[2]);
     finish(&p);
-    int counted = count_of(p.board->w[0], STEPS);
-    for (int i = 1; i < PARAMS; i++)
-        assert_int_equal(count_of(p.board->w[i], STEPS), counted);
-    assert_true(counted >= p.board->last[2] && counted <= p.board->last[2] + 1);
-    for (int t = 0; t < 2; t++) {
-        assert_int_equal(p.board->last[t], STEPS);
-        assert_int_equal(p.board->counted[t], counted);
-    }
+    check_one_lost(&p);
     end_play(&p);
+}
+
+/* A server is killed with it, the first or the other one, and started again. */
+static void test_killed_together(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        struct play p = {0};
+        char *folder = make_folder();
+        int which = round % SERVERS;
+        begin(&p, "shrink", folder, -1);
+        wait_for_step(&p, 2, STEPS / 3);
+        kill(p.servers[which], SIGKILL);
+        kill_one(&p, &p.trainers[2]);
+        kill_one(&p, &p.servers[which]);
+        p.servers[which] = start(&p, "server", which);
+        finish(&p);
+        check_one_lost(&p);
+        end_play(&p);
+        drop_folder(folder);
+    }
 }
 
 static void check_all_counted(const struct play *p)
@@ -326,10 +354,9 @@ static void test_servers_killed(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shrink),
-        cmocka_unit_test(test_wait),
-        cmocka_unit_test(test_killed_early),
-        cmocka_unit_test(test_servers_killed),
+        cmocka_unit_test(test_shrink),          cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_killed_early),    cmocka_unit_test(test_servers_killed),
+        cmocka_unit_test(test_killed_together),
     };
     return argc == 4 ? be_somebody(argv) : cmocka_run_group_tests(tests, NULL, NULL);
 }

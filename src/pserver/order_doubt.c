@@ -1,0 +1,135 @@
+/* What a server knows of the order of steps when it was killed and is started again.
+ *
+ * The first server commits a step and tells the others; that it did so is nowhere in its log. When its log
+ * has a step p that all its loops have prepared and none has applied, another server may have heard
+ * COMMIT(p), or none. To decide that p goes on with other trainers would be wrong in the first case, so it
+ * decides nothing until one of the others knows p, or all have said that they do not: then nobody has applied
+ * it.
+ *
+ * The others say so at once when they run. One that has ended for good does not; it ended because all
+ * trainers had left it, and none of them had been answered p here. So either they are all dead, or they wait
+ * for this server until their deadline, which is the deadline here too. When the book of this server says
+ * that all have left, there is no doubt: each of them left after this server had prepared p, and had p been
+ * committed before that, the loops would have applied it first. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "pserver/order_private.h"
+#include "pserver/server_private.h"
+
+enum { TICK_MS = 200 };
+
+/* Loops may be a step apart. Where those behind have it prepared, a loop that has applied it was allowed to:
+ * it was committed. */
+uint64_t pd_order_look_back(const struct pd_order *o)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (int i = 0; i < o->server->n_lanes; i++) {
+        uint64_t step = pd_shard_step(o->server->lanes[i].shard);
+        if (step < least) least = step;
+        if (step > most) most = step;
+    }
+    for (int i = 0; i < o->server->n_lanes; i++) {
+        const struct pd_shard *shard = o->server->lanes[i].shard;
+        if (pd_shard_step(shard) < most && pd_shard_prepared(shard) != most) return least;
+    }
+    return most;
+}
+
+static void settle(struct pd_order *o, int was_applied)
+{
+    uint64_t step = o->doubt;
+    o->doubt = 0;
+    pd_timer_stop(o->timer);
+    o->timer = NULL;
+    pd_log(PD_LOG_INFO,
+           was_applied ? "step %llu was applied by another server: so it is here"
+                       : "no server has applied step %llu: it is open",
+           (unsigned long long)step);
+    if (was_applied) {
+        pthread_mutex_lock(&o->lock);
+        o->committed = step;
+        pthread_mutex_unlock(&o->lock);
+        o->peers[0].applied = step;
+        pd_order_tell_lanes(o);
+    }
+    (void)pd_loop_post(o->loop, pd_order_drain, o);
+}
+
+int pd_order_hear(struct pd_order *o, int k, uint64_t step)
+{
+    if (!o->doubt) return 1;
+    o->peers[k].has_spoken = 1;
+    int is_silent = 0;
+    for (int i = 1; i < o->n_servers; i++)
+        is_silent |= !o->peers[i].has_spoken;
+    if (is_silent && step < o->doubt) return 0;
+    settle(o, step >= o->doubt);
+    return 1;
+}
+
+int pd_order_may_decide(struct pd_order *o)
+{
+    int left = 0;
+    if (!o->doubt) return 1;
+    pthread_mutex_lock(&o->lock);
+    for (int t = 0; t < o->server->config.trainers; t++) {
+        int leaves = 0;
+        for (int i = 0; i < o->wishes.n; i++)
+            if (o->wishes.at[i].trainer == t) leaves = o->wishes.at[i].state != PD_TRAINER_IN;
+        left += leaves;
+    }
+    pthread_mutex_unlock(&o->lock);
+    if (left < o->server->config.trainers) return 0;
+    settle(o, 0);
+    return 1;
+}
+
+/* Since when somebody waits to be let in; 0: nobody does. */
+static int64_t waits_since(struct pd_order *o)
+{
+    int64_t since = 0;
+    pthread_mutex_lock(&o->lock);
+    for (int i = 0; i < o->wishes.n; i++)
+        if (!since || o->wishes.at[i].since < since) since = o->wishes.at[i].since;
+    pthread_mutex_unlock(&o->lock);
+    return since;
+}
+
+static void tick(void *arg)
+{
+    struct pd_order *o = arg;
+    const struct pd_server_config *config = &o->server->config;
+    int64_t now = pd_clock_ns(), since = waits_since(o), waited = (now - o->doubts_since) / 1000000000;
+    int k = 1;
+    while (k + 1 < o->n_servers && o->peers[k].has_spoken)
+        k++;
+    if (since && (now - since) / 1000000 >= config->deadline_ms) {
+        pd_timer_stop(o->timer);
+        o->timer = NULL;
+        pd_server_fail(o->server, pd_fail(PD_UNAVAILABLE,
+                                          "waited %lld s for server %s to say whether step %llu was applied: "
+                                          "given up (FLAGS_rpc_deadline is %d ms); start that server too",
+                                          (long long)waited, o->names[k], (unsigned long long)o->doubt,
+                                          config->deadline_ms));
+        return;
+    }
+    if ((now - o->noticed) / 1000000 < config->notice_ms) return;
+    o->noticed = now;
+    pd_log(PD_LOG_WARNING, "has waited %lld s for server %s to say whether step %llu was applied",
+           (long long)waited, o->names[k], (unsigned long long)o->doubt);
+}
+
+pd_status pd_order_doubt(struct pd_order *o)
+{
+    uint64_t step = o->committed + 1;
+    for (int i = 0; i < o->server->n_lanes; i++)
+        if (pd_shard_prepared(o->server->lanes[i].shard) != step) return PD_OK;
+    if (o->n_servers == 1) return PD_OK; /* nobody else could have applied it */
+    o->doubt = step;
+    o->doubts_since = o->noticed = pd_clock_ns();
+    pd_log(PD_LOG_INFO,
+           "step %llu was whole when this server ended: waiting for the other servers to say whether it was "
+           "applied",
+           (unsigned long long)step);
+    return pd_timer_start(o->loop, TICK_MS, TICK_MS, tick, o, &o->timer);
+}

@@ -1,0 +1,336 @@
+"""A server and a trainer die in the same step, at the moment at which the step is agreed on and not yet in a server's log as applied.
+
+That moment is a few microseconds long, so the servers are killed after it and the last record of their logs is cut off: a process that
+is killed leaves a prefix of what it wrote. Trainers are written out by hand, so that it is known what each has given.
+"""
+
+import os
+import re
+import signal
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+import ps_peer as ps
+import pytest
+from cluster import Job, Process
+
+NAMES = {"fc_0.w_0": 13, "fc_0.b_0": 1}
+OPTIONS = ["--model", "fit_a_line", "--optimizer", "sgd"]
+RATE = 0.02
+END_OF_STEP = 4  # a record's kind
+
+
+def env_of(folder: Path, **more: str) -> dict[str, str]:
+    return {
+        "FLAGS_ps_on_trainer_loss": "shrink",
+        "FLAGS_ps_reconnect": "300",
+        "FLAGS_ps_dir": str(folder),
+        "FLAGS_ps_log": "write",
+        "FLAGS_log_level": "debug",
+        **more,
+    }
+
+
+class Hand:
+    """A trainer with a connection to each loop of each server; `at` names them by (server, loop)."""
+
+    def __init__(self, job: Job, id: int, loops: int = 1, incarnation: int = 0):
+        self.job, self.id, self.incarnation = job, id, incarnation or 100 + id
+        self.at: dict[tuple[int, int], ps.Peer] = {}
+        self.units: dict[tuple[int, int], dict[str, tuple[int, int]]] = {}  # name -> number of the gradient, of the value
+        self.step = 0  # applied, as it was told last
+        self.places = [(server, loop) for server in range(len(job.endpoints)) for loop in range(loops)]
+
+    def ask(self, place: tuple[int, int], *names: str) -> None:
+        """Sends OPEN; the answer comes when the servers agree that it is in the job."""
+        peer = self.at[place] = ps.Peer(self.job.endpoints[place[0]], deadline=20)
+        assert peer.greet(self.id, incarnation=self.incarnation, loop=place[1]).type == ps.WELCOME
+        peer.send(ps.frame(ps.OPEN, ps.opening(*[ps.name(f"{n}@GRAD") for n in names], *[ps.name(n, is_pull=True) for n in names]), request=1))
+        self.units[place] = dict.fromkeys(names, (ps.NOT_MINE, ps.NOT_MINE))
+
+    def opened(self, place: tuple[int, int]) -> bool:
+        got = self.at[place].answer()
+        if got.type == ps.FAILED:
+            return False
+        assert got.type == ps.OPENED
+        names = list(self.units[place])
+        self.step, _, n = struct.unpack_from("<QQI", got.meta)
+        numbers = struct.unpack_from(f"<{n}I", got.meta, 20)
+        pairs = zip(names, zip(numbers[: len(names)], numbers[len(names) :]))
+        self.units[place] = {name: pair for name, pair in pairs if pair[0] != ps.NOT_MINE}
+        return True
+
+    def join(self, server: int | None = None) -> "Hand":
+        """Everywhere, or once more at one server."""
+        places = [place for place in self.places if server in (None, place[0])]
+        for place in places:
+            self.ask(place, *NAMES)
+        for place in places:
+            if self.opened(place):
+                continue
+            for name in NAMES:  # this server has not all of them
+                self.ask(place, name)
+                if self.opened(place):
+                    break
+        return self
+
+    def push(self, step: int, value: float) -> None:
+        for place, peer in self.at.items():
+            units = self.units[place]
+            body = b"".join(np.full(NAMES[name], value, "float32").tobytes() for name in units)
+            meta = ps.parts(*[(unit, 0, 0) for unit, _ in units.values()], wishes=[v for _, v in units.values()])
+            assert peer.send(ps.frame(ps.PUSH, meta, body, flags=ps.END, step=step, request=step + 10))
+
+    def values(self, step: int) -> dict[str, np.ndarray]:
+        """What all servers answer to the push of this step."""
+        found = {}
+        for place, peer in self.at.items():
+            got = peer.answer()
+            assert (got.type, got.step) == (ps.VALUES, step), got
+            at = 0
+            for name in self.units[place]:
+                found[name] = np.frombuffer(got.payload, "float32", NAMES[name], at)
+                at += 4 * NAMES[name]
+        return found
+
+    def pull(self) -> dict[str, np.ndarray]:
+        for place, peer in self.at.items():
+            peer.send(ps.frame(ps.PULL, ps.numbers([v for _, v in self.units[place].values()]), request=5))
+        return self.values(self.step)
+
+    def leave(self) -> None:
+        for peer in self.at.values():
+            peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=9))
+        for peer in self.at.values():
+            assert peer.answer().type == ps.DONE
+        self.die()
+
+    def die(self) -> None:
+        for peer in self.at.values():
+            peer.socket.close()
+
+
+def records(path: Path) -> list[tuple[int, int]]:
+    """Kind and place of each record of a log."""
+    data, at, found = path.read_bytes(), 64, []
+    while at < len(data):
+        size, kind = struct.unpack_from("<Q", data, at + 8)[0], struct.unpack_from("<H", data, at + 68)[0]
+        found.append((kind, at))
+        at += 80 + (size + 15) // 16 * 16
+    return found
+
+
+def cut_end(folder: Path, endpoint: str, loop: int = 0) -> None:
+    path = sorted((folder / endpoint.replace(":", "_")).glob(f"log-{loop}-*"))[-1]
+    kind, at = records(path)[-1]
+    assert kind == END_OF_STEP
+    os.truncate(path, at)
+
+
+def start_servers(job: Job, loops: int = 1) -> None:
+    for i in range(len(job.endpoints)):
+        job.start("server", i, *OPTIONS, env={"FLAGS_ps_loops": str(loops)})
+    for server in job.processes:
+        server.wait_for("Server listening on")
+
+
+def start_again(job: Job, index: int, loops: int = 1) -> Process:
+    job.processes[index].close()
+    server = job.start("server", index, *OPTIONS, env={"FLAGS_ps_loops": str(loops)})
+    job.processes[index] = job.processes.pop()
+    server.wait_for("Server listening on")
+    return server
+
+
+def lost_after(server: Process, loops: int = 1) -> list[int]:
+    """The last step that counts trainer 1, as each loop of the server tells."""
+    end = time.monotonic() + 20
+    while len(steps := re.findall(r"trainer 1\b.*has been lost: the last step that counts it is (\d+)", server.output())) < loops:
+        assert server.process.poll() is None and time.monotonic() < end, server.output()
+        time.sleep(0.01)
+    return [int(step) for step in steps]
+
+
+def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> None:
+    assert a.keys() == b.keys() == NAMES.keys()
+    for name, value in a.items():
+        np.testing.assert_array_equal(value, b[name])
+
+
+@pytest.mark.parametrize("servers, loops, killed", [(2, 1, 1), (2, 1, 0), (1, 2, 0), (2, 2, 1)])
+def test_a_server_and_a_trainer_die_in_one_step(tmp_path, servers, loops, killed):
+    """The step counts the trainer on all servers and all their loops, as the others have it already."""
+    with Job(servers, 2, env=env_of(tmp_path)) as job:
+        start_servers(job, loops)
+        stays, goes = Hand(job, 0, loops), Hand(job, 1, loops)
+        for hand in (stays, goes):
+            hand.join()
+        first = stays.pull()
+        stays.push(1, 1.0)
+        goes.push(1, 5.0)
+        want = stays.values(1)
+        goes.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(want[name], first[name] - RATE * 3, rtol=1e-6)
+        job.processes[killed].kill()
+        goes.die()
+        cut_end(tmp_path, job.endpoints[killed], loops - 1)
+        again = start_again(job, killed, loops)
+        stays.join(killed)
+        assert stays.step == 1
+        same(stays.pull(), want)
+        if servers == 1:  # nobody knows that it was lost: somebody else comes for it
+            goes = Hand(job, 1, loops, incarnation=77).join()
+            assert goes.step == 1
+            goes.die()
+        assert [step for server in job.processes for step in lost_after(server, loops)] == [1] * (servers * loops)
+        stays.push(2, 2.0)
+        got = stays.values(2)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], want[name] - RATE * 2, rtol=1e-6)
+        stays.leave()
+        job.end(20)
+        assert "waiting for the other servers" in again.output() or killed or servers == 1
+
+
+def test_the_first_server_waits_for_a_word_of_the_others(tmp_path):
+    """Nothing is decided before, it tells whom it waits for, and goes on when it knows."""
+    with Job(2, 2, env=env_of(tmp_path, FLAGS_ps_notice="200")) as job:
+        start_servers(job)
+        stays, goes = Hand(job, 0).join(), Hand(job, 1).join()
+        stays.push(1, 1.0), goes.push(1, 5.0)
+        want = stays.values(1)
+        goes.values(1)
+        job.processes[1].signal(signal.SIGSTOP)
+        job.processes[0].kill()
+        goes.die()
+        cut_end(tmp_path, job.endpoints[0])
+        first = start_again(job, 0)
+        early = Hand(job, 0)
+        early.ask((0, 0))
+        first.wait_for(f"s for server {job.endpoints[1]} to say whether step 1 was applied")
+        early.at[0, 0].socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            early.at[0, 0].answer()
+        early.die()
+        job.processes[1].signal(signal.SIGCONT)
+        first.wait_for("step 1 was applied by another server")
+        stays.join(0)
+        assert stays.step == 1
+        same(stays.pull(), want)
+        assert [step for server in job.processes for step in lost_after(server)] == [1, 1]
+        stays.leave()
+        job.end(20)
+
+
+def test_a_step_that_nobody_has_applied_is_open(tmp_path):
+    """All servers are killed before any has applied it: trainers give it anew, and only that counts."""
+    with Job(2, 2, env=env_of(tmp_path)) as job:
+        start_servers(job)
+        stays, goes = Hand(job, 0).join(), Hand(job, 1).join()
+        first = stays.pull()
+        stays.push(1, 1.0), goes.push(1, 5.0)
+        stays.values(1), goes.values(1)
+        for i in range(2):
+            job.processes[i].kill()
+            cut_end(tmp_path, job.endpoints[i])
+        goes.die(), stays.die()
+        start_again(job, 0).wait_for("waiting for the other servers to say whether it was applied")
+        start_again(job, 1)
+        job.processes[0].wait_for("no server has applied step 1")
+        stays = Hand(job, 0).join()
+        comes = Hand(job, 1, incarnation=77).join()
+        assert stays.step == comes.step == 0
+        same(stays.pull(), first)
+        stays.push(1, 1.0), comes.push(1, 9.0)
+        got = stays.values(1)
+        comes.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE * 5, rtol=1e-6)
+        # Once more from the logs, which have both: the last one counts.
+        for i in range(2):
+            job.processes[i].kill()
+        stays.die(), comes.die()
+        for i in range(2):
+            start_again(job, i)
+        stays, comes = Hand(job, 0).join(), Hand(job, 1, incarnation=77).join()
+        same(stays.pull(), got)
+        stays.leave(), comes.leave()
+        job.end(20)
+
+
+def test_the_first_server_ends_when_all_have_left(tmp_path):
+    """Its book says that all trainers had left: it asks nobody, and ends although the other server is gone."""
+    with Job(2, 2, env=env_of(tmp_path)) as job:
+        start_servers(job)
+        hands = [Hand(job, i).join() for i in range(2)]
+        for hand in hands:
+            hand.push(1, 1.0)
+        for hand in hands:
+            hand.values(1)
+        for i in range(2):
+            job.processes[i].kill()
+        cut_end(tmp_path, job.endpoints[0])
+        book = tmp_path / job.endpoints[0].replace(":", "_") / "trainers"
+        book.write_text(book.read_text() + "".join(f"lost {hand.id} {hand.incarnation:016x}\n" for hand in hands))
+        for hand in hands:
+            hand.die()
+        job.processes.pop().close()
+        assert start_again(job, 0).end(20) == 0
+
+
+def test_the_first_server_does_not_wait_for_ever(tmp_path):
+    """A trainer waits, and the other server does not come: the server gives up at the deadline, and says what it lacks."""
+    with Job(2, 2, env=env_of(tmp_path, FLAGS_rpc_deadline="1500")) as job:
+        start_servers(job)
+        hands = [Hand(job, i).join() for i in range(2)]
+        for hand in hands:
+            hand.push(1, 1.0)
+        for hand in hands:
+            hand.values(1)
+        for i in range(2):
+            job.processes[i].kill()
+        for hand in hands:
+            hand.die()
+        cut_end(tmp_path, job.endpoints[0])
+        job.processes.pop().close()
+        first = start_again(job, 0)
+        Hand(job, 0).ask((0, 0))
+        assert first.end(20) == 1
+        assert f"for server {job.endpoints[1]} to say whether step 1 was applied: given up" in first.output()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_a_step_that_is_in_the_log_twice_counts_once(tmp_path, mode):
+    """Killed before END and started again: the trainer sends the step once more, and the next replay does only that."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_loops="1")) as job:
+
+        def start() -> list[Hand]:
+            job.start("server", 0, *OPTIONS, *mode).wait_for("Server listening on")
+            return [Hand(job, i).join() for i in range(2)]
+
+        def kill() -> None:
+            for hand in hands:
+                hand.die()
+            job.processes.pop().close()
+
+        hands = start()
+        for hand in hands:
+            hand.push(1, 1.0)
+        for hand in hands:
+            hand.values(1)
+        kill()
+        cut_end(tmp_path, job.endpoints[0])
+        hands = start()
+        for hand in hands:
+            hand.push(1, 1.0)
+        hands[0].values(1)
+        got = hands[1].values(1)
+        kill()
+        hands = start()
+        same(hands[0].pull(), got)
+        for hand in hands:
+            hand.leave()
+        job.end(20)
