@@ -216,6 +216,17 @@ static pd_status enter_now(struct lane *lane, int trainer, uint64_t incarnation)
     return PD_OK;
 }
 
+pd_status pd_lane_jump(struct lane *lane, uint64_t step)
+{
+    if (pd_shard_step(lane->shard) >= step) return PD_OK;
+    PD_TRY(pd_shard_allow(lane->shard, step)); /* what was prepared counts */
+    if (pd_shard_step(lane->shard) >= step) return PD_OK;
+    pd_shard_set_step(lane->shard, step);
+    atomic_store(&lane->applied, step);
+    pd_server_set_step(lane->server, step);
+    return PD_OK;
+}
+
 pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state)
 {
     enum pd_trainer_state before = pd_shard_trainer(lane->shard, trainer);

@@ -52,7 +52,10 @@ static void catch_up(void *arg)
 {
     struct lane *lane = arg;
     struct pd_order *o = lane->server->order;
-    pd_status status = PD_OK;
+    pthread_mutex_lock(&o->lock);
+    uint64_t jump = o->jump;
+    pthread_mutex_unlock(&o->lock);
+    pd_status status = pd_lane_jump(lane, jump);
     for (int more = 1; more && status == PD_OK;) {
         struct change change = {0};
         pthread_mutex_lock(&o->lock);
@@ -217,12 +220,13 @@ pd_status pd_order_new(struct pd_server *s, int n_servers, const char *const *se
     for (int i = 0; i < n_servers; i++)
         if (strcmp(servers[i], s->config.endpoint) == 0) o->self = i;
     o->names = pd_calloc((size_t)o->n_servers, sizeof *o->names);
-    for (int i = 0; o->names && i < o->n_servers; i++)
-        o->names[i] = pd_strdup(n_servers ? servers[i] : "");
+    int is_named = o->names != NULL;
+    for (int i = 0; is_named && i < o->n_servers; i++)
+        is_named = (o->names[i] = pd_strdup(n_servers ? servers[i] : "")) != NULL;
     o->members = pd_calloc((size_t)s->config.trainers, sizeof *o->members);
     o->lanes = pd_calloc((size_t)s->n_lanes, sizeof *o->lanes);
     o->peers = pd_calloc((size_t)o->n_servers, sizeof *o->peers);
-    if (!o->names || !o->names[o->n_servers - 1] || !o->names[0] || !o->members || !o->lanes || !o->peers) {
+    if (!is_named || !o->members || !o->lanes || !o->peers) {
         pd_order_free(o);
         return pd_no_memory();
     }

@@ -12,6 +12,7 @@
  * that all have left, there is no doubt: each of them left after this server had prepared p, and had p been
  * committed before that, the loops would have applied it first. */
 #include "base/clock.h"
+#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/order_private.h"
 #include "pserver/server_private.h"
@@ -20,13 +21,16 @@ enum { TICK_MS = 200 };
 
 /* Loops may be a step apart. Where those behind have it prepared, a loop that has applied it was allowed to:
  * it was committed. */
-uint64_t pd_order_look_back(const struct pd_order *o)
+uint64_t pd_order_look_back(struct pd_order *o)
 {
     uint64_t least = UINT64_MAX, most = 0;
+    o->came_with = UINT64_MAX;
     for (int i = 0; i < o->server->n_lanes; i++) {
-        uint64_t step = pd_shard_step(o->server->lanes[i].shard);
+        const struct pd_shard *shard = o->server->lanes[i].shard;
+        uint64_t step = pd_shard_step(shard), has = pd_shard_prepared(shard) ? step + 1 : step;
         if (step < least) least = step;
         if (step > most) most = step;
+        if (has < o->came_with) o->came_with = has;
     }
     for (int i = 0; i < o->server->n_lanes; i++) {
         const struct pd_shard *shard = o->server->lanes[i].shard;
@@ -35,16 +39,54 @@ uint64_t pd_order_look_back(const struct pd_order *o)
     return most;
 }
 
-static void settle(struct pd_order *o, int was_applied)
+static void jump(struct pd_order *o, uint64_t step)
+{
+    pd_log(PD_LOG_WARNING,
+           "this server came back with step %llu, and the job is at step %llu: going on with its older "
+           "parameters (FLAGS_ps_accept_rollback)",
+           (unsigned long long)o->came_with, (unsigned long long)step);
+    pthread_mutex_lock(&o->lock);
+    o->jump = step;
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* One step may be missing, because trainers send it again; where more are, no step could be agreed on. This
+ * server is behind only after it was started again, and then nobody has joined yet. */
+void pd_order_meet(struct pd_order *o, uint64_t step)
+{
+    int is_new = !o->was_open && o->came_with < step;
+    if (is_new && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+        jump(o, step);
+        return;
+    }
+    uint64_t mine = is_new ? o->came_with : o->committed;
+    int i_lack = is_new && mine + 1 < step;
+    if (!i_lack && step + 1 >= mine) return;
+    pd_server_fail(
+        o->server,
+        pd_fail(PD_INVALID,
+                "server %s came back with step %llu, but the job is at step %llu: it lost updates. "
+                "Start it from a newer snapshot, or set FLAGS_ps_accept_rollback=1 on all servers",
+                o->names[i_lack ? o->self : 0], (unsigned long long)(i_lack ? mine : step),
+                (unsigned long long)(i_lack ? step : mine)));
+}
+
+static void settle(struct pd_order *o)
 {
     uint64_t step = o->doubt;
+    int is_prepared = o->came_with >= step, was_applied = o->most >= step;
     o->doubt = 0;
     pd_timer_stop(o->timer);
     o->timer = NULL;
-    pd_log(PD_LOG_INFO,
-           was_applied ? "step %llu was applied by another server: so it is here"
-                       : "no server has applied step %llu: it is open",
-           (unsigned long long)step);
+    if (is_prepared)
+        pd_log(PD_LOG_INFO,
+               was_applied ? "step %llu was applied by another server: so it is here"
+                           : "no server has applied step %llu: it is open",
+               (unsigned long long)step);
+    if (o->most > o->came_with && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+        step = o->most;
+        jump(o, step);
+    }
     if (was_applied) {
         pthread_mutex_lock(&o->lock);
         o->committed = step;
@@ -57,13 +99,14 @@ static void settle(struct pd_order *o, int was_applied)
 
 int pd_order_hear(struct pd_order *o, int k, uint64_t step)
 {
+    int is_silent = 0;
     if (!o->doubt) return 1;
     o->peers[k].has_spoken = 1;
-    int is_silent = 0;
+    if (step > o->most) o->most = step;
     for (int i = 1; i < o->n_servers; i++)
         is_silent |= !o->peers[i].has_spoken;
-    if (is_silent && step < o->doubt) return 0;
-    settle(o, step >= o->doubt);
+    if (is_silent && (step < o->doubt || pd_flag_int(PD_FLAG_ps_accept_rollback))) return 0;
+    settle(o);
     return 1;
 }
 
@@ -80,7 +123,7 @@ int pd_order_may_decide(struct pd_order *o)
     }
     pthread_mutex_unlock(&o->lock);
     if (left < o->server->config.trainers) return 0;
-    settle(o, 0);
+    settle(o);
     return 1;
 }
 
@@ -122,14 +165,16 @@ static void tick(void *arg)
 pd_status pd_order_doubt(struct pd_order *o)
 {
     uint64_t step = o->committed + 1;
-    for (int i = 0; i < o->server->n_lanes; i++)
-        if (pd_shard_prepared(o->server->lanes[i].shard) != step) return PD_OK;
+    int is_prepared = o->came_with >= step;
     if (o->n_servers == 1) return PD_OK; /* nobody else could have applied it */
+    if (!is_prepared && !pd_flag_int(PD_FLAG_ps_accept_rollback)) return PD_OK;
     o->doubt = step;
     o->doubts_since = o->noticed = pd_clock_ns();
-    pd_log(PD_LOG_INFO,
-           "step %llu was whole when this server ended: waiting for the other servers to say whether it was "
-           "applied",
-           (unsigned long long)step);
+    if (is_prepared)
+        pd_log(
+            PD_LOG_INFO,
+            "step %llu was whole when this server ended: waiting for the other servers to say whether it was "
+            "applied",
+            (unsigned long long)step);
     return pd_timer_start(o->loop, TICK_MS, TICK_MS, tick, o, &o->timer);
 }

@@ -194,6 +194,8 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint32_t n = pd_read_u32(&r);
     if (r.bad || n != (uint32_t)o->server->config.trainers) return pd_fail(PD_FORMAT, "malformed MEMBERS");
+    pd_order_meet(o, m->head.step);
+    o->was_open = 1;
     for (int t = 0; t < (int)n; t++) {
         struct wish now;
         const struct stance *mine = &o->members[t];

@@ -54,12 +54,17 @@ struct pd_order {
     struct stance *members; /* by trainer; of the control loop */
     struct order_peer *peers;
     struct pd_timer *timer;
-    /* At the first server: a step that another server may have applied; 0: there is no doubt. */
-    uint64_t doubt;
+    uint64_t came_with; /* at the start: what all loops had, applied or prepared */
+    /* Steps up to this one are passed over by loops that came back without them (FLAGS_ps_accept_rollback).
+     */
+    uint64_t jump;
+    /* At the first server: a step that another server may have applied; 0: there is no doubt. And the most
+     * that any of them has. */
+    uint64_t doubt, most;
     int64_t doubts_since, noticed;
     /* Not at the first server. */
     struct pd_conn *link;
-    int is_open;
+    int is_open, was_open;
     int64_t broke_at;
 };
 
@@ -74,11 +79,14 @@ pd_status pd_order_change(struct pd_order *order, int trainer, uint64_t incarnat
 void pd_order_tell_lanes(struct pd_order *order);
 void pd_order_drain(void *order); /* deals with what lanes have left for the control loop */
 /* order_doubt.c; on the control loop */
-uint64_t pd_order_look_back(const struct pd_order *order); /* the last step that was committed for sure */
+/* Before the loops run: the last step that was committed for sure. */
+uint64_t pd_order_look_back(struct pd_order *order);
 pd_status pd_order_doubt(struct pd_order *order); /* at the start of the first server: is there a doubt? */
 /* Server k has applied all up to `step`. 0: nothing can be decided yet. */
 int pd_order_hear(struct pd_order *order, int k, uint64_t step);
 int pd_order_may_decide(struct pd_order *order);
+/* At another server: the first is at `step`. Can they go on together? If not, this one ends. */
+void pd_order_meet(struct pd_order *order, uint64_t step);
 /* order_link.c */
 pd_status pd_order_link(struct pd_order *order);
 void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */

@@ -120,6 +120,7 @@ void pd_lane_finish_if_done(struct lane *lane);
  */
 pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how);
 /* The order says so. */
+pd_status pd_lane_jump(struct lane *lane, uint64_t step); /* at this step at least, before anybody joins */
 pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state);
 const char *pd_lane_who(struct lane *lane, int trainer);
 /* Runs the optimize blocks of units that have no rule of their own. */

@@ -334,3 +334,50 @@ def test_a_step_that_is_in_the_log_twice_counts_once(tmp_path, mode):
         for hand in hands:
             hand.leave()
         job.end(20)
+
+
+@pytest.mark.parametrize("killed", [1, 0], ids=["other", "first"])
+def test_an_accepted_rollback(tmp_path, killed):
+    """A server that forgot goes on with its older parameters, at the step of the others."""
+    env = env_of(tmp_path, FLAGS_ps_log="", FLAGS_ps_accept_rollback="1", FLAGS_ps_reconnect="3000")
+    with Job(2, 2, env=env) as job:
+        start_servers(job)
+        hands = [Hand(job, i).join() for i in range(2)]
+        first = hands[0].pull()
+        for step in (1, 2, 3):
+            for hand in hands:
+                hand.push(step, 1.0)
+            for hand in hands:
+                before = hand.values(step)
+        job.processes[killed].kill()
+        again = start_again(job, killed)
+        for hand in hands:
+            hand.join(killed)
+            assert hand.step == 3
+        assert "came back with step 0, and the job is at step 3" in again.output()
+        for hand in hands:
+            hand.push(4, 1.0)
+        after, _ = [hand.values(4) for hand in hands]
+        forgot = {name for place, units in hands[0].units.items() if place[0] == killed for name in units}
+        for name in NAMES:
+            np.testing.assert_allclose(after[name], (first if name in forgot else before)[name] - RATE, rtol=1e-6)
+        for hand in hands:
+            hand.leave()
+        job.end(20)
+
+
+@pytest.mark.parametrize("killed", [1, 0], ids=["other", "first"])
+def test_a_server_that_forgot_is_refused(tmp_path, killed):
+    """It cannot agree on steps with the others: one of them says so at once, and what to do."""
+    with Job(2, 2, env=env_of(tmp_path, FLAGS_ps_log="", FLAGS_ps_reconnect="3000")) as job:
+        start_servers(job)
+        hands = [Hand(job, i).join() for i in range(2)]
+        for step in (1, 2, 3):
+            for hand in hands:
+                hand.push(step, 1.0)
+            for hand in hands:
+                hand.values(step)
+        job.processes[killed].kill()
+        start_again(job, killed)
+        assert job.processes[1].end(20) == 1
+        assert f"server {job.endpoints[killed]} came back with step 0, but the job is at step 3: it lost updates" in job.processes[1].output()
