@@ -15,7 +15,7 @@ from jobs.ledger import PLACES, WIDTH
 from test_ps_faults import kill_servers
 
 SOAK = bool(os.environ.get("PADDLE_SOAK"))
-ROUNDS = 50 if SOAK else 4
+ROUNDS = 20 if SOAK else 4
 
 
 def logged(tmp_path, **more) -> dict:
