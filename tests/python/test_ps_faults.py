@@ -62,6 +62,21 @@ def test_server_killed_and_started_again_loses_nothing(tmp_path, record_property
     check_equal(tmp_path, want)
 
 
+def test_schedules_go_on_after_a_restart(tmp_path):
+    """The logs of several loops are done again with the learning rate that each step had."""
+    options = ["--model", "fit_a_line", "--optimizer", "sgd", "--schedule", "--steps", "400"]
+    want = single(tmp_path / "single.npz", *options)
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_loops": "2"}
+    with Job(1, 2, env=env) as job:
+        job.start_all(*options, "--say-at", "20", out=tmp_path)
+        server = job.processes.pop(0)
+        job.processes[0].wait_for("step 20 has ended")
+        server.close()
+        job.start("server", 0, *options).wait_for("taken up at step")
+        job.end(60)
+    check_equal(tmp_path, want)
+
+
 def test_trainer_killed_ends_the_job_by_name():
     """Sync: the others end with an error that names it, within 10 s."""
     with Job(1, 2) as job:
