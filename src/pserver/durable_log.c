@@ -115,17 +115,23 @@ pd_status pd_durable_open_logs(struct pd_durable *d, uint64_t step)
     enum pd_durability durability = strcmp(d->config.log, "fsync") == 0 ? PD_DURABLE_FSYNC : PD_DURABLE_WRITE;
     d->journals = pd_calloc((size_t)s->n_lanes, sizeof *d->journals);
     if (!d->journals) return pd_no_memory();
-    struct pd_schedule schedule = {0};
-    pd_status status = pd_schedule_keep(s, &schedule);
+    struct pd_schedule start = {0}, end = {0};
+    pd_status status = pd_schedule_save(d, &start);
     for (int l = 0; l < s->n_lanes && status == PD_OK; l++) {
         struct redo redo = {.shard = s->lanes[l].shard, .sums = s->sums};
-        if (l) status = pd_schedule_reset(s, &schedule);
-        if (status == PD_OK) status = open_log(d, l, step, durability, &redo);
+        pd_schedule_put(d, &start);
+        status = open_log(d, l, step, durability, &redo);
         for (int i = 0; i < redo.waiting.n; i++)
             pd_free_aligned(redo.waiting.at[i].payload);
         pd_vec_free(&redo.waiting);
+        int is_better = s->config.is_sync ? s->lr_step < end.step : s->lr_step > end.step;
+        if (status != PD_OK || (l && !is_better)) continue;
+        pd_schedule_free(&end);
+        status = pd_schedule_save(d, &end);
     }
-    pd_schedule_free(&schedule);
+    if (status == PD_OK) pd_schedule_put(d, &end);
+    pd_schedule_free(&start);
+    pd_schedule_free(&end);
     return status;
 }
 

@@ -35,18 +35,17 @@ struct pd_durable {
 pd_status pd_durable_load(struct pd_durable *durable, uint64_t *step);
 /* durable_log.c: does again what the logs have after the snapshot of `step`, and opens them to go on. */
 pd_status pd_durable_open_logs(struct pd_durable *durable, uint64_t step);
-/* durable_schedule.c: the state of the learning rate's block, to do several logs again from the same one. */
-struct pd_counted {
-    struct pd_value *value;
-    size_t bytes;
-    void *copy;
+/* durable_schedule.c: learning rates and what they are computed from, at a step. */
+struct pd_schedule_value {
+    struct pd_value *value; /* borrowed */
+    void *data;
 };
 struct pd_schedule {
-    PD_VEC(struct pd_counted) values;
     uint64_t step;
+    PD_VEC(struct pd_schedule_value) values;
 };
-pd_status pd_schedule_keep(const struct pd_server *server, struct pd_schedule *schedule);
-pd_status pd_schedule_reset(struct pd_server *server, const struct pd_schedule *schedule);
+pd_status pd_schedule_save(const struct pd_durable *durable, struct pd_schedule *out); /* out: zeros */
+void pd_schedule_put(const struct pd_durable *durable, const struct pd_schedule *from);
 void pd_schedule_free(struct pd_schedule *schedule);
 /* durable_cut.c: looks after the child that writes a snapshot, or waits for it. */
 void pd_durable_reap(struct pd_durable *durable, int wait);

@@ -1,52 +1,53 @@
-/* The learning rate's block runs once for a step, whichever lane begins it. The lanes' logs are done again
- * one after the other, so what that block counts with goes back to the snapshot's before each of them. */
+/* Learning rates while logs are replayed. A schedule is the server's, and advances once a step; logs are
+ * replayed one loop after the other, and each change needs the rate of its own step. So each loop begins with
+ * the schedule as the snapshot has it. Loops may end a step apart; the one behind does that step first when
+ * the server runs, so in sync mode the schedule then stands where that loop is. */
 #include <string.h>
 
 #include "pserver/durable_private.h"
 
-static pd_status keep(struct pd_schedule *c, struct pd_value *v)
+static int writes(const struct pd_program *program, int block, const char *name)
 {
-    if (!v || v->tensor.meta.kind != PD_KIND_TENSOR || !v->tensor.data) return PD_OK;
-    struct pd_counted one = {v, pd_tensor_bytes(&v->tensor), NULL};
-    one.copy = pd_malloc(one.bytes ? one.bytes : 1);
-    if (!one.copy || !pd_vec_push(&c->values, one)) {
-        pd_free(one.copy);
-        return pd_no_memory();
+    const struct pd_block *b = block >= 0 ? pd_program_block(program, block) : NULL;
+    for (int i = 0; b && i < b->ops.n; i++) {
+        const struct pd_opdesc *op = b->ops.at[i];
+        if (pd_opdesc_names(op, 1, name)) return 1;
+        for (int k = 0, sub; (sub = pd_opdesc_sub_block(op, k)) >= 0; k++)
+            if (writes(program, sub, name)) return 1;
     }
-    memcpy(one.copy, v->tensor.data, one.bytes);
-    return PD_OK;
+    return 0;
 }
 
-pd_status pd_schedule_keep(const struct pd_server *s, struct pd_schedule *c)
+pd_status pd_schedule_save(const struct pd_durable *d, struct pd_schedule *out)
 {
-    c->step = s->lr_step;
-    if (s->config.lr_block < 0 || s->n_lanes < 2) return PD_OK;
-    const struct pd_block *block = s->program->blocks.at[s->config.lr_block];
-    for (int k = 0; k < block->ops.n; k++)
-        for (int i = 0; i < block->ops.at[k]->out.n; i++) {
-            const struct pd_io *out = &block->ops.at[k]->out.at[i];
-            for (int a = 0; a < out->args.n; a++)
-                PD_TRY(keep(c, s->run->step->find(s->run, out->args.at[a])));
+    const struct pd_server *s = d->server;
+    out->step = s->lr_step;
+    for (int i = 0; i < d->kept.n; i++) {
+        struct pd_value *value = d->kept.at[i].value;
+        size_t n = pd_tensor_bytes(&value->tensor);
+        if (!writes(s->program, s->config.lr_block, d->kept.at[i].name)) continue;
+        struct pd_schedule_value copy = {value, pd_malloc_aligned(n)};
+        if (!copy.data || !pd_vec_push(&out->values, copy)) {
+            pd_free_aligned(copy.data);
+            return pd_no_memory();
         }
-    return PD_OK;
-}
-
-pd_status pd_schedule_reset(struct pd_server *s, const struct pd_schedule *c)
-{
-    for (int i = 0; i < c->values.n; i++) {
-        const struct pd_counted *one = &c->values.at[i];
-        if (pd_tensor_bytes(&one->value->tensor) != one->bytes)
-            return pd_fail(PD_UNSUPPORTED, "the learning rate's block changes the size of its variables: "
-                                           "give FLAGS_ps_loops=1 to do its log again");
-        memcpy(one->value->tensor.data, one->copy, one->bytes);
+        memcpy(copy.data, value->tensor.data, n);
     }
-    s->lr_step = c->step;
     return PD_OK;
 }
 
-void pd_schedule_free(struct pd_schedule *c)
+void pd_schedule_put(const struct pd_durable *d, const struct pd_schedule *from)
 {
-    for (int i = 0; i < c->values.n; i++)
-        pd_free(c->values.at[i].copy);
-    pd_vec_free(&c->values);
+    d->server->lr_step = from->step;
+    for (int i = 0; i < from->values.n; i++) {
+        struct pd_tensor *to = &from->values.at[i].value->tensor;
+        memcpy(to->data, from->values.at[i].data, pd_tensor_bytes(to));
+    }
+}
+
+void pd_schedule_free(struct pd_schedule *schedule)
+{
+    for (int i = 0; i < schedule->values.n; i++)
+        pd_free_aligned(schedule->values.at[i].data);
+    pd_vec_free(&schedule->values);
 }
