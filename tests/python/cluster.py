@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -17,15 +18,20 @@ JOBS = Path(__file__).parent / "jobs"
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports that are free now. They are found together, so that they differ."""
-    sockets = [socket.socket() for _ in range(n)]
-    try:
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
+    """Ports that are free now. None of them is one that the system hands out by itself, to a listener on port 0 or to a connection
+    that goes out: nobody gets it before the server binds it."""
+    handed_out = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found: list[int] = []
+    while len(found) < n:
+        port = random.SystemRandom().randrange(10000, max(handed_out, 20000))
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
 
 
 def single(out: Path, *options: str, trainers: int = 2, script: str = "equality.py") -> dict[str, np.ndarray]:
