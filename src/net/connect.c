@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "net/conn_inside.h"
 #include "net/endpoint.h"
+#include "net/sockets.h"
 
 enum { ADDRESSES = 8, FETCH_MS = 2000 };
 
@@ -131,11 +132,11 @@ static void set_timer(struct pd_conn *conn, uint64_t ms, void (*fn)(void *arg))
 /* Connects to one address; 0: on its way. */
 static int start_connect(struct pd_conn *conn, const struct sockaddr_storage *address, socklen_t n)
 {
-    int s = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int s = pd_socket_made(socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (s < 0) return errno;
     if (connect(s, (const struct sockaddr *)address, n) < 0 && errno != EINPROGRESS) {
         int error = errno;
-        close(s);
+        pd_socket_close(s);
         return error;
     }
     return pd_tcp_pipe(conn->loop, conn, s, &conn->pipe) == PD_OK ? 0 : ENOMEM;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "net/listener_inside.h"
+#include "net/sockets.h"
 
 enum {
     SHM_MOST = 64,     /* connections over shared memory; polling more rings than this gains nothing */
@@ -259,7 +260,7 @@ static void move(struct pd_conn *conn)
     guest->socket = pd_conn_detach(conn);
     leave(guest);
     if (pd_loop_post(target, arrive, conn) == PD_OK) return;
-    close(guest->socket);
+    pd_socket_close(guest->socket);
     pd_conn_free(conn);
 }
 
@@ -302,7 +303,7 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
     struct pd_conn *conn;
     if (!guest || pd_conn_make(listener->loop, &guest->base, &conn) != PD_OK) {
         pd_free(guest);
-        close(socket);
+        pd_socket_close(socket);
         return pd_no_memory();
     }
     guest->base.message = on_message;

@@ -13,6 +13,7 @@
 #include "net/endpoint.h"
 #include "net/holder.h"
 #include "net/listener_inside.h"
+#include "net/sockets.h"
 
 enum {
     ADDRESSES = 8,
@@ -107,7 +108,8 @@ static void on_client(uv_poll_t *watch, int status, int events)
             rest(listener, 1);
             break;
         }
-        int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd =
+            pd_socket_made(accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (fd < 0) {
             /* Without a descriptor left the client stays in the queue; without this rest the loop would turn
@@ -144,7 +146,7 @@ static pd_status cannot_listen(const char *endpoint, int port, int error)
 static int bind_one(const struct sockaddr_storage *address, socklen_t n, int *fd)
 {
     int one = 1, zero = 0;
-    int s = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int s = pd_socket_made(socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (s < 0) return errno;
     setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (address->ss_family == AF_INET6) {
@@ -154,7 +156,7 @@ static int bind_one(const struct sockaddr_storage *address, socklen_t n, int *fd
     }
     if (bind(s, (const struct sockaddr *)address, n) < 0 || listen(s, BACKLOG) < 0) {
         int error = errno;
-        close(s);
+        pd_socket_close(s);
         return error;
     }
     *fd = s;
@@ -201,7 +203,7 @@ static pd_status bind_all(const char *text, const struct pd_endpoint *endpoint, 
     }
     if (*n && !(first_error == EADDRINUSE && endpoint->port)) return PD_OK;
     while (*n)
-        close(fds[--*n]);
+        pd_socket_close(fds[--*n]);
     return cannot_listen(text, *port, first_error);
 }
 
@@ -222,7 +224,7 @@ void pd_listener_close(struct pd_listener *listener)
         pd_guest_drop(listener->oldest);
     for (int i = 0; i < listener->n_sockets; i++) {
         uv_close((uv_handle_t *)&listener->sockets[i].watch, socket_is_closed);
-        close(listener->sockets[i].fd);
+        pd_socket_close(listener->sockets[i].fd);
     }
 }
 
@@ -292,7 +294,7 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
     return PD_OK;
 close_sockets:
     for (int i = 0; i < n; i++)
-        close(fds[i]);
+        pd_socket_close(fds[i]);
     if (listener->open_handles) {
         for (int i = 0; i < listener->n_sockets; i++)
             uv_close((uv_handle_t *)&listener->sockets[i].watch, socket_is_closed);

@@ -11,6 +11,7 @@
 #include "net/loop_inside.h"
 #include "net/shm_pass.h"
 #include "net/shm_ring.h"
+#include "net/sockets.h"
 #include "net/transport.h"
 
 enum { PAGE = 4096 };
@@ -117,7 +118,7 @@ static void shm_close(struct pd_pipe *base)
     uv_close((uv_handle_t *)&pipe->socket_watch, on_closed);
     uv_close((uv_handle_t *)&pipe->bell_watch, on_closed);
     munmap(pipe->memory, PAGE + 2 * pipe->parts.ring);
-    close(pipe->socket);
+    pd_socket_close(pipe->socket);
     pd_shm_parts_close(&pipe->parts);
 }
 
@@ -182,7 +183,7 @@ free_pipe:
     pd_free(pipe);
 close_parts:
     pd_shm_parts_close(parts);
-    close(socket);
+    pd_socket_close(socket);
     return status;
 }
 

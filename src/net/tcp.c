@@ -13,6 +13,7 @@
 #include "net/alive.h"
 #include "net/conn.h"
 #include "net/loop_inside.h"
+#include "net/sockets.h"
 #include "net/transport.h"
 
 enum {
@@ -70,7 +71,7 @@ pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
 {
     struct tcp_pipe *pipe = pd_calloc(1, sizeof *pipe);
     if (!pipe) {
-        close(socket);
+        pd_socket_close(socket);
         return pd_no_memory();
     }
     pipe->base = (struct pd_pipe){.transport = &tcp, .loop = loop, .conn = conn};
@@ -83,7 +84,7 @@ pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
     if (rc) status = pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
     if (status != PD_OK) {
         pd_timer_stop(pipe->looks);
-        close(socket);
+        pd_socket_close(socket);
         pd_free(pipe);
         return status;
     }
@@ -185,7 +186,7 @@ static int tcp_detach(struct pd_pipe *base)
 
 static void tcp_close(struct pd_pipe *base)
 {
-    close(tcp_detach(base));
+    pd_socket_close(tcp_detach(base));
 }
 
 static const struct pd_transport tcp = {

@@ -269,6 +269,7 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
         return status;
     }
     c->id = trainer_id;
+    c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline);
     c->notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice);
@@ -280,7 +281,13 @@ pd_status pd_client_get(int trainer_id, struct pd_client **out)
 {
     pd_status status = PD_OK;
     pthread_mutex_lock(&making);
-    if (!the_client) status = new_client(trainer_id, &the_client);
+    if (!the_client)
+        status = new_client(trainer_id, &the_client);
+    else if (the_client->pid != getpid())
+        status = pd_fail(PD_INVALID,
+                         "this process was forked by a trainer (pid %d), whose connections it does not have: "
+                         "start each trainer as a process of its own, or fork before the first step",
+                         (int)the_client->pid);
     *out = the_client;
     pthread_mutex_unlock(&making);
     return status;
@@ -474,7 +481,7 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     struct pd_client *c = the_client;
     the_client = NULL;
     pthread_mutex_unlock(&making);
-    if (!c) return;
+    if (!c || c->pid != getpid()) return; /* a forked child is not the trainer */
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];

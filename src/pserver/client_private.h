@@ -2,6 +2,8 @@
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
+#include <sys/types.h>
+
 #include "base/vec.h"
 #include "net/conn.h"
 #include "pserver/client.h"
@@ -75,6 +77,7 @@ struct name {
 struct pd_client {
     struct pd_loop *loop;
     int id;
+    pid_t pid; /* a forked child has none of its connections */
     uint64_t incarnation;
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;

@@ -135,6 +135,27 @@ def test_trainer_killed_ends_the_job_by_name():
             assert "trainer 1 (host" in p.output() and f"pid {goes.pid}" in p.output() and "is gone without a word" in p.output()
 
 
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_trainer_killed_whose_children_live(transport):
+    """Children that it forked do not stand for it: not when they end, not when they train, not when they stay."""
+    with Job(1, 2, env={"PADDLE_PS_TRANSPORT": transport, "FLAGS_ps_reconnect": "300"}) as job:
+        job.start_all(*LONG, "--steps", "1000000", "--fork-at", "20", "--say-at", "400")
+        server, stays, goes = job.processes
+        for trainer in (stays, goes):
+            trainer.wait_for("step 400 has ended")  # the job went on
+            assert "child: this process was forked by a trainer" in trainer.output(), trainer.output()
+        children = [int(re.search(r"forked (\d+)\.", trainer.output()).group(1)) for trainer in (stays, goes)]
+        try:
+            goes.kill()
+            start = time.monotonic()
+            assert stays.end(15) == 1 and server.end(15) == 1
+            assert time.monotonic() - start < 10
+            assert "trainer 1 (host" in stays.output() and "is gone without a word" in stays.output()
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+
+
 def test_trainer_killed_and_the_others_go_on():
     with Job(1, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "500"}) as job:
         job.start("server", 0, *LONG)

@@ -37,6 +37,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--say-at", type=int, default=-1, help="print a line when this step has ended")
     parser.add_argument("--linger", default="", help="after the last step, say so and stay until this file is there")
     parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
+    parser.add_argument("--fork-at", type=int, default=-1, help="fork before this step: one child ends, one tries to train, one stays")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
     parser.add_argument("--out", default="")
     return parser.parse_args()
@@ -150,6 +151,24 @@ def save(args, losses, names) -> None:
     np.savez(args.out, losses=np.array(losses), **values)
 
 
+def fork(run) -> None:
+    """Three children, as users' readers make them. What the one that trains says is printed; the last stays when this process goes."""
+    if os.fork() == 0:
+        sys.exit(0)
+    os.wait()
+    if os.fork() == 0:
+        try:
+            run()
+        except fluid.core.EnforceNotMet as error:
+            print(f"child: {error}", flush=True)
+        os._exit(0)
+    os.wait()
+    stays = os.fork()
+    if stays == 0:
+        signal.pause()
+    print(f"forked {stays}.", flush=True)
+
+
 def main() -> int:
     args = parse()
     loss, batch = build(args)
@@ -188,6 +207,8 @@ def main() -> int:
         if s == args.fail_at:
             raise RuntimeError("this trainer fails on purpose")
         feed = feeds(args, batch, s, args.trainers, args.id)
+        if s == args.fork_at:
+            fork(lambda: exe.run(program, feed=feed, fetch_list=[loss]))
         losses.append(float(np.mean(exe.run(t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
         if s == args.say_at:
             print(f"step {s} has ended", flush=True)
