@@ -1,5 +1,4 @@
 /* Connections of a trainer: made at first use, made again when they break. See client.h. */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -199,9 +198,8 @@ static struct wire *add_wire(struct link *link)
     return w;
 }
 
-/* Opens what is not open yet and tries again what broke. The first trainer without an id waits for the first
- * server's word before it speaks to the others. */
-static void tend(struct pd_client *c, int64_t now)
+/* The first trainer without an id waits for the first server's word before it speaks to the others. */
+void pd_client_tend(struct pd_client *c, int64_t now)
 {
     for (int i = 0; i < c->links.n; i++) {
         struct link *link = c->links.at[i];
@@ -238,7 +236,7 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
     while (!done(arg)) {
         if (c->failed) return pd_fail(c->failure, "%s", c->failure_text);
-        tend(c, pd_clock_ns());
+        pd_client_tend(c, pd_clock_ns());
         pd_loop_turn(c->loop, TURN_MS);
         if (done(arg)) break;
         if (run) PD_TRY(run->step->poll(run));
@@ -273,6 +271,7 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline);
     c->notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice);
+    pd_client_mind(c);
     *out = c;
     return PD_OK;
 }
@@ -351,6 +350,7 @@ static int names_are_known(void *arg)
 pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const char *endpoint, int is_pull,
                          const char *text, const struct pd_meta *meta, int *number)
 {
+    PD_CLIENT_HOLD(c);
     struct link *link;
     PD_TRY(pd_client_connect(c, run, endpoint, &link));
     for (int i = 0; i < c->names.n; i++) {
@@ -407,6 +407,8 @@ static void free_client(struct pd_client *c)
     for (int i = 0; i < c->kept.n; i++)
         pd_value_unref(c->kept.at[i]);
     pd_vec_free(&c->kept);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->over);
     pd_free(c);
 }
 
@@ -482,6 +484,7 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     the_client = NULL;
     pthread_mutex_unlock(&making);
     if (!c || c->pid != getpid()) return; /* a forked child is not the trainer */
+    pd_client_unmind(c);
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
@@ -496,7 +499,7 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
             last = now + (int64_t)(failed ? BYE_MS : BYE_AGAIN_MS) * 1000000;
     int down;
     while (!c->failed && say_goodbye(c, failed, why, now, &down) && now < until) {
-        tend(c, now);
+        pd_client_tend(c, now);
         pd_loop_turn(c->loop, TURN_MS);
         now = pd_clock_ns();
         if (poll && poll(arg)) break;

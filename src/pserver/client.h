@@ -4,8 +4,9 @@
  * Gradients are pushed as they come (pd_client_push_*): their memory is borrowed until the exchange is over,
  * so that what was not acknowledged can be sent again after a broken connection. pd_client_exchange ends the
  * step on every server, and waits for the answers, which carry the values that were asked for
- * (pd_client_pull). The loop is turned by the calling thread: no other thread, no hand-over. Waiting never is
- * silent and has a deadline. */
+ * (pd_client_pull). The loop is turned by the calling thread: no hand-over. Only while that is elsewhere for
+ * long, another one looks after the connections (client_minder.c). Waiting never is silent and has a
+ * deadline. */
 #ifndef PD_PSERVER_CLIENT_H
 #define PD_PSERVER_CLIENT_H
 

@@ -1,7 +1,9 @@
-/* The inside of a client, for client.c (connections) and client_step.c (what is exchanged). */
+/* The inside of a client, for client.c (connections), client_step.c (what is exchanged) and client_minder.c.
+ */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "base/vec.h"
@@ -75,6 +77,11 @@ struct name {
 };
 
 struct pd_client {
+    pthread_mutex_t lock; /* all that follows, and the loop: held during each call, else by the minder */
+    pthread_cond_t over;
+    pthread_t minder;
+    int has_minder, is_over;
+    int64_t left_at; /* when the last call ended */
     struct pd_loop *loop;
     int id;
     pid_t pid; /* a forked child has none of its connections */
@@ -100,6 +107,17 @@ pd_status pd_client_connect(struct pd_client *client, const struct pd_run *run, 
  * messages. */
 pd_status pd_client_turn_until(struct pd_client *client, const struct pd_run *run, int (*done)(void *arg),
                                void *arg, const char *what);
+/* Opens what is not open yet and tries again what broke. */
+void pd_client_tend(struct pd_client *client, int64_t now);
+/* client_minder.c */
+struct pd_client *pd_client_enter(struct pd_client *client);
+void pd_client_leave(struct pd_client **client);
+/* At the top of each call of client.h: until it returns the minder keeps still. */
+#define PD_CLIENT_HOLD(client)                                                                               \
+    __attribute__((cleanup(pd_client_leave))) struct pd_client *held_until_return = pd_client_enter(client); \
+    (void)held_until_return
+void pd_client_mind(struct pd_client *client);   /* makes the lock and starts the minder */
+void pd_client_unmind(struct pd_client *client); /* the minder has ended when it returns */
 /* client_step.c */
 void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
 void pd_wire_again(struct wire *wire,

@@ -180,6 +180,7 @@ static size_t part_bytes(size_t row)
 
 pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data, size_t bytes, size_t row)
 {
+    PD_CLIENT_HOLD(c);
     size_t part = part_bytes(row ? row : 1);
     uint32_t k = 0;
     for (size_t at = 0; at < bytes; at += part, k++)
@@ -194,6 +195,7 @@ pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data
 pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows,
                               const void *data, size_t row)
 {
+    PD_CLIENT_HOLD(c);
     int64_t part = (int64_t)(part_bytes(row ? row : 1) / (row ? row : 1));
     uint32_t k = 0;
     for (int64_t at = 0; at < n; at += part, k++) {
@@ -211,12 +213,14 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
 
 pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes)
 {
+    PD_CLIENT_HOLD(c);
     struct wire *w = wire_of(c, number);
     return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
 }
 
 void pd_client_keep(struct pd_client *c, struct pd_value *value)
 {
+    PD_CLIENT_HOLD(c);
     pd_value_ref(value);
     /* Without memory for the list it is never freed: that is safe too. */
     (void)pd_vec_push(&c->kept, value);
@@ -318,6 +322,7 @@ static pd_status want_alone(struct pd_client *c, int number, void *out, size_t b
 pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows, size_t row,
                               void *out)
 {
+    PD_CLIENT_HOLD(c);
     struct wire *w;
     if (n == 0) return PD_OK;
     PD_TRY(want_alone(c, number, out, (size_t)n * row, &w));
@@ -329,6 +334,7 @@ pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const 
 
 pd_status pd_client_want_saved(struct pd_client *c, int number, const char *folder, uint32_t part)
 {
+    PD_CLIENT_HOLD(c);
     struct wire *w;
     PD_TRY(want_alone(c, number, NULL, 0, &w));
     w->folder = folder;
@@ -339,6 +345,7 @@ pd_status pd_client_want_saved(struct pd_client *c, int number, const char *fold
 
 pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const char *what)
 {
+    PD_CLIENT_HOLD(c);
     PD_TRY(pd_client_turn_until(c, run, is_over, c, what));
     pd_status status = c->refusal;
     c->refusal = PD_OK;
@@ -387,6 +394,7 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
 pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int n,
                              const char *const *endpoints)
 {
+    PD_CLIENT_HOLD(c);
     for (int i = 0; i < n; i++) {
         struct link *link;
         PD_TRY(pd_client_connect(c, run, endpoints[i], &link));

@@ -32,6 +32,7 @@ class FaultProxy:
         self.rng = random.Random(seed)
         self.done = {"cut": 0, "half_close": 0, "stall": 0, "delay": 0}
         self.ports: list[int] = []
+        self._open: set[tuple] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ready = threading.Event()
@@ -49,6 +50,10 @@ class FaultProxy:
     def __exit__(self, *unused) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+
+    def cut_all(self) -> None:
+        """Resets all connections that there are now."""
+        self._loop.call_soon_threadsafe(lambda: [end.transport.abort() for both in self._open for end in both])
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -85,7 +90,11 @@ class FaultProxy:
             writer.transport.abort()
             return
         both = (writer, to_writer)
-        await asyncio.gather(self._pump(reader, to_writer, both), self._pump(to_reader, writer, both))
+        self._open.add(both)
+        try:
+            await asyncio.gather(self._pump(reader, to_writer, both), self._pump(to_reader, writer, both))
+        finally:
+            self._open.discard(both)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, both: tuple) -> None:
         kind, left = self._plan()

@@ -1,6 +1,8 @@
 """Connections that are cut at any byte, delayed, stalled and half closed: every step counts once, and jobs end in time."""
 
 import os
+import re
+import time
 
 import numpy as np
 import pytest
@@ -74,6 +76,26 @@ def test_async_through_faults(tmp_path):
     for i in range(2):
         losses = np.load(tmp_path / f"trainer-{i}.npz")["losses"]
         assert np.mean(losses[-50:]) < np.mean(losses[:50]) / 4
+
+
+def test_connections_break_while_a_trainer_is_busy(tmp_path):
+    """One reads data, or evaluates, for longer than a lost trainer has to come back: its connections are made again meanwhile."""
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "1500"}
+    options = ["--model", "fit_a_line", "--steps", "200", "--linger", str(tmp_path / "enough")]
+    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints, seed=1, budget=0) as proxy:
+        servers = [job.start("server", i, *options) for i in range(2)]
+        job.start("trainer", 0, *options, env={"PADDLE_PS_MAP": proxy.map})
+        busy = job.start("trainer", 1, *options, "--pause-at", "100", env={"PADDLE_PS_MAP": proxy.map})
+        busy.wait_for("pauses")
+        for round in range(2, 5):
+            proxy.cut_all()
+            for server in servers:
+                end = time.monotonic() + 20
+                while len(re.findall(r"trainer 1 \(.*(?:joined|is back)", server.output())) < round:
+                    assert server.process.poll() is None and time.monotonic() < end, server.output()
+                    time.sleep(0.01)
+        (tmp_path / "enough").touch()
+        job.end(DEADLINE)
 
 
 def test_faults_in_the_handshake(tmp_path, undisturbed):

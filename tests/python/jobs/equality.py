@@ -38,6 +38,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--linger", default="", help="after the last step, say so and stay until this file is there")
     parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
     parser.add_argument("--fork-at", type=int, default=-1, help="fork before this step: one child ends, one tries to train, one stays")
+    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --linger is there")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
     parser.add_argument("--out", default="")
     return parser.parse_args()
@@ -207,6 +208,10 @@ def main() -> int:
         if s == args.fail_at:
             raise RuntimeError("this trainer fails on purpose")
         feed = feeds(args, batch, s, args.trainers, args.id)
+        if s == args.pause_at:
+            print("pauses", flush=True)
+            while not os.path.exists(args.linger):
+                time.sleep(0.01)
         if s == args.fork_at:
             fork(lambda: exe.run(program, feed=feed, fetch_list=[loss]))
         losses.append(float(np.mean(exe.run(t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
