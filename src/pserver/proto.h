@@ -50,6 +50,7 @@ enum {
     PD_PS_PASS =
         2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
     PD_PS_AS_JSON = 1,      /* flag of STATUS */
+    PD_PS_TOTALS = 1,       /* flag of SUM: these are the sums already */
     PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
 };

@@ -79,7 +79,15 @@ void pd_sums_begin(const struct pd_sums *sums, struct sum *s, uint64_t step)
     memset(s->has, 0, (size_t)sums->servers);
 }
 
-/* Numbers that are complete stay as they are: others may know them already. */
+/* What is known stays as it is: others may know it already. */
+void pd_sums_know(struct pd_sums *sums, struct sum *s, const double *totals)
+{
+    if (s->totals_step == s->step) return;
+    memcpy(s->totals, totals, (size_t)s->n * sizeof *totals);
+    s->totals_step = s->step;
+    pthread_cond_broadcast(&sums->changed);
+}
+
 void pd_sums_give(struct pd_sums *sums, struct sum *s, int server, const double *values)
 {
     if (s->totals_step == s->step) return;
@@ -87,13 +95,13 @@ void pd_sums_give(struct pd_sums *sums, struct sum *s, int server, const double 
     if (!s->has[server]) s->given++;
     s->has[server] = 1;
     if (s->given < sums->servers) return;
+    double totals[PD_SUMS_MAX];
     for (int i = 0; i < s->n; i++) {
-        s->totals[i] = 0;
+        totals[i] = 0;
         for (int k = 0; k < sums->servers; k++)
-            s->totals[i] += s->values[(size_t)k * (size_t)s->n + (size_t)i];
+            totals[i] += s->values[(size_t)k * (size_t)s->n + (size_t)i];
     }
-    s->totals_step = s->step;
-    pthread_cond_broadcast(&sums->changed);
+    pd_sums_know(sums, s, totals);
 }
 
 static void list_late(const struct pd_sums *sums, const struct sum *s, char *out, size_t cap)

@@ -52,6 +52,10 @@ static pd_status take(struct pd_sums *sums, struct pd_conn *conn, const struct p
     /* Said again after a broken connection, and this server has gone on since. */
     if (m->head.step < s->step) return PD_OK;
     if (m->head.step > s->step) pd_sums_begin(sums, s, m->head.step);
+    if (m->head.flags & PD_PS_TOTALS) {
+        pd_sums_know(sums, s, values);
+        return PD_OK;
+    }
     s->askers[server] = (struct asker){conn, m->head.request};
     pd_sums_give(sums, s, server, values);
     return PD_OK;
@@ -109,14 +113,21 @@ void pd_sums_send(void *arg)
     for (int i = 0; i < sums->sums.n; i++) {
         struct sum *s = sums->sums.at[i];
         struct pd_buf meta = {0};
-        if (s->is_sent || !s->has[sums->self]) continue;
-        struct pd_frame_head head = {.type = PD_PS_SUM, .step = s->step, .request = (uint64_t)i + 1};
+        /* Where the first server has lost a step that was applied here, the sums are what it needs: this
+         * server's own part may be gone with its last life. */
+        int is_known = s->totals_step == s->step;
+        const double *values = is_known ? s->totals : s->values + (size_t)sums->self * (size_t)s->n;
+        if (s->is_sent || !s->step || (!is_known && !s->has[sums->self])) continue;
+        struct pd_frame_head head = {.type = PD_PS_SUM,
+                                     .flags = is_known ? PD_PS_TOTALS : 0,
+                                     .step = s->step,
+                                     .request = (uint64_t)i + 1};
         pd_put_text(&meta, s->group);
         pd_put_u32(&meta, (uint32_t)sums->self);
         pd_put_u32(&meta, (uint32_t)sums->servers);
         pd_put_u32(&meta, (uint32_t)s->n);
         for (int k = 0; k < s->n; k++)
-            pd_put_f64(&meta, s->values[(size_t)sums->self * (size_t)s->n + (size_t)k]);
+            pd_put_f64(&meta, values[k]);
         if (!meta.failed) (void)pd_conn_send(sums->link, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
         pd_buf_free(&meta);
         s->is_sent = 1;
@@ -151,11 +162,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed answer of the first server");
     pthread_mutex_lock(&sums->lock);
     struct sum *s = sums->sums.at[number];
-    if (s->step == m->head.step && s->totals_step != s->step) {
-        memcpy(s->totals, totals, n * sizeof *totals);
-        s->totals_step = s->step;
-        pthread_cond_broadcast(&sums->changed);
-    }
+    if (s->step == m->head.step) pd_sums_know(sums, s, totals);
     pthread_mutex_unlock(&sums->lock);
     return PD_OK;
 }

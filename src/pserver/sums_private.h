@@ -47,6 +47,7 @@ struct pd_sums {
 /* Under the lock. The sum of a group; NULL: the Program has none. */
 struct sum *pd_sums_find(const struct pd_sums *sums, const char *group);
 void pd_sums_begin(const struct pd_sums *sums, struct sum *sum, uint64_t step); /* numbers of a new step */
+void pd_sums_know(struct pd_sums *sums, struct sum *sum, const double *totals); /* of its step */
 /* Takes a server's numbers; the last one's complete the totals. */
 void pd_sums_give(struct pd_sums *sums, struct sum *sum, int server, const double *values);
 /* sums_link.c; posted to the control loop */

@@ -129,16 +129,16 @@ def cut_end(folder: Path, endpoint: str, loop: int = 0) -> None:
     os.truncate(path, at)
 
 
-def start_servers(job: Job, loops: int = 1) -> None:
+def start_servers(job: Job, loops: int = 1, options: list[str] = OPTIONS) -> None:
     for i in range(len(job.endpoints)):
-        job.start("server", i, *OPTIONS, env={"FLAGS_ps_loops": str(loops)})
+        job.start("server", i, *options, env={"FLAGS_ps_loops": str(loops)})
     for server in job.processes:
         server.wait_for("Server listening on")
 
 
-def start_again(job: Job, index: int, loops: int = 1) -> Process:
+def start_again(job: Job, index: int, loops: int = 1, options: list[str] = OPTIONS) -> Process:
     job.processes[index].close()
-    server = job.start("server", index, *OPTIONS, env={"FLAGS_ps_loops": str(loops)})
+    server = job.start("server", index, *options, env={"FLAGS_ps_loops": str(loops)})
     job.processes[index] = job.processes.pop()
     server.wait_for("Server listening on")
     return server
@@ -193,6 +193,39 @@ def test_a_server_and_a_trainer_die_in_one_step(tmp_path, servers, loops, killed
         stays.leave()
         job.end(20)
         assert "waiting for the other servers" in again.output() or killed or servers == 1
+
+
+@pytest.mark.parametrize("policy", ["fail", "shrink"])
+@pytest.mark.parametrize("behind", [0, 1])
+def test_norms_of_a_step_that_one_server_has_applied(tmp_path, policy, behind):
+    """All servers are killed; one of them had applied a clipped step, the other has to do it again, by the same norm."""
+    options = [*OPTIONS, "--clip", "global_norm"]
+    with Job(2, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss=policy, FLAGS_ps_reconnect="20000")) as job:
+        start_servers(job, options=options)
+        hands = [Hand(job, 0).join(), Hand(job, 1).join()]
+        for step in (1, 2):
+            for hand in hands:
+                hand.push(step, step + 3.0 * hand.id)
+            want = [hand.values(step) for hand in hands]
+        for server in job.processes:
+            server.kill()
+        cut_end(tmp_path, job.endpoints[behind])
+        for index in (0, 1):
+            start_again(job, index, options=options)
+        for hand in hands:  # OPENs are answered when all agree on them
+            for place in hand.places:
+                hand.ask(place, *[name for name in hand.units[place]])
+        for hand in hands:
+            assert all(hand.opened(place) for place in hand.places)
+            hand.push(2, 2 + 3.0 * hand.id)
+        for hand, values in zip(hands, want):
+            same(hand.values(2), values)
+            hand.push(3, 1.0)
+        same(hands[0].values(3), hands[1].values(3))
+        for hand in hands:
+            for peer in hand.at.values():
+                peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=9))
+        job.end(20)
 
 
 def test_the_first_server_waits_for_a_word_of_the_others(tmp_path):
