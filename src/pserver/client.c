@@ -104,7 +104,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     w->is_open = w->was_opened = 1;
     w->retries = 0;
     w->broke_at = 0;
-    pd_wire_again(w, mine);
+    pd_wire_again(w, mine, m->head.step);
     return PD_OK;
 }
 

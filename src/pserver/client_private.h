@@ -35,6 +35,7 @@ struct wire {
     int names_opened;     /* names told to this connection */
     int names_answered;
     uint64_t step;    /* the one being exchanged: last applied + 1 */
+    uint64_t next;    /* at least this one after it: the others have gone on */
     uint64_t request; /* of the last message that wants an answer */
     int waits;        /* for the answer of `request` */
     PD_VEC(struct piece) pieces;
@@ -120,8 +121,9 @@ void pd_client_mind(struct pd_client *client);   /* makes the lock and starts th
 void pd_client_unmind(struct pd_client *client); /* the minder has ended when it returns */
 /* client_step.c */
 void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
-void pd_wire_again(struct wire *wire,
-                   uint64_t applied);  /* after a new connection: what the server has not, once more */
+/* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
+ * those before, the last that counts this trainer is `counted`. */
+void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
 void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
 pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);

@@ -132,7 +132,7 @@ void pd_wire_flush(struct wire *w)
         send_push(w, 0, 0, 1);
 }
 
-void pd_wire_again(struct wire *w, uint64_t applied)
+void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
 {
     struct pd_client *c = w->link->client;
     if (w->step <= 1 && !w->pieces.n && !w->is_ended)
@@ -154,12 +154,25 @@ void pd_wire_again(struct wire *w, uint64_t applied)
     }
     w->sent_end = 0;
     w->waits = 0;
-    if (w->passes && applied >= w->step) {
-        w->passes = 0;
-        w->step = applied + 1;
+    w->sent_pieces = 0;
+    if (applied >= w->step) {
+        /* Applied with this trainer: only the answer is missing. Without it, because it was away for long:
+         * what it gives goes to the next step. That is the same on all servers, which agree on who is in it.
+         */
+        if (counted < w->step && !w->passes)
+            pd_log(PD_LOG_WARNING,
+                   "server %s went on to step %llu without this trainer, whose connection was gone for long: "
+                   "its step %llu counts as step %llu",
+                   w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step,
+                   (unsigned long long)applied + 1);
+        w->next = applied + 1;
+        if (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes) {
+            w->sent_pieces = w->pieces.n;
+        } else {
+            w->step = w->next;
+            w->passes = 0;
+        }
     }
-    /* Applied already: only the answer is missing. */
-    w->sent_pieces = applied >= w->step && w->is_ended ? w->pieces.n : 0;
     pd_wire_flush(w);
 }
 
@@ -279,7 +292,10 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
         w->step++;
         return PD_OK;
     }
-    if (w->is_ended && !w->is_pull_only) w->step++;
+    if (w->is_ended && !w->is_pull_only) {
+        w->step++;
+        if (w->step < w->next) w->step = w->next;
+    }
     pd_wire_clear(w);
     return PD_OK;
 }

@@ -30,8 +30,8 @@ enum pd_ps_type {
     PD_PS_READY = 27,  /* step; extra: version of the membership */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
-                          the order of the OPEN; 0xffffffff: another loop of this server has it; extra: the
-                          trainer's id */
+                          the order of the OPEN; 0xffffffff: another loop of this server has it; step: the
+                          last one that counts this trainer; extra: the trainer's id */
     PD_PS_VALUES = 33, /* values in the order asked for, raw; step: the last one applied; extra: step of
                           the next snapshot, 0: none */
     PD_PS_DONE = 34,

@@ -208,8 +208,10 @@ static pd_status send_opened(struct session *session, uint64_t request, const st
 {
     const struct pd_shard *shard = session->lane->shard;
     struct pd_buf meta = {0};
-    struct pd_frame_head head = {
-        .type = PD_PS_OPENED, .request = request, .extra = (uint64_t)session->trainer};
+    struct pd_frame_head head = {.type = PD_PS_OPENED,
+                                 .request = request,
+                                 .step = pd_shard_counted(shard, session->trainer),
+                                 .extra = (uint64_t)session->trainer};
     pd_put_u64(&meta, pd_shard_step(shard));
     pd_put_u64(&meta, pd_shard_trainer_step(shard, session->trainer));
     pd_put_u32(&meta, (uint32_t)(numbers->n / sizeof(uint32_t)));

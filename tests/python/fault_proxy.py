@@ -33,6 +33,7 @@ class FaultProxy:
         self.done = {"cut": 0, "half_close": 0, "stall": 0, "delay": 0}
         self.ports: list[int] = []
         self._open: set[tuple] = set()
+        self._is_closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ready = threading.Event()
@@ -50,6 +51,11 @@ class FaultProxy:
     def __exit__(self, *unused) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+
+    def close(self, is_closed: bool = True) -> None:
+        """Resets all connections, and all new ones until it is opened again."""
+        self._is_closed = is_closed
+        self.cut_all()
 
     def cut_all(self) -> None:
         """Resets all connections that there are now."""
@@ -84,6 +90,9 @@ class FaultProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str) -> None:
         host, port = target.rsplit(":", 1)
+        if self._is_closed:
+            writer.transport.abort()
+            return
         try:
             to_reader, to_writer = await asyncio.open_connection(host, int(port))
         except OSError:

@@ -5,6 +5,7 @@ An update that was under way when its trainer was killed may have been counted o
 
 import os
 import random
+import re
 import time
 
 import numpy as np
@@ -33,14 +34,20 @@ def acknowledged(folder, trainers: int) -> np.ndarray:
     return counts
 
 
-def check_books(folder, trainers: int, share: float = 1, under_way: int = 0) -> int:
-    """Every parameter against the history. `under_way`: updates that a killed trainer may have left. Returns the updates."""
-    want, held = acknowledged(folder, trainers), {}
+def gather(folder) -> dict[str, np.ndarray]:
+    """How much each place of each parameter was counted, as the servers have it."""
+    held = {}
     for path in folder.glob("held-*.npz"):
         for name, value in np.load(path).items():
             assert name not in held, f"two servers have {name}"
             held[name] = -value
     assert sorted(held) == ["dense_0", "dense_1", "dense_2", "table"]
+    return held
+
+
+def check_books(folder, trainers: int, share: float = 1, under_way: int = 0) -> int:
+    """Every parameter against the history. `under_way`: updates that a killed trainer may have left. Returns the updates."""
+    want, held = acknowledged(folder, trainers), gather(folder)
     for name, value in held.items():
         value = value.reshape(trainers * PLACES, -1)
         assert value.shape[1] == (WIDTH if name == "table" else 1)
@@ -94,6 +101,42 @@ def test_async_trainers_and_servers_killed(tmp_path, record_property, servers, l
         job.end(deadline=60)
     record_property("trainers killed", killed)
     record_property("updates", check_books(tmp_path, 3, under_way=killed))
+
+
+@pytest.mark.parametrize("servers, loops", [(1, "1"), (2, "1"), (2, "2")])
+def test_a_trainer_cut_off_for_long(tmp_path, record_property, servers, loops):
+    """Sync: the others go on without it. What it had under way, and all it does when it is back, counts, once."""
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "300", "FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_loops": loops}
+    with Job(servers, 2, script="ledger.py", env=env) as job, FaultProxy(job.endpoints, seed=1, budget=0) as proxy:
+        options = ["--out", str(tmp_path), "--until"]
+        all_servers = [job.start("server", i, *options, "") for i in range(servers)]
+        stays = job.start("trainer", 0, *options, str(tmp_path / "enough-0"))
+        goes = job.start("trainer", 1, *options, str(tmp_path / "enough-1"), env={"PADDLE_PS_MAP": proxy.map})
+
+        def wait_until_each_said(pattern: str, times: int) -> None:
+            end = time.monotonic() + 30
+            while any(len(re.findall(pattern, server.output())) < times for server in all_servers):
+                assert all(p.process.poll() is None for p in job.processes) and time.monotonic() < end, job.processes[0].output()
+                time.sleep(0.01)
+
+        for round in range(1, ROUNDS + 1):
+            wait_until_each_said(r"trainer 1 \(.*joined", round)
+            time.sleep(0.1)
+            proxy.close()
+            wait_until_each_said(r"trainer 1 \(.*(?:the others go on|has been lost)", round)
+            proxy.close(False)
+        wait_until_each_said(r"trainer 1 \(.*joined", ROUNDS + 1)
+        (tmp_path / "enough-1").touch()
+        assert goes.end(30) == 0, goes.output()
+        (tmp_path / "enough-0").touch()
+        job.end(30)
+        assert stays.process.returncode == 0
+        record_property("steps counted later", len(re.findall(r"its step \d+ counts as step", goes.output())))
+    want, held = acknowledged(tmp_path, 2), gather(tmp_path)
+    for name, value in held.items():
+        got = value.reshape(2 * PLACES, -1)[:, 0]
+        np.testing.assert_array_equal(got[PLACES:], want[PLACES:] / 2, err_msg=f"{name} of the one that was cut off")
+        assert (want[:PLACES] / 2 <= got[:PLACES]).all() and (got[:PLACES] <= want[:PLACES]).all(), name
 
 
 def test_async_through_broken_connections(tmp_path, record_property):
