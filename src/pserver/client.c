@@ -481,10 +481,12 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
 {
     pthread_mutex_lock(&making);
     struct pd_client *c = the_client;
-    the_client = NULL;
+    /* A forked child is not the trainer; and who is called back from within a call, by a signal, leaves that
+     * first. */
+    int is_possible = c && c->pid == getpid() && !pd_client_is_mine(c);
+    if (is_possible) the_client = NULL;
     pthread_mutex_unlock(&making);
-    if (!c || c->pid != getpid()) return; /* a forked child is not the trainer */
-    pd_client_unmind(c);
+    if (!is_possible || !pd_client_unmind(c, poll, arg)) return;
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];

@@ -39,8 +39,7 @@ pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run,
  * then. One such wish for each loop of a server at a time. */
 pd_status pd_client_want_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
                               size_t row, void *out);
-int pd_client_is_asked(const struct pd_client *client,
-                       int number); /* its connection has such a wish already */
+int pd_client_is_asked(struct pd_client *client, int number); /* its connection has such a wish already */
 /* Asks the server of a value to write it to <folder>/<name>_<part> on its own disk; pd_client_wait tells how
  * that went. `folder` is borrowed until then. */
 pd_status pd_client_want_saved(struct pd_client *client, int number, const char *folder, uint32_t part);

@@ -4,6 +4,7 @@
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/vec.h"
@@ -82,7 +83,8 @@ struct pd_client {
     pthread_cond_t over;
     pthread_t minder;
     int has_minder, is_over;
-    int64_t left_at; /* when the last call ended */
+    int64_t left_at;         /* when the last call ended */
+    _Atomic pthread_t owner; /* who is in a call; 0: nobody */
     struct pd_loop *loop;
     int id;
     pid_t pid; /* a forked child has none of its connections */
@@ -117,8 +119,10 @@ void pd_client_leave(struct pd_client **client);
 #define PD_CLIENT_HOLD(client)                                                                               \
     __attribute__((cleanup(pd_client_leave))) struct pd_client *held_until_return = pd_client_enter(client); \
     (void)held_until_return
-void pd_client_mind(struct pd_client *client);   /* makes the lock and starts the minder */
-void pd_client_unmind(struct pd_client *client); /* the minder has ended when it returns */
+void pd_client_mind(struct pd_client *client);         /* makes the lock and starts the minder */
+int pd_client_is_mine(const struct pd_client *client); /* is this thread in a call? */
+/* Ends the minder. 0: poll(arg) was not 0 before another thread's call had ended. */
+int pd_client_unmind(struct pd_client *client, int (*poll)(void *arg), void *arg);
 /* client_step.c */
 void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of

@@ -318,8 +318,9 @@ static int is_among(const char *endpoint, int n, const char *const *endpoints)
     return 0;
 }
 
-int pd_client_is_asked(const struct pd_client *c, int number)
+int pd_client_is_asked(struct pd_client *c, int number)
 {
+    PD_CLIENT_HOLD(c);
     return c->names.at[number].link->wires.at[c->names.at[number].wire]->is_ended;
 }
 

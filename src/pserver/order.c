@@ -52,18 +52,16 @@ static void catch_up(void *arg)
 {
     struct lane *lane = arg;
     struct pd_order *o = lane->server->order;
-    pthread_mutex_lock(&o->lock);
-    uint64_t jump = o->jump;
-    pthread_mutex_unlock(&o->lock);
-    pd_status status = pd_lane_jump(lane, jump);
+    pd_status status = PD_OK;
     for (int more = 1; more && status == PD_OK;) {
         struct change change = {0};
         pthread_mutex_lock(&o->lock);
-        uint64_t committed = o->committed;
+        uint64_t committed = o->committed, jump = o->jump;
         more = lane->order_at < o->changes.n;
         if (more) change = o->changes.at[lane->order_at++];
         pthread_mutex_unlock(&o->lock);
-        status = pd_shard_allow(lane->shard, more ? change.after : committed);
+        status = pd_lane_jump(lane, jump);
+        if (status == PD_OK) status = pd_shard_allow(lane->shard, more ? change.after : committed);
         if (!more || status != PD_OK) break;
         lane->order_version = change.version;
         status = pd_lane_change(lane, change.trainer, change.incarnation, change.state);

@@ -11,6 +11,7 @@
 #include "pserver/server_private.h"
 
 enum { TICK_MS = 200 };
+#define MAX_AHEAD ((uint64_t)1 << 32) /* of a server that came back with older parameters */
 
 static void send_meta(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta)
 {
@@ -78,6 +79,9 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
         (void)next_member(o, &ahead, &unused, t);
     }
     if (!pd_reader_done(&ahead)) return pd_fail(PD_FORMAT, "malformed ORDER");
+    if (m->head.step > o->committed + MAX_AHEAD)
+        return pd_fail(PD_RANGE, "server %d says that step %llu was applied; this one is at %llu", k,
+                       (unsigned long long)m->head.step, (unsigned long long)o->committed);
     if (!pd_order_hear(o, k, m->head.step)) {
         pd_conn_close(conn, 0); /* it comes again with its next tick, and says the same */
         return PD_OK;
@@ -185,7 +189,6 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
 {
     struct pd_order *o = pd_conn_user(conn);
     (void)welcome;
-    o->broke_at = 0;
     send_members(o, conn, PD_PS_ORDER, o->committed); /* what is not applied yet will be, whoever says what */
 }
 
@@ -196,6 +199,7 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
     if (r.bad || n != (uint32_t)o->server->config.trainers) return pd_fail(PD_FORMAT, "malformed MEMBERS");
     pd_order_meet(o, m->head.step);
     o->was_open = 1;
+    o->broke_at = 0; /* a first server in doubt hangs up instead (order_doubt.c) */
     for (int t = 0; t < (int)n; t++) {
         struct wish now;
         const struct stance *mine = &o->members[t];

@@ -91,7 +91,7 @@ if SOAK:
         ("2", "mlp", "adagrad", ["--schedule"]),
         ("2", "mlp", "sgd", ["--clip", "value"]),
         ("1", "mlp", "momentum", ["--clip", "norm"]),
-        ("1", "word2vec", "adam", ["--clip", "global_norm", "--decay"]),
+        ("1", "word2vec", "adam", ["--clip", "global_norm"]),
         ("1", "word2vec_sparse", "sgd", ["--schedule"]),
         ("2", "word2vec_sparse", "sgd", ["--schedule", "--no-slices"]),
         ("2", "word2vec_sparse", "adagrad", []),
@@ -504,6 +504,21 @@ def test_frozen_server_is_named_and_goes_on():
         first.wait_for(f"{job.endpoints[0]}: no answer yet", 10)
         server.signal(signal.SIGCONT)
         job.end(60)
+
+
+def test_goodbye_from_a_signal_within_an_exchange():
+    """A handler that closes another executor while the trainer waits: nothing hangs, nobody leaves."""
+    with Job(1, 2, env={"FLAGS_ps_notice": "200"}) as job:
+        job.start_all("--model", "fit_a_line", "--steps", "3000", "--say-at", "100")
+        server, first, second = job.processes
+        first.wait_for("step 100 has ended")
+        server.signal(signal.SIGSTOP)
+        first.wait_for("has waited")
+        first.signal(signal.SIGUSR1)
+        first.wait_for("closed another", deadline=10)
+        server.signal(signal.SIGCONT)
+        job.end(60)
+        assert second.process.returncode == 0
 
 
 def test_frozen_server_past_the_deadline_is_an_error():
