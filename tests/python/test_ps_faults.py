@@ -91,7 +91,7 @@ if SOAK:
         ("2", "mlp", "adagrad", ["--schedule"]),
         ("2", "mlp", "sgd", ["--clip", "value"]),
         ("1", "mlp", "momentum", ["--clip", "norm"]),
-        ("1", "word2vec", "adam", ["--clip", "global_norm"]),
+        ("1", "word2vec", "momentum", ["--clip", "global_norm"]),
         ("1", "word2vec_sparse", "sgd", ["--schedule"]),
         ("2", "word2vec_sparse", "sgd", ["--schedule", "--no-slices"]),
         ("2", "word2vec_sparse", "adagrad", []),
