@@ -14,11 +14,33 @@ uint64_t pd_durable_next(struct pd_durable *d)
     return d ? atomic_load(&d->next) : 0;
 }
 
+/* A cut is taken when every lane has come to stand at its step, so it must be a step that every lane still has
+ * before it: one that has it behind would leave the others standing there for ever. No lane is past
+ * `furthest`: it is raised by the steps that lanes came back with, before they run; by each lane when it tells
+ * of a step that it has applied (pd_durable_applied), before it goes on to another; and by a jump, before any
+ * step of it is applied. A cut is named beyond that, under the same lock. So every lane has yet to tell of
+ * that step when it is named, finds it named then, and stops there; only a jump gets past it, and takes it
+ * back. */
+static void name_cut(struct pd_durable *d, uint64_t step)
+{
+    if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step))
+        atomic_store(&d->next, step);
+}
+
 void pd_durable_hear(struct pd_durable *d, uint64_t step)
 {
-    uint64_t none = 0;
-    if (d && step > atomic_load(&d->last_step) && step >= pd_server_step(d->server))
-        atomic_compare_exchange_strong(&d->next, &none, step);
+    if (!d || !d->server->config.is_sync) return;
+    pthread_mutex_lock(&d->lock);
+    name_cut(d, step);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Some steps ahead of all lanes. */
+static void name_cut_ahead(struct pd_durable *d, uint64_t steps)
+{
+    pthread_mutex_lock(&d->lock);
+    name_cut(d, d->furthest + steps);
+    pthread_mutex_unlock(&d->lock);
 }
 
 static int is_first(const struct pd_durable *d)
@@ -26,21 +48,44 @@ static int is_first(const struct pd_durable *d)
     return !d->config.n_servers || strcmp(d->config.servers[0], d->server->config.endpoint) == 0;
 }
 
+static int all_stand(const struct pd_durable *d)
+{
+    int n = 0;
+    for (int l = 0; l < d->server->n_lanes; l++)
+        n += d->stands[l];
+    return n == d->server->n_lanes;
+}
+
+pd_status pd_durable_ready(struct pd_durable *d)
+{
+    struct pd_server *s = d->server;
+    d->stands = pd_calloc((size_t)s->n_lanes, sizeof *d->stands);
+    if (!d->stands) return pd_no_memory();
+    for (int l = 0; l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) > d->furthest) d->furthest = pd_shard_step(s->lanes[l].shard);
+    return PD_OK;
+}
+
 int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
 {
     struct pd_server *s = d->server;
     int every = d->config.every_steps;
-    if (every > 0 && step % (uint64_t)every == 0) pd_durable_hear(d, step);
-    uint64_t next = atomic_load(&d->next);
-    if (next && next < step) atomic_compare_exchange_strong(&d->next, &next, 0); /* heard of too late */
-    if (next != step) return 0;
+    pthread_mutex_lock(&d->lock);
+    if (every > 0 && step % (uint64_t)every == 0) name_cut(d, step);
+    if (step > d->furthest) d->furthest = step;
+    int is_cut = atomic_load(&d->next) == step;
+    pthread_mutex_unlock(&d->lock);
+    if (!is_cut) return 0;
     if (d->journals) {
         pd_status status = pd_journal_rotate(d->journals[lane], step);
         if (status != PD_OK) pd_server_fail(s, status);
     }
-    /* The main thread cuts when the last lane is here. */
-    if (atomic_fetch_add(&d->at_cut, 1) + 1 == s->n_lanes) pd_server_wake(s);
-    return 1;
+    pthread_mutex_lock(&d->lock);
+    d->stands[lane] = is_cut = atomic_load(&d->next) == step; /* unless a jump took it back */
+    int all = is_cut && all_stand(d);
+    pthread_mutex_unlock(&d->lock);
+    if (all) pd_server_wake(s); /* the main thread cuts */
+    return is_cut;
 }
 
 static void release(void *arg)
@@ -48,6 +93,28 @@ static void release(void *arg)
     struct lane *lane = arg;
     pd_status status = pd_shard_release(lane->shard);
     if (status != PD_OK) pd_server_fail(lane->server, status);
+}
+
+/* Under the lock: the cut is taken, or will not be. Only lanes that stand there are told to go on, for the
+ * others may come to stand at the next one before they hear it. */
+static void end_cut(struct pd_durable *d, int goes_on)
+{
+    struct pd_server *s = d->server;
+    atomic_store(&d->next, 0);
+    for (int l = 0; l < s->n_lanes; l++) {
+        if (d->stands[l] && goes_on) (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
+        d->stands[l] = 0;
+    }
+}
+
+void pd_durable_jump(struct pd_durable *d, uint64_t step)
+{
+    if (!d) return;
+    pthread_mutex_lock(&d->lock);
+    uint64_t next = atomic_load(&d->next);
+    if (step > d->furthest) d->furthest = step;
+    if (next && next <= step && !all_stand(d)) end_cut(d, 1);
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* What a snapshot says of this server, in the words of snapshot.h. */
@@ -215,7 +282,7 @@ int pd_durable_cut_soon(struct pd_durable *d)
 {
     if (!d) return 0;
     if (d->server->config.is_sync)
-        pd_durable_hear(d, pd_server_step(d->server) + 1);
+        name_cut_ahead(d, 1);
     else
         pd_server_stopped(d->server, cut_async, d);
     return 1;
@@ -231,17 +298,18 @@ void pd_durable_tend(struct pd_durable *d)
     if (!d) return;
     struct pd_server *s = d->server;
     pd_durable_reap(d, 0);
+    pthread_mutex_lock(&d->lock);
     uint64_t next = atomic_load(&d->next);
-    if (s->config.is_sync && next && atomic_load(&d->at_cut) == s->n_lanes) {
+    int is_time = next && all_stand(d); /* and stay there until end_cut */
+    pthread_mutex_unlock(&d->lock);
+    if (is_time) {
         /* A child that still writes the last one is waited for: cuts come no faster than they can be written.
          */
         pd_durable_reap(d, 1);
         cut(d, next);
-        atomic_store(&d->at_cut, 0);
-        atomic_store(&d->next, 0);
-        /* A server that ends after this cut lets nobody get past it. */
-        for (int l = 0; !s->draining && l < s->n_lanes; l++)
-            (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
+        pthread_mutex_lock(&d->lock);
+        end_cut(d, !s->draining); /* a server that ends after this cut lets nobody get past it */
+        pthread_mutex_unlock(&d->lock);
         return;
     }
     int due =
@@ -249,7 +317,7 @@ void pd_durable_tend(struct pd_durable *d)
     if (!due || next || d->child) return;
     uint64_t step = pd_server_step(s);
     /* Two steps ahead: known to all before anyone gets there. */
-    if (s->config.is_sync && is_first(d) && step > d->last_step) pd_durable_hear(d, step + 2);
+    if (s->config.is_sync && is_first(d) && step > d->last_step) name_cut_ahead(d, 2);
     if (!s->config.is_sync && step > d->last_step) pd_server_stopped(s, cut_async, d);
 }
 
