@@ -14,13 +14,13 @@ uint64_t pd_durable_next(struct pd_durable *d)
     return d ? atomic_load(&d->next) : 0;
 }
 
-/* A cut is taken when every lane has come to stand at its step, so it must be a step that every lane still has
- * before it: one that has it behind would leave the others standing there for ever. No lane is past
- * `furthest`: it is raised by the steps that lanes came back with, before they run; by each lane when it tells
- * of a step that it has applied (pd_durable_applied), before it goes on to another; and by a jump, before any
- * step of it is applied. A cut is named beyond that, under the same lock. So every lane has yet to tell of
- * that step when it is named, finds it named then, and stops there; only a jump gets past it, and takes it
- * back. */
+/* A cut is taken when every lane has come to stand at its step, so it must be a step that every lane still
+ * has before it: one that has it behind would leave the others standing there for ever. No lane is past
+ * `furthest`: it is raised by the steps that lanes came back with, before they run; by each lane when it
+ * tells of a step that it has applied (pd_durable_applied), before it goes on to another; and by a jump,
+ * before any step of it is applied. A cut is named beyond that, under the same lock. So every lane has yet to
+ * tell of that step when it is named, finds it named then, and stops there; only a jump gets past it, and
+ * takes it back. */
 static void name_cut(struct pd_durable *d, uint64_t step)
 {
     if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step))
@@ -121,16 +121,16 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* by lane, then the sums over servers */
+    struct pd_snapshot_note *notes;       /* two by lane, then the sums over servers */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
 };
 
-static void picture_free(struct picture *p, int n_lanes)
+static void picture_free(struct picture *p, size_t n_notes)
 {
-    for (int l = 0; p->texts && l <= n_lanes; l++)
-        pd_buf_free(&p->texts[l]);
+    for (size_t i = 0; p->texts && i < n_notes; i++)
+        pd_buf_free(&p->texts[i]);
     pd_free(p->texts);
     pd_free(p->notes);
     pd_free(p->keys);
@@ -155,7 +155,27 @@ static void take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
     }
 }
 
-/* The loops of a server may have applied different steps of a trainer in async mode: a note for each. */
+/* Where the next note's text is to be written. */
+static struct pd_buf *next_text(struct picture *p)
+{
+    return &p->texts[p->n_notes];
+}
+
+static pd_status add_note(struct picture *p, const char *key, int lane)
+{
+    int n = p->n_notes;
+    if (p->texts[n].failed) return pd_no_memory();
+    if (!p->texts[n].n) return PD_OK;
+    if (lane >= 0)
+        snprintf(p->keys[n], sizeof p->keys[n], "%s%d", key, lane);
+    else
+        snprintf(p->keys[n], sizeof p->keys[n], "%s", key);
+    p->notes[p->n_notes++] = (struct pd_snapshot_note){p->keys[n], p->texts[n].at};
+    return PD_OK;
+}
+
+/* The loops of a server may have applied different steps of a trainer in async mode, and parts of its next
+ * one: notes for each. */
 static pd_status take_trainers(const struct pd_server *s, struct picture *p)
 {
     for (int t = 0; t < s->config.trainers; t++)
@@ -163,11 +183,11 @@ static pd_status take_trainers(const struct pd_server *s, struct picture *p)
                                                       pd_shard_incarnation(s->lanes[0].shard, t)};
     for (int l = 0; l < s->n_lanes; l++) {
         for (int t = 0; t < s->config.trainers; t++)
-            pd_buf_printf(&p->texts[l], "%s%llu", t ? " " : "",
+            pd_buf_printf(next_text(p), "%s%llu", t ? " " : "",
                           (unsigned long long)pd_shard_trainer_step(s->lanes[l].shard, t));
-        if (p->texts[l].failed) return pd_no_memory();
-        snprintf(p->keys[l], sizeof p->keys[l], "loop%d", l);
-        p->notes[p->n_notes++] = (struct pd_snapshot_note){p->keys[l], p->texts[l].at};
+        PD_TRY(add_note(p, "loop", l));
+        pd_shard_write_open(s->lanes[l].shard, next_text(p));
+        PD_TRY(add_note(p, "open", l));
     }
     return PD_OK;
 }
@@ -175,18 +195,15 @@ static pd_status take_trainers(const struct pd_server *s, struct picture *p)
 /* Another server may be killed while it applies this very step, and ask for them again. */
 static pd_status take_sums(const struct pd_server *s, struct picture *p)
 {
-    struct pd_buf *text = &p->texts[s->n_lanes];
     if (!s->sums) return PD_OK;
-    pd_sums_write(s->sums, text);
-    if (text->failed) return pd_no_memory();
-    if (text->n) p->notes[p->n_notes++] = (struct pd_snapshot_note){"sums", text->at};
-    return PD_OK;
+    pd_sums_write(s->sums, next_text(p));
+    return add_note(p, "sums", -1);
 }
 
 static pd_status prepare(struct pd_durable *d, uint64_t step)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = (size_t)s->n_lanes + 1;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 1;
     const char *self = s->config.endpoint;
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
                         .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
@@ -210,7 +227,7 @@ static pd_status prepare(struct pd_durable *d, uint64_t step)
                                         .notes = p.notes};
         status = pd_snapshot_prepare(d->folder, &info, &d->job);
     }
-    picture_free(&p, s->n_lanes);
+    picture_free(&p, n_notes);
     return status;
 }
 
@@ -267,13 +284,29 @@ void pd_durable_reap(struct pd_durable *d, int wait)
             pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
 }
 
-/* Async: every lane has stopped for a moment. */
+/* The step that a snapshot is named by. In async mode loops may be at different ones. */
+static uint64_t step_of(const struct pd_server *s)
+{
+    uint64_t step = pd_shard_step(s->lanes[0].shard);
+    for (int l = 1; !s->config.is_sync && l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) > step) step = pd_shard_step(s->lanes[l].shard);
+    return step;
+}
+
+/* Async: every lane has stopped for a moment, maybe within a push. What the log has up to here is in the
+ * snapshot, so it must go on in files of its own; otherwise a replay would do parts of that push again. */
 static void cut_async(void *arg)
 {
     struct pd_durable *d = arg;
-    uint64_t step = pd_shard_step(d->server->lanes[0].shard);
+    uint64_t step = step_of(d->server);
+    if (step <= atomic_load(&d->last_step)) return;
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_rotate(d->journals[l], step) != PD_OK) pd_log(PD_LOG_WARNING, "%s", pd_error());
+        if (pd_journal_rotate(d->journals[l], step) != PD_OK) {
+            d->last_cut = pd_clock_ns();
+            pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)step,
+                   pd_error());
+            return;
+        }
     cut(d, step);
 }
 
@@ -325,7 +358,7 @@ pd_status pd_durable_last(struct pd_durable *d)
 {
     if (!d) return PD_OK;
     pd_durable_reap(d, 1);
-    uint64_t step = pd_shard_step(d->server->lanes[0].shard);
+    uint64_t step = step_of(d->server);
     if (step <= d->last_step) return PD_OK;
     pd_status status = prepare(d, step);
     if (status == PD_EXISTS) return PD_OK;

@@ -5,13 +5,14 @@ An update that was under way when its trainer was killed may have been counted o
 
 import os
 import random
+import signal
 import time
 
 import numpy as np
 import pytest
 from cluster import Job
 from fault_proxy import FaultProxy, Faults
-from jobs.ledger import PLACES, WIDTH
+from jobs.ledger import PLACES, WIDE, WIDTH
 from test_ps_faults import kill_servers
 
 SOAK = bool(os.environ.get("PADDLE_SOAK"))
@@ -40,10 +41,10 @@ def check_books(folder, trainers: int, share: float = 1, under_way: int = 0) -> 
         for name, value in np.load(path).items():
             assert name not in held, f"two servers have {name}"
             held[name] = -value
-    assert sorted(held) == ["dense_0", "dense_1", "dense_2", "table"]
+    assert sorted(held) in (["dense_0", "dense_1", "dense_2", "table"], ["dense_0", "dense_1", "dense_2", "table", "wide"])
     for name, value in held.items():
         value = value.reshape(trainers * PLACES, -1)
-        assert value.shape[1] == (WIDTH if name == "table" else 1)
+        assert value.shape[1] == {"table": WIDTH, "wide": WIDE}.get(name, 1)
         assert (value == value[:, :1]).all(), f"{name}: a row was counted in part\n{value}"
         more = value[:, 0] / share - want
         assert (more >= 0).all(), f"{name}: acknowledged, but lost, by place: {more}"
@@ -94,6 +95,40 @@ def test_async_trainers_and_servers_killed(tmp_path, record_property, servers, l
         job.end(deadline=60)
     record_property("trainers killed", killed)
     record_property("updates", check_books(tmp_path, 3, under_way=killed))
+
+
+@pytest.mark.parametrize("loops", ["1", "2"])
+def test_async_snapshots_within_pushes(tmp_path, record_property, loops):
+    """A push has many parts, so that most snapshots are cut within one. The server is asked to end, or killed, and comes again."""
+    rng = random.Random(loops)
+    options = ["--async", "--wide", "--out", str(tmp_path), "--until", str(tmp_path / "enough")]
+    env = logged(tmp_path, FLAGS_ps_loops=loops, FLAGS_ps_snapshot_seconds="1", PADDLE_PS_TRANSPORT="tcp")
+    within = round = 0
+    with Job(1, 2, script="ledger.py", env=env) as job:
+        job.start_all(*options)
+        while round < ROUNDS or (within < ROUNDS / 2 and round < 10 * ROUNDS):
+            round += 1
+            goes = job.processes[0]
+            goes.wait_for("trainer 0 (host")
+            goes.wait_for("trainer 1 (host")
+            time.sleep(rng.uniform(0.05, 0.3))
+            if round % 4 == 0:
+                goes.wait_for("snapshot of step")  # by the clock
+                goes.kill()
+            else:
+                goes.signal(signal.SIGTERM)
+                assert goes.end(20) == 0, goes.output()
+            newest = max((tmp_path / "ps").glob("*/snapshot-*/manifest"))
+            within += "note open" in newest.read_text()
+            job.processes[0] = job.start("server", 0, *options)
+            job.processes.pop()
+            goes.close()
+        job.processes[0].wait_for("trainer 1 (host")
+        (tmp_path / "enough").touch()
+        job.end(deadline=60)
+    record_property("snapshots within a push", within)
+    record_property("updates", check_books(tmp_path, 2))
+    assert within
 
 
 def test_async_through_broken_connections(tmp_path, record_property):

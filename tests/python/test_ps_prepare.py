@@ -83,6 +83,13 @@ class Hand:
             meta = ps.parts(*[(unit, 0, 0) for unit, _ in units.values()], wishes=[v for _, v in units.values()])
             assert peer.send(ps.frame(ps.PUSH, meta, body, flags=ps.END, step=step, request=step + 10))
 
+    def give(self, step: int, name: str, value: float) -> None:
+        """Only that, and does not end the push."""
+        for place, peer in self.at.items():
+            if name in self.units[place]:
+                body = np.full(NAMES[name], value, "float32").tobytes()
+                assert peer.send(ps.frame(ps.PUSH, ps.parts((self.units[place][name][0], 0, 0)), body, step=step, request=3))
+
     def values(self, step: int) -> dict[str, np.ndarray]:
         """What all servers answer to the push of this step."""
         found = {}
@@ -407,6 +414,53 @@ def test_a_step_that_is_in_the_log_twice_counts_once(tmp_path, mode):
         same(hands[0].pull(), got)
         for hand in hands:
             hand.leave()
+        job.end(20)
+
+
+@pytest.mark.parametrize("end", ["sigterm", "kill"])
+@pytest.mark.parametrize("log", ["", "write"])
+@pytest.mark.parametrize("loops", [1, 2])
+def test_a_snapshot_in_the_middle_of_a_push(tmp_path, loops, log, end):
+    """Async: what is in the snapshot of a push that had not ended counts once when it is sent again. Another process begins the
+    step anew."""
+    options = [*OPTIONS, "--async"]
+    env = env_of(tmp_path, FLAGS_ps_log=log, FLAGS_ps_reconnect="20000", FLAGS_ps_snapshot_seconds="0" if end == "sigterm" else "1")
+    with Job(1, 2, env=env) as job:
+
+        def end_it() -> None:
+            if end == "kill":
+                job.processes[0].wait_for("snapshot of step")
+                job.processes[0].kill()
+            else:
+                job.processes[0].signal(signal.SIGTERM)
+                assert job.processes[0].end(20) == 0
+            hand.die(), other.die()
+
+        def give_and_end(step: int, value: float) -> None:
+            hand.give(step, "fc_0.w_0", value)
+            hand.pull()
+            other.push(step, 0.0)  # there is a step to cut at, not before
+            other.values(step)
+            end_it()
+
+        start_servers(job, loops, options)
+        hand, other = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
+        first = hand.pull()
+        give_and_end(1, 1.0)
+        start_again(job, 0, loops, options)
+        hand, other = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
+        hand.push(1, 1.0)
+        got = hand.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        give_and_end(2, 5.0)
+        start_again(job, 0, loops, options)
+        hand, other = Hand(job, 0, loops, incarnation=77).join(), Hand(job, 1, loops).join()
+        hand.push(2, 1.0)
+        got = hand.values(2)
+        np.testing.assert_allclose(got["fc_0.w_0"], first["fc_0.w_0"] - RATE * 7, rtol=1e-5)
+        np.testing.assert_allclose(got["fc_0.b_0"], first["fc_0.b_0"] - RATE * 2, rtol=1e-5)
+        hand.leave(), other.leave()
         job.end(20)
 
 
