@@ -299,6 +299,9 @@ static void cut_async(void *arg)
 {
     struct pd_durable *d = arg;
     uint64_t step = step_of(d->server);
+    /* A server that ends after this cut tells nobody of what it does not hold. */
+    for (int l = 0; d->server->draining && l < d->server->n_lanes; l++)
+        pd_shard_hold(d->server->lanes[l].shard);
     if (step <= atomic_load(&d->last_step)) return;
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
         if (pd_journal_rotate(d->journals[l], step) != PD_OK) {

@@ -149,6 +149,8 @@ int pd_shard_takes_part(const struct pd_shard *shard, int trainer);
 
 /* Trainers whom the present step waits for; 0 when it waits for nobody (nothing pushed yet, or all there). */
 int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap);
+/* From now on pushes are applied, but not answered: the server ends. */
+void pd_shard_hold(struct pd_shard *shard);
 /* Sends the answers that `applied` held back; a step may be whole by then. */
 pd_status pd_shard_release(struct pd_shard *shard);
 /* After a restart, before the first trainer: does a change from the log once more. Changes of a step come

@@ -162,6 +162,11 @@ pd_status pd_shard_allow(struct pd_shard *shard, uint64_t step)
     return finish_step(shard);
 }
 
+void pd_shard_hold(struct pd_shard *shard)
+{
+    shard->holds = 1;
+}
+
 pd_status pd_shard_release(struct pd_shard *shard)
 {
     shard->holds = 0;
@@ -193,7 +198,7 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     PD_TRY(pd_shard_commit(shard, PD_CHANGE_END, trainer, step));
     shard->trainers[trainer].step = step;
     if (step > shard->step) shard->step = step;
-    answer(shard, trainer);
+    if (!shard->holds) answer(shard, trainer);
     return PD_OK;
 }
 

@@ -292,6 +292,13 @@ static void test_who_was_lost_and_was_not(void **state)
     message(&w, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1);
     must(pd_shard_end(w.shard, 0, 2, 2));
     expect(&w, (float[]){-1, -3, -5});
+    assert_int_equal(w.answered, 2);
+    pd_shard_hold(w.shard); /* the server ends: nobody hears of what its last snapshot does not have */
+    message(&w, 3, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(w.shard, 0, 3, 3));
+    must(pd_shard_end(w.shard, 0, 3, 3));
+    expect(&w, (float[]){-2, -5, -8});
+    assert_int_equal(w.answered, 2);
     drop(&w);
 }
 

@@ -14,7 +14,7 @@ import paddle.fluid as fluid
 
 PLACES = 16  # of each trainer; step s counts at s % PLACES
 WIDTH = 4  # of the table
-WIDE = 65536  # of the parameter that travels in many parts
+WIDE = 65536  # of the parameter that travels in many parts, all of whose places count each step of all trainers
 
 
 def build(args):
@@ -28,7 +28,8 @@ def build(args):
     table = fluid.ParamAttr(name="table", initializer=zero)
     parts.append(fluid.layers.reduce_sum(fluid.layers.embedding(row, size=[n, WIDTH], is_sparse=True, param_attr=table)))
     if args.wide:
-        wide = fluid.layers.fc(place, size=WIDE, bias_attr=False, param_attr=fluid.ParamAttr(name="wide", initializer=zero))
+        ones = fluid.layers.fill_constant([1, n], "float32", 1.0)
+        wide = fluid.layers.fc(ones, size=WIDE, bias_attr=False, param_attr=fluid.ParamAttr(name="wide", initializer=zero))
         parts.append(fluid.layers.reduce_sum(wide))
     loss = fluid.layers.mean(fluid.layers.sums([fluid.layers.reshape(part, [1]) for part in parts]))
     fluid.optimizer.SGD(1.0).minimize(loss)
