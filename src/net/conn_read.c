@@ -313,7 +313,7 @@ static int where(struct pd_conn *conn, struct iovec *parts, size_t most, size_t 
             }
         } else if (missing > PD_LOOP_SCRATCH) {
             if (body_room(conn, conn->have + 1) != PD_OK) return -1;
-            *direct = least(conn->body.cap - conn->have, (size_t)missing);
+            *direct = least(least(conn->body.cap - conn->have, (size_t)missing), most);
             parts[n++] = (struct iovec){conn->body.at + conn->have, *direct};
             conn->message.payload = conn->body.at;
         }

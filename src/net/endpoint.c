@@ -111,6 +111,10 @@ pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, i
     *n = 0;
     for (struct addrinfo *a = list; a && *n < cap; a = a->ai_next)
         if (a->ai_addrlen <= sizeof *out && (a->ai_family == AF_INET || a->ai_family == AF_INET6)) {
+            int is_known = 0; /* /etc/hosts may name it twice */
+            for (int i = 0; i < *n; i++)
+                is_known |= lengths[i] == a->ai_addrlen && memcmp(&out[i], a->ai_addr, a->ai_addrlen) == 0;
+            if (is_known) continue;
             memcpy(&out[*n], a->ai_addr, a->ai_addrlen);
             lengths[(*n)++] = a->ai_addrlen;
         }

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ static void rest(struct pd_listener *listener, int resting)
 /* Room for one more? Old ones make room; young ones are given a moment. */
 static int has_room(struct pd_listener *listener)
 {
-    if (listener->n_guests < GUESTS_MOST) return 1;
+    if (listener->n_guests < listener->most_guests) return 1;
     struct pd_guest *oldest = listener->oldest;
     if (pd_guest_age(oldest, pd_loop_now(listener->loop)) < GUEST_PATIENCE_MS) return 0;
     pd_guest_drop(oldest);
@@ -105,7 +106,7 @@ static void on_client(uv_poll_t *watch, int status, int events)
         char peer[80];
         need_sweep(listener);
         if (!has_room(listener)) {
-            rest(listener, 1);
+            rest(listener, listener->sweep != NULL);
             break;
         }
         int fd =
@@ -116,7 +117,7 @@ static void on_client(uv_poll_t *watch, int status, int events)
              * for nothing. */
             if (errno != EAGAIN && errno != EWOULDBLOCK) {
                 pd_listener_warn(listener, "a client", strerror(errno));
-                rest(listener, 1);
+                rest(listener, listener->sweep != NULL); /* which ends it */
             }
             break;
         }
@@ -260,6 +261,11 @@ static pd_status configure(struct pd_listener *listener, const char *job)
     PD_TRY(pd_ring_choose(0, &listener->ring));
     PD_TRY(pd_secret(&listener->secret, &listener->secret_n));
     pd_boot_id(listener->boot);
+    /* Strangers must leave descriptors for the job. */
+    struct rlimit files;
+    listener->most_guests = GUESTS_MOST;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < GUESTS_MOST)
+        listener->most_guests = files.rlim_cur / 4 > 8 ? (int)(files.rlim_cur / 4) : 8;
     return PD_OK;
 }
 

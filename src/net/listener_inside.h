@@ -27,7 +27,7 @@ struct pd_listener {
     int resting; /* accepts nobody for the moment */
 
     struct pd_guest *oldest, *newest; /* in the handshake */
-    int n_guests;
+    int n_guests, most_guests;
     struct pd_timer *sweep;
 
     uint64_t quiet_until; /* warnings about clients are few */

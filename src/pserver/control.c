@@ -20,6 +20,21 @@ struct pd_control {
     PD_VEC(struct peer *) peers;
 };
 
+enum { MOST_UNREAD = 1 << 20 }; /* bytes of answers that a tool has not read */
+
+/* Before anything of it is kept: no message here has a payload. */
+static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
+{
+    pd_status status = PD_OK;
+    if (m->head.payload)
+        status = pd_fail(PD_FORMAT, "a message of type %u with %llu bytes of payload, which it does not have",
+                         m->head.type, (unsigned long long)m->head.payload);
+    else if (pd_conn_queued(conn) > MOST_UNREAD)
+        status = pd_fail(PD_INVALID, "it asks, and does not read the answers");
+    if (status != PD_OK) pd_log(PD_LOG_WARNING, "%s: refused: %s", pd_conn_peer(conn), pd_error());
+    return status;
+}
+
 static pd_status answer(struct peer *p, const struct pd_message *m)
 {
     if (m->head.type == PD_PS_SUM && pd_conn_hello(p->conn)->role == PD_ROLE_SERVER)
@@ -56,13 +71,15 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     pd_free(p);
 }
 
-const struct pd_conn_events pd_control_events = {.done = on_done, .closed = on_closed};
+const struct pd_conn_events pd_control_events = {.head = on_head, .done = on_done, .closed = on_closed};
+static const struct pd_conn_events nobody = {0};
 
 void pd_control_accepted(struct pd_control *c, struct pd_conn *conn)
 {
     struct peer *p = pd_calloc(1, sizeof *p);
     if (!p || !pd_vec_push(&c->peers, p)) {
         pd_free(p);
+        pd_conn_set_user(conn, &nobody, NULL); /* it has the server for its user until then */
         pd_conn_close(conn, 0);
         return;
     }

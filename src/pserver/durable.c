@@ -105,7 +105,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     pd_server_set_step(d->server, step);
     if (step) pd_log(PD_LOG_INFO, "taken up at step %llu from %s", (unsigned long long)step, d->folder);
     d->last_cut = pd_clock_ns();
-    return PD_OK;
+    return pd_durable_ready(d);
 }
 
 pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
@@ -120,6 +120,7 @@ pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
     }
     struct pd_durable *d = pd_calloc(1, sizeof *d);
     if (!d) return pd_no_memory();
+    pthread_mutex_init(&d->lock, NULL);
     d->server = server;
     d->config = *config;
     pd_status status = open_all(d, frame, config);
@@ -138,6 +139,8 @@ void pd_durable_close(struct pd_durable *d)
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
         pd_journal_close(d->journals[l]);
     pd_free(d->journals);
+    pd_free(d->stands);
+    pthread_mutex_destroy(&d->lock);
     for (int i = 0; i < d->kept.n; i++) {
         pd_free(d->kept.at[i].name);
         pd_free(d->kept.at[i].whole);

@@ -39,6 +39,9 @@ pd_status pd_durable_log(struct pd_durable *durable, int lane, const struct pd_c
 pd_status pd_durable_commit(struct pd_durable *durable, int lane);
 int pd_durable_applied(struct pd_durable *durable, int lane,
                        uint64_t step); /* 1: the lane waits for the cut */
+/* The lane is about to be at this step without all that lie before it: no cut is taken up to there. NULL is
+ * fine. */
+void pd_durable_jump(struct pd_durable *durable, uint64_t step);
 /* The step of the next cut, for answers (0: none), and what a push says of it. Any thread. */
 uint64_t pd_durable_next(struct pd_durable *durable);
 void pd_durable_hear(struct pd_durable *durable, uint64_t step);

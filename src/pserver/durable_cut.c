@@ -14,11 +14,33 @@ uint64_t pd_durable_next(struct pd_durable *d)
     return d ? atomic_load(&d->next) : 0;
 }
 
+/* A cut is taken when every lane has come to stand at its step, so it must be a step that every lane still
+ * has before it: one that has it behind would leave the others standing there for ever. No lane is past
+ * `furthest`: it is raised by the steps that lanes came back with, before they run; by each lane when it
+ * tells of a step that it has applied (pd_durable_applied), before it goes on to another; and by a jump,
+ * before any step of it is applied. A cut is named beyond that, under the same lock. So every lane has yet to
+ * tell of that step when it is named, finds it named then, and stops there; only a jump gets past it, and
+ * takes it back. */
+static void name_cut(struct pd_durable *d, uint64_t step)
+{
+    if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step))
+        atomic_store(&d->next, step);
+}
+
 void pd_durable_hear(struct pd_durable *d, uint64_t step)
 {
-    uint64_t none = 0;
-    if (d && step > atomic_load(&d->last_step) && step >= pd_server_step(d->server))
-        atomic_compare_exchange_strong(&d->next, &none, step);
+    if (!d || !d->server->config.is_sync) return;
+    pthread_mutex_lock(&d->lock);
+    name_cut(d, step);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Some steps ahead of all lanes. */
+static void name_cut_ahead(struct pd_durable *d, uint64_t steps)
+{
+    pthread_mutex_lock(&d->lock);
+    name_cut(d, d->furthest + steps);
+    pthread_mutex_unlock(&d->lock);
 }
 
 static int is_first(const struct pd_durable *d)
@@ -26,21 +48,44 @@ static int is_first(const struct pd_durable *d)
     return !d->config.n_servers || strcmp(d->config.servers[0], d->server->config.endpoint) == 0;
 }
 
+static int all_stand(const struct pd_durable *d)
+{
+    int n = 0;
+    for (int l = 0; l < d->server->n_lanes; l++)
+        n += d->stands[l];
+    return n == d->server->n_lanes;
+}
+
+pd_status pd_durable_ready(struct pd_durable *d)
+{
+    struct pd_server *s = d->server;
+    d->stands = pd_calloc((size_t)s->n_lanes, sizeof *d->stands);
+    if (!d->stands) return pd_no_memory();
+    for (int l = 0; l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) > d->furthest) d->furthest = pd_shard_step(s->lanes[l].shard);
+    return PD_OK;
+}
+
 int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
 {
     struct pd_server *s = d->server;
     int every = d->config.every_steps;
-    if (every > 0 && step % (uint64_t)every == 0) pd_durable_hear(d, step);
-    uint64_t next = atomic_load(&d->next);
-    if (next && next < step) atomic_compare_exchange_strong(&d->next, &next, 0); /* heard of too late */
-    if (next != step) return 0;
+    pthread_mutex_lock(&d->lock);
+    if (every > 0 && step % (uint64_t)every == 0) name_cut(d, step);
+    if (step > d->furthest) d->furthest = step;
+    int is_cut = atomic_load(&d->next) == step;
+    pthread_mutex_unlock(&d->lock);
+    if (!is_cut) return 0;
     if (d->journals) {
         pd_status status = pd_journal_rotate(d->journals[lane], step);
         if (status != PD_OK) pd_server_fail(s, status);
     }
-    /* The main thread cuts when the last lane is here. */
-    if (atomic_fetch_add(&d->at_cut, 1) + 1 == s->n_lanes) pd_server_wake(s);
-    return 1;
+    pthread_mutex_lock(&d->lock);
+    d->stands[lane] = is_cut = atomic_load(&d->next) == step; /* unless a jump took it back */
+    int all = is_cut && all_stand(d);
+    pthread_mutex_unlock(&d->lock);
+    if (all) pd_server_wake(s); /* the main thread cuts */
+    return is_cut;
 }
 
 static void release(void *arg)
@@ -50,20 +95,42 @@ static void release(void *arg)
     if (status != PD_OK) pd_server_fail(lane->server, status);
 }
 
+/* Under the lock: the cut is taken, or will not be. Only lanes that stand there are told to go on, for the
+ * others may come to stand at the next one before they hear it. */
+static void end_cut(struct pd_durable *d, int goes_on)
+{
+    struct pd_server *s = d->server;
+    atomic_store(&d->next, 0);
+    for (int l = 0; l < s->n_lanes; l++) {
+        if (d->stands[l] && goes_on) (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
+        d->stands[l] = 0;
+    }
+}
+
+void pd_durable_jump(struct pd_durable *d, uint64_t step)
+{
+    if (!d) return;
+    pthread_mutex_lock(&d->lock);
+    uint64_t next = atomic_load(&d->next);
+    if (step > d->furthest) d->furthest = step;
+    if (next && next <= step && !all_stand(d)) end_cut(d, 1);
+    pthread_mutex_unlock(&d->lock);
+}
+
 /* What a snapshot says of this server, in the words of snapshot.h. */
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* by lane, then the sums over servers */
+    struct pd_snapshot_note *notes;       /* two by lane, then the sums over servers */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
 };
 
-static void picture_free(struct picture *p, int n_lanes)
+static void picture_free(struct picture *p, size_t n_notes)
 {
-    for (int l = 0; p->texts && l <= n_lanes; l++)
-        pd_buf_free(&p->texts[l]);
+    for (size_t i = 0; p->texts && i < n_notes; i++)
+        pd_buf_free(&p->texts[i]);
     pd_free(p->texts);
     pd_free(p->notes);
     pd_free(p->keys);
@@ -88,19 +155,39 @@ static void take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
     }
 }
 
-/* The loops of a server may have applied different steps of a trainer in async mode: a note for each. */
+/* Where the next note's text is to be written. */
+static struct pd_buf *next_text(struct picture *p)
+{
+    return &p->texts[p->n_notes];
+}
+
+static pd_status add_note(struct picture *p, const char *key, int lane)
+{
+    int n = p->n_notes;
+    if (p->texts[n].failed) return pd_no_memory();
+    if (!p->texts[n].n) return PD_OK;
+    if (lane >= 0)
+        snprintf(p->keys[n], sizeof p->keys[n], "%s%d", key, lane);
+    else
+        snprintf(p->keys[n], sizeof p->keys[n], "%s", key);
+    p->notes[p->n_notes++] = (struct pd_snapshot_note){p->keys[n], p->texts[n].at};
+    return PD_OK;
+}
+
+/* The loops of a server may have applied different steps of a trainer in async mode, and parts of its next
+ * one: notes for each. */
 static pd_status take_trainers(const struct pd_server *s, struct picture *p)
 {
     for (int t = 0; t < s->config.trainers; t++)
-        p->trainers[t] = (struct pd_snapshot_trainer){pd_shard_trainer_step(s->lanes[0].shard, t),
+        p->trainers[t] = (struct pd_snapshot_trainer){pd_shard_counted(s->lanes[0].shard, t),
                                                       pd_shard_incarnation(s->lanes[0].shard, t)};
     for (int l = 0; l < s->n_lanes; l++) {
         for (int t = 0; t < s->config.trainers; t++)
-            pd_buf_printf(&p->texts[l], "%s%llu", t ? " " : "",
-                          (unsigned long long)pd_shard_trainer_step(s->lanes[l].shard, t));
-        if (p->texts[l].failed) return pd_no_memory();
-        snprintf(p->keys[l], sizeof p->keys[l], "loop%d", l);
-        p->notes[p->n_notes++] = (struct pd_snapshot_note){p->keys[l], p->texts[l].at};
+            pd_buf_printf(next_text(p), "%s%llu", t ? " " : "",
+                          (unsigned long long)pd_shard_counted(s->lanes[l].shard, t));
+        PD_TRY(add_note(p, "loop", l));
+        pd_shard_write_open(s->lanes[l].shard, next_text(p));
+        PD_TRY(add_note(p, "open", l));
     }
     return PD_OK;
 }
@@ -108,18 +195,15 @@ static pd_status take_trainers(const struct pd_server *s, struct picture *p)
 /* Another server may be killed while it applies this very step, and ask for them again. */
 static pd_status take_sums(const struct pd_server *s, struct picture *p)
 {
-    struct pd_buf *text = &p->texts[s->n_lanes];
     if (!s->sums) return PD_OK;
-    pd_sums_write(s->sums, text);
-    if (text->failed) return pd_no_memory();
-    if (text->n) p->notes[p->n_notes++] = (struct pd_snapshot_note){"sums", text->at};
-    return PD_OK;
+    pd_sums_write(s->sums, next_text(p));
+    return add_note(p, "sums", -1);
 }
 
 static pd_status prepare(struct pd_durable *d, uint64_t step)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = (size_t)s->n_lanes + 1;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 1;
     const char *self = s->config.endpoint;
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
                         .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
@@ -143,7 +227,7 @@ static pd_status prepare(struct pd_durable *d, uint64_t step)
                                         .notes = p.notes};
         status = pd_snapshot_prepare(d->folder, &info, &d->job);
     }
-    picture_free(&p, s->n_lanes);
+    picture_free(&p, n_notes);
     return status;
 }
 
@@ -200,13 +284,32 @@ void pd_durable_reap(struct pd_durable *d, int wait)
             pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
 }
 
-/* Async: every lane has stopped for a moment. */
+/* The step that a snapshot is named by. In async mode loops may be at different ones. */
+static uint64_t step_of(const struct pd_server *s)
+{
+    uint64_t step = pd_shard_step(s->lanes[0].shard);
+    for (int l = 1; !s->config.is_sync && l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) > step) step = pd_shard_step(s->lanes[l].shard);
+    return step;
+}
+
+/* Async: every lane has stopped for a moment, maybe within a push. What the log has up to here is in the
+ * snapshot, so it must go on in files of its own; otherwise a replay would do parts of that push again. */
 static void cut_async(void *arg)
 {
     struct pd_durable *d = arg;
-    uint64_t step = pd_shard_step(d->server->lanes[0].shard);
+    uint64_t step = step_of(d->server);
+    /* A server that ends after this cut tells nobody of what it does not hold. */
+    for (int l = 0; d->server->draining && l < d->server->n_lanes; l++)
+        pd_shard_hold(d->server->lanes[l].shard);
+    if (step <= atomic_load(&d->last_step)) return;
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_rotate(d->journals[l], step) != PD_OK) pd_log(PD_LOG_WARNING, "%s", pd_error());
+        if (pd_journal_rotate(d->journals[l], step) != PD_OK) {
+            d->last_cut = pd_clock_ns();
+            pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)step,
+                   pd_error());
+            return;
+        }
     cut(d, step);
 }
 
@@ -215,7 +318,7 @@ int pd_durable_cut_soon(struct pd_durable *d)
 {
     if (!d) return 0;
     if (d->server->config.is_sync)
-        pd_durable_hear(d, pd_server_step(d->server) + 1);
+        name_cut_ahead(d, 1);
     else
         pd_server_stopped(d->server, cut_async, d);
     return 1;
@@ -231,17 +334,18 @@ void pd_durable_tend(struct pd_durable *d)
     if (!d) return;
     struct pd_server *s = d->server;
     pd_durable_reap(d, 0);
+    pthread_mutex_lock(&d->lock);
     uint64_t next = atomic_load(&d->next);
-    if (s->config.is_sync && next && atomic_load(&d->at_cut) == s->n_lanes) {
+    int is_time = next && all_stand(d); /* and stay there until end_cut */
+    pthread_mutex_unlock(&d->lock);
+    if (is_time) {
         /* A child that still writes the last one is waited for: cuts come no faster than they can be written.
          */
         pd_durable_reap(d, 1);
         cut(d, next);
-        atomic_store(&d->at_cut, 0);
-        atomic_store(&d->next, 0);
-        /* A server that ends after this cut lets nobody get past it. */
-        for (int l = 0; !s->draining && l < s->n_lanes; l++)
-            (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
+        pthread_mutex_lock(&d->lock);
+        end_cut(d, !s->draining); /* a server that ends after this cut lets nobody get past it */
+        pthread_mutex_unlock(&d->lock);
         return;
     }
     int due =
@@ -249,7 +353,7 @@ void pd_durable_tend(struct pd_durable *d)
     if (!due || next || d->child) return;
     uint64_t step = pd_server_step(s);
     /* Two steps ahead: known to all before anyone gets there. */
-    if (s->config.is_sync && is_first(d) && step > d->last_step) pd_durable_hear(d, step + 2);
+    if (s->config.is_sync && is_first(d) && step > d->last_step) name_cut_ahead(d, 2);
     if (!s->config.is_sync && step > d->last_step) pd_server_stopped(s, cut_async, d);
 }
 
@@ -257,7 +361,7 @@ pd_status pd_durable_last(struct pd_durable *d)
 {
     if (!d) return PD_OK;
     pd_durable_reap(d, 1);
-    uint64_t step = pd_shard_step(d->server->lanes[0].shard);
+    uint64_t step = step_of(d->server);
     if (step <= d->last_step) return PD_OK;
     pd_status status = prepare(d, step);
     if (status == PD_EXISTS) return PD_OK;

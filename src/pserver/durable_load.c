@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "pserver/durable_private.h"
 #include "pserver/sums.h"
 
@@ -81,6 +82,13 @@ static void take_loop_steps(struct pd_shard *shard, int trainers, const char *te
     }
 }
 
+static const char *note_of(const struct pd_snapshot *snapshot, const char *key, int lane)
+{
+    char name[24];
+    snprintf(name, sizeof name, "%s%d", key, lane);
+    return pd_snapshot_note(snapshot, name);
+}
+
 static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
@@ -90,13 +98,28 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
         pd_shard_set_step(s->lanes[l].shard, info->step);
         for (int t = 0; t < s->config.trainers && t < info->n_trainers; t++)
             pd_shard_set_trainer_step(s->lanes[l].shard, t, info->trainers[t].step);
-        char key[24];
-        snprintf(key, sizeof key, "loop%d", l);
-        take_loop_steps(s->lanes[l].shard, s->config.trainers, pd_snapshot_note(snapshot, key));
+        take_loop_steps(s->lanes[l].shard, s->config.trainers, note_of(snapshot, "loop", l));
     }
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
     pd_server_set_step(s, info->step);
     d->last_step = info->step;
+}
+
+/* Pushes that had not ended. Which gradients a loop has depends on how many loops there are. */
+static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snapshot)
+{
+    struct pd_server *s = d->server;
+    if (s->config.is_sync) return PD_OK;
+    if (!note_of(snapshot, "loop", s->n_lanes - 1) || note_of(snapshot, "loop", s->n_lanes)) {
+        pd_log(PD_LOG_WARNING,
+               "the snapshot in %s is of another number of loops (FLAGS_ps_loops): a step that was under way "
+               "then may be counted twice in part",
+               d->folder);
+        return PD_OK;
+    }
+    for (int l = 0; l < s->n_lanes; l++)
+        PD_TRY(pd_shard_read_open(s->lanes[l].shard, note_of(snapshot, "open", l)));
+    return PD_OK;
 }
 
 static int same_servers(const struct pd_durable *d, const struct pd_snapshot_info *info)
@@ -117,7 +140,10 @@ pd_status pd_durable_load(struct pd_durable *d, uint64_t *step)
     if (status != PD_OK && status != PD_NOT_FOUND) return status;
     if (own && same_servers(d, pd_snapshot_info(own))) {
         status = load_own(d, own);
-        if (status == PD_OK) take_steps(d, own);
+        if (status == PD_OK) {
+            take_steps(d, own);
+            status = take_open(d, own);
+        }
         pd_snapshot_close(own);
         return status;
     }

@@ -2,6 +2,7 @@
 #ifndef PD_PSERVER_DURABLE_PRIVATE_H
 #define PD_PSERVER_DURABLE_PRIVATE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -22,8 +23,10 @@ struct pd_durable {
     struct pd_durable_config config; /* strings owned */
     PD_VEC(struct kept) kept;
     struct pd_journal **journals; /* by lane; NULL: no log */
+    pthread_mutex_t lock;         /* who changes the next three holds it; sync only */
     _Atomic uint64_t next;        /* step of the next cut; 0: none */
-    _Atomic int at_cut;           /* lanes that have reached it */
+    uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
+    int *stands;                  /* by lane: it has reached `next`, and holds its answers */
     int64_t last_cut;             /* when */
     _Atomic uint64_t last_step;   /* of the last snapshot that was begun */
     struct pd_snapshot_job *job;  /* what the child writes */
@@ -47,7 +50,10 @@ struct pd_schedule {
 pd_status pd_schedule_save(const struct pd_durable *durable, struct pd_schedule *out); /* out: zeros */
 void pd_schedule_put(const struct pd_durable *durable, const struct pd_schedule *from);
 void pd_schedule_free(struct pd_schedule *schedule);
-/* durable_cut.c: looks after the child that writes a snapshot, or waits for it. */
+/* durable_cut.c */
+/* Before the lanes run: the steps that they came back with are behind them. */
+pd_status pd_durable_ready(struct pd_durable *durable);
+/* Looks after the child that writes a snapshot, or waits for it. */
 void pd_durable_reap(struct pd_durable *durable, int wait);
 
 #endif

@@ -219,6 +219,7 @@ static pd_status enter_now(struct lane *lane, int trainer, uint64_t incarnation)
 pd_status pd_lane_jump(struct lane *lane, uint64_t step)
 {
     if (pd_shard_step(lane->shard) >= step) return PD_OK;
+    pd_durable_jump(lane->server->durable, step);
     PD_TRY(pd_shard_allow(lane->shard, step)); /* what was prepared counts */
     if (pd_shard_step(lane->shard) >= step) return PD_OK;
     pd_shard_set_step(lane->shard, step);

@@ -56,8 +56,8 @@ static void read_book(struct pd_server *s)
             continue;
         for (int state = PD_TRAINER_IN; state <= PD_TRAINER_LOST; state++)
             if (strcmp(word, words[state]) == 0)
-                s->seats[id] =
-                    (struct seat){.incarnation = incarnation, .state = (enum pd_trainer_state)state};
+                s->seats[id] = (struct seat){
+                    .incarnation = incarnation, .state = (enum pd_trainer_state)state, .is_read = 1};
     }
     if (file) fclose(file);
 }
@@ -114,7 +114,8 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     for (int t = 0; t < s->config.trainers; t++)
         gone += is_gone(&s->seats[t]);
     s->book_is_old = gone > 0;
-    s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (gone ? 0 : O_TRUNC), 0666);
+    s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (config->is_fresh ? O_TRUNC : 0),
+                   0666);
     if (s->book < 0) book_trouble(s, errno);
     if (gone == s->config.trainers) believe(s);
     return PD_OK;
@@ -177,9 +178,10 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
                        pd_lane_who(lane, *id));
     if (s->lanes_finished && !is_known)
         return pd_fail(PD_INVALID, "all trainers of this job are done, and the server ends");
-    if (s->book_is_old && is_known) believe(s);
+    if (s->book_is_old && is_known && seat->is_read) believe(s);
     seat->sessions++;
     if (is_known && seat->state == PD_TRAINER_IN) return PD_OK;
+    if (!is_known) seat->is_read = 0;
     seat->incarnation = hello->incarnation;
     seat->state = PD_TRAINER_IN;
     note(s, *id);

@@ -55,6 +55,7 @@ struct seat {
     enum pd_trainer_state state;
     int sessions;     /* its connections, on all lanes */
     uint64_t refused; /* the last process that came with its id while it was there */
+    int is_read;      /* from the file: it was there before this server was started */
 };
 
 struct pd_server {

@@ -108,9 +108,8 @@ static int64_t part_size(const struct unit *u, uint32_t part)
     return u->numel - first < u->part_elements ? u->numel - first : u->part_elements;
 }
 
-/* Makes the gift one of (trainer's incarnation, step): older contents go. */
-static pd_status gift_for(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step,
-                          struct pd_gift **out)
+pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step,
+                            struct pd_gift **out)
 {
     struct pd_gift *g = &u->gifts[trainer];
     uint64_t incarnation = shard->trainers[trainer].incarnation;
@@ -221,7 +220,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
         if (u->spec.is_rows) out[1] = (struct pd_span){(char *)waste + out[0].n, (size_t)rows * row};
         return PD_OK;
     }
-    PD_TRY(gift_for(shard, u, trainer, step, &g));
+    PD_TRY(pd_shard_gift_for(shard, u, trainer, step, &g));
     if (!u->spec.is_rows) {
         out[0].n = (size_t)part_size(u, part) * u->item;
         out[0].at = pd_shard_stage(shard, trainer, u, part, out[0].n);

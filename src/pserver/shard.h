@@ -110,6 +110,11 @@ void pd_shard_set_step(struct pd_shard *shard, uint64_t step); /* after a restar
 uint64_t pd_shard_trainer_step(const struct pd_shard *shard,
                                int trainer); /* last one applied for it, or before it takes part */
 void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t step);
+/* Async: what is applied of pushes that have not ended, as text for a snapshot (none: nothing), and back,
+ * after pd_shard_set_trainer_step. Who gave it and sends it again finds it done. NULL is fine for `text`; one
+ * that does not fit the shard is an error. */
+void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out);
+pd_status pd_shard_read_open(struct pd_shard *shard, const char *text);
 
 /* A part is about to arrive: checks everything that was announced and says where its bytes go, in one span
  * (dense) or two (row numbers, rows). A part seen before goes to waste memory, and pd_shard_arrived will
@@ -144,6 +149,8 @@ int pd_shard_takes_part(const struct pd_shard *shard, int trainer);
 
 /* Trainers whom the present step waits for; 0 when it waits for nobody (nothing pushed yet, or all there). */
 int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap);
+/* From now on pushes are applied, but not answered: the server ends. */
+void pd_shard_hold(struct pd_shard *shard);
 /* Sends the answers that `applied` held back; a step may be whole by then. */
 pd_status pd_shard_release(struct pd_shard *shard);
 /* After a restart, before the first trainer: does a change from the log once more. Changes of a step come

@@ -64,6 +64,9 @@ struct pd_shard {
 };
 
 /* shard.c */
+/* Makes the gift one of (trainer's incarnation, step): older contents go. */
+pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step,
+                            struct pd_gift **out);
 pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step); /* once a step, before its first update */
 /* Merges all that is left of the step, and logs it, updates by it, or both. */
 enum { PD_SHARD_LOGS = 1, PD_SHARD_UPDATES = 2 };

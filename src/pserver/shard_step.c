@@ -162,6 +162,11 @@ pd_status pd_shard_allow(struct pd_shard *shard, uint64_t step)
     return finish_step(shard);
 }
 
+void pd_shard_hold(struct pd_shard *shard)
+{
+    shard->holds = 1;
+}
+
 pd_status pd_shard_release(struct pd_shard *shard)
 {
     shard->holds = 0;
@@ -193,18 +198,21 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     PD_TRY(pd_shard_commit(shard, PD_CHANGE_END, trainer, step));
     shard->trainers[trainer].step = step;
     if (step > shard->step) shard->step = step;
-    answer(shard, trainer);
+    if (!shard->holds) answer(shard, trainer);
     return PD_OK;
 }
 
 /* ---- what trainers do ---- */
 
-/* What it gave to a step that is not applied goes with it. */
+/* What it gave to a step that is not applied goes with it. Async: dense parts of rules are in the parameters,
+ * and stay known, should the same process send them again. */
 static void drop_gifts(struct pd_shard *shard, int trainer)
 {
+    uint64_t applied = shard->config.is_sync ? shard->step : shard->trainers[trainer].step;
     for (int i = 0; i < shard->units.n; i++) {
-        struct pd_gift *g = &shard->units.at[i]->gifts[trainer];
-        if (g->step > shard->step) g->step = 0;
+        const struct unit *u = shard->units.at[i];
+        if (!shard->config.is_sync && u->spec.rule && !u->spec.is_rows) continue;
+        if (u->gifts[trainer].step > applied) u->gifts[trainer].step = 0;
     }
 }
 

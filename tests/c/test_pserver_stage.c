@@ -1,5 +1,5 @@
 /* Parts that are applied as soon as they arrive, and share their memory: several in a message, the same one
- * twice, a message that breaks off. */
+ * twice, a message that breaks off, a snapshot in the middle of a push. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,8 +66,8 @@ static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
     ((struct world *)arg)->answered = step;
 }
 
-/* w falls by the gradient. */
-static void make(struct world *w, int is_sync, int trainers)
+/* w falls by the gradient. Nobody is there yet. */
+static void build(struct world *w, int is_sync, int trainers)
 {
     int block;
     int64_t id;
@@ -100,6 +100,11 @@ static void make(struct world *w, int is_sync, int trainers)
     must(pd_rule_new(plan->frame, block, "w@GRAD", &spec.rule));
     assert_non_null(spec.rule);
     must(pd_shard_add(w->shard, &spec, &w->unit));
+}
+
+static void make(struct world *w, int is_sync, int trainers)
+{
+    build(w, is_sync, trainers);
     must(pd_shard_join(w->shard, 0, 7));
 }
 
@@ -270,6 +275,137 @@ static void test_who_joins_in_the_middle_of_a_step(void **state)
     }
 }
 
+/* Async: a trainer that was taken for lost sends its push again. */
+static void test_who_was_lost_and_was_not(void **state)
+{
+    struct world w;
+    (void)state;
+    make(&w, 0, 2);
+    message(&w, 1, 2, (uint32_t[]){0, 1}, 1, 1);
+    must(pd_shard_leave(w.shard, 0, PD_TRAINER_LOST));
+    must(pd_shard_join(w.shard, 0, 7));
+    message(&w, 1, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(w.shard, 0, 1, 1));
+    expect(&w, (float[]){0, -1, -2});
+    must(pd_shard_leave(w.shard, 0, PD_TRAINER_LOST));
+    must(pd_shard_join(w.shard, 0, 9)); /* another process: it has given nothing yet */
+    message(&w, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(w.shard, 0, 2, 2));
+    expect(&w, (float[]){-1, -3, -5});
+    assert_int_equal(w.answered, 2);
+    pd_shard_hold(w.shard); /* the server ends: nobody hears of what its last snapshot does not have */
+    message(&w, 3, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(w.shard, 0, 3, 3));
+    must(pd_shard_end(w.shard, 0, 3, 3));
+    expect(&w, (float[]){-2, -5, -8});
+    assert_int_equal(w.answered, 2);
+    drop(&w);
+}
+
+/* As after a restart: the values and the steps of the snapshot, and what it says of open pushes. */
+static void restart(struct world *w, const struct world *from, const char *open)
+{
+    pd_tensor_desc to, of;
+    build(w, 0, 3);
+    must(pd_value_tensor(w->param, &to));
+    must(pd_value_tensor(from->param, &of));
+    memcpy(to.data, of.data, NUMEL * sizeof(float));
+    for (int t = 0; t < 3; t++)
+        pd_shard_set_trainer_step(w->shard, t, pd_shard_trainer_step(from->shard, t));
+    must(pd_shard_read_open(w->shard, open));
+}
+
+static void test_a_snapshot_in_the_middle_of_pushes(void **state)
+{
+    struct world w, again;
+    struct pd_buf open = {0}, same = {0};
+    (void)state;
+    make(&w, 0, 3);
+    must(pd_shard_join(w.shard, 1, 8));
+    must(pd_shard_join(w.shard, 2, 9));
+    pd_shard_write_open(w.shard, &open);
+    assert_int_equal(open.n, 0);
+    message_of(&w, 0, 1, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(w.shard, 0, 1, 1));
+    expect(&w, (float[]){0, -1, -2});
+    message_of(&w, 0, 2, 2, (uint32_t[]){0, 2}, 1, 1);
+    message_of(&w, 2, 1, 2, (uint32_t[]){1, 2}, 1, 1);
+    message_of(&w, 1, 1, 1, (uint32_t[]){0}, 1, 0); /* has not arrived */
+    expect(&w, (float[]){-1, -3, -8});
+    pd_shard_write_open(w.shard, &open);
+    assert_string_equal(open.at, "0 7 2 0:0,2;2 9 1 0:1-2");
+
+    restart(&again, &w, open.at);
+    pd_shard_write_open(again.shard, &same); /* killed again before anybody came */
+    assert_string_equal(same.at, open.at);
+    must(pd_shard_join(again.shard, 0, 7));
+    must(pd_shard_join(again.shard, 1, 8));
+    must(pd_shard_join(again.shard, 2, 77)); /* another process: it begins anew */
+    message_of(&again, 0, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(again.shard, 0, 2, 2));
+    expect(&again, (float[]){-1, -5, -8});
+    assert_int_equal(pd_shard_repeated(again.shard), 2);
+    message_of(&again, 2, 1, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(again.shard, 2, 1, 1));
+    expect(&again, (float[]){-2, -7, -11});
+    message_of(&again, 1, 1, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    must(pd_shard_end(again.shard, 1, 1, 1));
+    expect(&again, (float[]){-3, -9, -14});
+    assert_int_equal(pd_shard_repeated(again.shard), 2);
+    pd_buf_free(&same);
+    pd_shard_write_open(again.shard, &same);
+    assert_int_equal(same.n, 0);
+    drop(&again);
+
+    /* What no server of this job can have written. */
+    static const char *const wrong[] = {
+        "x",
+        "0",
+        "0 7",
+        "0 7 1",
+        "0 7 1 ",
+        "0 7 1 0",
+        "0 7 1 0:",
+        "0 7 1 0:3",
+        "0 7 1 0:0-3",
+        "0 7 1 0:2-1",
+        "0 7 1 0:1-1",
+        "0 7 1 0:1,0",
+        "0 7 1 0:0,0",
+        "0 7 1 0:0,",
+        "0 7 1 1:0",
+        "0 7 1 -1:0",
+        "3 7 1 0:0",
+        "-1 7 1 0:0",
+        "0 7 2 0:0",
+        "0 7 0 0:0",
+        "0 7 1 0:0;",
+        "0 7 1 0:0 ",
+        "0 7 1 0:0x",
+        "1 7 1 0:0;0 7 1 0:0",
+        "0 7 1 0:0;0 7 1 0:1",
+        "0 7 1 0:0 0:1",
+        "0 7 18446744073709551617 0:0",
+        "4294967296 7 1 0:0",
+        "0 7 1 4294967296:0",
+        "0 7 1 0:4294967296",
+        "0 18446744073709551616 1 0:0",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        build(&again, 0, 3);
+        if (pd_shard_read_open(again.shard, wrong[i]) != PD_FORMAT) fail_msg("'%s' is taken", wrong[i]);
+        assert_non_null(strstr(pd_error(), "is it another job's?"));
+        drop(&again);
+    }
+    build(&again, 0, 3);
+    must(pd_shard_read_open(again.shard, NULL));
+    must(pd_shard_read_open(again.shard, ""));
+    drop(&again);
+    pd_buf_free(&open);
+    pd_buf_free(&same);
+    drop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +415,8 @@ int main(void)
         cmocka_unit_test(test_a_message_that_breaks_off),
         cmocka_unit_test(test_bytes_that_stay_where_they_are),
         cmocka_unit_test(test_who_joins_in_the_middle_of_a_step),
+        cmocka_unit_test(test_who_was_lost_and_was_not),
+        cmocka_unit_test(test_a_snapshot_in_the_middle_of_pushes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

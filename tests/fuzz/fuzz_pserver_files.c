@@ -1,6 +1,7 @@
 /* Any bytes as a server's log or as the manifest of a snapshot. Bit 0 of the first byte says which; bit 1:
  * the rest are changes to a right file (place and new byte, three bytes each) instead of the file itself; bit
- * 2: checksums are made right afterwards, so that what is behind them is reached. */
+ * 2: checksums are made right afterwards, so that what is behind them is reached. Notes of a manifest go to a
+ * shard as what it had of open pushes. */
 #include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -11,11 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <paddle/paddle.h>
+
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "exec/executor.h"
 #include "pserver/journal_private.h"
+#include "pserver/proto.h"
+#include "pserver/shard.h"
 #include "pserver/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
@@ -102,14 +108,88 @@ static void make_snapshot(void)
         {.name = "n", .dtype = PD_DTYPE_INT64, .rank = 0, .data = data},
     };
     struct pd_snapshot_job *job = NULL;
-    must(pd_snapshot_prepare(server,
-                             &(struct pd_snapshot_info){5, "a:1", 1, 1, 3, 1, (const char *const[]){"a:1"},
-                                                        &(struct pd_snapshot_trainer){3, 4}, vars,
-                                                        &(struct pd_snapshot_note){"key", "a value"}},
-                             &job));
+    must(pd_snapshot_prepare(
+        server,
+        &(struct pd_snapshot_info){
+            5, "a:1", 1, 1, 3, 2, (const char *const[]){"a:1"}, &(struct pd_snapshot_trainer){3, 4}, vars,
+            (struct pd_snapshot_note[]){{"key", "a value"},
+                                        {"open0", "0 81985529216486895 1 0:0,2-69;2 7 1 0:1"}}},
+        &job));
     must(pd_snapshot_write(job));
     pd_snapshot_job_free(job);
     right_manifest_n = load(manifest_path, right_manifest);
+}
+
+/* ---- a shard ---- */
+
+enum { PARTS = 70, TRAINERS = 3 };
+static pd_prepared *plan;
+static pd_scope *scope;
+static int block;
+
+static void add_var(pd_program *p, const char *name, int64_t n, int is_held)
+{
+    int64_t id;
+    int existed;
+    pd_value *held;
+    must(pd_var_create(p, 0, name, PD_LOD_TENSOR, &id, &existed));
+    must(pd_var_set_dtype(p, id, PD_FLOAT32));
+    must(pd_var_set_shape(p, id, 1, &n));
+    if (!is_held) return;
+    must(pd_scope_var(scope, name, &held));
+    must(pd_value_set_tensor(held, PD_FLOAT32, 1, &n, NULL));
+}
+
+static void make_plan(void)
+{
+    static pd_program *p;
+    static pd_executor *executor;
+    int64_t id, n = (PARTS - 1) * (int64_t)(PD_PS_PART / sizeof(float)) + 1;
+    pd_op_builder *op;
+    must(pd_program_create(&p));
+    must(pd_scope_create(NULL, &scope));
+    add_var(p, "w", n, 1);
+    add_var(p, "rate", 1, 1);
+    add_var(p, "w@GRAD", n, 0);
+    must(pd_block_create(p, 0, &block));
+    must(pd_op_begin(p, "sgd", &op));
+    must(pd_op_add_arg(op, 0, "Param", "w"));
+    must(pd_op_add_arg(op, 0, "Grad", "w@GRAD"));
+    must(pd_op_add_arg(op, 0, "LearningRate", "rate"));
+    must(pd_op_add_arg(op, 1, "ParamOut", "w"));
+    must(pd_op_insert(op, block, -1, &id));
+    must(pd_executor_create(&executor));
+    must(pd_executor_prepare(executor, p, 0, NULL, 0, NULL, &plan));
+    plan->frame->scope = scope;
+}
+
+static struct pd_shard *new_shard(void)
+{
+    struct pd_shard *shard;
+    struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = pd_scope_find(scope, "w")};
+    int unit;
+    must(pd_shard_new(&(struct pd_shard_config){.trainers = TRAINERS}, &shard));
+    must(pd_rule_new(plan->frame, block, "w@GRAD", &spec.rule));
+    must(pd_shard_add(shard, &spec, &unit));
+    return shard;
+}
+
+/* What is taken is written as it was meant. */
+static void try_open(const char *text)
+{
+    struct pd_shard *shard = new_shard(), *again = new_shard();
+    struct pd_buf first = {0}, second = {0};
+    if (pd_shard_read_open(shard, text) == PD_OK) {
+        pd_shard_write_open(shard, &first);
+        must(pd_shard_read_open(again, first.at));
+        pd_shard_write_open(again, &second);
+        if (first.failed || second.failed || first.n != second.n || !first.n != !*text) abort();
+        if (first.n && memcmp(first.at, second.at, first.n) != 0) abort();
+    }
+    pd_buf_free(&first);
+    pd_buf_free(&second);
+    pd_shard_free(shard);
+    pd_shard_free(again);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -125,6 +205,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     pd_log_set_limit(PD_LOG_ERROR);
     make_log();
     make_snapshot();
+    make_plan();
     return 0;
 }
 
@@ -209,8 +290,10 @@ static void try_snapshot(const char *text, size_t n)
         bytes += v->bytes;
     }
     if (bytes > DATA) abort();
-    for (int i = 0; i < info->n_notes; i++)
+    for (int i = 0; i < info->n_notes; i++) {
         if (!pd_snapshot_note(s, info->notes[i].key)) abort();
+        try_open(info->notes[i].value);
+    }
     if (pd_snapshot_set_open(root, 5, &set) == PD_OK) {
         for (int i = 0; i < info->n_vars; i++) {
             const struct pd_snapshot_var *v = &info->vars[i];

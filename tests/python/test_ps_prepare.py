@@ -83,6 +83,13 @@ class Hand:
             meta = ps.parts(*[(unit, 0, 0) for unit, _ in units.values()], wishes=[v for _, v in units.values()])
             assert peer.send(ps.frame(ps.PUSH, meta, body, flags=ps.END, step=step, request=step + 10))
 
+    def give(self, step: int, name: str, value: float) -> None:
+        """Only that, and does not end the push."""
+        for place, peer in self.at.items():
+            if name in self.units[place]:
+                body = np.full(NAMES[name], value, "float32").tobytes()
+                assert peer.send(ps.frame(ps.PUSH, ps.parts((self.units[place][name][0], 0, 0)), body, step=step, request=3))
+
     def values(self, step: int) -> dict[str, np.ndarray]:
         """What all servers answer to the push of this step."""
         found = {}
@@ -129,6 +136,14 @@ def cut_end(folder: Path, endpoint: str, loop: int = 0) -> None:
     os.truncate(path, at)
 
 
+def cut_step(folder: Path, endpoint: str, loop: int = 0) -> None:
+    """All of the last step."""
+    path = sorted((folder / endpoint.replace(":", "_")).glob(f"log-{loop}-*"))[-1]
+    found = records(path)
+    before = [i for i, (kind, _) in enumerate(found[:-1]) if kind == END_OF_STEP][-1]
+    os.truncate(path, found[before + 1][1])
+
+
 def start_servers(job: Job, loops: int = 1, options: list[str] = OPTIONS) -> None:
     for i in range(len(job.endpoints)):
         job.start("server", i, *options, env={"FLAGS_ps_loops": str(loops)})
@@ -136,9 +151,9 @@ def start_servers(job: Job, loops: int = 1, options: list[str] = OPTIONS) -> Non
         server.wait_for("Server listening on")
 
 
-def start_again(job: Job, index: int, loops: int = 1, options: list[str] = OPTIONS) -> Process:
+def start_again(job: Job, index: int, loops: int = 1, options: list[str] = OPTIONS, **flags: str) -> Process:
     job.processes[index].close()
-    server = job.start("server", index, *options, env={"FLAGS_ps_loops": str(loops)})
+    server = job.start("server", index, *options, env={"FLAGS_ps_loops": str(loops), **flags})
     job.processes[index] = job.processes.pop()
     server.wait_for("Server listening on")
     return server
@@ -193,6 +208,39 @@ def test_a_server_and_a_trainer_die_in_one_step(tmp_path, servers, loops, killed
         stays.leave()
         job.end(20)
         assert "waiting for the other servers" in again.output() or killed or servers == 1
+
+
+@pytest.mark.parametrize("policy", ["fail", "shrink"])
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_snapshot_step_that_one_loop_has_behind_it(tmp_path, policy, behind):
+    """Killed when one loop had applied it and the other not: no snapshot of it, but of the next one, and nobody waits."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss=policy, FLAGS_ps_reconnect="20000")) as job:
+        start_servers(job, loops=2)
+        hands = [Hand(job, i, loops=2).join() for i in range(2)]
+        for hand in hands:
+            hand.push(1, 1.0 + hand.id)
+        want = [hand.values(1) for hand in hands]
+        job.processes[0].kill()
+        cut_end(tmp_path, job.endpoints[0], loop=behind)
+        server = start_again(job, 0, loops=2, FLAGS_ps_snapshot_steps="1")
+        for hand in hands:  # an OPEN is answered when all loops agree on it
+            for place in hand.places:
+                hand.ask(place, *NAMES)
+        for hand in hands:
+            assert all(hand.opened(place) for place in hand.places)
+            hand.push(1, 1.0 + hand.id)
+        for hand, values in zip(hands, want):
+            same(hand.values(1), values)
+            hand.push(2, 1.0)
+        for hand, values in zip(hands, want):
+            got = hand.values(2)
+            for name in NAMES:
+                np.testing.assert_allclose(got[name], values[name] - RATE, rtol=1e-6)
+        for hand in hands:
+            for peer in hand.at.values():
+                peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=9))
+        job.end(20)
+        assert "snapshot of step 2" in server.output() and "snapshot of step 1:" not in server.output()
 
 
 @pytest.mark.parametrize("policy", ["fail", "shrink"])
@@ -369,6 +417,53 @@ def test_a_step_that_is_in_the_log_twice_counts_once(tmp_path, mode):
         job.end(20)
 
 
+@pytest.mark.parametrize("end", ["sigterm", "kill"])
+@pytest.mark.parametrize("log", ["", "write"])
+@pytest.mark.parametrize("loops", [1, 2])
+def test_a_snapshot_in_the_middle_of_a_push(tmp_path, loops, log, end):
+    """Async: what is in the snapshot of a push that had not ended counts once when it is sent again. Another process begins the
+    step anew."""
+    options = [*OPTIONS, "--async"]
+    env = env_of(tmp_path, FLAGS_ps_log=log, FLAGS_ps_reconnect="20000", FLAGS_ps_snapshot_seconds="0" if end == "sigterm" else "1")
+    with Job(1, 2, env=env) as job:
+
+        def end_it() -> None:
+            if end == "kill":
+                job.processes[0].wait_for("snapshot of step")
+                job.processes[0].kill()
+            else:
+                job.processes[0].signal(signal.SIGTERM)
+                assert job.processes[0].end(20) == 0
+            hand.die(), other.die()
+
+        def give_and_end(step: int, value: float) -> None:
+            hand.give(step, "fc_0.w_0", value)
+            hand.pull()
+            other.push(step, 0.0)  # there is a step to cut at, not before
+            other.values(step)
+            end_it()
+
+        start_servers(job, loops, options)
+        hand, other = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
+        first = hand.pull()
+        give_and_end(1, 1.0)
+        start_again(job, 0, loops, options)
+        hand, other = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
+        hand.push(1, 1.0)
+        got = hand.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        give_and_end(2, 5.0)
+        start_again(job, 0, loops, options)
+        hand, other = Hand(job, 0, loops, incarnation=77).join(), Hand(job, 1, loops).join()
+        hand.push(2, 1.0)
+        got = hand.values(2)
+        np.testing.assert_allclose(got["fc_0.w_0"], first["fc_0.w_0"] - RATE * 7, rtol=1e-5)
+        np.testing.assert_allclose(got["fc_0.b_0"], first["fc_0.b_0"] - RATE * 2, rtol=1e-5)
+        hand.leave(), other.leave()
+        job.end(20)
+
+
 @pytest.mark.parametrize("killed", [1, 0], ids=["other", "first"])
 def test_an_accepted_rollback(tmp_path, killed):
     """A server that forgot goes on with its older parameters, at the step of the others."""
@@ -397,6 +492,37 @@ def test_an_accepted_rollback(tmp_path, killed):
         for hand in hands:
             hand.leave()
         job.end(20)
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_an_accepted_rollback_of_one_loop_at_a_snapshot_step(tmp_path, behind):
+    """The other loop has the step in its log, ready to be applied: it does not stand there and wait for the one that jumps over it."""
+    env = env_of(tmp_path, FLAGS_ps_accept_rollback="1", FLAGS_ps_reconnect="20000")
+    with Job(2, 2, env=env) as job:
+        start_servers(job, loops=2)
+        hands = [Hand(job, i, loops=2).join() for i in range(2)]
+        for step in (1, 2):
+            for hand in hands:
+                hand.push(step, 1.0)
+            for hand in hands:
+                hand.values(step)
+        job.processes[1].kill()
+        cut_step(tmp_path, job.endpoints[1], loop=behind)
+        cut_end(tmp_path, job.endpoints[1], loop=1 - behind)
+        again = start_again(job, 1, loops=2, FLAGS_ps_snapshot_steps="1")
+        for hand in hands:
+            hand.join(1)
+            assert hand.step == 2
+        assert "came back with step 1, and the job is at step 2" in again.output()
+        for hand in hands:
+            hand.push(3, 1.0)
+        for hand in hands:
+            hand.values(3)
+        for hand in hands:
+            for peer in hand.at.values():
+                peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=9))
+        job.end(20)
+        assert "snapshot of step 3" in again.output() and "snapshot of step 2:" not in again.output()
 
 
 @pytest.mark.parametrize("killed", [1, 0], ids=["other", "first"])

@@ -14,6 +14,7 @@ import paddle.fluid as fluid
 
 PLACES = 16  # of each trainer; step s counts at s % PLACES
 WIDTH = 4  # of the table
+WIDE = 65536  # of the parameter that travels in many parts, all of whose places count each step of all trainers
 
 
 def build(args):
@@ -26,6 +27,10 @@ def build(args):
     ]
     table = fluid.ParamAttr(name="table", initializer=zero)
     parts.append(fluid.layers.reduce_sum(fluid.layers.embedding(row, size=[n, WIDTH], is_sparse=True, param_attr=table)))
+    if args.wide:
+        ones = fluid.layers.fill_constant([1, n], "float32", 1.0)
+        wide = fluid.layers.fc(ones, size=WIDE, bias_attr=False, param_attr=fluid.ParamAttr(name="wide", initializer=zero))
+        parts.append(fluid.layers.reduce_sum(wide))
     loss = fluid.layers.mean(fluid.layers.sums([fluid.layers.reshape(part, [1]) for part in parts]))
     fluid.optimizer.SGD(1.0).minimize(loss)
 
@@ -47,6 +52,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=10**9)
     parser.add_argument("--until", default="", help="a trainer ends when this file is there")
     parser.add_argument("--async", dest="is_async", action="store_true")
+    parser.add_argument("--wide", action="store_true", help="with a parameter of many parts")
     parser.add_argument("--out", required=True, help="a folder")
     args = parser.parse_args()
     build(args)
@@ -68,7 +74,7 @@ def main() -> int:
         exe.run(program)
     finally:
         held = {}
-        for name in ("dense_0", "dense_1", "dense_2", "table"):
+        for name in ("dense_0", "dense_1", "dense_2", "table", "wide"):
             var = fluid.global_scope().find_var(name)
             if var is not None and program.global_block().has_var(name):
                 held[name] = np.array(var.get_tensor())

@@ -1,0 +1,144 @@
+/* Pushes that have not ended when a snapshot is cut (async): parts of them are in the parameters, and the
+ * process that gave them will send all of them again, for the step was never acknowledged. So the snapshot
+ * says which they are. For each trainer: its number, incarnation and step, then for each gradient its number
+ * and the parts. "0 81985529216486895 13 0:0-2,5 3:0;2 ..." Rows, and what runs through the engine, wait for
+ * the end of the push and are not kept. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "pserver/shard_private.h"
+
+static int is_applied_early(const struct unit *u)
+{
+    return u->spec.rule && !u->spec.is_rows;
+}
+
+static int has_part(const struct pd_gift *g, uint32_t part)
+{
+    return (int)(g->got[part / 64] >> (part % 64) & 1);
+}
+
+/* ---- out ---- */
+
+static void write_parts(const struct unit *u, const struct pd_gift *g, struct pd_buf *out)
+{
+    char before = ':';
+    for (uint32_t part = 0; part < u->parts; part++) {
+        uint32_t first = part;
+        if (!has_part(g, part)) continue;
+        while (part + 1 < u->parts && has_part(g, part + 1))
+            part++;
+        pd_buf_printf(out, "%c%" PRIu32, before, first);
+        if (part > first) pd_buf_printf(out, "-%" PRIu32, part);
+        before = ',';
+    }
+}
+
+void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
+{
+    for (int i = 0; !shard->config.is_sync && i < shard->config.trainers; i++) {
+        const struct trainer *t = &shard->trainers[i];
+        int n = 0;
+        for (int k = 0; k < shard->units.n; k++) {
+            const struct unit *u = shard->units.at[k];
+            const struct pd_gift *g = &u->gifts[i];
+            if (!is_applied_early(u) || g->step != t->step + 1 || g->incarnation != t->incarnation ||
+                !g->n_parts)
+                continue;
+            if (!n++)
+                pd_buf_printf(out, "%s%d %" PRIu64 " %" PRIu64, out->n ? ";" : "", i, t->incarnation,
+                              g->step);
+            pd_buf_printf(out, " %d", k);
+            write_parts(u, g, out);
+        }
+    }
+}
+
+/* ---- in ---- */
+
+static int read_number(const char **at, uint64_t most, uint64_t *out)
+{
+    const char *c = *at;
+    uint64_t n = 0;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        if (n > most / 10) return 0;
+        n *= 10;
+        if ((uint64_t)(*c - '0') > most - n) return 0;
+        n += (uint64_t)(*c - '0');
+    }
+    if (c == *at) return 0;
+    *at = c;
+    *out = n;
+    return 1;
+}
+
+static int takes(const char **at, char c)
+{
+    if (**at != c) return 0;
+    (*at)++;
+    return 1;
+}
+
+static pd_status wrong(const char *text, const char *at)
+{
+    return pd_fail(
+        PD_FORMAT,
+        "the snapshot tells of pushes that had not ended as '%.80s%s', and this server cannot have had "
+        "what stands at character %zu: is it another job's? FLAGS_ps_fresh=1 starts anew",
+        text, strlen(text) > 80 ? "..." : "", (size_t)(at - text));
+}
+
+/* Parts of a gradient, rising. */
+static int read_parts(const char **at, const struct unit *u, struct pd_gift *g)
+{
+    uint64_t next = 0, first, last;
+    do {
+        if (!read_number(at, (uint64_t)u->parts - 1, &first) || first < next) return 0;
+        last = first;
+        if (takes(at, '-') && (!read_number(at, (uint64_t)u->parts - 1, &last) || last <= first)) return 0;
+        for (uint64_t part = first; part <= last; part++)
+            g->got[part / 64] |= (uint64_t)1 << (part % 64);
+        g->n_parts += (uint32_t)(last - first + 1);
+        next = last + 1;
+    } while (takes(at, ','));
+    return 1;
+}
+
+/* One trainer's push; *number rises. */
+static pd_status read_push(struct pd_shard *shard, const char *text, const char **at, uint64_t *number)
+{
+    const char *start = *at;
+    uint64_t i, incarnation, step, k, next = 0;
+    if (!read_number(at, (uint64_t)shard->config.trainers - 1, &i) || i < *number || !takes(at, ' '))
+        return wrong(text, start);
+    struct trainer *t = &shard->trainers[i];
+    if (!read_number(at, UINT64_MAX, &incarnation) || !takes(at, ' ') ||
+        !read_number(at, UINT64_MAX, &step) || t->step == UINT64_MAX || step != t->step + 1 || **at != ' ')
+        return wrong(text, start);
+    t->incarnation = incarnation;
+    *number = i + 1;
+    while (takes(at, ' ')) {
+        start = *at;
+        if (!shard->units.n || !read_number(at, (uint64_t)shard->units.n - 1, &k) || k < next ||
+            !takes(at, ':'))
+            return wrong(text, start);
+        struct unit *u = shard->units.at[k];
+        if (!is_applied_early(u) || !u->parts) return wrong(text, start);
+        struct pd_gift *g;
+        PD_TRY(pd_shard_gift_for(shard, u, (int)i, step, &g));
+        if (g->n_parts || !read_parts(at, u, g)) return wrong(text, start);
+        next = k + 1;
+    }
+    return PD_OK;
+}
+
+pd_status pd_shard_read_open(struct pd_shard *shard, const char *text)
+{
+    const char *at = text;
+    uint64_t number = 0;
+    if (!text || !*text) return PD_OK;
+    do
+        PD_TRY(read_push(shard, text, &at, &number));
+    while (takes(&at, ';'));
+    return *at ? wrong(text, at) : PD_OK;
+}
