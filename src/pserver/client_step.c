@@ -398,6 +398,13 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
             for (int k = 0; is_pushed_to(link, n, endpoints) && k < link->wires.n; k++) {
                 struct wire *w = link->wires.at[k];
                 if (w->step > last) last = w->step;
+                if (turn == 1 && n && w->step + 1 < last && !pd_flag_int(PD_FLAG_ps_accept_rollback))
+                    return pd_fail(PD_INVALID,
+                                   "server %s is at step %llu, another one at step %llu: they were started "
+                                   "from snapshots that do not belong together. Start all from the same "
+                                   "step, or set FLAGS_ps_accept_rollback=1 to train on with both",
+                                   link->endpoint, (unsigned long long)w->step - 1,
+                                   (unsigned long long)last - 1);
                 if (turn == 0 || w->step + 1 != last) continue;
                 w->passes = 1;
                 pd_wire_flush(w);

@@ -14,6 +14,7 @@ SMALL = [
     ("2x2", "mlp", "adam", []),
     ("2x2", "mlp", "momentum", ["--decay", "--schedule"]),
     ("2x2", "word2vec_sparse", "adagrad", []),
+    ("2x2", "factors", "sgd", []),
     ("3x2", "word2vec", "sgd", ["--schedule"]),
     ("2x2", "mlp", "sgd", ["--clip", "value"]),
     ("2x2", "mlp", "sgd", ["--clip", "norm"]),
@@ -80,6 +81,16 @@ def test_equals_one_process(tmp_path, one_process, record_property, shape, model
     record_property("parameters by", f"{max(distances.values()):.1e}")
     np.testing.assert_allclose(losses, want["losses"], rtol=1e-5, atol=1e-6)
     assert max(distances.values()) < 1e-5, distances
+
+
+def test_async_with_tables_only(tmp_path):
+    """No parameter comes back with a step, and the step ends all the same."""
+    with Job(2, 2) as job:
+        job.start_all("--model", "factors", "--async", "--steps", "300", out=tmp_path)
+        job.end(deadline=60)
+    for i in range(2):
+        losses = np.load(tmp_path / f"trainer-{i}.npz")["losses"]
+        assert np.mean(losses[-20:]) < 0.7 * np.mean(losses[:20]), losses
 
 
 @pytest.mark.parametrize("model", ["fit_a_line", "mlp", "word2vec_sparse"])

@@ -74,6 +74,13 @@ def test_servers_killed(tmp_path, record_property, mode, loops):
     assert kills == ROUNDS
 
 
+def wait_for_all(job: Job) -> None:
+    """Each trainer is connected to each server."""
+    for process in job.processes:
+        for said in ["(host"] if process.name.startswith("server") else [f"connected to {endpoint}" for endpoint in job.endpoints]:
+            process.wait_for(said)
+
+
 @pytest.mark.parametrize("servers, loops", [(1, "1"), (2, "1"), (2, "2")])
 def test_async_trainers_and_servers_killed(tmp_path, record_property, servers, loops):
     """Trainers are killed and started again too, or stay away; the others go on."""
@@ -84,8 +91,7 @@ def test_async_trainers_and_servers_killed(tmp_path, record_property, servers, l
         job.start_all(*options)
         killed = 0
         for _ in range(ROUNDS):
-            for process in job.processes:  # all are in the job
-                process.wait_for("connected to" if process.name.startswith("trainer") else "(host")
+            wait_for_all(job)
             time.sleep(rng.uniform(0.05, 0.4))
             which = rng.randrange(len(job.processes))
             goes = job.processes[which]
@@ -96,8 +102,7 @@ def test_async_trainers_and_servers_killed(tmp_path, record_property, servers, l
             job.processes.remove(again)
             job.processes[which] = again
             goes.close()
-        for process in job.processes:
-            process.wait_for("connected to" if process.name.startswith("trainer") else "(host")
+        wait_for_all(job)
         (tmp_path / "enough").touch()
         job.end(deadline=60)
     record_property("trainers killed", killed)

@@ -89,10 +89,26 @@ def word2vec(args, is_sparse=False):
     return loss, batch, 0.1
 
 
+def factors(args):
+    """Nothing but tables that stay on the servers."""
+    ids = [fluid.layers.data(name=name, shape=[1], dtype="int64") for name in ("user", "item")]
+    label = fluid.layers.data(name="label", shape=[1], dtype="float32")
+    rows = [fluid.layers.embedding(i, size=[600, 8], is_sparse=True, param_attr=fluid.ParamAttr(name=i.name + "_table")) for i in ids]
+    predicted = fluid.layers.reduce_sum(fluid.layers.elementwise_mul(*rows), dim=1, keep_dim=True)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, label))
+
+    def batch(rng, n):
+        pairs = rng.integers(0, 8, (2, n, 1)).astype("int64")
+        return {"user": pairs[0], "item": pairs[1], "label": (pairs.sum(axis=0) % 2).astype("float32")}
+
+    return loss, batch, 0.5
+
+
 TENSOR = fluid.core.VarDesc.VarType.LOD_TENSOR
 MODELS = {
     "fit_a_line": fit_a_line,
     "mlp": mlp,
+    "factors": factors,
     "word2vec": word2vec,
     "word2vec_sparse": lambda args: word2vec(args, is_sparse=True),
 }

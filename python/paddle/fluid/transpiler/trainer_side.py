@@ -142,7 +142,9 @@ class TrainerProgram:
             self._send(update)
         if job.table is not None:
             self.marks[job.table] = _mark(self.block)
-        barrier = self._barrier(list(self.marks.values())) if job.is_sync else None
+        # In async mode the first recv ends the step, where there is one.
+        is_all_remote = all(update.param.name in job.remote for update in job.graph.updates)
+        barrier = self._barrier(list(self.marks.values())) if job.is_sync or is_all_remote else None
         received, joins = [], []
         for update in job.graph.updates:
             if update.param.name not in job.remote:
