@@ -513,7 +513,7 @@ def test_goodbye_from_a_signal_within_an_exchange():
         server, first, second = job.processes
         first.wait_for("step 100 has ended")
         server.signal(signal.SIGSTOP)
-        first.wait_for("has waited")
+        first.wait_for("the exchange with the servers has waited")
         first.signal(signal.SIGUSR1)
         first.wait_for("closed another", deadline=10)
         server.signal(signal.SIGCONT)

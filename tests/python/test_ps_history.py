@@ -122,16 +122,16 @@ def test_a_trainer_cut_off_for_long(tmp_path, record_property, servers, loops):
         def wait_until_each_said(pattern: str, times: int) -> None:
             end = time.monotonic() + 30
             while any(len(re.findall(pattern, server.output())) < times for server in all_servers):
-                assert all(p.process.poll() is None for p in job.processes) and time.monotonic() < end, job.processes[0].output()
+                assert all(p.process.poll() is None for p in job.processes) and time.monotonic() < end, "\n".join(p.output() for p in job.processes)
                 time.sleep(0.01)
 
         for round in range(1, ROUNDS + 1):
-            wait_until_each_said(r"trainer 1 \(.*joined", round)
+            wait_until_each_said(r"trainer 1 \(.*joined", round * int(loops))
             time.sleep(0.1)
             proxy.close()
-            wait_until_each_said(r"trainer 1 \(.*(?:the others go on|has been lost)", round)
+            wait_until_each_said(r"trainer 1 \(.*" + ("the others go on" if servers == 1 else "has been lost"), round)
             proxy.close(False)
-        wait_until_each_said(r"trainer 1 \(.*joined", ROUNDS + 1)
+        wait_until_each_said(r"trainer 1 \(.*joined", (ROUNDS + 1) * int(loops))
         (tmp_path / "enough-1").touch()
         assert goes.end(30) == 0, goes.output()
         (tmp_path / "enough-0").touch()
