@@ -3,17 +3,15 @@
 #include "pserver/server_private.h"
 #include "pserver/sums.h"
 
-enum { MOST = 4096 };
-
 /* Numbers of one group of this server: X with the same group name add up. */
 pd_status pd_ps_ps_sum_run(const struct pd_run *r)
 {
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints"), *groups = pd_ps_attr(r, "groups");
     int n = r->out[0].n;
-    double values[MOST];
-    if (r->in[0].n != n || n > MOST)
+    double values[PD_SUMS_MAX];
+    if (r->in[0].n != n || n > PD_SUMS_MAX)
         return pd_fail(PD_INVALID, "ps_sum has %d X and %d Out; each X has one Out, %d at most", r->in[0].n,
-                       n, MOST);
+                       n, PD_SUMS_MAX);
     for (int i = 0; i < n; i++) {
         const struct pd_tensor *t = pd_run_in_at(r, 0, i);
         if (pd_tensor_numel(t) != 1 || !pd_dtype_is_float(t->meta.dtype))

@@ -128,11 +128,6 @@ pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *u, int trainer,
     return PD_OK;
 }
 
-static int has_part(const struct pd_gift *g, uint32_t part)
-{
-    return (int)(g->got[part / 64] >> (part % 64) & 1);
-}
-
 /* Where parts go that are not wanted. Messages of several connections may be on their way into it at once, so
  * it is made once, for the largest part there is. */
 static pd_status waste_of(struct pd_shard *shard, void **out)

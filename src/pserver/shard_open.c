@@ -13,11 +13,6 @@ static int is_applied_early(const struct unit *u)
     return u->spec.rule && !u->spec.is_rows;
 }
 
-static int has_part(const struct pd_gift *g, uint32_t part)
-{
-    return (int)(g->got[part / 64] >> (part % 64) & 1);
-}
-
 /* ---- out ---- */
 
 static void write_parts(const struct unit *u, const struct pd_gift *g, struct pd_buf *out)

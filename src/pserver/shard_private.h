@@ -63,6 +63,12 @@ struct pd_shard {
     int n_again;
 };
 
+/* Has it arrived? Of a dense gift that has something. */
+static inline int has_part(const struct pd_gift *g, uint32_t part)
+{
+    return (int)(g->got[part / 64] >> (part % 64) & 1);
+}
+
 /* shard.c */
 /* Makes the gift one of (trainer's incarnation, step): older contents go. */
 pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step,

@@ -14,6 +14,8 @@
 struct pd_server;
 struct pd_sums;
 
+enum { PD_SUMS_MAX = 4096 }; /* numbers of one op */
+
 /* Before the log is read. *out is NULL when the Program adds nothing over servers. */
 pd_status pd_sums_new(struct pd_server *server, struct pd_sums **out);
 pd_status pd_sums_start(struct pd_sums *sums, struct pd_loop *control); /* before that loop runs */

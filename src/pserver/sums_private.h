@@ -7,8 +7,6 @@
 #include "base/vec.h"
 #include "pserver/sums.h"
 
-enum { PD_SUMS_MAX = 4096 }; /* numbers of one op */
-
 /* Another server that waits for an answer. */
 struct asker {
     struct pd_conn *conn; /* NULL: it does not */

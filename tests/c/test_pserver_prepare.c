@@ -320,16 +320,23 @@ static void test_without_a_log_nothing_is_kept(void **state)
     drop(w);
 }
 
+/* Both have given to step 1, the server was killed after READY, and is here again. */
+static struct world *killed_when_ready(void)
+{
+    struct world *before = make();
+    join_all(before);
+    push_all(before, 0, 1, 2);
+    push_all(before, 1, 1, 4);
+    struct world *w = restart(before, 1, 1);
+    drop(before);
+    return w;
+}
+
 /* Killed after READY; one of those who gave to the step never comes back. */
 static void test_what_was_kept_is_applied_when_it_is_allowed(void **state)
 {
     (void)state;
-    struct world *before = make(), *w;
-    join_all(before);
-    push_all(before, 0, 1, 2);
-    push_all(before, 1, 1, 4);
-    w = restart(before, 1, 1);
-    drop(before);
+    struct world *w = killed_when_ready();
     assert_int_equal(pd_shard_prepared(w->shard), 1);
     must(pd_shard_allow(w->shard, 0));
     expect(w, 0, 0);
@@ -357,12 +364,7 @@ static void test_what_was_kept_is_applied_when_it_is_allowed(void **state)
 static void test_who_joins_first_starts_it_anew(void **state)
 {
     (void)state;
-    struct world *before = make(), *w;
-    join_all(before);
-    push_all(before, 0, 1, 2);
-    push_all(before, 1, 1, 4);
-    w = restart(before, 1, 1);
-    drop(before);
+    struct world *w = killed_when_ready();
     must(pd_shard_join(w->shard, 0, 100));
     assert_int_equal(pd_shard_prepared(w->shard), 0);
     must(pd_shard_leave(w->shard, 1, PD_TRAINER_LOST));

@@ -342,17 +342,23 @@ def test_a_step_that_nobody_has_applied_is_open(tmp_path):
         job.end(20)
 
 
+def step_then_kill(job: Job) -> list[Hand]:
+    """Two trainers give to step 1, which both servers apply; then all servers are killed."""
+    start_servers(job)
+    hands = [Hand(job, i).join() for i in range(2)]
+    for hand in hands:
+        hand.push(1, 1.0)
+    for hand in hands:
+        hand.values(1)
+    for server in job.processes:
+        server.kill()
+    return hands
+
+
 def test_the_first_server_ends_when_all_have_left(tmp_path):
     """Its book says that all trainers had left: it asks nobody, and ends although the other server is gone."""
     with Job(2, 2, env=env_of(tmp_path)) as job:
-        start_servers(job)
-        hands = [Hand(job, i).join() for i in range(2)]
-        for hand in hands:
-            hand.push(1, 1.0)
-        for hand in hands:
-            hand.values(1)
-        for i in range(2):
-            job.processes[i].kill()
+        hands = step_then_kill(job)
         cut_end(tmp_path, job.endpoints[0])
         book = tmp_path / job.endpoints[0].replace(":", "_") / "trainers"
         book.write_text(book.read_text() + "".join(f"lost {hand.id} {hand.incarnation:016x}\n" for hand in hands))
@@ -365,14 +371,7 @@ def test_the_first_server_ends_when_all_have_left(tmp_path):
 def test_the_first_server_does_not_wait_for_ever(tmp_path):
     """A trainer waits, and the other server does not come: the server gives up at the deadline, and says what it lacks."""
     with Job(2, 2, env=env_of(tmp_path, FLAGS_rpc_deadline="1500")) as job:
-        start_servers(job)
-        hands = [Hand(job, i).join() for i in range(2)]
-        for hand in hands:
-            hand.push(1, 1.0)
-        for hand in hands:
-            hand.values(1)
-        for i in range(2):
-            job.processes[i].kill()
+        hands = step_then_kill(job)
         for hand in hands:
             hand.die()
         cut_end(tmp_path, job.endpoints[0])
