@@ -1,7 +1,5 @@
 /* The order of steps between servers: every server has a connection to the first, made again when it breaks.
  * Then both tell what they know: the first who is in the job, the other how far it is. */
-#include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -267,18 +265,6 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 
 static const struct pd_conn_events events = {.opened = on_opened, .done = on_done, .closed = on_closed};
 
-static void connect_first(struct pd_order *o)
-{
-    struct pd_hello hello = {.role = PD_ROLE_SERVER,
-                             .id = o->self,
-                             .incarnation = o->server->incarnation,
-                             .pid = (uint32_t)getpid()};
-    snprintf(hello.job, sizeof hello.job, "%s", o->server->config.job);
-    pd_status status = pd_conn_open(o->loop, o->names[0], &hello,
-                                    &(struct pd_conn_options){.transport = "tcp"}, &events, o, &o->link);
-    if (status != PD_OK) pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", o->names[0], pd_error());
-}
-
 /* Has everybody left, or been wished away for that long? Then there is no step any more to agree on. */
 static int is_deserted(struct pd_order *o, int64_t before)
 {
@@ -321,7 +307,7 @@ static void leave_alone(struct pd_order *o)
 static void tick(void *arg)
 {
     struct pd_order *o = arg;
-    if (!o->link) connect_first(o);
+    if (!o->link) pd_server_call_first(o->server, o->loop, o->names[0], o->self, &events, o, &o->link);
     if (!o->is_open) leave_alone(o);
 }
 

@@ -321,6 +321,17 @@ void pd_server_wake(struct pd_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+void pd_server_call_first(const struct pd_server *s, struct pd_loop *loop, const char *first, int self,
+                          const struct pd_conn_events *events, void *user, struct pd_conn **out)
+{
+    struct pd_hello hello = {
+        .role = PD_ROLE_SERVER, .id = self, .incarnation = s->incarnation, .pid = (uint32_t)getpid()};
+    snprintf(hello.job, sizeof hello.job, "%s", s->config.job);
+    if (pd_conn_open(loop, first, &hello, &(struct pd_conn_options){.transport = "tcp"}, events, user, out) !=
+        PD_OK)
+        pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", first, pd_error());
+}
+
 static void stand_still(void *arg)
 {
     struct pd_server *s = ((struct lane *)arg)->server;

@@ -65,8 +65,8 @@ struct pd_server {
     struct lane *lanes;
     int n_lanes;
     struct pd_control *control; /* its loop has the listener */
-    struct pd_sums *sums; /* over the servers; NULL: the Program needs none */
-    uint64_t applying;    /* the step whose blocks run, and on which lane; under `engine` */
+    struct pd_sums *sums;       /* over the servers; NULL: the Program needs none */
+    uint64_t applying;          /* the step whose blocks run, and on which lane; under `engine` */
     int applying_lane;
     struct pd_listener *listener;
     int has_secret; /* all who get in have proved that they know it */
@@ -103,6 +103,10 @@ struct pd_server *pd_server_running(const char *endpoint); /* of this process; N
 uint64_t pd_server_step(const struct pd_server *server);
 void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes back */
 void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
+/* Connects to the first server of the job, as the server `self`. What goes wrong is logged, *out stays NULL.
+ */
+void pd_server_call_first(const struct pd_server *server, struct pd_loop *loop, const char *first, int self,
+                          const struct pd_conn_events *events, void *user, struct pd_conn **out);
 /* Runs fn(arg) on the main thread while all lanes stand still. */
 void pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
 /* server_book.c */

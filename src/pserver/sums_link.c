@@ -1,7 +1,6 @@
 /* Sums over servers: what they say to the first, and what it answers; see sums.h. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "net/wire.h"
@@ -183,15 +182,8 @@ static const struct pd_conn_events events = {.opened = on_opened, .done = on_don
 static void tick(void *arg)
 {
     struct pd_sums *sums = arg;
-    if (sums->link) return;
-    struct pd_hello hello = {.role = PD_ROLE_SERVER,
-                             .id = sums->self,
-                             .incarnation = sums->server->incarnation,
-                             .pid = (uint32_t)getpid()};
-    snprintf(hello.job, sizeof hello.job, "%s", sums->server->config.job);
-    if (pd_conn_open(sums->loop, sums->first, &hello, &(struct pd_conn_options){.transport = "tcp"}, &events,
-                     sums, &sums->link) != PD_OK)
-        pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", sums->first, pd_error());
+    if (!sums->link)
+        pd_server_call_first(sums->server, sums->loop, sums->first, sums->self, &events, sums, &sums->link);
 }
 
 pd_status pd_sums_link(struct pd_sums *sums)
