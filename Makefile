@@ -41,6 +41,7 @@ soak: install
 bench: install
 	$(VENV)/python bench/run.py
 	$(VENV)/python bench/cluster.py
+	$(VENV)/python bench/exchange.py
 
 format:
 	clang-format -i $(wildcard src/*/*.[ch] include/paddle/*.h python/ext/*.[ch] tests/c/*.[ch] tests/fuzz/*.c examples/*.c)
