@@ -83,6 +83,22 @@ def test_equals_one_process(tmp_path, one_process, record_property, shape, model
     assert max(distances.values()) < 1e-5, distances
 
 
+def test_frozen_parameters_are_the_same_everywhere(tmp_path):
+    """Without a seed each process draws its own numbers; what is drawn once and never trained comes from a server,
+    and outlives the job in its snapshot."""
+
+    def run() -> list[str]:
+        with Job(2, 2, "frozen.py", env={"FLAGS_ps_dir": str(tmp_path)}) as job:
+            job.start_all()
+            job.end()
+            return [line for p in job.processes for line in p.output().splitlines() if line.startswith("frozen")]
+
+    first, second = run(), run()
+    assert len(first) == len(second) == 2
+    assert len(set(first)) == 1, "the trainers start differently"
+    assert len({line.split()[1] for line in first + second}) == 1, "the second job starts from the first one's snapshot"
+
+
 def test_async_with_tables_only(tmp_path):
     """No parameter comes back with a step, and the step ends all the same."""
     with Job(2, 2) as job:

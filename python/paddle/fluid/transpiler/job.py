@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from paddle.fluid.transpiler.classes import Classes
 from paddle.fluid.transpiler.config import DistributedMode, DistributeTranspilerConfig, ServerRuntimeConfig
+from paddle.fluid.transpiler.flow import Flow
 from paddle.fluid.transpiler.slicing import Placement
 from paddle.fluid.transpiler.update_graph import UpdateGraph
 
@@ -39,6 +41,24 @@ class Job:
     def merges(self) -> bool:
         """Do servers average the gradients of several trainers?"""
         return self.is_sync and self.trainers > 1
+
+    @cached_property
+    def drawn(self) -> list[str]:
+        """Lasting variables that start at random and that nobody updates (frozen parameters): the first server
+        draws them, so that all trainers have the same. A seed makes them the same by itself.
+        """
+        startup = self.whole_startup
+        flow, lasting = Flow(startup.global_block().ops), self.graph.vars
+        if startup.random_seed:
+            return []
+        updated = {name for update in self.graph.updates for name in (update.param.name, *update.states)}
+        found = []
+        for name, var in startup.global_block().vars.items():
+            if not var.persistable or name in updated or name == self.table or name not in lasting:
+                continue
+            if any("seed" in op.attr_names and not op.attr("seed") for op in flow.needed([name])):
+                found.append(name)
+        return found
 
     def sent_name(self, name: str) -> str:
         """What a gradient is called on this trainer; where servers average, it says whose it is."""

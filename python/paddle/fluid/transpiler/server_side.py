@@ -125,6 +125,8 @@ class ServerProgram:
         job, received = self.job, []
         for part in self.slices:
             self.declare(self.top, part.param, part)
+        for name in job.drawn if self.endpoint == job.endpoints[0] else []:
+            self.declare(self.top, name)
         for part in self.slices:
             grad = job.graph.vars[part.grad]
             declare(self.top, grad, part.grad_name, part.shape, True)

@@ -199,6 +199,13 @@ class TrainerStartup:
                 outputs={"Out": outs},
                 attrs={"epmap": [part.endpoint for part in parts], "trainer_id": job.trainer_id, **_RPC},
             )
+        for name in job.drawn:
+            self.block.append_op(
+                type="recv",
+                inputs={"X": []},
+                outputs={"Out": [self.block.var(name)]},
+                attrs={"epmap": job.endpoints[:1], "trainer_id": job.trainer_id, **_RPC},
+            )
         self.block.append_op(
             type="fetch_barrier",
             inputs={},
