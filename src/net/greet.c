@@ -1,6 +1,7 @@
 /* The server's half of the handshake. A guest is a connection on the listener's loop until it has proved
  * itself; then it moves to the loop that the application names, and is welcomed there. */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -209,6 +210,14 @@ static void switch_is_late(void *arg)
     pd_conn_end(conn, PD_IO, "the client did not finish the handshake");
 }
 
+/* One line is enough: it is so for the next ones too. */
+static void log_no_shm(const struct pd_conn *conn)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    enum pd_log_level level = atomic_flag_test_and_set(&told) ? PD_LOG_DEBUG : PD_LOG_WARNING;
+    pd_log(level, "no shared memory for %s, which goes on over TCP: %s", conn->peer, pd_error());
+}
+
 static pd_status welcome(struct pd_conn *conn)
 {
     struct pd_guest *guest = guest_of(conn);
@@ -217,8 +226,14 @@ static pd_status welcome(struct pd_conn *conn)
     if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP &&
         pd_shm_pipe_count() < SHM_MOST) {
         pd_status status = pd_shm_offer_start(conn->loop, guest->ring, &guest->offer);
-        if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) return status;
-        if (status != PD_OK) pd_log(PD_LOG_DEBUG, "no shared memory for %s: %s", conn->peer, pd_error());
+        if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) {
+            refuse(conn, status,
+                   "the server was told to use shared memory only, and cannot make any: %s. Use "
+                   "PADDLE_PS_TRANSPORT=auto",
+                   pd_error());
+            return PD_OK;
+        }
+        if (status != PD_OK) log_no_shm(conn);
     }
     if (guest->offer) {
         snprintf(guest->welcome.shm_name, sizeof guest->welcome.shm_name, "%s",

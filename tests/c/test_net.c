@@ -258,8 +258,8 @@ static struct two_ends *ends_new(uint64_t size)
     memset(ends->control, 0, sizeof *ends->control);
     ends->bytes = malloc(size);
     ends->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    ends->in = ends->out =
-        (struct pd_ring){.control = ends->control, .bytes = ends->bytes, .size = size, .bell = ends->bell};
+    ends->in = ends->out = (struct pd_ring){
+        .control = ends->control, .bytes = ends->bytes, .size = size, .reserved = size, .bell = ends->bell};
     return ends;
 }
 
