@@ -328,8 +328,7 @@ static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *messa
         if (client->choice == PD_TRANSPORT_SHM)
             give_up(conn, PD_UNSUPPORTED,
                     "%s: shared memory was asked for, but the server does not offer it: is it on another "
-                    "machine, or "
-                    "told to use TCP? Use PADDLE_PS_TRANSPORT=auto",
+                    "machine, told to use TCP, or has it 64 such connections? Use PADDLE_PS_TRANSPORT=auto",
                     client->endpoint);
         else
             open_now(conn);
@@ -350,10 +349,9 @@ static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *messa
 static pd_status on_refused(struct pd_conn *conn, const struct pd_message *message)
 {
     char text[1100];
-    uint64_t code = message->head.extra;
     PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
-    give_up(conn, code >= PD_NO_MEMORY && code <= PD_UNAVAILABLE ? (pd_status)code : PD_INVALID,
-            "%s refused this process: %s", client_of(conn)->endpoint, text);
+    give_up(conn, pd_refused_status(message->head.extra), "%s refused this process: %s",
+            client_of(conn)->endpoint, text);
     return PD_OK;
 }
 

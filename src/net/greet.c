@@ -13,7 +13,8 @@
 #include "net/sockets.h"
 
 enum {
-    SHM_MOST = 64,     /* connections over shared memory; polling more rings than this gains nothing */
+    SHM_MOST = 64, /* connections over shared memory, where that is our choice; polling more rings than this
+                    * gains nothing */
     GOODBYE_MS = 1000, /* for a refusal to arrive */
 };
 
@@ -197,6 +198,13 @@ static pd_status on_switch(struct pd_conn *conn, const struct pd_message *messag
     PD_TRY(pd_switch_unpack(message->meta, message->head.meta, &to_shm));
     if (to_shm && !pd_shm_offer_take(guest->offer, &parts))
         return pd_fail(PD_FORMAT, "the client switches to shared memory that it has not fetched");
+    if (!to_shm && guest->choice == PD_TRANSPORT_SHM) {
+        refuse(
+            conn, PD_UNSUPPORTED,
+            "the server was told to use shared memory only, and the client cannot reach it: is it in another "
+            "container? Use PADDLE_PS_TRANSPORT=auto");
+        return PD_OK;
+    }
     pd_shm_offer_free(guest->offer);
     guest->offer = NULL;
     if (to_shm) PD_TRY(pd_conn_to_shm(conn, &parts, 1));
@@ -224,7 +232,7 @@ static pd_status welcome(struct pd_conn *conn)
     struct pd_proof proof;
     struct pd_buf meta = {0};
     if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP &&
-        pd_shm_pipe_count() < SHM_MOST) {
+        (pd_shm_pipe_count() < SHM_MOST || guest->choice == PD_TRANSPORT_SHM)) {
         pd_status status = pd_shm_offer_start(conn->loop, guest->ring, &guest->offer);
         if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) {
             refuse(conn, status,
