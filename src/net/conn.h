@@ -56,11 +56,12 @@ struct pd_conn_options {
      * PADDLE_PS_TRANSPORT. */
     const char *transport;
     size_t ring; /* bytes of each direction's ring; 0: the server's choice (its PADDLE_PS_RING, else 2 MiB) */
-    int connect_ms; /* handshake included; 0: 10 s */
+    /* Handshake included; 0: 10 s. A name that must be looked up has as much again before it. */
+    int connect_ms;
 };
 
 /* Starts connecting to the first address that answers. The result comes as `opened` or `closed`, from the
- * loop, also when the name is not known (the lookup itself may block). An error here is about the arguments.
+ * loop, also when the name is not known. Never blocks. An error here is about the arguments.
  * `hello` is copied. */
 pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct pd_hello *hello,
                        const struct pd_conn_options *options, const struct pd_conn_events *events, void *user,

@@ -10,6 +10,7 @@
 #include "net/transport.h"
 
 enum pd_conn_state {
+    PD_CONN_RESOLVING,  /* a client's endpoint is a name that is being looked up; there is no pipe */
     PD_CONN_CONNECTING, /* a client's socket is not connected yet */
     PD_CONN_GREETING,   /* the handshake */
     PD_CONN_OPEN,

@@ -46,6 +46,21 @@ static pd_status grow(struct pd_conn *conn, struct pd_spare *buffer, size_t need
     return PD_OK;
 }
 
+/* The other side may find a fault in our last message of the handshake, after which we took the connection
+ * for open. */
+static int is_late_refusal(const struct pd_conn *conn, const struct pd_frame_head *head)
+{
+    return conn->state == PD_CONN_OPEN && head->type == PD_REFUSED && !head->payload &&
+           head->meta <= PD_HELLO_META_MAX;
+}
+
+static pd_status refused_late(const struct pd_message *message)
+{
+    char text[1100];
+    PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
+    return pd_fail(pd_refused_status(message->head.extra), "the other side refused this process: %s", text);
+}
+
 static pd_status take_head(struct pd_conn *conn, const uint8_t *bytes)
 {
     struct pd_frame_head head;
@@ -60,7 +75,7 @@ static pd_status take_head(struct pd_conn *conn, const uint8_t *bytes)
             return pd_fail(PD_FORMAT,
                            "a message of type %d with %u + %llu bytes has no place in the handshake",
                            head.type, (unsigned)head.meta, (unsigned long long)head.payload);
-    } else if (conn->state == PD_CONN_OPEN && head.type < 16) {
+    } else if (conn->state == PD_CONN_OPEN && head.type < 16 && !is_late_refusal(conn, &head)) {
         return pd_fail(PD_FORMAT, "a message of type %d has no place after the handshake", head.type);
     }
     conn->message = (struct pd_message){.head = head};
@@ -78,7 +93,7 @@ static pd_status meta_is_in(struct pd_conn *conn, const uint8_t *meta)
     conn->phase = PD_READ_PAYLOAD;
     conn->have = conn->span_at = 0;
     conn->span = 0;
-    if (conn->state != PD_CONN_OPEN) return PD_OK;
+    if (conn->state != PD_CONN_OPEN || is_late_refusal(conn, &message->head)) return PD_OK;
     if (conn->events->head) {
         pd_loop_made(conn->loop);
         PD_TRY(conn->events->head(conn, message));
@@ -105,6 +120,8 @@ static pd_status message_is_in(struct pd_conn *conn)
     conn->have = 0;
     if (conn->state == PD_CONN_GREETING) {
         status = conn->handshake->message(conn, &conn->message);
+    } else if (is_late_refusal(conn, &conn->message.head)) {
+        status = refused_late(&conn->message);
     } else if (conn->state == PD_CONN_OPEN) {
         pd_loop_made(conn->loop);
         status = conn->events->done(conn, &conn->message);

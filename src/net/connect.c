@@ -1,5 +1,5 @@
-/* The client's way to an open connection: addresses one after the other, the handshake, shared memory where
- * both ends can. */
+/* The client's way to an open connection: a name's addresses, one after the other, the handshake, shared
+ * memory where both ends can. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -13,9 +13,10 @@
 #include "base/log.h"
 #include "net/conn_inside.h"
 #include "net/endpoint.h"
+#include "net/lookup.h"
 #include "net/sockets.h"
 
-enum { ADDRESSES = 8, FETCH_MS = 2000 };
+enum { FETCH_MS = 2000 };
 
 enum step { WAITS_FOR_CHALLENGE, WAITS_FOR_WELCOME, FETCHES };
 
@@ -24,9 +25,9 @@ struct client {
     enum step step;
     enum pd_transport_choice choice;
     char endpoint[280];
-    struct sockaddr_storage addresses[ADDRESSES];
-    socklen_t lengths[ADDRESSES];
-    int n, at;   /* addresses, and the next one to try */
+    struct pd_lookup *lookup; /* under way */
+    struct pd_addresses addresses;
+    int at;      /* the next of them to try */
     int refused; /* by one of them: what the user is told, whatever the others say */
     int limit_ms;
     uint64_t until;
@@ -106,6 +107,12 @@ static void on_time(void *arg)
     if (conn->state == PD_CONN_CONNECTING) {
         say_why(client, ETIMEDOUT);
         try_next(conn);
+    } else if (conn->state == PD_CONN_RESOLVING) {
+        give_up(
+            conn, PD_NOT_FOUND,
+            "%s: the name was not found within %d s: does the DNS server answer? A line in /etc/hosts, or "
+            "an address in place of the name, does without it",
+            client->endpoint, (client->limit_ms + 999) / 1000);
     } else if (conn->state == PD_CONN_GREETING) {
         give_up(conn, PD_IO,
                 "%s took the connection but did not finish the handshake within %d s: is it a parameter "
@@ -147,20 +154,45 @@ static void try_next(struct pd_conn *conn)
     struct client *client = client_of(conn);
     if (conn->pipe) conn->pipe->transport->close(conn->pipe);
     conn->pipe = NULL;
-    while (client->at < client->n) {
+    while (client->at < client->addresses.n) {
         int at = client->at++, error;
         uint64_t left = time_left(conn);
         if (!left) break;
-        pd_endpoint_text((struct sockaddr *)&client->addresses[at], conn->peer, sizeof conn->peer);
-        error = start_connect(conn, &client->addresses[at], client->lengths[at]);
+        pd_endpoint_text((struct sockaddr *)&client->addresses.at[at], conn->peer, sizeof conn->peer);
+        error = start_connect(conn, &client->addresses.at[at], client->addresses.lengths[at]);
         if (!error) {
-            set_timer(conn, left / (uint64_t)(client->n - at), on_time);
+            set_timer(conn, left / (uint64_t)(client->addresses.n - at), on_time);
             pd_conn_update(conn);
             return;
         }
         say_why(client, error);
     }
+    if (!client->text[0]) say_why(client, ETIMEDOUT);
     give_up(conn, PD_IO, "%s", client->text);
+}
+
+/* Its time starts here, however long the lookup took. */
+static void start_connecting(struct pd_conn *conn)
+{
+    struct client *client = client_of(conn);
+    conn->state = PD_CONN_CONNECTING;
+    client->until = pd_loop_now(conn->loop) + (uint64_t)client->limit_ms;
+    try_next(conn);
+}
+
+static void looked_up(void *arg, pd_status status, const char *text, const struct pd_addresses *addresses)
+{
+    struct pd_conn *conn = arg;
+    struct client *client = client_of(conn);
+    client->lookup = NULL;
+    if (conn->state != PD_CONN_RESOLVING) return; /* it ends */
+    if (status != PD_OK) {
+        /* A name that is not known may be known in a second: told like a refused connection, as `closed`. */
+        give_up(conn, status, "%s", text);
+        return;
+    }
+    client->addresses = *addresses;
+    start_connecting(conn);
 }
 
 /* A socket that connects to a free port of the range the kernel chooses from may get that very port: it then
@@ -296,8 +328,7 @@ static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *messa
         if (client->choice == PD_TRANSPORT_SHM)
             give_up(conn, PD_UNSUPPORTED,
                     "%s: shared memory was asked for, but the server does not offer it: is it on another "
-                    "machine, or "
-                    "told to use TCP? Use PADDLE_PS_TRANSPORT=auto",
+                    "machine, told to use TCP, or has it 64 such connections? Use PADDLE_PS_TRANSPORT=auto",
                     client->endpoint);
         else
             open_now(conn);
@@ -318,10 +349,9 @@ static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *messa
 static pd_status on_refused(struct pd_conn *conn, const struct pd_message *message)
 {
     char text[1100];
-    uint64_t code = message->head.extra;
     PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
-    give_up(conn, code >= PD_NO_MEMORY && code <= PD_UNAVAILABLE ? (pd_status)code : PD_INVALID,
-            "%s refused this process: %s", client_of(conn)->endpoint, text);
+    give_up(conn, pd_refused_status(message->head.extra), "%s refused this process: %s",
+            client_of(conn)->endpoint, text);
     return PD_OK;
 }
 
@@ -347,6 +377,7 @@ static const char *reason(struct pd_conn *conn, pd_status why, const char *text)
 static void free_client(struct pd_conn *conn)
 {
     struct client *client = client_of(conn);
+    pd_lookup_cancel(client->lookup);
     pd_shm_fetch_free(client->fetch);
     pd_buf_free(&client->base.hello);
     pd_buf_free(&client->base.challenge);
@@ -400,13 +431,15 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
     conn->user = user;
     conn->hello = client->hello.hello;
     snprintf(conn->peer, sizeof conn->peer, "%.79s", endpoint);
-    client->until = pd_loop_now(loop) + (uint64_t)client->limit_ms;
     *out = conn;
-    /* A name that is not known may be known in a second: told like a refused connection, as `closed`. */
-    status = pd_endpoint_resolve(&where, 0, ADDRESSES, client->addresses, client->lengths, &client->n);
-    if (status != PD_OK)
-        give_up(conn, status, "%s", pd_error());
-    else
-        try_next(conn);
+    struct pd_addresses *addresses = &client->addresses;
+    if (pd_endpoint_is_numeric(&where, PD_LOOKUP_ADDRESSES, addresses->at, addresses->lengths,
+                               &addresses->n)) {
+        start_connecting(conn);
+        return PD_OK;
+    }
+    set_timer(conn, (uint64_t)client->limit_ms, on_time);
+    status = pd_lookup_start(loop, &where, looked_up, conn, &client->lookup);
+    if (status != PD_OK) give_up(conn, status, "%s", pd_error());
     return PD_OK;
 }

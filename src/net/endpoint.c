@@ -87,27 +87,21 @@ static void wildcards(int port, int cap, struct sockaddr_storage *out, socklen_t
     }
 }
 
-pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,
-                              struct sockaddr_storage *out, socklen_t *lengths, int *n)
+static const char *host_of(const struct pd_endpoint *endpoint)
 {
-    if (!endpoint->host[0] && to_bind) {
-        wildcards(endpoint->port, cap, out, lengths, n);
-        return PD_OK;
-    }
+    return endpoint->host[0] ? endpoint->host : "localhost";
+}
+
+/* Returns getaddrinfo's code. */
+static int look_up(const struct pd_endpoint *endpoint, int flags, int cap, struct sockaddr_storage *out,
+                   socklen_t *lengths, int *n)
+{
     char port[16];
-    const char *host = endpoint->host[0] ? endpoint->host : "localhost";
     struct addrinfo *list = NULL;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     snprintf(port, sizeof port, "%d", endpoint->port);
-    int rc = getaddrinfo(host, port, &hints, &list);
-    if (rc == EAI_MEMORY) return pd_no_memory();
-    if (rc == EAI_NONAME || rc == EAI_AGAIN || rc == EAI_FAIL || rc == EAI_NODATA)
-        return pd_fail(PD_NOT_FOUND,
-                       "the name '%s' is not known (%s): check the endpoint, /etc/hosts and DNS", host,
-                       gai_strerror(rc));
-    if (rc)
-        return pd_fail(PD_NOT_FOUND, "the name '%s' cannot be looked up: %s", host,
-                       rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    int rc = getaddrinfo(host_of(endpoint), port, &hints, &list);
+    if (rc) return rc;
     *n = 0;
     for (struct addrinfo *a = list; a && *n < cap; a = a->ai_next)
         if (a->ai_addrlen <= sizeof *out && (a->ai_family == AF_INET || a->ai_family == AF_INET6)) {
@@ -119,8 +113,34 @@ pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, i
             lengths[(*n)++] = a->ai_addrlen;
         }
     freeaddrinfo(list);
+    return 0;
+}
+
+pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,
+                              struct sockaddr_storage *out, socklen_t *lengths, int *n)
+{
+    if (!endpoint->host[0] && to_bind) {
+        wildcards(endpoint->port, cap, out, lengths, n);
+        return PD_OK;
+    }
+    const char *host = host_of(endpoint);
+    int rc = look_up(endpoint, 0, cap, out, lengths, n);
+    if (rc == EAI_MEMORY) return pd_no_memory();
+    if (rc == EAI_NONAME || rc == EAI_AGAIN || rc == EAI_FAIL || rc == EAI_NODATA)
+        return pd_fail(PD_NOT_FOUND,
+                       "the name '%s' is not known (%s): check the endpoint, /etc/hosts and DNS", host,
+                       gai_strerror(rc));
+    if (rc)
+        return pd_fail(PD_NOT_FOUND, "the name '%s' cannot be looked up: %s", host,
+                       rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
     if (*n == 0) return pd_fail(PD_NOT_FOUND, "the name '%s' has neither an IPv4 nor an IPv6 address", host);
     return PD_OK;
+}
+
+int pd_endpoint_is_numeric(const struct pd_endpoint *endpoint, int cap, struct sockaddr_storage *out,
+                           socklen_t *lengths, int *n)
+{
+    return endpoint->host[0] && look_up(endpoint, AI_NUMERICHOST, cap, out, lengths, n) == 0 && *n > 0;
 }
 
 const char *pd_endpoint_map(const char *endpoint, char *out, size_t cap)

@@ -14,10 +14,13 @@ struct pd_endpoint {
 
 /* The message of an error names the text and what is wrong with it. */
 pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out);
-/* Looks the name up (blocks: DNS). Fills up to `cap` addresses, IPv4 and IPv6. An empty host: the wildcard
- * address when `to_bind`, else loopback. */
+/* Looks the name up (blocks: DNS; lookup.h does not). Fills up to `cap` addresses, IPv4 and IPv6. An empty
+ * host: the wildcard address when `to_bind`, else loopback. */
 pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,
                               struct sockaddr_storage *out, socklen_t *lengths, int *n);
+/* The same for a host that is an address, which never blocks; 0: it is a name, or empty. */
+int pd_endpoint_is_numeric(const struct pd_endpoint *endpoint, int cap, struct sockaddr_storage *out,
+                           socklen_t *lengths, int *n);
 /* Where to connect to for an endpoint: PADDLE_PS_MAP="from=to,from=to" names another way to it (a forwarded
  * port, a proxy); else the endpoint itself. Returns `out`, or `endpoint`. */
 const char *pd_endpoint_map(const char *endpoint, char *out, size_t cap);

@@ -1,6 +1,7 @@
 /* The server's half of the handshake. A guest is a connection on the listener's loop until it has proved
  * itself; then it moves to the loop that the application names, and is welcomed there. */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +13,8 @@
 #include "net/sockets.h"
 
 enum {
-    SHM_MOST = 64,     /* connections over shared memory; polling more rings than this gains nothing */
+    SHM_MOST = 64, /* connections over shared memory, where that is our choice; polling more rings than this
+                    * gains nothing */
     GOODBYE_MS = 1000, /* for a refusal to arrive */
 };
 
@@ -196,6 +198,13 @@ static pd_status on_switch(struct pd_conn *conn, const struct pd_message *messag
     PD_TRY(pd_switch_unpack(message->meta, message->head.meta, &to_shm));
     if (to_shm && !pd_shm_offer_take(guest->offer, &parts))
         return pd_fail(PD_FORMAT, "the client switches to shared memory that it has not fetched");
+    if (!to_shm && guest->choice == PD_TRANSPORT_SHM) {
+        refuse(
+            conn, PD_UNSUPPORTED,
+            "the server was told to use shared memory only, and the client cannot reach it: is it in another "
+            "container? Use PADDLE_PS_TRANSPORT=auto");
+        return PD_OK;
+    }
     pd_shm_offer_free(guest->offer);
     guest->offer = NULL;
     if (to_shm) PD_TRY(pd_conn_to_shm(conn, &parts, 1));
@@ -209,16 +218,30 @@ static void switch_is_late(void *arg)
     pd_conn_end(conn, PD_IO, "the client did not finish the handshake");
 }
 
+/* One line is enough: it is so for the next ones too. */
+static void log_no_shm(const struct pd_conn *conn)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    enum pd_log_level level = atomic_flag_test_and_set(&told) ? PD_LOG_DEBUG : PD_LOG_WARNING;
+    pd_log(level, "no shared memory for %s, which goes on over TCP: %s", conn->peer, pd_error());
+}
+
 static pd_status welcome(struct pd_conn *conn)
 {
     struct pd_guest *guest = guest_of(conn);
     struct pd_proof proof;
     struct pd_buf meta = {0};
     if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP &&
-        pd_shm_pipe_count() < SHM_MOST) {
+        (pd_shm_pipe_count() < SHM_MOST || guest->choice == PD_TRANSPORT_SHM)) {
         pd_status status = pd_shm_offer_start(conn->loop, guest->ring, &guest->offer);
-        if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) return status;
-        if (status != PD_OK) pd_log(PD_LOG_DEBUG, "no shared memory for %s: %s", conn->peer, pd_error());
+        if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) {
+            refuse(conn, status,
+                   "the server was told to use shared memory only, and cannot make any: %s. Use "
+                   "PADDLE_PS_TRANSPORT=auto",
+                   pd_error());
+            return PD_OK;
+        }
+        if (status != PD_OK) log_no_shm(conn);
     }
     if (guest->offer) {
         snprintf(guest->welcome.shm_name, sizeof guest->welcome.shm_name, "%s",

@@ -163,6 +163,11 @@ void pd_refused_pack(const char *text, struct pd_buf *out)
     pd_put_text(out, clean);
 }
 
+pd_status pd_refused_status(uint64_t extra)
+{
+    return extra >= PD_NO_MEMORY && extra <= PD_UNAVAILABLE ? (pd_status)extra : PD_INVALID;
+}
+
 pd_status pd_refused_unpack(const void *bytes, size_t n, char *out, size_t cap)
 {
     struct pd_reader r = pd_reader_of(bytes, n);

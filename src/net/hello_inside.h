@@ -60,6 +60,8 @@ pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_messa
 /* REFUSED: what is wrong, in words. Control characters become spaces. */
 void pd_refused_pack(const char *text, struct pd_buf *out);
 pd_status pd_refused_unpack(const void *bytes, size_t n, char *out, size_t cap);
+/* The code that a REFUSED carries in its head; PD_INVALID for what is none. */
+pd_status pd_refused_status(uint64_t extra);
 
 /* SWITCH: 1: both use the shared memory from now on; 0: TCP. */
 void pd_switch_pack(int to_shm, struct pd_buf *out);

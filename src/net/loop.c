@@ -244,9 +244,17 @@ static void on_bell(uv_async_t *bell)
     (void)bell; /* being awake is enough */
 }
 
+/* libuv before 1.45 runs timers that are due first and then waits for sockets. Whoever was called may want
+ * what nobody was asked for when the loop went to sleep: the room or the bytes of a ring, a task's turn. So
+ * this round ends without waiting; the flag is gone with it. */
+static void do_not_wait(struct pd_loop *loop)
+{
+    uv_stop(&loop->uv);
+}
+
 static void on_nap(uv_timer_t *nap)
 {
-    (void)nap;
+    do_not_wait(nap->data);
 }
 
 static int poll_rings(struct pd_loop *loop)
@@ -403,6 +411,7 @@ pd_status pd_loop_new(struct pd_loop **out)
         goto free_scratch;
     }
     uv_timer_init(&loop->uv, &loop->nap);
+    loop->nap.data = loop;
     rc = uv_async_init(&loop->uv, &loop->bell, on_bell);
     if (rc) {
         status = pd_fail(PD_IO, "an event loop cannot be made: %s", uv_strerror(rc));
@@ -461,6 +470,7 @@ static void on_timer(uv_timer_t *uv)
     loop->made++;
     timer->fn(timer->arg);
     pd_loop_exit(loop);
+    do_not_wait(loop);
 }
 
 static void free_timer(uv_handle_t *handle)

@@ -132,6 +132,9 @@ static void map_rings(struct shm_pipe *pipe, int is_server)
         ring->bytes = bytes + (size_t)way * pipe->parts.ring;
         ring->size = pipe->parts.ring;
         ring->bell = pipe->parts.bells[is_server ? 1 : 0];
+        ring->reserved = PD_RING_FIRST;
+        ring->memory = pipe->parts.memory;
+        ring->start = PAGE + (uint64_t)way * pipe->parts.ring;
     }
     pipe->bell = pipe->parts.bells[is_server ? 0 : 1];
 }

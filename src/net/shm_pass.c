@@ -71,6 +71,12 @@ static pd_status make_parts(size_t ring, struct pd_shm_parts *out)
         pd_shm_parts_close(&parts);
         return status;
     }
+    /* The page with both controls, and the beginning of each ring; the rest comes as it is used. */
+    if (!pd_ring_reserve(parts.memory, 0, PAGE + PD_RING_FIRST) ||
+        !pd_ring_reserve(parts.memory, PAGE + parts.ring, PD_RING_FIRST)) {
+        pd_shm_parts_close(&parts);
+        return pd_fail(PD_NO_MEMORY, "the system has no memory left for shared memory");
+    }
     *out = parts;
     return PD_OK;
 }

@@ -2,17 +2,24 @@
  *
  * Who publishes a position then reads the other end's `asleep`; who goes to sleep sets `asleep` and then
  * reads the position. All four are sequentially consistent, so no wake-up is lost. Bytes are ordered by the
- * same publishing store and the load of it. */
+ * same publishing store and the load of it.
+ *
+ * A ring takes memory as it is used, because many connections are idle. The writer, who touches pages first,
+ * asks for it before. When there is no more, the ring goes on as a smaller one: it is filled as far as there
+ * is memory, and once more when the reader has emptied it. */
 #include "net/shm_ring.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "net/shm_copy.h"
 
 enum {
-    STRIDE = 256 << 10, /* a large message is published in pieces, so that both ends work at once */
-    RESTART = 16 << 10, /* a ring that ran empty past this goes back to its first pages */
+    STRIDE = 256 << 10,  /* a large message is published in pieces, so that both ends work at once */
+    RESTART = 16 << 10,  /* a ring that ran empty past this goes back to its first pages */
+    GROW_MOST = 1 << 20, /* in one call: it may be interrupted, and starts again then */
 };
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -46,11 +53,38 @@ static void publish_written(struct pd_ring *ring)
     wake(&ring->control->reader.asleep, ring->bell);
 }
 
-/* The copy of one stretch that does not wrap. */
+int pd_ring_reserve(int memory, uint64_t from, uint64_t n)
+{
+    int rc;
+    do
+        rc = fallocate(memory, 0, (off_t)from, (off_t)n);
+    while (rc < 0 && errno == EINTR);
+    return rc == 0 || (errno != ENOSPC && errno != ENOMEM);
+}
+
+/* Grows what has memory to `need` bytes, where there is some. */
+static void grow(struct pd_ring *ring, uint64_t need)
+{
+    while (ring->reserved < need) {
+        uint64_t more = least(ring->reserved, GROW_MOST);
+        if (!pd_ring_reserve(ring->memory, ring->start + ring->reserved, more)) return;
+        ring->reserved += more;
+    }
+}
+
+/* The copy of one stretch that does not wrap; 0: it needs memory that there is not. */
 static uint64_t put(struct pd_ring *ring, const uint8_t *from, uint64_t n)
 {
     uint64_t offset = (ring->position - ring->origin) & (ring->size - 1);
     n = least(n, ring->size - offset);
+    if (offset + n > ring->reserved) {
+        grow(ring, offset + n);
+        n = least(n, ring->reserved - least(offset, ring->reserved));
+        if (!n) {
+            ring->is_short = 1;
+            return 0;
+        }
+    }
     pd_shm_copy(ring->bytes + offset, from, n);
     ring->position += n;
     return n;
@@ -60,8 +94,9 @@ static uint64_t put(struct pd_ring *ring, const uint8_t *from, uint64_t n)
  * no byte of an empty ring, and reads the new origin after the next position. */
 static void restart(struct pd_ring *ring)
 {
-    if (((ring->position - ring->origin) & (ring->size - 1)) <= RESTART) return;
+    if (!ring->is_short && ((ring->position - ring->origin) & (ring->size - 1)) <= RESTART) return;
     if (room(ring) != ring->size) return;
+    ring->is_short = 0;
     ring->origin = ring->position;
     atomic_store_explicit(&ring->control->writer.origin, ring->origin, memory_order_relaxed);
 }
@@ -80,6 +115,7 @@ pd_status pd_ring_write(struct pd_ring *ring, const struct iovec *parts, int n, 
             if (space == UINT64_MAX) return nonsense();
             if (!space) goto full;
             uint64_t took = put(ring, from, least(least(left, space), STRIDE - unpublished));
+            if (!took) goto full;
             from += took, left -= took, space -= took, *done += took, unpublished += took;
             if (unpublished == STRIDE) {
                 publish_written(ring);
@@ -166,7 +202,8 @@ int pd_ring_readable(struct pd_ring *ring)
 
 int pd_ring_writable(struct pd_ring *ring)
 {
-    return ring->position - atomic_load(&ring->control->reader.position) != ring->size;
+    uint64_t used = ring->position - atomic_load(&ring->control->reader.position);
+    return ring->is_short ? used == 0 || used > ring->size : used != ring->size;
 }
 
 void pd_ring_sleep_reader(struct pd_ring *ring, int asleep)

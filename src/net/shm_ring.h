@@ -33,16 +33,25 @@ struct pd_ring {
     uint64_t size;     /* a power of two */
     uint64_t position; /* our own */
     uint64_t seen;     /* the other end's, when last looked at */
-    uint64_t origin;   /* writer's end only */
-    int bell;          /* eventfd that wakes the other end */
-    int streams;       /* reader's end: the bytes go past the cache */
+    uint64_t origin;   /* writer's end only, as are the next four */
+    uint64_t reserved; /* bytes from the beginning that have memory */
+    int is_short;      /* ... and there is no more: it waits until the ring is empty, to start anew */
+    int memory;        /* the file that the bytes lie in, from `start` on */
+    uint64_t start;
+    int bell;    /* eventfd that wakes the other end */
+    int streams; /* reader's end: the bytes go past the cache */
 };
 
 enum {
     PD_RING_LEAST = 64 << 10,
     PD_RING_MOST = 64 << 20,
     PD_RING_USUAL = 2 << 20,
+    PD_RING_FIRST = 16 << 10, /* bytes that have memory from the beginning */
 };
+
+/* Memory for a stretch of a file in memory; 0: there is none. A process that touches a page for which there
+ * is none is killed (SIGBUS). Systems that do not tell (old kernels, sandboxes) are taken to have it. */
+int pd_ring_reserve(int memory, uint64_t from, uint64_t n);
 
 /* Copies in as much as there is room for, and wakes a sleeping reader. */
 pd_status pd_ring_write(struct pd_ring *ring, const struct iovec *parts, int n, size_t *done);

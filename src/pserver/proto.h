@@ -24,8 +24,8 @@ enum pd_ps_type {
                           your disk; answered by DONE or FAILED */
     PD_PS_STATUS = 23, /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
     PD_PS_SUM = 24,    /* server to first server: text group, u32 server, u32 servers, u32 n, n f64 */
-    PD_PS_ORDER = 25,  /* the next three: server to first server (order.h). step: applied; members: u32 n, n
-                          times  {u8 state, u64 incarnation} */
+    PD_PS_ORDER = 25,  /* the next three: server to first server (order.h). step: committed; members: u32 n,
+                          n times {u8 state, u64 incarnation} */
     PD_PS_WANT = 26,   /* u32 trainer, u8 state, u64 incarnation */
     PD_PS_READY = 27,  /* step; extra: version of the membership */
     /* Server to trainer; `request` is that of the message it answers. */

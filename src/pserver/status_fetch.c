@@ -61,7 +61,8 @@ pd_status pd_status_fetch(const char *endpoint, int as_json, struct pd_buf *out)
     struct pd_conn *conn;
     PD_TRY(pd_loop_new(&loop));
     pd_status status = pd_conn_open(loop, endpoint, &hello, &options, &events, &f, &conn);
-    int64_t until = pd_clock_ns() + (int64_t)(CONNECT_MS + ANSWER_MS) * 1000000;
+    /* Twice: a name is looked up before. */
+    int64_t until = pd_clock_ns() + (int64_t)(2 * CONNECT_MS + ANSWER_MS) * 1000000;
     while (status == PD_OK && !f.is_done && pd_clock_ns() < until)
         pd_loop_turn(loop, TURN_MS);
     if (status == PD_OK && !f.is_done)

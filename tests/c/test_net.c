@@ -6,6 +6,7 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 
 #include "net/endpoint.h"
@@ -258,8 +259,8 @@ static struct two_ends *ends_new(uint64_t size)
     memset(ends->control, 0, sizeof *ends->control);
     ends->bytes = malloc(size);
     ends->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    ends->in = ends->out =
-        (struct pd_ring){.control = ends->control, .bytes = ends->bytes, .size = size, .bell = ends->bell};
+    ends->in = ends->out = (struct pd_ring){
+        .control = ends->control, .bytes = ends->bytes, .size = size, .reserved = size, .bell = ends->bell};
     return ends;
 }
 
@@ -570,6 +571,26 @@ static void timers_fire_repeat_and_stop(void **state)
     assert_int_equal(other, 0);
 }
 
+/* A timer that was due before the loop went to sleep must not leave it asleep: what it did may need the loop.
+ */
+static void a_timer_that_is_late_ends_the_sleep(void **state)
+{
+    (void)state;
+    struct pd_loop *loop;
+    struct pd_timer *timer;
+    int fired = 0;
+    assert_ok(pd_loop_new(&loop));
+    assert_ok(pd_timer_start(loop, 1, 0, count, &fired, &timer));
+    int64_t begin = pd_clock_ns();
+    while (pd_clock_ns() - begin < 5000000)
+        sched_yield();
+    assert_int_equal(pd_loop_turn(loop, 20000), 1);
+    assert_int_equal(fired, 1);
+    assert_true(pd_clock_ns() - begin < INT64_C(10000000000));
+    pd_timer_stop(timer);
+    pd_loop_free(loop);
+}
+
 static void a_post_wakes_a_sleeping_loop(void **state)
 {
     (void)state;
@@ -607,6 +628,7 @@ int main(void)
         cmocka_unit_test(posts_from_many_threads_keep_their_order),
         cmocka_unit_test(posts_before_the_end_are_run),
         cmocka_unit_test(timers_fire_repeat_and_stop),
+        cmocka_unit_test(a_timer_that_is_late_ends_the_sleep),
         cmocka_unit_test(a_post_wakes_a_sleeping_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,7 +232,7 @@ static void raw_hello(int s, struct pd_hello_message *message)
     uint16_t version = message->hello.version;
     assert_ok(pd_hello_fill(message, 0));
     if (version) message->hello.version = version;
-    message->hello.boot[0] = 0;
+    if (!message->hello.wants_shm) message->hello.boot[0] = 0;
     pd_hello_pack(message, &meta);
     struct pd_frame_head head = {.type = PD_HELLO, .meta = (uint32_t)meta.n};
     raw_send_frame(s, &head, meta.at);
@@ -240,9 +240,9 @@ static void raw_hello(int s, struct pd_hello_message *message)
 }
 
 /* The whole handshake by hand. */
-static int raw_open(int port)
+static int raw_open(int port, int wants_shm)
 {
-    struct pd_hello_message hello = {0};
+    struct pd_hello_message hello = {.hello.wants_shm = (uint8_t)wants_shm};
     struct pd_frame_head head;
     uint8_t meta[PD_HELLO_META_MAX];
     uint8_t no_proof = 0;
@@ -268,6 +268,105 @@ static void assert_refused(int s, const char *a, const char *b)
     assert_holds(text, a);
     assert_holds(text, b);
     assert_closed(s);
+}
+
+static int listening(int *port);
+
+/* A client that cannot fetch the shared memory goes on over TCP, unless the server was told not to. */
+static void a_server_of_shared_memory_takes_no_tcp(void **state)
+{
+    (void)state;
+    struct server any = {0}, shm = {0};
+    struct pd_frame_head to_tcp = {.type = PD_SWITCH, .meta = 1}, echo = {.type = TYPE_ECHO}, head;
+    uint8_t zero = 0;
+    uint8_t meta[PD_HELLO_META_MAX];
+    server_open(&any, "", 1);
+    setenv("PADDLE_PS_TRANSPORT", "shm", 1);
+    server_open(&shm, "", 2);
+    int s = raw_open(any.port, 1);
+    raw_send_frame(s, &to_tcp, &zero);
+    raw_send_frame(s, &echo, NULL);
+    assert_true(raw_frame(s, &head, meta));
+    assert_int_equal(head.type, TYPE_DATA);
+    close(s);
+    s = raw_open(shm.port, 1);
+    raw_send_frame(s, &to_tcp, &zero);
+    raw_send_frame(s, &echo, NULL);
+    assert_refused(s, "shared memory only", "another container");
+    assert_int_equal(shm.accepted, 0);
+    server_close(&any);
+    server_close(&shm);
+}
+
+/* Past 64 connections over shared memory a server takes TCP, unless it was told not to. */
+static void many_share_memory_where_they_must(void **state)
+{
+    (void)state;
+    enum { MANY = 66 };
+    static const char *const settings[] = {"auto", "shm"};
+    for (int i = 0; i < 2; i++) {
+        struct server server = {0};
+        struct peer *peers = calloc(MANY, sizeof *peers);
+        struct pd_loop *loop;
+        int over_tcp = 0;
+        setenv("PADDLE_PS_TRANSPORT", settings[i], 1);
+        server_open(&server, "", 1);
+        unsetenv("PADDLE_PS_TRANSPORT");
+        assert_ok(pd_loop_new(&loop));
+        for (int k = 0; k < MANY; k++) {
+            peer_connect_ring(&peers[k], loop, server.endpoint, "auto", 64 << 10);
+            wait_until(loop, peers[k].closed || (peers[k].opened && server.accepted == k + 1));
+            if (peers[k].closed) fail_msg("not connected: %s", peers[k].text);
+            over_tcp += strcmp(pd_conn_transport(peers[k].conn), "tcp") == 0;
+        }
+        assert_int_equal(over_tcp, i == 0 ? MANY - 64 : 0);
+        pd_loop_free(loop);
+        server_close(&server);
+        free(peers);
+    }
+}
+
+/* A client that goes over to TCP takes itself for connected when the refusal comes. */
+static void a_refusal_after_the_handshake_is_told(void **state)
+{
+    (void)state;
+    struct pd_loop *loop;
+    struct peer peer = {0};
+    char endpoint[64];
+    uint8_t meta[PD_HELLO_META_MAX];
+    struct pd_buf challenge = {0}, welcome = {0}, refusal = {0};
+    struct pd_frame_head head;
+    int port, door = listening(&port);
+    pd_challenge_pack(&(struct pd_challenge){0}, &challenge);
+    pd_welcome_pack(&(struct pd_welcome_message){.shm_name = "paddle-nobody", .ring = 1 << 20}, &welcome);
+    pd_proof_pack(&(struct pd_proof){0}, &welcome);
+    pd_refused_pack("not like this", &refusal);
+    snprintf(endpoint, sizeof endpoint, "127.0.0.1:%d", port);
+    assert_ok(pd_loop_new(&loop));
+    peer_connect(&peer, loop, endpoint, "auto");
+    int s = accept(door, NULL, NULL);
+    assert_true(s >= 0);
+    raw_send_frame(s, &(struct pd_frame_head){.type = PD_CHALLENGE, .meta = (uint32_t)challenge.n},
+                   challenge.at);
+    raw_send_frame(s, &(struct pd_frame_head){.type = PD_WELCOME, .meta = (uint32_t)welcome.n}, welcome.at);
+    wait_until(loop, peer.opened || peer.closed);
+    assert_true(peer.opened);
+    for (int type = PD_HELLO; type != PD_SWITCH; type = head.type)
+        assert_true(raw_frame(s, &head, meta));
+    assert_int_equal(meta[0], 0);
+    raw_send_frame(
+        s, &(struct pd_frame_head){.type = PD_REFUSED, .meta = (uint32_t)refusal.n, .extra = PD_UNSUPPORTED},
+        refusal.at);
+    wait_until(loop, peer.closed);
+    assert_int_equal(peer.why, PD_UNSUPPORTED);
+    assert_holds(peer.text, "refused this process: not like this");
+    assert_int_equal(peer.messages, 0);
+    pd_buf_free(&challenge);
+    pd_buf_free(&welcome);
+    pd_buf_free(&refusal);
+    close(s);
+    close(door);
+    pd_loop_free(loop);
 }
 
 static void another_version_is_told(void **state)
@@ -399,7 +498,7 @@ static void promises_take_no_memory(void **state)
     struct server server = {0};
     int open[32];
     server_open(&server, "", 1);
-    int s = raw_open(server.port);
+    int s = raw_open(server.port, 0);
     close(s);
     long before = resident_kb();
     for (int i = 0; i < 32; i++) {
@@ -409,7 +508,7 @@ static void promises_take_no_memory(void **state)
             head.payload = UINT64_C(200) << 20;
         else
             head.meta = PD_FRAME_META_MAX;
-        open[i] = raw_open(server.port);
+        open[i] = raw_open(server.port, 0);
         pd_frame_pack(&head, bytes);
         raw_send(open[i], bytes, sizeof bytes);
         raw_send(open[i], "some", 4);
@@ -425,7 +524,7 @@ static void promises_take_no_memory(void **state)
                                   {.type = PD_HELLO}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint8_t bytes[PD_FRAME_HEAD];
-        s = raw_open(server.port);
+        s = raw_open(server.port, 0);
         pd_frame_pack(&bad[i], bytes);
         raw_send(s, bytes, sizeof bytes);
         assert_closed(s);
@@ -607,6 +706,9 @@ int main(void)
         cmocka_unit_test_setup(secrets_must_fit, forget_settings),
         cmocka_unit_test_setup(a_secret_can_come_from_a_file, forget_settings),
         cmocka_unit_test_setup(transports_can_be_forced, forget_settings),
+        cmocka_unit_test_setup(a_server_of_shared_memory_takes_no_tcp, forget_settings),
+        cmocka_unit_test_setup(many_share_memory_where_they_must, forget_settings),
+        cmocka_unit_test_setup(a_refusal_after_the_handshake_is_told, forget_settings),
         cmocka_unit_test_setup(another_version_is_told, forget_settings),
         cmocka_unit_test_setup(a_server_of_another_kind_is_told, forget_settings),
         cmocka_unit_test_setup(slow_guests_are_sent_away, forget_settings),
