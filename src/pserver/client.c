@@ -292,6 +292,16 @@ pd_status pd_client_get(int trainer_id, struct pd_client **out)
     return status;
 }
 
+void pd_client_abandon(void)
+{
+    pthread_mutex_lock(&making);
+    struct pd_client *c = the_client && the_client->pid == getpid() ? the_client : NULL;
+    pthread_mutex_unlock(&making);
+    if (!c) return;
+    PD_CLIENT_HOLD(c);
+    pd_client_drop_step(c);
+}
+
 int pd_client_id(const struct pd_client *client)
 {
     return client->id;
@@ -404,9 +414,6 @@ static void free_client(struct pd_client *c)
     for (int i = 0; i < c->names.n; i++)
         pd_free(c->names.at[i].text);
     pd_vec_free(&c->names);
-    for (int i = 0; i < c->kept.n; i++)
-        pd_value_unref(c->kept.at[i]);
-    pd_vec_free(&c->kept);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->over);
     pd_free(c);

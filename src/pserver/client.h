@@ -29,9 +29,6 @@ pd_status pd_client_push_rows(struct pd_client *client, int number, int64_t n, c
                               const void *data, size_t row);
 /* Wants a value with the next exchange, straight into `to`. */
 pd_status pd_client_pull(struct pd_client *client, int number, void *to, size_t bytes);
-/* After a failed exchange: an answer may still come, so this value, which it goes into, lives as long as the
- * client. Takes a reference of its own. */
-void pd_client_keep(struct pd_client *client, struct pd_value *value);
 /* Ends the step on `endpoints`, and on every server that was pushed to; waits until all pulls are in. */
 pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, int n,
                              const char *const *endpoints);
@@ -44,6 +41,11 @@ int pd_client_is_asked(struct pd_client *client, int number); /* its connection 
  * that went. `folder` is borrowed until then. */
 pd_status pd_client_want_saved(struct pd_client *client, int number, const char *folder, uint32_t part);
 pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
+
+/* After a run that failed: nothing is read from or written to memory that it lent any more, and the next run
+ * begins its step anew. Where that cannot be, because servers have a part of the step, all further pushes are
+ * refused. Keeps pd_error(). */
+void pd_client_abandon(void);
 
 /* The id this trainer has; -1 before it is known. */
 int pd_client_id(const struct pd_client *client);

@@ -133,7 +133,7 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
                          *endpoints = pd_ps_attr(r, "endpoints");
     int64_t padding = pd_ps_attr(r, "padding_idx")->l, total = 0;
     struct pd_client *client;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
+    PD_TRY(pd_ps_client(r, &client));
     if (!l->shares) PD_TRY(make_shares(r, client, names->n, names->strings, endpoints->strings));
     for (int k = 0; k < r->in[IDS].n; k++)
         total += pd_tensor_numel(pd_run_in_at(r, IDS, k));
@@ -180,7 +180,7 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
     const char *table = pd_ps_attr(r, "table_name")->s;
     int n = r->in[IDS].n;
     struct pd_client *client;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
+    PD_TRY(pd_ps_client(r, &client));
     if (!l->shares) {
         const char **names = pd_calloc((size_t)n, sizeof *names);
         if (!names) return pd_no_memory();

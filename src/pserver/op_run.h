@@ -36,6 +36,8 @@ struct pd_ps_lookup {
 void pd_ps_lookup_free(void *state);
 
 /* op_exchange.c: the trainer's ops */
+struct pd_client;
+pd_status pd_ps_client(const struct pd_run *r, struct pd_client **out); /* for an op that runs */
 /* What the Program declares of an argument; NULL: nothing. */
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i);
 pd_status pd_ps_send_run(const struct pd_run *r);

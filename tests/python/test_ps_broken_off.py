@@ -1,0 +1,60 @@
+"""Runs that fail in the middle of a step, and users who catch that and train on: no batch is mixed with another."""
+
+import signal
+
+import numpy as np
+import pytest
+from cluster import Job
+
+ENV = {"FLAGS_check_nan_inf": "1", "FLAGS_ps_notice": "300"}
+
+
+def results(job: Job, out) -> list[dict]:
+    return [dict(np.load(out / f"trainer-{i}.npz")) for i in range(job.trainers)]
+
+
+def test_a_batch_that_fails_is_followed_by_another(tmp_path):
+    """Its backward pass fails when gradients of later layers were given to the network already. The result is that of a job
+    without that batch."""
+    found = []
+    for name, options in (("smooth", []), ("stumbles", ["--fail-at", "3"])):
+        out = tmp_path / name
+        out.mkdir()
+        with Job(2, 2, script="stumble.py", env=ENV) as job:
+            for i in range(2):
+                job.start("server", i, *options)
+            for i in range(2):
+                job.start("trainer", i, *options, "--out", str(out / f"trainer-{i}.npz"))
+            job.end(30)
+            assert ("caught: " in job.processes[2].output() and "made NaN or Inf" in job.processes[2].output()) == bool(options)
+            found.append(results(job, out))
+    for smooth, stumbles in zip(*found):
+        assert sorted(smooth) == sorted(stumbles)
+        for key in smooth:
+            np.testing.assert_allclose(stumbles[key], smooth[key], rtol=1e-5, atol=1e-6, err_msg=key)
+
+
+def test_a_batch_that_fails_after_servers_have_a_part_of_it():
+    """They may have applied that part, so the next batch is refused."""
+    with Job(1, 2, script="stumble.py", env=ENV) as job:
+        job.start_all("--fail-at", "3", "--hidden", "60000")
+        server, stumbles, other = job.processes
+        assert stumbles.end(30) == 1 and other.end(30) == 1 and server.end(30) == 1
+        assert "caught: " in stumbles.output()
+        assert "servers had a part of step 4" in stumbles.output().split("Traceback")[1]
+
+
+@pytest.mark.parametrize("table", ["slices", "rows"])
+def test_ctrl_c_while_rows_are_fetched(tmp_path, table):
+    """The server is stopped meanwhile, so that its answer comes when the trainer has gone on, with a larger batch."""
+    with Job(1, 1, script="stumble.py", env=ENV) as job:
+        job.start_all("--width", "1024", "--pause-at", "2", *(["--slices"] if table == "slices" else []), "--batch", "3000", "--go", str(tmp_path / "go"))
+        server, trainer = job.processes
+        trainer.wait_for("pauses")
+        server.signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        trainer.wait_for("fetching rows has waited")
+        trainer.signal(signal.SIGINT)
+        trainer.wait_for("interrupted")
+        server.signal(signal.SIGCONT)
+        job.end(30)
