@@ -1,5 +1,6 @@
 """Runs that fail in the middle of a step, and users who catch that and train on: no batch is mixed with another."""
 
+import re
 import signal
 
 import numpy as np
@@ -41,7 +42,19 @@ def test_a_batch_that_fails_after_servers_have_a_part_of_it():
         server, stumbles, other = job.processes
         assert stumbles.end(30) == 1 and other.end(30) == 1 and server.end(30) == 1
         assert "caught: " in stumbles.output()
-        assert "servers had a part of step 4" in stumbles.output().split("Traceback")[1]
+        for p in (stumbles, other, server):
+            assert "servers had a part of step 4" in p.output().split("Traceback")[1]
+
+
+@pytest.mark.parametrize("how, reason", [("--stray-at", "of 'table', which has"), ("--raise-at", "the first of many lines and another one")])
+def test_all_read_why_a_trainer_failed(how, reason):
+    """Also when a server refused what it sent, and when the reason is long."""
+    with Job(2, 2, script="stumble.py", env={"FLAGS_ps_reconnect": "60000"}) as job:  # nobody is lost before that
+        job.start_all(how, "3")
+        *servers, fails, other = job.processes
+        assert fails.end(30) == 1 and other.end(30) == 1 and [s.end(30) for s in servers] == [1, 1]
+        for p in (other, *servers):
+            assert re.search(f"trainer 0 .*failed: .*{reason}", p.output()), p.output()
 
 
 @pytest.mark.parametrize("table", ["slices", "rows"])

@@ -49,6 +49,8 @@ def main() -> int:
     parser.add_argument("--hidden", type=int, default=8)
     parser.add_argument("--slices", action="store_true", help="of the table; else its rows are dealt out one by one")
     parser.add_argument("--fail-at", type=int, default=-1, help="trainer 0: before this step, a batch fails in its backward pass")
+    parser.add_argument("--stray-at", type=int, default=-1, help="trainer 0: this step asks for a row that no server has")
+    parser.add_argument("--raise-at", type=int, default=-1, help="trainer 0: before this step, an exception of many lines")
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so, stay until the file of --go is there, and run once more what is interrupted")
     parser.add_argument("--close-at", type=int, default=-1, help="trainer 0: before this step, another executor is closed")
     parser.add_argument("--go", default="")
@@ -77,6 +79,10 @@ def main() -> int:
                 run(feed(7777, scale=0))
             except Exception as error:
                 print(f"caught: {error}", flush=True)
+        if step == args.raise_at and args.id == 0:
+            raise ValueError("the first of many lines\n" + "and another one\n" * 500)
+        if step == args.stray_at and args.id == 0:
+            run({**feed(seed), "words": np.full((BATCH, 1), 2 * ROWS, "int64")})
         if step == args.close_at and args.id == 0:
             fluid.Executor(fluid.CPUPlace()).close()
             print("closed another", flush=True)
