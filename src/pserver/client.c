@@ -23,6 +23,7 @@ enum {
 };
 
 static struct pd_client *the_client;
+static int has_left; /* this process has said goodbye before */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 static void start_wire(struct wire *w);
@@ -269,6 +270,7 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
     c->id = trainer_id;
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
+    c->comes_again = has_left;
     c->deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline);
     c->notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice);
     pd_client_mind(c);
@@ -300,6 +302,11 @@ void pd_client_abandon(void)
     if (!c) return;
     PD_CLIENT_HOLD(c);
     pd_client_drop_step(c);
+}
+
+uint64_t pd_client_incarnation(const struct pd_client *client)
+{
+    return client->incarnation;
 }
 
 int pd_client_id(const struct pd_client *client)
@@ -343,8 +350,10 @@ pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const
     }
     *out = link;
     if (link_is_open(link)) return PD_OK;
-    char what[300];
-    snprintf(what, sizeof what, "connecting to server %s", endpoint);
+    char what[400];
+    snprintf(what, sizeof what, "connecting to server %s%s", endpoint,
+             c->comes_again ? ", after this process said goodbye (Executor.close), which is for its last step,"
+                            : "");
     return pd_client_turn_until(c, run, link_is_open, link, what);
 }
 
@@ -503,7 +512,7 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     /* A forked child is not the trainer; and who is called back from within a call, by a signal, leaves that
      * first. */
     int is_possible = c && c->pid == getpid() && !pd_client_is_mine(c);
-    if (is_possible) the_client = NULL;
+    if (is_possible) the_client = NULL, has_left = 1;
     pthread_mutex_unlock(&making);
     if (!is_possible || !pd_client_unmind(c, poll, arg)) return;
     for (int i = 0; i < c->links.n; i++)

@@ -47,6 +47,8 @@ pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, con
  * refused. Keeps pd_error(). */
 void pd_client_abandon(void);
 
+/* Never 0. Numbers of names are those of one client: another has another incarnation. */
+uint64_t pd_client_incarnation(const struct pd_client *client);
 /* The id this trainer has; -1 before it is known. */
 int pd_client_id(const struct pd_client *client);
 int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */

@@ -89,6 +89,7 @@ struct pd_client {
     int id;
     pid_t pid; /* a forked child has none of its connections */
     uint64_t incarnation;
+    int comes_again; /* its process had another client, which said goodbye */
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
     uint64_t cut;   /* the step of the next snapshot, as a server told: passed on to all */

@@ -12,10 +12,23 @@ void pd_ps_state_free(void *state)
     pd_free_aligned(((struct pd_ps_state *)state)->rows);
 }
 
-pd_status pd_ps_client(const struct pd_run *r, struct pd_client **out)
+pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, struct pd_client **out)
 {
     r->step->failed = pd_client_abandon;
-    return pd_client_get(pd_ps_attr(r, "trainer_id")->i, out);
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, out));
+    if (!known) return PD_OK;
+    *is_new = *known != pd_client_incarnation(*out);
+    *known = pd_client_incarnation(*out);
+    return PD_OK;
+}
+
+static pd_status client_of(const struct pd_run *r, struct pd_client **out)
+{
+    struct pd_ps_state *state = r->state;
+    int is_new;
+    PD_TRY(pd_ps_client(r, &state->client, &is_new, out));
+    if (is_new) state->n = 0; /* names are looked up again */
+    return PD_OK;
 }
 
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i)
@@ -185,7 +198,7 @@ pd_status pd_ps_send_run(const struct pd_run *r)
     struct pd_ps_state *state = r->state;
     const struct pd_attr *names = pd_ps_attr(r, "send_varnames");
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(client_of(r, &client));
     if (r->in[0].n == 1 && names->n > 1)
         return push_cut(
             r, client,
@@ -200,7 +213,7 @@ pd_status pd_ps_send_slices_run(const struct pd_run *r)
 {
     const struct pd_attr *names = pd_ps_attr(r, "names");
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(client_of(r, &client));
     return push_cut(
         r, client,
         &(struct cut){names->n, names->strings, pd_ps_attr(r, "epmap"), pd_ps_attr(r, "sections")});
@@ -263,7 +276,7 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
     struct pd_ps_state *state = r->state;
     const struct pd_attr *names = pd_ps_attr(r, "recv_varnames");
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(client_of(r, &client));
     if (r->out[0].n == 1 && names->n > 1) {
         PD_TRY(pull_slices(r, client, names));
         return pd_client_exchange(client, r, 0, NULL);
@@ -286,7 +299,7 @@ pd_status pd_ps_send_barrier_run(const struct pd_run *r)
 {
     struct pd_client *client;
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     return pd_client_exchange(client, r, endpoints->n, endpoints->strings);
 }
 
@@ -306,7 +319,7 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints"), *names = pd_ps_attr(r, "names"),
                          *into = pd_ps_attr(r, "into"), *sizes = pd_ps_attr(r, "rows");
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(client_of(r, &client));
     if (!state->n) PD_TRY(recv_names(r, client, names, names->n));
     int previous = -1;
     size_t at = 0;

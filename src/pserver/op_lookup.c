@@ -30,6 +30,17 @@ void pd_ps_lookup_free(void *state)
     pd_free(l->map_memory);
 }
 
+static pd_status client_of(const struct pd_run *r, struct pd_client **out)
+{
+    struct pd_ps_lookup *l = r->state;
+    int is_new;
+    PD_TRY(pd_ps_client(r, &l->client, &is_new, out));
+    if (!is_new) return PD_OK;
+    pd_ps_lookup_free(l);
+    *l = (struct pd_ps_lookup){.client = l->client};
+    return PD_OK;
+}
+
 static int64_t id_at(const struct pd_tensor *t, int64_t i)
 {
     return t->meta.dtype == PD_DTYPE_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
@@ -133,7 +144,7 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
                          *endpoints = pd_ps_attr(r, "endpoints");
     int64_t padding = pd_ps_attr(r, "padding_idx")->l, total = 0;
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(client_of(r, &client));
     if (!l->shares) PD_TRY(make_shares(r, client, names->n, names->strings, endpoints->strings));
     for (int k = 0; k < r->in[IDS].n; k++)
         total += pd_tensor_numel(pd_run_in_at(r, IDS, k));
@@ -180,7 +191,7 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
     const char *table = pd_ps_attr(r, "table_name")->s;
     int n = r->in[IDS].n;
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(client_of(r, &client));
     if (!l->shares) {
         const char **names = pd_calloc((size_t)n, sizeof *names);
         if (!names) return pd_no_memory();

@@ -76,7 +76,7 @@ static pd_status pull_whole(const struct pd_run *r, const struct slices *slices,
 {
     struct pd_client *client;
     PD_TRY(check_sizes(slices, &whole->tensor.meta));
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)slices->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < slices->n; i++)
@@ -117,7 +117,7 @@ pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
     const char *folder = pd_ps_attr(r, "dir")->s, *table = pd_ps_attr(r, "lookup_table")->s;
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, &client));
+    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)epmap->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < epmap->n; i++)

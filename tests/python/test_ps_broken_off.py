@@ -71,3 +71,24 @@ def test_ctrl_c_while_rows_are_fetched(tmp_path, table):
         trainer.wait_for("interrupted")
         server.signal(signal.SIGCONT)
         job.end(30)
+
+
+def test_another_executor_is_closed_and_training_goes_on():
+    """Closing any executor says goodbye for the process, as upstream does. It comes back with the next step."""
+    with Job(2, 2, script="stumble.py") as job:
+        for i in range(2):
+            job.start("server", i)
+        goes_on, other = job.start("trainer", 0, "--close-at", "3"), job.start("trainer", 1, "--steps", "1500")
+        assert goes_on.end(30) == 0 and "closed another" in goes_on.output(), goes_on.output()
+        assert "comes back after trainer 0 had ended" in job.processes[0].output()
+        job.end(30)
+        assert other.process.returncode == 0
+
+
+def test_the_only_trainer_closes_an_executor_and_trains_on():
+    """The servers have ended by then: it is told why they are not there."""
+    with Job(1, 1, script="stumble.py", env={"FLAGS_rpc_deadline": "1500"}) as job:
+        job.start_all("--close-at", "3")
+        server, trainer = job.processes
+        assert server.end(30) == 0 and trainer.end(30) == 1
+        assert re.search("after this process said goodbye|all trainers of this job are done", trainer.output()), trainer.output()
