@@ -252,6 +252,12 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     const struct pd_tensor *t = &served->value->tensor;
     size_t row = (size_t)pd_meta_span(&t->meta, 1, t->meta.rank) * pd_dtype_size(t->meta.dtype);
     const int64_t *ids = m->payload;
+    /* A few bytes that ask for much must not cost that much memory. */
+    if (n > 1 && row && n > PD_PS_ROWS_MOST / row)
+        return pd_fail(PD_RANGE,
+                       "%llu rows of '%s' are asked for at once; an answer has %d MiB at most, which are %zu",
+                       (unsigned long long)n, served->name, PD_PS_ROWS_MOST >> 20,
+                       row < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / row : 1);
     char *out = pd_malloc_aligned((size_t)n * row);
     if (!out) return pd_no_memory();
     for (uint64_t i = 0; i < n; i++) {

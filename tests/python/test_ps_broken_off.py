@@ -73,6 +73,19 @@ def test_ctrl_c_while_rows_are_fetched(tmp_path, table):
         job.end(30)
 
 
+def test_more_rows_than_an_answer_has(tmp_path):
+    """34 MB of one server come in two answers; of two servers, in one each."""
+    losses = []
+    for servers, table in ((1, ["--slices"]), (1, []), (2, [])):
+        with Job(servers, 1, script="stumble.py") as job:
+            for i in range(servers):
+                job.start("server", i, "--rows", "2200", "--width", "4096", *table)
+            trainer = job.start("trainer", 0, "--rows", "2200", "--width", "4096", "--steps", "1", "--batch", "2100", *table, "--out", str(tmp_path / "trainer.npz"))
+            assert trainer.end(30) == 0
+            losses.append(np.load(tmp_path / "trainer.npz")["losses"])
+    np.testing.assert_allclose(losses, [losses[2]] * 3, rtol=1e-6)
+
+
 def test_another_executor_is_closed_and_training_goes_on():
     """Closing any executor says goodbye for the process, as upstream does. It comes back with the next step."""
     with Job(2, 2, script="stumble.py") as job:

@@ -13,7 +13,7 @@ import numpy as np
 
 import paddle.fluid as fluid
 
-ROWS, BATCH = 4000, 8
+BATCH = 8
 
 
 def build(args):
@@ -22,7 +22,7 @@ def build(args):
     label = fluid.layers.data(name="label", shape=[1], dtype="float32")
     scale = fluid.layers.data(name="scale", shape=[1], dtype="float32")
     attr = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform(-0.5, 0.5))
-    rows = fluid.layers.embedding(words, size=[ROWS, args.width], is_sparse=True, is_distributed=not args.slices, param_attr=attr)
+    rows = fluid.layers.embedding(words, size=[args.rows, args.width], is_sparse=True, is_distributed=not args.slices, param_attr=attr)
     sizes = fluid.layers.sqrt(fluid.layers.square(fluid.layers.elementwise_mul(rows, scale)))
     hidden = fluid.layers.fc(sizes, size=args.hidden, act="tanh", param_attr=fluid.ParamAttr(name="w"))
     found = fluid.layers.fc(hidden, size=1, param_attr=fluid.ParamAttr(name="v"))
@@ -31,9 +31,9 @@ def build(args):
     return loss
 
 
-def feed(seed: int, n: int = BATCH, scale: float = 1.0) -> dict:
+def feed(rows: int, seed: int, n: int = BATCH, scale: float = 1.0) -> dict:
     rng = np.random.default_rng(seed)
-    words = rng.permutation(ROWS)[:n, None].astype("int64")
+    words = rng.permutation(rows)[:n, None].astype("int64")
     return {"words": words, "scale": np.full((n, 1), scale, "float32"), "label": (words % 3).astype("float32")}
 
 
@@ -45,6 +45,7 @@ def main() -> int:
     parser.add_argument("--trainers", type=int, required=True)
     parser.add_argument("--id", type=int, default=0)
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--width", type=int, default=8)
     parser.add_argument("--hidden", type=int, default=8)
     parser.add_argument("--slices", action="store_true", help="of the table; else its rows are dealt out one by one")
@@ -54,7 +55,7 @@ def main() -> int:
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so, stay until the file of --go is there, and run once more what is interrupted")
     parser.add_argument("--close-at", type=int, default=-1, help="trainer 0: before this step, another executor is closed")
     parser.add_argument("--go", default="")
-    parser.add_argument("--batch", type=int, default=BATCH, help="of a step that was interrupted, when it runs again")
+    parser.add_argument("--batch", type=int, default=BATCH, help="of a step that was interrupted, when it runs again, and of the last one")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     loss = build(args)
@@ -76,13 +77,13 @@ def main() -> int:
         seed = 100 * step + args.id
         if step == args.fail_at and args.id == 0:
             try:
-                run(feed(7777, scale=0))
+                run(feed(args.rows, 7777, scale=0))
             except Exception as error:
                 print(f"caught: {error}", flush=True)
         if step == args.raise_at and args.id == 0:
             raise ValueError("the first of many lines\n" + "and another one\n" * 500)
         if step == args.stray_at and args.id == 0:
-            run({**feed(seed), "words": np.full((BATCH, 1), 2 * ROWS, "int64")})
+            run({**feed(args.rows, seed), "words": np.full((BATCH, 1), 2 * args.rows, "int64")})
         if step == args.close_at and args.id == 0:
             fluid.Executor(fluid.CPUPlace()).close()
             print("closed another", flush=True)
@@ -91,13 +92,13 @@ def main() -> int:
             while not os.path.exists(args.go):
                 time.sleep(0.01)
             try:
-                run(feed(seed))
+                run(feed(args.rows, seed))
                 raise AssertionError("nothing interrupted this run")
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
-            losses.append(run(feed(seed, args.batch)))
+            losses.append(run(feed(args.rows, seed, args.batch)))
             continue
-        losses.append(run(feed(seed)))
+        losses.append(run(feed(args.rows, seed, args.batch if step == args.steps - 1 else BATCH)))
     if args.out:
         scope = fluid.global_scope()
         np.savez(args.out, losses=losses, **{name: np.array(scope.find_var(name).get_tensor()) for name in ("w", "v")})
