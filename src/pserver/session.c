@@ -416,7 +416,6 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 }
 
 const struct pd_conn_events pd_session_events = {.head = on_head, .done = on_done, .closed = on_closed};
-static const struct pd_conn_events nobody = {0};
 
 void pd_session_accepted(void *user, struct pd_conn *conn)
 {
@@ -424,8 +423,7 @@ void pd_session_accepted(void *user, struct pd_conn *conn)
     struct session *session = pd_calloc(1, sizeof *session);
     if (!session || !pd_vec_push(&lane->sessions, session)) {
         pd_free(session);
-        pd_conn_set_user(conn, &nobody, NULL); /* it has the lane for its user until then */
-        pd_conn_close(conn, 0);
+        pd_server_turn_away(conn);
         return;
     }
     *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = pd_clock_ns()};
