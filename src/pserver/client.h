@@ -33,9 +33,10 @@ pd_status pd_client_pull(struct pd_client *client, int number, void *to, size_t 
 pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, int n,
                              const char *const *endpoints);
 /* Asks for rows of a value: `out` gets n rows once pd_client_wait has returned. `rows` is borrowed until
- * then. One such wish for each loop of a server at a time. */
+ * then. One such wish for each loop of a server at a time, for pd_client_rows_most(row) of them at most. */
 pd_status pd_client_want_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
                               size_t row, void *out);
+int64_t pd_client_rows_most(size_t row);
 int pd_client_is_asked(struct pd_client *client, int number); /* its connection has such a wish already */
 /* Asks the server of a value to write it to <folder>/<name>_<part> on its own disk; pd_client_wait tells how
  * that went. `folder` is borrowed until then. */

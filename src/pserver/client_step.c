@@ -368,6 +368,11 @@ static pd_status want_alone(struct pd_client *c, int number, void *out, size_t b
     return PD_OK;
 }
 
+int64_t pd_client_rows_most(size_t row)
+{
+    return row < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / (int64_t)(row ? row : 1) : 1;
+}
+
 pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows, size_t row,
                               void *out)
 {

@@ -7,7 +7,6 @@
 #include "kernels/id_map.h"
 #include "pserver/client.h"
 #include "pserver/op_run.h"
-#include "pserver/proto.h"
 
 enum { IDS };
 
@@ -130,8 +129,7 @@ static pd_status fetch(const struct pd_run *r, struct pd_client *client, struct 
         is_more = 0;
         for (int s = 0; s < l->n; s++) {
             struct pd_ps_share *share = &l->shares[s];
-            int64_t fit = PD_PS_ROWS_MOST / (int64_t)(share->row ? share->row : 1), most = fit ? fit : 1,
-                    at = round * most, left = share->rows.n - at;
+            int64_t most = pd_client_rows_most(share->row), at = round * most, left = share->rows.n - at;
             if (left <= 0) continue;
             if (pd_client_is_asked(client, share->number))
                 PD_TRY(pd_client_wait(client, r, "fetching rows"));
