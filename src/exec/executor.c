@@ -215,7 +215,9 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     prepared->running = 1;
     int was_bound = f->bound;
     pd_pace_begin(&prepared->pace);
+    prepared->step.failed = NULL;
     pd_status status = pd_frame_run(f, scope);
+    if (status != PD_OK && prepared->step.failed) prepared->step.failed();
     pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;
     prepared->step.number++;

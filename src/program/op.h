@@ -91,6 +91,9 @@ struct pd_step {
     struct pd_value *(*find)(const struct pd_run *run, const char *name);
     /* Name of the i-th variable of an output or input slot. */
     const char *(*name)(const struct pd_run *run, int is_output, int slot, int i);
+    /* Set by an op that has begun something beyond its own run(), NULL when a run starts: called when the run fails, while all
+     * that its ops lent out is still there. Keeps pd_error() as it is. */
+    void (*failed)(void);
 };
 
 struct pd_run {

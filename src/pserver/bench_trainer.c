@@ -44,11 +44,13 @@ static pd_status push_and_pull(struct work *w, unsigned op)
 {
     const struct pd_bench_options *o = w->c->options;
     size_t row = (size_t)o->width * sizeof(float), piece = (size_t)w->c->piece_numel * sizeof(float);
-    if (!w->c->pieces && op != PD_BENCH_PUSH) {
-        PD_TRY(pd_client_want_rows(w->client, w->pull[0], o->rows, w->rows, row, w->value));
+    int64_t most = pd_client_rows_most(row);
+    for (int64_t at = 0; !w->c->pieces && op != PD_BENCH_PUSH && at < o->rows; at += most) {
+        int64_t n = o->rows - at < most ? o->rows - at : most;
+        PD_TRY(pd_client_want_rows(w->client, w->pull[0], n, w->rows + at, row, w->value + at * o->width));
         PD_TRY(pd_client_wait(w->client, &w->run, "the rows"));
-        if (op == PD_BENCH_PULL) return PD_OK;
     }
+    if (!w->c->pieces && op == PD_BENCH_PULL) return PD_OK;
     if (!w->c->pieces) PD_TRY(pd_client_push_rows(w->client, w->push[0], o->rows, w->rows, w->grad, row));
     for (int i = 0; op != PD_BENCH_PULL && i < w->c->pieces; i++)
         PD_TRY(pd_client_push_dense(w->client, w->push[i], w->grad + i * w->c->piece_numel, piece,

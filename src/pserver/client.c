@@ -23,6 +23,7 @@ enum {
 };
 
 static struct pd_client *the_client;
+static int has_left; /* this process has said goodbye before */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 static void start_wire(struct wire *w);
@@ -269,6 +270,7 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
     c->id = trainer_id;
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
+    c->comes_again = has_left;
     c->deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline);
     c->notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice);
     pd_client_mind(c);
@@ -290,6 +292,21 @@ pd_status pd_client_get(int trainer_id, struct pd_client **out)
     *out = the_client;
     pthread_mutex_unlock(&making);
     return status;
+}
+
+void pd_client_abandon(void)
+{
+    pthread_mutex_lock(&making);
+    struct pd_client *c = the_client && the_client->pid == getpid() ? the_client : NULL;
+    pthread_mutex_unlock(&making);
+    if (!c) return;
+    PD_CLIENT_HOLD(c);
+    pd_client_drop_step(c);
+}
+
+uint64_t pd_client_incarnation(const struct pd_client *client)
+{
+    return client->incarnation;
 }
 
 int pd_client_id(const struct pd_client *client)
@@ -333,8 +350,10 @@ pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const
     }
     *out = link;
     if (link_is_open(link)) return PD_OK;
-    char what[300];
-    snprintf(what, sizeof what, "connecting to server %s", endpoint);
+    char what[400];
+    snprintf(what, sizeof what, "connecting to server %s%s", endpoint,
+             c->comes_again ? ", after this process said goodbye (Executor.close), which is for its last step,"
+                            : "");
     return pd_client_turn_until(c, run, link_is_open, link, what);
 }
 
@@ -404,9 +423,6 @@ static void free_client(struct pd_client *c)
     for (int i = 0; i < c->names.n; i++)
         pd_free(c->names.at[i].text);
     pd_vec_free(&c->names);
-    for (int i = 0; i < c->kept.n; i++)
-        pd_value_unref(c->kept.at[i]);
-    pd_vec_free(&c->kept);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->over);
     pd_free(c);
@@ -449,7 +465,7 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
             if (!w->is_open || w->said_bye) continue;
             struct pd_buf meta = {0};
             pd_put_u8(&meta, (uint8_t)failed);
-            pd_put_text(&meta, why ? why : "");
+            pd_put_text(&meta, why);
             struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
             if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
             w->said_bye = w->tried_bye = w->waits = 1;
@@ -477,14 +493,26 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
     return now != PD_WAIT_GIVE_UP;
 }
 
+/* A reason as it may travel: one line of a length that servers take. */
+static void put_on_a_line(const char *text, char *out, size_t cap)
+{
+    size_t n = 0;
+    for (; text[n] && n + 1 < cap; n++)
+        out[n] = (unsigned char)text[n] < 0x20 || text[n] == 0x7f ? ' ' : text[n];
+    while (text[n] && n && ((unsigned char)text[n] & 0xc0) == 0x80) /* no half characters */
+        n--;
+    out[n] = 0;
+}
+
 void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
+    char reason[512];
     pthread_mutex_lock(&making);
     struct pd_client *c = the_client;
     /* A forked child is not the trainer; and who is called back from within a call, by a signal, leaves that
      * first. */
     int is_possible = c && c->pid == getpid() && !pd_client_is_mine(c);
-    if (is_possible) the_client = NULL;
+    if (is_possible) the_client = NULL, has_left = 1;
     pthread_mutex_unlock(&making);
     if (!is_possible || !pd_client_unmind(c, poll, arg)) return;
     for (int i = 0; i < c->links.n; i++)
@@ -496,11 +524,14 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     /* What has happened since the last step? Servers may have gone. */
     for (int i = 0; i < BYE_TURNS && pd_loop_turn(c->loop, 0) > 0; i++)
         ;
+    /* Refused by one server, it is in the way of the others, also when the user caught that. */
+    put_on_a_line(!failed && c->failed ? c->failure_text : why ? why : "", reason, sizeof reason);
+    failed |= c->failed;
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
     int64_t now = pd_clock_ns(), until = now + (int64_t)BYE_MS * 1000000,
             last = now + (int64_t)(failed ? BYE_MS : BYE_AGAIN_MS) * 1000000;
     int down;
-    while (!c->failed && say_goodbye(c, failed, why, now, &down) && now < until) {
+    while (say_goodbye(c, failed, reason, now, &down) && now < until) {
         pd_client_tend(c, now);
         pd_loop_turn(c->loop, TURN_MS);
         now = pd_clock_ns();

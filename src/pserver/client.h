@@ -29,22 +29,27 @@ pd_status pd_client_push_rows(struct pd_client *client, int number, int64_t n, c
                               const void *data, size_t row);
 /* Wants a value with the next exchange, straight into `to`. */
 pd_status pd_client_pull(struct pd_client *client, int number, void *to, size_t bytes);
-/* After a failed exchange: an answer may still come, so this value, which it goes into, lives as long as the
- * client. Takes a reference of its own. */
-void pd_client_keep(struct pd_client *client, struct pd_value *value);
 /* Ends the step on `endpoints`, and on every server that was pushed to; waits until all pulls are in. */
 pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, int n,
                              const char *const *endpoints);
 /* Asks for rows of a value: `out` gets n rows once pd_client_wait has returned. `rows` is borrowed until
- * then. One such wish for each loop of a server at a time. */
+ * then. One such wish for each loop of a server at a time, for pd_client_rows_most(row) of them at most. */
 pd_status pd_client_want_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
                               size_t row, void *out);
+int64_t pd_client_rows_most(size_t row);
 int pd_client_is_asked(struct pd_client *client, int number); /* its connection has such a wish already */
 /* Asks the server of a value to write it to <folder>/<name>_<part> on its own disk; pd_client_wait tells how
  * that went. `folder` is borrowed until then. */
 pd_status pd_client_want_saved(struct pd_client *client, int number, const char *folder, uint32_t part);
 pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
 
+/* After a run that failed: nothing is read from or written to memory that it lent any more, and the next run
+ * begins its step anew. Where that cannot be, because servers have a part of the step, all further pushes are
+ * refused. Keeps pd_error(). */
+void pd_client_abandon(void);
+
+/* Never 0. Numbers of names are those of one client: another has another incarnation. */
+uint64_t pd_client_incarnation(const struct pd_client *client);
 /* The id this trainer has; -1 before it is known. */
 int pd_client_id(const struct pd_client *client);
 int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */

@@ -89,6 +89,7 @@ struct pd_client {
     int id;
     pid_t pid; /* a forked child has none of its connections */
     uint64_t incarnation;
+    int comes_again; /* its process had another client, which said goodbye */
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
     uint64_t cut;   /* the step of the next snapshot, as a server told: passed on to all */
@@ -98,7 +99,7 @@ struct pd_client {
     char failure_text[1024];
     pd_status refusal; /* the last thing that a server could not do, and the job goes on; PD_OK: none */
     char refusal_text[1024];
-    PD_VEC(struct pd_value *) kept; /* pd_client_keep */
+    char spoilt[1024]; /* why this trainer cannot push any more; empty: it can */
     int deadline_ms, notice_ms;
     int64_t noticed;
 };
@@ -124,6 +125,7 @@ int pd_client_is_mine(const struct pd_client *client); /* is this thread in a ca
 /* Ends the minder. 0: poll(arg) was not 0 before another thread's call had ended. */
 int pd_client_unmind(struct pd_client *client, int (*poll)(void *arg), void *arg);
 /* client_step.c */
+void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, in a call */
 void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */

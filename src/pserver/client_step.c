@@ -141,6 +141,9 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
         pd_log(PD_LOG_WARNING,
                "server %s came back with step %llu instead of %llu: going on with its older parameters",
                w->link->endpoint, (unsigned long long)applied, (unsigned long long)(w->step - 1));
+        /* Servers that agree on steps let one be a single step behind: what comes next is a step further for
+         * the others, so the one that is missing is passed here, by all trainers. */
+        w->passes = applied + 2 == w->step;
         w->step = applied + 1;
     }
     if (applied + 1 < w->step && !w->is_pull_only) {
@@ -176,11 +179,51 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
     pd_wire_flush(w);
 }
 
+/* ---- a step that was broken off ---- */
+
+/* Has the server a part of the step, or may it have one? */
+static int is_begun(const struct wire *w)
+{
+    return !w->is_pull_only && (w->sent_pieces || w->sent_end);
+}
+
+/* The connection still reads from and writes to memory of the run, so it ends too; a new one is made at the
+ * next use. What was not sent, and what was only asked for, leaves no trace at the server. */
+static void drop(struct wire *w)
+{
+    if (w->conn && (w->waits || w->sent_pieces)) {
+        pd_conn_close(w->conn, 0);
+        w->is_open = 0;
+    }
+    pd_wire_clear(w);
+}
+
+void pd_client_drop_step(struct pd_client *c)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            struct wire *w = c->links.at[i]->wires.at[k];
+            if (is_begun(w) && !c->spoilt[0])
+                snprintf(c->spoilt, sizeof c->spoilt,
+                         "an earlier run failed when servers had a part of step %llu from it, which another "
+                         "batch must not be mixed with: start this trainer again. The run had failed with: "
+                         "%.700s",
+                         (unsigned long long)w->step, pd_error());
+            drop(w);
+        }
+}
+
+static pd_status check_spoilt(const struct pd_client *c)
+{
+    return c->spoilt[0] ? pd_fail(PD_INVALID, "%s", c->spoilt) : PD_OK;
+}
+
 /* ---- what the step is made of ---- */
 
 static pd_status add_piece(struct pd_client *c, const struct piece *p)
 {
     struct wire *w = wire_of(c, p->name);
+    PD_TRY(check_spoilt(c));
     if (w->is_ended)
         return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
     return pd_vec_push(&w->pieces, *p) ? PD_OK : pd_no_memory();
@@ -229,14 +272,6 @@ pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes
     PD_CLIENT_HOLD(c);
     struct wire *w = wire_of(c, number);
     return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
-}
-
-void pd_client_keep(struct pd_client *c, struct pd_value *value)
-{
-    PD_CLIENT_HOLD(c);
-    pd_value_ref(value);
-    /* Without memory for the list it is never freed: that is safe too. */
-    (void)pd_vec_push(&c->kept, value);
 }
 
 /* ---- answers ---- */
@@ -290,6 +325,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     if (w->passes) {
         w->passes = w->waits = 0;
         w->step++;
+        pd_wire_flush(w);
         return PD_OK;
     }
     if (w->is_ended && !w->is_pull_only) {
@@ -334,6 +370,11 @@ static pd_status want_alone(struct pd_client *c, int number, void *out, size_t b
     if (!pd_vec_push(&w->wishes, ((struct wish){number, out, bytes}))) return pd_no_memory();
     w->is_ended = w->is_pull_only = 1;
     return PD_OK;
+}
+
+int64_t pd_client_rows_most(size_t row)
+{
+    return row < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / (int64_t)(row ? row : 1) : 1;
 }
 
 pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows, size_t row,
@@ -426,7 +467,10 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
     int pushes = 0;
     for (int i = 0; i < c->links.n; i++)
         pushes |= is_pushed_to(c->links.at[i], n, endpoints);
-    if (pushes) PD_TRY(align(c, run, n, endpoints));
+    if (pushes) {
+        PD_TRY(check_spoilt(c));
+        PD_TRY(align(c, run, n, endpoints));
+    }
     for (int i = 0; i < c->links.n; i++) {
         struct link *link = c->links.at[i];
         int pushed = is_pushed_to(link, n, endpoints);

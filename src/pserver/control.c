@@ -72,15 +72,13 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 }
 
 const struct pd_conn_events pd_control_events = {.head = on_head, .done = on_done, .closed = on_closed};
-static const struct pd_conn_events nobody = {0};
 
 void pd_control_accepted(struct pd_control *c, struct pd_conn *conn)
 {
     struct peer *p = pd_calloc(1, sizeof *p);
     if (!p || !pd_vec_push(&c->peers, p)) {
         pd_free(p);
-        pd_conn_set_user(conn, &nobody, NULL); /* it has the server for its user until then */
-        pd_conn_close(conn, 0);
+        pd_server_turn_away(conn);
         return;
     }
     *p = (struct peer){.control = c, .conn = conn};

@@ -12,9 +12,23 @@ void pd_ps_state_free(void *state)
     pd_free_aligned(((struct pd_ps_state *)state)->rows);
 }
 
+pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, struct pd_client **out)
+{
+    r->step->failed = pd_client_abandon;
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, out));
+    if (!known) return PD_OK;
+    *is_new = *known != pd_client_incarnation(*out);
+    *known = pd_client_incarnation(*out);
+    return PD_OK;
+}
+
 static pd_status client_of(const struct pd_run *r, struct pd_client **out)
 {
-    return pd_client_get(pd_ps_attr(r, "trainer_id")->i, out);
+    struct pd_ps_state *state = r->state;
+    int is_new;
+    PD_TRY(pd_ps_client(r, &state->client, &is_new, out));
+    if (is_new) state->n = 0; /* names are looked up again */
+    return PD_OK;
 }
 
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i)
@@ -285,7 +299,7 @@ pd_status pd_ps_send_barrier_run(const struct pd_run *r)
 {
     struct pd_client *client;
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
-    PD_TRY(client_of(r, &client));
+    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     return pd_client_exchange(client, r, endpoints->n, endpoints->strings);
 }
 

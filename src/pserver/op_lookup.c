@@ -14,7 +14,9 @@ enum { IDS };
 struct pd_ps_share {
     int number; /* of the value at its server */
     PD_VEC(int64_t) rows;
-    char *data;
+    size_t row; /* bytes */
+    char *to;   /* where the rows go */
+    char *data; /* its own memory for that */
     size_t data_size;
 };
 
@@ -28,6 +30,17 @@ void pd_ps_lookup_free(void *state)
     pd_free(l->shares);
     pd_vec_free(&l->places);
     pd_free(l->map_memory);
+}
+
+static pd_status client_of(const struct pd_run *r, struct pd_client **out)
+{
+    struct pd_ps_lookup *l = r->state;
+    int is_new;
+    PD_TRY(pd_ps_client(r, &l->client, &is_new, out));
+    if (!is_new) return PD_OK;
+    pd_ps_lookup_free(l);
+    *l = (struct pd_ps_lookup){.client = l->client};
+    return PD_OK;
 }
 
 static int64_t id_at(const struct pd_tensor *t, int64_t i)
@@ -107,6 +120,27 @@ static pd_status deal_out(const struct pd_run *r, struct pd_ps_lookup *l, struct
     return PD_OK;
 }
 
+/* All servers at the same time. A share that is too large for one answer is asked for in several; two shares
+ * behind one connection come one after the other. */
+static pd_status fetch(const struct pd_run *r, struct pd_client *client, struct pd_ps_lookup *l)
+{
+    int is_more = 1;
+    for (int64_t round = 0; is_more; round++) {
+        is_more = 0;
+        for (int s = 0; s < l->n; s++) {
+            struct pd_ps_share *share = &l->shares[s];
+            int64_t most = pd_client_rows_most(share->row), at = round * most, left = share->rows.n - at;
+            if (left <= 0) continue;
+            if (pd_client_is_asked(client, share->number))
+                PD_TRY(pd_client_wait(client, r, "fetching rows"));
+            PD_TRY(pd_client_want_rows(client, share->number, left < most ? left : most, share->rows.at + at,
+                                       share->row, share->to + (size_t)at * share->row));
+            is_more |= left > most;
+        }
+    }
+    return pd_client_wait(client, r, "fetching rows");
+}
+
 static pd_status ask(const struct pd_run *r, struct pd_client *client, struct pd_ps_lookup *l, size_t row)
 {
     for (int s = 0; s < l->n; s++) {
@@ -119,11 +153,10 @@ static pd_status ask(const struct pd_run *r, struct pd_client *client, struct pd
             if (!share->data) return pd_no_memory();
             share->data_size = bytes + bytes / 4;
         }
-        /* Two parts behind one connection are asked one after the other. */
-        if (pd_client_is_asked(client, share->number)) PD_TRY(pd_client_wait(client, r, "fetching rows"));
-        PD_TRY(pd_client_want_rows(client, share->number, share->rows.n, share->rows.at, row, share->data));
+        share->row = row;
+        share->to = share->data;
     }
-    return pd_client_wait(client, r, "fetching rows");
+    return fetch(r, client, l);
 }
 
 pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
@@ -133,7 +166,7 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
                          *endpoints = pd_ps_attr(r, "endpoints");
     int64_t padding = pd_ps_attr(r, "padding_idx")->l, total = 0;
     struct pd_client *client;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
+    PD_TRY(client_of(r, &client));
     if (!l->shares) PD_TRY(make_shares(r, client, names->n, names->strings, endpoints->strings));
     for (int k = 0; k < r->in[IDS].n; k++)
         total += pd_tensor_numel(pd_run_in_at(r, IDS, k));
@@ -180,7 +213,7 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
     const char *table = pd_ps_attr(r, "table_name")->s;
     int n = r->in[IDS].n;
     struct pd_client *client;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
+    PD_TRY(client_of(r, &client));
     if (!l->shares) {
         const char **names = pd_calloc((size_t)n, sizeof *names);
         if (!names) return pd_no_memory();
@@ -204,10 +237,10 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
         for (int64_t k = 0; k < count; k++)
             if (!pd_vec_push(&l->shares[i].rows, id_at(t, k) / n)) return pd_no_memory();
         PD_TRY(pd_tensor_resize(out, want->dtype, 2, (int64_t[]){count, width}));
-        PD_TRY(pd_client_want_rows(client, l->shares[i].number, count, l->shares[i].rows.at,
-                                   (size_t)width * pd_dtype_size(out->meta.dtype), out->data));
+        l->shares[i].row = (size_t)width * pd_dtype_size(out->meta.dtype);
+        l->shares[i].to = out->data;
     }
-    PD_TRY(pd_client_wait(client, r, "fetching rows"));
+    PD_TRY(fetch(r, client, l));
     blank_padding(r, pd_ps_attr(r, "padding_idx")->l);
     return PD_OK;
 }

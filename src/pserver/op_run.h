@@ -16,6 +16,7 @@ pd_status pd_ps_infer_nothing(const struct pd_infer *c);
 
 /* Names at servers that an op uses, looked up once in a plan. */
 struct pd_ps_state {
+    uint64_t client; /* whose the numbers are */
     int *numbers;
     int n;
     void *rows; /* of a sparse gradient cut into slices: row numbers, then rows; kept until the exchange */
@@ -26,6 +27,7 @@ void pd_ps_state_free(void *state);
 
 /* The state of a lookup (op_lookup.c). */
 struct pd_ps_lookup {
+    uint64_t client;            /* whose the numbers in `shares` are */
     struct pd_ps_share *shares; /* what is asked of each part of the table */
     int n;
     PD_VEC(int64_t) places; /* for each different id: share, and position in it */
@@ -36,6 +38,10 @@ struct pd_ps_lookup {
 void pd_ps_lookup_free(void *state);
 
 /* op_exchange.c: the trainer's ops */
+struct pd_client;
+/* The client for an op that runs. *known is the one that its state has numbers of: with another one, because
+ * this process has said goodbye since, *is_new is 1. Both may be NULL. */
+pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, struct pd_client **out);
 /* What the Program declares of an argument; NULL: nothing. */
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i);
 pd_status pd_ps_send_run(const struct pd_run *r);

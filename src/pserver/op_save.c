@@ -76,17 +76,13 @@ static pd_status pull_whole(const struct pd_run *r, const struct slices *slices,
 {
     struct pd_client *client;
     PD_TRY(check_sizes(slices, &whole->tensor.meta));
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
+    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)slices->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < slices->n; i++)
         status = pd_client_name(client, r, slices->endpoints->strings[i], 1, slices->names->strings[i], NULL,
                                 &numbers[i]);
-    if (status == PD_OK) {
-        status = pull_slices(r, slices, numbers, client, &whole->tensor);
-        /* An answer may still be on its way. */
-        if (status != PD_OK) pd_client_keep(client, whole);
-    }
+    if (status == PD_OK) status = pull_slices(r, slices, numbers, client, &whole->tensor);
     pd_free(numbers);
     return status;
 }
@@ -121,7 +117,7 @@ pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
     const char *folder = pd_ps_attr(r, "dir")->s, *table = pd_ps_attr(r, "lookup_table")->s;
     struct pd_client *client;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, &client));
+    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)epmap->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < epmap->n; i++)

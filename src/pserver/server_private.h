@@ -107,6 +107,8 @@ void pd_server_wake(struct pd_server *server);                    /* its main th
  */
 void pd_server_call_first(const struct pd_server *server, struct pd_loop *loop, const char *first, int self,
                           const struct pd_conn_events *events, void *user, struct pd_conn **out);
+/* Ends a connection that there is no memory for: until it has a user of its own it has its lane or server. */
+void pd_server_turn_away(struct pd_conn *conn);
 /* Runs fn(arg) on the main thread while all lanes stand still. */
 void pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
 /* server_book.c */

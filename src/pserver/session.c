@@ -252,6 +252,12 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     const struct pd_tensor *t = &served->value->tensor;
     size_t row = (size_t)pd_meta_span(&t->meta, 1, t->meta.rank) * pd_dtype_size(t->meta.dtype);
     const int64_t *ids = m->payload;
+    /* A few bytes that ask for much must not cost that much memory. */
+    if (n > 1 && row && n > PD_PS_ROWS_MOST / row)
+        return pd_fail(PD_RANGE,
+                       "%llu rows of '%s' are asked for at once; an answer has %d MiB at most, which are %zu",
+                       (unsigned long long)n, served->name, PD_PS_ROWS_MOST >> 20,
+                       row < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / row : 1);
     char *out = pd_malloc_aligned((size_t)n * row);
     if (!out) return pd_no_memory();
     for (uint64_t i = 0; i < n; i++) {
@@ -410,7 +416,6 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 }
 
 const struct pd_conn_events pd_session_events = {.head = on_head, .done = on_done, .closed = on_closed};
-static const struct pd_conn_events nobody = {0};
 
 void pd_session_accepted(void *user, struct pd_conn *conn)
 {
@@ -418,8 +423,7 @@ void pd_session_accepted(void *user, struct pd_conn *conn)
     struct session *session = pd_calloc(1, sizeof *session);
     if (!session || !pd_vec_push(&lane->sessions, session)) {
         pd_free(session);
-        pd_conn_set_user(conn, &nobody, NULL); /* it has the lane for its user until then */
-        pd_conn_close(conn, 0);
+        pd_server_turn_away(conn);
         return;
     }
     *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = pd_clock_ns()};

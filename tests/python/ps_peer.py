@@ -130,6 +130,12 @@ class Peer:
         self.buffer = body[meta + payload :]
         return Frame(type, flags, request, step, body[:meta], body[meta : meta + payload])
 
+    def announced(self) -> tuple[int, int]:
+        """Type of the next frame, and size of its payload, which is not read."""
+        self._need(HEAD.size)
+        fields = HEAD.unpack_from(self.buffer)
+        return fields[2], fields[6]
+
     def answer(self) -> Frame:
         """The next frame that is not a notice."""
         while (got := self.read()).type == NOTICE:

@@ -457,6 +457,27 @@ def test_a_second_process_does_not_follow_the_first():
             assert third.open().type == ps.OPENED
 
 
+def test_few_bytes_that_ask_for_much():
+    """A row number has 8 bytes, the row of this parameter 256: an answer has 32 MiB at most."""
+    with Job(1, 1) as job:
+        server = job.start("server", 0, "--model", "mlp")
+        server.wait_for("Server listening on")
+        most = (32 << 20) // 256
+        before = ps.memory(server.pid)
+        for rows in (most, most + 1, 2_000_000):
+            with ps.Peer(job.endpoints[0]) as peer:
+                peer.greet(0, incarnation=77)
+                opened = peer.open(ps.name("fc_0.w_0", is_pull=True))
+                peer.send(ps.frame(ps.ROWS, opened.meta[-4:] + struct.pack("<Q", rows), bytes(8 * rows), request=2))
+                if rows == most:
+                    assert peer.announced() == (ps.VALUES, 32 << 20)
+                else:
+                    got = peer.answer()
+                    assert got.type == ps.FAILED and f"{rows} rows of 'fc_0.w_0' are asked for at once" in got.text()
+                    assert "32 MiB at most" in got.text() and str(most) in got.text()
+        assert ps.memory(server.pid) - before < 120 * 1024
+
+
 def test_who_does_not_read_is_hung_up_on():
     """Answers that nobody reads do not pile up."""
     with Job(1, 1) as job:

@@ -493,6 +493,29 @@ def test_an_accepted_rollback(tmp_path, killed):
         job.end(20)
 
 
+@pytest.mark.parametrize("killed", [1, 0], ids=["other", "first"])
+def test_a_rollback_of_one_step_that_only_trainers_accept(tmp_path, killed):
+    """Servers let one be a single step behind: trainers pass that step there, and all are in the same one again."""
+    options = ["--model", "fit_a_line", "--steps", "20", "--pause-at", "11", "--linger", str(tmp_path / "go")]
+    env = env_of(tmp_path, FLAGS_ps_log="", FLAGS_ps_snapshot_steps="10", FLAGS_ps_reconnect="20000", FLAGS_rpc_deadline="15000")
+    with Job(2, 2, env=env) as job:
+        servers = [job.start("server", i, *options) for i in range(2)]
+        trainers = [job.start("trainer", i, *options, env={"FLAGS_ps_accept_rollback": "1"}) for i in range(2)]
+        for p in trainers:
+            p.wait_for("pauses")
+        servers[killed].wait_for("snapshot of step 10")
+        servers[killed].kill()
+        job.processes.remove(servers[killed])
+        again = job.start("server", killed, *options)
+        again.wait_for("taken up at step 10")
+        (tmp_path / "go").touch()
+        job.end(20)
+        for i in range(2):
+            assert "came back with step 10 instead of 11" in trainers[i].output()
+            assert re.search(f"trainer {i} .* passes step 11", again.output())
+            assert re.search(f"trainer {i} .* has left: the last step that counts it is 20", again.output())
+
+
 @pytest.mark.parametrize("behind", [0, 1])
 def test_an_accepted_rollback_of_one_loop_at_a_snapshot_step(tmp_path, behind):
     """The other loop has the step in its log, ready to be applied: it does not stand there and wait for the one that jumps over it."""

@@ -1,0 +1,107 @@
+"""Runs that fail in the middle of a step, and users who catch that and train on: no batch is mixed with another."""
+
+import re
+import signal
+
+import numpy as np
+import pytest
+from cluster import Job
+
+ENV = {"FLAGS_check_nan_inf": "1", "FLAGS_ps_notice": "300"}
+
+
+def results(job: Job, out) -> list[dict]:
+    return [dict(np.load(out / f"trainer-{i}.npz")) for i in range(job.trainers)]
+
+
+def test_a_batch_that_fails_is_followed_by_another(tmp_path):
+    """Its backward pass fails when gradients of later layers were given to the network already. The result is that of a job
+    without that batch."""
+    found = []
+    for name, options in (("smooth", []), ("stumbles", ["--fail-at", "3"])):
+        out = tmp_path / name
+        out.mkdir()
+        with Job(2, 2, script="stumble.py", env=ENV) as job:
+            for i in range(2):
+                job.start("server", i, *options)
+            for i in range(2):
+                job.start("trainer", i, *options, "--out", str(out / f"trainer-{i}.npz"))
+            job.end(30)
+            assert ("caught: " in job.processes[2].output() and "made NaN or Inf" in job.processes[2].output()) == bool(options)
+            found.append(results(job, out))
+    for smooth, stumbles in zip(*found):
+        assert sorted(smooth) == sorted(stumbles)
+        for key in smooth:
+            np.testing.assert_allclose(stumbles[key], smooth[key], rtol=1e-5, atol=1e-6, err_msg=key)
+
+
+def test_a_batch_that_fails_after_servers_have_a_part_of_it():
+    """They may have applied that part, so the next batch is refused."""
+    with Job(1, 2, script="stumble.py", env=ENV) as job:
+        job.start_all("--fail-at", "3", "--hidden", "60000")
+        server, stumbles, other = job.processes
+        assert stumbles.end(30) == 1 and other.end(30) == 1 and server.end(30) == 1
+        assert "caught: " in stumbles.output()
+        for p in (stumbles, other, server):
+            assert "servers had a part of step 4" in p.output().split("Traceback")[1]
+
+
+@pytest.mark.parametrize("how, reason", [("--stray-at", "of 'table', which has"), ("--raise-at", "the first of many lines and another one")])
+def test_all_read_why_a_trainer_failed(how, reason):
+    """Also when a server refused what it sent, and when the reason is long."""
+    with Job(2, 2, script="stumble.py", env={"FLAGS_ps_reconnect": "60000"}) as job:  # nobody is lost before that
+        job.start_all(how, "3")
+        *servers, fails, other = job.processes
+        assert fails.end(30) == 1 and other.end(30) == 1 and [s.end(30) for s in servers] == [1, 1]
+        for p in (other, *servers):
+            assert re.search(f"trainer 0 .*failed: .*{reason}", p.output()), p.output()
+
+
+@pytest.mark.parametrize("table", ["slices", "rows"])
+def test_ctrl_c_while_rows_are_fetched(tmp_path, table):
+    """The server is stopped meanwhile, so that its answer comes when the trainer has gone on, with a larger batch."""
+    with Job(1, 1, script="stumble.py", env=ENV) as job:
+        job.start_all("--width", "1024", "--pause-at", "2", *(["--slices"] if table == "slices" else []), "--batch", "3000", "--go", str(tmp_path / "go"))
+        server, trainer = job.processes
+        trainer.wait_for("pauses")
+        server.signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        trainer.wait_for("fetching rows has waited")
+        trainer.signal(signal.SIGINT)
+        trainer.wait_for("interrupted")
+        server.signal(signal.SIGCONT)
+        job.end(30)
+
+
+def test_more_rows_than_an_answer_has(tmp_path):
+    """34 MB of one server come in two answers; of two servers, in one each."""
+    losses = []
+    for servers, table in ((1, ["--slices"]), (1, []), (2, [])):
+        with Job(servers, 1, script="stumble.py") as job:
+            for i in range(servers):
+                job.start("server", i, "--rows", "2200", "--width", "4096", *table)
+            trainer = job.start("trainer", 0, "--rows", "2200", "--width", "4096", "--steps", "1", "--batch", "2100", *table, "--out", str(tmp_path / "trainer.npz"))
+            assert trainer.end(30) == 0
+            losses.append(np.load(tmp_path / "trainer.npz")["losses"])
+    np.testing.assert_allclose(losses, [losses[2]] * 3, rtol=1e-6)
+
+
+def test_another_executor_is_closed_and_training_goes_on():
+    """Closing any executor says goodbye for the process, as upstream does. It comes back with the next step."""
+    with Job(2, 2, script="stumble.py") as job:
+        for i in range(2):
+            job.start("server", i)
+        goes_on, other = job.start("trainer", 0, "--close-at", "3"), job.start("trainer", 1, "--steps", "1500")
+        assert goes_on.end(30) == 0 and "closed another" in goes_on.output(), goes_on.output()
+        assert "comes back after trainer 0 had ended" in job.processes[0].output()
+        job.end(30)
+        assert other.process.returncode == 0
+
+
+def test_the_only_trainer_closes_an_executor_and_trains_on():
+    """The servers have ended by then: it is told why they are not there."""
+    with Job(1, 1, script="stumble.py", env={"FLAGS_rpc_deadline": "1500"}) as job:
+        job.start_all("--close-at", "3")
+        server, trainer = job.processes
+        assert server.end(30) == 0 and trainer.end(30) == 1
+        assert re.search("after this process said goodbye|all trainers of this job are done", trainer.output()), trainer.output()
