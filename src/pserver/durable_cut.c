@@ -357,11 +357,27 @@ void pd_durable_tend(struct pd_durable *d)
     if (!s->config.is_sync && step > d->last_step) pd_server_stopped(s, cut_async, d);
 }
 
+/* Sync: is what the lanes hold the state at one step? Not when one is behind another, or has begun the next:
+ * parts may be applied when they arrive. */
+static int is_between_steps(const struct pd_server *s)
+{
+    for (int l = 0; l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) != step_of(s) || pd_shard_is_within(s->lanes[l].shard)) return 0;
+    return 1;
+}
+
 pd_status pd_durable_last(struct pd_durable *d)
 {
     if (!d) return PD_OK;
     pd_durable_reap(d, 1);
     uint64_t step = step_of(d->server);
+    if (d->server->config.is_sync && !is_between_steps(d->server)) {
+        pd_log(PD_LOG_WARNING,
+               "no snapshot of step %llu: parts of the next step are applied already, others are missing. The "
+               "snapshot before it and the log are what is kept",
+               (unsigned long long)step);
+        return PD_OK;
+    }
     if (step <= d->last_step) return PD_OK;
     pd_status status = prepare(d, step);
     if (status == PD_EXISTS) return PD_OK;

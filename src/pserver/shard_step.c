@@ -62,6 +62,11 @@ uint64_t pd_shard_step(const struct pd_shard *shard)
     return shard->step;
 }
 
+int pd_shard_is_within(const struct pd_shard *shard)
+{
+    return shard->begun > shard->step;
+}
+
 void pd_shard_set_step(struct pd_shard *shard, uint64_t step)
 {
     pd_shard_drop_prepared(shard);

@@ -1,0 +1,74 @@
+"""What a server leaves in its folder when it ends, and what it takes up from there when it starts."""
+
+import signal
+import time
+
+from cluster import Job, Process
+from test_ps_prepare import Hand
+
+LINE = ["--model", "fit_a_line", "--optimizer", "momentum"]
+
+
+def ended_by_sigterm(job: Job, server: Process, deadline: float = 15) -> str:
+    """What it said; its place in the job is free for another one."""
+    server.signal(signal.SIGTERM)
+    assert server.end(deadline) == 0, server.output()
+    said = server.output()
+    job.processes.remove(server)
+    server.close()
+    return said
+
+
+# ---- SIGTERM when no step comes to its end ----
+
+
+def test_a_whole_job_that_is_stopped_keeps_its_last_step(tmp_path):
+    """Trainers are gone, in the middle of a step, when the servers are asked to end: nothing of what was acknowledged is lost."""
+    options = [*LINE, "--pause-at", "7", "--linger", str(tmp_path / "never")]
+    with Job(2, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        job.start_all(*options)
+        servers, trainers = job.processes[:2], job.processes[2:]
+        for t in trainers:
+            t.wait_for("pauses")
+        for t in trainers:
+            t.kill()
+            job.processes.remove(t)
+            t.close()
+        began = time.monotonic()
+        for s in servers:
+            s.signal(signal.SIGTERM)
+        for s in servers:
+            assert "snapshot of step 7:" in ended_by_sigterm(job, s)
+        assert time.monotonic() - began < 4  # there is nobody to wait for
+        job.start_all(*LINE, "--steps", "3")
+        for s in job.processes[:2]:
+            s.wait_for("taken up at step 7")
+        job.end(30)
+
+
+def test_the_last_trainers_leave_while_the_server_ends(tmp_path):
+    """No step comes to its end any more: the job is over, and its last snapshot is written as ever."""
+    options = [*LINE, "--steps", "9", "--linger", str(tmp_path / "leave")]
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        job.start_all(*options)
+        for t in job.processes[1:]:
+            t.wait_for("all steps have ended")
+        job.processes[0].signal(signal.SIGTERM)
+        job.processes[0].wait_for("asked to end")
+        (tmp_path / "leave").touch()
+        job.end(8)
+        assert "snapshot of step 9:" in job.processes[0].output()
+    assert not list((tmp_path / "ps").glob("*/trainers"))
+
+
+def test_no_snapshot_of_half_a_step(tmp_path):
+    """One trainer, whose parts are applied as they come: it is gone before the step is whole."""
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        server = job.start("server", 0, *LINE)
+        server.wait_for("Server listening on")
+        trainer = Hand(job, 0).join()
+        trainer.give(1, "fc_0.w_0", 1.0)
+        trainer.pull()
+        trainer.die()
+        assert "no snapshot of step 0: parts of the next step are applied already" in ended_by_sigterm(job, server)
+    assert not list((tmp_path / "ps").glob("*/snapshot-*"))
