@@ -89,19 +89,30 @@ static const char *note_of(const struct pd_snapshot *snapshot, const char *key, 
     return pd_snapshot_note(snapshot, name);
 }
 
+/* Async: the number of a snapshot may be past the steps of all trainers. */
+static uint64_t highest(const struct pd_shard *shard, int trainers)
+{
+    uint64_t step = 0;
+    for (int t = 0; t < trainers; t++)
+        if (pd_shard_trainer_step(shard, t) > step) step = pd_shard_trainer_step(shard, t);
+    return step;
+}
+
 static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
     struct pd_server *s = d->server;
-    s->lr_step = info->step;
+    int trainers = s->config.trainers;
     for (int l = 0; l < s->n_lanes; l++) {
-        pd_shard_set_step(s->lanes[l].shard, info->step);
-        for (int t = 0; t < s->config.trainers && t < info->n_trainers; t++)
-            pd_shard_set_trainer_step(s->lanes[l].shard, t, info->trainers[t].step);
-        take_loop_steps(s->lanes[l].shard, s->config.trainers, note_of(snapshot, "loop", l));
+        struct pd_shard *shard = s->lanes[l].shard;
+        for (int t = 0; t < trainers && t < info->n_trainers; t++)
+            pd_shard_set_trainer_step(shard, t, info->trainers[t].step);
+        take_loop_steps(shard, trainers, note_of(snapshot, "loop", l));
+        pd_shard_set_step(shard, s->config.is_sync ? info->step : highest(shard, trainers));
+        pd_server_set_step(s, pd_shard_step(shard));
     }
+    s->lr_step = pd_server_step(s);
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
-    pd_server_set_step(s, info->step);
     d->last_step = info->step;
 }
 

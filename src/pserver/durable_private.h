@@ -28,7 +28,8 @@ struct pd_durable {
     uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
     int *stands;                  /* by lane: it has reached `next`, and holds its answers */
     int64_t last_cut;             /* when */
-    _Atomic uint64_t last_step;   /* of the last snapshot that was begun */
+    _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
+    uint64_t last_changes;        /* async: of all lanes, at that snapshot */
     struct pd_snapshot_job *job;  /* what the child writes */
     pid_t child;                  /* 0: none */
 };

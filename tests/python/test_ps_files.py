@@ -3,8 +3,11 @@
 import signal
 import time
 
+import numpy as np
+import ps_peer as ps
+import pytest
 from cluster import Job, Process
-from test_ps_prepare import Hand
+from test_ps_prepare import NAMES, Hand
 
 LINE = ["--model", "fit_a_line", "--optimizer", "momentum"]
 
@@ -72,3 +75,49 @@ def test_no_snapshot_of_half_a_step(tmp_path):
         trainer.die()
         assert "no snapshot of step 0: parts of the next step are applied already" in ended_by_sigterm(job, server)
     assert not list((tmp_path / "ps").glob("*/snapshot-*"))
+
+
+# ---- async: every trainer has steps of its own ----
+
+
+def make_step(trainer: Hand, step: int, value: float = 1.0) -> dict[str, np.ndarray]:
+    """The parameters after it."""
+    trainer.push(step, value)
+    ((place, peer),) = trainer.at.items()
+    got = peer.answer()
+    assert got.type == ps.VALUES, got.text()
+    sizes = [NAMES[name] for name in trainer.units[place]]
+    return dict(zip(trainer.units[place], np.split(np.frombuffer(got.payload, "float32"), np.cumsum(sizes)[:-1])))
+
+
+@pytest.mark.parametrize("how", ["asked to end", "all have left"])
+def test_async_what_slower_trainers_did_is_kept(tmp_path, how):
+    """The last snapshot has the highest step already, and only those behind it have trained since."""
+    options = [*LINE, "--async"]
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        server = job.start("server", 0, *options)
+        server.wait_for("Server listening on")
+        trainer = Hand(job, 0).join()
+        for step in range(1, 6):
+            make_step(trainer, step)
+        assert "snapshot of step 5:" in ended_by_sigterm(job, server)
+        server = job.start("server", 0, *options)
+        server.wait_for("Server listening on")
+        trainers = [Hand(job, i).join() for i in range(2)]
+        for step in range(1, 4):
+            want = make_step(trainers[1], step)
+        if how == "asked to end":
+            said = ended_by_sigterm(job, server)
+        else:
+            for trainer in trainers:
+                trainer.leave()
+            assert server.end(10) == 0
+            said = server.output()
+        assert "snapshot of step 6:" in said
+        server = job.start("server", 0, *options)
+        server.wait_for("taken up at step 5")
+        got = [Hand(job, i).join() for i in range(2)][1].pull()
+        for name, value in want.items():
+            np.testing.assert_array_equal(got[name], value)
+        with pytest.raises(AssertionError, match="the server has applied only step 3"):
+            make_step(Hand(job, 1).join(), 5)
