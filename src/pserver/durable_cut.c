@@ -293,9 +293,9 @@ static uint64_t changes_of(const struct pd_server *s)
     return changes;
 }
 
-/* The number of a snapshot now; 0: there is nothing that the last one has not. In sync mode it is the step. In
- * async mode each trainer has its own, on each loop: it is the highest, unless that was used before the others
- * came nearer, or names a log. */
+/* The number of a snapshot now; 0: there is nothing that the last one has not. In sync mode it is the step.
+ * In async mode each trainer has its own, on each loop: it is the highest, unless that was used before the
+ * others came nearer, or names a log. */
 static uint64_t number_of(const struct pd_durable *d)
 {
     const struct pd_server *s = d->server;
@@ -392,10 +392,11 @@ pd_status pd_durable_last(struct pd_durable *d)
     pd_durable_reap(d, 1);
     uint64_t step = number_of(d);
     if (d->server->config.is_sync && !is_between_steps(d->server)) {
-        pd_log(PD_LOG_WARNING,
-               "no snapshot of step %llu: parts of the next step are applied already, others are missing. The "
-               "snapshot before it and the log are what is kept",
-               (unsigned long long)pd_shard_step(d->server->lanes[0].shard));
+        pd_log(
+            PD_LOG_WARNING,
+            "no snapshot of step %llu: parts of the next step are applied already, others are missing. The "
+            "snapshot before it and the log are what is kept",
+            (unsigned long long)pd_shard_step(d->server->lanes[0].shard));
         return PD_OK;
     }
     if (!step) return PD_OK;

@@ -1,4 +1,4 @@
-/* What durable.c (life), durable_load.c, durable_log.c and durable_cut.c share. */
+/* What durable.c (life) and the other durable_*.c files share. */
 #ifndef PD_PSERVER_DURABLE_PRIVATE_H
 #define PD_PSERVER_DURABLE_PRIVATE_H
 
@@ -20,6 +20,7 @@ struct kept {
 struct pd_durable {
     struct pd_server *server;
     char *folder, *root;
+    int lock_file; /* of the folder; -1: none */
     struct pd_durable_config config; /* strings owned */
     PD_VEC(struct kept) kept;
     struct pd_journal **journals; /* by lane; NULL: no log */
@@ -34,6 +35,9 @@ struct pd_durable {
     pid_t child;                  /* 0: none */
 };
 
+/* durable_folder.c: locks the folder, which is made when it is not there, and moves aside what is not to be
+ * taken up from it. Before anything is read there. */
+pd_status pd_durable_own_folder(struct pd_durable *durable);
 /* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers.
  * *step is 0 when there is none. */
 pd_status pd_durable_load(struct pd_durable *durable, uint64_t *step);

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import ps_peer as ps
@@ -121,3 +122,88 @@ def test_async_what_slower_trainers_did_is_kept(tmp_path, how):
             np.testing.assert_array_equal(got[name], value)
         with pytest.raises(AssertionError, match="the server has applied only step 3"):
             make_step(Hand(job, 1).join(), 5)
+
+
+# ---- whose files they are ----
+
+
+def old_files(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.glob("*/old-*/*"))
+
+
+def begin_with_a_log(job: Job, *options: str, until: str = "Server listening on", **env: str) -> None:
+    """A job that is killed as a whole after 6 steps, with a log of them, when its servers have said `until`."""
+    for i in range(len(job.endpoints)):
+        job.start("server", i, *options, env={"FLAGS_ps_log": "write", **env})
+    for i in range(job.trainers):
+        job.start("trainer", i, *options, "--pause-at", "6", "--linger", "/nowhere", env=env)
+    for i, p in enumerate(job.processes):
+        p.wait_for(until if i < len(job.endpoints) else "pauses")
+    for p in job.processes:
+        p.close()
+    job.processes.clear()
+
+
+def test_a_fresh_start_leaves_nothing_of_the_job_before(tmp_path):
+    """Neither its log nor its snapshots, whose steps are higher; they are moved, not removed."""
+    folder = tmp_path / "ps"
+    env = {"FLAGS_ps_dir": str(folder), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "4", "FLAGS_ps_keep": "1"}
+    with Job(1, 1, env=env) as job:
+        begin_with_a_log(job, *LINE, until="snapshot of step 4:")
+        job.start("server", 0, *LINE, env={"FLAGS_ps_fresh": "1"})
+        job.start("trainer", 0, *LINE, "--steps", "3")
+        job.end(20)
+        said = job.processes[0].output()
+        assert "FLAGS_ps_fresh starts anew: " in said and "were moved to" in said and "taken up" not in said
+        assert {"log-0-00000000000000000004", "snapshot-00000000000000000004"} <= set(old_files(folder))
+        assert [p.name for p in folder.glob("*/snapshot-*")] == ["snapshot-00000000000000000003"]
+        job.processes.clear()
+        again = job.start("server", 0, *LINE)
+        again.wait_for("taken up at step 3")
+
+
+def test_a_second_server_on_a_folder_is_refused(tmp_path):
+    """Even one that is told to start anew: what the first one keeps stays where it is."""
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_snapshot_steps": "4"}
+    with Job(1, 1, env=env) as job:
+        server = job.start("server", 0, *LINE)
+        job.start("trainer", 0, *LINE, "--pause-at", "5", "--linger", str(tmp_path / "on"))
+        server.wait_for("snapshot of step 4:")
+        second = job.start("server", 0, *LINE, env={"FLAGS_ps_fresh": "1"})
+        job.processes.remove(second)
+        try:
+            assert second.end(20) == 1
+            assert f"is in use by process {server.pid}: end that server" in second.output()
+        finally:
+            second.close()
+        assert [p.name for p in (tmp_path / "ps").glob("*/snapshot-*")] == ["snapshot-00000000000000000004"]
+        (tmp_path / "on").touch()
+        job.end(20)
+
+
+@pytest.mark.parametrize("change", ["servers", "loops", "no log"])
+def test_a_log_of_another_layout_is_not_done_again(tmp_path, change):
+    """Its gradients have other numbers and slices; without a log it would be done again by a later run."""
+    folder = tmp_path / "ps"
+    options = ["--model", "mlp"]
+    with Job(2 if change == "servers" else 1, 1, env={"FLAGS_ps_dir": str(folder)}) as job:
+        begin_with_a_log(job, *options, FLAGS_ps_loops="2")
+        del job.endpoints[1:]
+        env = {"FLAGS_ps_log": "" if change == "no log" else "write", "FLAGS_ps_loops": "1" if change == "loops" else "2"}
+        server = job.start("server", 0, *options, env=env)
+        server.wait_for("Server listening on")
+        says = "FLAGS_ps_log is not set" if change == "no log" else "other servers, loops or parameters"
+        assert says in server.output() and "done again, up to step" not in server.output()
+        assert old_files(folder) == ["layout", *[f"log-{i}-00000000000000000000" for i in range(2)]]
+        job.start("trainer", 0, *options, "--steps", "2")
+        job.end(20)
+
+
+def test_the_same_layout_goes_on_with_its_log(tmp_path):
+    with Job(2, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        begin_with_a_log(job, *LINE)
+        for i in range(2):
+            job.start("server", i, *LINE, env={"FLAGS_ps_log": "write"})
+        for server in job.processes:
+            server.wait_for("taken up at step 6")
+        assert not old_files(tmp_path)
