@@ -39,7 +39,7 @@ static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
     for (int i = 0; i < block->vars.n; i++) {
         const struct pd_var *var = block->vars.at[i];
         struct pd_value *value = is_kept(var) ? pd_scope_lookup(frame->scope, var->name) : NULL;
-        if (!value || !value->tensor.data ||
+        if (!value || (!value->tensor.data && !pd_schedule_writes(d->server, var->name)) ||
             (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)))
             continue;
         struct kept k = {.name = pd_strdup(var->name), .value = value};

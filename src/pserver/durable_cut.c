@@ -121,7 +121,7 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* two by lane, then the sums over servers */
+    struct pd_snapshot_note *notes;       /* two by lane, sums over servers, the schedule */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
@@ -138,12 +138,14 @@ static void picture_free(struct picture *p, size_t n_notes)
     pd_free(p->trainers);
 }
 
-static void take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
+static int take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
 {
+    int n = 0;
     for (int i = 0; i < d->kept.n; i++) {
         const struct kept *k = &d->kept.at[i];
         const struct pd_tensor *t = &k->value->tensor;
-        vars[i] = (struct pd_snapshot_var){.name = k->name,
+        if (!t->data) continue;
+        vars[n] = (struct pd_snapshot_var){.name = k->name,
                                            .dtype = t->meta.dtype,
                                            .rank = t->meta.rank,
                                            .data = t->data,
@@ -151,8 +153,9 @@ static void take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
                                            .first_row = k->first_row,
                                            .row_step = k->row_step,
                                            .whole_rows = k->whole_rows};
-        memcpy(vars[i].dim, t->meta.dim, sizeof vars[i].dim);
+        memcpy(vars[n++].dim, t->meta.dim, sizeof vars->dim);
     }
+    return n;
 }
 
 /* Where the next note's text is to be written. */
@@ -200,10 +203,18 @@ static pd_status take_sums(const struct pd_server *s, struct picture *p)
     return add_note(p, "sums", -1);
 }
 
+/* The step that the learning rate is of. In async mode it may have begun, and not be applied yet. */
+static pd_status take_schedule(const struct pd_server *s, struct picture *p)
+{
+    if (s->config.lr_block < 0) return PD_OK;
+    pd_buf_printf(next_text(p), "%llu", (unsigned long long)s->lr_step);
+    return add_note(p, "schedule", -1);
+}
+
 static pd_status prepare(struct pd_durable *d, uint64_t step)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 1;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 2;
     const char *self = s->config.endpoint;
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
                         .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
@@ -213,15 +224,16 @@ static pd_status prepare(struct pd_durable *d, uint64_t step)
     pd_status status = p.vars && p.trainers && p.notes && p.texts && p.keys ? PD_OK : pd_no_memory();
     if (status == PD_OK) status = take_trainers(s, &p);
     if (status == PD_OK) status = take_sums(s, &p);
+    if (status == PD_OK) status = take_schedule(s, &p);
     if (status == PD_OK) {
-        take_vars(d, p.vars);
+        int n_vars = take_vars(d, p.vars);
         struct pd_snapshot_info info = {.step = step,
                                         .endpoint = s->config.endpoint,
                                         .n_servers = d->config.n_servers ? d->config.n_servers : 1,
                                         .servers = d->config.n_servers ? d->config.servers : &self,
                                         .n_trainers = s->config.trainers,
                                         .trainers = p.trainers,
-                                        .n_vars = d->kept.n,
+                                        .n_vars = n_vars,
                                         .vars = p.vars,
                                         .n_notes = p.n_notes,
                                         .notes = p.notes};

@@ -20,12 +20,25 @@ static pd_status check_shape(const struct kept *k, const struct pd_snapshot_var 
                    pd_meta_dims_text(m));
 }
 
+/* A computed learning rate, if there was one. */
+static pd_status load_rate(struct kept *k, const struct pd_snapshot_var *var)
+{
+    if (!var) return PD_OK;
+    PD_TRY(pd_tensor_resize(&k->value->tensor, var->dtype, var->rank, var->dim));
+    memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
+    return PD_OK;
+}
+
 static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     PD_TRY(pd_snapshot_check(snapshot));
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
+        if (!k->value->tensor.data) {
+            PD_TRY(load_rate(k, var));
+            continue;
+        }
         if (!var)
             return pd_fail(
                 PD_NOT_FOUND,
@@ -45,6 +58,10 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
         const char *whole = k->whole ? k->whole : k->name;
         const struct pd_meta *m = &k->value->tensor.meta;
         const struct pd_snapshot_var *var = pd_snapshot_set_find(set, whole);
+        if (!k->value->tensor.data) {
+            PD_TRY(load_rate(k, var));
+            continue;
+        }
         if (!var && k->whole) var = pd_snapshot_set_find(set, k->name);
         if (!var)
             return pd_fail(
@@ -111,7 +128,8 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
         pd_shard_set_step(shard, s->config.is_sync ? info->step : highest(shard, trainers));
         pd_server_set_step(s, pd_shard_step(shard));
     }
-    s->lr_step = pd_server_step(s);
+    const char *schedule = pd_snapshot_note(snapshot, "schedule");
+    s->lr_step = schedule ? strtoull(schedule, NULL, 10) : pd_server_step(s);
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
     d->last_step = info->step;
 }

@@ -14,13 +14,13 @@
 struct kept {
     char *name, *whole; /* whole is NULL: not a slice */
     int64_t first_row, row_step, whole_rows;
-    struct pd_value *value;
+    struct pd_value *value; /* without data: a learning rate that no step has computed yet */
 };
 
 struct pd_durable {
     struct pd_server *server;
     char *folder, *root;
-    int lock_file; /* of the folder; -1: none */
+    int lock_file;                   /* of the folder; -1: none */
     struct pd_durable_config config; /* strings owned */
     PD_VEC(struct kept) kept;
     struct pd_journal **journals; /* by lane; NULL: no log */
@@ -44,6 +44,7 @@ pd_status pd_durable_load(struct pd_durable *durable, uint64_t *step);
 /* durable_log.c: does again what the logs have after the snapshot of `step`, and opens them to go on. */
 pd_status pd_durable_open_logs(struct pd_durable *durable, uint64_t step);
 /* durable_schedule.c: learning rates and what they are computed from, at a step. */
+int pd_schedule_writes(const struct pd_server *server, const char *name);
 struct pd_schedule_value {
     struct pd_value *value; /* borrowed */
     void *data;

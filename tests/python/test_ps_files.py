@@ -207,3 +207,51 @@ def test_the_same_layout_goes_on_with_its_log(tmp_path):
         for server in job.processes:
             server.wait_for("taken up at step 6")
         assert not old_files(tmp_path)
+
+
+# ---- async: the learning rate's schedule ----
+
+
+def rate_of(step: int) -> np.ndarray:
+    """As the job's schedule has it."""
+    return np.float32(0.02 * 0.8 ** ((step - 1) / 2))
+
+
+@pytest.mark.parametrize("log", ["", "write"])
+@pytest.mark.parametrize("cut", ["between pushes", "within a push"])
+def test_async_a_schedule_goes_on_where_it_was(tmp_path, cut, log):
+    """A trainer behind the others finds the rate that they have reached, and each step advances it once."""
+    options = ["--model", "fit_a_line", "--optimizer", "sgd", "--schedule", "--async"]
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log}) as job:
+
+        def start() -> tuple[Process, list[Hand], np.ndarray]:
+            server = job.start("server", 0, *options)
+            server.wait_for("Server listening on")
+            trainers = [Hand(job, i).join() for i in range(2)]
+            return server, trainers, trainers[0].pull()["fc_0.b_0"]
+
+        def check_rate(trainer: Hand, step: int, is_of: int) -> None:
+            nonlocal bias
+            before, bias = bias, make_step(trainer, step)["fc_0.b_0"]
+            np.testing.assert_allclose(before - bias, rate_of(is_of), rtol=1e-3)
+
+        server, (fast, slow), bias = start()
+        for step in range(1, 6):
+            check_rate(fast, step, step)
+        if cut == "within a push":
+            fast.give(6, "fc_0.w_0", 1.0)
+            fast.step = 5
+            fast.pull()
+        said = ended_by_sigterm(job, server)
+        assert "snapshot of step 5:" in said
+        server, (fast, slow), bias = start()
+        check_rate(slow, 1, 6 if cut == "within a push" else 5)
+        check_rate(fast, 6, 6)
+        check_rate(slow, 2, 6)
+        if log:
+            server.kill()
+            job.processes.remove(server)
+            server.close()
+            server, (fast, slow), bias = start()
+            check_rate(slow, 3, 6)
+        check_rate(fast, 7, 7)
