@@ -31,7 +31,7 @@
     X(ps_snapshot_seconds, INT, "600", "seconds between a server's snapshots; 0: none by time")               \
     X(ps_snapshot_steps, INT, "0", "steps between a server's snapshots; 0: none by steps")                    \
     X(ps_keep, INT, "2", "snapshots that a server keeps")                                                     \
-    X(ps_fresh, BOOL, "0", "a server starts anew, whatever its folder holds")                                 \
+    X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                      \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
     X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                    \
     X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                    \

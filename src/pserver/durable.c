@@ -1,6 +1,7 @@
 /* The life of what a server keeps; see durable.h. Here: what is kept, open and close. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -38,7 +39,7 @@ static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
     for (int i = 0; i < block->vars.n; i++) {
         const struct pd_var *var = block->vars.at[i];
         struct pd_value *value = is_kept(var) ? pd_scope_lookup(frame->scope, var->name) : NULL;
-        if (!value || !value->tensor.data ||
+        if (!value || (!value->tensor.data && !pd_schedule_writes(d->server, var->name)) ||
             (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)))
             continue;
         struct kept k = {.name = pd_strdup(var->name), .value = value};
@@ -99,6 +100,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
+    PD_TRY(pd_durable_own_folder(d));
     if (!config->is_fresh) PD_TRY(pd_durable_load(d, &step));
     if (*config->log) PD_TRY(pd_durable_open_logs(d, step));
     step = pd_shard_step(d->server->lanes[0].shard);
@@ -122,6 +124,7 @@ pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
     if (!d) return pd_no_memory();
     pthread_mutex_init(&d->lock, NULL);
     d->server = server;
+    d->lock_file = -1;
     d->config = *config;
     pd_status status = open_all(d, frame, config);
     if (status != PD_OK) {
@@ -149,6 +152,7 @@ void pd_durable_close(struct pd_durable *d)
     free_list(d->config.n_servers, d->config.servers);
     free_list(d->config.n_slices, d->config.slices);
     pd_free((char *)d->config.log);
+    if (d->lock_file >= 0) close(d->lock_file);
     pd_free(d->folder);
     pd_free(d->root);
     pd_free(d);

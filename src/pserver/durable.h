@@ -52,7 +52,7 @@ void pd_durable_tend(struct pd_durable *durable);
  * kept. */
 int pd_durable_cut_soon(struct pd_durable *durable);
 int pd_durable_is_idle(const struct pd_durable *durable);
-/* All trainers are done: a last snapshot, here and now. The loops have ended. */
+/* The loops have ended: a last snapshot, here and now, if there is something new and no step half done. */
 pd_status pd_durable_last(struct pd_durable *durable);
 
 #endif

@@ -121,7 +121,7 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* two by lane, then the sums over servers */
+    struct pd_snapshot_note *notes;       /* two by lane, sums over servers, the schedule */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
@@ -138,12 +138,14 @@ static void picture_free(struct picture *p, size_t n_notes)
     pd_free(p->trainers);
 }
 
-static void take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
+static int take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
 {
+    int n = 0;
     for (int i = 0; i < d->kept.n; i++) {
         const struct kept *k = &d->kept.at[i];
         const struct pd_tensor *t = &k->value->tensor;
-        vars[i] = (struct pd_snapshot_var){.name = k->name,
+        if (!t->data) continue;
+        vars[n] = (struct pd_snapshot_var){.name = k->name,
                                            .dtype = t->meta.dtype,
                                            .rank = t->meta.rank,
                                            .data = t->data,
@@ -151,8 +153,9 @@ static void take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
                                            .first_row = k->first_row,
                                            .row_step = k->row_step,
                                            .whole_rows = k->whole_rows};
-        memcpy(vars[i].dim, t->meta.dim, sizeof vars[i].dim);
+        memcpy(vars[n++].dim, t->meta.dim, sizeof vars->dim);
     }
+    return n;
 }
 
 /* Where the next note's text is to be written. */
@@ -200,10 +203,18 @@ static pd_status take_sums(const struct pd_server *s, struct picture *p)
     return add_note(p, "sums", -1);
 }
 
+/* The step that the learning rate is of. In async mode it may have begun, and not be applied yet. */
+static pd_status take_schedule(const struct pd_server *s, struct picture *p)
+{
+    if (s->config.lr_block < 0) return PD_OK;
+    pd_buf_printf(next_text(p), "%llu", (unsigned long long)s->lr_step);
+    return add_note(p, "schedule", -1);
+}
+
 static pd_status prepare(struct pd_durable *d, uint64_t step)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 1;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 2;
     const char *self = s->config.endpoint;
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
                         .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
@@ -213,15 +224,16 @@ static pd_status prepare(struct pd_durable *d, uint64_t step)
     pd_status status = p.vars && p.trainers && p.notes && p.texts && p.keys ? PD_OK : pd_no_memory();
     if (status == PD_OK) status = take_trainers(s, &p);
     if (status == PD_OK) status = take_sums(s, &p);
+    if (status == PD_OK) status = take_schedule(s, &p);
     if (status == PD_OK) {
-        take_vars(d, p.vars);
+        int n_vars = take_vars(d, p.vars);
         struct pd_snapshot_info info = {.step = step,
                                         .endpoint = s->config.endpoint,
                                         .n_servers = d->config.n_servers ? d->config.n_servers : 1,
                                         .servers = d->config.n_servers ? d->config.servers : &self,
                                         .n_trainers = s->config.trainers,
                                         .trainers = p.trainers,
-                                        .n_vars = d->kept.n,
+                                        .n_vars = n_vars,
                                         .vars = p.vars,
                                         .n_notes = p.n_notes,
                                         .notes = p.notes};
@@ -284,13 +296,30 @@ void pd_durable_reap(struct pd_durable *d, int wait)
             pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
 }
 
-/* The step that a snapshot is named by. In async mode loops may be at different ones. */
-static uint64_t step_of(const struct pd_server *s)
+/* Async: the lanes stand still. */
+static uint64_t changes_of(const struct pd_server *s)
 {
-    uint64_t step = pd_shard_step(s->lanes[0].shard);
-    for (int l = 1; !s->config.is_sync && l < s->n_lanes; l++)
-        if (pd_shard_step(s->lanes[l].shard) > step) step = pd_shard_step(s->lanes[l].shard);
-    return step;
+    uint64_t changes = 0;
+    for (int l = 0; l < s->n_lanes; l++)
+        changes += pd_shard_changes(s->lanes[l].shard);
+    return changes;
+}
+
+/* The number of a snapshot now; 0: there is nothing that the last one has not. In sync mode it is the step.
+ * In async mode each trainer has its own, on each loop: it is the highest, unless that was used before the
+ * others came nearer, or names a log. */
+static uint64_t number_of(const struct pd_durable *d)
+{
+    const struct pd_server *s = d->server;
+    uint64_t number = pd_shard_step(s->lanes[0].shard), last = atomic_load(&d->last_step);
+    if (s->config.is_sync) return number > last ? number : 0;
+    if (changes_of(s) == d->last_changes) return 0;
+    for (int l = 0; l < s->n_lanes; l++) {
+        uint64_t step = pd_shard_step(s->lanes[l].shard);
+        if (step > number) number = step;
+        if (d->journals && pd_journal_step(d->journals[l]) > last) last = pd_journal_step(d->journals[l]);
+    }
+    return number > last ? number : last + 1;
 }
 
 /* Async: every lane has stopped for a moment, maybe within a push. What the log has up to here is in the
@@ -298,29 +327,32 @@ static uint64_t step_of(const struct pd_server *s)
 static void cut_async(void *arg)
 {
     struct pd_durable *d = arg;
-    uint64_t step = step_of(d->server);
+    uint64_t number = number_of(d);
     /* A server that ends after this cut tells nobody of what it does not hold. */
     for (int l = 0; d->server->draining && l < d->server->n_lanes; l++)
         pd_shard_hold(d->server->lanes[l].shard);
-    if (step <= atomic_load(&d->last_step)) return;
+    d->last_cut = pd_clock_ns();
+    if (!number) return;
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_rotate(d->journals[l], step) != PD_OK) {
-            d->last_cut = pd_clock_ns();
-            pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)step,
+        if (pd_journal_rotate(d->journals[l], number) != PD_OK) {
+            pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
                    pd_error());
             return;
         }
-    cut(d, step);
+    d->last_changes = changes_of(d->server);
+    cut(d, number);
 }
 
 /* A cut as soon as all lanes can be at one step; 1 when it is on its way or done. */
 int pd_durable_cut_soon(struct pd_durable *d)
 {
     if (!d) return 0;
-    if (d->server->config.is_sync)
+    if (d->server->config.is_sync) {
         name_cut_ahead(d, 1);
-    else
+    } else {
+        pd_durable_reap(d, 1);
         pd_server_stopped(d->server, cut_async, d);
+    }
     return 1;
 }
 
@@ -351,18 +383,35 @@ void pd_durable_tend(struct pd_durable *d)
     int due =
         d->config.every_seconds > 0 && (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds;
     if (!due || next || d->child) return;
-    uint64_t step = pd_server_step(s);
     /* Two steps ahead: known to all before anyone gets there. */
-    if (s->config.is_sync && is_first(d) && step > d->last_step) name_cut_ahead(d, 2);
-    if (!s->config.is_sync && step > d->last_step) pd_server_stopped(s, cut_async, d);
+    if (s->config.is_sync && is_first(d) && pd_server_step(s) > d->last_step) name_cut_ahead(d, 2);
+    if (!s->config.is_sync) pd_server_stopped(s, cut_async, d);
+}
+
+/* Sync: is what the lanes hold the state at one step? Not when one is behind another, or has begun the next:
+ * parts may be applied when they arrive. */
+static int is_between_steps(const struct pd_server *s)
+{
+    uint64_t step = pd_shard_step(s->lanes[0].shard);
+    for (int l = 0; l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) != step || pd_shard_is_within(s->lanes[l].shard)) return 0;
+    return 1;
 }
 
 pd_status pd_durable_last(struct pd_durable *d)
 {
     if (!d) return PD_OK;
     pd_durable_reap(d, 1);
-    uint64_t step = step_of(d->server);
-    if (step <= d->last_step) return PD_OK;
+    uint64_t step = number_of(d);
+    if (d->server->config.is_sync && !is_between_steps(d->server)) {
+        pd_log(
+            PD_LOG_WARNING,
+            "no snapshot of step %llu: parts of the next step are applied already, others are missing. The "
+            "snapshot before it and the log are what is kept",
+            (unsigned long long)pd_shard_step(d->server->lanes[0].shard));
+        return PD_OK;
+    }
+    if (!step) return PD_OK;
     pd_status status = prepare(d, step);
     if (status == PD_EXISTS) return PD_OK;
     PD_TRY(status);

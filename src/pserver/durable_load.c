@@ -20,12 +20,25 @@ static pd_status check_shape(const struct kept *k, const struct pd_snapshot_var 
                    pd_meta_dims_text(m));
 }
 
+/* A computed learning rate, if there was one. */
+static pd_status load_rate(struct kept *k, const struct pd_snapshot_var *var)
+{
+    if (!var) return PD_OK;
+    PD_TRY(pd_tensor_resize(&k->value->tensor, var->dtype, var->rank, var->dim));
+    memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
+    return PD_OK;
+}
+
 static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     PD_TRY(pd_snapshot_check(snapshot));
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
+        if (!k->value->tensor.data) {
+            PD_TRY(load_rate(k, var));
+            continue;
+        }
         if (!var)
             return pd_fail(
                 PD_NOT_FOUND,
@@ -45,6 +58,10 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
         const char *whole = k->whole ? k->whole : k->name;
         const struct pd_meta *m = &k->value->tensor.meta;
         const struct pd_snapshot_var *var = pd_snapshot_set_find(set, whole);
+        if (!k->value->tensor.data) {
+            PD_TRY(load_rate(k, var));
+            continue;
+        }
         if (!var && k->whole) var = pd_snapshot_set_find(set, k->name);
         if (!var)
             return pd_fail(
@@ -89,19 +106,31 @@ static const char *note_of(const struct pd_snapshot *snapshot, const char *key, 
     return pd_snapshot_note(snapshot, name);
 }
 
+/* Async: the number of a snapshot may be past the steps of all trainers. */
+static uint64_t highest(const struct pd_shard *shard, int trainers)
+{
+    uint64_t step = 0;
+    for (int t = 0; t < trainers; t++)
+        if (pd_shard_trainer_step(shard, t) > step) step = pd_shard_trainer_step(shard, t);
+    return step;
+}
+
 static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
     struct pd_server *s = d->server;
-    s->lr_step = info->step;
+    int trainers = s->config.trainers;
     for (int l = 0; l < s->n_lanes; l++) {
-        pd_shard_set_step(s->lanes[l].shard, info->step);
-        for (int t = 0; t < s->config.trainers && t < info->n_trainers; t++)
-            pd_shard_set_trainer_step(s->lanes[l].shard, t, info->trainers[t].step);
-        take_loop_steps(s->lanes[l].shard, s->config.trainers, note_of(snapshot, "loop", l));
+        struct pd_shard *shard = s->lanes[l].shard;
+        for (int t = 0; t < trainers && t < info->n_trainers; t++)
+            pd_shard_set_trainer_step(shard, t, info->trainers[t].step);
+        take_loop_steps(shard, trainers, note_of(snapshot, "loop", l));
+        pd_shard_set_step(shard, s->config.is_sync ? info->step : highest(shard, trainers));
+        pd_server_set_step(s, pd_shard_step(shard));
     }
+    const char *schedule = pd_snapshot_note(snapshot, "schedule");
+    s->lr_step = schedule ? strtoull(schedule, NULL, 10) : pd_server_step(s);
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
-    pd_server_set_step(s, info->step);
     d->last_step = info->step;
 }
 

@@ -1,4 +1,4 @@
-/* What durable.c (life), durable_load.c, durable_log.c and durable_cut.c share. */
+/* What durable.c (life) and the other durable_*.c files share. */
 #ifndef PD_PSERVER_DURABLE_PRIVATE_H
 #define PD_PSERVER_DURABLE_PRIVATE_H
 
@@ -14,12 +14,13 @@
 struct kept {
     char *name, *whole; /* whole is NULL: not a slice */
     int64_t first_row, row_step, whole_rows;
-    struct pd_value *value;
+    struct pd_value *value; /* without data: a learning rate that no step has computed yet */
 };
 
 struct pd_durable {
     struct pd_server *server;
     char *folder, *root;
+    int lock_file;                   /* of the folder; -1: none */
     struct pd_durable_config config; /* strings owned */
     PD_VEC(struct kept) kept;
     struct pd_journal **journals; /* by lane; NULL: no log */
@@ -28,17 +29,22 @@ struct pd_durable {
     uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
     int *stands;                  /* by lane: it has reached `next`, and holds its answers */
     int64_t last_cut;             /* when */
-    _Atomic uint64_t last_step;   /* of the last snapshot that was begun */
+    _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
+    uint64_t last_changes;        /* async: of all lanes, at that snapshot */
     struct pd_snapshot_job *job;  /* what the child writes */
     pid_t child;                  /* 0: none */
 };
 
+/* durable_folder.c: locks the folder, which is made when it is not there, and moves aside what is not to be
+ * taken up from it. Before anything is read there. */
+pd_status pd_durable_own_folder(struct pd_durable *durable);
 /* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers.
  * *step is 0 when there is none. */
 pd_status pd_durable_load(struct pd_durable *durable, uint64_t *step);
 /* durable_log.c: does again what the logs have after the snapshot of `step`, and opens them to go on. */
 pd_status pd_durable_open_logs(struct pd_durable *durable, uint64_t step);
 /* durable_schedule.c: learning rates and what they are computed from, at a step. */
+int pd_schedule_writes(const struct pd_server *server, const char *name);
 struct pd_schedule_value {
     struct pd_value *value; /* borrowed */
     void *data;

@@ -1,4 +1,7 @@
-/* Learning rates while logs are replayed. A schedule is the server's, and advances once a step; logs are
+/* Learning rates, which are kept with what they are computed from: in async mode a trainer behind the others
+ * uses the rate of the step that they have begun.
+ *
+ * While logs are replayed: a schedule is the server's, and advances once a step; logs are
  * replayed one loop after the other, and each change needs the rate of its own step. So each loop begins with
  * the schedule as the snapshot has it. Loops may end a step apart; the one behind does that step first when
  * the server runs, so in sync mode the schedule then stands where that loop is. */
@@ -18,6 +21,11 @@ static int writes(const struct pd_program *program, int block, const char *name)
     return 0;
 }
 
+int pd_schedule_writes(const struct pd_server *s, const char *name)
+{
+    return writes(s->program, s->config.lr_block, name);
+}
+
 pd_status pd_schedule_save(const struct pd_durable *d, struct pd_schedule *out)
 {
     const struct pd_server *s = d->server;
@@ -25,7 +33,7 @@ pd_status pd_schedule_save(const struct pd_durable *d, struct pd_schedule *out)
     for (int i = 0; i < d->kept.n; i++) {
         struct pd_value *value = d->kept.at[i].value;
         size_t n = pd_tensor_bytes(&value->tensor);
-        if (!writes(s->program, s->config.lr_block, d->kept.at[i].name)) continue;
+        if (!value->tensor.data || !pd_schedule_writes(s, d->kept.at[i].name)) continue;
         struct pd_schedule_value copy = {value, pd_malloc_aligned(n)};
         if (!copy.data || !pd_vec_push(&out->values, copy)) {
             pd_free_aligned(copy.data);

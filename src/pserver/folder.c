@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/vec.h"
 
 #define SPACE                                                                                                \
@@ -104,6 +106,29 @@ pd_status pd_folder_sync(const char *path)
     int number = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
     close(fd);
     return number ? failed("sync the folder", path, number) : PD_OK;
+}
+
+/* A lock of this process, which a forked child does not hold: a writer of a snapshot may outlive its server.
+ */
+pd_status pd_folder_lock(const char *folder, const char *name, int *fd)
+{
+    char path[PATH_MAX];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0) return failed("open", path, errno);
+    if (fcntl(*fd, F_SETLK, &lock) == 0) return PD_OK;
+    if (errno == EACCES || errno == EAGAIN) {
+        long pid = fcntl(*fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (long)lock.l_pid : 0;
+        return pd_fail(PD_EXISTS,
+                       "the folder '%s' is in use by process %ld: end that server, or give this one another "
+                       "folder",
+                       folder, pid);
+    }
+    pd_log(PD_LOG_WARNING, "no lock on '%s' (%s): take care that no second server uses this folder", path,
+           pd_folder_error(errno));
+    return PD_OK;
 }
 
 static pd_status remove_files(int fd, const char *name)

@@ -9,6 +9,9 @@ enum { PD_FOLDER_DIGITS = 20 }; /* of a number in a name: names sort as numbers 
 
 /* Makes the folder and those above it. That it is there already is fine. */
 pd_status pd_folder_make(const char *path);
+/* Locks the folder by the file `name` in it, which is made; *fd holds the lock until it is closed. PD_EXISTS:
+ * a process has it, which the message names. Where there are no locks a warning is logged and *fd is fine. */
+pd_status pd_folder_lock(const char *path, const char *name, int *fd);
 /* Names in the folder reach the disk. */
 pd_status pd_folder_sync(const char *path);
 /* Removes the folder `name` of the folder `path` with the plain files in it. That it is not there is fine. */

@@ -266,29 +266,11 @@ uint64_t pd_journal_bytes(const struct pd_journal *j)
 
 /* ---- opening ---- */
 
-/* A lock of this process, which a forked child does not hold: a writer of a snapshot may outlive its server.
- */
 static pd_status lock_lane(struct pd_journal *j)
 {
-    char path[PATH_MAX];
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (snprintf(path, sizeof path, "%s/lock-%d", j->folder, j->lane) >= (int)sizeof path)
-        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", j->folder);
-    j->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (j->lock < 0)
-        return pd_fail(PD_IO, "cannot open '%s': %s; %s", path, pd_folder_error(errno),
-                       pd_folder_advice(errno));
-    if (fcntl(j->lock, F_SETLK, &lock) == 0) return PD_OK;
-    if (errno == EACCES || errno == EAGAIN) {
-        long pid = fcntl(j->lock, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (long)lock.l_pid : 0;
-        return pd_fail(
-            PD_EXISTS,
-            "the log in '%s' is in use by process %ld: end that server, or give this one another folder",
-            j->folder, pid);
-    }
-    pd_log(PD_LOG_WARNING, "no lock on '%s' (%s): take care that no second server uses this folder", path,
-           pd_folder_error(errno));
-    return PD_OK;
+    char name[32];
+    snprintf(name, sizeof name, "lock-%d", j->lane);
+    return pd_folder_lock(j->folder, name, &j->lock);
 }
 
 /* Goes on in the file of `step`, unless even its head is torn: then it is removed and *is_used is 0. */

@@ -196,6 +196,9 @@ static int lightest(const size_t *bytes, int n)
 /* Ends all loops; what they own stays. */
 static void stop_loops(struct pd_server *s)
 {
+    pthread_mutex_lock(&s->lock);
+    s->ending = 1; /* a lane may wait for other servers */
+    pthread_mutex_unlock(&s->lock);
     /* The listener goes first, then those who may still talk to others. */
     pd_order_close(s->order);
     pd_sums_close(s->sums);
@@ -209,9 +212,6 @@ static void stop_loops(struct pd_server *s)
 
 static void free_server(struct pd_server *s)
 {
-    pthread_mutex_lock(&s->lock);
-    s->ending = 1;
-    pthread_mutex_unlock(&s->lock);
     stop_loops(s);
     pd_durable_close(s->durable);
     for (int i = 0; i < s->n_lanes; i++)
@@ -388,25 +388,23 @@ static int is_over(struct pd_server *s)
     return over;
 }
 
-/* SIGTERM: one snapshot more, if the trainers still bring a step to its end; then the server goes. They wait
- * for its return. */
-enum { DRAIN_MS = 10000 };
+/* SIGTERM: the trainers bring the step to its end, which is the last snapshot's; they wait for the server's
+ * return. When they do not, because steps are long or they are gone too, it is that of the step before. */
+enum { DRAIN_MS = 10000, ALONE_MS = 1000 };
 
-static pd_status drain(struct pd_server *s)
+static void drain(struct pd_server *s)
 {
-    int64_t until = pd_clock_ns() + (int64_t)DRAIN_MS * 1000000;
+    int64_t now = pd_clock_ns(), until = now + (int64_t)DRAIN_MS * 1000000, seen = now;
     pd_log(PD_LOG_INFO, "asked to end (SIGTERM) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
-    if (!pd_durable_cut_soon(s->durable)) return PD_OK;
-    while (!is_over(s) && !pd_durable_is_idle(s->durable) && pd_clock_ns() < until) {
+    if (!pd_durable_cut_soon(s->durable)) return;
+    while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
+           now - seen < (int64_t)ALONE_MS * 1000000) {
         doze(s);
         pd_durable_tend(s->durable);
+        now = pd_clock_ns();
+        if (atomic_load(&s->connected) > 0) seen = now;
     }
-    if (!pd_durable_is_idle(s->durable))
-        pd_log(PD_LOG_WARNING,
-               "no step came to its end within %d s: the last snapshot and the log are what is kept",
-               DRAIN_MS / 1000);
-    return PD_OK;
 }
 
 /* Last words reach the trainers before the connections go. */
@@ -421,19 +419,31 @@ static void hang_up(struct pd_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+static int is_finished(struct pd_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int finished = !s->failed && s->lanes_finished == s->n_lanes;
+    pthread_mutex_unlock(&s->lock);
+    return finished;
+}
+
 pd_status pd_server_wait(struct pd_server *s)
 {
-    while (!is_over(s)) {
+    while (!is_over(s) && !s->draining) {
         doze(s);
         pd_durable_tend(s->durable);
         PD_TRY(s->run->step->poll(s->run));
-        if (s->config.wants_end && s->config.wants_end()) return drain(s);
+        if (s->config.wants_end && s->config.wants_end()) drain(s);
     }
-    hang_up(s);
-    if (pd_server_is_ending(s)) return pd_fail(s->failure, "%s", s->failure_text);
+    if (is_over(s)) hang_up(s);
+    if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);
+    if (is_over(s) && !is_finished(s)) pd_log(PD_LOG_WARNING, "%s", s->failure_text);
     stop_loops(s);
-    pd_status status = pd_durable_last(s->durable);
-    pd_book_close(s, status == PD_OK);
+    int finished = is_finished(s);
+    /* Async: the cut is behind it, and what was applied since then was acknowledged to nobody. */
+    int is_cut = !finished && !s->config.is_sync;
+    pd_status status = is_cut ? PD_OK : pd_durable_last(s->durable);
+    pd_book_close(s, finished && status == PD_OK);
     return status;
 }
 

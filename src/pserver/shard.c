@@ -428,6 +428,7 @@ static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trai
     const void *data =
         staged ? staged : (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
     int64_t n = part_size(u, part);
+    shard->changes++;
     PD_TRY(pd_shard_begin(shard, step));
     PD_TRY(pd_shard_log_part(shard, trainer, u->number, part, step, data, (size_t)n * u->item));
     return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, data, g->n_parts == u->parts);

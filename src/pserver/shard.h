@@ -106,6 +106,9 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
 enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer);
 
 uint64_t pd_shard_step(const struct pd_shard *shard);          /* last one applied */
+/* Async: goes up with every change, whichever trainer's it is. */
+uint64_t pd_shard_changes(const struct pd_shard *shard);
+int pd_shard_is_within(const struct pd_shard *shard); /* sync: some of the next one is applied already */
 void pd_shard_set_step(struct pd_shard *shard, uint64_t step); /* after a restart, or an accepted rollback */
 uint64_t pd_shard_trainer_step(const struct pd_shard *shard,
                                int trainer); /* last one applied for it, or before it takes part */

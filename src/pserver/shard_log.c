@@ -139,6 +139,7 @@ pd_status pd_shard_redo_end(struct pd_shard *shard, const struct pd_change *chan
         shard->again = NULL;
         shard->n_again = 0;
     }
+    shard->changes++;
     if (change->step > shard->step) shard->step = change->step;
     return status;
 }

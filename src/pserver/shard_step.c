@@ -62,6 +62,16 @@ uint64_t pd_shard_step(const struct pd_shard *shard)
     return shard->step;
 }
 
+uint64_t pd_shard_changes(const struct pd_shard *shard)
+{
+    return shard->changes;
+}
+
+int pd_shard_is_within(const struct pd_shard *shard)
+{
+    return shard->begun > shard->step;
+}
+
 void pd_shard_set_step(struct pd_shard *shard, uint64_t step)
 {
     pd_shard_drop_prepared(shard);
@@ -196,6 +206,7 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
         PD_TRY(status);
     }
     PD_TRY(pd_shard_commit(shard, PD_CHANGE_END, trainer, step));
+    shard->changes++;
     shard->trainers[trainer].step = step;
     if (step > shard->step) shard->step = step;
     if (!shard->holds) answer(shard, trainer);

@@ -1,0 +1,257 @@
+"""What a server leaves in its folder when it ends, and what it takes up from there when it starts."""
+
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import ps_peer as ps
+import pytest
+from cluster import Job, Process
+from test_ps_prepare import NAMES, Hand
+
+LINE = ["--model", "fit_a_line", "--optimizer", "momentum"]
+
+
+def ended_by_sigterm(job: Job, server: Process, deadline: float = 15) -> str:
+    """What it said; its place in the job is free for another one."""
+    server.signal(signal.SIGTERM)
+    assert server.end(deadline) == 0, server.output()
+    said = server.output()
+    job.processes.remove(server)
+    server.close()
+    return said
+
+
+# ---- SIGTERM when no step comes to its end ----
+
+
+def test_a_whole_job_that_is_stopped_keeps_its_last_step(tmp_path):
+    """Trainers are gone, in the middle of a step, when the servers are asked to end: nothing of what was acknowledged is lost."""
+    options = [*LINE, "--pause-at", "7", "--linger", str(tmp_path / "never")]
+    with Job(2, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        job.start_all(*options)
+        servers, trainers = job.processes[:2], job.processes[2:]
+        for t in trainers:
+            t.wait_for("pauses")
+        for t in trainers:
+            t.kill()
+            job.processes.remove(t)
+            t.close()
+        began = time.monotonic()
+        for s in servers:
+            s.signal(signal.SIGTERM)
+        for s in servers:
+            assert "snapshot of step 7:" in ended_by_sigterm(job, s)
+        assert time.monotonic() - began < 4  # there is nobody to wait for
+        job.start_all(*LINE, "--steps", "3")
+        for s in job.processes[:2]:
+            s.wait_for("taken up at step 7")
+        job.end(30)
+
+
+def test_the_last_trainers_leave_while_the_server_ends(tmp_path):
+    """No step comes to its end any more: the job is over, and its last snapshot is written as ever."""
+    options = [*LINE, "--steps", "9", "--linger", str(tmp_path / "leave")]
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        job.start_all(*options)
+        for t in job.processes[1:]:
+            t.wait_for("all steps have ended")
+        job.processes[0].signal(signal.SIGTERM)
+        job.processes[0].wait_for("asked to end")
+        (tmp_path / "leave").touch()
+        job.end(8)
+        assert "snapshot of step 9:" in job.processes[0].output()
+    assert not list((tmp_path / "ps").glob("*/trainers"))
+
+
+def test_no_snapshot_of_half_a_step(tmp_path):
+    """One trainer, whose parts are applied as they come: it is gone before the step is whole."""
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        server = job.start("server", 0, *LINE)
+        server.wait_for("Server listening on")
+        trainer = Hand(job, 0).join()
+        trainer.give(1, "fc_0.w_0", 1.0)
+        trainer.pull()
+        trainer.die()
+        assert "no snapshot of step 0: parts of the next step are applied already" in ended_by_sigterm(job, server)
+    assert not list((tmp_path / "ps").glob("*/snapshot-*"))
+
+
+# ---- async: every trainer has steps of its own ----
+
+
+def make_step(trainer: Hand, step: int, value: float = 1.0) -> dict[str, np.ndarray]:
+    """The parameters after it."""
+    trainer.push(step, value)
+    ((place, peer),) = trainer.at.items()
+    got = peer.answer()
+    assert got.type == ps.VALUES, got.text()
+    sizes = [NAMES[name] for name in trainer.units[place]]
+    return dict(zip(trainer.units[place], np.split(np.frombuffer(got.payload, "float32"), np.cumsum(sizes)[:-1])))
+
+
+@pytest.mark.parametrize("how", ["asked to end", "all have left"])
+def test_async_what_slower_trainers_did_is_kept(tmp_path, how):
+    """The last snapshot has the highest step already, and only those behind it have trained since."""
+    options = [*LINE, "--async"]
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        server = job.start("server", 0, *options)
+        server.wait_for("Server listening on")
+        trainer = Hand(job, 0).join()
+        for step in range(1, 6):
+            make_step(trainer, step)
+        assert "snapshot of step 5:" in ended_by_sigterm(job, server)
+        server = job.start("server", 0, *options)
+        server.wait_for("Server listening on")
+        trainers = [Hand(job, i).join() for i in range(2)]
+        for step in range(1, 4):
+            want = make_step(trainers[1], step)
+        if how == "asked to end":
+            said = ended_by_sigterm(job, server)
+        else:
+            for trainer in trainers:
+                trainer.leave()
+            assert server.end(10) == 0
+            said = server.output()
+        assert "snapshot of step 6:" in said
+        server = job.start("server", 0, *options)
+        server.wait_for("taken up at step 5")
+        got = [Hand(job, i).join() for i in range(2)][1].pull()
+        for name, value in want.items():
+            np.testing.assert_array_equal(got[name], value)
+        with pytest.raises(AssertionError, match="the server has applied only step 3"):
+            make_step(Hand(job, 1).join(), 5)
+
+
+# ---- whose files they are ----
+
+
+def old_files(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.glob("*/old-*/*"))
+
+
+def begin_with_a_log(job: Job, *options: str, until: str = "Server listening on", **env: str) -> None:
+    """A job that is killed as a whole after 6 steps, with a log of them, when its servers have said `until`."""
+    for i in range(len(job.endpoints)):
+        job.start("server", i, *options, env={"FLAGS_ps_log": "write", **env})
+    for i in range(job.trainers):
+        job.start("trainer", i, *options, "--pause-at", "6", "--linger", "/nowhere", env=env)
+    for i, p in enumerate(job.processes):
+        p.wait_for(until if i < len(job.endpoints) else "pauses")
+    for p in job.processes:
+        p.close()
+    job.processes.clear()
+
+
+def test_a_fresh_start_leaves_nothing_of_the_job_before(tmp_path):
+    """Neither its log nor its snapshots, whose steps are higher; they are moved, not removed."""
+    folder = tmp_path / "ps"
+    env = {"FLAGS_ps_dir": str(folder), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "4", "FLAGS_ps_keep": "1"}
+    with Job(1, 1, env=env) as job:
+        begin_with_a_log(job, *LINE, until="snapshot of step 4:")
+        job.start("server", 0, *LINE, env={"FLAGS_ps_fresh": "1"})
+        job.start("trainer", 0, *LINE, "--steps", "3")
+        job.end(20)
+        said = job.processes[0].output()
+        assert "FLAGS_ps_fresh starts anew: " in said and "were moved to" in said and "taken up" not in said
+        assert {"log-0-00000000000000000004", "snapshot-00000000000000000004"} <= set(old_files(folder))
+        assert [p.name for p in folder.glob("*/snapshot-*")] == ["snapshot-00000000000000000003"]
+        job.processes.clear()
+        again = job.start("server", 0, *LINE)
+        again.wait_for("taken up at step 3")
+
+
+def test_a_second_server_on_a_folder_is_refused(tmp_path):
+    """Even one that is told to start anew: what the first one keeps stays where it is."""
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_snapshot_steps": "4"}
+    with Job(1, 1, env=env) as job:
+        server = job.start("server", 0, *LINE)
+        job.start("trainer", 0, *LINE, "--pause-at", "5", "--linger", str(tmp_path / "on"))
+        server.wait_for("snapshot of step 4:")
+        second = job.start("server", 0, *LINE, env={"FLAGS_ps_fresh": "1"})
+        job.processes.remove(second)
+        try:
+            assert second.end(20) == 1
+            assert f"is in use by process {server.pid}: end that server" in second.output()
+        finally:
+            second.close()
+        assert [p.name for p in (tmp_path / "ps").glob("*/snapshot-*")] == ["snapshot-00000000000000000004"]
+        (tmp_path / "on").touch()
+        job.end(20)
+
+
+@pytest.mark.parametrize("change", ["servers", "loops", "no log"])
+def test_a_log_of_another_layout_is_not_done_again(tmp_path, change):
+    """Its gradients have other numbers and slices; without a log it would be done again by a later run."""
+    folder = tmp_path / "ps"
+    options = ["--model", "mlp"]
+    with Job(2 if change == "servers" else 1, 1, env={"FLAGS_ps_dir": str(folder)}) as job:
+        begin_with_a_log(job, *options, FLAGS_ps_loops="2")
+        del job.endpoints[1:]
+        env = {"FLAGS_ps_log": "" if change == "no log" else "write", "FLAGS_ps_loops": "1" if change == "loops" else "2"}
+        server = job.start("server", 0, *options, env=env)
+        server.wait_for("Server listening on")
+        says = "FLAGS_ps_log is not set" if change == "no log" else "other servers, loops or parameters"
+        assert says in server.output() and "done again, up to step" not in server.output()
+        assert old_files(folder) == ["layout", *[f"log-{i}-00000000000000000000" for i in range(2)]]
+        job.start("trainer", 0, *options, "--steps", "2")
+        job.end(20)
+
+
+def test_the_same_layout_goes_on_with_its_log(tmp_path):
+    with Job(2, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        begin_with_a_log(job, *LINE)
+        for i in range(2):
+            job.start("server", i, *LINE, env={"FLAGS_ps_log": "write"})
+        for server in job.processes:
+            server.wait_for("taken up at step 6")
+        assert not old_files(tmp_path)
+
+
+# ---- async: the learning rate's schedule ----
+
+
+def rate_of(step: int) -> np.ndarray:
+    """As the job's schedule has it."""
+    return np.float32(0.02 * 0.8 ** ((step - 1) / 2))
+
+
+@pytest.mark.parametrize("log", ["", "write"])
+@pytest.mark.parametrize("cut", ["between pushes", "within a push"])
+def test_async_a_schedule_goes_on_where_it_was(tmp_path, cut, log):
+    """A trainer behind the others finds the rate that they have reached, and each step advances it once."""
+    options = ["--model", "fit_a_line", "--optimizer", "sgd", "--schedule", "--async"]
+    with Job(1, 2, env={"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log}) as job:
+
+        def start() -> tuple[Process, list[Hand], np.ndarray]:
+            server = job.start("server", 0, *options)
+            server.wait_for("Server listening on")
+            trainers = [Hand(job, i).join() for i in range(2)]
+            return server, trainers, trainers[0].pull()["fc_0.b_0"]
+
+        def check_rate(trainer: Hand, step: int, is_of: int) -> None:
+            nonlocal bias
+            before, bias = bias, make_step(trainer, step)["fc_0.b_0"]
+            np.testing.assert_allclose(before - bias, rate_of(is_of), rtol=1e-3)
+
+        server, (fast, slow), bias = start()
+        for step in range(1, 6):
+            check_rate(fast, step, step)
+        if cut == "within a push":
+            fast.give(6, "fc_0.w_0", 1.0)
+            fast.step = 5
+            fast.pull()
+        said = ended_by_sigterm(job, server)
+        assert "snapshot of step 5:" in said
+        server, (fast, slow), bias = start()
+        check_rate(slow, 1, 6 if cut == "within a push" else 5)
+        check_rate(fast, 6, 6)
+        check_rate(slow, 2, 6)
+        if log:
+            server.kill()
+            job.processes.remove(server)
+            server.close()
+            server, (fast, slow), bias = start()
+            check_rate(slow, 3, 6)
+        check_rate(fast, 7, 7)
