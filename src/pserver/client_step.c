@@ -452,6 +452,8 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
             }
         }
     PD_TRY(pd_client_turn_until(c, run, nobody_passes, c, "joining the step that the servers are in"));
+    if (last > 1)
+        pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
     c->is_aligned = 1;
     return PD_OK;
 }

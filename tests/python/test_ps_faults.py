@@ -330,8 +330,11 @@ def test_killed_trainer_comes_back(tmp_path):
         server.wait_for("waiting for it to come back")
         job.processes.remove(goes)
         goes.close()
-        job.start("trainer", 1, *options)
+        again = job.start("trainer", 1, *options, "--resume")
         job.end(60)
+        done = int(again.output().split("steps done: ")[1].split()[0])
+        assert 0 < done < 3000
+        assert f"trainer 1 goes on after step {done}" in again.output()
 
 
 def test_failed_trainer_says_so():

@@ -32,6 +32,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--trainers", type=int, default=1)
     parser.add_argument("--id", type=int, default=0)
     parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already, and say how many")
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--say-at", type=int, default=-1, help="print a line when this step has ended")
@@ -226,7 +227,10 @@ def main() -> int:
         print("closed another", flush=True)
 
     signal.signal(signal.SIGUSR1, close_another)
-    for s in range(args.steps):
+    done = t.steps_done() if args.resume else 0
+    if args.resume:
+        print(f"steps done: {done}", flush=True)
+    for s in range(done, args.steps):
         if s == args.fail_at:
             raise RuntimeError("this trainer fails on purpose")
         feed = feeds(args, batch, s, args.trainers, args.id)

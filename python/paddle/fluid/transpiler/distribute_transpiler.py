@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle import _core
 from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 from paddle.fluid.framework import Program
 from paddle.fluid.transpiler import lookup_table
@@ -179,6 +180,15 @@ class DistributeTranspiler:
                 "Give transpile the port that the server printed."
             )
         return program
+
+    def steps_done(self) -> int:
+        """How many steps of the job count this trainer, once the startup Program has run.
+
+        More than 0 right after that: the job, or this trainer, was started again. A script that wants to go on
+        in its data where it was skips as many batches.
+        """
+        self._done()
+        return _core.job_steps()
 
     def _server(self, endpoint: str) -> ServerProgram:
         job = self._done()
