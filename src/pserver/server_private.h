@@ -25,7 +25,8 @@ struct served {
 /* What a lane knows of a trainer beside the shard's own book. */
 struct member {
     struct session *session; /* NULL: no connection now */
-    int64_t lost_at;         /* when its connection broke; 0: it did not */
+    int64_t lost_at;         /* when its connection broke, or it began to be missed; 0: neither */
+    int is_missed;           /* lost, and waited for ('wait') */
     int is_back;             /* it had ended and came again, and has not ended a step since */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
 };
@@ -90,7 +91,7 @@ struct pd_server {
     char failure_text[1024];
     struct seat *seats; /* by trainer */
     int book;           /* its file; -1: none */
-    int book_is_old;    /* it was read, and tells of trainers that had ended; not believed yet */
+    int book_is_old;    /* it was read, and tells of trainers; not believed yet */
     int book_syncs;
     char *book_path;
 };
@@ -110,12 +111,14 @@ void pd_server_call_first(const struct pd_server *server, struct pd_loop *loop, 
 /* Runs fn(arg) on the main thread while all lanes stand still. */
 void pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
 /* server_book.c */
-/* Before the lanes run: what the folder knows of trainers that have ended. */
+/* Before the lanes run: what the folder knows of trainers that were in the job, or have ended. */
 pd_status pd_book_open(struct pd_server *server, const struct pd_durable_config *config);
 void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody needs the file any more */
 /* On a lane's thread: an OPEN of this process. *id is its trainer; PD_EXISTS when another one is there. */
 pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id);
 void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
+/* Has it a connection, on whichever lane? *incarnation: the process that stands for it. */
+int pd_book_is_here(struct pd_server *server, int id, uint64_t *incarnation);
 void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how); /* DONE or LOST; any lane */
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */

@@ -1,0 +1,97 @@
+"""Trainers that are lost when nobody is left who would notice: the server has been started again, or all others have gone.
+
+Trainers are written out by hand (test_ps_prepare.py), so that it is known what each has given."""
+
+import numpy as np
+import pytest
+from cluster import Job
+from test_ps_prepare import NAMES, OPTIONS, RATE, Hand, env_of, start_again, start_servers
+
+MISSED = "trainer 1 was in the job before this server was started again, and is not back in step 2: "
+
+
+def lost_together(job: Job, mode: list[str], loops: int = 1) -> Hand:
+    """A step of two trainers, then the server and trainer 1 die, and the others come back."""
+    start_servers(job, loops, [*OPTIONS, *mode])
+    stays, goes = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
+    for hand in (stays, goes):
+        hand.push(1, 1.0)
+    for hand in (stays, goes):
+        hand.values(1)
+    job.processes[0].kill()
+    goes.die()
+    start_again(job, 0, loops, [*OPTIONS, *mode])
+    return stays.join()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_server_and_trainer_die_and_the_job_ends(tmp_path, mode):
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail")) as job:
+        stays = lost_together(job, mode)
+        assert job.processes[0].end(10) == 1
+        assert f"{MISSED}the job ends (FLAGS_ps_on_trainer_loss is 'fail'" in job.processes[0].output()
+        assert "is not back in step 2" in stays.at[0, 0].answer().text()
+
+
+@pytest.mark.parametrize("loops", [1, 2])
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_server_and_trainer_die_and_the_others_go_on(tmp_path, mode, loops):
+    """To the end of the job, and the server ends with them."""
+    with Job(1, 2, env=env_of(tmp_path)) as job:
+        stays = lost_together(job, mode, loops)
+        first = stays.pull()
+        stays.push(2, 1.0)
+        got = stays.values(2)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        job.processes[0].wait_for("and is not back")
+        stays.leave()
+        job.end(10)
+        assert "the others go on" in job.processes[0].output()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_server_and_trainer_die_and_it_is_waited_for(tmp_path, mode):
+    """The others are done meanwhile. It is named again and again; another process takes its place."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_notice="100")) as job:
+        stays = lost_together(job, mode)
+        job.processes[0].wait_for(f"{MISSED}waiting for it to come back")
+        stays.leave()
+        job.processes[0].wait_for("the job has waited 1 s for trainer 1 (has not come back)")
+        comes = Hand(job, 1, incarnation=77).join()
+        comes.push(2, 1.0)
+        comes.values(2)
+        comes.leave()
+        job.end(10)
+
+
+def test_a_trainer_that_never_came_is_not_missed(tmp_path):
+    """The server was killed before it was started: it may come when it likes."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail", FLAGS_ps_notice="100")) as job:
+        start_servers(job)
+        stays = Hand(job, 0).join()
+        job.processes[0].kill()
+        server = start_again(job, 0)
+        stays.join().push(1, 1.0)
+        server.wait_for("step 1 has waited 1 s for trainer 1 (has not connected yet)")
+        comes = Hand(job, 1).join()
+        comes.push(1, 1.0)
+        for hand in (stays, comes):
+            hand.values(1)
+            hand.leave()
+        job.end(10)
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_the_last_trainer_is_waited_for_until_the_deadline(tmp_path, mode):
+    """All others are done, so no step waits for it."""
+    env = env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_notice="100", FLAGS_rpc_deadline="1500")
+    with Job(1, 2, env=env) as job:
+        start_servers(job, options=[*OPTIONS, *mode])
+        done, goes = Hand(job, 0).join(), Hand(job, 1).join()
+        done.leave()
+        goes.die()
+        assert job.processes[0].end(10) == 1
+        text = job.processes[0].output()
+        assert text.count("the job has waited") > 2
+        assert "the job waited 1 s for trainer 1 (host peer" in text and "(connection lost): given up (FLAGS_rpc_deadline is 1500 ms)" in text
