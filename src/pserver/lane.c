@@ -286,9 +286,12 @@ static void on_thread(void *arg)
 
 pd_status pd_lane_open(struct lane *lane)
 {
-    struct pd_shard_config config = {.trainers = lane->server->config.trainers,
-                                     .is_sync = lane->server->config.is_sync,
+    const struct pd_server_config *job = &lane->server->config;
+    /* A step that goes on without a trainer has nothing of it. */
+    struct pd_shard_config config = {.trainers = job->trainers,
+                                     .is_sync = job->is_sync,
                                      .is_gated = lane->server->order != NULL,
+                                     .is_whole = job->on_loss != PD_LOSS_FAIL && job->trainers > 1,
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,

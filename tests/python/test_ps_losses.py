@@ -82,6 +82,31 @@ def test_a_trainer_that_never_came_is_not_missed(tmp_path):
         job.end(10)
 
 
+def test_a_step_counts_all_of_a_lost_trainer_or_nothing(tmp_path):
+    """It gave one gradient and was cut off. The step goes on without it; what it gives after its return counts once."""
+    with Job(1, 2, env=env_of(tmp_path)) as job:
+        start_servers(job)
+        stays, goes = Hand(job, 0).join(), Hand(job, 1).join()
+        first = stays.pull()
+        stays.give(1, "fc_0.w_0", 1.0), goes.give(1, "fc_0.w_0", 5.0)
+        stays.pull(), goes.pull()  # it is there now
+        goes.die()
+        job.processes[0].wait_for("the others go on")
+        stays.push(1, 1.0)
+        got = stays.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        goes.join()
+        assert goes.step == 1
+        stays.push(2, 1.0), goes.push(2, 5.0)
+        got = stays.values(2)
+        goes.values(2)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE * 4, rtol=1e-5)
+        stays.leave(), goes.leave()
+        job.end(10)
+
+
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_the_last_trainer_is_waited_for_until_the_deadline(tmp_path, mode):
     """All others are done, so no step waits for it."""
