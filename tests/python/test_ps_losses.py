@@ -1,6 +1,9 @@
-"""Trainers that are lost when nobody is left who would notice: the server has been started again, or all others have gone.
+"""Trainers that are lost when nobody is left who would notice: the server has been started again, or all others have gone. And jobs
+that were killed between two snapshots.
 
 Trainers are written out by hand (test_ps_prepare.py), so that it is known what each has given."""
+
+import re
 
 import numpy as np
 import pytest
@@ -120,3 +123,35 @@ def test_the_last_trainer_is_waited_for_until_the_deadline(tmp_path, mode):
         text = job.processes[0].output()
         assert text.count("the job has waited") > 2
         assert "the job waited 1 s for trainer 1 (host peer" in text and "(connection lost): given up (FLAGS_rpc_deadline is 1500 ms)" in text
+
+
+def test_servers_from_snapshots_of_different_steps(tmp_path):
+    """As after a kill when one server had written its snapshot and the other not. Trainers refuse them; what the error says helps."""
+    root, options = tmp_path / "ps", [*OPTIONS, "--steps", "4"]
+    env = {"FLAGS_ps_dir": str(root), "FLAGS_ps_snapshot_steps": "2"}
+    with Job(2, 1, env=env) as job:
+        job.start_all(*options)
+        job.end(20)
+        folders = [root / endpoint.replace(":", "_") for endpoint in job.endpoints]
+        assert all([int(s.name[-20:]) for s in sorted(folder.glob("snapshot-*"))] == [2, 4] for folder in folders)
+        (folders[0] / f"snapshot-{4:020}").rename(tmp_path / "not-written")
+
+        def start_all() -> None:
+            for p in job.processes:
+                p.close()
+            job.processes.clear()
+            job.start_all(*options)
+
+        start_all()
+        server, other, trainer = job.processes
+        assert trainer.end(20) == 1
+        text = trainer.output()
+        assert f"server {job.endpoints[0]} is at step 2, server {job.endpoints[1]} at step 4" in text
+        keep = re.search("To go on from step 2, .* newer than (snapshot-[0-9]+) out of the folders that servers have in FLAGS_ps_dir", text).group(1)
+        server.kill(), other.kill()
+        for folder in folders:
+            for snapshot in [p for p in folder.glob("snapshot-*") if p.name > keep]:
+                snapshot.rename(tmp_path / f"newer-{folder.name}")
+        start_all()
+        job.end(20)
+        assert all("taken up at step 2" in server.output() for server in job.processes[:2])
