@@ -133,6 +133,7 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
     config.save_root = pd_flag_text(PD_FLAG_ps_save_root);
     config.kept_root = durable.root;
     config.wants_end = wants_end;
+    config.wait_seconds = (int)pd_flag_int(PD_FLAG_ps_wait_trainers);
     PD_TRY(pd_flag_positive(PD_FLAG_rpc_deadline, &config.deadline_ms));
     PD_TRY(pd_flag_positive(PD_FLAG_ps_notice, &config.notice_ms));
     PD_TRY(read_policy(config.is_sync, &config.on_loss));
