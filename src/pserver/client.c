@@ -419,8 +419,9 @@ pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const
     if (link_is_open(link)) return PD_OK;
     char what[400];
     snprintf(what, sizeof what, "connecting to server %s%s", endpoint,
-             c->comes_again ? ", after this process said goodbye (Executor.close), which is for its last step,"
-                            : "");
+             c->comes_again
+                 ? " again, after this process said goodbye (Executor.close is for the end of training)"
+                 : "");
     return pd_client_turn_until(c, run, link_is_open, link, what);
 }
 

@@ -127,7 +127,7 @@ int pd_client_is_mine(const struct pd_client *client); /* is this thread in a ca
 int pd_client_unmind(struct pd_client *client, int (*poll)(void *arg), void *arg);
 /* client_step.c */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, in a call */
-void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
+void pd_wire_flush(struct wire *wire);              /* sends what can be sent of the step */
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */
 void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
