@@ -313,11 +313,11 @@ static void on_thread(void *arg)
 pd_status pd_lane_open(struct lane *lane)
 {
     const struct pd_server_config *job = &lane->server->config;
-    /* A step that goes on without a trainer has nothing of it. */
+    /* A step that goes on without a trainer, or with another process in its place, has nothing of it. */
     struct pd_shard_config config = {.trainers = job->trainers,
                                      .is_sync = job->is_sync,
                                      .is_gated = lane->server->order != NULL,
-                                     .is_whole = job->on_loss != PD_LOSS_FAIL && job->trainers > 1,
+                                     .is_whole = job->on_loss != PD_LOSS_FAIL,
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,

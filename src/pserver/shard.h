@@ -88,7 +88,7 @@ struct pd_shard_hooks {
 struct pd_shard_config {
     int trainers, is_sync;
     int is_gated; /* sync: no step is applied before pd_shard_allow */
-    int is_whole; /* sync: no part is applied before its step is whole. Not with one trainer */
+    int is_whole; /* sync: no part is applied before its step is whole */
     struct pd_shard_hooks hooks;
 };
 

@@ -110,6 +110,25 @@ def test_a_step_counts_all_of_a_lost_trainer_or_nothing(tmp_path):
         job.end(10)
 
 
+def test_a_new_process_begins_its_only_trainers_step_anew(tmp_path):
+    """The one before gave a gradient of it, and was killed."""
+    with Job(1, 1, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait")) as job:
+        start_servers(job)
+        goes = Hand(job, 0).join()
+        first = goes.pull()
+        goes.give(1, "fc_0.w_0", 5.0)
+        goes.pull()  # it is there now
+        goes.die()
+        job.processes[0].wait_for("waiting for it to come back")
+        comes = Hand(job, 0, incarnation=77).join()
+        comes.push(1, 1.0)
+        got = comes.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        comes.leave()
+        job.end(10)
+
+
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_the_last_trainer_is_waited_for_until_the_deadline(tmp_path, mode):
     """All others are done, so no step waits for it."""
