@@ -129,7 +129,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 {
     struct wire *w = pd_conn_user(conn);
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
-    char text[2048]; /* a notice that names many trainers */
+    char text[PD_PS_TEXT_MOST + 1];
     switch (m->head.type) {
     case PD_PS_OPENED:
         return on_names(w, m);
@@ -533,7 +533,7 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
             if (!w->is_open || w->said_bye) continue;
             struct pd_buf meta = {0};
             pd_put_u8(&meta, (uint8_t)failed);
-            pd_put_text(&meta, why);
+            pd_put_line(&meta, why, PD_PS_WHY_MOST);
             struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
             if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
             w->said_bye = w->tried_bye = w->waits = 1;
@@ -561,20 +561,8 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
     return now != PD_WAIT_GIVE_UP;
 }
 
-/* A reason as it may travel: one line of a length that servers take. */
-static void put_on_a_line(const char *text, char *out, size_t cap)
-{
-    size_t n = 0;
-    for (; text[n] && n + 1 < cap; n++)
-        out[n] = (unsigned char)text[n] < 0x20 || text[n] == 0x7f ? ' ' : text[n];
-    while (text[n] && n && ((unsigned char)text[n] & 0xc0) == 0x80) /* no half characters */
-        n--;
-    out[n] = 0;
-}
-
 void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
-    char reason[512];
     pthread_mutex_lock(&making);
     struct pd_client *c = the_client;
     /* A forked child is not the trainer; and who is called back from within a call, by a signal, leaves that
@@ -593,13 +581,13 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     for (int i = 0; i < BYE_TURNS && pd_loop_turn(c->loop, 0) > 0; i++)
         ;
     /* Refused by one server, it is in the way of the others, also when the user caught that. */
-    put_on_a_line(!failed && c->failed ? c->failure_text : why ? why : "", reason, sizeof reason);
+    if (!failed && c->failed) why = c->failure_text;
     failed |= c->failed;
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
     int64_t now = pd_clock_ns(), until = now + (int64_t)(failed ? BYE_FAILED_MS : BYE_MS) * 1000000,
             last = failed ? until : now + (int64_t)BYE_AGAIN_MS * 1000000;
     int down;
-    while (say_goodbye(c, failed, reason, now, &down) && now < until) {
+    while (say_goodbye(c, failed, why ? why : "", now, &down) && now < until) {
         pd_client_tend(c, now);
         pd_loop_turn(c->loop, TURN_MS);
         now = pd_clock_ns();

@@ -256,7 +256,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 {
     struct pd_order *o = pd_conn_user(conn);
-    if (why != PD_OK && why != PD_IO && o->link)
+    if (why != PD_OK && why != PD_IO && o->link && !o->broke_at)
         pd_log(PD_LOG_WARNING, "the first server %s: %s", o->names[0], text);
     o->link = NULL;
     pthread_mutex_lock(&o->lock);

@@ -76,7 +76,7 @@ struct pd_server {
     struct pd_listener *listener;
     int has_secret; /* all who get in have proved that they know it */
     int port;
-    uint64_t incarnation, seed;
+    uint64_t incarnation;
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */

@@ -124,7 +124,7 @@ static void handshake_messages_come_back(void **state)
     assert_int_equal(pd_hello_unpack(buf.at, buf.n, &hello2), PD_FORMAT);
     pd_buf_free(&buf);
 
-    struct pd_welcome_message welcome = {.welcome = {.id = 5, .seed = 6, .note = "n"},
+    struct pd_welcome_message welcome = {.welcome = {.id = 5, .incarnation = 6, .note = "n"},
                                          .shm_name = "name",
                                          .ring = 1 << 20},
                               w;

@@ -227,9 +227,8 @@ def test_a_step_that_one_server_has_whole_and_another_has_not(tmp_path):
         for peer in peers:
             assert peer.greet(2, incarnation=55).type == ps.WELCOME
             assert peer.open().type == ps.OPENED
-        job.trainers = 2
         for i in range(2):
-            job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"))
+            job.start("trainer", i, *options, "--shards", "2", "--out", str(tmp_path / f"trainer-{i}.npz"))
         for server in job.processes[:2]:
             server.wait_for("trainer 0 (host")
             server.wait_for("trainer 1 (host")
@@ -324,8 +323,8 @@ def test_killed_trainer_comes_back(tmp_path):
     with Job(1, 2, env={"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "300"}) as job:
         server = job.start("server", 0, *options)
         job.start("trainer", 0, *options)
-        goes = job.start("trainer", 1, *options)
-        server.wait_for("trainer 1 (")
+        goes = job.start("trainer", 1, *options, "--say-at", "20")
+        goes.wait_for("step 20 has ended")
         goes.kill()
         server.wait_for("waiting for it to come back")
         job.processes.remove(goes)

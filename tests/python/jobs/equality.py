@@ -30,6 +30,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--endpoints", default="")
     parser.add_argument("--endpoint", default="")
     parser.add_argument("--trainers", type=int, default=1)
+    parser.add_argument("--shards", type=int, default=0, help="into so many the joined batch is cut; 0: one for each trainer")
     parser.add_argument("--id", type=int, default=0)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already, and say how many")
@@ -233,7 +234,7 @@ def main() -> int:
     for s in range(done, args.steps):
         if s == args.fail_at:
             raise RuntimeError("this trainer fails on purpose")
-        feed = feeds(args, batch, s, args.trainers, args.id)
+        feed = feeds(args, batch, s, args.shards or args.trainers, args.id)
         if s == args.pause_at:
             print("pauses", flush=True)
             while not os.path.exists(args.linger):
