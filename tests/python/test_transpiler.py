@@ -348,6 +348,15 @@ FORMS = {
         lambda ops, pairs: ((), dict(trainer_id=1, pservers=SERVERS, trainers=2, sync_mode=True)),
         1,
     ),
+    "no id": (lambda ops, pairs: ((), dict(pservers=SERVERS, trainers=2)), -1),
+    "v0.12 of numpy": (
+        lambda ops, pairs: ((ops, pairs, np.int64(1), None, SERVERS, np.int32(2)), {}),
+        1,
+    ),
+    "v1.8 of numpy": (
+        lambda ops, pairs: ((np.uint8(1), None, SERVERS, np.int64(2), np.bool_(True)), {}),
+        1,
+    ),
 }
 
 
@@ -364,6 +373,7 @@ def test_forms(programs, form):
     assert sent == [f"fc_0.b_0@GRAD{suffix}", f"fc_0.w_0@GRAD{suffix}"]
     serve = t.get_pserver_program("127.0.0.1:6174").global_block().ops[0]
     assert serve.attr("Fanin") == 2 and serve.attr("distributed_mode") == 0
+    assert type(t.trainer_id) is type(t.trainer_num) is int
     assert str(program) and str(program.clone()) and program._endpoints == SERVERS.split(",")
 
 
@@ -380,7 +390,7 @@ def transpile(*args, **kwargs):
 @pytest.mark.parametrize(
     "kwargs, error, text",
     [
-        (dict(pservers=SERVERS), TypeError, "trainer_id"),
+        (dict(trainer_id=True), TypeError, "trainer_id"),
         (dict(trainer_id="0"), TypeError, "trainer_id"),
         (dict(trainer_id=-5), ValueError, "trainer_id"),
         (dict(trainer_id=0, trainers=0), ValueError, "trainers"),
