@@ -341,6 +341,17 @@ FORMS = {
         ),
         1,
     ),
+    "v0.12 round_robin": (
+        lambda ops, pairs: ((ops, pairs, 1, None, SERVERS, 2, fluid.distributed_splitter.round_robin), {}),
+        1,
+    ),
+    "v0.12 hash_name": (
+        lambda ops, pairs: (
+            (ops, pairs),
+            dict(pservers=SERVERS, trainers=2, split_method=fluid.distributed_splitter.hash_name),
+        ),
+        -1,
+    ),
     "v0.13": (lambda ops, pairs: ((1, None, SERVERS, 2, fluid.transpiler.HashName, True), {}), 1),
     "v0.14": (lambda ops, pairs: ((1,), dict(pservers=SERVERS, trainers=2, slice_var_up=False)), 1),
     "v1.8": (lambda ops, pairs: ((1, None, SERVERS, 2, True, None, "127.0.0.1:6174"), {}), 1),
