@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -465,6 +466,23 @@ def test_wrong_configs(name, value, error, text):
     with pytest.raises(error, match=text):
         setattr(config, name, value)
         fluid.DistributeTranspiler(config)
+
+
+def test_misspelt_choices_are_named():
+    """A warning, not an error: the value stays, and the script goes on."""
+    config = fluid.DistributeTranspilerConfig()
+    with pytest.warns(UserWarning, match="no 'split_metod'.*Did you mean split_method") as found:
+        config.split_metod = fluid.transpiler.RoundRobin
+    assert config.split_metod is fluid.transpiler.RoundRobin and found[0].filename == __file__
+    with pytest.warns(UserWarning, match="no 'xyz'.*min_block_size"):
+        config.xyz = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config.split_method, config.sync_mode, config.runtime_split_send_recv = None, False, True
+        for name in ("wait_port", "nccl_comm_num", "collective_mode", "average_table_gradient", "clip_on_trainer"):
+            setattr(config, name, getattr(config, name))
+        config._mine = 1
+    assert transpile(0, pservers=SERVERS, trainers=2, config=config).distributed_mode == 1
 
 
 def test_config_is_a_config():

@@ -77,8 +77,8 @@ def from_environment() -> Cluster | None:
     """The cluster that this process belongs to; None when it trains alone."""
     if "PADDLE_TRAINER_IPS" in os.environ:
         raise ValueError(
-            f"The environment has PADDLE_TRAINER_IPS={os.environ['PADDLE_TRAINER_IPS']!r}: trainers that average "
-            "among themselves on GPUs are not part of this package. Take the variable away and use parameter "
+            f"The environment has PADDLE_TRAINER_IPS={os.environ['PADDLE_TRAINER_IPS']!r}: trainers that "
+            "average among themselves on GPUs are not part of this package. Take the variable away and use parameter "
             "servers: PADDLE_TRAINING_ROLE and PADDLE_PSERVER_IPS."
         )
     role = os.environ.get("PADDLE_TRAINING_ROLE")
