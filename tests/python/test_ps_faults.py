@@ -345,6 +345,29 @@ def test_failed_trainer_says_so():
         assert "trainer 1" in stays.output() and "this trainer fails on purpose" in stays.output()
 
 
+@pytest.mark.parametrize("how, status", [("sys.exit(3)", 3), ("sys.exit('no data')", 1), ("raise SystemExit(2)", 2), ("exit(1)", 1)])
+def test_trainer_that_exits_with_a_status_has_failed(how, status):
+    """It is not done: the others do not train on as if nothing had been."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *LONG, "--steps", "1000000")
+        stays = job.start("trainer", 0, *LONG, "--steps", "1000000")
+        fails = job.start("trainer", 1, *LONG, "--exit-at", "20", "--exit", how)
+        assert fails.end(30) == status
+        assert stays.end(10) == 1 and server.end(10) == 1
+        for p in (stays, server):
+            assert "trainer 1 (" in p.output() and f"failed: its process ended with status {status}" in p.output(), p.output()
+
+
+@pytest.mark.parametrize("how", ["sys.exit()", "exit(0)", "raise SystemExit", "exec('try: sys.exit(1)\\nexcept SystemExit: sys.exit(None)')"])
+def test_trainer_that_exits_without_one_is_done(how):
+    """Also one that has caught another exit before."""
+    with Job(1, 2) as job:
+        job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "100")
+        job.start("trainer", 1, *LONG, "--exit-at", "20", "--exit", how)
+        job.end(30)
+
+
 def test_unequal_shards_end_well():
     """A trainer with fewer batches leaves the barrier; the other goes on alone."""
     with Job(1, 2) as job:
@@ -427,7 +450,7 @@ def test_nobody_says_goodbye_for_ever(tmp_path):
     (tmp_path / "leave").unlink()
     with done_while_the_server_is_down(tmp_path, FLAGS_ps_fresh="1") as (_, leaves, _):
         leaves.signal(signal.SIGINT)
-        leaves.end(2)
+        assert leaves.end(2) == 0
 
 
 def test_another_run_in_the_same_folder_waits_for_all(tmp_path):

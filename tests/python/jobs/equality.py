@@ -37,6 +37,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--say-at", type=int, default=-1, help="print a line when this step has ended")
     parser.add_argument("--linger", default="", help="after the last step, say so and stay until this file is there")
     parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
+    parser.add_argument("--exit-at", type=int, default=-1, help="end the process before this step, as --exit says")
+    parser.add_argument("--exit", default="sys.exit(1)", help="a statement")
     parser.add_argument("--fork-at", type=int, default=-1, help="fork before this step: one child ends, one tries to train, one stays")
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --linger is there")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
@@ -229,6 +231,8 @@ def main() -> int:
     for s in range(args.steps):
         if s == args.fail_at:
             raise RuntimeError("this trainer fails on purpose")
+        if s == args.exit_at:
+            exec(args.exit)
         feed = feeds(args, batch, s, args.trainers, args.id)
         if s == args.pause_at:
             print("pauses", flush=True)
