@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from paddle.fluid.transpiler.job import Job
-from paddle.fluid.transpiler.vars_distributed import VarDistributed, VarsDistributed, VarStruct
+from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, VarsDistributed, VarStruct
 
 
 def overview_of(job: Job) -> VarsDistributed:
