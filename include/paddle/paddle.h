@@ -68,6 +68,9 @@ PD_API const char *pd_type_name(int dtype); /* "float32" */
 PD_API void pd_leave_job(int failed, const char *why);
 /* The same; poll(arg) is called now and then, and ends the waiting when it is not 0. */
 PD_API void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg);
+/* The same at the end of a process: a thread that is in the middle of a step may be stopped for good, so it is not waited for
+ * longer than a second. This trainer then counts as lost. */
+PD_API void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), void *arg);
 /* The number of this trainer in its job, which the first server may have handed out; -1 before the first exchange with one. */
 PD_API int pd_job_id(void);
 /* The last step of its job that counts this trainer, also one from before it was started again; 0 before the first exchange. */

@@ -30,7 +30,7 @@ static void leave(int status, void *arg)
     int is_set = sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_DFL &&
                  sigaction(SIGINT, &ours, NULL) == 0;
     snprintf(why, sizeof why, "its process ended with status %d", status & 255);
-    pd_leave_job_polling(status != 0, why, is_interrupted, NULL);
+    pd_leave_job_at_exit((status & 255) != 0, why, is_interrupted, NULL);
     if (is_set) sigaction(SIGINT, &before, NULL);
 }
 

@@ -7,7 +7,14 @@
 
 void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
-    pd_client_goodbye(failed, why, poll, arg);
+    pd_client_goodbye(failed, why, -1, poll, arg);
+}
+
+enum { BUSY_MS = 1000 };
+
+void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), void *arg)
+{
+    pd_client_goodbye(failed, why, BUSY_MS, poll, arg);
 }
 
 int pd_job_id(void)
@@ -30,6 +37,11 @@ pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 }
 #else
 void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg)
+{
+    (void)failed, (void)why, (void)poll, (void)arg;
+}
+
+void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
     (void)failed, (void)why, (void)poll, (void)arg;
 }

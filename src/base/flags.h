@@ -25,7 +25,7 @@
     X(ps_reconnect, INT, "5000", "milliseconds a trainer whose connection broke has to come back")           \
     X(ps_dead_after, INT, "10", "seconds after which a machine that answers nothing at all counts as lost; 0: never") \
     X(ps_notice, INT, "3000", "milliseconds after which one who waits says for whom")                         \
-    X(ps_wait_trainers, INT, "1800", "seconds a server waits for trainers that never came while none is connected; 0: for ever") \
+    X(ps_wait_trainers, INT, "1800", "seconds a server waits for trainers that never came while none is connected; 0 or -1: for ever") \
     X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                    \
     X(ps_log, TEXT, "", "a server's log of changes: write (survives kill -9), fsync (and power loss), empty: none") \
     X(ps_save_root, TEXT, "", "folder below which trainers may have a server write files; empty: any folder for those with the secret or of the same host and user, else the working folder and ps_dir") \

@@ -47,7 +47,7 @@ static pd_status fuse_send(struct pd_fuse *f, int at)
 
 struct exchange {
     int first, last; /* positions in the block */
-    const struct pd_attr *endpoints, *trainer_id, *trainers;
+    const struct pd_attr *endpoints, *trainer_id, *trainers, *all; /* all: servers of the job */
     PD_VEC(const char *) names; /* at the servers */
     PD_VEC(const char *) epmap;
     PD_VEC(const char *) locals; /* the variable that the name is received into */
@@ -154,8 +154,13 @@ static pd_status read_exchange(const struct pd_fuse *f, int at, struct exchange 
         e->trainer_id = pd_opdesc_attr(op, "trainer_id");
         at++;
     }
-    for (; at < f->block->ops.n && belongs(f, f->block->ops.at[at]); at++)
-        if (pd_fuse_is(f->block->ops.at[at], "recv")) PD_TRY(add_recv(f, e, f->block->ops.at[at]));
+    for (; at < f->block->ops.n && belongs(f, f->block->ops.at[at]); at++) {
+        const struct pd_opdesc *part = f->block->ops.at[at];
+        if (pd_fuse_is(part, "recv"))
+            PD_TRY(add_recv(f, e, part));
+        else
+            e->all = pd_opdesc_attr(part, "endpoints");
+    }
     e->last = at;
     while (e->last < f->block->ops.n && joins_slices(f, e, f->block->ops.at[e->last]))
         e->last++;
@@ -217,6 +222,7 @@ static pd_status fill_op(struct pd_opdesc *op, const struct exchange *e)
     if (e->endpoints) PD_TRY(pd_opdesc_set_attr(op, "endpoints", e->endpoints, 0));
     if (e->trainer_id) PD_TRY(pd_opdesc_set_attr(op, "trainer_id", e->trainer_id, 0));
     if (e->trainers) PD_TRY(pd_opdesc_set_attr(op, "trainers", e->trainers, 0));
+    if (e->all) PD_TRY(pd_opdesc_set_attr(op, "all", e->all, 0));
     PD_TRY(pd_opdesc_set_attr(
         op, "into", &(struct pd_attr){.type = PD_ATTR_INTS, .n = e->into.n, .ints = e->into.at}, 0));
     return pd_opdesc_set_attr(

@@ -18,8 +18,10 @@ enum {
     TURN_MS = 50,
     GRACE_MS = 2000,     /* past the deadline: a server that is there knows better whom the step waits for */
     BYE_MS = 1000,       /* for a server to answer a goodbye */
-    BYE_FAILED_MS = 500, /* the same, of one that failed: Ctrl-C works within a second */
     BYE_AGAIN_MS = 5000, /* the same, when connections break under it */
+    /* The same two for one that failed: Ctrl-C works within a second. */
+    BYE_FAILED_MS = 500,
+    BYE_FAILED_AGAIN_MS = 900,
     BYE_RETRIES = 2,
     BYE_TURNS = 100,
 };
@@ -362,16 +364,16 @@ int pd_client_own_id(void)
 
 uint64_t pd_client_own_steps(void)
 {
-    uint64_t last = 1;
+    uint64_t last = 0;
     pthread_mutex_lock(&making);
-    struct pd_client *c = the_client;
+    struct pd_client *c = the_client && the_client->pid == getpid() ? the_client : NULL;
     pthread_mutex_unlock(&making);
     if (!c) return 0;
     PD_CLIENT_HOLD(c);
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->step > last) last = c->links.at[i]->wires.at[k]->step;
-    return last - 1;
+            if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
+    return last;
 }
 
 static int link_is_open(void *arg)
@@ -425,6 +427,17 @@ pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const
     return pd_client_turn_until(c, run, link_is_open, link, what);
 }
 
+pd_status pd_client_meet(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
+{
+    PD_CLIENT_HOLD(c);
+    struct link *link;
+    for (int i = 0; i < n; i++)
+        PD_TRY(find_link(c, endpoints[i], &link));
+    for (int i = 0; i < n; i++)
+        PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
+    return PD_OK;
+}
+
 static int names_are_known(void *arg)
 {
     const struct link *link = arg;
@@ -434,18 +447,18 @@ static int names_are_known(void *arg)
     return link_is_open(arg);
 }
 
-pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const char *endpoint, int is_pull,
-                         const char *text, const struct pd_meta *meta, int *number)
+static int find_name(const struct pd_client *c, const struct link *link, int is_pull, const char *text)
 {
-    PD_CLIENT_HOLD(c);
-    struct link *link;
-    PD_TRY(pd_client_connect(c, run, endpoint, &link));
     for (int i = 0; i < c->names.n; i++) {
         const struct name *n = &c->names.at[i];
-        if (n->link != link || n->is_pull != is_pull || strcmp(n->text, text) != 0) continue;
-        *number = i;
-        return PD_OK;
+        if (n->link == link && n->is_pull == is_pull && strcmp(n->text, text) == 0) return i;
     }
+    return -1;
+}
+
+static pd_status add_name(struct pd_client *c, struct link *link, int is_pull, const char *text,
+                          const struct pd_meta *meta, int *number)
+{
     struct name name = {.link = link, .text = pd_strdup(text), .is_pull = is_pull, .wire = -1};
     if (meta) {
         name.meta = *meta;
@@ -456,6 +469,19 @@ pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const ch
         return pd_no_memory();
     }
     *number = c->names.n - 1;
+    return PD_OK;
+}
+
+/* A name that was asked for before may not be known yet: the run that asked was broken off. */
+pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const char *endpoint, int is_pull,
+                         const char *text, const struct pd_meta *meta, int *number)
+{
+    PD_CLIENT_HOLD(c);
+    struct link *link;
+    PD_TRY(pd_client_connect(c, run, endpoint, &link));
+    *number = find_name(c, link, is_pull, text);
+    if (*number >= 0 && c->names.at[*number].wire >= 0) return PD_OK;
+    if (*number < 0) PD_TRY(add_name(c, link, is_pull, text, meta, number));
     for (int k = 0; k < link->wires.n; k++)
         if (link->wires.at[k]->is_open) send_names(link->wires.at[k]);
     char what[700];
@@ -553,7 +579,7 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
     if (now == PD_WAIT_GIVE_UP)
         pd_log(PD_LOG_WARNING,
                "this trainer is done, but could not say so within %lld s (%s): a server that is started "
-               "again will wait for it",
+               "again will miss it",
                pd_patience_seconds(patience), who);
     else
         pd_log(PD_LOG_WARNING, "this trainer is done; saying goodbye to the servers has waited %lld s: %s",
@@ -561,7 +587,7 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
     return now != PD_WAIT_GIVE_UP;
 }
 
-void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void *arg)
+void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
 {
     pthread_mutex_lock(&making);
     struct pd_client *c = the_client;
@@ -570,7 +596,7 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     int is_possible = c && c->pid == getpid() && !pd_client_is_mine(c);
     if (is_possible) the_client = NULL, has_left = 1;
     pthread_mutex_unlock(&making);
-    if (!is_possible || !pd_client_unmind(c, poll, arg)) return;
+    if (!is_possible || !pd_client_unmind(c, busy_ms, poll, arg)) return;
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
@@ -585,7 +611,7 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     failed |= c->failed;
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
     int64_t now = pd_clock_ns(), until = now + (int64_t)(failed ? BYE_FAILED_MS : BYE_MS) * 1000000,
-            last = failed ? until : now + (int64_t)BYE_AGAIN_MS * 1000000;
+            last = now + (int64_t)(failed ? BYE_FAILED_AGAIN_MS : BYE_AGAIN_MS) * 1000000;
     int down;
     while (say_goodbye(c, failed, why ? why : "", now, &down) && now < until) {
         pd_client_tend(c, now);

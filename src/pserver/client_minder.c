@@ -93,11 +93,13 @@ void pd_client_mind(struct pd_client *c)
     if (!c->has_minder) pd_log(PD_LOG_DEBUG, "no thread to look after connections while the trainer is busy");
 }
 
-int pd_client_unmind(struct pd_client *c, int (*poll)(void *arg), void *arg)
+int pd_client_unmind(struct pd_client *c, int busy_ms, int (*poll)(void *arg), void *arg)
 {
     const struct timespec moment = {0, TURN_MS * 1000000};
+    int64_t start = pd_clock_ns();
     while (pthread_mutex_trylock(&c->lock) != 0) {
         if (poll && poll(arg)) return 0;
+        if (busy_ms >= 0 && (pd_clock_ns() - start) / 1000000 >= busy_ms) return 0;
         nanosleep(&moment, NULL);
     }
     c->is_over = 1;

@@ -37,8 +37,10 @@ struct wire {
     int names_answered;
     uint64_t step;    /* the one being exchanged: last applied + 1 */
     uint64_t next;    /* at least this one after it: the others have gone on */
+    uint64_t counted; /* the last one that counts this trainer */
     uint64_t request; /* of the last message that wants an answer */
     int waits;        /* for the answer of `request` */
+    pthread_t by;     /* whose the pieces and wishes are */
     PD_VEC(struct piece) pieces;
     int sent_pieces; /* handed to the connection */
     PD_VEC(struct wish) wishes;
@@ -123,8 +125,9 @@ void pd_client_leave(struct pd_client **client);
     (void)held_until_return
 void pd_client_mind(struct pd_client *client);         /* makes the lock and starts the minder */
 int pd_client_is_mine(const struct pd_client *client); /* is this thread in a call? */
-/* Ends the minder. 0: poll(arg) was not 0 before another thread's call had ended. */
-int pd_client_unmind(struct pd_client *client, int (*poll)(void *arg), void *arg);
+/* Ends the minder. 0: poll(arg) was not 0, or busy_ms (-1: none) were over, before another thread's call had
+ * ended. */
+int pd_client_unmind(struct pd_client *client, int busy_ms, int (*poll)(void *arg), void *arg);
 /* client_step.c */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, in a call */
 void pd_wire_flush(struct wire *wire);              /* sends what can be sent of the step */

@@ -136,7 +136,7 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
 {
     struct pd_client *c = w->link->client;
     if (w->step <= 1 && !w->pieces.n && !w->is_ended)
-        w->step = applied + 1; /* a trainer that starts, or starts again */
+        w->step = applied + 1, w->counted = counted; /* a trainer that starts, or starts again */
     if (applied + 1 < w->step && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
         pd_log(PD_LOG_WARNING,
                "server %s came back with step %llu instead of %llu: going on with its older parameters",
@@ -181,10 +181,10 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
 
 /* ---- a step that was broken off ---- */
 
-/* Has the server a part of the step, or may it have one? */
+/* Has the server a part of the step, or may it have one? When it was to end, others may have all of it. */
 static int is_begun(const struct wire *w)
 {
-    return !w->is_pull_only && (w->sent_pieces || w->sent_end);
+    return !w->is_pull_only && (w->sent_pieces || w->sent_end || w->is_ended);
 }
 
 /* The connection still reads from and writes to memory of the run, so it ends too; a new one is made at the
@@ -195,7 +195,9 @@ static void drop(struct wire *w)
         pd_conn_close(w->conn, 0);
         w->is_open = 0;
     }
+    int passes = w->passes; /* that is owed to the server all the same */
     pd_wire_clear(w);
+    w->passes = passes;
 }
 
 void pd_client_drop_step(struct pd_client *c)
@@ -203,6 +205,7 @@ void pd_client_drop_step(struct pd_client *c)
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
+            if (!pthread_equal(w->by, pthread_self())) continue; /* another thread's run goes on */
             if (is_begun(w) && !c->spoilt[0])
                 snprintf(c->spoilt, sizeof c->spoilt,
                          "an earlier run failed when servers had a part of step %llu from it, which another "
@@ -226,6 +229,7 @@ static pd_status add_piece(struct pd_client *c, const struct piece *p)
     PD_TRY(check_spoilt(c));
     if (w->is_ended)
         return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
+    w->by = pthread_self();
     return pd_vec_push(&w->pieces, *p) ? PD_OK : pd_no_memory();
 }
 
@@ -271,6 +275,7 @@ pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes
 {
     PD_CLIENT_HOLD(c);
     struct wire *w = wire_of(c, number);
+    w->by = pthread_self();
     return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
 }
 
@@ -329,7 +334,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
         return PD_OK;
     }
     if (w->is_ended && !w->is_pull_only) {
-        w->step++;
+        w->counted = w->step++;
         if (w->step < w->next) w->step = w->next;
     }
     pd_wire_clear(w);
@@ -368,6 +373,7 @@ static pd_status want_alone(struct pd_client *c, int number, void *out, size_t b
         return pd_fail(PD_INVALID, "'%s' is asked for in the middle of an exchange",
                        c->names.at[number].text);
     if (!pd_vec_push(&w->wishes, ((struct wish){number, out, bytes}))) return pd_no_memory();
+    w->by = pthread_self();
     w->is_ended = w->is_pull_only = 1;
     return PD_OK;
 }
@@ -487,6 +493,7 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
         for (int k = 0; k < link->wires.n; k++) {
             struct wire *w = link->wires.at[k];
             if (!pushed && !w->wishes.n) continue;
+            w->by = pthread_self();
             w->is_ended = 1;
             w->is_pull_only = !pushed;
             pd_wire_flush(w);

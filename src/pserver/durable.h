@@ -52,6 +52,8 @@ void pd_durable_tend(struct pd_durable *durable);
  * kept. */
 int pd_durable_cut_soon(struct pd_durable *durable);
 int pd_durable_is_idle(const struct pd_durable *durable);
+/* Could the last snapshot be written, which the loops have been held for? They have ended. NULL is fine. */
+pd_status pd_durable_check(struct pd_durable *durable);
 /* The loops have ended: a last snapshot, here and now, if there is something new and no step half done. */
 pd_status pd_durable_last(struct pd_durable *durable);
 

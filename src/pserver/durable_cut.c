@@ -254,14 +254,21 @@ static void written(struct pd_durable *d)
 {
     pd_log(PD_LOG_INFO, "snapshot of step %llu: %.1f MB in %s", (unsigned long long)d->last_step,
            (double)pd_snapshot_bytes(d->job) / 1e6, d->folder);
+    d->sure_step = d->last_step;
+    d->sure_changes = d->last_changes;
+    d->trouble[0] = 0;
     if (pd_snapshot_keep(d->folder, d->config.keep) != PD_OK)
         pd_log(PD_LOG_WARNING, "old snapshots stay: %s", pd_error());
 }
 
-static void not_written(const struct pd_durable *d, const char *why)
+/* It is tried again when the next is due, or when the server ends. */
+static void not_written(struct pd_durable *d, const char *why)
 {
-    pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)d->last_step,
-           why);
+    snprintf(d->trouble, sizeof d->trouble, "no snapshot of step %llu: %.400s",
+             (unsigned long long)d->last_step, why);
+    pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
+    d->last_step = d->sure_step;
+    d->last_changes = d->sure_changes;
 }
 
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
@@ -395,6 +402,13 @@ static int is_between_steps(const struct pd_server *s)
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) != step || pd_shard_is_within(s->lanes[l].shard)) return 0;
     return 1;
+}
+
+pd_status pd_durable_check(struct pd_durable *d)
+{
+    if (!d) return PD_OK;
+    pd_durable_reap(d, 1);
+    return d->trouble[0] ? pd_fail(PD_IO, "%s", d->trouble) : PD_OK;
 }
 
 pd_status pd_durable_last(struct pd_durable *d)

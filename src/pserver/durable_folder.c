@@ -61,12 +61,23 @@ static pd_status make_aside(const struct pd_durable *d, char path[PATH_MAX])
     return trouble("make the folder", path, errno);
 }
 
+/* No server is of this layout. */
+static pd_status spoil_layout(const struct pd_durable *d)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" LAYOUT, d->folder) >= (int)sizeof path)
+        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", d->folder);
+    return truncate(path, 0) == 0 || errno == ENOENT ? PD_OK : trouble("write", path, errno);
+}
+
 /* Logs, and with `all` snapshots too; `why` begins the line that tells of it. Should it be ended half-way,
- * the next start finds the rest: logs go before what they go on from, the layout goes last. */
+ * the next start finds the rest: some of the logs alone are of no layout, they go before what they go on from,
+ * and the layout goes last. */
 static pd_status set_aside(const struct pd_durable *d, int all, enum pd_log_level level, const char *why)
 {
     char **names, aside[PATH_MAX] = "";
     int n, moved = 0;
+    PD_TRY(spoil_layout(d));
     PD_TRY(pd_folder_names(d->folder, &names, &n));
     pd_status status = PD_OK;
     for (int turn = 0; turn < 3; turn++)

@@ -131,7 +131,7 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
     const char *schedule = pd_snapshot_note(snapshot, "schedule");
     s->lr_step = schedule ? strtoull(schedule, NULL, 10) : pd_server_step(s);
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
-    d->last_step = info->step;
+    d->last_step = d->sure_step = info->step;
 }
 
 /* Pushes that had not ended. Which gradients a loop has depends on how many loops there are. */

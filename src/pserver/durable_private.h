@@ -31,6 +31,8 @@ struct pd_durable {
     int64_t last_cut;             /* when */
     _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */
+    uint64_t sure_step, sure_changes; /* the same of the last one that was written */
+    char trouble[512];            /* why the last one was not; empty: it was */
     struct pd_snapshot_job *job;  /* what the child writes */
     pid_t child;                  /* 0: none */
 };

@@ -115,7 +115,8 @@ static enum waiting missed(const struct lane *lane, int *trainers, int cap, int 
             why = FOR_FIRST;
         if (*n < cap) trainers[(*n)++] = t;
     }
-    return why;
+    /* One that waits to be let in is there too. */
+    return atomic_load(&lane->server->connected) > 0 ? FOR_NOBODY : why;
 }
 
 enum { LONGEST_NOTICE_MS = 60000 };
@@ -125,7 +126,7 @@ enum { LONGEST_NOTICE_MS = 60000 };
 static int64_t limit_of(const struct pd_server *s, enum waiting why)
 {
     if (why != FOR_FIRST) return s->config.deadline_ms;
-    return s->config.wait_seconds ? s->config.wait_seconds * (int64_t)1000 : INT64_MAX;
+    return s->config.wait_seconds > 0 ? s->config.wait_seconds * (int64_t)1000 : INT64_MAX;
 }
 
 static int64_t notice_of(const struct pd_server *s, enum waiting why, int64_t waited)
@@ -148,7 +149,7 @@ static void watch_step(struct lane *lane, int64_t now)
         lane->waiting_step = step;
         lane->waiting = why;
     }
-    if (why == FOR_NOBODY || (why == FOR_FIRST && lane->index)) return;
+    if (why == FOR_NOBODY || (why != FOR_STEP && lane->index)) return;
     if (why == FOR_STEP) snprintf(what, sizeof what, "step %llu", (unsigned long long)step);
     int64_t waited = (now - lane->waiting_since) / 1000000;
     int is_late = waited >= limit_of(s, why);
@@ -176,9 +177,13 @@ static void watch_losses(struct lane *lane, int64_t now)
     struct pd_server *s = lane->server;
     for (int t = 0; t < s->config.trainers; t++) {
         struct member *m = &lane->members[t];
-        if (!m->lost_at || (now - m->lost_at) / 1000000 < s->config.reconnect_ms) continue;
-        m->lost_at = 0;
         enum pd_trainer_state state = pd_shard_trainer(lane->shard, t);
+        /* One that computes a long step comes back to a server that was started again when the step ends: it
+         * must not end the job before. */
+        int is_late = state == PD_TRAINER_ABSENT && s->config.on_loss == PD_LOSS_FAIL;
+        int64_t limit = is_late ? s->config.deadline_ms : s->config.reconnect_ms;
+        if (!m->lost_at || (now - m->lost_at) / 1000000 < limit) continue;
+        m->lost_at = 0;
         if (state != PD_TRAINER_IN && state != PD_TRAINER_ABSENT) continue; /* it has left on another loop */
         uint64_t process;
         if (state == PD_TRAINER_ABSENT && (pd_book_is_here(s, t, &process) || !pd_order_lets_in(s->order))) {

@@ -304,11 +304,13 @@ pd_status pd_ps_send_barrier_run(const struct pd_run *r)
     return pd_client_exchange(client, r, endpoints->n, endpoints->strings);
 }
 
-/* recv waits by itself. */
+/* recv waits by itself. Servers that hold nothing, or only rows, learn here that this trainer is in the job. */
 pd_status pd_ps_fetch_barrier_run(const struct pd_run *r)
 {
-    (void)r;
-    return PD_OK;
+    struct pd_client *client;
+    const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
+    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
+    return pd_client_meet(client, r, endpoints->n, endpoints->strings);
 }
 
 /* ---- all of it in one exchange ---- */
@@ -321,7 +323,12 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
                          *into = pd_ps_attr(r, "into"), *sizes = pd_ps_attr(r, "rows");
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
-    if (!state->n) PD_TRY(recv_names(r, client, names, names->n));
+    if (!state->n) {
+        const struct pd_attr *all = pd_ps_attr(r, "all");
+        PD_TRY(pd_client_expect(client, pd_ps_attr(r, "trainers")->i, all->n, all->strings));
+        PD_TRY(recv_names(r, client, names, names->n));
+        PD_TRY(pd_client_meet(client, r, all->n, all->strings));
+    }
     int previous = -1;
     size_t at = 0;
     for (int i = 0; i < names->n; i++) {

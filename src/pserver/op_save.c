@@ -83,6 +83,7 @@ static pd_status pull_whole(const struct pd_run *r, const struct slices *slices,
         status = pd_client_name(client, r, slices->endpoints->strings[i], 1, slices->names->strings[i], NULL,
                                 &numbers[i]);
     if (status == PD_OK) status = pull_slices(r, slices, numbers, client, &whole->tensor);
+    if (status != PD_OK) pd_client_abandon(); /* an answer may be on its way to what is freed next */
     pd_free(numbers);
     return status;
 }

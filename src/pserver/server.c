@@ -440,7 +440,7 @@ pd_status pd_server_wait(struct pd_server *s)
     int finished = is_finished(s);
     /* Async: the cut is behind it, and what was applied since then was acknowledged to nobody. */
     int is_cut = !finished && !s->config.is_sync;
-    pd_status status = is_cut ? PD_OK : pd_durable_last(s->durable);
+    pd_status status = is_cut ? pd_durable_check(s->durable) : pd_durable_last(s->durable);
     pd_book_close(s, finished && status == PD_OK);
     return status;
 }
@@ -463,7 +463,8 @@ void pd_server_fail(struct pd_server *s, pd_status status)
         snprintf(s->failure_text, sizeof s->failure_text, "%s", pd_error());
         pthread_cond_signal(&s->changed);
     }
-    pthread_mutex_unlock(&s->lock);
-    for (int i = 0; first && i < s->n_lanes; i++)
+    /* Loops that end take no posts, and are gone soon. */
+    for (int i = 0; first && !s->ending && i < s->n_lanes; i++)
         pd_loop_post(s->lanes[i].loop, tell_failure, &s->lanes[i]);
+    pthread_mutex_unlock(&s->lock);
 }

@@ -93,7 +93,7 @@ static void settle(void *arg)
 static void believe(struct pd_server *s)
 {
     s->book_is_old = 0;
-    for (int i = 0; i < s->n_lanes; i++)
+    for (int i = 0; !s->ending && i < s->n_lanes; i++)
         (void)pd_loop_post(s->lanes[i].loop, settle, &s->lanes[i]);
 }
 

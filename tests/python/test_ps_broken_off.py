@@ -105,3 +105,28 @@ def test_the_only_trainer_closes_an_executor_and_trains_on():
         server, trainer = job.processes
         assert server.end(30) == 0 and trainer.end(30) == 1
         assert re.search("after this process said goodbye|all trainers of this job are done", trainer.output()), trainer.output()
+
+
+def test_ctrl_c_while_a_name_is_asked_for(tmp_path):
+    """The first run waits for a server that is stopped. The next one asks again."""
+    with Job(1, 1, script="stumble.py", env=ENV) as job:
+        job.start_all("--pause-at", "0", "--go", str(tmp_path / "go"))
+        server, trainer = job.processes
+        trainer.wait_for("pauses")
+        server.signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        trainer.wait_for("asking server")
+        trainer.wait_for("has waited")
+        trainer.signal(signal.SIGINT)
+        trainer.wait_for("interrupted")
+        server.signal(signal.SIGCONT)
+        job.end(30)
+
+
+def test_the_end_of_a_process_whose_thread_is_in_a_step():
+    """It waits for another trainer, which never comes. Python stops the thread where it is; the process ends all the same."""
+    with Job(1, 2, script="daemon.py") as job:
+        server, trainer = job.start("server", 0), job.start("trainer", 0)
+        assert trainer.end(30) == 0, trainer.output()
+        assert "main ends" in trainer.output()
+        server.kill()

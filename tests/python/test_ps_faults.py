@@ -459,7 +459,7 @@ def test_nobody_says_goodbye_for_ever(tmp_path):
     """A server that does not come back: the trainer that is done ends well, after the deadline or by Ctrl-C."""
     with done_while_the_server_is_down(tmp_path, FLAGS_rpc_deadline="2000") as (_, leaves, _):
         assert leaves.end(10) == 0
-        assert "a server that is started again will wait for it" in leaves.output()
+        assert "a server that is started again will miss it" in leaves.output()
     (tmp_path / "leave").unlink()
     with done_while_the_server_is_down(tmp_path, FLAGS_ps_fresh="1") as (_, leaves, _):
         leaves.signal(signal.SIGINT)
@@ -676,7 +676,21 @@ def test_full_disk_while_snapshotting(tmp_path):
     """The snapshot fails with a reason, training does not."""
     options = ["--model", "mlp", "--steps", "60"]
     with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_snapshot_steps": "20"}) as job:
-        job.start("server", 0, *options, "--file-limit", "50000")
-        job.start("trainer", 0, *options)
-        job.end(60)
-        assert "no snapshot of step" in job.processes[0].output() and "training goes on" in job.processes[0].output()
+        server = job.start("server", 0, *options, "--file-limit", "50000")
+        trainer = job.start("trainer", 0, *options)
+        assert trainer.end(60) == 0, trainer.output()
+        assert server.end(10) == 1, "the last snapshot was not written either"
+        assert "no snapshot of step 20" in server.output() and "training goes on" in server.output()
+        assert "no snapshot of step 60" in server.output().splitlines()[-1], server.output()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_full_disk_when_asked_to_end(tmp_path, mode):
+    """The user is told by the status too that nothing was kept."""
+    options = ["--model", "mlp", "--steps", "1000000", *mode]
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        server = job.start("server", 0, *options, "--file-limit", "50000")
+        job.start("trainer", 0, *options, "--say-at", "20").wait_for("step 20 has ended")
+        server.signal(signal.SIGTERM)
+        assert server.end(20) == 1, server.output()
+        assert "no snapshot of step" in server.output().splitlines()[-1], server.output()

@@ -29,7 +29,8 @@ def lost_together(job: Job, mode: list[str], loops: int = 1) -> Hand:
 
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_server_and_trainer_die_and_the_job_ends(tmp_path, mode):
-    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail")) as job:
+    """At the deadline: one that computes a long step comes back late."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail", FLAGS_rpc_deadline="1500")) as job:
         stays = lost_together(job, mode)
         assert job.processes[0].end(10) == 1
         assert f"{MISSED}the job ends (FLAGS_ps_on_trainer_loss is 'fail'" in job.processes[0].output()

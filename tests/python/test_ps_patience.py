@@ -45,6 +45,24 @@ def test_a_trainer_never_comes(mode):
         assert "trainer 1 (has not connected yet)" in said and "trainer 0" not in said, server.output()
 
 
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_a_server_that_holds_nothing_is_in_the_job_too(tmp_path, mode):
+    """Trainers are slow to begin their first step; nobody takes them for missing, and the server ends with them."""
+    env = {"FLAGS_ps_wait_trainers": "1", "FLAGS_ps_notice": "200"}
+    options = [*mode, "--no-slices", "--pause-at", "0", "--linger", str(tmp_path / "go")]  # fit_a_line: two parameters
+    with Job(3, 2, env=env) as job:
+        job.start_all(*options)
+        for p in job.processes[3:]:
+            p.wait_for("pauses")
+        end = time.monotonic() + 2  # twice the flag
+        while time.monotonic() < end:
+            assert all(p.process.poll() is None for p in job.processes), [p.output() for p in job.processes]
+            time.sleep(0.05)
+        (tmp_path / "go").touch()
+        job.end(20)
+        assert not any("has waited" in p.output() for p in job.processes[:3] if "trainer 0 (host" in p.output().split("has waited")[0])
+
+
 def test_all_missing_servers_are_named():
     with Job(3, 1, env={"FLAGS_rpc_deadline": "1500", "FLAGS_ps_notice": "500"}) as job:
         there, *missing = job.endpoints
