@@ -177,13 +177,14 @@ def shares(batch, trainers):
     ]
 
 
-def check_equal(build, endpoints, trainers, steps=5, tol=1e-5, **config):
-    losses, first, last = ps_simulation.one_process(build, list(batches(steps)))
+def check_equal(build, endpoints, trainers, steps=5, tol=1e-5, feeds=None, **config):
+    whole = [{name: batch[name] for name in feeds or batch} for batch in batches(steps)]
+    losses, first, last = ps_simulation.one_process(build, whole)
     job = ps_simulation.Job(build, endpoints, trainers, **config)
     start = job.parameters()
     for name, value in first.items():
         assert start[name].tobytes() == value.tobytes(), f"{name} starts with other values"
-    found = [job.step(shares(batch, trainers)) for batch in batches(steps)]
+    found = [job.step(shares(batch, trainers)) for batch in whole]
     np.testing.assert_allclose(found, losses, rtol=tol, atol=tol)
     for name, value in job.parameters().items():
         off = np.linalg.norm(value - last[name]) / np.linalg.norm(last[name])
@@ -277,6 +278,43 @@ def test_distributed_table_takes_sgd(capsys):
     ]
     assert ["sum", "scale", "sgd"] in kinds and ["lookup_sparse_table"] in kinds and ["save"] in kinds
     assert "only support sgd optimizer" in capsys.readouterr().err
+
+
+# ---- parameters inside loops and branches ----
+
+
+def with_blocks(middle):
+    """A layer, something with a block of its own, a layer."""
+
+    def build():
+        x = layers.data(name="x", shape=[40], dtype="float32")
+        y = layers.data(name="y", shape=[1], dtype="float32")
+        hidden = middle(layers.fc(x, 8, act="tanh"))
+        loss = layers.mean(layers.square_error_cost(layers.fc(hidden, 1), y))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        return loss
+
+    return build
+
+
+def shared_layer(hidden):
+    return layers.tanh(layers.matmul(hidden, layers.create_parameter([8, 8], "float32", name="shared")))
+
+
+def in_a_loop(hidden, turn=shared_layer):
+    count, turns = (layers.fill_constant([1], "int64", value) for value in (0, 3))
+    return layers.while_loop(lambda i, h: i < turns, lambda i, h: [i + 1, turn(h)], [count, hidden])[1]
+
+
+def in_a_branch(hidden):
+    low, high = (layers.fill_constant([1], "float32", value) for value in (1.0, 2.0))
+    return layers.cond(low < high, lambda: shared_layer(hidden), lambda: hidden)
+
+
+@pytest.mark.parametrize("middle", [in_a_loop, in_a_branch])
+def test_parameters_in_blocks(middle):
+    """The block has gradients of its own, with the same names."""
+    check_equal(with_blocks(middle), 2, 2, feeds=("x", "y"))
 
 
 def test_values_made_by_other_ops_are_cut():
