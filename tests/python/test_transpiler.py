@@ -339,6 +339,20 @@ def test_parameters_in_blocks(middle):
     check_equal(with_blocks(middle), 2, 2, feeds=("x", "y"))
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_hierarchical_sigmoid(is_sparse):
+    """An output of it names the weights again; that changes nothing."""
+
+    def build():
+        x = layers.data(name="x", shape=[40], dtype="float32")
+        label = layers.data(name="second", shape=[1], dtype="int64")
+        loss = layers.mean(layers.hsigmoid(layers.fc(x, 8), label, 60, is_sparse=is_sparse))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        return loss
+
+    check_equal(build, 2, 2, feeds=("x", "second"))
+
+
 def test_values_made_by_other_ops_are_cut():
     """Start values that stand in the Program, or that several ops make, are made whole and cut."""
     values = np.arange(400 * 50, dtype="float32").reshape(400, 50) / 1000
