@@ -339,6 +339,34 @@ def test_parameters_in_blocks(middle):
     check_equal(with_blocks(middle), 2, 2, feeds=("x", "y"))
 
 
+def rows_in_a_loop(hidden):
+    ids = layers.data(name="first", shape=[1], dtype="int64")
+    return in_a_loop(
+        hidden,
+        lambda h: layers.tanh(h + layers.embedding(ids, [2000, 8], is_sparse=True, param_attr="rows")),
+    )
+
+
+def rows_in_branches(hidden):
+    """The branch that is not taken gives no rows."""
+    ids = layers.data(name="first", shape=[1], dtype="int64")
+    low, high = (layers.fill_constant([1], "float32", value) for value in (1.0, 2.0))
+
+    def look_up():
+        return hidden + layers.embedding(ids, [2000, 8], is_sparse=True, param_attr="rows")
+
+    return layers.cond(low < high, lambda: layers.cond(high < low, look_up, look_up), look_up)
+
+
+@pytest.mark.parametrize("middle", [rows_in_a_loop, rows_in_branches])
+def test_sparse_tables_in_blocks(middle):
+    """The gradient that comes out of the block is selected rows, and declared so."""
+    job = check_equal(with_blocks(middle), 2, 2, feeds=("x", "y", "first"))
+    found = [var for server in job.servers.values() for var in server.program.global_block()._all_vars()]
+    kinds = {var.type for var in found if var.name.startswith("rows@GRAD")}
+    assert kinds == {fluid.core.VarDesc.VarType.SELECTED_ROWS}
+
+
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_hierarchical_sigmoid(is_sparse):
     """An output of it names the weights again; that changes nothing."""
