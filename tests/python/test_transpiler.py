@@ -367,6 +367,104 @@ def test_sparse_tables_in_blocks(middle):
     assert kinds == {fluid.core.VarDesc.VarType.SELECTED_ROWS}
 
 
+# ---- what servers compute beside the optimizer ops ----
+
+
+def plain_schedule():
+    """A schedule of plain layers, which nothing marks as one."""
+    step = layers.cast(layers.autoincreased_step_counter(begin=1, step=1), "float32")
+    first = layers.fill_constant([1], "float32", 0.1)
+    return fluid.optimizer.Momentum(layers.elementwise_div(first, step), 0.9)
+
+
+def counted_by_the_model():
+    """The counter of the schedule was made before the schedule."""
+    layers.autoincreased_step_counter(counter_name="@LR_DECAY_COUNTER@", begin=0, step=1)
+    return fluid.optimizer.SGD(layers.exponential_decay(0.1, 2, 0.5))
+
+
+def counted_by_the_optimizer():
+    """The counter has the role of an update; it may count once a step only, not once for each parameter."""
+    with fluid.default_main_program()._optimized_guard([]):
+        step = layers.autoincreased_step_counter(counter_name="updates", begin=1, step=1)
+        rate = layers.elementwise_div(layers.fill_constant([1], "float32", 0.1), layers.cast(step, "float32"))
+    return fluid.optimizer.SGD(rate)
+
+
+class Changed(fluid.optimizer.MomentumOptimizer):
+    """The rate is changed when it was used."""
+
+    def minimize(self, loss):
+        super().minimize(loss)
+        layers.assign(layers.scale(self._learning_rate, 0.8), self._learning_rate)
+
+
+def changed_afterwards():
+    return Changed(layers.create_global_var([1], 0.1, "float32", persistable=True, name="mine"), 0.9)
+
+
+class Decoupled(fluid.optimizer.AdamOptimizer):
+    """Takes a part of the parameters as they were before the step away, as scripts of BERT do."""
+
+    def minimize(self, loss):
+        block = loss.block.program.global_block()
+        before = {param.name: param * 1.0 for param in block.all_parameters()}
+        for each in before.values():
+            each.stop_gradient = True
+        pairs = super().minimize(loss)[1]
+        rate = self._global_learning_rate()
+        for pair in pairs:
+            param = pair[0]
+            with loss.block.program._optimized_guard(pair):
+                layers.assign(param - before[param.name] * (rate * 0.5 * 0.1), param)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        plain_schedule,
+        counted_by_the_model,
+        counted_by_the_optimizer,
+        changed_afterwards,
+        lambda: Decoupled(rate()),
+    ],
+    ids=lambda each: each.__name__.replace("<lambda>", "decoupled_decay"),
+)
+def test_what_updates_depend_on_is_followed(update):
+    check_equal(network(update, is_sparse=False), 2, 2)
+
+
+def fed_rate(loss):
+    return layers.data(name="rate", shape=[1], dtype="float32", append_batch_size=False)
+
+
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (fed_rate, "uses 'rate'; 'rate' is fed to trainers"),
+        (lambda loss: loss * 0.1, "which depends on '[xy]'; '[xy]' is fed to trainers.*create_global_var"),
+    ],
+    ids=["fed", "from the loss"],
+)
+def test_what_servers_cannot_compute(programs, make, text):
+    x = layers.data(name="x", shape=[13], dtype="float32")
+    y = layers.data(name="y", shape=[1], dtype="float32")
+    loss = layers.mean(layers.square_error_cost(layers.fc(x, 1), y))
+    fluid.optimizer.SGD(make(loss)).minimize(loss)
+    with pytest.raises(ValueError, match=text):
+        fluid.DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
+    assert not programs[0]._is_distributed and "sgd" in [op.type for op in programs[0].global_block().ops]
+
+
+def test_plain_schedules_can_be_fetched(programs):
+    """Trainers keep what the user made with plain layers."""
+    line(plain_schedule)
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers=SERVERS, trainers=2)
+    kinds = [op.type for op in t.get_trainer_program().global_block().ops]
+    assert "increment" in kinds and "elementwise_div" in kinds and "momentum" not in kinds
+
+
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_hierarchical_sigmoid(is_sparse):
     """An output of it names the weights again; that changes nothing."""
