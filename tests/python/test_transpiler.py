@@ -456,6 +456,23 @@ def test_what_servers_cannot_compute(programs, make, text):
     assert not programs[0]._is_distributed and "sgd" in [op.type for op in programs[0].global_block().ops]
 
 
+@pytest.mark.parametrize("join, text", [(layers.reduce_sum, None), (layers.reduce_max, "'fc_0.w_0'; another")])
+def test_a_rate_that_comes_from_a_parameter(join, text):
+    """Servers share sums over a parameter, nothing else of it."""
+
+    def update():
+        weights = fluid.default_main_program().global_block().var("fc_0.w_0")
+        total = join(layers.square(weights))
+        total.stop_gradient = True
+        return fluid.optimizer.SGD(layers.scale(total, 1e-4))
+
+    if text is None:
+        check_equal(network(update, is_sparse=False), 2, 2)
+        return
+    with pytest.raises(ValueError, match=text):
+        ps_simulation.Job(network(update, is_sparse=False), 2, 2)
+
+
 def test_plain_schedules_can_be_fetched(programs):
     """Trainers keep what the user made with plain layers."""
     line(plain_schedule)
