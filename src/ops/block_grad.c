@@ -122,12 +122,31 @@ pd_status pd_block_grad_make(struct pd_grad_maker *g, const struct pd_block_grad
     return PD_OK;
 }
 
+/* Does the block make selected rows of the i-th input's gradient, as a lookup with is_sparse does? */
+static pd_status makes_rows(const struct pd_infer *c, int i, int *rows)
+{
+    const struct pd_block *block = pd_program_block(c->desc->program, c->attr[PD_GRAD_SUB_BLOCK].block);
+    const struct pd_io *in = pd_opdesc_slot(c->desc, 0, c->op->inputs[PD_GRAD_IN].name);
+    struct pd_buf name = {0};
+    *rows = 0;
+    if (!block) return PD_OK;
+    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, in->args.at[i]);
+    if (name.failed) return pd_no_memory();
+    const struct pd_var *inner = pd_block_var(block, name.at);
+    *rows = inner && inner->meta.kind == PD_KIND_SELECTED_ROWS;
+    pd_buf_free(&name);
+    return PD_OK;
+}
+
 pd_status pd_block_grad_infer(const struct pd_infer *c)
 {
     for (int i = 0; i < c->out[PD_GRAD_IN_GRAD].n; i++) {
         struct pd_meta *grad = c->out[PD_GRAD_IN_GRAD].at[i], *like = c->in[PD_GRAD_IN].at[i];
+        int rows = 0;
         if (!grad) continue;
         if (like->kind == PD_KIND_TENSOR_ARRAY && !c->running) grad->kind = like->kind;
+        if (c->desc) PD_TRY(makes_rows(c, i, &rows));
+        if (rows) grad->kind = PD_KIND_SELECTED_ROWS;
         pd_meta_like(grad, like);
     }
     return PD_OK;
@@ -142,6 +161,9 @@ pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like)
         pd_value_reset(to, PD_KIND_TENSOR_ARRAY);
         return PD_OK;
     }
+    if (t->meta.kind == PD_KIND_SELECTED_ROWS && like->tensor.meta.rank)
+        return pd_rows_resize(to, 0, like->tensor.meta.dim[0], like->tensor.meta.dtype,
+                              like->tensor.meta.rank, like->tensor.meta.dim);
     if (t->meta.kind != PD_KIND_TENSOR) pd_value_reset(to, PD_KIND_TENSOR);
     /* Never written: it has no size, and no gradient can come from it either. */
     if (like->tensor.meta.dtype == PD_DTYPE_NONE) return PD_OK;

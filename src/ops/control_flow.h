@@ -39,7 +39,7 @@ pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **v
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad);
 /* The block ran: what it overwrote without reading it gets no gradient. */
 pd_status pd_block_grad_clear_left(const struct pd_run *r);
-/* No gradient: zeros of the same size, or an empty array. */
+/* No gradient: zeros of the same size, no rows where it is selected rows, or an empty array. */
 pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like);
 
 #endif

@@ -14,6 +14,8 @@ static pd_status need_ids(const struct pd_tensor *t, const char *name)
 
 /* ---- split_ids ---- */
 
+enum { SPLIT_TABLE, SPLIT_HEIGHT };
+
 static pd_status split_infer(const struct pd_infer *c)
 {
     const struct pd_meta *ids = pd_infer_in(c, 0);
@@ -48,8 +50,15 @@ static pd_status split_tensors(const struct pd_run *r)
         if (pd_tensor_numel(t)) memcpy(all + at, t->data, pd_tensor_bytes(t));
         at += pd_tensor_numel(t);
     }
-    int64_t bad = pd_rows_bad_i64(all, n, INT64_MAX, -1);
-    if (bad >= 0) return pd_fail(PD_RANGE, "id %lld is negative; ids count from 0", (long long)all[bad]);
+    int64_t height = r->attr[SPLIT_HEIGHT].l,
+            bad = pd_rows_bad_i64(all, n, height > 0 ? height : INT64_MAX, -1);
+    if (bad >= 0 && all[bad] < 0)
+        return pd_fail(PD_RANGE, "id %lld is negative; ids count from 0", (long long)all[bad]);
+    if (bad >= 0)
+        return pd_fail(PD_RANGE,
+                       "id %lld is outside the %lld rows of the table '%s'; give embedding a larger size, or "
+                       "smaller ids",
+                       (long long)all[bad], (long long)height, r->attr[SPLIT_TABLE].s);
     struct pd_rows_groups g;
     pd_rows_group(all, n, all + n, &g);
     for (int s = 0; s < shards; s++) {
@@ -101,6 +110,8 @@ const struct pd_op pd_op_split_ids = {
     .doc = "Deals ids (or selected rows) out to the outputs by id modulo their number.",
     .inputs = (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
+    /* The table that the ids are of, and its rows; 0: not known. */
+    .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("table_name", ""), PD_DEF_LONG("height", 0), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = split_infer,
     .run = split_run,

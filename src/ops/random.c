@@ -194,16 +194,14 @@ static const struct pd_shape_source from_inputs = {0, 1, SHAPE}, from_attr = {-1
         PD_DEF_INT("diag_step", 0), PD_DEF_FLOAT("diag_val", 1.0f)
 #define NORMAL_ATTRS PD_DEF_FLOAT("mean", 0.0f), PD_DEF_FLOAT("std", 1.0f), PD_DEF_INT("seed", 0)
 
-#define ROW_ATTRS PD_DEF_STRING("var_name", ""), PD_DEF_LONG("row_begin", 0), PD_DEF_LONG("row_step", 1)
-enum { UNIFORM_ROWS = FIRST + 6, NORMAL_ROWS = FIRST + 3, UNIFORM_HEIGHT = UNIFORM_ROWS + 3 };
+/* height: of selected rows; 0: shape[0]. */
+#define ROW_ATTRS                                                                                            \
+    PD_DEF_STRING("var_name", ""), PD_DEF_LONG("row_begin", 0), PD_DEF_LONG("row_step", 1),                  \
+        PD_DEF_LONG("height", 0)
+enum { UNIFORM_ROWS = FIRST + 6, NORMAL_ROWS = FIRST + 3, HEIGHT_AT = 3 };
 
 static const struct pd_attr_def uniform_attrs[] = {
-    PD_DEF_INT("dtype", PD_DTYPE_FP32),
-    PD_DEF_LONGS("shape"),
-    UNIFORM_ATTRS,
-    ROW_ATTRS,
-    PD_DEF_LONG("height", 0), /* of selected rows; 0: shape[0] */
-    {0}};
+    PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"), UNIFORM_ATTRS, ROW_ATTRS, {0}};
 static const struct pd_attr_def gaussian_attrs[] = {
     PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"), NORMAL_ATTRS, ROW_ATTRS, {0}};
 static const struct pd_attr_def truncated_attrs[] = {
@@ -227,41 +225,53 @@ static pd_status infer_attr(const struct pd_infer *c)
     return pd_math_infer_shape(c, &from_attr, pd_infer_out(c, OUT));
 }
 
-/* A uniform table may also be selected rows: all of them, or those that row_begin and row_step name. */
-static pd_status uniform_run(const struct pd_run *r)
+/* Sizes Out. A table may also be selected rows: all of them, or those that row_begin and row_step name;
+ * `first` is the position of these attributes. */
+static pd_status size_table(const struct pd_run *r, const struct pd_shape_source *source, int first,
+                            struct rows *rows)
 {
     struct pd_value *out = pd_run_out_value(r, OUT);
-    struct rows rows;
-    if (pd_value_is_rows(out)) {
-        const struct pd_attr *shape = &r->attr[SHAPE];
-        int64_t n = shape->n ? shape->longs[0] : 0, height = r->attr[UNIFORM_HEIGHT].l;
-        PD_TRY(pd_rows_resize(out, n, height > 0 ? height : n, (enum pd_dtype)r->attr[DTYPE].i, shape->n,
-                              shape->longs));
-        PD_TRY(rows_of(r, UNIFORM_ROWS, &out->tensor.meta, &rows));
-        for (int64_t i = 0; i < n; i++)
-            out->rows.at[i] = rows.begin + i * rows.step;
-    } else {
-        PD_TRY(pd_math_size_output(r, &from_inputs, &out->tensor));
-        PD_TRY(rows_of(r, UNIFORM_ROWS, &out->tensor.meta, &rows));
+    const struct pd_attr *shape = &r->attr[SHAPE];
+    int64_t dims[PD_MAX_RANK], height = r->attr[first + HEIGHT_AT].l;
+    if (!pd_value_is_rows(out)) {
+        PD_TRY(pd_math_size_output(r, source, &out->tensor));
+        return rows_of(r, first, &out->tensor.meta, rows);
     }
+    if (shape->n < 1 || shape->n > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE, "attribute shape has %d sides; a table has 1 to %d", shape->n, PD_MAX_RANK);
+    for (int i = 0; i < shape->n; i++)
+        dims[i] = shape->type == PD_ATTR_INTS ? shape->ints[i] : shape->longs[i];
+    PD_TRY(pd_rows_resize(out, dims[0], height > 0 ? height : dims[0], (enum pd_dtype)r->attr[DTYPE].i,
+                          shape->n, dims));
+    PD_TRY(rows_of(r, first, &out->tensor.meta, rows));
+    for (int64_t i = 0; i < dims[0]; i++)
+        out->rows.at[i] = rows->begin + i * rows->step;
+    return PD_OK;
+}
+
+static pd_status uniform_run(const struct pd_run *r)
+{
+    struct rows rows;
+    PD_TRY(size_table(r, &from_inputs, UNIFORM_ROWS, &rows));
     return fill_uniform(r, FIRST, &rows);
+}
+
+static pd_status normal_run(const struct pd_run *r, enum law law, const struct pd_shape_source *source)
+{
+    struct rows rows;
+    PD_TRY(size_table(r, source, NORMAL_ROWS, &rows));
+    return fill(r, pd_run_out(r, OUT), law, r->attr[FIRST].f, r->attr[FIRST + 1].f, r->attr[FIRST + 2].i,
+                &rows);
 }
 
 static pd_status gaussian_run(const struct pd_run *r)
 {
-    struct pd_tensor *out = pd_run_out(r, OUT);
-    struct rows rows;
-    PD_TRY(pd_math_size_output(r, &from_inputs, out));
-    PD_TRY(rows_of(r, NORMAL_ROWS, &out->meta, &rows));
-    return fill(r, out, NORMAL, r->attr[FIRST].f, r->attr[FIRST + 1].f, r->attr[FIRST + 2].i, &rows);
+    return normal_run(r, NORMAL, &from_inputs);
 }
 
 static pd_status truncated_run(const struct pd_run *r)
 {
-    struct pd_tensor *out = pd_run_out(r, OUT);
-    struct rows rows;
-    PD_TRY(rows_of(r, NORMAL_ROWS, &out->meta, &rows));
-    return fill(r, out, TRUNCATED, r->attr[FIRST].f, r->attr[FIRST + 1].f, r->attr[FIRST + 2].i, &rows);
+    return normal_run(r, TRUNCATED, &from_attr);
 }
 
 static pd_status randint_run(const struct pd_run *r)

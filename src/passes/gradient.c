@@ -109,8 +109,10 @@ static pd_status rename_part(struct pd_backward *p, struct pd_backward_node *n, 
     struct pd_block *block = p->into;
     struct pd_var *old = pd_block_var(block, n->grad), *fresh;
     int existed;
-    /* An op that is in the block already has inferred its output: the new variable takes that over. */
-    PD_TRY(pd_var_new(block, kept, old ? old->meta.kind : PD_KIND_TENSOR, &fresh, &existed));
+    /* An op that is in the block already has inferred its output: the new variable takes that over. Selected
+     * rows of another part say nothing about this one. */
+    int takes = old && (part->op->block || old->meta.kind != PD_KIND_SELECTED_ROWS);
+    PD_TRY(pd_var_new(block, kept, takes ? old->meta.kind : PD_KIND_TENSOR, &fresh, &existed));
     if (old && part->op->block) {
         struct pd_lod *lod = fresh->meta.lod;
         fresh->meta = old->meta;

@@ -54,6 +54,7 @@ struct pd_infer {
     const struct pd_metas *in, *out;  /* in the order of op->inputs, op->outputs */
     const struct pd_value *const *const *in_values; /* while running: in_values[slot][i]; NULL in a Program */
     int running; /* 0: building a Program, dimensions may be -1 and LoDs are not there, only their level counts */
+    const struct pd_opdesc *desc; /* the op in its Program; NULL while running */
 };
 
 static inline struct pd_meta *pd_infer_in(const struct pd_infer *c, int slot) { return c->in[slot].n ? c->in[slot].at[0] : NULL; }

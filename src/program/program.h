@@ -95,7 +95,7 @@ void pd_program_drop_last_block(struct pd_program *program);
 pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out, int *existed);
 struct pd_var *pd_block_var(const struct pd_block *block, const char *name);  /* this block only */
 struct pd_var *pd_block_find(const struct pd_block *block, const char *name); /* this block, its forward block, then its parents */
-pd_status pd_var_rename(struct pd_var *var, const char *name); /* also in the ops of its block and of blocks below */
+pd_status pd_var_rename(struct pd_var *var, const char *name); /* also in the ops that see it */
 pd_status pd_var_remove(struct pd_var *var);
 struct pd_var *pd_program_var(const struct pd_program *program, int64_t id);
 /* Gives the op the next id; 0 when memory is short. For opdesc.c. */

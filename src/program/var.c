@@ -61,14 +61,6 @@ pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind
     return PD_OK;
 }
 
-/* Is `block` the block `above` or below it? */
-static int is_within(const struct pd_block *block, const struct pd_block *above)
-{
-    while (block && block != above)
-        block = pd_program_block(block->program, block->parent);
-    return block != NULL;
-}
-
 pd_status pd_var_rename(struct pd_var *var, const char *name)
 {
     struct pd_block *block = var->block;
@@ -78,15 +70,16 @@ pd_status pd_var_rename(struct pd_var *var, const char *name)
         return pd_fail(PD_EXISTS, "cannot rename variable '%s': the block already has a variable '%s'", var->name, name);
     const char *kept = pd_program_text(p, name), *old = var->name;
     if (!kept || !pd_map_set(&block->by_name, name, var)) return pd_no_memory();
-    pd_map_remove(&block->by_name, old);
-    var->name = kept;
     p->version++;
     for (int b = 0; b < p->blocks.n; b++) {
         struct pd_block *inner = p->blocks.at[b];
-        if (!is_within(inner, block)) continue;
+        /* A loop has variables of its own with names of outer ones, such as w@GRAD. */
+        if (pd_block_find(inner, old) != var) continue;
         for (int i = 0; i < inner->ops.n; i++)
             PD_TRY(pd_opdesc_rename_arg(inner->ops.at[i], old, kept));
     }
+    pd_map_remove(&block->by_name, old);
+    var->name = kept;
     return PD_OK;
 }
 

@@ -147,7 +147,7 @@ pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
             sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, next);
             next += sides[i].n;
         }
-        struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in};
+        struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in, .desc = op};
         status = op->def->infer(&c);
         if (status != PD_OK) pd_opdesc_blame(op, block);
     }

@@ -56,12 +56,21 @@ static pd_status make_numbers(const struct pd_run *r, int n)
 
 /* ---- send ---- */
 
+/* The last ".trainer_" of a name; a user's own name may have one as well. */
+static const char *trainer_suffix(const char *name)
+{
+    const char *found = NULL;
+    for (const char *at = name; (at = strstr(at, ".trainer_")); at++)
+        found = at;
+    return found;
+}
+
 /* A trainer's gradient goes by the name of the average that it becomes a part of: without ".trainer_1" at its
  * end, or before ".pserver_0". */
 static pd_status push_name(struct pd_client *client, const struct pd_run *r, const char *endpoint,
                            const char *name, const struct pd_meta *meta, int *number)
 {
-    const char *suffix = strstr(name, ".trainer_"), *rest = suffix ? suffix + 9 : NULL;
+    const char *suffix = trainer_suffix(name), *rest = suffix ? suffix + 9 : NULL;
     char plain[512];
     size_t n = strlen(name), digits = rest ? strspn(rest, "0123456789") : 0;
     if (n >= sizeof plain) return pd_fail(PD_RANGE, "the name '%.60s...' is too long to send", name);

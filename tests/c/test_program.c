@@ -99,6 +99,29 @@ static void ids_are_stable_and_gone_when_removed(void **state)
     pd_program_unref(p);
 }
 
+static void a_name_of_an_inner_block_stays(void **state)
+{
+    (void)state;
+    struct pd_program *p = make();
+    struct pd_block *block = p->blocks.at[0], *inner[2];
+    struct pd_opdesc *op[2];
+    struct pd_var *own;
+    int existed;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pd_block_new(p, 0, &inner[i]), PD_OK);
+        assert_int_equal(pd_opdesc_new(p, "toy_square", &op[i]), PD_OK);
+        assert_int_equal(pd_opdesc_set_args(op[i], 0, "X", 1, (const char *[]){"a"}), PD_OK);
+        assert_int_equal(pd_opdesc_set_args(op[i], 1, "Out", 1, (const char *[]){"b"}), PD_OK);
+        assert_int_equal(pd_block_insert(inner[i], 0, op[i], 1), PD_OK);
+    }
+    assert_int_equal(pd_var_new(inner[1], "a", PD_KIND_TENSOR, &own, &existed), PD_OK);
+    assert_int_equal(pd_var_rename(pd_block_var(block, "a"), "renamed"), PD_OK);
+    assert_string_equal(pd_opdesc_arg(block->ops.at[0], 1, "Out"), "renamed");
+    assert_string_equal(pd_opdesc_arg(op[0], 0, "X"), "renamed");
+    assert_string_equal(pd_opdesc_arg(op[1], 0, "X"), "a");
+    pd_program_unref(p);
+}
+
 static const char *one_grad(struct pd_program *p, const char *wanted)
 {
     const char *grad = NULL, *loss = "loss";
@@ -211,6 +234,7 @@ int main(void)
         cmocka_unit_test(errors_name_op_slot_and_variable),
         cmocka_unit_test(attributes_convert_where_nothing_is_lost),
         cmocka_unit_test(ids_are_stable_and_gone_when_removed),
+        cmocka_unit_test(a_name_of_an_inner_block_stays),
         cmocka_unit_test(gradients_of_a_shared_variable_add_up),
         cmocka_unit_test(copies_keep_ids_and_drop_training),
         cmocka_unit_test(files_hold_the_whole_program),

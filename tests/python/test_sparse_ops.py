@@ -348,3 +348,40 @@ def test_sum_into_an_input_without_rows():
     out = scope.find_var("a").get_selected_rows()
     assert list(out.rows()) == list(range(7))
     np.testing.assert_array_equal(np.array(out.get_tensor()), values)
+
+
+def trained_table(is_sparse: bool, order: str) -> np.ndarray:
+    """A table that a product reads (m), and lookups outside (e) or inside of a loop (l), in this order."""
+    layers = fluid.layers
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 3
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids = layers.data(name="ids", shape=[1], dtype="int64")
+        table = layers.create_parameter([30, 8], "float32", name="table")
+
+        def product(h):
+            return layers.matmul(layers.softmax(layers.matmul(h, table, transpose_y=True)), table)
+
+        def look_up(h):
+            return layers.tanh(h + layers.embedding(ids, [30, 8], is_sparse=is_sparse, param_attr="table"))
+
+        def loop(h):
+            count, turns = (layers.fill_constant([1], "int64", value) for value in (0, 2))
+            return layers.while_loop(lambda i, h: i < turns, lambda i, h: [i + 1, look_up(h)], [count, h])[1]
+
+        hidden = layers.fc(layers.cast(ids, "float32"), 8)
+        for each in order:
+            hidden = {"m": product, "e": look_up, "l": loop}[each](hidden)
+        loss = layers.mean(layers.square(hidden))
+        fluid.optimizer.SGD(0.5).minimize(loss)
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe.run(startup, scope=scope)
+    for _ in range(3):
+        exe.run(main, feed={"ids": np.array([[1], [2], [1]], "int64")}, fetch_list=[loss], scope=scope)
+    return np.array(scope.find_var("table").get_tensor())
+
+
+@pytest.mark.parametrize("order", ["me", "em", "ml", "lm", "mlm", "lml"])
+def test_a_gradient_that_is_rows_in_parts(order):
+    """Gradients of one parameter add up, whichever of them are selected rows and whichever comes first."""
+    np.testing.assert_allclose(trained_table(True, order), trained_table(False, order), atol=1e-6)

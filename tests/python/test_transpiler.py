@@ -124,8 +124,9 @@ def test_whole_parameters_have_the_same_ops():
 # ---- results ----
 
 
-def network(update, is_sparse=True, is_distributed=False, clip=None):
+def network(update, is_sparse=True, is_distributed=False, clip=None, start=None):
     """An embedding that two inputs share, and two layers; large enough to be cut."""
+    start = start or fluid.initializer.Uniform(-0.5, 0.5)
 
     def build():
         first = layers.data(name="first", shape=[1], dtype="int64")
@@ -138,7 +139,7 @@ def network(update, is_sparse=True, is_distributed=False, clip=None):
                 [2000, 9],
                 is_sparse=is_sparse,
                 is_distributed=is_distributed,
-                param_attr=fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform(-0.5, 0.5)),
+                param_attr=fluid.ParamAttr(name="table", initializer=start),
             )
             for each in (first, second)
         ]
@@ -178,13 +179,14 @@ def shares(batch, trainers):
     ]
 
 
-def check_equal(build, endpoints, trainers, steps=5, tol=1e-5, **config):
-    losses, first, last = ps_simulation.one_process(build, list(batches(steps)))
+def check_equal(build, endpoints, trainers, steps=5, tol=1e-5, feeds=None, **config):
+    whole = [{name: batch[name] for name in feeds or batch} for batch in batches(steps)]
+    losses, first, last = ps_simulation.one_process(build, whole)
     job = ps_simulation.Job(build, endpoints, trainers, **config)
     start = job.parameters()
     for name, value in first.items():
         assert start[name].tobytes() == value.tobytes(), f"{name} starts with other values"
-    found = [job.step(shares(batch, trainers)) for batch in batches(steps)]
+    found = [job.step(shares(batch, trainers)) for batch in whole]
     np.testing.assert_allclose(found, losses, rtol=tol, atol=tol)
     for name, value in job.parameters().items():
         off = np.linalg.norm(value - last[name]) / np.linalg.norm(last[name])

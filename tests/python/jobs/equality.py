@@ -49,10 +49,10 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def fit_a_line(args):
+def fit_a_line(args, names=(None, None)):
     x = fluid.layers.data(name="x", shape=[13], dtype="float32")
     y = fluid.layers.data(name="y", shape=[1], dtype="float32")
-    predicted = fluid.layers.fc(input=x, size=1)
+    predicted = fluid.layers.fc(input=x, size=1, param_attr=names[0], bias_attr=names[1])
     loss = fluid.layers.mean(fluid.layers.square_error_cost(input=predicted, label=y))
 
     def batch(rng, n):
@@ -114,6 +114,7 @@ MODELS = {
     "fit_a_line": fit_a_line,
     "mlp": mlp,
     "factors": factors,
+    "names": lambda args: fit_a_line(args, ("w.trainer_0", "b.trainer_1.pserver_0")),
     "word2vec": word2vec,
     "word2vec_sparse": lambda args: word2vec(args, is_sparse=True),
 }

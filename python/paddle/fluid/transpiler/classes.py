@@ -46,6 +46,13 @@ class Classes:
         read, written = self.flow.reads[op], self.flow.writes[op]
         if is_rule(op):
             self.owner[op] = users[0]
+            others = [name for name in read if self.own.get(name, users[0]) is not users[0]]
+            if others:
+                raise ValueError(
+                    f"the update of {users[0].param.name!r} uses {others[0]!r}, which is computed from rows of "
+                    f"{self.own[others[0]].param.name!r}; another server may have these. Servers only share "
+                    "sums over all elements (reduce_sum)."
+                )
             return
         owners = {id(self.own[name]): self.own[name] for name in [*read, *written] if name in self.own}
         from_parts = [name for name in read if name in self.parts]

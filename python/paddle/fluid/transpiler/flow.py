@@ -6,6 +6,10 @@ from paddle.fluid.framework import EMPTY_VAR_NAME
 from paddle.fluid.vartype import OpRole
 
 
+# Outputs that name an input again and leave it as it is.
+_PASSED_ON = {"hierarchical_sigmoid": "W_Out"}
+
+
 def inputs_of(op) -> list[str]:
     """Names that an op reads, its sub-blocks included."""
     names = [name for name in op.input_arg_names if name != EMPTY_VAR_NAME]
@@ -17,7 +21,8 @@ def inputs_of(op) -> list[str]:
 
 def outputs_of(op) -> list[str]:
     """Names that an op writes, its sub-blocks included."""
-    names = [name for name in op.output_arg_names if name != EMPTY_VAR_NAME]
+    same = op.output(_PASSED_ON[op.type]) if op.type in _PASSED_ON else ()
+    names = [name for name in op.output_arg_names if name != EMPTY_VAR_NAME and name not in same]
     for block in sub_blocks(op):
         for inner in block.ops:
             names += [name for name in outputs_of(inner) if name not in block.vars]

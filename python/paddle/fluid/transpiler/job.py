@@ -8,6 +8,7 @@ from functools import cached_property
 from paddle.fluid.transpiler.classes import Classes
 from paddle.fluid.transpiler.config import DistributedMode, DistributeTranspilerConfig, ServerRuntimeConfig
 from paddle.fluid.transpiler.flow import Flow
+from paddle.fluid.transpiler.lookup_table import check_start
 from paddle.fluid.transpiler.slicing import Placement
 from paddle.fluid.transpiler.update_graph import UpdateGraph
 
@@ -32,6 +33,10 @@ class Job:
     table: str | None  # the distributed lookup table
     remote: list  # parameters whose rows trainers fetch when they need them
     removed: list  # positions of the ops that trainers no longer run
+
+    def __post_init__(self) -> None:
+        if self.table is not None:
+            check_start(self.whole_startup.global_block().ops, self.table)
 
     @property
     def is_sync(self) -> bool:

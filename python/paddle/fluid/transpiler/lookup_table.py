@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from paddle.fluid.log_helper import notice
 from paddle.fluid.transpiler.copying import declare, remove_ops
-from paddle.fluid.transpiler.flow import inputs_of
+from paddle.fluid.transpiler.flow import inputs_of, sub_blocks
 from paddle.fluid.vartype import OpRole, VarType
 
 LOOKUPS = ("lookup_table", "lookup_table_v2")
@@ -123,6 +123,7 @@ def check_table(graph, table: str) -> None:
     """Can the table be distributed?"""
     if graph.table_rule is None:
         raise ValueError(f"the distributed lookup table {table!r} has no optimizer op; is it trainable?")
+    _check_readers(graph, table)
     grad = graph.vars[graph.table_rule.input("Grad")[0]]
     if grad.type != VarType.SELECTED_ROWS:
         raise ValueError(
@@ -142,6 +143,46 @@ def check_table(graph, table: str) -> None:
             "distribute lookup table only support sgd optimizer, change it's optimizer to sgd instead of "
             + ", ".join(others)
         )
+
+
+def _check_readers(graph, table: str) -> None:
+    """Trainers fetch the rows that lookups need; nobody has the whole table."""
+    for block in graph.program.blocks:
+        for op in block.ops:
+            if op is graph.table_rule or table not in op.input_arg_names or sub_blocks(op):
+                continue
+            if op.type in (*LOOKUPS, *_GRADS) and op.input("W") == [table]:
+                if block.idx == 0:
+                    continue
+                found = f"op {op.type!r} inside a loop or a branch looks rows of {table!r} up"
+            else:
+                found = f"op {op.type!r} reads all of {table!r}"
+            raise ValueError(
+                f"{found}, but a distributed lookup table lies on the servers and only lookups outside of "
+                "loops and branches can read it. Give its embedding is_distributed=False (is_sparse=True "
+                "still sends only the rows of a batch). Averages of parameters leave it out with "
+                "ParamAttr(do_model_average=False)."
+            )
+
+
+# What can fill each server's rows of a distributed table: op -> its own attributes that count.
+TABLE_FILLS = {
+    "uniform_random": ("min", "max", "seed"),
+    "gaussian_random": ("mean", "std", "seed"),
+    "truncated_gaussian_random": ("mean", "std", "seed"),
+    "fill_constant": ("value",),
+}
+
+
+def check_start(ops: list, table: str) -> None:
+    """Can servers fill their rows of the table? `ops` are those of the startup Program."""
+    for op in ops:
+        if table in op.output_arg_names and op.type not in TABLE_FILLS:
+            raise ValueError(
+                f"the distributed lookup table {table!r} is filled by op {op.type!r}, which makes the whole "
+                "table at once; use a Uniform, Normal, TruncatedNormal, Xavier, MSRA or Constant "
+                "initializer, or give its embedding is_distributed=False."
+            )
 
 
 def prefetch_table(job) -> None:
@@ -169,7 +210,13 @@ def _prefetch(job, block, ops: list, kind: str, suffix: str) -> None:
     for index in range(len(job.endpoints)):
         asked.append(declare(block, ids[0], f"prefetch_compress_in_tmp_{index}{suffix}", [-1, 1], False))
         got.append(declare(block, outs[0], f"prefetch_compress_out_tmp_{index}{suffix}", [-1, width], False))
-    block._insert_op(place, type="split_ids", inputs={"Ids": ids}, outputs={"Out": asked})
+    block._insert_op(
+        place,
+        type="split_ids",
+        inputs={"Ids": ids},
+        outputs={"Out": asked},
+        attrs={"table_name": job.table, "height": int(job.graph.vars[job.table].shape[0])},
+    )
     block._insert_op(
         place + 1,
         type="prefetch",

@@ -151,11 +151,14 @@ class ServerProgram:
             self.merge(block, part)
         flow, owner = self.job.graph.flow, self.job.classes.owner
         mine = [op for op in update.ops if owner.get(op) is update and op not in self.prepare.ops]
-        needed = {name for op in mine for name in flow.reads[op]}
+        constants = flow.needed(
+            {name for op in mine for name in flow.reads[op]},
+            lambda op: op in update.ops and self.prepare.is_constant_op(op),
+        )
         for op in update.ops:
             if op in mine:
                 self.emit(block, op, part)
-            elif self.prepare.is_constant_op(op) and needed.intersection(flow.writes[op]):
+            elif op in constants:
                 self.emit(block, op)
         return block
 

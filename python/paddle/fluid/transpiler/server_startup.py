@@ -9,6 +9,7 @@ from __future__ import annotations
 from paddle.fluid.framework import Program
 from paddle.fluid.transpiler.copying import attrs_of, copy_op, declare
 from paddle.fluid.transpiler.flow import Flow
+from paddle.fluid.transpiler.lookup_table import TABLE_FILLS, check_start
 from paddle.fluid.vartype import VarType
 
 _RANDOM = ("uniform_random", "gaussian_random", "truncated_gaussian_random")
@@ -54,19 +55,14 @@ class ServerStartup:
         job = self.server.job
         index, count = job.endpoints.index(self.server.endpoint), len(job.endpoints)
         height, *rest = self.vars[job.table].shape
-        attrs = {
-            name: value
-            for name, value in attrs_of(op).items()
-            if name in ("dtype", "seed", "min", "max", "op_role")
-        }
-        if op.type == "fill_constant":
+        check_start([op], job.table)
+        kept = (*TABLE_FILLS[op.type], "dtype", "op_role")
+        attrs = {name: value for name, value in attrs_of(op).items() if name in kept}
+        kind = op.type
+        if kind == "fill_constant":
+            kind = "uniform_random"
+            attrs.pop("value", None)
             attrs["min"] = attrs["max"] = op.attr("value")
-        elif op.type != "uniform_random":
-            raise ValueError(
-                f"the distributed lookup table {job.table!r} is filled by {op.type!r}; use a Uniform, "
-                "Xavier (uniform) or "
-                "Constant initializer."
-            )
         attrs.update(
             shape=[len(range(index, height, count)), *rest],
             var_name=job.table,
@@ -74,7 +70,7 @@ class ServerStartup:
             row_step=count,
             height=height,
         )
-        self.block.append_op(type="uniform_random", outputs={"Out": [job.table]}, attrs=attrs)
+        self.block.append_op(type=kind, outputs={"Out": [job.table]}, attrs=attrs)
 
     def _copy_whole(self, origins: list) -> None:
         """Runs the ops that make these variables as they are, and cuts the slices out."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from paddle.fluid.transpiler.classes import Classes, sums_all
 from paddle.fluid.transpiler.copying import remove_ops
 from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_rule, is_update_op
-from paddle.fluid.vartype import VarType
+from paddle.fluid.vartype import OpRole, VarType
 
 # Update rules that change each element by itself: a slice is updated as the whole would be. lars_momentum,
 # lamb and dpsgd use norms of the whole parameter, so that their parameters stay in one piece, as those of
@@ -27,6 +27,8 @@ ROW_OPS = frozenset("""
     elementwise_pow elementwise_sub exp fill_zeros_like get_tensor_from_selected_rows merge_selected_rows pow
     relu scale sigmoid sign sqrt square sum tanh
     """.split())
+# Variables that have a value which servers can hold.
+_VALUES = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
 # Clips that need a sum over all rows; they are taken apart for a parameter in slices.
 NORM_CLIP = "clip_by_norm"
 
@@ -56,6 +58,7 @@ class UpdateGraph:
         self.block = program.global_block()
         self.vars = {var.name: var for var in self.block._all_vars()}
         self.flow = Flow(list(self.block.ops))
+        self._places = self.flow.place  # in the user's Program
         rules = [op for op in self.flow.ops if is_update_op(op) and is_rule(op)]
         if not rules:
             raise ValueError(
@@ -68,10 +71,9 @@ class UpdateGraph:
         if clip_on_trainer:
             between = self._without_gradient_only(between)
         self.table_rule = next((op for op in rules if op.input("Param")[0] == table), None)
-        self.moved = self.flow.in_order([*between, *(op for op in rules if op is not self.table_rule)])
-        read = {name for op in [*self.moved, *rules] for name in self.flow.reads[op]}
-        self.rate_ops = self.flow.needed(read, is_rate_op)
-        self._moved = set(self.moved)
+        self._set_moved([*between, *(op for op in rules if op is not self.table_rule)])
+        self._follow(rules)
+        self._keep_used(rules)
         self.updates = [self._update(op) for op in self.moved if is_rule(op)]
         self._check_parameters()
         self._check_states()
@@ -87,6 +89,103 @@ class UpdateGraph:
     def is_moved(self, op) -> bool:
         """Do servers run it?"""
         return op in self._moved
+
+    def _set_moved(self, ops: list) -> None:
+        self.moved = self.flow.in_order(ops)
+        self._moved = set(ops)
+
+    def _follow(self, rules: list) -> None:
+        """Finds what else the updates depend on, whatever role it has: the learning rate (rate_ops, once a
+        step), and what comes from a parameter or its gradient (joins the updates).
+        """
+        flow = self.flow
+        grads = {self._gradient_of(rule, self._ops_of(rule)) for rule in self.moved if is_rule(rule)}
+        if self.table_rule is not None:
+            grads.update(self.table_rule.input("Grad"))
+        known = grads | {rule.input("Param")[0] for rule in rules}
+        wanted = [name for op in [*self.moved, *rules] for name in flow.reads[op] if name not in known]
+        self._followed = set(
+            flow.needed(
+                wanted,
+                lambda op: not self.is_moved(op) and not is_rule(op) and known.isdisjoint(flow.writes[op]),
+            )
+        )
+        tied = known.union(*(flow.writes[rule] for rule in rules), self._states_of_one(rules))
+        apart = []
+        for op in flow.in_order([*self._followed, *self.moved]):
+            if is_rule(op) or not tied.isdisjoint(flow.reads[op]):
+                tied.update(flow.writes[op])
+            else:
+                apart.append(op)
+        # A constant of an update stays with it. What lives on may change only once a step.
+        steps = [op for op in apart if op in self._followed or any(map(self.is_lasting, flow.writes[op]))]
+        free = set(apart)
+        rates = {*steps, *flow.needed([name for op in steps for name in flow.reads[op]], free.__contains__)}
+        self.rate_ops = flow.in_order(rates)
+        self._set_moved([op for op in {*self.moved, *self._followed} if op not in rates])
+        self._check_known(grads, wanted, rules)
+
+    def _keep_used(self, rules: list) -> None:
+        """Servers compute rates before the updates. An update that stood before a change of a rate gets a
+        copy of what the rate was.
+        """
+        flow, block = self.flow, self.block
+        copies: dict = {}
+        changes: dict = {}
+        for op in self.rate_ops:
+            for name in flow.writes[op]:
+                changes.setdefault(name, []).append(flow.place[op])
+        for op in flow.in_order({*self.moved, *rules}):
+            for name in dict.fromkeys(op.input_arg_names):
+                places = changes.get(name, [])
+                seen = sum(place < flow.place[op] for place in places)
+                if seen == len(places):
+                    continue
+                if (name, seen) not in copies:
+                    var = self.vars[name]
+                    used = block.create_var(name=f"{name}.used{seen}", shape=var.shape, dtype=var.dtype)
+                    self.vars[used.name] = used
+                    copies[name, seen] = block._insert_op(
+                        op.idx,
+                        type="assign",
+                        inputs={"X": [name]},
+                        outputs={"Out": [used]},
+                        attrs={"op_role": int(OpRole.LRSched)},
+                    )
+                op._rename_input(name, f"{name}.used{seen}")
+        if copies:
+            self.flow = Flow(list(block.ops))
+            self.rate_ops = self.flow.in_order([*self.rate_ops, *copies.values()])
+
+    def _states_of_one(self, rules: list) -> set:
+        """What lives on, is changed beside a rule, and only that rule reads, such as powers of beta."""
+        changed = {name for op in self.moved for name in self.flow.writes[op] if self.is_lasting(name)}
+        users: dict = {}
+        for rule in rules:
+            rates = rule.input("LearningRate") if "LearningRate" in rule.input_names else []
+            for name in changed.intersection(self.flow.reads[rule]).difference(rates):
+                users.setdefault(name, []).append(rule)
+        return {name for name, found in users.items() if len(found) == 1}
+
+    def _check_known(self, grads: set, wanted: list, rules: list) -> None:
+        """Servers have gradients, what lives on, and what they compute from these."""
+        flow = self.flow
+        ops = flow.in_order({*self.moved, *self.rate_ops, *rules})
+        made = grads.union(*(flow.writes[op] for op in ops))
+        for op in ops:
+            for name in flow.reads[op]:
+                var = self.vars.get(name)
+                if name in made or (var is not None and var.persistable and var.type in _VALUES):
+                    continue
+                used = next((each for each in wanted if each == name or op in flow.needed([each])), name)
+                depends = "" if used == name else f", which depends on {name!r}"
+                whose = "is fed to trainers" if not flow.writers(name) else "only trainers have"
+                raise ValueError(
+                    f"the update of parameters uses {used!r}{depends}; {name!r} {whose}, and servers cannot "
+                    "compute it. Make learning rates and decays from constants, counters "
+                    "(autoincreased_step_counter), variables that live on (create_global_var) and the "
+                    "parameters themselves."
+                )
 
     def _without_gradient_only(self, ops: list) -> list:
         """Leaves out the ops that depend on gradients and constants alone. Constants are cheap and go both
@@ -105,23 +204,29 @@ class UpdateGraph:
 
     def removed_from_trainer(self) -> list[int]:
         """Positions of the ops that trainers no longer run."""
-        gone = {*self.moved, *self.rate_ops}
+        # Counters and rates that the user made with plain layers can be fetched, so that they stay as well.
+        cheap = {*self.rate_ops, *self._followed}
+        gone = {*self.moved, *(op for op in self.rate_ops if is_rate_op(op) or is_update_op(op))}
         if self.table_rule is not None:
             gone.add(self.table_rule)
         wanted = {name for op in self.flow.ops if op not in gone for name in self.flow.reads[op]}
         # A constant or a rate that something else reads stays for it.
-        back = self.flow.needed(wanted, lambda op: op in gone and (is_rate_op(op) or not self.flow.reads[op]))
-        return sorted(self.flow.place[op] for op in gone.difference(back))
+        back = self.flow.needed(
+            wanted, lambda op: op in gone and (op in cheap or not self.flow.reads[op])
+        )
+        return sorted(self._places[op] for op in gone.difference(back) if op in self._places)
 
     # ---- one parameter ----
 
-    def _update(self, rule) -> Update:
-        param = self.vars[rule.input("Param")[0]]
+    def _ops_of(self, rule) -> list:
+        """All ops that servers run for the update by this rule."""
         ops = self.flow.needed(
             self.flow.reads[rule], lambda op: op in self._moved and (op is rule or not is_rule(op))
         )
-        if rule not in ops:
-            ops = self.flow.in_order([*ops, rule])
+        return ops if rule in ops else self.flow.in_order([*ops, rule])
+
+    def _update(self, rule) -> Update:
+        param, ops = self.vars[rule.input("Param")[0]], self._ops_of(rule)
         grad = self._gradient_of(rule, ops)
         written = {name for op in ops for name in self.flow.writes[op]}
         states = [

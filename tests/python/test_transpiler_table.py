@@ -1,0 +1,83 @@
+"""DistributeTranspiler: what a table of embedding(is_distributed=True) may start with, and who may read it."""
+
+from __future__ import annotations
+
+import numpy as np
+import ps_simulation
+import pytest
+from test_transpiler import RULES, SERVERS, check_equal, network, programs  # noqa: F401
+
+import paddle.fluid as fluid
+from paddle.fluid import layers
+from paddle.fluid.transpiler.copying import copy_op
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        fluid.initializer.Normal(0.1, 0.2),
+        fluid.initializer.TruncatedNormal(0.1, 0.2),
+        fluid.initializer.Constant(0.3),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_starts_of_a_distributed_table(start):
+    """Each server draws its own rows."""
+    check_equal(network(RULES["sgd"], is_distributed=True, start=start), 3, 2, steps=1)
+
+
+def test_a_table_whose_rows_cannot_be_filled_alone():
+    start = fluid.initializer.NumpyArrayInitializer(np.zeros((2000, 9), "float32"))
+    with pytest.raises(ValueError, match="'table' is filled by op 'assign_value'.*is_distributed=False"):
+        ps_simulation.Job(network(RULES["sgd"], is_distributed=True, start=start), 2, 2)
+
+
+def average(loss):
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    fluid.optimizer.ModelAverage(0.2, min_average_window=2, max_average_window=4)
+
+
+def tie(loss):
+    table = loss.block.program.global_block().var("t")
+    fluid.optimizer.SGD(0.1).minimize(loss + layers.mean(layers.scale(table, 2.0)))
+
+
+@pytest.mark.parametrize("use, kind", [(average, "average_accumulates"), (tie, "scale")])
+def test_a_distributed_table_has_no_other_readers(programs, use, kind):
+    ids = layers.data(name="ids", shape=[1], dtype="int64")
+    loss = layers.mean(layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t"))
+    use(loss)
+    with pytest.raises(ValueError, match=f"op '{kind}' reads all of 't'.*is_distributed=False"):
+        fluid.DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
+
+
+def test_a_distributed_table_is_not_for_loops(programs):
+    ids = layers.data(name="ids", shape=[1], dtype="int64")
+    count, turns = (layers.fill_constant([1], "int64", value) for value in (0, 3))
+
+    def turn(i, h):
+        rows = layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t")
+        return [i + 1, h + rows]
+
+    hidden = layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t")
+    loss = layers.mean(layers.while_loop(lambda i, h: i < turns, turn, [count, hidden])[1])
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    with pytest.raises(ValueError, match="inside a loop.*'t'"):
+        fluid.DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
+
+
+def test_ids_beyond_a_distributed_table(programs):
+    """The trainer says which id, before anything is sent."""
+    ids = layers.data(name="ids", shape=[1], dtype="int64")
+    loss = layers.mean(layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t"))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers=SERVERS, trainers=2)
+    split = next(op for op in programs[0].global_block().ops if op.type == "split_ids")
+    program = fluid.Program()
+    block = program.global_block()
+    copy_op(block, split, lambda name: block.create_var(name=name, dtype="int64").name)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(program, feed={"ids": np.array([[3], [99]], "int64")})
+    with pytest.raises(Exception, match="id 100 is outside the 100 rows of the table 't'"):
+        exe.run(program, feed={"ids": np.array([[3], [100]], "int64")})
