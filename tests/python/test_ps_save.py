@@ -175,6 +175,27 @@ def test_fluid_load_of_another_model_names_the_variable(tmp_path):
         assert "no value for 'emb'" in server.output() and "m.pdparams" in server.output()
 
 
+# ---- evaluation while training ----
+
+
+@pytest.mark.parametrize("model", ["word2vec_sparse", "table"])
+def test_a_test_clone_of_the_trainer_program_evaluates_what_servers_hold(tmp_path, model):
+    plain = "table_plain" if model == "table" else model
+    want = single(tmp_path / "a.npz", "--model", plain, "--evaluate", "after")["losses"]
+    got = losses(cluster(tmp_path / "b", "--model", model, "--evaluate", "after"))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    assert len(want) == 8 and want[1] < want[0]
+
+
+def test_a_clone_from_before_transpile_says_where_the_values_are():
+    with Job(1, 1, "saving.py") as job:
+        job.start("server", 0, "--model", "word2vec_sparse")
+        trainer = job.start("trainer", 0, "--model", "word2vec_sparse", "--evaluate", "before")
+        assert trainer.end() == 1
+        assert "values of variable 'emb' lie on the servers" in trainer.output(), trainer.output()
+        assert "trainer_program.clone(for_test=True)" in trainer.output()
+
+
 # ---- the distributed table ----
 
 

@@ -195,7 +195,13 @@ def _tensor_of(name: str):
         raise core.NotFoundError(
             f"The scope has no variable {name!r}. Run the startup Program first, or load its value."
         )
-    return holder.get_tensor()
+    tensor = holder.get_tensor()
+    if tensor.shape() and 0 not in tensor.shape() and not tensor._is_initialized():
+        raise core.InvalidArgumentError(
+            f"The variable {name!r} has a shape here, but no values. In a job with servers they lie there: use the "
+            "trainer's Program, or a copy of it that is made after transpile."
+        )
+    return tensor
 
 
 def _load_from_memory(chosen: list, data: bytes) -> None:

@@ -124,6 +124,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--fluid-save", default="", help="the path that fluid.save is given")
     parser.add_argument("--fluid-load", default="")
     parser.add_argument("--state", action="store_true", help="load by load_program_state and set_program_state")
+    parser.add_argument("--evaluate", default="", choices=["", "before", "after"], help="a test clone made before or after transpile")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     args.clip, args.decay = "none", False
@@ -175,12 +176,15 @@ def main() -> int:
     args = parse()
     loss, batch = equality.build(args)
     program = fluid.default_main_program()
+    test = program.clone(for_test=True)
     exe = fluid.Executor(fluid.CPUPlace())
     if args.role != "single":
         t = transpile(args)
         if args.role == "server":
             serve(args, t, exe)
         program = t.get_trainer_program()
+    if args.evaluate == "after":
+        test = program.clone(for_test=True)
     exe.run(fluid.default_startup_program())
     load(args, exe, program, args.filename)
     losses = []
@@ -188,6 +192,8 @@ def main() -> int:
         which = None if args.role == "single" else args.id
         feed = equality.feeds(args, batch, step, args.trainers, which)
         losses.append(float(np.mean(exe.run(program, feed=feed, fetch_list=[loss])[0])))
+        if args.evaluate:  # with what the step has made of the parameters
+            losses.append(float(np.mean(exe.run(test, feed=feed, fetch_list=[loss.name])[0])))
     save(args, exe, program, loss, batch)
     equality.save(args, losses, [p.name for p in program.all_parameters()])
     return 0
