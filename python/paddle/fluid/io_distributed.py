@@ -233,13 +233,21 @@ def load_joined(executor, path: str, program: Program, chosen: list) -> None:
     executor.run(reading)
 
 
+def held_by_server(program: Program) -> list:
+    """What this server holds: its slices, and of what servers have whole (rates, constants) its own."""
+    endpoint, top = program._ps_endpoint, program.global_block()
+    return [
+        var
+        for var in program._parameters_on_pservers.distributed_vars
+        if var.endpoint == endpoint or (not var.is_slice and top.has_var(var.slice.name))
+    ]
+
+
 def load_server(executor, folder: str, program: Program) -> None:
     """Reads a server's slices out of the files of whole variables."""
-    endpoint, top = program._ps_endpoint, program.global_block()
+    top = program.global_block()
     reading = Program()
-    for var in program._parameters_on_pservers.distributed_vars:
-        if var.endpoint != endpoint and not (var.vtype == "Schedule" and top.has_var(var.slice.name)):
-            continue
+    for var in held_by_server(program):
         out = reading.global_block().create_var(
             name=var.slice.name, shape=var.slice.shape, dtype=var.slice.dtype, persistable=True
         )

@@ -54,11 +54,8 @@ def states(program: Program) -> list[str]:
 
 def set_server(program: Program, values: dict, path: str) -> None:
     """Gives a server its slices of whole values. All of them are checked before the first is set."""
-    endpoint, top = program._ps_endpoint, program.global_block()
     cut = []
-    for var in program._parameters_on_pservers.distributed_vars:
-        if var.endpoint != endpoint and not (var.vtype == "Schedule" and top.has_var(var.slice.name)):
-            continue
+    for var in io_distributed.held_by_server(program):
         whole = _value(values, var.origin.name, tuple(var.origin.shape), path)
         if var.is_slice:
             size = math.prod(var.slice.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from paddle.fluid.transpiler.flow import inputs_of
 from paddle.fluid.transpiler.job import Job
 from paddle.fluid.transpiler.vars_distributed import VarDistributed, VarsDistributed, VarStruct
 
@@ -18,9 +19,13 @@ def overview_of(job: Job) -> VarsDistributed:
     for part in job.placement.slices:
         for name in updates[part.param].states:
             found.add(_slice_of(job, part, name, "Optimizer"))
+    rates = _rate_states(job)
+    for name, part in _constants(job, {var.origin.name for var in found.distributed_vars} | set(rates)).items():
+        whole = VarStruct.of(job.graph.vars[name])
+        found.add(VarDistributed(whole, whole, False, 0, 0, "Optimizer", part.endpoint))
     holders = [endpoint for endpoint in job.endpoints if job.placement.on(endpoint) or job.table is not None]
     if holders:
-        for name in _rate_states(job):
+        for name in rates:
             whole = VarStruct.of(job.graph.vars[name])
             found.add(VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0]))
     return found
@@ -33,6 +38,23 @@ def _slice_of(job: Job, part, name: str, vtype: str) -> VarDistributed:
     here = VarStruct.of(var, part.of(name), part.cut(var.shape) if cut else var.shape)
     offset = part.begin * math.prod(var.shape[1:]) if cut else 0
     return VarDistributed(VarStruct.of(var), here, cut, part.number or 0, offset, vtype, part.endpoint)
+
+
+def _constants(job: Job, known: set) -> dict:
+    """Lasting variables that updates read, nobody writes and trainers no longer have (the powers of Lamb): name
+    -> a slice whose server has it. Each server that needs one has it whole.
+    """
+    gone = {job.program.global_block().ops[index] for index in job.removed}
+    held = {
+        name for block in job.program.blocks for op in block.ops if op not in gone for name in inputs_of(op)
+    }
+    found: dict = {}
+    for update in job.graph.updates:
+        for op in update.ops:
+            for name in job.graph.flow.reads[op]:
+                if job.graph.is_lasting(name) and name not in known and name not in held:
+                    found.setdefault(name, job.placement.of_param(update.param.name)[0])
+    return found
 
 
 def _rate_states(job: Job) -> list[str]:
