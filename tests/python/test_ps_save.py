@@ -85,6 +85,8 @@ def test_one_file_and_no_trainer_id(tmp_path):
     want = single(tmp_path / "c.npz", *rest, "--load", str(one))["losses"]
     got = single(tmp_path / "d.npz", *rest, "--load", str(many))["losses"]
     np.testing.assert_allclose(got, want, rtol=1e-5)
+    got = losses(cluster(tmp_path / "e", *rest, "--load", str(many), "--no-id", servers=3))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_parameters_without_a_chief(tmp_path):

@@ -28,14 +28,27 @@ def is_server(program: Program) -> bool:
     return any(op.type == "listen_and_serv" for op in program.global_block().ops)
 
 
+def is_job_server(program: Program) -> bool:
+    """Is it a server's Program that the transpiler made?"""
+    return bool(program._is_distributed) and is_server(program)
+
+
 def is_trainer(program: Program) -> bool:
     """Is it a trainer's Program: one that has variables on servers?"""
     return bool(program._is_distributed and program._parameters_on_pservers) and not is_server(program)
 
 
+def trainer_id(program: Program) -> int:
+    """The number of this trainer in the Program's job: one process may take part in several. Without one the first
+    server hands it out in the first exchange.
+    """
+    own = program._parameters_on_pservers.trainer_id
+    return _core.job_id() if own is None or own < 0 else own
+
+
 def is_chief(program: Program) -> bool:
-    """Is this process trainer 0? Without an id the first server hands one out in the first exchange."""
-    return bool(program._is_chief) or _core.job_id() == 0
+    """Is this process trainer 0?"""
+    return bool(program._is_chief) or trainer_id(program) == 0
 
 
 def _on_servers(program: Program) -> dict:
@@ -186,7 +199,7 @@ class _Saving:
             executor.run(self.program)
 
     def _id(self) -> int:
-        return _core.job_id()
+        return trainer_id(self.whole)
 
     def _receive(self, name: str, theirs: str, shape, dtype, endpoint: str):
         out = self.block.create_var(name=name, shape=list(shape), dtype=dtype, persistable=False)
@@ -214,23 +227,33 @@ def without_remote(program: Program, chosen: list) -> list:
     return [var for var in chosen if var.name not in away]
 
 
-def load_joined(executor, path: str, program: Program, chosen: list) -> None:
-    """A trainer's own variables out of one file that the chief wrote."""
-    remote, table = _on_servers(program), program._distributed_lookup_table
+def load_joined(executor, path: str, program: Program, chosen: list, states: list) -> None:
+    """A trainer's own variables out of one file: of the chosen ones, and of states on servers with these names."""
     mine = {var.name for var in without_remote(program, chosen)}
-    found: dict = {var.name: var for var in chosen}
-    found.update((name, slices[0].origin) for name, slices in remote.items())
-    if table is not None:
-        found[table] = program.global_block().var(table)
-    reading = Program()
+    found = {**{var.name: var for var in chosen}, **_origins(program, states)}
+    for name, tensor in _read_joined(executor, path, found).items():
+        if name in mine:
+            global_scope().var(name).get_tensor().set(np.array(tensor), core.CPUPlace())
+
+
+def _origins(program: Program, names) -> dict:
+    """Whole variables on servers, by name."""
+    remote = _on_servers(program)
+    return {name: remote[name][0].origin for name in names if name in remote}
+
+
+def _read_joined(executor, path: str, found: dict) -> dict:
+    """Variables out of the one file that has all of them: name -> tensor."""
+    reading, scope = Program(), core.Scope()
     outs = [
         reading.global_block().create_var(
-            name=name, shape=found[name].shape, dtype=found[name].dtype, persistable=name in mine
+            name=name, shape=found[name].shape, dtype=found[name].dtype, persistable=True
         )
         for name in sorted(found)
     ]
     reading.global_block().append_op(type="load_combine", outputs={"Out": outs}, attrs={"file_path": path})
-    executor.run(reading)
+    executor.run(reading, scope=scope)
+    return {name: scope.find_var(name).get_tensor() for name in found}
 
 
 def held_by_server(program: Program) -> list:
@@ -243,11 +266,45 @@ def held_by_server(program: Program) -> list:
     ]
 
 
-def load_server(executor, folder: str, program: Program) -> None:
-    """Reads a server's slices out of the files of whole variables."""
+def of_whole(program: Program, vars, predicate) -> dict | None:
+    """What a server is asked to load, as variables of the whole Program by name: the trainers' variables, and states
+    on servers where all that lasts is wanted. None: `vars` names some that the whole has not.
+    """
+    trainer = program._parameters_on_pservers.trainer_program
+    if trainer is None:
+        return None
+    if vars is None:
+        return {var.name: var for var in trainer.list_vars() if predicate is None or predicate(var)}
+    known = trainer.global_block().vars
+    known = {**known, **_origins(program, _on_servers(program))}
+    names = [each if isinstance(each, str) else each.name for each in vars]
+    return {name: known[name] for name in names} if all(name in known for name in names) else None
+
+
+def all_of_whole(program: Program, predicate) -> dict | None:
+    """The same of all that lasts, states too."""
+    found = of_whole(program, None, predicate)
+    return None if found is None else {**found, **_origins(program, _on_servers(program))}
+
+
+def load_server(executor, folder: str, program: Program, wanted: dict | None, filename: str | None) -> None:
+    """Gives a server its slices of the wanted variables (None: of all that it holds), out of a file for each whole
+    variable, or of one file that has all the wanted.
+    """
+    if filename is not None:
+        from paddle.fluid.io_state_servers import set_server
+
+        path = os.path.join(folder, filename)
+        if wanted is None:
+            raise ValueError(f"this server does not know which variables are in the one file {path!r}.")
+        values = _read_joined(executor, path, wanted)
+        set_server(program, values, repr(path), wanted)
+        return
     top = program.global_block()
     reading = Program()
     for var in held_by_server(program):
+        if wanted is not None and var.origin.name not in wanted:
+            continue
         out = reading.global_block().create_var(
             name=var.slice.name, shape=var.slice.shape, dtype=var.slice.dtype, persistable=True
         )
@@ -258,7 +315,7 @@ def load_server(executor, folder: str, program: Program) -> None:
     if reading.global_block().ops:
         executor.run(reading)
     table = program._distributed_lookup_table
-    if table is not None and top.has_var(table):
+    if table is not None and top.has_var(table) and (wanted is None or table in wanted):
         _load_table_part(executor, folder, program, table)
 
 

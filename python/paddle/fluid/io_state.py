@@ -160,7 +160,11 @@ def _load_older(program: Program, model_path: str, executor, var_list, wanted: s
             f"There is no {wanted!r}. To load files of save_params and the like, give an executor."
         )
     if io_state_servers.is_server(program):
-        fluid_io.load_persistables(executor, model_path, program)
+        folder, name = (model_path, None) if os.path.isdir(model_path) else os.path.split(model_path)
+        if var_list is None:
+            fluid_io.load_persistables(executor, folder, program, name)
+        else:
+            fluid_io.load_vars(executor, folder, program, vars=var_list, filename=name)
         return
     if os.path.isdir(model_path):
         found = [var for var in program.list_vars() if os.path.isfile(os.path.join(model_path, var.name))]
@@ -207,7 +211,7 @@ def load_program_state(model_path: str, var_list: list | None = None) -> dict:
 def set_program_state(program: Program, state_dict: dict) -> None:
     """Sets the persistable variables of a Program from {name: array}. Its startup Program must have run."""
     if io_state_servers.is_server(program):
-        io_state_servers.set_server(program, state_dict, "state_dict")
+        io_state_servers.set_server(program, state_dict, "state_dict", set(state_dict))
         return
     unused = set(state_dict)
     for var in io_state_servers.held(program, fluid_io.get_program_persistable_vars(program)):

@@ -155,7 +155,7 @@ def load(args, exe, program, filename=None) -> None:
 def serve(args, t, exe) -> None:
     main, startup = t.get_pserver_programs(args.endpoint)
     exe.run(startup)
-    load(args, exe, main)
+    load(args, exe, main, args.filename)
     exe.run(main)
     raise AssertionError("the server's run ends the process")
 

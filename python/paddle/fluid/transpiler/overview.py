@@ -11,7 +11,7 @@ from paddle.fluid.transpiler.vars_distributed import VarDistributed, VarsDistrib
 
 def overview_of(job: Job) -> VarsDistributed:
     """Parameters, the states of their updates, and the variables of the learning rate."""
-    found = VarsDistributed()
+    found = VarsDistributed(job.trainer_id, job.program)
     updates = {update.param.name: update for update in job.graph.updates}
     for part in job.placement.slices:
         vtype = "RemotePrefetch" if part.param in job.remote else "Param"

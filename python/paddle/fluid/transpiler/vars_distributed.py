@@ -51,10 +51,16 @@ class VarDistributed:
 
 
 class VarsDistributed:
-    """All of them. A transpiled Program has it as `_parameters_on_pservers`."""
+    """All of them. A transpiled Program has it as `_parameters_on_pservers`.
 
-    def __init__(self):
+    trainer_id: the number of the trainer whose Program it is; None or negative: the first server hands one out.
+    trainer_program: that Program, which has what trainers hold.
+    """
+
+    def __init__(self, trainer_id: int | None = None, trainer_program=None):
         self.distributed_vars: list[VarDistributed] = []
+        self.trainer_id = trainer_id
+        self.trainer_program = trainer_program
 
     def add(self, var: VarDistributed) -> None:
         self.distributed_vars.append(var)
