@@ -12,6 +12,10 @@ import paddle.fluid as fluid
 GOLDEN = json.loads((pathlib.Path(__file__).parent / "data" / "optimizer_programs.json").read_text())
 
 
+# Upstream's apply program of ExponentialMovingAverage changes the average itself.
+DIFFERENT = [("moving_average", 2)]
+
+
 def same(found, wanted) -> bool:
     if isinstance(wanted, list):
         return isinstance(found, list) and len(found) == len(wanted) and all(map(same, found, wanted))
@@ -44,8 +48,9 @@ def compare(found: dict, wanted: dict) -> None:
 def test_same_program_as_upstream(name):
     programs = optimizer_cases.build(name)
     assert len(programs) == len(GOLDEN[name])
-    for found, wanted in zip(programs, GOLDEN[name]):
-        compare(found, wanted)
+    for i, (found, wanted) in enumerate(zip(programs, GOLDEN[name])):
+        if (name, i) not in DIFFERENT:
+            compare(found, wanted)
 
 
 @pytest.fixture
@@ -148,8 +153,9 @@ def test_moving_average_applies_and_restores(fresh):
         exe.run(feed=feed, fetch_list=[loss])
         last = np.array(weight.get_tensor())
         mean = 0.9 * mean + 0.1 * last
-    with average.apply(exe):
-        np.testing.assert_allclose(np.array(weight.get_tensor()), mean / (1 - 0.9**3), rtol=1e-5)
+    for _ in range(2):  # the second time as the first
+        with average.apply(exe):
+            np.testing.assert_allclose(np.array(weight.get_tensor()), mean / (1 - 0.9**3), rtol=1e-5)
     np.testing.assert_allclose(np.array(weight.get_tensor()), last, rtol=1e-6)
 
 
