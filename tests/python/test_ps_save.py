@@ -120,6 +120,44 @@ def test_inference_model_needs_no_servers(tmp_path, model, filename):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("filename", [None, "all"])
+def test_a_job_starts_from_parameters_trained_before(tmp_path, filename):
+    """Parameters alone, with fresh states of the optimizer; servers cut their slices out of whole files."""
+    options = ["--model", "word2vec_sparse", "--optimizer", "adam", *(["--filename", filename] if filename else [])]
+    before = str(tmp_path / "before")
+    single(tmp_path / "a.npz", *options, "--save-params", before)
+    want = single(tmp_path / "b.npz", *options, "--first-step", "4", "--load-params", before)["losses"]
+    with Job(3, 2, "saving.py") as job:
+        rest = [*options, "--first-step", "4", "--load-params", before]
+        for i in range(3):
+            job.start("server", i, *rest)
+        trainers = [job.start("trainer", i, *rest, "--out", str(tmp_path / f"t{i}.npz")) for i in range(2)]
+        job.end(deadline=60)
+        assert not any("in this trainer" in each.output() for each in trainers)
+    got = np.mean([np.load(tmp_path / f"t{i}.npz")["losses"] for i in range(2)], axis=0)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "how, said",
+    [
+        ("--load-params", "loaded in this trainer only: fc_0.b_0, fc_0.w_0, fc_1.b_0 and 1 more"),
+        ("--load-vars", "not loaded in this trainer, as servers hold the values: emb"),
+        ("--fluid-load", "fluid.load with the server's Program"),
+    ],
+)
+def test_what_trainers_alone_load_does_not_last(tmp_path, how, said):
+    options = ["--model", "word2vec_sparse"]
+    saved = str(tmp_path / "saved" / ("m" if how == "--fluid-load" else ""))
+    single(tmp_path / "a.npz", *options, "--fluid-save" if how == "--fluid-load" else "--save-params", saved)
+    with Job(1, 1, "saving.py") as job:
+        job.start("server", 0, *options)
+        trainer = job.start("trainer", 0, *options, "--steps", "1", how, saved)
+        job.end(deadline=60)
+        assert said in trainer.output(), trainer.output()
+        assert "Load them in the servers too" in trainer.output()
+
+
 # ---- fluid.save and load ----
 
 

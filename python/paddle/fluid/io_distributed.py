@@ -8,8 +8,11 @@ schedules. A distributed table is written by the servers themselves, each its ro
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import zlib
+from typing import Iterator
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from paddle import _core
 from paddle.fluid import core
 from paddle.fluid.executor import global_scope
 from paddle.fluid.framework import Program
+from paddle.fluid.log_helper import notice
 from paddle.fluid.vartype import VarType, convert_np_dtype_to_dtype_
 
 TABLES = "__lookup_table__"
@@ -225,6 +229,45 @@ def without_remote(program: Program, chosen: list) -> list:
     """Those that a trainer holds."""
     away = {*_on_servers(program), program._distributed_lookup_table}
     return [var for var in chosen if var.name not in away]
+
+
+@contextlib.contextmanager
+def telling_of_others(program: Program, chosen: list, how: str) -> Iterator[None]:
+    """Around the loading of these variables in a trainer: says when servers have other values, which would take the
+    place of those loaded with the next step. What a trainer held before came from them. `how`: what servers call.
+    """
+    overview = program._parameters_on_pservers
+    asked = {var.name for var in chosen}
+    theirs = {var.origin.name for var in overview.distributed_vars if var.vtype == _HERE} & asked
+    before = _marks(theirs)
+    yield
+    after = _marks(theirs)
+    lost = sorted(name for name in before if before[name] != after[name])
+    advice = f"Load them in the servers too, after their startup Program and before they serve: {how}."
+    if lost:
+        notice(
+            f"loaded in this trainer only: {_some(lost)}. Its servers hold other values, and the next step brings "
+            f"those back. {advice}"
+        )
+    away = {var.origin.name for var in overview.distributed_vars if var.vtype == "RemotePrefetch"}
+    away = sorted(asked & {*away, program._distributed_lookup_table})
+    if away and not before:
+        notice(f"not loaded in this trainer, as servers hold the values: {_some(away)}. {advice}")
+
+
+def _marks(names) -> dict:
+    """What tells values apart, of those that are there."""
+    found = {}
+    for name in names:
+        holder = global_scope().find_var(name)
+        if holder is not None and holder.get_tensor()._is_initialized():
+            found[name] = zlib.crc32(np.ascontiguousarray(holder.get_tensor()).view(np.uint8))
+    return found
+
+
+def _some(names: list) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def load_joined(executor, path: str, program: Program, chosen: list, states: list) -> None:

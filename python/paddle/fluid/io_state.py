@@ -141,8 +141,10 @@ def load(
         state = f"{prefix}.pdopt"
         io_state_servers.set_server(program, {**values, **_read(state)}, f"{path!r} or {state!r}")
         return
-    for var in io_state_servers.held(program, fluid_io.get_program_parameter(program)):
-        _set(var, values, path)
+    params = fluid_io.get_program_parameter(program)
+    with io_state_servers.telling_of_others(program, params, "fluid.load with the server's Program"):
+        for var in io_state_servers.held(program, params):
+            _set(var, values, path)
     others = [var for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)]
     others = io_state_servers.held(program, others)
     if others:
@@ -214,18 +216,21 @@ def set_program_state(program: Program, state_dict: dict) -> None:
         io_state_servers.set_server(program, state_dict, "state_dict", set(state_dict))
         return
     unused = set(state_dict)
-    for var in io_state_servers.held(program, fluid_io.get_program_persistable_vars(program)):
-        old = _array(var.name)
-        if var.name not in state_dict:
-            continue
-        new = np.asarray(state_dict[var.name])
-        if old.shape != new.shape or old.dtype != new.dtype:
-            raise core.ShapeError(
-                f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of shape "
-                f"{new.shape} in state_dict."
-            )
-        global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
-        unused.discard(var.name)
+    lasting = fluid_io.get_program_persistable_vars(program)
+    given = [var for var in lasting if var.name in state_dict]
+    with io_state_servers.telling_of_others(program, given, "set_program_state with the server's Program"):
+        for var in io_state_servers.held(program, lasting):
+            old = _array(var.name)
+            if var.name not in state_dict:
+                continue
+            new = np.asarray(state_dict[var.name])
+            if old.shape != new.shape or old.dtype != new.dtype:
+                raise core.ShapeError(
+                    f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of shape "
+                    f"{new.shape} in state_dict."
+                )
+            global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
+            unused.discard(var.name)
     if unused:
         warnings.warn(
             f"Not set, as the Program has no such variables: {', '.join(sorted(unused))}.", stacklevel=2

@@ -6,6 +6,7 @@ parameters, states of optimizers and schedules, the distributed table). A server
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
@@ -28,6 +29,13 @@ def writes(program: Program) -> bool:
 def held(program: Program, chosen: list) -> list:
     """Those of the variables whose values are in this process."""
     return io_distributed.without_remote(program, chosen) if io_distributed.is_trainer(program) else chosen
+
+
+def telling_of_others(program: Program, chosen: list, how: str):
+    """Around loading: a trainer says when servers have other values."""
+    if not io_distributed.is_trainer(program):
+        return contextlib.nullcontext()
+    return io_distributed.telling_of_others(program, chosen, how)
 
 
 def fetched(program: Program, names: list[str]) -> dict[str, np.ndarray]:

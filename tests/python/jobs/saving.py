@@ -117,6 +117,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--first-step", type=int, default=0)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--load", default="")
+    parser.add_argument("--load-params", default="")
+    parser.add_argument("--load-vars", default="", help="loads the variable `emb` alone")
     parser.add_argument("--save", default="")
     parser.add_argument("--save-params", default="")
     parser.add_argument("--model-to", default="")
@@ -146,6 +148,10 @@ def transpile(args) -> fluid.DistributeTranspiler:
 def load(args, exe, program, filename=None) -> None:
     if args.load:
         fluid.io.load_persistables(exe, args.load, program, filename)
+    if args.load_params:
+        fluid.io.load_params(exe, args.load_params, program, filename)
+    if args.load_vars:
+        fluid.io.load_vars(exe, args.load_vars, program, vars=["emb"], filename=filename)
     if args.fluid_load and args.state:
         fluid.set_program_state(program, fluid.load_program_state(args.fluid_load))
     elif args.fluid_load:
