@@ -165,9 +165,9 @@ static pd_status not_ready(const struct pd_plan_var *v, const struct pd_value *v
 {
     if (value->on_servers)
         return pd_fail(PD_INVALID,
-                       "the values of variable '%s' lie on the servers of this job, not in this process. A Program that was "
-                       "copied before transpile does not know it: use the trainer's Program, or a copy that is made after "
-                       "transpile (trainer_program.clone(for_test=True))",
+                       "the values of variable '%s' lie on the servers of this job, not in this process. Lookups of the "
+                       "trainer's Program fetch rows of it, also those of a copy that is made after transpile "
+                       "(trainer_program.clone(for_test=True)); other ops cannot read it",
                        v->name);
     if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
         return pd_fail(PD_INVALID, "variable '%s' is not initialised; run the startup program first, or load it", v->name);

@@ -218,22 +218,56 @@ def test_fluid_load_of_another_model_names_the_variable(tmp_path):
 # ---- evaluation while training ----
 
 
+@pytest.mark.parametrize("made", ["before", "after"])
 @pytest.mark.parametrize("model", ["word2vec_sparse", "table"])
-def test_a_test_clone_of_the_trainer_program_evaluates_what_servers_hold(tmp_path, model):
+def test_a_test_clone_evaluates_what_servers_hold(tmp_path, model, made):
+    """Made before or after transpile."""
     plain = "table_plain" if model == "table" else model
-    want = single(tmp_path / "a.npz", "--model", plain, "--evaluate", "after")["losses"]
-    got = losses(cluster(tmp_path / "b", "--model", model, "--evaluate", "after"))
+    want = single(tmp_path / "a.npz", "--model", plain, "--evaluate", made)["losses"]
+    got = losses(cluster(tmp_path / "b", "--model", model, "--evaluate", made))
     np.testing.assert_allclose(got, want, rtol=1e-5)
     assert len(want) == 8 and want[1] < want[0]
 
 
-def test_a_clone_from_before_transpile_says_where_the_values_are():
+@pytest.mark.parametrize(
+    "model, more, names",
+    [
+        ("mlp", ["--optimizer", "adam", "--schedule"], "rate,fc_0.w_0_moment1_0,@LR_DECAY_COUNTER@"),
+        ("word2vec_sparse", [], "learning_rate_0,emb"),
+        ("table", [], "rate,table"),
+    ],
+)
+def test_fetches_of_what_servers_hold(tmp_path, model, more, names):
+    """The rate of this step, states and tables after it."""
+    options = ["--optimizer", "sgd", *more, "--fetch", names]
+    plain = "table_plain" if model == "table" else model
+    want = single(tmp_path / "a.npz", "--model", plain, *options)["losses"]
+    got = cluster(tmp_path / "b", "--model", model, *options)
+    np.testing.assert_allclose(losses(got), want, rtol=2e-5, atol=1e-8)
+
+
+def test_fetch_of_what_only_servers_compute(tmp_path):
     with Job(1, 1, "saving.py") as job:
-        job.start("server", 0, "--model", "word2vec_sparse")
-        trainer = job.start("trainer", 0, "--model", "word2vec_sparse", "--evaluate", "before")
+        options = ["--optimizer", "adam", "--schedule"]
+        job.start("server", 0, *options)
+        trainer = job.start("trainer", 0, *options, "--fetch", "cast_0.tmp_0")
         assert trainer.end() == 1
-        assert "values of variable 'emb' lie on the servers" in trainer.output(), trainer.output()
-        assert "trainer_program.clone(for_test=True)" in trainer.output()
+        assert "which servers compute; trainers have no value of it" in trainer.output(), trainer.output()
+
+
+def test_a_value_on_servers_that_an_op_reads():
+    """Only lookups and fetches go to servers; others say where the value is."""
+    main, startup = fluid.Program(), fluid.Program()
+    for program in (main, startup):
+        program.global_block().create_var(name="table", shape=[4, 2], dtype="float32", persistable=True)
+    startup.global_block().append_op(type="fake_init", outputs={"Out": ["table"]}, attrs={"shape": [4, 2]})
+    main.global_block().create_var(name="twice", dtype="float32")
+    main.global_block().append_op(type="scale", inputs={"X": ["table"]}, outputs={"Out": ["twice"]}, attrs={"scale": 2.0})
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(startup)
+        with pytest.raises(fluid.core.InvalidArgumentError, match="values of variable 'table' lie on the servers"):
+            exe.run(main, fetch_list=["twice"])
 
 
 # ---- the distributed table ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Any, Iterator
 
 import numpy as np
@@ -212,6 +213,20 @@ class Executor(_core.Executor):
         return self.run(
             program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy
         )
+
+    def _run_with_servers(
+        self, program=None, feed=None, fetch_list=None, _feed_name=None, _fetch_name=None, scope=None,
+        return_numpy=None, *_others
+    ):  # fmt: skip
+        """run() after it failed for want of a variable: once more, with what lies on servers."""
+        if "paddle.fluid.transpiler.vars_distributed" not in sys.modules:
+            return NotImplemented  # no Program of this process was transpiled
+        from paddle.fluid import executor_servers
+
+        program = default_main_program() if program is None else program
+        scope = global_scope() if scope is None else scope
+        as_numpy = True if return_numpy is None else return_numpy
+        return executor_servers.run(self, program, feed, list(fetch_list or ()), scope, as_numpy)
 
     def _pruned(self, program, feed, fetches: list):
         """The Program cut down to what is fetched, remembered while the Program stays the same."""

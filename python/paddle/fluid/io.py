@@ -147,7 +147,7 @@ def save_vars(
     dirname nor filename the bytes of the one file are returned.
     """
     chosen = _chosen(main_program, vars, predicate)
-    owner = _valid_program(main_program)
+    owner = io_distributed.knowing(_valid_program(main_program))
     if io_distributed.is_trainer(owner):
         return io_distributed.save(executor, _folder_of(dirname, filename), owner, chosen, filename, [])
     if not chosen:
@@ -421,7 +421,7 @@ def save_inference_model(
         raise ValueError(f"feeded_var_names is a list of names (str), found {feeded_var_names!r}.")
     if (export_for_deployment and not targets) or not all(isinstance(var, Variable) for var in targets):
         raise ValueError(f"target_vars is a list of Variables with at least one, found {target_vars!r}.")
-    program = _valid_program(main_program).clone()
+    program = io_distributed.knowing(_valid_program(main_program)).clone()
     if any(op.type == "auc" for op in program.global_block().ops):
         warnings.warn(
             "The model has an auc op: its state is saved as it is. Set it to zeros before.", stacklevel=2

@@ -42,12 +42,45 @@ def is_trainer(program: Program) -> bool:
     return bool(program._is_distributed and program._parameters_on_pservers) and not is_server(program)
 
 
+def is_elsewhere(scope, name: str) -> bool:
+    """Has the variable a shape in the scope and no values? Those of tables lie on servers."""
+    holder = scope.find_var(name)
+    if holder is None:
+        return False
+    tensor = holder.get_tensor()
+    return bool(tensor.shape()) and 0 not in tensor.shape() and not tensor._is_initialized()
+
+
+def job_with(tables: list):
+    """The job of this process whose servers hold all these tables; None: there is none, or more than one."""
+    if not tables:
+        return None
+    from paddle.fluid.transpiler.vars_distributed import JOBS
+
+    jobs = [each.job for each in JOBS if {*each.job.remote, each.job.table}.issuperset(tables)]
+    return jobs[0] if len(jobs) == 1 else None
+
+
+def knowing(program: Program) -> Program:
+    """The Program, or where it was copied before transpile one like it that knows which values lie on servers."""
+    if program._is_distributed:
+        return program
+    scope, params = global_scope(), program.all_parameters()
+    tensors = [var.name for var in params if var.type == VarType.LOD_TENSOR]
+    job = job_with([name for name in tensors if is_elsewhere(scope, name)])
+    if job is None:
+        return program
+    copy = program.clone()
+    copy._copy_dist_param_info_from(job.program)
+    return copy
+
+
 def trainer_id(program: Program) -> int:
     """The number of this trainer in the Program's job: one process may take part in several. Without one the first
     server hands it out in the first exchange.
     """
-    own = program._parameters_on_pservers.trainer_id
-    return _core.job_id() if own is None or own < 0 else own
+    job = program._parameters_on_pservers.job
+    return _core.job_id() if job is None or job.trainer_id < 0 else job.trainer_id
 
 
 def is_chief(program: Program) -> bool:
@@ -313,9 +346,9 @@ def of_whole(program: Program, vars, predicate) -> dict | None:
     """What a server is asked to load, as variables of the whole Program by name: the trainers' variables, and states
     on servers where all that lasts is wanted. None: `vars` names some that the whole has not.
     """
-    trainer = program._parameters_on_pservers.trainer_program
-    if trainer is None:
+    if program._parameters_on_pservers.job is None:
         return None
+    trainer = program._parameters_on_pservers.job.program
     if vars is None:
         return {var.name: var for var in trainer.list_vars() if predicate is None or predicate(var)}
     known = trainer.global_block().vars

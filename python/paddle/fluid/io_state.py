@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from paddle.fluid import core, io_state_servers
+from paddle.fluid import core, io_distributed, io_state_servers
 from paddle.fluid import io as fluid_io
 from paddle.fluid.executor import Executor, global_scope, scope_guard
 from paddle.fluid.framework import Program, Variable
@@ -100,6 +100,7 @@ def save(program: Program, model_path: str) -> None:
         raise ValueError(
             f"fluid.save: the path must end in the first part of a file name, found {model_path!r}."
         )
+    program = io_distributed.knowing(program)
     if not io_state_servers.writes(program):
         return
     if os.path.dirname(model_path):

@@ -126,6 +126,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--fluid-save", default="", help="the path that fluid.save is given")
     parser.add_argument("--fluid-load", default="")
     parser.add_argument("--state", action="store_true", help="load by load_program_state and set_program_state")
+    parser.add_argument("--fetch", default="", help="variables to fetch beside the loss; `rate`: the Variable that updates read")
     parser.add_argument("--evaluate", default="", choices=["", "before", "after"], help="a test clone made before or after transpile")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
@@ -183,6 +184,9 @@ def main() -> int:
     loss, batch = equality.build(args)
     program = fluid.default_main_program()
     test = program.clone(for_test=True)
+    rate = next(op.input("LearningRate")[0] for op in program.global_block().ops if "LearningRate" in op.input_names)
+    rate = program.global_block().var(rate)
+    more = [rate if name == "rate" else name for name in filter(None, args.fetch.split(","))]
     exe = fluid.Executor(fluid.CPUPlace())
     if args.role != "single":
         t = transpile(args)
@@ -197,7 +201,8 @@ def main() -> int:
     for step in range(args.first_step, args.first_step + args.steps):
         which = None if args.role == "single" else args.id
         feed = equality.feeds(args, batch, step, args.trainers, which)
-        losses.append(float(np.mean(exe.run(program, feed=feed, fetch_list=[loss])[0])))
+        values = exe.run(program, feed=feed, fetch_list=[loss, *more])
+        losses += [float(np.mean(each)) for each in values]
         if args.evaluate:  # with what the step has made of the parameters
             losses.append(float(np.mean(exe.run(test, feed=feed, fetch_list=[loss.name])[0])))
     save(args, exe, program, loss, batch)

@@ -11,7 +11,7 @@ from paddle.fluid.transpiler.vars_distributed import VarDistributed, VarsDistrib
 
 def overview_of(job: Job) -> VarsDistributed:
     """Parameters, the states of their updates, and the variables of the learning rate."""
-    found = VarsDistributed(job.trainer_id, job.program)
+    found = VarsDistributed(job)
     updates = {update.param.name: update for update in job.graph.updates}
     for part in job.placement.slices:
         vtype = "RemotePrefetch" if part.param in job.remote else "Param"
@@ -28,6 +28,9 @@ def overview_of(job: Job) -> VarsDistributed:
         for name in rates:
             whole = VarStruct.of(job.graph.vars[name])
             found.add(VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0]))
+        for name in _computed_rates(job):
+            whole = VarStruct.of(job.graph.vars[name])
+            found.rates[name] = VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0])
     return found
 
 
@@ -57,14 +60,24 @@ def _constants(job: Job, known: set) -> dict:
     return found
 
 
+def _rules(job: Job) -> list:
+    rules = [update.rule for update in job.graph.updates]
+    return rules if job.graph.table_rule is None else [*rules, job.graph.table_rule]
+
+
+def _computed_rates(job: Job) -> list[str]:
+    """Rates that a schedule makes anew in each step and an update reads."""
+    flow = job.graph.flow
+    made = {name for op in job.graph.rate_ops for name in flow.writes[op]}
+    read = {name for op in _rules(job) for name in flow.reads[op]}
+    return sorted(name for name in made & read if not job.graph.is_lasting(name))
+
+
 def _rate_states(job: Job) -> list[str]:
     """Lasting variables of the learning rate: the counter of a schedule, the rate itself."""
     flow, names = job.graph.flow, []
-    rules = [update.rule for update in job.graph.updates]
-    if job.graph.table_rule is not None:
-        rules.append(job.graph.table_rule)
     for op in job.graph.rate_ops:
         names += [*flow.reads[op], *flow.writes[op]]
-    for op in rules:
+    for op in _rules(job):
         names += op.input("LearningRate") if "LearningRate" in op.input_names else []
     return [name for name in dict.fromkeys(names) if job.graph.is_lasting(name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 
@@ -50,17 +51,22 @@ class VarDistributed:
         return f"{whole}{where} is {self.slice.name} on {self.endpoint}"
 
 
+JOBS: weakref.WeakSet = weakref.WeakSet()  # of what was transpiled in this process and is in use
+
+
 class VarsDistributed:
     """All of them. A transpiled Program has it as `_parameters_on_pservers`.
 
-    trainer_id: the number of the trainer whose Program it is; None or negative: the first server hands one out.
-    trainer_program: that Program, which has what trainers hold.
+    job: what was transpiled (transpiler/job.py); None when somebody else made the list. rates: what servers
+    compute of the learning rate in each step and do not keep for the next.
     """
 
-    def __init__(self, trainer_id: int | None = None, trainer_program=None):
+    def __init__(self, job=None):
         self.distributed_vars: list[VarDistributed] = []
-        self.trainer_id = trainer_id
-        self.trainer_program = trainer_program
+        self.rates: dict[str, VarDistributed] = {}
+        self.job = job
+        if job is not None:
+            JOBS.add(self)
 
     def add(self, var: VarDistributed) -> None:
         self.distributed_vars.append(var)
