@@ -229,6 +229,24 @@ def test_a_test_clone_evaluates_what_servers_hold(tmp_path, model, made):
     assert len(want) == 8 and want[1] < want[0]
 
 
+def test_a_test_clone_from_before_transpile_saves(tmp_path):
+    """Parameters, an inference model and fluid.save."""
+
+    def options(root: Path, model: str) -> list[str]:
+        to = ["--save-params", str(root / "params"), "--model-to", str(root / "model"), "--fluid-save", str(root / "m")]
+        return ["--model", model, "--of-clone", *to]
+
+    one, many = tmp_path / "one", tmp_path / "many"
+    single(tmp_path / "a.npz", *options(one, "word2vec_sparse"))
+    cluster(tmp_path / "b", *options(many, "word2vec_sparse"))
+    assert_same_files(many / "params", one / "params")
+    assert sorted(files(many / "model")) == sorted(files(one / "model"))
+    got, want = arrays(many / "m", ".pdparams"), arrays(one / "m", ".pdparams")
+    assert sorted(got) == sorted(want)
+    for name, value in want.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "model, more, names",
     [

@@ -121,6 +121,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--load-vars", default="", help="loads the variable `emb` alone")
     parser.add_argument("--save", default="")
     parser.add_argument("--save-params", default="")
+    parser.add_argument("--of-clone", action="store_true", help="save with a test clone made before transpile")
     parser.add_argument("--model-to", default="")
     parser.add_argument("--filename", default=None)
     parser.add_argument("--fluid-save", default="", help="the path that fluid.save is given")
@@ -205,7 +206,7 @@ def main() -> int:
         losses += [float(np.mean(each)) for each in values]
         if args.evaluate:  # with what the step has made of the parameters
             losses.append(float(np.mean(exe.run(test, feed=feed, fetch_list=[loss.name])[0])))
-    save(args, exe, program, loss, batch)
+    save(args, exe, test if args.of_clone else program, loss, batch)
     equality.save(args, losses, [p.name for p in program.all_parameters()])
     return 0
 
