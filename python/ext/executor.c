@@ -242,7 +242,8 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObje
         PyErr_SetString(PyExc_RuntimeError, "This executor is closed. Make a new one to run more Programs.");
         return NULL;
     }
-    if (!is_plain(of(self)->state, given, &request)) return PyErr_Occurred() ? NULL : call_python(self, "_run_other", given);
+    if (!is_plain(of(self)->state, given, &request))
+        return PyErr_Occurred() ? NULL : call_python(self, "_run_other", given);
     if (of(self)->running) {
         PyErr_SetString(PyExc_RuntimeError,
                         "This executor is already running, in another thread or in an op that called "
