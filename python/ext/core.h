@@ -112,6 +112,7 @@ PyObject *core_lod_get(const pd_value *value, int lengths);
 /* sigstack.c: makes this thread safe for signals while kernels run. Cheap after the first call. */
 void core_signal_stack(void);
 PyObject *core_leave_job(int failed, const char *why); /* ends early with what a signal handler raises */
+PyObject *core_leave_job_at_exit(PyObject *module, PyObject *unused);
 
 /* The types, made by PyInit. */
 extern PyType_Spec core_program_spec, core_var_spec, core_op_spec, core_scope_spec, core_holder_spec;

@@ -15,6 +15,11 @@ int pd_job_id(void)
     return pd_client_own_id();
 }
 
+uint64_t pd_job_steps(void)
+{
+    return pd_client_own_steps();
+}
+
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 {
     struct pd_buf text = {0};
@@ -32,6 +37,11 @@ void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), v
 int pd_job_id(void)
 {
     return -1;
+}
+
+uint64_t pd_job_steps(void)
+{
+    return 0;
 }
 
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)

@@ -109,6 +109,16 @@ int64_t pd_flag_int(enum pd_flag flag)
     return start(), now[flag].i;
 }
 
+pd_status pd_flag_positive(enum pd_flag flag, int *out)
+{
+    int64_t value = pd_flag_int(flag);
+    if (value < 1 || value > INT32_MAX)
+        return pd_fail(PD_INVALID, "FLAGS_%s is %lld: %s; give a number from 1 to %d", table[flag].name,
+                       (long long)value, table[flag].help, INT32_MAX);
+    *out = (int)value;
+    return PD_OK;
+}
+
 double pd_flag_double(enum pd_flag flag)
 {
     return start(), now[flag].d;

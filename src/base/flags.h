@@ -17,7 +17,7 @@
     X(log_level, TEXT, "info",                                                                               \
       "messages are given down to this level: error, warning, info or debug; GLOG_v=1 means debug too")      \
     X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                    \
-    X(rpc_retry_times, INT, "3", "times a remote call is tried again")                                       \
+    X(rpc_retry_times, INT, "-1", "times an exchange is tried again after its connection broke; -1: until rpc_deadline") \
     X(ps_on_trainer_loss, TEXT, "", "a trainer gone without a word: fail, shrink or wait; empty: fail in sync, shrink in async") \
     X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one; empty: any")  \
     X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                              \
@@ -25,6 +25,7 @@
     X(ps_reconnect, INT, "5000", "milliseconds a trainer whose connection broke has to come back")           \
     X(ps_dead_after, INT, "10", "seconds after which a machine that answers nothing at all counts as lost; 0: never") \
     X(ps_notice, INT, "3000", "milliseconds after which one who waits says for whom")                         \
+    X(ps_wait_trainers, INT, "1800", "seconds a server waits for trainers that never came while none is connected; 0: for ever") \
     X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                    \
     X(ps_log, TEXT, "", "a server's log of changes: write (survives kill -9), fsync (and power loss), empty: none") \
     X(ps_save_root, TEXT, "", "folder below which trainers may have a server write files; empty: any folder for those with the secret or of the same host and user, else the working folder and ps_dir") \
@@ -57,6 +58,8 @@ enum pd_flag {
 };
 
 int64_t pd_flag_int(enum pd_flag flag); /* BOOL, INT and LONG flags; cheap to read */
+/* An INT flag that must be above 0: a time. */
+pd_status pd_flag_positive(enum pd_flag flag, int *out);
 double pd_flag_double(enum pd_flag flag);
 const char *pd_flag_text(enum pd_flag flag);
 const char *pd_flag_name_of(enum pd_flag flag); /* NULL past the last */

@@ -69,6 +69,36 @@ pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out)
     return PD_OK;
 }
 
+pd_status pd_endpoint_to_bind(const char *endpoint, struct pd_endpoint *out)
+{
+    struct pd_endpoint named;
+    char whole[300];
+    const char *bind = getenv("PADDLE_PS_BIND");
+    PD_TRY(pd_endpoint_parse(endpoint, &named));
+    *out = named;
+    if (!bind || !*bind) return PD_OK;
+    const char *colon = strchr(bind, ':');
+    int is_six = *bind != '[' && colon && strchr(colon + 1, ':'); /* an address of IPv6 and no port */
+    int has_port = !is_six && (*bind == '[' ? strstr(bind, "]:") != NULL : colon != NULL);
+    if (has_port)
+        snprintf(whole, sizeof whole, "%s", bind);
+    else
+        snprintf(whole, sizeof whole, is_six ? "[%s]:%d" : "%s:%d", bind, named.port);
+    if (pd_endpoint_parse(whole, out) != PD_OK)
+        return pd_fail(
+            PD_INVALID,
+            "PADDLE_PS_BIND is '%s': name the address at which this server listens, as in 0.0.0.0, "
+            "10.0.0.1:7000 or [::]",
+            bind);
+    return PD_OK;
+}
+
+int pd_endpoint_is_any(const struct pd_endpoint *endpoint)
+{
+    const char *host = endpoint->host;
+    return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
 /* The wildcard addresses: one socket of IPv6 takes IPv4 too; IPv4 alone comes second, for machines without
  * IPv6. */
 static void wildcards(int port, int cap, struct sockaddr_storage *out, socklen_t *lengths, int *n)

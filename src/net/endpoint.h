@@ -14,6 +14,11 @@ struct pd_endpoint {
 
 /* The message of an error names the text and what is wrong with it. */
 pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out);
+/* Where the server of an endpoint listens: PADDLE_PS_BIND names another address than the endpoint's, alone or
+ * with another port ("0.0.0.0", "10.0.0.1:7000", "::", "[::]:7000"); else the endpoint itself. */
+pd_status pd_endpoint_to_bind(const char *endpoint, struct pd_endpoint *out);
+/* Does it stand for all interfaces? */
+int pd_endpoint_is_any(const struct pd_endpoint *endpoint);
 /* Looks the name up (blocks: DNS; lookup.h does not). Fills up to `cap` addresses, IPv4 and IPv6. An empty
  * host: the wildcard address when `to_bind`, else loopback. */
 pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,

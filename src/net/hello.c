@@ -122,7 +122,6 @@ void pd_welcome_pack(const struct pd_welcome_message *m, struct pd_buf *out)
     pd_put_u32(out, (uint32_t)m->welcome.id);
     pd_put_u16(out, m->welcome.loops);
     pd_put_u64(out, m->welcome.incarnation);
-    pd_put_u64(out, m->welcome.seed);
     pd_put_u32(out, m->welcome.processes);
     pd_put_text(out, m->welcome.note);
     pd_put_text(out, m->shm_name);
@@ -139,7 +138,6 @@ pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_messa
     m.welcome.id = (int32_t)pd_read_u32(&r);
     m.welcome.loops = pd_read_u16(&r);
     m.welcome.incarnation = pd_read_u64(&r);
-    m.welcome.seed = pd_read_u64(&r);
     m.welcome.processes = pd_read_u32(&r);
     pd_read_text(&r, m.welcome.note, sizeof m.welcome.note);
     pd_read_text(&r, m.shm_name, sizeof m.shm_name);
@@ -156,11 +154,7 @@ pd_status pd_welcome_unpack(const void *bytes, size_t n, struct pd_welcome_messa
 
 void pd_refused_pack(const char *text, struct pd_buf *out)
 {
-    char clean[1024];
-    snprintf(clean, sizeof clean, "%s", text);
-    for (char *c = clean; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
-    pd_put_text(out, clean);
+    pd_put_line(out, text, PD_REFUSED_MOST);
 }
 
 pd_status pd_refused_status(uint64_t extra)

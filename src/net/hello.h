@@ -38,7 +38,6 @@ struct pd_welcome {
     int32_t id;
     uint16_t loops;       /* how many loops the server has */
     uint64_t incarnation; /* the server's */
-    uint64_t seed;        /* of the job */
     uint32_t processes;   /* trainers and loops of servers in the job; 0: not known */
     char note[128];
 };

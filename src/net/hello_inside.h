@@ -12,6 +12,7 @@
 enum {
     PD_NONCE = 32,
     PD_PROOF_BYTES = 32,
+    PD_REFUSED_MOST = 1023,   /* bytes of its text */
     PD_HELLO_META_MAX = 4096, /* no message of the handshake is larger */
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -136,8 +137,10 @@ static pd_status cannot_listen(const char *endpoint, int port, int error)
                        endpoint, port, pd_port_holder(port, holder, sizeof holder));
     if (error == EADDRNOTAVAIL)
         return pd_fail(
-            PD_IO, "cannot listen on %s: this machine does not have that address. Use :%d for all interfaces",
-            endpoint, port);
+            PD_IO,
+            "cannot listen on %s: this machine does not have that address. PADDLE_PS_BIND names the one to "
+            "listen at, or 0.0.0.0 for all interfaces",
+            endpoint);
     if (error == EACCES)
         return pd_fail(PD_IO, "cannot listen on %s: ports below 1024 are for root. Use another port",
                        endpoint);
@@ -274,8 +277,14 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
                            struct pd_listener **out)
 {
     struct pd_endpoint where;
+    char text[600];
+    const char *bind = getenv("PADDLE_PS_BIND");
     int fds[ADDRESSES], n = 0, real_port;
-    PD_TRY(pd_endpoint_parse(endpoint, &where));
+    PD_TRY(pd_endpoint_to_bind(endpoint, &where));
+    if (bind && *bind)
+        snprintf(text, sizeof text, "%s (PADDLE_PS_BIND is %s)", endpoint, bind);
+    else
+        snprintf(text, sizeof text, "%s", endpoint);
     PD_TRY(pd_loop_check(loop));
     struct pd_listener *listener = pd_calloc(1, sizeof *listener);
     if (!listener) return pd_no_memory();
@@ -284,12 +293,12 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
     listener->arg = arg;
     listener->member.end = end_member;
     pd_status status = configure(listener, job);
-    if (status == PD_OK) status = bind_all(endpoint, &where, fds, &n, &real_port);
+    if (status == PD_OK) status = bind_all(text, &where, fds, &n, &real_port);
     if (status != PD_OK) goto free_listener;
     status = watch_all(listener, fds, n);
     if (status != PD_OK) goto close_sockets;
     pd_loop_add(loop, &listener->member);
-    if (!where.host[0] && !listener->secret_n)
+    if (pd_endpoint_is_any(&where) && !listener->secret_n)
         pd_log(PD_LOG_WARNING,
                "port %d listens on all interfaces without a secret: anybody who reaches it can change the "
                "parameters. Set "

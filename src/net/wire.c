@@ -126,3 +126,13 @@ void pd_put_text(struct pd_buf *b, const char *text)
     pd_put_u16(b, (uint16_t)n);
     pd_buf_add(b, text, n);
 }
+
+void pd_put_line(struct pd_buf *b, const char *text, size_t most)
+{
+    size_t n = strnlen(text, most);
+    while (text[n] && n && ((unsigned char)text[n] & 0xc0) == 0x80) /* no half characters */
+        n--;
+    pd_put_u16(b, (uint16_t)n);
+    for (size_t i = 0; i < n; i++)
+        pd_put_u8(b, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : (uint8_t)text[i]);
+}

@@ -41,5 +41,7 @@ void pd_put_u64(struct pd_buf *b, uint64_t v);
 void pd_put_i64(struct pd_buf *b, int64_t v);
 void pd_put_f64(struct pd_buf *b, double v);
 void pd_put_text(struct pd_buf *b, const char *text); /* cut at 65535 bytes */
+/* A text from anywhere as readers take it: one line, of `most` bytes at most. */
+void pd_put_line(struct pd_buf *b, const char *text, size_t most);
 
 #endif

@@ -47,7 +47,7 @@ static pd_status fuse_send(struct pd_fuse *f, int at)
 
 struct exchange {
     int first, last; /* positions in the block */
-    const struct pd_attr *endpoints, *trainer_id;
+    const struct pd_attr *endpoints, *trainer_id, *trainers;
     PD_VEC(const char *) names; /* at the servers */
     PD_VEC(const char *) epmap;
     PD_VEC(const char *) locals; /* the variable that the name is received into */
@@ -98,6 +98,7 @@ static pd_status add_recv(const struct pd_fuse *f, struct exchange *e, const str
     const struct pd_attr *epmap = pd_opdesc_attr(op, "epmap"), *names = pd_opdesc_attr(op, "recv_varnames");
     int n = out ? out->args.n : 0, slices = slices_of(op);
     if (!e->trainer_id) e->trainer_id = pd_opdesc_attr(op, "trainer_id");
+    if (!e->trainers) e->trainers = pd_opdesc_attr(op, "trainers");
     if (slices > 1) {
         int64_t rows = rows_of(f, op), each = (rows + slices - 1) / slices;
         for (int i = 0; i < slices; i++)
@@ -215,6 +216,7 @@ static pd_status fill_op(struct pd_opdesc *op, const struct exchange *e)
     PD_TRY(pd_opdesc_set_strings(op, "epmap", e->epmap.n, e->epmap.at));
     if (e->endpoints) PD_TRY(pd_opdesc_set_attr(op, "endpoints", e->endpoints, 0));
     if (e->trainer_id) PD_TRY(pd_opdesc_set_attr(op, "trainer_id", e->trainer_id, 0));
+    if (e->trainers) PD_TRY(pd_opdesc_set_attr(op, "trainers", e->trainers, 0));
     PD_TRY(pd_opdesc_set_attr(
         op, "into", &(struct pd_attr){.type = PD_ATTR_INTS, .n = e->into.n, .ints = e->into.at}, 0));
     return pd_opdesc_set_attr(

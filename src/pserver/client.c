@@ -16,7 +16,9 @@
 enum {
     RETRY_MS = 200,
     TURN_MS = 50,
+    GRACE_MS = 2000,     /* past the deadline: a server that is there knows better whom the step waits for */
     BYE_MS = 1000,       /* for a server to answer a goodbye */
+    BYE_FAILED_MS = 500, /* the same, of one that failed: Ctrl-C works within a second */
     BYE_AGAIN_MS = 5000, /* the same, when connections break under it */
     BYE_RETRIES = 2,
     BYE_TURNS = 100,
@@ -34,6 +36,7 @@ static void broke(struct wire *w, const char *text)
 {
     int64_t now = pd_clock_ns();
     w->conn = NULL;
+    w->breaks += w->is_open;
     w->is_open = w->said_bye = 0;
     w->names_opened = w->names_answered = 0;
     if (!w->broke_at) w->broke_at = now;
@@ -126,7 +129,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 {
     struct wire *w = pd_conn_user(conn);
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
-    char text[2048]; /* a notice that names many trainers */
+    char text[PD_PS_TEXT_MOST + 1];
     switch (m->head.type) {
     case PD_PS_OPENED:
         return on_names(w, m);
@@ -173,6 +176,7 @@ static void start_wire(struct wire *w)
                              .loop = (uint16_t)w->index,
                              .id = c->id,
                              .incarnation = c->incarnation,
+                             .trainers = (uint32_t)c->trainers,
                              .pid = (uint32_t)getpid()};
     snprintf(hello.job, sizeof hello.job, "%s", pd_flag_text(PD_FLAG_ps_job));
     struct pd_conn_options options = {.connect_ms = 5000};
@@ -231,19 +235,53 @@ static void describe_trouble(struct pd_client *c, char *out, size_t cap)
         }
 }
 
+static void forget_breaks(struct pd_client *c)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            c->links.at[i]->wires.at[k]->breaks = 0;
+}
+
+/* FLAGS_rpc_retry_times: how often a connection may break under one wait. */
+static pd_status check_breaks(const struct pd_client *c, const char *what)
+{
+    int64_t most = pd_flag_int(PD_FLAG_rpc_retry_times);
+    for (int i = 0; most >= 0 && i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            const struct wire *w = c->links.at[i]->wires.at[k];
+            if (w->breaks > most)
+                return pd_fail(PD_UNAVAILABLE,
+                               "%s: the connection to server %s broke (%s), for the %d. time: "
+                               "FLAGS_rpc_retry_times is %d; -1 tries again until FLAGS_rpc_deadline",
+                               what, c->links.at[i]->endpoint, w->trouble, w->breaks, (int)most);
+        }
+    return PD_OK;
+}
+
+/* Past the deadline, but all that is waited for are answers of servers that are there: those have the same
+ * deadline, and say whom they waited for when they give up. */
+static int has_grace(const struct pd_client *c, const struct pd_patience *patience)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (!c->links.at[i]->wires.at[k]->is_open) return 0;
+    return (pd_clock_ns() - patience->start) / 1000000 < patience->deadline_ms + GRACE_MS;
+}
+
 pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, int (*done)(void *arg),
                                void *arg, const char *what)
 {
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
-    while (!done(arg)) {
-        if (c->failed) return pd_fail(c->failure, "%s", c->failure_text);
+    forget_breaks(c);
+    while (!c->failed && !done(arg)) {
+        PD_TRY(check_breaks(c, what));
         pd_client_tend(c, pd_clock_ns());
         pd_loop_turn(c->loop, TURN_MS);
-        if (done(arg)) break;
+        if (c->failed || done(arg)) break;
         if (run) PD_TRY(run->step->poll(run));
         if (c->noticed > patience.told) patience.told = c->noticed; /* a server has told it already */
         enum pd_patience_now now = pd_patience_ask(&patience);
-        if (now == PD_WAIT_ON) continue;
+        if (now == PD_WAIT_ON || (now == PD_WAIT_GIVE_UP && has_grace(c, &patience))) continue;
         char who[900];
         describe_trouble(c, who, sizeof who);
         if (now == PD_WAIT_GIVE_UP)
@@ -262,7 +300,9 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
 {
     struct pd_client *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
-    pd_status status = pd_loop_new(&c->loop);
+    pd_status status = pd_flag_positive(PD_FLAG_rpc_deadline, &c->deadline_ms);
+    if (status == PD_OK) status = pd_flag_positive(PD_FLAG_ps_notice, &c->notice_ms);
+    if (status == PD_OK) status = pd_loop_new(&c->loop);
     if (status != PD_OK) {
         pd_free(c);
         return status;
@@ -271,8 +311,6 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->comes_again = has_left;
-    c->deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline);
-    c->notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice);
     pd_client_mind(c);
     *out = c;
     return PD_OK;
@@ -322,6 +360,20 @@ int pd_client_own_id(void)
     return id;
 }
 
+uint64_t pd_client_own_steps(void)
+{
+    uint64_t last = 1;
+    pthread_mutex_lock(&making);
+    struct pd_client *c = the_client;
+    pthread_mutex_unlock(&making);
+    if (!c) return 0;
+    PD_CLIENT_HOLD(c);
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->step > last) last = c->links.at[i]->wires.at[k]->step;
+    return last - 1;
+}
+
 static int link_is_open(void *arg)
 {
     const struct link *link = arg;
@@ -331,29 +383,45 @@ static int link_is_open(void *arg)
     return 1;
 }
 
+static pd_status find_link(struct pd_client *c, const char *endpoint, struct link **out)
+{
+    for (int i = 0; i < c->links.n; i++)
+        if (strcmp(c->links.at[i]->endpoint, endpoint) == 0) return *out = c->links.at[i], PD_OK;
+    struct link *link = pd_calloc(1, sizeof *link);
+    if (!link) return pd_no_memory();
+    link->client = c;
+    link->endpoint = pd_strdup(endpoint);
+    if (!link->endpoint || !pd_vec_push(&c->links, link)) {
+        pd_free(link->endpoint);
+        pd_free(link);
+        return pd_no_memory();
+    }
+    *out = link;
+    return PD_OK;
+}
+
+pd_status pd_client_expect(struct pd_client *c, int trainers, int n, const char *const *endpoints)
+{
+    PD_CLIENT_HOLD(c);
+    struct link *link;
+    if (trainers > 0) c->trainers = trainers;
+    for (int i = 0; i < n; i++)
+        PD_TRY(find_link(c, endpoints[i], &link));
+    return PD_OK;
+}
+
 pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const char *endpoint,
                             struct link **out)
 {
-    struct link *link = NULL;
-    for (int i = 0; i < c->links.n; i++)
-        if (strcmp(c->links.at[i]->endpoint, endpoint) == 0) link = c->links.at[i];
-    if (!link) {
-        link = pd_calloc(1, sizeof *link);
-        if (!link) return pd_no_memory();
-        link->client = c;
-        link->endpoint = pd_strdup(endpoint);
-        if (!link->endpoint || !pd_vec_push(&c->links, link)) {
-            pd_free(link->endpoint);
-            pd_free(link);
-            return pd_no_memory();
-        }
-    }
+    struct link *link;
+    PD_TRY(find_link(c, endpoint, &link));
     *out = link;
     if (link_is_open(link)) return PD_OK;
     char what[400];
     snprintf(what, sizeof what, "connecting to server %s%s", endpoint,
-             c->comes_again ? ", after this process said goodbye (Executor.close), which is for its last step,"
-                            : "");
+             c->comes_again
+                 ? " again, after this process said goodbye (Executor.close is for the end of training)"
+                 : "");
     return pd_client_turn_until(c, run, link_is_open, link, what);
 }
 
@@ -465,7 +533,7 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
             if (!w->is_open || w->said_bye) continue;
             struct pd_buf meta = {0};
             pd_put_u8(&meta, (uint8_t)failed);
-            pd_put_text(&meta, why);
+            pd_put_line(&meta, why, PD_PS_WHY_MOST);
             struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
             if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
             w->said_bye = w->tried_bye = w->waits = 1;
@@ -493,20 +561,8 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
     return now != PD_WAIT_GIVE_UP;
 }
 
-/* A reason as it may travel: one line of a length that servers take. */
-static void put_on_a_line(const char *text, char *out, size_t cap)
-{
-    size_t n = 0;
-    for (; text[n] && n + 1 < cap; n++)
-        out[n] = (unsigned char)text[n] < 0x20 || text[n] == 0x7f ? ' ' : text[n];
-    while (text[n] && n && ((unsigned char)text[n] & 0xc0) == 0x80) /* no half characters */
-        n--;
-    out[n] = 0;
-}
-
 void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
-    char reason[512];
     pthread_mutex_lock(&making);
     struct pd_client *c = the_client;
     /* A forked child is not the trainer; and who is called back from within a call, by a signal, leaves that
@@ -525,13 +581,13 @@ void pd_client_goodbye(int failed, const char *why, int (*poll)(void *arg), void
     for (int i = 0; i < BYE_TURNS && pd_loop_turn(c->loop, 0) > 0; i++)
         ;
     /* Refused by one server, it is in the way of the others, also when the user caught that. */
-    put_on_a_line(!failed && c->failed ? c->failure_text : why ? why : "", reason, sizeof reason);
+    if (!failed && c->failed) why = c->failure_text;
     failed |= c->failed;
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
-    int64_t now = pd_clock_ns(), until = now + (int64_t)BYE_MS * 1000000,
-            last = now + (int64_t)(failed ? BYE_MS : BYE_AGAIN_MS) * 1000000;
+    int64_t now = pd_clock_ns(), until = now + (int64_t)(failed ? BYE_FAILED_MS : BYE_MS) * 1000000,
+            last = failed ? until : now + (int64_t)BYE_AGAIN_MS * 1000000;
     int down;
-    while (say_goodbye(c, failed, reason, now, &down) && now < until) {
+    while (say_goodbye(c, failed, why ? why : "", now, &down) && now < until) {
         pd_client_tend(c, now);
         pd_loop_turn(c->loop, TURN_MS);
         now = pd_clock_ns();

@@ -54,6 +54,7 @@ struct wire {
     int64_t broke_at, retry_at;
     int was_opened;    /* at least once */
     int retries;       /* connections that ended since it was open */
+    int breaks;        /* open connections that ended in the present wait */
     int is_taken;      /* another process has our id; `trouble` tells */
     int said_bye;      /* on this connection */
     int tried_bye;     /* on one that has ended since, too: the server has heard it, most likely */
@@ -86,7 +87,7 @@ struct pd_client {
     int64_t left_at;         /* when the last call ended */
     _Atomic pthread_t owner; /* who is in a call; 0: nobody */
     struct pd_loop *loop;
-    int id;
+    int id, trainers; /* its number, and how many there are; -1 and 0: not known */
     pid_t pid; /* a forked child has none of its connections */
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
@@ -126,7 +127,7 @@ int pd_client_is_mine(const struct pd_client *client); /* is this thread in a ca
 int pd_client_unmind(struct pd_client *client, int (*poll)(void *arg), void *arg);
 /* client_step.c */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, in a call */
-void pd_wire_flush(struct wire *wire); /* sends what can be sent of the step */
+void pd_wire_flush(struct wire *wire);              /* sends what can be sent of the step */
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */
 void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);

@@ -432,26 +432,36 @@ static int nobody_passes(void *arg)
 static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
 {
     uint64_t last = 0;
+    const char *newest = "";
     if (c->is_aligned) return PD_OK;
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < c->links.n; i++) {
             const struct link *link = c->links.at[i];
             for (int k = 0; is_pushed_to(link, n, endpoints) && k < link->wires.n; k++) {
                 struct wire *w = link->wires.at[k];
-                if (w->step > last) last = w->step;
+                if (w->step > last) {
+                    last = w->step;
+                    newest = link->endpoint;
+                }
                 if (turn == 1 && n && w->step + 1 < last && !pd_flag_int(PD_FLAG_ps_accept_rollback))
                     return pd_fail(PD_INVALID,
-                                   "server %s is at step %llu, another one at step %llu: they were started "
-                                   "from snapshots that do not belong together. Start all from the same "
-                                   "step, or set FLAGS_ps_accept_rollback=1 to train on with both",
-                                   link->endpoint, (unsigned long long)w->step - 1,
-                                   (unsigned long long)last - 1);
+                                   "server %s is at step %llu, server %s at step %llu: they were started "
+                                   "from snapshots of different steps. To go on from step %llu, if all have "
+                                   "its snapshot: stop all, move log-* and what is newer than "
+                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir, "
+                                   "and start all again. Or set FLAGS_ps_accept_rollback=1 to train on with "
+                                   "both as they are",
+                                   link->endpoint, (unsigned long long)w->step - 1, newest,
+                                   (unsigned long long)last - 1, (unsigned long long)w->step - 1,
+                                   (unsigned long long)w->step - 1);
                 if (turn == 0 || w->step + 1 != last) continue;
                 w->passes = 1;
                 pd_wire_flush(w);
             }
         }
     PD_TRY(pd_client_turn_until(c, run, nobody_passes, c, "joining the step that the servers are in"));
+    if (last > 1)
+        pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
     c->is_aligned = 1;
     return PD_OK;
 }

@@ -311,14 +311,13 @@ static uint64_t changes_of(const struct pd_server *s)
 static uint64_t number_of(const struct pd_durable *d)
 {
     const struct pd_server *s = d->server;
-    uint64_t number = pd_shard_step(s->lanes[0].shard), last = atomic_load(&d->last_step);
+    uint64_t number = 0, last = atomic_load(&d->last_step);
+    for (int l = 0; l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) > number) number = pd_shard_step(s->lanes[l].shard);
     if (s->config.is_sync) return number > last ? number : 0;
     if (changes_of(s) == d->last_changes) return 0;
-    for (int l = 0; l < s->n_lanes; l++) {
-        uint64_t step = pd_shard_step(s->lanes[l].shard);
-        if (step > number) number = step;
-        if (d->journals && pd_journal_step(d->journals[l]) > last) last = pd_journal_step(d->journals[l]);
-    }
+    for (int l = 0; d->journals && l < s->n_lanes; l++)
+        if (pd_journal_step(d->journals[l]) > last) last = pd_journal_step(d->journals[l]);
     return number > last ? number : last + 1;
 }
 
@@ -403,15 +402,15 @@ pd_status pd_durable_last(struct pd_durable *d)
     if (!d) return PD_OK;
     pd_durable_reap(d, 1);
     uint64_t step = number_of(d);
+    if (!step) return PD_OK;
     if (d->server->config.is_sync && !is_between_steps(d->server)) {
         pd_log(
             PD_LOG_WARNING,
-            "no snapshot of step %llu: parts of the next step are applied already, others are missing. The "
-            "snapshot before it and the log are what is kept",
-            (unsigned long long)pd_shard_step(d->server->lanes[0].shard));
+            "no snapshot of step %llu: parts of a step are applied already, others are missing. The snapshot "
+            "before it and the log are what is kept",
+            (unsigned long long)step);
         return PD_OK;
     }
-    if (!step) return PD_OK;
     pd_status status = prepare(d, step);
     if (status == PD_EXISTS) return PD_OK;
     PD_TRY(status);

@@ -87,40 +87,84 @@ static void list_late(struct lane *lane, const int *late, int n, char *out, size
     size_t used = 0;
     out[0] = 0;
     for (int i = 0; i < n && used + 1 < cap; i++) {
+        const struct member *m = &lane->members[late[i]];
         int absent = pd_shard_trainer(lane->shard, late[i]) == PD_TRAINER_ABSENT;
+        int known = m->is_missed || m->lost_at;
         int wrote = snprintf(out + used, cap - used, "%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
-                             absent                           ? " (has not connected yet)"
-                             : lane->members[late[i]].session ? ""
-                                                              : " (connection lost)");
+                             absent && known ? " (has not come back)"
+                             : absent        ? " (has not connected yet)"
+                             : m->session    ? ""
+                                             : " (connection lost)");
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
 
-/* A step that waits tells for whom, again and again, and fails at its deadline. */
+/* Those who are waited for though nobody is left who waits in a step: they keep the server from its end. */
+static enum waiting missed(const struct lane *lane, int *trainers, int cap, int *n)
+{
+    enum waiting why = FOR_NOBODY;
+    *n = 0;
+    for (int t = 0; t < lane->server->config.trainers; t++) {
+        const struct member *m = &lane->members[t];
+        enum pd_trainer_state state = pd_shard_trainer(lane->shard, t);
+        if (m->session || (state == PD_TRAINER_IN && !m->is_missed)) return FOR_NOBODY; /* there, or just away */
+        if (!m->is_missed && state != PD_TRAINER_ABSENT) continue;
+        if (m->is_missed)
+            why = FOR_RETURN;
+        else if (why == FOR_NOBODY)
+            why = FOR_FIRST;
+        if (*n < cap) trainers[(*n)++] = t;
+    }
+    return why;
+}
+
+enum { LONGEST_NOTICE_MS = 60000 };
+
+/* How long it waits, in ms, and how often it says so. Who starts servers may have the trainers start much
+ * later, so that they are waited for longer, and told of less often with time. */
+static int64_t limit_of(const struct pd_server *s, enum waiting why)
+{
+    if (why != FOR_FIRST) return s->config.deadline_ms;
+    return s->config.wait_seconds ? s->config.wait_seconds * (int64_t)1000 : INT64_MAX;
+}
+
+static int64_t notice_of(const struct pd_server *s, enum waiting why, int64_t waited)
+{
+    int64_t longer = waited / 4 < LONGEST_NOTICE_MS ? waited / 4 : LONGEST_NOTICE_MS;
+    return why == FOR_FIRST && longer > s->config.notice_ms ? longer : s->config.notice_ms;
+}
+
+/* A step that waits tells for whom, again and again, and fails at its deadline; so does a server that waits
+ * for its first or last trainers. */
 static void watch_step(struct lane *lane, int64_t now)
 {
     struct pd_server *s = lane->server;
     int late[16], n = pd_shard_waits_for(lane->shard, late, 16);
     uint64_t step = pd_shard_step(lane->shard) + 1;
-    if (!n || step != lane->waiting_step || !lane->waiting_since) {
-        lane->waiting_since = lane->noticed = n ? now : 0;
+    enum waiting why = n ? FOR_STEP : missed(lane, late, 16, &n);
+    char who[1024], text[1280], what[32] = "the job", limit[64];
+    if (why != lane->waiting || step != lane->waiting_step) {
+        lane->waiting_since = lane->noticed = now;
         lane->waiting_step = step;
-        return;
+        lane->waiting = why;
     }
+    if (why == FOR_NOBODY || (why == FOR_FIRST && lane->index)) return;
+    if (why == FOR_STEP) snprintf(what, sizeof what, "step %llu", (unsigned long long)step);
     int64_t waited = (now - lane->waiting_since) / 1000000;
-    char who[1024], text[1280];
-    if (waited < s->config.deadline_ms && (now - lane->noticed) / 1000000 < s->config.notice_ms) return;
+    int is_late = waited >= limit_of(s, why);
+    if (!is_late && (now - lane->noticed) / 1000000 < notice_of(s, why, waited)) return;
     lane->noticed = now;
     list_late(lane, late, n, who, sizeof who);
-    if (waited >= s->config.deadline_ms) {
-        pd_server_fail(s, pd_fail(PD_UNAVAILABLE,
-                                  "step %llu waited %lld s for %s: given up (FLAGS_rpc_deadline is %d ms)",
-                                  (unsigned long long)step, (long long)(waited / 1000), who,
-                                  s->config.deadline_ms));
+    if (is_late) {
+        if (why == FOR_FIRST)
+            snprintf(limit, sizeof limit, "FLAGS_ps_wait_trainers is %d s", s->config.wait_seconds);
+        else
+            snprintf(limit, sizeof limit, "FLAGS_rpc_deadline is %d ms", s->config.deadline_ms);
+        pd_server_fail(s, pd_fail(PD_UNAVAILABLE, "%s waited %lld s for %s: given up (%s)", what,
+                                  (long long)(waited / 1000), who, limit));
         return;
     }
-    snprintf(text, sizeof text, "step %llu has waited %lld s for %s", (unsigned long long)step,
-             (long long)(waited / 1000), who);
+    snprintf(text, sizeof text, "%s has waited %lld s for %s", what, (long long)(waited / 1000), who);
     pd_log(PD_LOG_WARNING, "%s", text);
     for (int t = 0; t < s->config.trainers; t++)
         if (lane->members[t].session && pd_session_waits(lane->members[t].session))
@@ -134,27 +178,39 @@ static void watch_losses(struct lane *lane, int64_t now)
         struct member *m = &lane->members[t];
         if (!m->lost_at || (now - m->lost_at) / 1000000 < s->config.reconnect_ms) continue;
         m->lost_at = 0;
-        if (pd_shard_trainer(lane->shard, t) != PD_TRAINER_IN) continue; /* it has left on another loop */
+        enum pd_trainer_state state = pd_shard_trainer(lane->shard, t);
+        if (state != PD_TRAINER_IN && state != PD_TRAINER_ABSENT) continue; /* it has left on another loop */
+        uint64_t process;
+        if (state == PD_TRAINER_ABSENT && (pd_book_is_here(s, t, &process) || !pd_order_lets_in(s->order))) {
+            m->lost_at = now; /* it waits for that, or opens here too, soon */
+            continue;
+        }
         uint64_t step = pd_shard_step(lane->shard) + 1;
+        const char *what = state == PD_TRAINER_IN
+                               ? "is gone without a word"
+                               : "was in the job before this server was started again, and is not back";
         switch (s->config.on_loss) {
         case PD_LOSS_FAIL:
             pd_server_fail(
                 s, pd_fail(PD_UNAVAILABLE,
-                           "%s is gone without a word in step %llu: the job ends (FLAGS_ps_on_trainer_loss "
-                           "is 'fail'; 'shrink' goes on without it, 'wait' waits for it)",
-                           pd_lane_who(lane, t), (unsigned long long)step));
+                           "%s %s in step %llu: the job ends (FLAGS_ps_on_trainer_loss is 'fail'; 'shrink' "
+                           "goes on without it, 'wait' waits for it)",
+                           pd_lane_who(lane, t), what, (unsigned long long)step));
             return;
         case PD_LOSS_SHRINK:
-            pd_log(PD_LOG_WARNING, "%s is gone without a word in step %llu: the others go on",
-                   pd_lane_who(lane, t), (unsigned long long)step);
-            if (pd_lane_leave(lane, t, PD_TRAINER_LOST) != PD_OK) {
+            pd_log(PD_LOG_WARNING, "%s %s in step %llu: the others go on", pd_lane_who(lane, t), what,
+                   (unsigned long long)step);
+            if (state == PD_TRAINER_ABSENT && s->order) {
+                pd_order_want(s->order, t, process, PD_TRAINER_LOST); /* unless another one came elsewhere */
+            } else if (pd_lane_leave(lane, t, PD_TRAINER_LOST) != PD_OK) {
                 pd_server_fail(s, PD_INTERNAL);
                 return;
             }
             break;
         case PD_LOSS_WAIT:
-            pd_log(PD_LOG_WARNING, "%s is gone without a word in step %llu: waiting for it to come back",
-                   pd_lane_who(lane, t), (unsigned long long)step);
+            m->is_missed = 1;
+            pd_log(PD_LOG_WARNING, "%s %s in step %llu: waiting for it to come back", pd_lane_who(lane, t),
+                   what, (unsigned long long)step);
             break;
         }
     }
@@ -186,7 +242,7 @@ void pd_lane_finish_if_done(struct lane *lane)
 
 static pd_status leave_now(struct lane *lane, int trainer, enum pd_trainer_state how)
 {
-    lane->members[trainer].is_back = 0;
+    lane->members[trainer].is_back = lane->members[trainer].is_missed = 0;
     pd_book_leave(lane->server, trainer, how);
     PD_TRY(pd_shard_leave(lane->shard, trainer, how));
     pd_lane_finish_if_done(lane);
@@ -210,6 +266,7 @@ static pd_status enter_now(struct lane *lane, int trainer, uint64_t incarnation)
     m->is_back = before == PD_TRAINER_DONE && !is_known;
     PD_TRY(pd_shard_join(lane->shard, trainer, incarnation));
     if (m->session && !is_known) pd_session_left(m->session, PD_TRAINER_LOST);
+    m->is_missed = 0;
     if (!m->session || !is_known) m->lost_at = pd_clock_ns(); /* unless it opens here too, soon */
     for (int i = 0; i < lane->sessions.n; i++)
         pd_session_joined(lane->sessions.at[i], trainer, incarnation);
@@ -255,9 +312,12 @@ static void on_thread(void *arg)
 
 pd_status pd_lane_open(struct lane *lane)
 {
-    struct pd_shard_config config = {.trainers = lane->server->config.trainers,
-                                     .is_sync = lane->server->config.is_sync,
+    const struct pd_server_config *job = &lane->server->config;
+    /* A step that goes on without a trainer, or with another process in its place, has nothing of it. */
+    struct pd_shard_config config = {.trainers = job->trainers,
+                                     .is_sync = job->is_sync,
                                      .is_gated = lane->server->order != NULL,
+                                     .is_whole = job->on_loss != PD_LOSS_FAIL,
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,

@@ -240,6 +240,7 @@ static pd_status recv_names(const struct pd_run *r, struct pd_client *client, co
     struct pd_ps_state *state = r->state;
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
     PD_TRY(make_numbers(r, n));
+    PD_TRY(pd_client_expect(client, pd_ps_attr(r, "trainers")->i, epmap->n, epmap->strings));
     for (int i = 0; i < n; i++) {
         const char *endpoint = endpoint_of(epmap, i),
                    *name = names && names->n == n ? names->strings[i] : r->step->name(r, 1, 0, i);

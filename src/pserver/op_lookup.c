@@ -131,8 +131,7 @@ static pd_status fetch(const struct pd_run *r, struct pd_client *client, struct 
             struct pd_ps_share *share = &l->shares[s];
             int64_t most = pd_client_rows_most(share->row), at = round * most, left = share->rows.n - at;
             if (left <= 0) continue;
-            if (pd_client_is_asked(client, share->number))
-                PD_TRY(pd_client_wait(client, r, "fetching rows"));
+            if (pd_client_is_asked(client, share->number)) PD_TRY(pd_client_wait(client, r, "fetching rows"));
             PD_TRY(pd_client_want_rows(client, share->number, left < most ? left : most, share->rows.at + at,
                                        share->row, share->to + (size_t)at * share->row));
             is_more |= left > most;

@@ -25,6 +25,7 @@ const struct pd_op pd_op_ps_exchange = {
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("trainer_id", 0),
+                                          PD_DEF_INT("trainers", 0),
                                           PD_DEF_STRINGS("endpoints"),
                                           PD_DEF_STRINGS("epmap"),
                                           PD_DEF_STRINGS("names"),

@@ -114,8 +114,6 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .prepare_block = pd_ps_attr(r, "prepare_block_id")->i,
         .loops = (int)pd_flag_int(PD_FLAG_ps_loops),
         .reconnect_ms = (int)pd_flag_int(PD_FLAG_ps_reconnect),
-        .notice_ms = (int)pd_flag_int(PD_FLAG_ps_notice),
-        .deadline_ms = (int)pd_flag_int(PD_FLAG_rpc_deadline),
     };
     const struct pd_attr *servers = pd_ps_attr(r, "endpoints"), *slices = pd_ps_attr(r, "slices");
     struct pd_durable_config durable = {
@@ -135,6 +133,9 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
     config.save_root = pd_flag_text(PD_FLAG_ps_save_root);
     config.kept_root = durable.root;
     config.wants_end = wants_end;
+    config.wait_seconds = (int)pd_flag_int(PD_FLAG_ps_wait_trainers);
+    PD_TRY(pd_flag_positive(PD_FLAG_rpc_deadline, &config.deadline_ms));
+    PD_TRY(pd_flag_positive(PD_FLAG_ps_notice, &config.notice_ms));
     PD_TRY(read_policy(config.is_sync, &config.on_loss));
     struct pd_server_grad *list = pd_calloc((size_t)grads->n, sizeof *list);
     char **names = pd_calloc((size_t)grads->n, sizeof *names);

@@ -78,6 +78,7 @@ const struct pd_op pd_op_recv = {
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_STRINGS("epmap"),
                                           PD_DEF_INT("trainer_id", 0),
+                                          PD_DEF_INT("trainers", 0),
                                           PD_DEF_BOOL("with_barrier", 1),
                                           PD_DEF_STRINGS("varnames"),
                                           PD_DEF_STRINGS("recv_varnames"),

@@ -33,6 +33,15 @@ void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum p
     if (!ok) pd_server_fail(o->server, pd_no_memory());
 }
 
+int pd_order_lets_in(struct pd_order *o)
+{
+    if (!o) return 1;
+    pthread_mutex_lock(&o->lock);
+    int lets_in = o->self ? o->is_open : !o->doubt;
+    pthread_mutex_unlock(&o->lock);
+    return lets_in;
+}
+
 void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
 {
     struct stand now = {step, lane->order_version};

@@ -35,6 +35,7 @@ void pd_order_free(struct pd_order *order);  /* after all loops were freed. NULL
 /* On a lane's thread. The trainer is to be in the job (IN), or to leave it (DONE, LOST); the lane hears of it
  * through pd_lane_change. */
 void pd_order_want(struct pd_order *order, int trainer, uint64_t incarnation, enum pd_trainer_state state);
+int pd_order_lets_in(struct pd_order *order); /* 0: nobody can join just now. NULL is fine */
 /* The lane has this step whole. */
 void pd_order_whole(struct pd_order *order, struct lane *lane, uint64_t step);
 

@@ -75,7 +75,9 @@ static void settle(struct pd_order *o)
 {
     uint64_t step = o->doubt;
     int is_prepared = o->came_with >= step, was_applied = o->most >= step;
+    pthread_mutex_lock(&o->lock);
     o->doubt = 0;
+    pthread_mutex_unlock(&o->lock);
     pd_timer_stop(o->timer);
     o->timer = NULL;
     if (is_prepared)

@@ -212,8 +212,8 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
                                m->head.step));
     pthread_mutex_lock(&o->lock);
     if (m->head.step > o->committed) o->committed = m->head.step;
-    pthread_mutex_unlock(&o->lock);
     o->is_open = 1;
+    pthread_mutex_unlock(&o->lock);
     return PD_OK;
 }
 
@@ -256,10 +256,12 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 {
     struct pd_order *o = pd_conn_user(conn);
-    if (why != PD_OK && why != PD_IO && o->link)
+    if (why != PD_OK && why != PD_IO && o->link && !o->broke_at)
         pd_log(PD_LOG_WARNING, "the first server %s: %s", o->names[0], text);
     o->link = NULL;
+    pthread_mutex_lock(&o->lock);
     o->is_open = 0;
+    pthread_mutex_unlock(&o->lock);
     if (!o->broke_at) o->broke_at = pd_clock_ns();
 }
 

@@ -49,11 +49,13 @@ enum {
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
     PD_PS_PASS =
         2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
-    PD_PS_AS_JSON = 1,      /* flag of STATUS */
-    PD_PS_TOTALS = 1,       /* flag of SUM: these are the sums already */
-    PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
+    PD_PS_AS_JSON = 1,          /* flag of STATUS */
+    PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */
+    PD_PS_PART = 512 << 10,     /* bytes of a part at most (one row at least) */
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
+    PD_PS_TEXT_MOST = 2047, /* bytes of the text of FAILED and NOTICE, which may name many trainers */
+    PD_PS_WHY_MOST = 511,   /* ... of BYE */
 };
 
 #endif

@@ -48,7 +48,6 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
     welcome->incarnation = s->incarnation;
-    welcome->seed = s->seed;
     welcome->processes = (uint32_t)processes_of(s);
     *loop = is_trainer ? s->lanes[hello->loop].loop : pd_control_loop(s->control);
     *events = is_trainer ? &pd_session_events : &pd_control_events;
@@ -286,7 +285,6 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->program = frame->plan->program;
     s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
-    s->seed = run->step->seed;
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);

@@ -33,6 +33,7 @@ struct pd_server_config {
     int reconnect_ms; /* a trainer whose connection broke may take this long to come back */
     int notice_ms;    /* a step that waits longer says whom it waits for, again and again */
     int deadline_ms;  /* and fails after this */
+    int wait_seconds; /* for trainers that never came, while nobody is there; 0: for ever */
     const struct pd_durable_config *durable; /* what is kept on disk */
     const char *save_root;  /* where trainers may have files written; empty: see session_save.c */
     const char *kept_root;  /* FLAGS_ps_dir; empty: none */

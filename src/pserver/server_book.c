@@ -2,15 +2,16 @@
  *
  * An id is taken by the first OPEN of a process and given up by nobody's handshake. With a folder
  * (FLAGS_ps_dir) the book is kept in the file `trainers` there, a line for each change, so that a server that
- * was killed does not wait for trainers that had ended before. What the file says of them holds once a
- * process that it knows comes back, or when all have ended: another run of the job in the same folder has
- * other processes, and waits for all of its own. */
+ * was killed does not wait for trainers that had ended before, and misses those that were in the job and do
+ * not come back. What the file says of them holds once a process that it knows comes back, or when all have
+ * ended: another run of the job in the same folder has other processes, and waits for all of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/hello.h"
 #include "pserver/durable.h"
@@ -67,7 +68,7 @@ static int is_gone(const struct seat *seat)
     return seat->state == PD_TRAINER_DONE || seat->state == PD_TRAINER_LOST;
 }
 
-/* On a lane's thread: those who had ended leave this lane too. */
+/* On a lane's thread: those who had ended leave this lane too, those who had not are missed from now on. */
 static void settle(void *arg)
 {
     struct lane *lane = arg;
@@ -77,7 +78,9 @@ static void settle(void *arg)
         pthread_mutex_lock(&s->lock);
         const struct seat seat = s->seats[t];
         pthread_mutex_unlock(&s->lock);
-        if (!is_gone(&seat) || pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT) continue;
+        if (pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT) continue;
+        if (seat.is_read && seat.state == PD_TRAINER_IN) lane->members[t].lost_at = pd_clock_ns();
+        if (!is_gone(&seat)) continue;
         if (lane->index == 0)
             pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
                    t, seat.state == PD_TRAINER_DONE ? "ended" : "been lost");
@@ -98,7 +101,7 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
 {
     struct pd_buf path = {0};
     char *folder;
-    int gone = 0;
+    int known = 0, gone = 0;
     if (!config || !config->root || !*config->root) return PD_OK;
     PD_TRY(pd_snapshot_folder(config->root, s->config.endpoint, &folder));
     pd_buf_printf(&path, "%s/trainers", folder);
@@ -111,9 +114,11 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     s->book_path = path.at;
     s->book_syncs = strcmp(config->log, "fsync") == 0;
     if (!config->is_fresh) read_book(s);
-    for (int t = 0; t < s->config.trainers; t++)
+    for (int t = 0; t < s->config.trainers; t++) {
+        known += s->seats[t].is_read;
         gone += is_gone(&s->seats[t]);
-    s->book_is_old = gone > 0;
+    }
+    s->book_is_old = known > 0;
     s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (config->is_fresh ? O_TRUNC : 0),
                    0666);
     if (s->book < 0) book_trouble(s, errno);
@@ -201,6 +206,15 @@ void pd_book_release(struct pd_server *s, int id)
     pthread_mutex_lock(&s->lock);
     s->seats[id].sessions--;
     pthread_mutex_unlock(&s->lock);
+}
+
+int pd_book_is_here(struct pd_server *s, int id, uint64_t *incarnation)
+{
+    pthread_mutex_lock(&s->lock);
+    int here = s->seats[id].sessions > 0;
+    *incarnation = s->seats[id].incarnation;
+    pthread_mutex_unlock(&s->lock);
+    return here;
 }
 
 void pd_book_leave(struct pd_server *s, int id, enum pd_trainer_state how)

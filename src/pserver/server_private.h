@@ -25,10 +25,14 @@ struct served {
 /* What a lane knows of a trainer beside the shard's own book. */
 struct member {
     struct session *session; /* NULL: no connection now */
-    int64_t lost_at;         /* when its connection broke; 0: it did not */
+    int64_t lost_at;         /* when its connection broke, or it began to be missed; 0: neither */
+    int is_missed;           /* lost, and waited for ('wait') */
     int is_back;             /* it had ended and came again, and has not ended a step since */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
 };
+
+/* Whom a lane waits for: those who have not given to the step, trainers that were lost, or that never came. */
+enum waiting { FOR_NOBODY, FOR_STEP, FOR_RETURN, FOR_FIRST };
 
 /* One loop and what it owns. Touched by its thread only, once the server runs. */
 struct lane {
@@ -40,8 +44,9 @@ struct lane {
     struct member *members; /* by trainer */
     PD_VEC(struct session *) sessions;
     PD_VEC(struct served) served;
-    int64_t waiting_since, noticed; /* the present step: since when someone waits, when that was last told */
-    uint64_t waiting_step;
+    enum waiting waiting;
+    int64_t waiting_since, noticed; /* since when someone waits for that, when that was last told */
+    uint64_t waiting_step;          /* in this step */
     uint64_t refused; /* messages that could not be served */
     int order_at;     /* changes of membership that it has taken in, and the version of the last */
     uint64_t order_version;
@@ -71,7 +76,7 @@ struct pd_server {
     struct pd_listener *listener;
     int has_secret; /* all who get in have proved that they know it */
     int port;
-    uint64_t incarnation, seed;
+    uint64_t incarnation;
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */
@@ -90,7 +95,7 @@ struct pd_server {
     char failure_text[1024];
     struct seat *seats; /* by trainer */
     int book;           /* its file; -1: none */
-    int book_is_old;    /* it was read, and tells of trainers that had ended; not believed yet */
+    int book_is_old;    /* it was read, and tells of trainers; not believed yet */
     int book_syncs;
     char *book_path;
 };
@@ -112,12 +117,14 @@ void pd_server_turn_away(struct pd_conn *conn);
 /* Runs fn(arg) on the main thread while all lanes stand still. */
 void pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
 /* server_book.c */
-/* Before the lanes run: what the folder knows of trainers that have ended. */
+/* Before the lanes run: what the folder knows of trainers that were in the job, or have ended. */
 pd_status pd_book_open(struct pd_server *server, const struct pd_durable_config *config);
 void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody needs the file any more */
 /* On a lane's thread: an OPEN of this process. *id is its trainer; PD_EXISTS when another one is there. */
 pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id);
 void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
+/* Has it a connection, on whichever lane? *incarnation: the process that stands for it. */
+int pd_book_is_here(struct pd_server *server, int id, uint64_t *incarnation);
 void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how); /* DONE or LOST; any lane */
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */

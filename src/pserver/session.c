@@ -45,7 +45,7 @@ static void send_text(struct session *session, uint16_t type, uint64_t request, 
 {
     struct pd_buf meta = {0};
     if (status >= 0) pd_put_u32(&meta, (uint32_t)status);
-    pd_put_text(&meta, text);
+    pd_put_line(&meta, text, PD_PS_TEXT_MOST);
     struct pd_frame_head head = {.type = type, .request = request};
     if (!meta.failed) (void)pd_conn_send(session->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
     pd_buf_free(&meta);
@@ -283,7 +283,7 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     struct lane *lane = session->lane;
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     int failed = pd_read_u8(&r);
-    char why[512];
+    char why[PD_PS_WHY_MOST + 1];
     pd_read_text(&r, why, sizeof why);
     if (!pd_reader_done(&r))
         return pd_session_refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));

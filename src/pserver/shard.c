@@ -456,7 +456,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         if (!u->spec.rule || u->spec.is_rows) return PD_OK; /* when the push has ended */
         return apply_own_part(shard, u, trainer, part, step, staged);
     }
-    if (u->spec.rule && !u->spec.is_rows && !shard->config.is_gated &&
+    if (u->spec.rule && !u->spec.is_rows && !shard->config.is_gated && !shard->config.is_whole &&
         pd_shard_all_gave(shard, u, part, step)) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;

@@ -2,7 +2,8 @@
  * network, no lock: the session (session.c) feeds it and carries its answers.
  *
  * Sync: a step is applied when every trainer that is in the job has ended its push of it; gradients are
- * averaged over those that pushed. A part that all have given is applied at once, while it is in the cache.
+ * averaged over those that pushed. A part that all have given is applied at once, while it is in the cache,
+ * unless one of them may be lost and the step goes on without it.
  * Async: each part is applied when it arrives. Either way a part is applied once: it is known by (trainer,
  * incarnation, step, unit, part), and one that was seen before is put aside. */
 #ifndef PD_PSERVER_SHARD_H
@@ -87,6 +88,7 @@ struct pd_shard_hooks {
 struct pd_shard_config {
     int trainers, is_sync;
     int is_gated; /* sync: no step is applied before pd_shard_allow */
+    int is_whole; /* sync: no part is applied before its step is whole */
     struct pd_shard_hooks hooks;
 };
 

@@ -168,7 +168,7 @@ static inline pd_status server_greet(void *arg, const struct pd_hello *hello, co
     if (server->refusal) return pd_fail(PD_EXISTS, "%s", server->refusal);
     welcome->id = hello->id < 0 ? 7 : hello->id;
     welcome->loops = 1;
-    welcome->seed = 12345678901;
+    welcome->incarnation = 12345678901;
     snprintf(welcome->note, sizeof welcome->note, "hello %s", hello->job);
     *loop = server->other ? server->other : server->loop;
     *events = &peer_events;

@@ -124,7 +124,7 @@ static void handshake_messages_come_back(void **state)
     assert_int_equal(pd_hello_unpack(buf.at, buf.n, &hello2), PD_FORMAT);
     pd_buf_free(&buf);
 
-    struct pd_welcome_message welcome = {.welcome = {.id = 5, .seed = 6, .note = "n"},
+    struct pd_welcome_message welcome = {.welcome = {.id = 5, .incarnation = 6, .note = "n"},
                                          .shm_name = "name",
                                          .ring = 1 << 20},
                               w;
@@ -170,6 +170,36 @@ static void proofs_depend_on_everything(void **state)
     assert_false(pd_proof_same(&first, &other));
     pd_buf_free(&a);
     pd_buf_free(&b);
+}
+
+static void a_server_may_bind_another_address(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bind, *host;
+        int port;
+    } good[] = {
+        {"", "gateway", 7000},       {"0.0.0.0", "0.0.0.0", 7000}, {"10.0.0.1:6174", "10.0.0.1", 6174},
+        {"::", "::", 7000},          {"fe80::1", "fe80::1", 7000}, {"[::]", "::", 7000},
+        {"[::1]:6174", "::1", 6174}, {":6174", "", 6174},          {"ps-1", "ps-1", 7000},
+    };
+    static const char *const bad[] = {"a b", "10.0.0.1:x", "[::", "a,b", "http://a", "[]"};
+    struct pd_endpoint out;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        setenv("PADDLE_PS_BIND", good[i].bind, 1);
+        assert_int_equal(pd_endpoint_to_bind("gateway:7000", &out), PD_OK);
+        assert_string_equal(out.host, good[i].host);
+        assert_int_equal(out.port, good[i].port);
+        assert_int_equal(pd_endpoint_is_any(&out), strlen(good[i].host) == 0 || good[i].host[0] == '0' ||
+                                                       strcmp(good[i].host, "::") == 0);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        setenv("PADDLE_PS_BIND", bad[i], 1);
+        assert_int_equal(pd_endpoint_to_bind("gateway:7000", &out), PD_INVALID);
+        assert_non_null(strstr(pd_error(), "PADDLE_PS_BIND"));
+    }
+    unsetenv("PADDLE_PS_BIND");
+    assert_int_equal(pd_endpoint_to_bind("gateway", &out), PD_INVALID);
 }
 
 static void endpoints_are_read(void **state)
@@ -617,6 +647,7 @@ int main(void)
         cmocka_unit_test(handshake_messages_come_back),
         cmocka_unit_test(proofs_depend_on_everything),
         cmocka_unit_test(endpoints_are_read),
+        cmocka_unit_test(a_server_may_bind_another_address),
         cmocka_unit_test(addresses_are_written),
         cmocka_unit_test(rings_keep_bytes_in_order),
         cmocka_unit_test(messages_lie_around_the_end_in_every_way),

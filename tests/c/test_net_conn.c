@@ -88,7 +88,7 @@ static void says_hello_and_welcome(void **state)
     struct pair *pair = pair_new(2);
     pair_connect(pair);
     assert_int_equal(pair->client.welcome.id, 7);
-    assert_true(pair->client.welcome.seed == 12345678901);
+    assert_true(pair->client.welcome.incarnation == 12345678901);
     assert_string_equal(pair->client.welcome.note, "hello job");
     const struct pd_hello *hello = pd_conn_hello(pair->client.conn);
     assert_int_equal(hello->pid, getpid());

@@ -32,10 +32,11 @@ def check_equal(tmp_path, want: dict) -> None:
             np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-6)
 
 
-def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices, rounds: int, while_starting: float = 0) -> tuple[int, int]:
+def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices, rounds: int, while_starting: float = 0, pace: Path | None = None) -> tuple[int, int]:
     """Kill -9 of servers, one or more of `choices` at once, at random moments, each started again at once. The job must be long
-    enough: a server that is killed when all is done, and started again, waits for another run. `while_starting`: how often it is not
-    waited until all are in the job. Returns how many rounds there were, and how many of the killed had gone on from files."""
+    enough: a server that is killed when all is done, and started again, waits for another run. Trainers that keep to `pace`, a file
+    that grows by a byte for each round, see to that. `while_starting`: how often it is not waited until all are in the job. Returns
+    how many rounds there were, and how many of the killed had gone on from files."""
     servers, trainers = job.processes[: len(job.endpoints)], job.processes[len(job.endpoints) :]
     kills = taken_up = 0
     while kills < rounds and all(t.process.poll() is None for t in trainers):
@@ -58,25 +59,34 @@ def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices,
             more = ["--out", str(out / f"server-{which}.npz")] if out else []
             servers[which] = job.start("server", which, *options, *more)
         kills += 1
+        if pace:
+            pace.write_bytes(bytes(kills))
     return kills, taken_up
+
+
+def paced(tmp_path, rounds: int, each: int) -> tuple[Path, list[str]]:
+    """For kill_servers, and options of a job that ends after `rounds` of it: `each` steps for every round, and some more."""
+    pace = tmp_path / "kills"
+    pace.touch()
+    return pace, ["--steps", str(rounds * each + 50), "--pace", f"{pace}:{each}"]
 
 
 @pytest.mark.parametrize("log", ["write", "fsync"])
 def test_server_killed_and_started_again_loses_nothing(tmp_path, record_property, log):
     """Kill -9 at random moments: with the log on, the result is that of a run without any fault."""
     rng = random.Random(4 if log == "write" else 5)
-    steps = ROUNDS * (300 if log == "fsync" else 1200)
-    options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", str(steps)]
+    pace, steps = paced(tmp_path, ROUNDS, 300 if log == "fsync" else 1200)
+    options = ["--model", "fit_a_line", "--optimizer", "momentum", *steps]
     want = single(tmp_path / "single.npz", *options)
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log, "FLAGS_ps_snapshot_steps": "700"}
     with Job(2, 2, env=env) as job:
         job.start_all(*options, out=tmp_path)
-        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,)], ROUNDS, while_starting=0.25)
+        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,)], ROUNDS, while_starting=0.25, pace=pace)
         job.end(deadline=180)
     record_property("kills", kills)
     record_property("of servers that had gone on after one", taken_up)
-    record_property("steps", steps)
-    assert kills >= (ROUNDS if SOAK else 1)
+    record_property("steps", steps[1])
+    assert kills == ROUNDS
     check_equal(tmp_path, want)
 
 
@@ -103,13 +113,14 @@ if SOAK:
 def test_servers_killed_in_jobs_of_all_kinds(tmp_path, record_property, loops, model, optimizer, more):
     """One or both at once, while they add norms or write snapshots too: a step that is done again gives what it gave."""
     rounds = 20 if SOAK else 5
-    options = ["--model", model, "--optimizer", optimizer, *more, "--steps", str(400 * rounds)]
+    pace, steps = paced(tmp_path, rounds, 400)
+    options = ["--model", model, "--optimizer", optimizer, *more, *steps]
     want = single(tmp_path / "single.npz", *[word for word in options if word != "--no-slices"])
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "50", "FLAGS_ps_loops": loops}
     with Job(2, 2, env=env) as job:
         job.start_all(*options, out=tmp_path)
         rng = random.Random(f"{loops} {model} {more}")
-        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,), (0, 1)], rounds)
+        kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,), (0, 1)], rounds, pace=pace)
         job.end(deadline=180)
     got = [dict(np.load(tmp_path / f"trainer-{i}.npz")) for i in range(2)]
     held = [dict(np.load(tmp_path / f"server-{i}.npz")) for i in range(2)]
@@ -118,7 +129,7 @@ def test_servers_killed_in_jobs_of_all_kinds(tmp_path, record_property, loops, m
     record_property("of servers that had gone on after one", taken_up)
     record_property("parameters differ by", f"{max(distances.values()):.1e}")
     np.testing.assert_allclose(np.mean([g["losses"] for g in got], axis=0), want["losses"], rtol=1e-5, atol=1e-6)
-    assert kills and max(distances.values()) < 1e-5, distances
+    assert kills == rounds and max(distances.values()) < 1e-5, distances
 
 
 def test_trainer_killed_ends_the_job_by_name():
@@ -227,9 +238,8 @@ def test_a_step_that_one_server_has_whole_and_another_has_not(tmp_path):
         for peer in peers:
             assert peer.greet(2, incarnation=55).type == ps.WELCOME
             assert peer.open().type == ps.OPENED
-        job.trainers = 2
         for i in range(2):
-            job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"))
+            job.start("trainer", i, *options, "--shards", "2", "--out", str(tmp_path / f"trainer-{i}.npz"))
         for server in job.processes[:2]:
             server.wait_for("trainer 0 (host")
             server.wait_for("trainer 1 (host")
@@ -324,14 +334,17 @@ def test_killed_trainer_comes_back(tmp_path):
     with Job(1, 2, env={"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "300"}) as job:
         server = job.start("server", 0, *options)
         job.start("trainer", 0, *options)
-        goes = job.start("trainer", 1, *options)
-        server.wait_for("trainer 1 (")
+        goes = job.start("trainer", 1, *options, "--say-at", "20")
+        goes.wait_for("step 20 has ended")
         goes.kill()
         server.wait_for("waiting for it to come back")
         job.processes.remove(goes)
         goes.close()
-        job.start("trainer", 1, *options)
+        again = job.start("trainer", 1, *options, "--resume")
         job.end(60)
+        done = int(again.output().split("steps done: ")[1].split()[0])
+        assert 0 < done < 3000
+        assert f"trainer 1 goes on after step {done}" in again.output()
 
 
 def test_failed_trainer_says_so():
@@ -343,6 +356,29 @@ def test_failed_trainer_says_so():
         assert fails.end(30) == 1
         assert stays.end(10) == 1 and server.end(10) == 1
         assert "trainer 1" in stays.output() and "this trainer fails on purpose" in stays.output()
+
+
+@pytest.mark.parametrize("how, status", [("sys.exit(3)", 3), ("sys.exit('no data')", 1), ("raise SystemExit(2)", 2), ("exit(1)", 1)])
+def test_trainer_that_exits_with_a_status_has_failed(how, status):
+    """It is not done: the others do not train on as if nothing had been."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *LONG, "--steps", "1000000")
+        stays = job.start("trainer", 0, *LONG, "--steps", "1000000")
+        fails = job.start("trainer", 1, *LONG, "--exit-at", "20", "--exit", how)
+        assert fails.end(30) == status
+        assert stays.end(10) == 1 and server.end(10) == 1
+        for p in (stays, server):
+            assert "trainer 1 (" in p.output() and f"failed: its process ended with status {status}" in p.output(), p.output()
+
+
+@pytest.mark.parametrize("how", ["sys.exit()", "exit(0)", "raise SystemExit", "exec('try: sys.exit(1)\\nexcept SystemExit: sys.exit(None)')"])
+def test_trainer_that_exits_without_one_is_done(how):
+    """Also one that has caught another exit before."""
+    with Job(1, 2) as job:
+        job.start("server", 0, *LONG)
+        job.start("trainer", 0, *LONG, "--steps", "100")
+        job.start("trainer", 1, *LONG, "--exit-at", "20", "--exit", how)
+        job.end(30)
 
 
 def test_unequal_shards_end_well():
@@ -427,7 +463,7 @@ def test_nobody_says_goodbye_for_ever(tmp_path):
     (tmp_path / "leave").unlink()
     with done_while_the_server_is_down(tmp_path, FLAGS_ps_fresh="1") as (_, leaves, _):
         leaves.signal(signal.SIGINT)
-        leaves.end(2)
+        assert leaves.end(2) == 0
 
 
 def test_another_run_in_the_same_folder_waits_for_all(tmp_path):

@@ -71,10 +71,13 @@ def test_no_snapshot_of_half_a_step(tmp_path):
         server = job.start("server", 0, *LINE)
         server.wait_for("Server listening on")
         trainer = Hand(job, 0).join()
-        trainer.give(1, "fc_0.w_0", 1.0)
+        trainer.push(1, 1.0)
+        trainer.values(1)
+        trainer.give(2, "fc_0.w_0", 1.0)
+        trainer.step = 1
         trainer.pull()
         trainer.die()
-        assert "no snapshot of step 0: parts of the next step are applied already" in ended_by_sigterm(job, server)
+        assert "no snapshot of step 1: parts of a step are applied already" in ended_by_sigterm(job, server)
     assert not list((tmp_path / "ps").glob("*/snapshot-*"))
 
 

@@ -339,9 +339,8 @@ def test_a_trainer_may_send_anything(tmp_path, undisturbed, record_property, mod
         member.leave()
         grown = ps.memory(server.pid) - before
         # Trainers 0 and 1 have the batches that they have in a job of two.
-        job.trainers = 2
         for i in range(2):
-            job.start("trainer", i, *options_of(model), "--out", str(tmp_path / f"trainer-{i}.npz"))
+            job.start("trainer", i, *options_of(model), "--shards", "2", "--out", str(tmp_path / f"trainer-{i}.npz"))
         job.end(30)
         assert "refused" in server.output()
     record_property("messages", MESSAGES)

@@ -109,3 +109,23 @@ def test_faults_in_the_handshake(tmp_path, undisturbed):
             job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"), env={"PADDLE_PS_MAP": proxy.map})
         job.end(DEADLINE)
     check_equal(tmp_path, undisturbed("fit_a_line"))
+
+
+def test_a_server_binds_another_address_than_its_name():
+    """The name in the Program is that of a gateway: the server says what to set, and then the job runs."""
+    options = ["--model", "fit_a_line", "--steps", "20"]
+    with Job(1, 2) as job:
+        real = job.endpoints[0]
+        job.endpoints = ["198.51.100.1:7000"]
+        lost = job.start("server", 0, *options)
+        assert lost.end(20) == 1
+        assert "198.51.100.1:7000: this machine does not have that address. PADDLE_PS_BIND" in lost.output(), lost.output()
+        wrong = job.start("server", 0, *options, env={"PADDLE_PS_BIND": "203.0.113.2"})
+        assert wrong.end(20) == 1 and "(PADDLE_PS_BIND is 203.0.113.2): this machine does not have" in wrong.output(), wrong.output()
+        job.processes.clear()
+        job.start("server", 0, *options, env={"PADDLE_PS_BIND": real})
+        for i in range(2):
+            job.start("trainer", i, *options, env={"PADDLE_PS_MAP": f"198.51.100.1:7000={real}"})
+        job.end(30)
+        for p in (lost, wrong):
+            p.close()

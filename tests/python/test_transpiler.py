@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -341,11 +342,31 @@ FORMS = {
         ),
         1,
     ),
+    "v0.12 round_robin": (
+        lambda ops, pairs: ((ops, pairs, 1, None, SERVERS, 2, fluid.distributed_splitter.round_robin), {}),
+        1,
+    ),
+    "v0.12 hash_name": (
+        lambda ops, pairs: (
+            (ops, pairs),
+            dict(pservers=SERVERS, trainers=2, split_method=fluid.distributed_splitter.hash_name),
+        ),
+        -1,
+    ),
     "v0.13": (lambda ops, pairs: ((1, None, SERVERS, 2, fluid.transpiler.HashName, True), {}), 1),
     "v0.14": (lambda ops, pairs: ((1,), dict(pservers=SERVERS, trainers=2, slice_var_up=False)), 1),
     "v1.8": (lambda ops, pairs: ((1, None, SERVERS, 2, True, None, "127.0.0.1:6174"), {}), 1),
     "v1.8 named": (
         lambda ops, pairs: ((), dict(trainer_id=1, pservers=SERVERS, trainers=2, sync_mode=True)),
+        1,
+    ),
+    "no id": (lambda ops, pairs: ((), dict(pservers=SERVERS, trainers=2)), -1),
+    "v0.12 of numpy": (
+        lambda ops, pairs: ((ops, pairs, np.int64(1), None, SERVERS, np.int32(2)), {}),
+        1,
+    ),
+    "v1.8 of numpy": (
+        lambda ops, pairs: ((np.uint8(1), None, SERVERS, np.int64(2), np.bool_(True)), {}),
         1,
     ),
 }
@@ -364,6 +385,7 @@ def test_forms(programs, form):
     assert sent == [f"fc_0.b_0@GRAD{suffix}", f"fc_0.w_0@GRAD{suffix}"]
     serve = t.get_pserver_program("127.0.0.1:6174").global_block().ops[0]
     assert serve.attr("Fanin") == 2 and serve.attr("distributed_mode") == 0
+    assert type(t.trainer_id) is type(t.trainer_num) is int
     assert str(program) and str(program.clone()) and program._endpoints == SERVERS.split(",")
 
 
@@ -380,7 +402,7 @@ def transpile(*args, **kwargs):
 @pytest.mark.parametrize(
     "kwargs, error, text",
     [
-        (dict(pservers=SERVERS), TypeError, "trainer_id"),
+        (dict(trainer_id=True), TypeError, "trainer_id"),
         (dict(trainer_id="0"), TypeError, "trainer_id"),
         (dict(trainer_id=-5), ValueError, "trainer_id"),
         (dict(trainer_id=0, trainers=0), ValueError, "trainers"),
@@ -444,6 +466,23 @@ def test_wrong_configs(name, value, error, text):
     with pytest.raises(error, match=text):
         setattr(config, name, value)
         fluid.DistributeTranspiler(config)
+
+
+def test_misspelt_choices_are_named():
+    """A warning, not an error: the value stays, and the script goes on."""
+    config = fluid.DistributeTranspilerConfig()
+    with pytest.warns(UserWarning, match="no 'split_metod'.*Did you mean split_method") as found:
+        config.split_metod = fluid.transpiler.RoundRobin
+    assert config.split_metod is fluid.transpiler.RoundRobin and found[0].filename == __file__
+    with pytest.warns(UserWarning, match="no 'xyz'.*min_block_size"):
+        config.xyz = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config.split_method, config.sync_mode, config.runtime_split_send_recv = None, False, True
+        for name in ("wait_port", "nccl_comm_num", "collective_mode", "average_table_gradient", "clip_on_trainer"):
+            setattr(config, name, getattr(config, name))
+        config._mine = 1
+    assert transpile(0, pservers=SERVERS, trainers=2, config=config).distributed_mode == 1
 
 
 def test_config_is_a_config():

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import pytest
 from cluster import Job, free_ports
 
 import paddle.fluid as fluid
@@ -71,6 +72,41 @@ def test_one_process_in_two_jobs_is_the_chief_of_one(monkeypatch):
     assert chiefs == {0: True, 1: False, -1: True}
 
 
+def test_modules_of_all_releases():
+    """Import paths of v0.11.1 to v1.8 lead to the same things."""
+    from paddle.fluid.distribute_transpiler import DistributeTranspiler
+    from paddle.fluid.distributed_splitter import hash_name, round_robin
+    from paddle.fluid.memory_optimization_transpiler import memory_optimize
+    from paddle.fluid.transpiler.details.checkport import wait_server_ready
+    from paddle.fluid.transpiler.details.program_utils import delete_ops
+    from paddle.fluid.transpiler.details.ufind import UnionFind
+    from paddle.fluid.transpiler.details.vars_distributed import VarsDistributed
+    from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspilerConfig, slice_variable
+    from paddle.fluid.transpiler.memory_optimization_transpiler import release_memory
+    from paddle.fluid.transpiler.ps_dispatcher import HashName, PSDispatcher, RoundRobin
+
+    assert fluid.DistributeTranspiler is fluid.transpiler.DistributeTranspiler is DistributeTranspiler
+    assert fluid.distribute_transpiler.DistributeTranspiler is DistributeTranspiler
+    assert fluid.memory_optimize is memory_optimize and fluid.release_memory is release_memory
+    assert fluid.distributed_splitter.round_robin is round_robin
+    assert fluid.DistributeTranspilerConfig is DistributeTranspilerConfig and callable(slice_variable)
+    assert issubclass(fluid.transpiler.HashName, PSDispatcher) and fluid.transpiler.RoundRobin is RoundRobin
+    assert (details.wait_server_ready, details.delete_ops) == (wait_server_ready, delete_ops)
+    assert (details.UnionFind, details.VarsDistributed) == (UnionFind, VarsDistributed)
+    servers, names = ["a:1", "b:2"], [f"w_{i}" for i in range(8)]
+    assert round_robin(names, servers) == RoundRobin(servers).dispatch(names) == servers * 4
+    assert hash_name(names, servers) == HashName(servers).dispatch(names) and set(hash_name(names, servers)) == set(servers)
+
+
+def test_groups_of_joined_elements():
+    groups = details.UnionFind("abcd")
+    for pair in ("ab", "cd"):
+        groups.union(*pair)
+    assert groups.is_connected("a", "b") and groups.find("c") == groups.find("d") and not groups.is_connected("a", "c")
+    groups.union("b", "c")
+    assert groups.is_connected("a", "d")
+
+
 def test_vars_distributed_from_a_script():
     found = details.VarsDistributed()
     var = layers().program.all_parameters()[0]
@@ -79,15 +115,69 @@ def test_vars_distributed_from_a_script():
     assert not only.is_slice and only.origin.shape == (4, 2) and only.offset == 0
 
 
-def test_waits_for_servers_and_names_them(capsys):
+@pytest.fixture
+def flags():
+    """Sets run-time flags for one test."""
+    before = {}
+
+    def set_flags(**new):
+        before.update({name: fluid.core.globals()[f"FLAGS_{name}"] for name in new if name not in before})
+        fluid.set_flags({f"FLAGS_{name}": value for name, value in new.items()})
+
+    yield set_flags
+    set_flags(**before)
+
+
+def test_waits_for_servers_and_names_them(capsys, flags):
+    flags(ps_notice=50)
     (port,) = free_ports(1)
-    waiting = threading.Thread(target=details.wait_server_ready, args=([f"127.0.0.1:{port}"], 0.05), daemon=True)
+    waiting = threading.Thread(target=details.wait_server_ready, args=([f"127.0.0.1:{port}"],), daemon=True)
     waiting.start()
-    waiting.join(0.3)
-    assert waiting.is_alive() and f"127.0.0.1:{port}" in capsys.readouterr().err
+    end, said = time.monotonic() + 10, ""
+    while "refused" not in said and time.monotonic() < end:
+        said += capsys.readouterr().err
+        time.sleep(0.01)
+    assert waiting.is_alive() and f"127.0.0.1:{port}: refused: is the server running?" in said
     with socket.create_server(("127.0.0.1", port)):
         waiting.join(5)
     assert not waiting.is_alive()
+    details.checkport.wait_server_ready([])
+
+
+def test_waits_for_servers_up_to_the_deadline(capsys, flags):
+    """The error names all that are missing, and nobody else; notices come in between."""
+    flags(rpc_deadline=400, ps_notice=100)
+    (port, mapped) = free_ports(2)
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        missing = [f"127.0.0.1:{port}", f"[::1]:{port}"]
+        good = "127.0.0.1:%d" % there.getsockname()[1]
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match="within 0.4 s.*FLAGS_rpc_deadline") as found:
+            details.wait_server_ready([*missing, good])
+        assert time.monotonic() - start < 5
+        assert all(f"{each}: " in str(found.value) for each in missing) and good not in str(found.value)
+        assert "2 of the servers" in str(found.value)
+        assert capsys.readouterr().err.count("waiting for servers since") >= 2
+        os.environ["PADDLE_PS_MAP"] = f"other:{mapped}={good}"
+        try:
+            details.wait_server_ready([f"other:{mapped}"])
+        finally:
+            del os.environ["PADDLE_PS_MAP"]
+
+
+def test_does_not_wait_for_a_name_that_nobody_knows(monkeypatch):
+    """Long before the deadline of 180 s, after some tries."""
+    tries = []
+
+    def unknown(address, timeout):
+        tries.append(address)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "create_connection", unknown)
+    monkeypatch.setattr(details.checkport, "_NAME_SECONDS", 0.3)
+    with pytest.raises(ConnectionError, match="nobody.invalid:6174.*'nobody.invalid' is not known"):
+        details.wait_server_ready(["nobody.invalid:6174"])
+    assert tries.count(("nobody.invalid", 6174)) >= 3
 
 
 def port_file(pid: int) -> str:

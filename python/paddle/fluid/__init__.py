@@ -82,7 +82,9 @@ _OLD_NAMES = {
     "CheckpointConfig": "trainer",
     "Inferencer": "inferencer",
 }
-_OLD_MODULES = frozenset(["inferencer", "trainer"])
+_OLD_MODULES = frozenset("""
+    distribute_transpiler distributed_splitter inferencer memory_optimization_transpiler trainer
+    """.split())
 
 # What upstream has and this package has not yet.
 _NOT_YET = {

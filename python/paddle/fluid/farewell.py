@@ -1,6 +1,7 @@
 """How a trainer leaves its job: every way a Python process ends tells the servers.
 
-A normal end, sys.exit() included, says that the trainer is done; an exception that nobody caught says that it failed.
+Status 0 says that the trainer is done: the end of the script, sys.exit(), exit(0). Every other status says that
+it failed: sys.exit(1), sys.exit("a message"), and an exception that nobody caught, whose text the others hear.
 A process that is killed says nothing, and counts as lost.
 """
 
@@ -31,8 +32,11 @@ def _watch() -> None:
 
 
 def _leave() -> None:
-    _core.leave_job(bool(_failure), _failure)
+    """The status is not known yet, but a text that it has not."""
+    if _failure:
+        _core.leave_job(True, _failure)
 
 
 _watch()
 atexit.register(_leave)
+_core.leave_job_at_exit()

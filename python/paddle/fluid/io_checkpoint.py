@@ -30,6 +30,15 @@ def _is_checkpoint_var(var: Variable) -> bool:
     return var.persistable
 
 
+def _save(executor, folder: str, program: Program | None) -> None:
+    io._make_folder(folder)
+    if program is not None and program._is_distributed:  # what lies on servers belongs to it as well
+        io.save_persistables(executor, folder, program)
+    else:
+        io.save_vars(executor, folder, program, predicate=_is_checkpoint_var)
+    _write_mark(folder)
+
+
 def _folder(checkpoint_dir: str, serial: int) -> str:
     return os.path.join(checkpoint_dir, f"{_PREFIX}{serial}")
 
@@ -101,9 +110,7 @@ def save_checkpoint(
         if trainer_id == 0:
             save_persist_vars_without_grad(executor, folder, main_program)
     else:
-        io._make_folder(folder)
-        io.save_vars(executor, folder, main_program, predicate=_is_checkpoint_var)
-        _write_mark(folder)
+        _save(executor, folder, main_program)
     _keep(checkpoint_dir, max_num_checkpoints)
 
 
@@ -140,10 +147,7 @@ def clean_checkpoint(checkpoint_dir: str | None, delete_dir: bool = False) -> No
 
 def save_persist_vars_without_grad(executor, dirname: str, program: Program | None) -> None:
     """Writes the persistable variables into `__model__` of that folder."""
-    folder = os.path.join(dirname, _MODEL)
-    io._make_folder(folder)
-    io.save_vars(executor, folder, program, predicate=_is_checkpoint_var)
-    _write_mark(folder)
+    _save(executor, os.path.join(dirname, _MODEL), program)
 
 
 def load_persist_vars_without_grad(
@@ -151,7 +155,10 @@ def load_persist_vars_without_grad(
 ) -> None:
     """Reads the persistable variables from that folder, or from its `__model__`."""
     folder = os.path.join(dirname, _MODEL) if has_model_dir else dirname
-    io.load_vars(executor, folder, program, predicate=_is_checkpoint_var)
+    if program is not None and program._is_distributed:
+        io.load_persistables(executor, folder, program)
+    else:
+        io.load_vars(executor, folder, program, predicate=_is_checkpoint_var)
 
 
 def _trainer_folder(dirname: str, trainer_id: int) -> str:

@@ -30,15 +30,20 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--endpoints", default="")
     parser.add_argument("--endpoint", default="")
     parser.add_argument("--trainers", type=int, default=1)
+    parser.add_argument("--shards", type=int, default=0, help="into so many the joined batch is cut; 0: one for each trainer")
     parser.add_argument("--id", type=int, default=0)
     parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already, and say how many")
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--say-at", type=int, default=-1, help="print a line when this step has ended")
     parser.add_argument("--linger", default="", help="after the last step, say so and stay until this file is there")
     parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
+    parser.add_argument("--exit-at", type=int, default=-1, help="end the process before this step, as --exit says")
+    parser.add_argument("--exit", default="sys.exit(1)", help="a statement")
     parser.add_argument("--fork-at", type=int, default=-1, help="fork before this step: one child ends, one tries to train, one stays")
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --linger is there")
+    parser.add_argument("--pace", default="", help="FILE:N: no step from k * N on begins before this file has k bytes")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
     parser.add_argument("--out", default="")
     return parser.parse_args()
@@ -187,6 +192,12 @@ def fork(run) -> None:
     print(f"forked {stays}.", flush=True)
 
 
+def keep_pace(pace: str, step: int) -> None:
+    path, _, each = pace.rpartition(":")
+    while os.path.getsize(path) < step // int(each):
+        time.sleep(0.005)
+
+
 def main() -> int:
     args = parse()
     loss, batch = build(args)
@@ -227,10 +238,17 @@ def main() -> int:
         print("closed another", flush=True)
 
     signal.signal(signal.SIGUSR1, close_another)
-    for s in range(args.steps):
+    done = t.steps_done() if args.resume else 0
+    if args.resume:
+        print(f"steps done: {done}", flush=True)
+    for s in range(done, args.steps):
         if s == args.fail_at:
             raise RuntimeError("this trainer fails on purpose")
-        feed = feeds(args, batch, s, args.trainers, args.id)
+        if args.pace:
+            keep_pace(args.pace, s)
+        if s == args.exit_at:
+            exec(args.exit)
+        feed = feeds(args, batch, s, args.shards or args.trainers, args.id)
         if s == args.pause_at:
             print("pauses", flush=True)
             while not os.path.exists(args.linger):

@@ -1,7 +1,8 @@
 """Trainer: the training loop of v0.13 to v1.5, with events for the user's own function.
 
 fluid.Trainer of v0.13 takes an optimizer; that of v0.14 and of fluid.contrib takes a function that makes one.
-This one takes either.
+This one takes either. With PADDLE_TRAINING_ROLE in the environment it is one process of a cluster: see
+trainer_cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Callable, Iterator
 
 import numpy as np
 
+from paddle import _core
 from paddle.fluid import core, io, io_checkpoint, unique_name
+from paddle.fluid.contrib import trainer_cluster
 from paddle.fluid.data_feeder import DataFeeder
 from paddle.fluid.executor import Executor, scope_guard
 from paddle.fluid.framework import Program, Variable, program_guard
@@ -111,15 +114,6 @@ def build_feed_var_list(program: Program, feed_order) -> list:
     return [block.var(name) for name in feed_order]
 
 
-def _one_process_only() -> None:
-    for name in ("PADDLE_TRAINING_ROLE", "PADDLE_TRAINER_IPS"):
-        if name in os.environ:
-            raise NotImplementedError(
-                f"The environment has {name}={os.environ[name]!r}, which makes a Trainer part of a cluster. "
-                "That is not there yet: take the variable away to train in this process."
-            )
-
-
 def _optimizer_of(given) -> Optimizer:
     optimizer = given if isinstance(given, Optimizer) else given() if callable(given) else None
     if not isinstance(optimizer, Optimizer):
@@ -152,7 +146,7 @@ class Trainer:
     ):
         if checkpoint_config is not None and not isinstance(checkpoint_config, CheckpointConfig):
             raise TypeError(f"checkpoint_config must be a CheckpointConfig, found {checkpoint_config!r}.")
-        _one_process_only()
+        self._cluster = trainer_cluster.from_environment()
         self._stopped = False
         self.parallel = parallel
         self.trainer_id = 0
@@ -170,9 +164,17 @@ class Trainer:
             self.test_program = self.train_program.clone(for_test=True)
             made = _optimizer_of(optimizer_func if optimizer is None else optimizer)
             made.minimize(self.train_func_outputs[0])
+            if self._cluster is not None:
+                self.train_program, self.startup_program = self._cluster.transpile(
+                    self.train_program, self.startup_program
+                )
+                if not self._cluster.is_server:
+                    self.test_program = self._cluster.for_test(self.train_program)
         with self._prog_and_scope_guard():
             executor = Executor(self.place)
             executor.run(self.startup_program)
+            if self._cluster is not None and not self._cluster.is_server:
+                self.trainer_id = _core.job_id()
             if self.checkpoint_cfg is not None:
                 self._load_checkpoint(executor)
             if param_path and os.path.isdir(param_path):
@@ -185,14 +187,21 @@ class Trainer:
     def train(
         self, num_epochs: int, event_handler: Callable, reader: Callable | None = None, feed_order=None
     ) -> None:
-        """Trains; event_handler gets an event at the begin and the end of each epoch and each step."""
+        """Trains; event_handler gets an event at the begin and the end of each epoch and each step.
+
+        In a server of a cluster: serves, and ends the process with status 0 when all trainers are done.
+        """
+        if self._cluster is not None and self._cluster.is_server:
+            with self._prog_and_scope_guard():
+                Executor(self.place).run(self.train_program)
+            return
         if not callable(reader):
             raise TypeError(f"train() needs a reader that yields batches, found {reader!r}.")
         with self._prog_and_scope_guard():
             feeder = DataFeeder(build_feed_var_list(self.train_program, feed_order), self.place)
             batches = feeder.decorate_reader(reader, multi_devices=self.parallel)
             self._train(range(num_epochs), event_handler, batches, self._runner())
-            if self.checkpoint_cfg is not None:
+            if self.checkpoint_cfg is not None and self.trainer_id == 0:
                 io_checkpoint.clean_checkpoint(self.checkpoint_cfg.checkpoint_dir)
 
     def _train(self, epochs: range, event_handler: Callable, batches: Callable, run: Callable) -> None:
@@ -254,6 +263,9 @@ class Trainer:
             yield
 
     def _save_checkpoint(self, epoch: int, step: int) -> None:
+        """In a cluster trainer 0 writes for all: in a sync job they are in the same step."""
+        if self.trainer_id != 0:
+            return
         config = self.checkpoint_cfg
         io_checkpoint.save_checkpoint(
             Executor(self.place),
@@ -265,14 +277,12 @@ class Trainer:
         )
 
     def _load_checkpoint(self, executor: Executor) -> None:
-        """Goes back to the newest checkpoint, if there is one."""
+        """Goes back to the newest checkpoint, if there is one; each server takes its slices out of it."""
         config = self.checkpoint_cfg
         serial = io_checkpoint.get_latest_checkpoint_serial(config.checkpoint_dir)
         if serial < 0:
             return
         io_checkpoint.load_checkpoint(executor, config.checkpoint_dir, self.train_program, serial)
-        texts = io_checkpoint.load_trainer_args(
-            config.checkpoint_dir, serial, self.trainer_id, ["epoch_id", "step_id"]
-        )
+        texts = io_checkpoint.load_trainer_args(config.checkpoint_dir, serial, 0, ["epoch_id", "step_id"])
         config.epoch_id, config.step_id = map(int, texts)
         config.load_serial = serial

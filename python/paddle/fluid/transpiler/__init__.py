@@ -1,9 +1,9 @@
-"""fluid.transpiler: Programs from Programs. memory_optimize has nothing to do: the engine plans memory."""
+"""fluid.transpiler: Programs from Programs."""
 
 from __future__ import annotations
 
-from paddle.fluid.framework import Program
 from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddle.fluid.transpiler.memory_optimization_transpiler import memory_optimize, release_memory
 from paddle.fluid.transpiler.ps_dispatcher import HashName, RoundRobin
 
 __all__ = [
@@ -14,21 +14,6 @@ __all__ = [
     "memory_optimize",
     "release_memory",
 ]
-
-
-def memory_optimize(
-    input_program: Program,
-    skip_opt_set=None,
-    print_log: bool = False,
-    level: int = 0,
-    skip_grads: bool = True,
-) -> None:
-    """Marks the Program as optimized; the engine shares memory between variables by itself."""
-    input_program._is_mem_optimized = True
-
-
-def release_memory(input_program: Program, skip_opt_set=None) -> None:
-    """Nothing to do: the engine gives memory on as soon as a value is no longer needed."""
 
 
 def __getattr__(name: str):

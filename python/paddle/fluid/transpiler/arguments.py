@@ -5,11 +5,16 @@
   sync_mode)
 - v0.13, v0.14: (trainer_id, program, pservers, trainers, split_method, sync_mode, slice_var_up)
 - v0.15 to v1.8: (trainer_id, program, pservers, trainers, sync_mode, startup_program, current_endpoint)
+
+Without a trainer_id, in any of them, the first server hands one out.
 """
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+
+import numpy as np
 
 from paddle.fluid.framework import Program, default_main_program, default_startup_program
 
@@ -47,13 +52,19 @@ def _order(values: tuple, named: dict) -> tuple:
     first = values[0] if values else None
     if isinstance(first, (list, tuple)) or any(name in named for name in _OLD):
         third = values[2] if len(values) > 2 else None
-        return _V12 if "trainer_id" in named or _is_number(third) else _EARLY
+        return _V12 if "trainer_id" in named or _number(third) is not None else _EARLY
     fifth = values[4] if len(values) > 4 else None
     return _V13 if _is_split(fifth) or ("split_method" in named and len(values) > 4) else _V18
 
 
-def _is_number(value) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _number(value) -> int | None:
+    """A whole number of Python or numpy as int; None for all else, True and False among them."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def parse(values: tuple, named: dict) -> Arguments:
@@ -91,25 +102,25 @@ def _trainers(value) -> int:
             "trainers belong to "
             "mode 'nccl2', which this package does not have."
         )
-    if not _is_number(value):
+    number = _number(value)
+    if number is None:
         raise TypeError(f"trainers is {value!r}; it must be a whole number.")
-    if value < 1:
-        raise ValueError(f"trainers is {value}; there must be at least 1.")
-    return value
+    if number < 1:
+        raise ValueError(f"trainers is {number}; there must be at least 1.")
+    return number
 
 
 def _trainer_id(given: dict, trainers: int) -> int:
     value = given.get("trainer_id")
     if value is None:
-        if "trainer_id" not in given and not any(name in given for name in _OLD):
-            raise TypeError("transpile needs a trainer_id: the number of this trainer, from 0 on.")
         return ANY_TRAINER
-    if not _is_number(value):
+    number = _number(value)
+    if number is None:
         raise TypeError(f"trainer_id is {value!r}; it must be a whole number from 0 on.")
     # Servers often pass a number that is not used; a trainer's must be below the number of trainers.
-    if value < ANY_TRAINER:
-        raise ValueError(f"trainer_id is {value}; trainers are numbered from 0 to {trainers - 1}.")
-    return value
+    if number < ANY_TRAINER:
+        raise ValueError(f"trainer_id is {number}; trainers are numbered from 0 to {trainers - 1}.")
+    return number
 
 
 def _program(given: dict, name: str, default) -> Program:
@@ -123,7 +134,7 @@ def _program(given: dict, name: str, default) -> Program:
 
 def _flag(given: dict, name: str, default):
     value = given.get(name, default)
-    if value is not default and not isinstance(value, (bool, int)):
+    if value is not default and not isinstance(value, (bool, int, np.bool_)):
         raise TypeError(f"{name} is {value!r}; it must be True or False.")
     return value if value is None else bool(value)
 

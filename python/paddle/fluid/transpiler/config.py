@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import warnings
 
 from paddle.fluid.transpiler.ps_dispatcher import PSDispatcher
 
@@ -56,6 +58,15 @@ class DistributeTranspilerConfig:
     def __init__(self):
         self._runtime_split = False
         self._sync = True
+
+    def __setattr__(self, name: str, value) -> None:
+        """Takes any name, as scripts may keep things of their own here; says so when nobody reads it."""
+        if not name.startswith("_") and not hasattr(type(self), name):
+            known = [each for each in dir(type(self)) if not each.startswith("_")]
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+            warnings.warn(f"DistributeTranspilerConfig has no {name!r}: it changes nothing. {hint}", stacklevel=2)
+        super().__setattr__(name, value)
 
     @property
     def runtime_split_send_recv(self) -> bool:

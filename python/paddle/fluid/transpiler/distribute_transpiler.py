@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle import _core
 from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 from paddle.fluid.framework import Program
 from paddle.fluid.transpiler import lookup_table
@@ -68,16 +69,15 @@ class DistributeTranspiler:
     def transpile(self, *args, **kwargs) -> None:
         """Changes the Program (and the startup Program) into the trainer's and plans those of the servers.
 
-        transpile(trainer_id, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
+        transpile(trainer_id=None, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
         startup_program=None, current_endpoint="127.0.0.1:6174")
 
-        trainer_id: the number of this trainer. program, startup_program: by default the default ones.
-        pservers: the endpoints of all servers, separated by commas, the same in every process. trainers: how
-        many there are. sync_mode: servers wait for all trainers in each step; False makes trainers and
-        servers asynchronous.
+        trainer_id: the number of this trainer; None, or left out: the first server hands one out. program,
+        startup_program: by default the default ones. pservers: the endpoints of all servers, separated by
+        commas, the same in every process. trainers: how many there are. sync_mode: servers wait for all
+        trainers in each step; False makes trainers and servers asynchronous.
 
-        The forms of v0.11 to v0.14, which began with optimize_ops and params_grads, work as well; there
-        trainer_id may be left out, and the first server hands one out.
+        The forms of v0.11 to v0.14, some of which began with optimize_ops and params_grads, work as well.
         """
         if self._job is not None:
             raise RuntimeError(
@@ -179,6 +179,15 @@ class DistributeTranspiler:
                 "Give transpile the port that the server printed."
             )
         return program
+
+    def steps_done(self) -> int:
+        """How many steps of the job count this trainer, once the startup Program has run.
+
+        More than 0 right after that: the job, or this trainer, was started again. A script that wants to go on
+        in its data where it was skips as many batches.
+        """
+        self._done()
+        return _core.job_steps()
 
     def _server(self, endpoint: str) -> ServerProgram:
         job = self._done()

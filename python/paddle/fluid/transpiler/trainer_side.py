@@ -185,6 +185,7 @@ class TrainerStartup:
 
     def _receive(self) -> None:
         job, joins = self.job, []
+        who = {"trainer_id": job.trainer_id, "trainers": job.trainers, **_RPC}
         for update in job.graph.updates:
             if update.param.name in job.remote:
                 continue
@@ -197,14 +198,14 @@ class TrainerStartup:
                 type="recv",
                 inputs={"X": []},
                 outputs={"Out": outs},
-                attrs={"epmap": [part.endpoint for part in parts], "trainer_id": job.trainer_id, **_RPC},
+                attrs={"epmap": [part.endpoint for part in parts], **who},
             )
         for name in job.drawn:
             self.block.append_op(
                 type="recv",
                 inputs={"X": []},
                 outputs={"Out": [self.block.var(name)]},
-                attrs={"epmap": job.endpoints[:1], "trainer_id": job.trainer_id, **_RPC},
+                attrs={"epmap": job.endpoints[:1], **who},
             )
         self.block.append_op(
             type="fetch_barrier",

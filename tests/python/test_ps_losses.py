@@ -1,0 +1,176 @@
+"""Trainers that are lost when nobody is left who would notice: the server has been started again, or all others have gone. And jobs
+that were killed between two snapshots.
+
+Trainers are written out by hand (test_ps_prepare.py), so that it is known what each has given."""
+
+import re
+
+import numpy as np
+import pytest
+from cluster import Job
+from test_ps_prepare import NAMES, OPTIONS, RATE, Hand, env_of, start_again, start_servers
+
+MISSED = "trainer 1 was in the job before this server was started again, and is not back in step 2: "
+
+
+def lost_together(job: Job, mode: list[str], loops: int = 1) -> Hand:
+    """A step of two trainers, then the server and trainer 1 die, and the others come back."""
+    start_servers(job, loops, [*OPTIONS, *mode])
+    stays, goes = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
+    for hand in (stays, goes):
+        hand.push(1, 1.0)
+    for hand in (stays, goes):
+        hand.values(1)
+    job.processes[0].kill()
+    goes.die()
+    start_again(job, 0, loops, [*OPTIONS, *mode])
+    return stays.join()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_server_and_trainer_die_and_the_job_ends(tmp_path, mode):
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail")) as job:
+        stays = lost_together(job, mode)
+        assert job.processes[0].end(10) == 1
+        assert f"{MISSED}the job ends (FLAGS_ps_on_trainer_loss is 'fail'" in job.processes[0].output()
+        assert "is not back in step 2" in stays.at[0, 0].answer().text()
+
+
+@pytest.mark.parametrize("loops", [1, 2])
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_server_and_trainer_die_and_the_others_go_on(tmp_path, mode, loops):
+    """To the end of the job, and the server ends with them."""
+    with Job(1, 2, env=env_of(tmp_path)) as job:
+        stays = lost_together(job, mode, loops)
+        first = stays.pull()
+        stays.push(2, 1.0)
+        got = stays.values(2)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        job.processes[0].wait_for("and is not back")
+        stays.leave()
+        job.end(10)
+        assert "the others go on" in job.processes[0].output()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_server_and_trainer_die_and_it_is_waited_for(tmp_path, mode):
+    """The others are done meanwhile. It is named again and again; another process takes its place."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_notice="100")) as job:
+        stays = lost_together(job, mode)
+        job.processes[0].wait_for(f"{MISSED}waiting for it to come back")
+        stays.leave()
+        job.processes[0].wait_for("the job has waited 1 s for trainer 1 (has not come back)")
+        comes = Hand(job, 1, incarnation=77).join()
+        comes.push(2, 1.0)
+        comes.values(2)
+        comes.leave()
+        job.end(10)
+
+
+def test_a_trainer_that_never_came_is_not_missed(tmp_path):
+    """The server was killed before it was started: it may come when it likes."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail", FLAGS_ps_notice="100")) as job:
+        start_servers(job)
+        stays = Hand(job, 0).join()
+        job.processes[0].kill()
+        server = start_again(job, 0)
+        stays.join().push(1, 1.0)
+        server.wait_for("step 1 has waited 1 s for trainer 1 (has not connected yet)")
+        comes = Hand(job, 1).join()
+        comes.push(1, 1.0)
+        for hand in (stays, comes):
+            hand.values(1)
+            hand.leave()
+        job.end(10)
+
+
+def test_a_step_counts_all_of_a_lost_trainer_or_nothing(tmp_path):
+    """It gave one gradient and was cut off. The step goes on without it; what it gives after its return counts once."""
+    with Job(1, 2, env=env_of(tmp_path)) as job:
+        start_servers(job)
+        stays, goes = Hand(job, 0).join(), Hand(job, 1).join()
+        first = stays.pull()
+        stays.give(1, "fc_0.w_0", 1.0), goes.give(1, "fc_0.w_0", 5.0)
+        stays.pull(), goes.pull()  # it is there now
+        goes.die()
+        job.processes[0].wait_for("the others go on")
+        stays.push(1, 1.0)
+        got = stays.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        goes.join()
+        assert goes.step == 1
+        stays.push(2, 1.0), goes.push(2, 5.0)
+        got = stays.values(2)
+        goes.values(2)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE * 4, rtol=1e-5)
+        stays.leave(), goes.leave()
+        job.end(10)
+
+
+def test_a_new_process_begins_its_only_trainers_step_anew(tmp_path):
+    """The one before gave a gradient of it, and was killed."""
+    with Job(1, 1, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait")) as job:
+        start_servers(job)
+        goes = Hand(job, 0).join()
+        first = goes.pull()
+        goes.give(1, "fc_0.w_0", 5.0)
+        goes.pull()  # it is there now
+        goes.die()
+        job.processes[0].wait_for("waiting for it to come back")
+        comes = Hand(job, 0, incarnation=77).join()
+        comes.push(1, 1.0)
+        got = comes.values(1)
+        for name in NAMES:
+            np.testing.assert_allclose(got[name], first[name] - RATE, rtol=1e-5)
+        comes.leave()
+        job.end(10)
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_the_last_trainer_is_waited_for_until_the_deadline(tmp_path, mode):
+    """All others are done, so no step waits for it."""
+    env = env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_notice="100", FLAGS_rpc_deadline="1500")
+    with Job(1, 2, env=env) as job:
+        start_servers(job, options=[*OPTIONS, *mode])
+        done, goes = Hand(job, 0).join(), Hand(job, 1).join()
+        done.leave()
+        goes.die()
+        assert job.processes[0].end(10) == 1
+        text = job.processes[0].output()
+        assert text.count("the job has waited") > 2
+        assert "the job waited 1 s for trainer 1 (host peer" in text and "(connection lost): given up (FLAGS_rpc_deadline is 1500 ms)" in text
+
+
+def test_servers_from_snapshots_of_different_steps(tmp_path):
+    """As after a kill when one server had written its snapshot and the other not. Trainers refuse them; what the error says helps."""
+    root, options = tmp_path / "ps", [*OPTIONS, "--steps", "4"]
+    env = {"FLAGS_ps_dir": str(root), "FLAGS_ps_snapshot_steps": "2"}
+    with Job(2, 1, env=env) as job:
+        job.start_all(*options)
+        job.end(20)
+        folders = [root / endpoint.replace(":", "_") for endpoint in job.endpoints]
+        assert all([int(s.name[-20:]) for s in sorted(folder.glob("snapshot-*"))] == [2, 4] for folder in folders)
+        (folders[0] / f"snapshot-{4:020}").rename(tmp_path / "not-written")
+
+        def start_all() -> None:
+            for p in job.processes:
+                p.close()
+            job.processes.clear()
+            job.start_all(*options)
+
+        start_all()
+        server, other, trainer = job.processes
+        assert trainer.end(20) == 1
+        text = trainer.output()
+        assert f"server {job.endpoints[0]} is at step 2, server {job.endpoints[1]} at step 4" in text
+        keep = re.search("To go on from step 2, .* newer than (snapshot-[0-9]+) out of the folders that servers have in FLAGS_ps_dir", text).group(1)
+        server.kill(), other.kill()
+        for folder in folders:
+            for snapshot in [p for p in folder.glob("snapshot-*") if p.name > keep]:
+                snapshot.rename(tmp_path / f"newer-{folder.name}")
+        start_all()
+        job.end(20)
+        assert all("taken up at step 2" in server.output() for server in job.processes[:2])

@@ -1,0 +1,88 @@
+"""Nobody waits in silence or for ever, and who is told to wait for whom is told right."""
+
+import signal
+import time
+
+import pytest
+from cluster import Job
+
+LONG = ["--steps", "1000000"]
+
+
+def test_the_deadline_names_the_one_that_is_late():
+    """A trainer stands still: all others end, and say that it was waited for; nobody blames the server."""
+    with Job(1, 2, env={"FLAGS_rpc_deadline": "2000", "FLAGS_ps_notice": "500"}) as job:
+        job.start_all(*LONG, "--say-at", "20")
+        server, waits, late = job.processes
+        late.wait_for("step 20 has ended")
+        late.signal(signal.SIGSTOP)
+        assert waits.end(20) == 1 and server.end(5) == 1
+        for p in (waits, server):
+            said = p.output().splitlines()[-1]
+            assert "waited 2 s for trainer 1" in said and "FLAGS_rpc_deadline" in said, p.output()
+
+
+def test_a_server_says_for_whom_it_waits():
+    """No step is begun: nobody has come, or those who came are gone."""
+    env = {"FLAGS_ps_wait_trainers": "2", "FLAGS_ps_notice": "500"}
+    with Job(1, 2, env=env) as job:
+        server = job.start("server", 0)
+        assert server.end(20) == 1
+        text = server.output()
+        assert "has waited" in text and "trainer 0 (has not connected yet), trainer 1 (has not connected yet)" in text
+        assert "FLAGS_ps_wait_trainers" in text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_a_trainer_never_comes(mode):
+    """The other one has ended before the first step (sync) or after its last (async)."""
+    env = {"FLAGS_ps_wait_trainers": "1", "FLAGS_ps_notice": "300"}
+    with Job(1, 2, env=env) as job:
+        server = job.start("server", 0, *mode)
+        assert job.start("trainer", 0, *mode, "--steps", "5" if mode else "0").end(20) == 0
+        assert server.end(20) == 1
+        said = server.output().splitlines()[-1]
+        assert "trainer 1 (has not connected yet)" in said and "trainer 0" not in said, server.output()
+
+
+def test_all_missing_servers_are_named():
+    with Job(3, 1, env={"FLAGS_rpc_deadline": "1500", "FLAGS_ps_notice": "500"}) as job:
+        there, *missing = job.endpoints
+        options = ["--model", "mlp"]
+        job.start("server", 0, *options).wait_for("listening")
+        trainer = job.start("trainer", 0, *options)
+        assert trainer.end(20) == 1
+        notices = [line for line in trainer.output().splitlines() if "has waited" in line]
+        for text in (*notices, trainer.output().splitlines()[-1]):
+            assert all(f"{endpoint}: " in text for endpoint in missing), trainer.output()
+            assert f"{there}: " not in text, trainer.output()
+        assert notices
+
+
+def test_another_number_of_trainers_is_refused():
+    with Job(1, 2) as job:
+        job.start("server", 0).wait_for("listening")
+        trainer = job.start("trainer", 0, "--trainers", "3")
+        assert trainer.end(20) == 1
+        assert "started for 3 trainers, the server for 2" in trainer.output()
+
+
+def test_rpc_retry_times_is_honoured():
+    """0: an exchange whose connection breaks is not tried again; the error says so at once."""
+    with Job(1, 1, env={"FLAGS_rpc_retry_times": "0"}) as job:
+        job.start_all(*LONG, "--say-at", "20")
+        server, trainer = job.processes
+        trainer.wait_for("step 20 has ended")
+        server.kill()
+        start = time.monotonic()
+        assert trainer.end(20) == 1
+        assert "FLAGS_rpc_retry_times is 0" in trainer.output()
+        assert time.monotonic() - start < 10, "it waited for the server's return"
+
+
+@pytest.mark.parametrize("role", ["server", "trainer"])
+def test_a_deadline_must_be_a_time(role):
+    with Job(1, 1, env={"FLAGS_rpc_deadline": "0"}) as job:
+        process = job.start(role, 0)
+        assert process.end(20) == 1
+        assert "FLAGS_rpc_deadline is 0" in process.output()
