@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from typing import Any, Iterator
 
 import numpy as np
 
 from paddle import _core
 from paddle.fluid import core, farewell  # noqa: F401  (a process that ends tells its servers)
-from paddle.fluid.framework import Program, Variable, default_main_program
+from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place
 from paddle.fluid.vartype import DTYPE_NAMES, convert_np_dtype_to_dtype_
@@ -219,8 +218,8 @@ class Executor(_core.Executor):
         return_numpy=None, *_others
     ):  # fmt: skip
         """run() after it failed for want of a variable: once more, with what lies on servers."""
-        if "paddle.fluid.transpiler.vars_distributed" not in sys.modules:
-            return NotImplemented  # no Program of this process was transpiled
+        if not JOBS:
+            return NotImplemented
         from paddle.fluid import executor_servers
 
         program = default_main_program() if program is None else program

@@ -1,5 +1,5 @@
-"""Runs that want what lies on the servers of a job: fetches of rates and states, which servers compute, and lookups
-in tables of Programs that were copied before transpile.
+"""Runs that want what lies on the servers of a job: fetches of rates and states, which servers compute, and
+lookups in tables of Programs that were copied before transpile.
 
 Executor.run comes here when it failed for want of a variable, before anything of the Program has run.
 """
@@ -17,7 +17,9 @@ def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
     """The results, or NotImplemented when nothing that is missing lies on servers."""
     if io_distributed.is_trainer(program):
         away = _fetched_from_servers(program, fetches, scope)
-        return _run_and_fetch(executor, program, feed, fetches, scope, as_numpy, away) if away else NotImplemented
+        if not away:
+            return NotImplemented
+        return _run_and_fetch(executor, program, feed, fetches, scope, as_numpy, away)
     changed = _with_lookups_on_servers(executor, program, scope)
     if changed is None:
         return NotImplemented
@@ -54,8 +56,9 @@ def _fetched_from_servers(program: Program, fetches: list, scope) -> dict:
             found[i] = name, known.get(name)
         elif overview.job is not None and overview.job.whole.global_block().has_var(name):
             raise core.NotFoundError(
-                f"fetch {name!r}: it belongs to the update of the parameters, which servers compute; trainers have no "
-                "value of it. What servers keep can be fetched: the learning rate and states of the optimizer."
+                f"fetch {name!r}: it belongs to the update of the parameters, which servers compute; "
+                "trainers have no value of it. What servers keep can be fetched: the learning rate and states of "
+                "the optimizer."
             )
     return found
 

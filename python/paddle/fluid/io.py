@@ -198,8 +198,8 @@ def _tensor_of(name: str):
     tensor = holder.get_tensor()
     if tensor.shape() and 0 not in tensor.shape() and not tensor._is_initialized():
         raise core.InvalidArgumentError(
-            f"The variable {name!r} has a shape here, but no values. In a job with servers they lie there: use the "
-            "trainer's Program, or a copy of it that is made after transpile."
+            f"The variable {name!r} has a shape here, but no values. In a job with servers they lie there: "
+            "use the trainer's Program, or a copy of it that is made after transpile."
         )
     return tensor
 
@@ -231,8 +231,8 @@ def load_vars(
 ):
     """Reads variables from `dirname`: a file for each, or all from the one file `filename`.
 
-    With dirname None, filename holds the bytes of such a file. A server (main_program is its Program; call it after
-    the startup Program) reads its slices of the whole variables.
+    With dirname None, filename holds the bytes of such a file. A server (main_program is its Program; call it
+    after the startup Program) reads its slices of the whole variables.
     """
     owner = _valid_program(main_program)
     if io_distributed.is_job_server(owner) and dirname is not None:

@@ -19,7 +19,7 @@ import numpy as np
 from paddle import _core
 from paddle.fluid import core
 from paddle.fluid.executor import global_scope
-from paddle.fluid.framework import Program
+from paddle.fluid.framework import JOBS, Program
 from paddle.fluid.log_helper import notice
 from paddle.fluid.vartype import VarType, convert_np_dtype_to_dtype_
 
@@ -53,16 +53,14 @@ def is_elsewhere(scope, name: str) -> bool:
 
 def job_with(tables: list):
     """The job of this process whose servers hold all these tables; None: there is none, or more than one."""
-    if not tables:
-        return None
-    from paddle.fluid.transpiler.vars_distributed import JOBS
-
-    jobs = [each.job for each in JOBS if {*each.job.remote, each.job.table}.issuperset(tables)]
+    jobs = [each.job for each in JOBS if tables and {*each.job.remote, each.job.table}.issuperset(tables)]
     return jobs[0] if len(jobs) == 1 else None
 
 
 def knowing(program: Program) -> Program:
-    """The Program, or where it was copied before transpile one like it that knows which values lie on servers."""
+    """The Program, or where it was copied before transpile one like it that knows which values lie on
+    servers.
+    """
     if program._is_distributed:
         return program
     scope, params = global_scope(), program.all_parameters()
@@ -76,8 +74,8 @@ def knowing(program: Program) -> Program:
 
 
 def trainer_id(program: Program) -> int:
-    """The number of this trainer in the Program's job: one process may take part in several. Without one the first
-    server hands it out in the first exchange.
+    """The number of this trainer in the Program's job: one process may take part in several. Without one the
+    first server hands it out in the first exchange.
     """
     job = program._parameters_on_pservers.job
     return _core.job_id() if job is None or job.trainer_id < 0 else job.trainer_id
@@ -266,8 +264,9 @@ def without_remote(program: Program, chosen: list) -> list:
 
 @contextlib.contextmanager
 def telling_of_others(program: Program, chosen: list, how: str) -> Iterator[None]:
-    """Around the loading of these variables in a trainer: says when servers have other values, which would take the
-    place of those loaded with the next step. What a trainer held before came from them. `how`: what servers call.
+    """Around the loading of these variables in a trainer: says when servers have other values, which would take
+    the place of those loaded with the next step. What a trainer held before came from them. `how`: what servers
+    call.
     """
     overview = program._parameters_on_pservers
     asked = {var.name for var in chosen}
@@ -279,8 +278,8 @@ def telling_of_others(program: Program, chosen: list, how: str) -> Iterator[None
     advice = f"Load them in the servers too, after their startup Program and before they serve: {how}."
     if lost:
         notice(
-            f"loaded in this trainer only: {_some(lost)}. Its servers hold other values, and the next step brings "
-            f"those back. {advice}"
+            f"loaded in this trainer only: {_some(lost)}. Its servers hold other values, and the next step "
+            f"brings those back. {advice}"
         )
     away = {var.origin.name for var in overview.distributed_vars if var.vtype == "RemotePrefetch"}
     away = sorted(asked & {*away, program._distributed_lookup_table})
@@ -304,7 +303,9 @@ def _some(names: list) -> str:
 
 
 def load_joined(executor, path: str, program: Program, chosen: list, states: list) -> None:
-    """A trainer's own variables out of one file: of the chosen ones, and of states on servers with these names."""
+    """A trainer's own variables out of one file: of the chosen ones, and of states on servers with these
+    names.
+    """
     mine = {var.name for var in without_remote(program, chosen)}
     found = {**{var.name: var for var in chosen}, **_origins(program, states)}
     for name, tensor in _read_joined(executor, path, found).items():
@@ -343,8 +344,8 @@ def held_by_server(program: Program) -> list:
 
 
 def of_whole(program: Program, vars, predicate) -> dict | None:
-    """What a server is asked to load, as variables of the whole Program by name: the trainers' variables, and states
-    on servers where all that lasts is wanted. None: `vars` names some that the whole has not.
+    """What a server is asked to load, as variables of the whole Program by name. None: `vars` names some that the
+    whole has not.
     """
     if program._parameters_on_pservers.job is None:
         return None
@@ -364,8 +365,8 @@ def all_of_whole(program: Program, predicate) -> dict | None:
 
 
 def load_server(executor, folder: str, program: Program, wanted: dict | None, filename: str | None) -> None:
-    """Gives a server its slices of the wanted variables (None: of all that it holds), out of a file for each whole
-    variable, or of one file that has all the wanted.
+    """Gives a server its slices of the wanted variables (None: of all that it holds), out of a file for each
+    whole variable, or of one file that has all the wanted.
     """
     if filename is not None:
         from paddle.fluid.io_state_servers import set_server

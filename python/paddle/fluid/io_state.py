@@ -227,8 +227,8 @@ def set_program_state(program: Program, state_dict: dict) -> None:
             new = np.asarray(state_dict[var.name])
             if old.shape != new.shape or old.dtype != new.dtype:
                 raise core.ShapeError(
-                    f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of shape "
-                    f"{new.shape} in state_dict."
+                    f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of "
+                    f"shape {new.shape} in state_dict."
                 )
             global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
             unused.discard(var.name)

@@ -61,8 +61,8 @@ def states(program: Program) -> list[str]:
 
 
 def set_server(program: Program, values: dict, path: str, wanted=None) -> None:
-    """Gives a server its slices of whole values: of those with names in `wanted`, else of all that it holds. All of
-    them are checked before the first is set.
+    """Gives a server its slices of whole values: of those with names in `wanted`, else of all that it holds. All
+    of them are checked before the first is set.
     """
     cut = []
     for var in io_distributed.held_by_server(program):

@@ -219,7 +219,8 @@ class ExponentialMovingAverage(_Swap):
             param, kept = (_share(block, var) for var in pair)
             ema = _share(block, self._ema_vars[param.name])
             layers.assign(input=param, output=kept)
-            # Before the first step there is no average to correct. The average itself stays: training goes on with it.
+            # Before the first step there is no average to correct. The average itself stays as it is: training
+            # goes on with it.
             layers.assign(input=ema, output=param)
             with layers.Switch() as switch:
                 with switch.case(steps > 0):

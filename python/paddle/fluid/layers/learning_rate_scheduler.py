@@ -26,7 +26,7 @@ __all__ = [
 
 
 def _decay_step_counter(begin: int = 0) -> Variable:
-    """The number of this step as a float, from `begin` on; schedules that scripts write themselves use it too."""
+    """The number of this step as a float, from `begin` on. Scripts use it in schedules of their own."""
     counter = nn.autoincreased_step_counter(counter_name="@LR_DECAY_COUNTER@", begin=begin, step=1)
     return tensor.cast(counter, "float32")
 

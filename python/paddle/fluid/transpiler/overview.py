@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from paddle.fluid.framework import JOBS
 from paddle.fluid.transpiler.flow import inputs_of
 from paddle.fluid.transpiler.job import Job
 from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, VarsDistributed, VarStruct
@@ -12,6 +13,7 @@ from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, Var
 def overview_of(job: Job) -> VarsDistributed:
     """Parameters, the states of their updates, and the variables of the learning rate."""
     found = VarsDistributed(job)
+    JOBS.add(found)
     updates = {update.param.name: update for update in job.graph.updates}
     for part in job.placement.slices:
         vtype = "RemotePrefetch" if part.param in job.remote else "Param"
@@ -20,7 +22,8 @@ def overview_of(job: Job) -> VarsDistributed:
         for name in updates[part.param].states:
             found.add(_slice_of(job, part, name, "Optimizer"))
     rates = _rate_states(job)
-    for name, part in _constants(job, {var.origin.name for var in found.distributed_vars} | set(rates)).items():
+    known = {*rates, *(var.origin.name for var in found.distributed_vars)}
+    for name, part in _constants(job, known).items():
         whole = VarStruct.of(job.graph.vars[name])
         found.add(VarDistributed(whole, whole, False, 0, 0, "Optimizer", part.endpoint))
     holders = [endpoint for endpoint in job.endpoints if job.placement.on(endpoint) or job.table is not None]
@@ -44,8 +47,8 @@ def _slice_of(job: Job, part, name: str, vtype: str) -> VarDistributed:
 
 
 def _constants(job: Job, known: set) -> dict:
-    """Lasting variables that updates read, nobody writes and trainers no longer have (the powers of Lamb): name
-    -> a slice whose server has it. Each server that needs one has it whole.
+    """Lasting variables that updates read, nobody writes and trainers no longer have (the powers of Lamb):
+    name -> a slice whose server has it. Each server that needs one has it whole.
     """
     gone = {job.program.global_block().ops[index] for index in job.removed}
     held = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 
@@ -51,9 +50,6 @@ class VarDistributed:
         return f"{whole}{where} is {self.slice.name} on {self.endpoint}"
 
 
-JOBS: weakref.WeakSet = weakref.WeakSet()  # of what was transpiled in this process and is in use
-
-
 class VarsDistributed:
     """All of them. A transpiled Program has it as `_parameters_on_pservers`.
 
@@ -65,8 +61,6 @@ class VarsDistributed:
         self.distributed_vars: list[VarDistributed] = []
         self.rates: dict[str, VarDistributed] = {}
         self.job = job
-        if job is not None:
-            JOBS.add(self)
 
     def add(self, var: VarDistributed) -> None:
         self.distributed_vars.append(var)
