@@ -136,16 +136,42 @@ static int read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, 
 
 /* Compiled Programs, lists of feeds, nested fetch lists and the like are put in plain form by Python, which
  * calls run() again. */
-static PyObject *run_other(PyObject *self, PyObject **given)
+static PyObject *call_python(PyObject *self, const char *name, PyObject **given)
 {
     PyObject *args = PyTuple_New(ARG_COUNT), *result = NULL;
     for (int i = 0; args && i < ARG_COUNT; i++)
         PyTuple_SetItem(args, i, Py_NewRef(given[i] ? given[i] : Py_None));
-    PyObject *method = args ? PyObject_GetAttrString(self, "_run_other") : NULL;
+    PyObject *method = args ? PyObject_GetAttrString(self, name) : NULL;
     if (method) result = PyObject_CallObject(method, args);
     Py_XDECREF(method);
     Py_XDECREF(args);
     return result;
+}
+
+/* A run that failed for want of a variable: what lies on servers is asked for there. Python decides, and
+ * returns NotImplemented where the error stands. */
+static PyObject *run_with_servers(PyObject *self, PyObject **given)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *result = call_python(self, "_run_with_servers", given);
+    if (result == Py_NotImplemented) {
+        Py_DECREF(result);
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return result;
+}
+
+/* Has the engine said that there is no such variable, or no value of it? */
+static int lacks_variable(struct core_state *state)
+{
+    return PyErr_ExceptionMatches(state->enforce) &&
+           (PyErr_ExceptionMatches(PyExc_KeyError) || PyErr_ExceptionMatches(PyExc_ReferenceError) ||
+            PyErr_ExceptionMatches(PyExc_ValueError));
 }
 
 static int is_plain(struct core_state *state, PyObject **given, struct core_request *request)
@@ -216,7 +242,8 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObje
         PyErr_SetString(PyExc_RuntimeError, "This executor is closed. Make a new one to run more Programs.");
         return NULL;
     }
-    if (!is_plain(of(self)->state, given, &request)) return PyErr_Occurred() ? NULL : run_other(self, given);
+    if (!is_plain(of(self)->state, given, &request))
+        return PyErr_Occurred() ? NULL : call_python(self, "_run_other", given);
     if (of(self)->running) {
         PyErr_SetString(PyExc_RuntimeError,
                         "This executor is already running, in another thread or in an op that called "
@@ -229,7 +256,7 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObje
     PyObject *results = run_plain(of(self), &request);
     Py_DECREF(request.program);
     Py_DECREF(request.scope);
-    return results;
+    return !results && lacks_variable(of(self)->state) ? run_with_servers(self, given) : results;
 }
 
 static PyMethodDef methods[] = {

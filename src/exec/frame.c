@@ -161,14 +161,25 @@ static pd_status find_scope_vars(struct pd_frame *f, struct pd_scope *scope)
     return PD_OK;
 }
 
+static pd_status not_ready(const struct pd_plan_var *v, const struct pd_value *value)
+{
+    if (value->on_servers)
+        return pd_fail(PD_INVALID,
+                       "the values of variable '%s' lie on the servers of this job, not in this process. Lookups of the "
+                       "trainer's Program fetch rows of it, also those of a copy that is made after transpile "
+                       "(trainer_program.clone(for_test=True)); other ops cannot read it",
+                       v->name);
+    if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
+        return pd_fail(PD_INVALID, "variable '%s' is not initialised; run the startup program first, or load it", v->name);
+    return pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
+}
+
 static pd_status check_ready(const struct pd_frame *f)
 {
     for (int e = 0; e < f->n_externals; e++) {
         const struct pd_plan_var *v = &f->plan->vars.at[f->externals[e]];
-        if (v->place == PD_PLACE_SCOPE && v->read_first && v->needs_data && !pd_value_ready(f->values[f->externals[e]]))
-            return v->desc && (v->desc->flags & PD_VAR_PERSISTABLE)
-                       ? pd_fail(PD_INVALID, "variable '%s' is not initialised; run the startup program first, or load it", v->name)
-                       : pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
+        const struct pd_value *value = f->values[f->externals[e]];
+        if (v->place == PD_PLACE_SCOPE && v->read_first && v->needs_data && !pd_value_ready(value)) return not_ready(v, value);
     }
     return PD_OK;
 }

@@ -359,6 +359,7 @@ static pd_status fake_run(const struct pd_run *r)
         return pd_fail(PD_SHAPE, "shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
     if (pd_value_is_rows(out)) out->height = shape->n ? shape->longs[0] : 0;
     if (out->tensor.meta.dtype == PD_DTYPE_NONE) out->tensor.meta.dtype = PD_DTYPE_FP32;
+    out->on_servers = 1;
     return pd_meta_set_dims(&out->tensor.meta, shape->n, shape->longs);
 }
 

@@ -4,12 +4,16 @@
 #include "program/program.h"
 
 /* Roles of ops, the bits of upstream's op_role attribute. */
-enum { ROLE_BACKWARD = 1, ROLE_OPTIMIZE = 2, ROLE_LR_SCHEDULE = 16 };
+enum { ROLE_BACKWARD = 1, ROLE_OPTIMIZE = 2, ROLE_RPC = 4, ROLE_DIST = 8, ROLE_LR_SCHEDULE = 16 };
+
+/* Ops that exchange gradients and parameters with servers (RPC, DIST) belong to a training step too. Those that
+ * fetch rows for the forward pass have its role. */
+enum { ROLES_OF_TRAINING = ROLE_BACKWARD | ROLE_OPTIMIZE | ROLE_RPC | ROLE_DIST | ROLE_LR_SCHEDULE };
 
 static int is_for_training(const struct pd_opdesc *op)
 {
     const struct pd_attr *role = pd_opdesc_attr(op, "op_role");
-    return role && role->type == PD_ATTR_INT && (role->i & (ROLE_BACKWARD | ROLE_OPTIMIZE | ROLE_LR_SCHEDULE));
+    return role && role->type == PD_ATTR_INT && (role->i & ROLES_OF_TRAINING);
 }
 
 static pd_status copy_var(const struct pd_var *var, struct pd_block *into)

@@ -146,7 +146,8 @@ void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block);
 /* Attributes in the order of the op's table, defaults filled in; borrowed from the op and its table. */
 pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out, int *n);
 
-/* clone.c: with for_test the ops' is_test is set, and ops of the backward and optimize roles go. */
+/* clone.c: with for_test the ops' is_test is set, and ops go that only training needs: backward, optimize,
+ * learning rate, exchange with servers. */
 pd_status pd_program_clone(const struct pd_program *program, int for_test, struct pd_program **out);
 /* print.c */
 pd_status pd_program_print(const struct pd_program *program, struct pd_buf *out);

@@ -33,6 +33,7 @@ static void empty(struct pd_value *v)
     v->raw = NULL;
     v->raw_free = NULL;
     v->height = 0;
+    v->on_servers = 0;
 }
 
 void pd_value_unref(struct pd_value *value)

@@ -18,6 +18,8 @@ struct pd_value {
     PD_VEC(struct pd_value *) items;
     /* An item of an array of gradients that has been handed on: what comes next replaces it. */
     int handed_on;
+    /* A tensor with a shape and no memory: its values lie on servers. */
+    int on_servers;
     /* Opaque kinds. */
     void *raw;
     void (*raw_free)(void *raw);

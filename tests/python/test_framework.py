@@ -390,8 +390,8 @@ def run_with(lines: str, **variables: str) -> subprocess.CompletedProcess:
 def test_a_bad_flag_in_the_environment_is_reported():
     lines = "import paddle.fluid as fluid; print(fluid.get_flags('FLAGS_rpc_retry_times'))"
     done = run_with(lines, FLAGS_rpc_retry_times="often")
-    assert done.returncode == 0 and done.stdout.strip() == "{'FLAGS_rpc_retry_times': 3}"
-    assert re.fullmatch(r"\d\d:\d\d:\d\d paddle: warning: FLAGS_rpc_retry_times=often is not a value .*; 3 is used\n",
+    assert done.returncode == 0 and done.stdout.strip() == "{'FLAGS_rpc_retry_times': -1}"
+    assert re.fullmatch(r"\d\d:\d\d:\d\d paddle: warning: FLAGS_rpc_retry_times=often is not a value .*; -1 is used\n",
                         done.stderr), done.stderr
     done = run_with(lines, FLAGS_rpc_retry_times="often", FLAGS_log_level="error")
     assert done.returncode == 0 and done.stderr == ""

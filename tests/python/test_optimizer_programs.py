@@ -12,6 +12,10 @@ import paddle.fluid as fluid
 GOLDEN = json.loads((pathlib.Path(__file__).parent / "data" / "optimizer_programs.json").read_text())
 
 
+# Upstream's apply program of ExponentialMovingAverage changes the average itself.
+DIFFERENT = [("moving_average", 2)]
+
+
 def same(found, wanted) -> bool:
     if isinstance(wanted, list):
         return isinstance(found, list) and len(found) == len(wanted) and all(map(same, found, wanted))
@@ -44,8 +48,9 @@ def compare(found: dict, wanted: dict) -> None:
 def test_same_program_as_upstream(name):
     programs = optimizer_cases.build(name)
     assert len(programs) == len(GOLDEN[name])
-    for found, wanted in zip(programs, GOLDEN[name]):
-        compare(found, wanted)
+    for i, (found, wanted) in enumerate(zip(programs, GOLDEN[name])):
+        if (name, i) not in DIFFERENT:
+            compare(found, wanted)
 
 
 @pytest.fixture
@@ -148,8 +153,9 @@ def test_moving_average_applies_and_restores(fresh):
         exe.run(feed=feed, fetch_list=[loss])
         last = np.array(weight.get_tensor())
         mean = 0.9 * mean + 0.1 * last
-    with average.apply(exe):
-        np.testing.assert_allclose(np.array(weight.get_tensor()), mean / (1 - 0.9**3), rtol=1e-5)
+    for _ in range(2):  # the second time as the first
+        with average.apply(exe):
+            np.testing.assert_allclose(np.array(weight.get_tensor()), mean / (1 - 0.9**3), rtol=1e-5)
     np.testing.assert_allclose(np.array(weight.get_tensor()), last, rtol=1e-6)
 
 
@@ -266,3 +272,22 @@ def test_learning_rate_of_another_program(fresh):
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         with pytest.raises(TypeError, match="another program"):
             optimizer.minimize(optimizer_cases.regression())
+
+
+def test_a_schedule_of_ones_own_counts_steps_as_the_others_do(fresh):
+    """Scripts with a warm-up of their own ask the module for its counter and mix it with a schedule."""
+    loss = optimizer_cases.regression()
+    with fluid.default_main_program()._lr_schedule_guard():
+        rate = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True, name="scheduled_learning_rate")
+        step = fluid.layers.learning_rate_scheduler._decay_step_counter()
+        with fluid.layers.Switch() as switch:
+            with switch.case(step < 2.0):
+                fluid.layers.assign(0.1 * (step / 2.0), rate)
+            with switch.default():
+                fluid.layers.assign(fluid.layers.polynomial_decay(0.1, decay_steps=10, end_learning_rate=0.0), rate)
+    fluid.optimizer.SGD(rate).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    feed = {"x": np.ones((4, 13), "float32"), "y": np.ones((4, 1), "float32")}
+    found = [exe.run(feed=feed, fetch_list=[rate])[0][0] for _ in range(4)]
+    np.testing.assert_allclose(found, [0.0, 0.05, 0.08, 0.07], rtol=1e-5)

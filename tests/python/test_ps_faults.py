@@ -694,3 +694,31 @@ def test_full_disk_when_asked_to_end(tmp_path, mode):
         server.signal(signal.SIGTERM)
         assert server.end(20) == 1, server.output()
         assert "no snapshot of step" in server.output().splitlines()[-1], server.output()
+
+
+def test_a_disk_that_is_really_full_and_then_has_room(tmp_path):
+    """No space left on the device: as above. With room again, the next snapshot is whole."""
+    disk = tmp_path / "ps"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a file system cannot be mounted here")
+    try:
+        options = ["--model", "mlp", "--steps", "60"]
+        go = tmp_path / "go"
+        with Job(1, 1, env={"FLAGS_ps_dir": str(disk), "FLAGS_ps_snapshot_steps": "20"}) as job:
+            server = job.start("server", 0, *options)
+            trainer = job.start("trainer", 0, *options, "--pause-at", "30", "--linger", str(go))
+            server.wait_for("no snapshot of step 20")
+            assert "the disk is full" in server.output() and "training goes on" in server.output()
+            trainer.wait_for("pauses")
+            assert not [path for path in disk.rglob("*") if "20" in path.name]  # nothing of it takes up room
+            subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+            go.touch()
+            job.end(60)
+            assert server.output().count("no snapshot of step") == 1
+        with Job(1, 1, env={"FLAGS_ps_dir": str(disk)}) as job:
+            server = job.start("server", 0, *options)
+            server.wait_for("taken up at step 60")
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)

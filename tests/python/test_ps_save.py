@@ -53,7 +53,7 @@ def assert_same_files(got: Path, want: Path) -> None:
 MODELS = [
     ("mlp", ["--optimizer", "adam", "--schedule"]),
     ("word2vec_sparse", ["--optimizer", "adagrad"]),
-    ("statistics", ["--optimizer", "momentum"]),
+    ("statistics", ["--optimizer", "lamb"]),  # Lamb reads powers that it never writes
 ]
 
 
@@ -84,6 +84,8 @@ def test_one_file_and_no_trainer_id(tmp_path):
     rest = [*options, "--first-step", "4", "--filename", "all"]
     want = single(tmp_path / "c.npz", *rest, "--load", str(one))["losses"]
     got = single(tmp_path / "d.npz", *rest, "--load", str(many))["losses"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    got = losses(cluster(tmp_path / "e", *rest, "--load", str(many), "--no-id", servers=3))
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -118,6 +120,44 @@ def test_inference_model_needs_no_servers(tmp_path, model, filename):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("filename", [None, "all"])
+def test_a_job_starts_from_parameters_trained_before(tmp_path, filename):
+    """Parameters alone, with fresh states of the optimizer; servers cut their slices out of whole files."""
+    options = ["--model", "word2vec_sparse", "--optimizer", "adam", *(["--filename", filename] if filename else [])]
+    before = str(tmp_path / "before")
+    single(tmp_path / "a.npz", *options, "--save-params", before)
+    want = single(tmp_path / "b.npz", *options, "--first-step", "4", "--load-params", before)["losses"]
+    with Job(3, 2, "saving.py") as job:
+        rest = [*options, "--first-step", "4", "--load-params", before]
+        for i in range(3):
+            job.start("server", i, *rest)
+        trainers = [job.start("trainer", i, *rest, "--out", str(tmp_path / f"t{i}.npz")) for i in range(2)]
+        job.end(deadline=60)
+        assert not any("in this trainer" in each.output() for each in trainers)
+    got = np.mean([np.load(tmp_path / f"t{i}.npz")["losses"] for i in range(2)], axis=0)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "how, said",
+    [
+        ("--load-params", "loaded in this trainer only: fc_0.b_0, fc_0.w_0, fc_1.b_0 and 1 more"),
+        ("--load-vars", "not loaded in this trainer, as servers hold the values: emb"),
+        ("--fluid-load", "fluid.load with the server's Program"),
+    ],
+)
+def test_what_trainers_alone_load_does_not_last(tmp_path, how, said):
+    options = ["--model", "word2vec_sparse"]
+    saved = str(tmp_path / "saved" / ("m" if how == "--fluid-load" else ""))
+    single(tmp_path / "a.npz", *options, "--fluid-save" if how == "--fluid-load" else "--save-params", saved)
+    with Job(1, 1, "saving.py") as job:
+        job.start("server", 0, *options)
+        trainer = job.start("trainer", 0, *options, "--steps", "1", how, saved)
+        job.end(deadline=60)
+        assert said in trainer.output(), trainer.output()
+        assert "Load them in the servers too" in trainer.output()
+
+
 # ---- fluid.save and load ----
 
 
@@ -130,7 +170,7 @@ STATES = [
     ("mlp", ["--optimizer", "adam", "--schedule"], []),
     ("word2vec_sparse", ["--optimizer", "adagrad"], ["--state"]),
     ("table", [], []),
-    ("statistics", ["--optimizer", "momentum"], []),
+    ("statistics", ["--optimizer", "lamb"], []),
 ]
 
 
@@ -173,6 +213,79 @@ def test_fluid_load_of_another_model_names_the_variable(tmp_path):
         server = job.start("server", 0, "--model", "word2vec_sparse", "--fluid-load", str(tmp_path / "m"))
         assert server.end() == 1
         assert "no value for 'emb'" in server.output() and "m.pdparams" in server.output()
+
+
+# ---- evaluation while training ----
+
+
+@pytest.mark.parametrize("made", ["before", "after"])
+@pytest.mark.parametrize("model", ["word2vec_sparse", "table"])
+def test_a_test_clone_evaluates_what_servers_hold(tmp_path, model, made):
+    """Made before or after transpile."""
+    plain = "table_plain" if model == "table" else model
+    want = single(tmp_path / "a.npz", "--model", plain, "--evaluate", made)["losses"]
+    got = losses(cluster(tmp_path / "b", "--model", model, "--evaluate", made))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    assert len(want) == 8 and want[1] < want[0]
+
+
+def test_a_test_clone_from_before_transpile_saves(tmp_path):
+    """Parameters, an inference model and fluid.save."""
+
+    def options(root: Path, model: str) -> list[str]:
+        to = ["--save-params", str(root / "params"), "--model-to", str(root / "model"), "--fluid-save", str(root / "m")]
+        return ["--model", model, "--of-clone", *to]
+
+    one, many = tmp_path / "one", tmp_path / "many"
+    single(tmp_path / "a.npz", *options(one, "word2vec_sparse"))
+    cluster(tmp_path / "b", *options(many, "word2vec_sparse"))
+    assert_same_files(many / "params", one / "params")
+    assert sorted(files(many / "model")) == sorted(files(one / "model"))
+    got, want = arrays(many / "m", ".pdparams"), arrays(one / "m", ".pdparams")
+    assert sorted(got) == sorted(want)
+    for name, value in want.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model, more, names",
+    [
+        ("mlp", ["--optimizer", "adam", "--schedule"], "rate,fc_0.w_0_moment1_0,@LR_DECAY_COUNTER@"),
+        ("word2vec_sparse", [], "learning_rate_0,emb"),
+        ("table", [], "rate,table"),
+    ],
+)
+def test_fetches_of_what_servers_hold(tmp_path, model, more, names):
+    """The rate of this step, states and tables after it."""
+    options = ["--optimizer", "sgd", *more, "--fetch", names]
+    plain = "table_plain" if model == "table" else model
+    want = single(tmp_path / "a.npz", "--model", plain, *options)["losses"]
+    got = cluster(tmp_path / "b", "--model", model, *options)
+    np.testing.assert_allclose(losses(got), want, rtol=2e-5, atol=1e-8)
+
+
+def test_fetch_of_what_only_servers_compute(tmp_path):
+    with Job(1, 1, "saving.py") as job:
+        options = ["--optimizer", "adam", "--schedule"]
+        job.start("server", 0, *options)
+        trainer = job.start("trainer", 0, *options, "--fetch", "cast_0.tmp_0")
+        assert trainer.end() == 1
+        assert "which servers compute; trainers have no value of it" in trainer.output(), trainer.output()
+
+
+def test_a_value_on_servers_that_an_op_reads():
+    """Only lookups and fetches go to servers; others say where the value is."""
+    main, startup = fluid.Program(), fluid.Program()
+    for program in (main, startup):
+        program.global_block().create_var(name="table", shape=[4, 2], dtype="float32", persistable=True)
+    startup.global_block().append_op(type="fake_init", outputs={"Out": ["table"]}, attrs={"shape": [4, 2]})
+    main.global_block().create_var(name="twice", dtype="float32")
+    main.global_block().append_op(type="scale", inputs={"X": ["table"]}, outputs={"Out": ["twice"]}, attrs={"scale": 2.0})
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(startup)
+        with pytest.raises(fluid.core.InvalidArgumentError, match="values of variable 'table' lie on the servers"):
+            exe.run(main, fetch_list=["twice"])
 
 
 # ---- the distributed table ----

@@ -13,6 +13,7 @@ import pytest
 from cluster import Job, free_ports
 
 import paddle.fluid as fluid
+from paddle.fluid import io_distributed
 from paddle.fluid.transpiler import details
 
 # A Program without variables that only knows where one lies.
@@ -54,6 +55,21 @@ def test_prints_programs():
     details.program_to_code(block.program, fout=out)
     details.block_to_code(block, 0, fout=out)
     assert out.getvalue().count("elementwise_add") >= 2
+
+
+def test_one_process_in_two_jobs_is_the_chief_of_one(monkeypatch):
+    """Trainer 0 of the process's first job is not trainer 0 of a Program with an id of its own."""
+    monkeypatch.setattr(io_distributed._core, "job_id", lambda: 0)
+    chiefs = {}
+    for number in (0, 1, -1):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data(name="x", shape=[4], dtype="float32"), size=2))
+            fluid.optimizer.SGD(0.1).minimize(loss)
+        t = fluid.DistributeTranspiler()
+        t.transpile(number, program=main, startup_program=startup, pservers="127.0.0.1:6174", trainers=2)
+        chiefs[number] = io_distributed.is_chief(t.get_trainer_program().clone(for_test=True))
+    assert chiefs == {0: True, 1: False, -1: True}
 
 
 def test_modules_of_all_releases():

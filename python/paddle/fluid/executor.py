@@ -9,7 +9,7 @@ import numpy as np
 
 from paddle import _core
 from paddle.fluid import core, farewell  # noqa: F401  (a process that ends tells its servers)
-from paddle.fluid.framework import Program, Variable, default_main_program
+from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place
 from paddle.fluid.vartype import DTYPE_NAMES, convert_np_dtype_to_dtype_
@@ -212,6 +212,20 @@ class Executor(_core.Executor):
         return self.run(
             program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy
         )
+
+    def _run_with_servers(
+        self, program=None, feed=None, fetch_list=None, _feed_name=None, _fetch_name=None, scope=None,
+        return_numpy=None, *_others
+    ):  # fmt: skip
+        """run() after it failed for want of a variable: once more, with what lies on servers."""
+        if not JOBS:
+            return NotImplemented
+        from paddle.fluid import executor_servers
+
+        program = default_main_program() if program is None else program
+        scope = global_scope() if scope is None else scope
+        as_numpy = True if return_numpy is None else return_numpy
+        return executor_servers.run(self, program, feed, list(fetch_list or ()), scope, as_numpy)
 
     def _pruned(self, program, feed, fetches: list):
         """The Program cut down to what is fetched, remembered while the Program stays the same."""

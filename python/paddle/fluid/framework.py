@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import weakref
 from typing import Callable, Iterator
 
 from paddle import _core
@@ -57,6 +58,10 @@ _DISTRIBUTED = {
     "_trainers_endpoints": (),
     "_distributed_lookup_table": None,
 }
+
+
+# What transpiled Programs in use have as _parameters_on_pservers.
+JOBS: weakref.WeakSet = weakref.WeakSet()
 
 
 class Program(_core.Program):

@@ -147,7 +147,7 @@ def save_vars(
     dirname nor filename the bytes of the one file are returned.
     """
     chosen = _chosen(main_program, vars, predicate)
-    owner = _valid_program(main_program)
+    owner = io_distributed.knowing(_valid_program(main_program))
     if io_distributed.is_trainer(owner):
         return io_distributed.save(executor, _folder_of(dirname, filename), owner, chosen, filename, [])
     if not chosen:
@@ -195,7 +195,13 @@ def _tensor_of(name: str):
         raise core.NotFoundError(
             f"The scope has no variable {name!r}. Run the startup Program first, or load its value."
         )
-    return holder.get_tensor()
+    tensor = holder.get_tensor()
+    if tensor.shape() and 0 not in tensor.shape() and not tensor._is_initialized():
+        raise core.InvalidArgumentError(
+            f"The variable {name!r} has a shape here, but no values. In a job with servers they lie there: "
+            "use the trainer's Program, or a copy of it that is made after transpile."
+        )
+    return tensor
 
 
 def _load_from_memory(chosen: list, data: bytes) -> None:
@@ -225,15 +231,35 @@ def load_vars(
 ):
     """Reads variables from `dirname`: a file for each, or all from the one file `filename`.
 
-    With dirname None, filename holds the bytes of such a file.
+    With dirname None, filename holds the bytes of such a file. A server (main_program is its Program; call it
+    after the startup Program) reads its slices of the whole variables.
     """
-    chosen = _chosen(main_program, vars, predicate)
     owner = _valid_program(main_program)
-    if io_distributed.is_trainer(owner) and dirname is not None:
-        if filename is not None:
-            io_distributed.load_joined(executor, os.path.join(dirname, filename), owner, chosen)
+    if io_distributed.is_job_server(owner) and dirname is not None:
+        wanted = io_distributed.of_whole(owner, vars, predicate)
+        if wanted is not None:
+            io_distributed.load_server(executor, dirname, owner, wanted, filename)
             return
-        chosen = io_distributed.without_remote(owner, chosen)
+    chosen = _chosen(main_program, vars, predicate)
+    if io_distributed.is_trainer(owner) and dirname is not None:
+        _load_as_trainer(executor, dirname, owner, chosen, filename, [])
+        return
+    _load(executor, dirname, chosen, filename)
+
+
+def _load_as_trainer(executor, dirname, program: Program, chosen: list, filename, states: list) -> None:
+    mine = io_distributed.without_remote(program, chosen)
+    how = "fluid.io.load_params, load_vars or load_persistables with the server's Program"
+    with io_distributed.telling_of_others(program, chosen, how):
+        if filename is None:
+            _load(executor, dirname, mine, None)
+        else:
+            path = os.path.join(dirname, filename)
+            io_distributed.load_joined(executor, path, program, chosen, states)
+            _check_shapes(mine, repr(path))
+
+
+def _load(executor, dirname, chosen: list, filename) -> None:
     if not chosen:
         return
     if dirname is None:
@@ -280,10 +306,16 @@ def load_persistables(executor, dirname, main_program=None, filename=None) -> No
     files.
     """
     program = _valid_program(main_program)
-    if program._is_distributed and io_distributed.is_server(program):
-        if dirname is None or filename is not None:
-            raise ValueError("a server loads from a folder with a file for each variable; give dirname only.")
-        io_distributed.load_server(executor, dirname, program)
+    if io_distributed.is_job_server(program):
+        if dirname is None:
+            raise ValueError("a server loads from files, not from bytes; give dirname.")
+        wanted = io_distributed.all_of_whole(program, is_persistable) if filename is not None else None
+        io_distributed.load_server(executor, dirname, program, wanted, filename)
+        return
+    if io_distributed.is_trainer(program) and dirname is not None:
+        states = io_distributed.lasting_on_servers(program)
+        chosen = _chosen(program, None, is_persistable)
+        _load_as_trainer(executor, dirname, program, chosen, filename, states)
         return
     load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
 
@@ -389,7 +421,7 @@ def save_inference_model(
         raise ValueError(f"feeded_var_names is a list of names (str), found {feeded_var_names!r}.")
     if (export_for_deployment and not targets) or not all(isinstance(var, Variable) for var in targets):
         raise ValueError(f"target_vars is a list of Variables with at least one, found {target_vars!r}.")
-    program = _valid_program(main_program).clone()
+    program = io_distributed.knowing(_valid_program(main_program)).clone()
     if any(op.type == "auc" for op in program.global_block().ops):
         warnings.warn(
             "The model has an auc op: its state is saved as it is. Set it to zeros before.", stacklevel=2

@@ -8,15 +8,19 @@ schedules. A distributed table is written by the servers themselves, each its ro
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import zlib
+from typing import Iterator
 
 import numpy as np
 
 from paddle import _core
 from paddle.fluid import core
 from paddle.fluid.executor import global_scope
-from paddle.fluid.framework import Program
+from paddle.fluid.framework import JOBS, Program
+from paddle.fluid.log_helper import notice
 from paddle.fluid.vartype import VarType, convert_np_dtype_to_dtype_
 
 TABLES = "__lookup_table__"
@@ -28,14 +32,58 @@ def is_server(program: Program) -> bool:
     return any(op.type == "listen_and_serv" for op in program.global_block().ops)
 
 
+def is_job_server(program: Program) -> bool:
+    """Is it a server's Program that the transpiler made?"""
+    return bool(program._is_distributed) and is_server(program)
+
+
 def is_trainer(program: Program) -> bool:
     """Is it a trainer's Program: one that has variables on servers?"""
     return bool(program._is_distributed and program._parameters_on_pservers) and not is_server(program)
 
 
+def is_elsewhere(scope, name: str) -> bool:
+    """Has the variable a shape in the scope and no values? Those of tables lie on servers."""
+    holder = scope.find_var(name)
+    if holder is None:
+        return False
+    tensor = holder.get_tensor()
+    return bool(tensor.shape()) and 0 not in tensor.shape() and not tensor._is_initialized()
+
+
+def job_with(tables: list):
+    """The job of this process whose servers hold all these tables; None: there is none, or more than one."""
+    jobs = [each.job for each in JOBS if tables and {*each.job.remote, each.job.table}.issuperset(tables)]
+    return jobs[0] if len(jobs) == 1 else None
+
+
+def knowing(program: Program) -> Program:
+    """The Program, or where it was copied before transpile one like it that knows which values lie on
+    servers.
+    """
+    if program._is_distributed:
+        return program
+    scope, params = global_scope(), program.all_parameters()
+    tensors = [var.name for var in params if var.type == VarType.LOD_TENSOR]
+    job = job_with([name for name in tensors if is_elsewhere(scope, name)])
+    if job is None:
+        return program
+    copy = program.clone()
+    copy._copy_dist_param_info_from(job.program)
+    return copy
+
+
+def trainer_id(program: Program) -> int:
+    """The number of this trainer in the Program's job: one process may take part in several. Without one the
+    first server hands it out in the first exchange.
+    """
+    job = program._parameters_on_pservers.job
+    return _core.job_id() if job is None or job.trainer_id < 0 else job.trainer_id
+
+
 def is_chief(program: Program) -> bool:
-    """Is this process trainer 0? Without an id the first server hands one out in the first exchange."""
-    return bool(program._is_chief) or _core.job_id() == 0
+    """Is this process trainer 0?"""
+    return bool(program._is_chief) or trainer_id(program) == 0
 
 
 def _on_servers(program: Program) -> dict:
@@ -186,7 +234,7 @@ class _Saving:
             executor.run(self.program)
 
     def _id(self) -> int:
-        return _core.job_id()
+        return trainer_id(self.whole)
 
     def _receive(self, name: str, theirs: str, shape, dtype, endpoint: str):
         out = self.block.create_var(name=name, shape=list(shape), dtype=dtype, persistable=False)
@@ -214,31 +262,125 @@ def without_remote(program: Program, chosen: list) -> list:
     return [var for var in chosen if var.name not in away]
 
 
-def load_joined(executor, path: str, program: Program, chosen: list) -> None:
-    """A trainer's own variables out of one file that the chief wrote."""
-    remote, table = _on_servers(program), program._distributed_lookup_table
+@contextlib.contextmanager
+def telling_of_others(program: Program, chosen: list, how: str) -> Iterator[None]:
+    """Around the loading of these variables in a trainer: says when servers have other values, which would take
+    the place of those loaded with the next step. What a trainer held before came from them. `how`: what servers
+    call.
+    """
+    overview = program._parameters_on_pservers
+    asked = {var.name for var in chosen}
+    theirs = {var.origin.name for var in overview.distributed_vars if var.vtype == _HERE} & asked
+    before = _marks(theirs)
+    yield
+    after = _marks(theirs)
+    lost = sorted(name for name in before if before[name] != after[name])
+    advice = f"Load them in the servers too, after their startup Program and before they serve: {how}."
+    if lost:
+        notice(
+            f"loaded in this trainer only: {_some(lost)}. Its servers hold other values, and the next step "
+            f"brings those back. {advice}"
+        )
+    away = {var.origin.name for var in overview.distributed_vars if var.vtype == "RemotePrefetch"}
+    away = sorted(asked & {*away, program._distributed_lookup_table})
+    if away and not before:
+        notice(f"not loaded in this trainer, as servers hold the values: {_some(away)}. {advice}")
+
+
+def _marks(names) -> dict:
+    """What tells values apart, of those that are there."""
+    found = {}
+    for name in names:
+        holder = global_scope().find_var(name)
+        if holder is not None and holder.get_tensor()._is_initialized():
+            found[name] = zlib.crc32(np.ascontiguousarray(holder.get_tensor()).view(np.uint8))
+    return found
+
+
+def _some(names: list) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def load_joined(executor, path: str, program: Program, chosen: list, states: list) -> None:
+    """A trainer's own variables out of one file: of the chosen ones, and of states on servers with these
+    names.
+    """
     mine = {var.name for var in without_remote(program, chosen)}
-    found: dict = {var.name: var for var in chosen}
-    found.update((name, slices[0].origin) for name, slices in remote.items())
-    if table is not None:
-        found[table] = program.global_block().var(table)
-    reading = Program()
+    found = {**{var.name: var for var in chosen}, **_origins(program, states)}
+    for name, tensor in _read_joined(executor, path, found).items():
+        if name in mine:
+            global_scope().var(name).get_tensor().set(np.array(tensor), core.CPUPlace())
+
+
+def _origins(program: Program, names) -> dict:
+    """Whole variables on servers, by name."""
+    remote = _on_servers(program)
+    return {name: remote[name][0].origin for name in names if name in remote}
+
+
+def _read_joined(executor, path: str, found: dict) -> dict:
+    """Variables out of the one file that has all of them: name -> tensor."""
+    reading, scope = Program(), core.Scope()
     outs = [
         reading.global_block().create_var(
-            name=name, shape=found[name].shape, dtype=found[name].dtype, persistable=name in mine
+            name=name, shape=found[name].shape, dtype=found[name].dtype, persistable=True
         )
         for name in sorted(found)
     ]
     reading.global_block().append_op(type="load_combine", outputs={"Out": outs}, attrs={"file_path": path})
-    executor.run(reading)
+    executor.run(reading, scope=scope)
+    return {name: scope.find_var(name).get_tensor() for name in found}
 
 
-def load_server(executor, folder: str, program: Program) -> None:
-    """Reads a server's slices out of the files of whole variables."""
+def held_by_server(program: Program) -> list:
+    """What this server holds: its slices, and of what servers have whole (rates, constants) its own."""
     endpoint, top = program._ps_endpoint, program.global_block()
+    return [
+        var
+        for var in program._parameters_on_pservers.distributed_vars
+        if var.endpoint == endpoint or (not var.is_slice and top.has_var(var.slice.name))
+    ]
+
+
+def of_whole(program: Program, vars, predicate) -> dict | None:
+    """What a server is asked to load, as variables of the whole Program by name. None: `vars` names some that the
+    whole has not.
+    """
+    if program._parameters_on_pservers.job is None:
+        return None
+    trainer = program._parameters_on_pservers.job.program
+    if vars is None:
+        return {var.name: var for var in trainer.list_vars() if predicate is None or predicate(var)}
+    known = trainer.global_block().vars
+    known = {**known, **_origins(program, _on_servers(program))}
+    names = [each if isinstance(each, str) else each.name for each in vars]
+    return {name: known[name] for name in names} if all(name in known for name in names) else None
+
+
+def all_of_whole(program: Program, predicate) -> dict | None:
+    """The same of all that lasts, states too."""
+    found = of_whole(program, None, predicate)
+    return None if found is None else {**found, **_origins(program, _on_servers(program))}
+
+
+def load_server(executor, folder: str, program: Program, wanted: dict | None, filename: str | None) -> None:
+    """Gives a server its slices of the wanted variables (None: of all that it holds), out of a file for each
+    whole variable, or of one file that has all the wanted.
+    """
+    if filename is not None:
+        from paddle.fluid.io_state_servers import set_server
+
+        path = os.path.join(folder, filename)
+        if wanted is None:
+            raise ValueError(f"this server does not know which variables are in the one file {path!r}.")
+        values = _read_joined(executor, path, wanted)
+        set_server(program, values, repr(path), wanted)
+        return
+    top = program.global_block()
     reading = Program()
-    for var in program._parameters_on_pservers.distributed_vars:
-        if var.endpoint != endpoint and not (var.vtype == "Schedule" and top.has_var(var.slice.name)):
+    for var in held_by_server(program):
+        if wanted is not None and var.origin.name not in wanted:
             continue
         out = reading.global_block().create_var(
             name=var.slice.name, shape=var.slice.shape, dtype=var.slice.dtype, persistable=True
@@ -250,7 +392,7 @@ def load_server(executor, folder: str, program: Program) -> None:
     if reading.global_block().ops:
         executor.run(reading)
     table = program._distributed_lookup_table
-    if table is not None and top.has_var(table):
+    if table is not None and top.has_var(table) and (wanted is None or table in wanted):
         _load_table_part(executor, folder, program, table)
 
 

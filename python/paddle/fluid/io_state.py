@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from paddle.fluid import core, io_state_servers
+from paddle.fluid import core, io_distributed, io_state_servers
 from paddle.fluid import io as fluid_io
 from paddle.fluid.executor import Executor, global_scope, scope_guard
 from paddle.fluid.framework import Program, Variable
@@ -100,6 +100,7 @@ def save(program: Program, model_path: str) -> None:
         raise ValueError(
             f"fluid.save: the path must end in the first part of a file name, found {model_path!r}."
         )
+    program = io_distributed.knowing(program)
     if not io_state_servers.writes(program):
         return
     if os.path.dirname(model_path):
@@ -141,8 +142,10 @@ def load(
         state = f"{prefix}.pdopt"
         io_state_servers.set_server(program, {**values, **_read(state)}, f"{path!r} or {state!r}")
         return
-    for var in io_state_servers.held(program, fluid_io.get_program_parameter(program)):
-        _set(var, values, path)
+    params = fluid_io.get_program_parameter(program)
+    with io_state_servers.telling_of_others(program, params, "fluid.load with the server's Program"):
+        for var in io_state_servers.held(program, params):
+            _set(var, values, path)
     others = [var for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)]
     others = io_state_servers.held(program, others)
     if others:
@@ -160,7 +163,11 @@ def _load_older(program: Program, model_path: str, executor, var_list, wanted: s
             f"There is no {wanted!r}. To load files of save_params and the like, give an executor."
         )
     if io_state_servers.is_server(program):
-        fluid_io.load_persistables(executor, model_path, program)
+        folder, name = (model_path, None) if os.path.isdir(model_path) else os.path.split(model_path)
+        if var_list is None:
+            fluid_io.load_persistables(executor, folder, program, name)
+        else:
+            fluid_io.load_vars(executor, folder, program, vars=var_list, filename=name)
         return
     if os.path.isdir(model_path):
         found = [var for var in program.list_vars() if os.path.isfile(os.path.join(model_path, var.name))]
@@ -207,21 +214,24 @@ def load_program_state(model_path: str, var_list: list | None = None) -> dict:
 def set_program_state(program: Program, state_dict: dict) -> None:
     """Sets the persistable variables of a Program from {name: array}. Its startup Program must have run."""
     if io_state_servers.is_server(program):
-        io_state_servers.set_server(program, state_dict, "state_dict")
+        io_state_servers.set_server(program, state_dict, "state_dict", set(state_dict))
         return
     unused = set(state_dict)
-    for var in io_state_servers.held(program, fluid_io.get_program_persistable_vars(program)):
-        old = _array(var.name)
-        if var.name not in state_dict:
-            continue
-        new = np.asarray(state_dict[var.name])
-        if old.shape != new.shape or old.dtype != new.dtype:
-            raise core.ShapeError(
-                f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of shape "
-                f"{new.shape} in state_dict."
-            )
-        global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
-        unused.discard(var.name)
+    lasting = fluid_io.get_program_persistable_vars(program)
+    given = [var for var in lasting if var.name in state_dict]
+    with io_state_servers.telling_of_others(program, given, "set_program_state with the server's Program"):
+        for var in io_state_servers.held(program, lasting):
+            old = _array(var.name)
+            if var.name not in state_dict:
+                continue
+            new = np.asarray(state_dict[var.name])
+            if old.shape != new.shape or old.dtype != new.dtype:
+                raise core.ShapeError(
+                    f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of "
+                    f"shape {new.shape} in state_dict."
+                )
+            global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
+            unused.discard(var.name)
     if unused:
         warnings.warn(
             f"Not set, as the Program has no such variables: {', '.join(sorted(unused))}.", stacklevel=2

@@ -6,6 +6,7 @@ parameters, states of optimizers and schedules, the distributed table). A server
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
@@ -17,7 +18,7 @@ from paddle.fluid.framework import Program
 
 def is_server(program: Program) -> bool:
     """Is it the Program of a server in such a job?"""
-    return bool(program._is_distributed) and io_distributed.is_server(program)
+    return io_distributed.is_job_server(program)
 
 
 def writes(program: Program) -> bool:
@@ -28,6 +29,13 @@ def writes(program: Program) -> bool:
 def held(program: Program, chosen: list) -> list:
     """Those of the variables whose values are in this process."""
     return io_distributed.without_remote(program, chosen) if io_distributed.is_trainer(program) else chosen
+
+
+def telling_of_others(program: Program, chosen: list, how: str):
+    """Around loading: a trainer says when servers have other values."""
+    if not io_distributed.is_trainer(program):
+        return contextlib.nullcontext()
+    return io_distributed.telling_of_others(program, chosen, how)
 
 
 def fetched(program: Program, names: list[str]) -> dict[str, np.ndarray]:
@@ -52,24 +60,26 @@ def states(program: Program) -> list[str]:
     return io_distributed.states_on_servers(program) if io_distributed.is_trainer(program) else []
 
 
-def set_server(program: Program, values: dict, path: str) -> None:
-    """Gives a server its slices of whole values. All of them are checked before the first is set."""
-    endpoint, top = program._ps_endpoint, program.global_block()
+def set_server(program: Program, values: dict, path: str, wanted=None) -> None:
+    """Gives a server its slices of whole values: of those with names in `wanted`, else of all that it holds. All
+    of them are checked before the first is set.
+    """
     cut = []
-    for var in program._parameters_on_pservers.distributed_vars:
-        if var.endpoint != endpoint and not (var.vtype == "Schedule" and top.has_var(var.slice.name)):
+    for var in io_distributed.held_by_server(program):
+        if wanted is not None and var.origin.name not in wanted:
             continue
         whole = _value(values, var.origin.name, tuple(var.origin.shape), path)
         if var.is_slice:
             size = math.prod(var.slice.shape)
             whole = whole.reshape(-1)[var.offset : var.offset + size].reshape(var.slice.shape)
         cut.append((var.slice.name, whole))
-    rows = _table_rows(program, values, path)
+    table = program._distributed_lookup_table
+    rows = _table_rows(program, values, path) if wanted is None or table in wanted else None
     for name, value in cut:
         global_scope().var(name).get_tensor().set(np.ascontiguousarray(value), core.CPUPlace())
     if rows is not None:
-        table = global_scope().var(program._distributed_lookup_table).get_selected_rows()
-        table.get_tensor().set(np.ascontiguousarray(rows), core.CPUPlace())
+        here = global_scope().var(table).get_selected_rows()
+        here.get_tensor().set(np.ascontiguousarray(rows), core.CPUPlace())
 
 
 def _value(values: dict, name: str, shape: tuple, path: str) -> np.ndarray:

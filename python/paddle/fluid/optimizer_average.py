@@ -219,11 +219,12 @@ class ExponentialMovingAverage(_Swap):
             param, kept = (_share(block, var) for var in pair)
             ema = _share(block, self._ema_vars[param.name])
             layers.assign(input=param, output=kept)
-            # Before the first step there is no average to correct.
+            # Before the first step there is no average to correct. The average itself stays as it is: training
+            # goes on with it.
+            layers.assign(input=ema, output=param)
             with layers.Switch() as switch:
                 with switch.case(steps > 0):
-                    layers.assign(output=ema, input=ema / (1.0 - decay_pow))
-            layers.assign(input=ema, output=param)
+                    layers.assign(output=param, input=ema / (1.0 - decay_pow))
 
     def _restore_ops(self, block) -> None:
         from paddle.fluid import layers

@@ -122,6 +122,7 @@ OPTIMIZERS = {
     "sgd": lambda rate, **more: fluid.optimizer.SGD(rate, **more),
     "momentum": lambda rate, **more: fluid.optimizer.Momentum(rate, momentum=0.9, **more),
     "adam": lambda rate, **more: fluid.optimizer.Adam(rate, **more),
+    "lamb": lambda rate, **more: fluid.optimizer.Lamb(rate, **more),
     "adagrad": lambda rate, **more: fluid.optimizer.Adagrad(rate, **more),
 }
 

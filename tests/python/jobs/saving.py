@@ -117,13 +117,18 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--first-step", type=int, default=0)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--load", default="")
+    parser.add_argument("--load-params", default="")
+    parser.add_argument("--load-vars", default="", help="loads the variable `emb` alone")
     parser.add_argument("--save", default="")
     parser.add_argument("--save-params", default="")
+    parser.add_argument("--of-clone", action="store_true", help="save with a test clone made before transpile")
     parser.add_argument("--model-to", default="")
     parser.add_argument("--filename", default=None)
     parser.add_argument("--fluid-save", default="", help="the path that fluid.save is given")
     parser.add_argument("--fluid-load", default="")
     parser.add_argument("--state", action="store_true", help="load by load_program_state and set_program_state")
+    parser.add_argument("--fetch", default="", help="variables to fetch beside the loss; `rate`: the Variable that updates read")
+    parser.add_argument("--evaluate", default="", choices=["", "before", "after"], help="a test clone made before or after transpile")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     args.clip, args.decay = "none", False
@@ -145,6 +150,10 @@ def transpile(args) -> fluid.DistributeTranspiler:
 def load(args, exe, program, filename=None) -> None:
     if args.load:
         fluid.io.load_persistables(exe, args.load, program, filename)
+    if args.load_params:
+        fluid.io.load_params(exe, args.load_params, program, filename)
+    if args.load_vars:
+        fluid.io.load_vars(exe, args.load_vars, program, vars=["emb"], filename=filename)
     if args.fluid_load and args.state:
         fluid.set_program_state(program, fluid.load_program_state(args.fluid_load))
     elif args.fluid_load:
@@ -154,7 +163,7 @@ def load(args, exe, program, filename=None) -> None:
 def serve(args, t, exe) -> None:
     main, startup = t.get_pserver_programs(args.endpoint)
     exe.run(startup)
-    load(args, exe, main)
+    load(args, exe, main, args.filename)
     exe.run(main)
     raise AssertionError("the server's run ends the process")
 
@@ -175,20 +184,29 @@ def main() -> int:
     args = parse()
     loss, batch = equality.build(args)
     program = fluid.default_main_program()
+    test = program.clone(for_test=True)
+    rate = next(op.input("LearningRate")[0] for op in program.global_block().ops if "LearningRate" in op.input_names)
+    rate = program.global_block().var(rate)
+    more = [rate if name == "rate" else name for name in filter(None, args.fetch.split(","))]
     exe = fluid.Executor(fluid.CPUPlace())
     if args.role != "single":
         t = transpile(args)
         if args.role == "server":
             serve(args, t, exe)
         program = t.get_trainer_program()
+    if args.evaluate == "after":
+        test = program.clone(for_test=True)
     exe.run(fluid.default_startup_program())
     load(args, exe, program, args.filename)
     losses = []
     for step in range(args.first_step, args.first_step + args.steps):
         which = None if args.role == "single" else args.id
         feed = equality.feeds(args, batch, step, args.trainers, which)
-        losses.append(float(np.mean(exe.run(program, feed=feed, fetch_list=[loss])[0])))
-    save(args, exe, program, loss, batch)
+        values = exe.run(program, feed=feed, fetch_list=[loss, *more])
+        losses += [float(np.mean(each)) for each in values]
+        if args.evaluate:  # with what the step has made of the parameters
+            losses.append(float(np.mean(exe.run(test, feed=feed, fetch_list=[loss.name])[0])))
+    save(args, exe, test if args.of_clone else program, loss, batch)
     equality.save(args, losses, [p.name for p in program.all_parameters()])
     return 0
 

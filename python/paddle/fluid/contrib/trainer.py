@@ -169,7 +169,7 @@ class Trainer:
                     self.train_program, self.startup_program
                 )
                 if not self._cluster.is_server:
-                    self.test_program = self._cluster.for_test(self.train_program)
+                    self.test_program = self.train_program.clone(for_test=True)
         with self._prog_and_scope_guard():
             executor = Executor(self.place)
             executor.run(self.startup_program)

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from paddle.fluid.framework import Program
 from paddle.fluid.transpiler import DistributeTranspiler
 from paddle.fluid.transpiler.arguments import check_endpoint
-from paddle.fluid.transpiler.copying import remove_ops
 
 _PORT = "6174"
-_STEP = ("send", "send_barrier", "recv", "fetch_barrier")  # what makes a run a step of the job
 
 
 @dataclass
@@ -42,13 +40,6 @@ class Cluster:
         if self.is_server:
             return t.get_pserver_programs(self.endpoint)
         return t.get_trainer_program(), startup
-
-    @staticmethod
-    def for_test(program: Program) -> Program:
-        """The trainer's Program for test(): rows of sparse tables come from the servers; it is no step."""
-        found = program.clone(for_test=True)
-        remove_ops([op for op in found.global_block().ops if op.type in _STEP])
-        return found
 
 
 def _text(name: str, what_for: str) -> str:

@@ -25,14 +25,15 @@ __all__ = [
 ]
 
 
-def _step_count(begin: int = 0) -> Variable:
+def _decay_step_counter(begin: int = 0) -> Variable:
+    """The number of this step as a float, from `begin` on. Scripts use it in schedules of their own."""
     counter = nn.autoincreased_step_counter(counter_name="@LR_DECAY_COUNTER@", begin=begin, step=1)
     return tensor.cast(counter, "float32")
 
 
 def _periods(decay_steps: int, staircase: bool) -> Variable:
     """How many times decay_steps has passed; whole times only with staircase."""
-    passed = _step_count() / decay_steps
+    passed = _decay_step_counter() / decay_steps
     return ops.floor(passed) if staircase else passed
 
 
@@ -43,7 +44,7 @@ def _constant(value: float, **more) -> Variable:
 def noam_decay(d_model: int, warmup_steps: int, learning_rate: float = 1.0) -> Variable:
     """learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)."""
     with default_main_program()._lr_schedule_guard():
-        step = _step_count(1)
+        step = _decay_step_counter(1)
         falling = step**-0.5
         rising = (warmup_steps**-1.5) * step
         return learning_rate * (d_model**-0.5) * nn.elementwise_min(falling, rising)
@@ -85,7 +86,7 @@ def polynomial_decay(
     With cycle, decay_steps grows to its next multiple whenever it is reached.
     """
     with default_main_program()._lr_schedule_guard():
-        step = _step_count()
+        step = _decay_step_counter()
         if cycle:
             cycles = ops.ceil(step / decay_steps)
             zero, one = _constant(0.0), _constant(1.0)
@@ -106,7 +107,7 @@ def piecewise_decay(boundaries: list[int], values: list[float]) -> Variable:
             f"{len(values)} values and {len(boundaries)} boundaries."
         )
     with default_main_program()._lr_schedule_guard():
-        step = _step_count()
+        step = _decay_step_counter()
         rate = tensor.create_global_var(
             shape=[1], value=0.0, dtype="float32", persistable=True, name="learning_rate"
         )
@@ -125,7 +126,7 @@ def piecewise_decay(boundaries: list[int], values: list[float]) -> Variable:
 def cosine_decay(learning_rate: float, step_each_epoch: int, epochs: int) -> Variable:
     """learning_rate * 0.5 * (cos(pi * epoch / epochs) + 1)."""
     with default_main_program()._lr_schedule_guard():
-        epoch = ops.floor(_step_count() / step_each_epoch)
+        epoch = ops.floor(_decay_step_counter() / step_each_epoch)
         return learning_rate * 0.5 * (ops.cos(epoch * math.pi / epochs) + 1)
 
 
@@ -138,7 +139,7 @@ def linear_lr_warmup(
         rate = tensor.create_global_var(
             shape=[1], value=0.0, dtype=dtype, persistable=True, name="learning_rate_warmup"
         )
-        step = _step_count()
+        step = _decay_step_counter()
         with Switch() as switch:
             with switch.case(step < warmup_steps):
                 warm = start_lr + (float(end_lr) - float(start_lr)) * (step / float(warmup_steps))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 
+from paddle.fluid.framework import JOBS
+from paddle.fluid.transpiler.flow import inputs_of
 from paddle.fluid.transpiler.job import Job
 from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, VarsDistributed, VarStruct
 
 
 def overview_of(job: Job) -> VarsDistributed:
     """Parameters, the states of their updates, and the variables of the learning rate."""
-    found = VarsDistributed()
+    found = VarsDistributed(job)
+    JOBS.add(found)
     updates = {update.param.name: update for update in job.graph.updates}
     for part in job.placement.slices:
         vtype = "RemotePrefetch" if part.param in job.remote else "Param"
@@ -18,11 +21,19 @@ def overview_of(job: Job) -> VarsDistributed:
     for part in job.placement.slices:
         for name in updates[part.param].states:
             found.add(_slice_of(job, part, name, "Optimizer"))
+    rates = _rate_states(job)
+    known = {*rates, *(var.origin.name for var in found.distributed_vars)}
+    for name, part in _constants(job, known).items():
+        whole = VarStruct.of(job.graph.vars[name])
+        found.add(VarDistributed(whole, whole, False, 0, 0, "Optimizer", part.endpoint))
     holders = [endpoint for endpoint in job.endpoints if job.placement.on(endpoint) or job.table is not None]
     if holders:
-        for name in _rate_states(job):
+        for name in rates:
             whole = VarStruct.of(job.graph.vars[name])
             found.add(VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0]))
+        for name in _computed_rates(job):
+            whole = VarStruct.of(job.graph.vars[name])
+            found.rates[name] = VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0])
     return found
 
 
@@ -35,14 +46,41 @@ def _slice_of(job: Job, part, name: str, vtype: str) -> VarDistributed:
     return VarDistributed(VarStruct.of(var), here, cut, part.number or 0, offset, vtype, part.endpoint)
 
 
+def _constants(job: Job, known: set) -> dict:
+    """Lasting variables that updates read, nobody writes and trainers no longer have (the powers of Lamb):
+    name -> a slice whose server has it. Each server that needs one has it whole.
+    """
+    gone = {job.program.global_block().ops[index] for index in job.removed}
+    held = {
+        name for block in job.program.blocks for op in block.ops if op not in gone for name in inputs_of(op)
+    }
+    found: dict = {}
+    for update in job.graph.updates:
+        for op in update.ops:
+            for name in job.graph.flow.reads[op]:
+                if job.graph.is_lasting(name) and name not in known and name not in held:
+                    found.setdefault(name, job.placement.of_param(update.param.name)[0])
+    return found
+
+
+def _rules(job: Job) -> list:
+    rules = [update.rule for update in job.graph.updates]
+    return rules if job.graph.table_rule is None else [*rules, job.graph.table_rule]
+
+
+def _computed_rates(job: Job) -> list[str]:
+    """Rates that a schedule makes anew in each step and an update reads."""
+    flow = job.graph.flow
+    made = {name for op in job.graph.rate_ops for name in flow.writes[op]}
+    read = {name for op in _rules(job) for name in flow.reads[op]}
+    return sorted(name for name in made & read if not job.graph.is_lasting(name))
+
+
 def _rate_states(job: Job) -> list[str]:
     """Lasting variables of the learning rate: the counter of a schedule, the rate itself."""
     flow, names = job.graph.flow, []
-    rules = [update.rule for update in job.graph.updates]
-    if job.graph.table_rule is not None:
-        rules.append(job.graph.table_rule)
     for op in job.graph.rate_ops:
         names += [*flow.reads[op], *flow.writes[op]]
-    for op in rules:
+    for op in _rules(job):
         names += op.input("LearningRate") if "LearningRate" in op.input_names else []
     return [name for name in dict.fromkeys(names) if job.graph.is_lasting(name)]

@@ -51,10 +51,16 @@ class VarDistributed:
 
 
 class VarsDistributed:
-    """All of them. A transpiled Program has it as `_parameters_on_pservers`."""
+    """All of them. A transpiled Program has it as `_parameters_on_pservers`.
 
-    def __init__(self):
+    job: what was transpiled (transpiler/job.py); None when somebody else made the list. rates: what servers
+    compute of the learning rate in each step and do not keep for the next.
+    """
+
+    def __init__(self, job=None):
         self.distributed_vars: list[VarDistributed] = []
+        self.rates: dict[str, VarDistributed] = {}
+        self.job = job
 
     def add(self, var: VarDistributed) -> None:
         self.distributed_vars.append(var)

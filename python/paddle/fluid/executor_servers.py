@@ -1,0 +1,115 @@
+"""Runs that want what lies on the servers of a job: fetches of rates and states, which servers compute, and
+lookups in tables of Programs that were copied before transpile.
+
+Executor.run comes here when it failed for want of a variable, before anything of the Program has run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paddle.fluid import core, io_distributed
+from paddle.fluid.framework import Program
+from paddle.fluid.transpiler import lookup_table
+
+
+def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
+    """The results, or NotImplemented when nothing that is missing lies on servers."""
+    if io_distributed.is_trainer(program):
+        away = _fetched_from_servers(program, fetches, scope)
+        if not away:
+            return NotImplemented
+        return _run_and_fetch(executor, program, feed, fetches, scope, as_numpy, away)
+    changed = _with_lookups_on_servers(executor, program, scope)
+    if changed is None:
+        return NotImplemented
+    names = [each if isinstance(each, str) else each.name for each in fetches]
+    return executor.run(changed, feed, names, scope=scope, return_numpy=as_numpy)
+
+
+# ---- fetches ----
+
+
+def _name_of(program: Program, item) -> str:
+    """The name of what is fetched, also of a Variable that transpile took out: copies keep ids."""
+    if isinstance(item, str):
+        return item
+    try:
+        return item.name
+    except core.GoneError:
+        job = program._parameters_on_pservers.job
+        if job is None or item._program is not job.program:
+            raise
+        return job.whole._variable(item._id).name
+
+
+def _fetched_from_servers(program: Program, fetches: list, scope) -> dict:
+    """Those that the trainer does not hold: place in the list -> (name, slices)."""
+    overview = program._parameters_on_pservers
+    known = {**{name: [var] for name, var in overview.rates.items()}, **io_distributed._on_servers(program)}
+    found = {}
+    for i, item in enumerate(fetches):
+        name = _name_of(program, item)
+        if program.global_block().has_var(name) and not io_distributed.is_elsewhere(scope, name):
+            continue
+        if name in known or name == program._distributed_lookup_table:
+            found[i] = name, known.get(name)
+        elif overview.job is not None and overview.job.whole.global_block().has_var(name):
+            raise core.NotFoundError(
+                f"fetch {name!r}: it belongs to the update of the parameters, which servers compute; "
+                "trainers have no value of it. What servers keep can be fetched: the learning rate and states of "
+                "the optimizer."
+            )
+    return found
+
+
+def _run_and_fetch(executor, program, feed, fetches: list, scope, as_numpy: bool, away: dict) -> list:
+    """A step, then what servers have made of it."""
+
+    def asking():
+        saving = io_distributed._Saving(program, [])
+        for name, slices in away.values():
+            if slices is None:
+                saving.receive_table(name)
+            else:
+                saving.receive(name, slices)
+        return saving
+
+    names = [name for name, _ in away.values()]
+    mine = [item for i, item in enumerate(fetches) if i not in away]
+    results = iter(executor.run(program, feed, mine, scope=scope, return_numpy=as_numpy))
+    asked = _remembered(executor, program, tuple(names), asking)
+    wanted = [asked.vars[name] for name in names]
+    theirs = iter(executor.run(asked.program, fetch_list=wanted, return_numpy=as_numpy))
+    return [next(theirs) if i in away else next(results) for i in range(len(fetches))]
+
+
+def _remembered(executor, program: Program, what, make):
+    """What was made for this Program before, while it stays the same."""
+    cache = executor.__dict__.setdefault("_made_for_servers", {})
+    found = cache.get((program._uid, what))
+    if found is None or found[0] != program._changes:
+        found = cache[program._uid, what] = program._changes, make()
+    return found[1]
+
+
+# ---- lookups ----
+
+
+def _with_lookups_on_servers(executor, program: Program, scope) -> Program | None:
+    """A copy of the Program whose lookups ask the servers, if it looks up in tables that only they have."""
+    tables = {op.input("W")[0] for op in program.global_block().ops if op.type in lookup_table.LOOKUPS}
+    lacking = sorted(name for name in tables if io_distributed.is_elsewhere(scope, name))
+    job = io_distributed.job_with(lacking)
+    return job and _remembered(executor, program, id(job), lambda: _changed(program, job, lacking))
+
+
+def _changed(program: Program, job, names: list) -> Program:
+    copy = program.clone()
+    mine = dataclasses.replace(job, program=copy)
+    for name in names:
+        if name == job.table:
+            lookup_table.prefetch_table(mine)
+        else:
+            lookup_table.replace_lookups(mine, name)
+    return copy
