@@ -203,10 +203,8 @@ static PyObject *job_steps(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     uint64_t steps;
-    Py_BEGIN_ALLOW_THREADS
-    steps = pd_job_steps();
-    Py_END_ALLOW_THREADS
-    return PyLong_FromUnsignedLongLong(steps);
+    Py_BEGIN_ALLOW_THREADS steps = pd_job_steps();
+    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(steps);
 }
 
 PyMethodDef core_library_methods[] = {
@@ -218,10 +216,14 @@ PyMethodDef core_library_methods[] = {
     {"flag_set", flag_set, METH_VARARGS, "Sets a run-time flag; both arguments are str."},
     {"flag_get", flag_get, METH_O, "The value of a run-time flag, as str."},
     {"flag_names", flag_names, METH_NOARGS, "All run-time flags."},
-    {"leave_job", leave_job, METH_VARARGS, "Tells the servers of the job that this trainer is done, or failed and why."},
-    {"leave_job_at_exit", core_leave_job_at_exit, METH_NOARGS, "From now on the end of this process tells them too, by its status."},
-    {"job_id", job_id, METH_NOARGS, "The number of this trainer in its job; -1 before the first exchange with a server."},
-    {"job_steps", job_steps, METH_NOARGS, "The last step of its job that counts this trainer; 0 before the first exchange with a server."},
+    {"leave_job", leave_job, METH_VARARGS,
+     "Tells the servers of the job that this trainer is done, or failed and why."},
+    {"leave_job_at_exit", core_leave_job_at_exit, METH_NOARGS,
+     "From now on the end of this process tells them too, by its status."},
+    {"job_id", job_id, METH_NOARGS,
+     "The number of this trainer in its job; -1 before the first exchange with a server."},
+    {"job_steps", job_steps, METH_NOARGS,
+     "The last step of its job that counts this trainer; 0 before the first exchange with a server."},
     {"op_types", op_types, METH_NOARGS, "All ops there are."},
     {"op_known", op_known, METH_O, NULL},
     {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},

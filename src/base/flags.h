@@ -17,22 +17,31 @@
     X(log_level, TEXT, "info",                                                                               \
       "messages are given down to this level: error, warning, info or debug; GLOG_v=1 means debug too")      \
     X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                    \
-    X(rpc_retry_times, INT, "-1", "times an exchange is tried again after its connection broke; -1: until rpc_deadline") \
-    X(ps_on_trainer_loss, TEXT, "", "a trainer gone without a word: fail, shrink or wait; empty: fail in sync, shrink in async") \
+    X(rpc_retry_times, INT, "-1",                                                                            \
+      "times an exchange is tried again after its connection broke; -1: until rpc_deadline")                 \
+    X(ps_on_trainer_loss, TEXT, "",                                                                          \
+      "a trainer gone without a word: fail, shrink or wait; empty: fail in sync, shrink in async")           \
     X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one; empty: any")  \
-    X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                              \
-    X(ps_spin, INT, "-1", "microseconds servers and trainers poll before they sleep; -1: 50 where the job has no more processes than cores, else 0") \
+    X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                             \
+    X(ps_spin, INT, "-1",                                                                                    \
+      "microseconds servers and trainers poll before they sleep; -1: 50 where the job has no more "          \
+      "processes than cores, else 0")                                                                        \
     X(ps_reconnect, INT, "5000", "milliseconds a trainer whose connection broke has to come back")           \
-    X(ps_dead_after, INT, "10", "seconds after which a machine that answers nothing at all counts as lost; 0: never") \
-    X(ps_notice, INT, "3000", "milliseconds after which one who waits says for whom")                         \
-    X(ps_wait_trainers, INT, "1800", "seconds a server waits for trainers that never came while none is connected; 0 or -1: for ever") \
-    X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                    \
-    X(ps_log, TEXT, "", "a server's log of changes: write (survives kill -9), fsync (and power loss), empty: none") \
-    X(ps_save_root, TEXT, "", "folder below which trainers may have a server write files; empty: any folder for those with the secret or of the same host and user, else the working folder and ps_dir") \
-    X(ps_snapshot_seconds, INT, "600", "seconds between a server's snapshots; 0: none by time")               \
-    X(ps_snapshot_steps, INT, "0", "steps between a server's snapshots; 0: none by steps")                    \
-    X(ps_keep, INT, "2", "snapshots that a server keeps")                                                     \
-    X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                      \
+    X(ps_dead_after, INT, "10",                                                                              \
+      "seconds after which a machine that answers nothing at all counts as lost; 0: never")                  \
+    X(ps_notice, INT, "3000", "milliseconds after which one who waits says for whom")                        \
+    X(ps_wait_trainers, INT, "1800",                                                                         \
+      "seconds a server waits for trainers that never came while none is connected; 0 or -1: for ever")      \
+    X(ps_dir, TEXT, "", "folder for a server's snapshots and log; empty: nothing is kept")                   \
+    X(ps_log, TEXT, "",                                                                                      \
+      "a server's log of changes: write (survives kill -9), fsync (and power loss), empty: none")            \
+    X(ps_save_root, TEXT, "",                                                                                \
+      "folder below which trainers may have a server write files; empty: any folder for those with the "     \
+      "secret or of the same host and user, else the working folder and ps_dir")                             \
+    X(ps_snapshot_seconds, INT, "600", "seconds between a server's snapshots; 0: none by time")              \
+    X(ps_snapshot_steps, INT, "0", "steps between a server's snapshots; 0: none by steps")                   \
+    X(ps_keep, INT, "2", "snapshots that a server keeps")                                                    \
+    X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                     \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
     X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                    \
     X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                    \
@@ -43,7 +52,7 @@
     X(use_pinned_memory, BOOL, "1", "accepted for old scripts")                                              \
     X(use_system_allocator, BOOL, "0", "accepted for old scripts; memory is planned")                        \
     X(use_mkldnn, BOOL, "1", "accepted for old scripts; oneDNN is used where it is there")                   \
-    X(use_amx, BOOL, "1", "products on Intel AMX, each float32 split into three bfloat16 parts; 0: oneDNN")    \
+    X(use_amx, BOOL, "1", "products on Intel AMX, each float32 split into three bfloat16 parts; 0: oneDNN")  \
     X(allocator_strategy, TEXT, "auto_growth", "accepted for old scripts")                                   \
     X(sort_sum_gradient, BOOL, "0", "accepted for old scripts")                                              \
     X(enable_unused_var_check, BOOL, "0", "accepted for old scripts")                                        \

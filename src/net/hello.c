@@ -67,8 +67,7 @@ pd_status pd_hello_unpack(const void *bytes, size_t n, struct pd_hello_message *
     m.ring = pd_read_u64(&r);
     read_fixed(&r, m.nonce, PD_NONCE);
     if (!pd_reader_done(&r) || m.hello.wants_shm > 1 || m.has_secret > 1) return malformed("HELLO");
-    if (m.hello.role < PD_ROLE_TRAINER || m.hello.role > PD_ROLE_TOOL)
-        return malformed("HELLO (its role)");
+    if (m.hello.role < PD_ROLE_TRAINER || m.hello.role > PD_ROLE_TOOL) return malformed("HELLO (its role)");
     if (m.hello.id < -1) return malformed("HELLO (its trainer id)");
     *out = m;
     return PD_OK;

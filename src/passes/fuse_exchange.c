@@ -46,9 +46,9 @@ static pd_status fuse_send(struct pd_fuse *f, int at)
 /* ---- from the barrier to the last concat ---- */
 
 struct exchange {
-    int first, last; /* positions in the block */
+    int first, last;                                               /* positions in the block */
     const struct pd_attr *endpoints, *trainer_id, *trainers, *all; /* all: servers of the job */
-    PD_VEC(const char *) names; /* at the servers */
+    PD_VEC(const char *) names;                                    /* at the servers */
     PD_VEC(const char *) epmap;
     PD_VEC(const char *) locals; /* the variable that the name is received into */
     PD_VEC(int64_t) slices;      /* how many rows of it; -1: all */

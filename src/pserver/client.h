@@ -17,11 +17,12 @@ struct pd_client;
 /* The client of this process, made at the first call. trainer_id -1: the first server hands one out. */
 pd_status pd_client_get(int trainer_id, struct pd_client **out);
 
-/* Servers that names will be asked of: they are connected to at the same time, and when one is missing all that
- * are missing are told. `trainers`: how many the job has, which servers check; 0: not known. */
+/* Servers that names will be asked of: they are connected to at the same time, and when one is missing all
+ * that are missing are told. `trainers`: how many the job has, which servers check; 0: not known. */
 pd_status pd_client_expect(struct pd_client *client, int trainers, int n, const char *const *endpoints);
 /* Waits until all of them are connected to. */
-pd_status pd_client_meet(struct pd_client *client, const struct pd_run *run, int n, const char *const *endpoints);
+pd_status pd_client_meet(struct pd_client *client, const struct pd_run *run, int n,
+                         const char *const *endpoints);
 /* A name at a server, known by a small number from then on. `meta` (may be NULL) is what the Program
  * declares: the server checks it. Connects when that server is met for the first time. */
 pd_status pd_client_name(struct pd_client *client, const struct pd_run *run, const char *endpoint,
@@ -58,12 +59,13 @@ uint64_t pd_client_incarnation(const struct pd_client *client);
 /* The id this trainer has; -1 before it is known. */
 int pd_client_id(const struct pd_client *client);
 int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */
-/* The last step that counts this trainer, also one of a process that stood for it before; 0: there is none, or no
- * client yet. */
+/* The last step that counts this trainer, also one of a process that stood for it before; 0: there is none,
+ * or no client yet. */
 uint64_t pd_client_own_steps(void);
 /* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
  * frees the client. One that is done waits for a server that is down, up to the deadline; poll(arg), which
- * may be NULL, ends that when it is not 0. A call of another thread is waited for, for busy_ms at most; -1: until it ends. */
+ * may be NULL, ends that when it is not 0. A call of another thread is waited for, for busy_ms at most; -1:
+ * until it ends. */
 void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg);
 
 #endif

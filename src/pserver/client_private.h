@@ -1,5 +1,5 @@
-/* The inside of a client, for client.c (connections), client_step.c (what is exchanged) and client_minder.c.
- */
+/* The inside of a client, for client.c (connections), client_step.c (what is exchanged), client_goodbye.c and
+ * client_minder.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
@@ -10,6 +10,8 @@
 #include "base/vec.h"
 #include "net/conn.h"
 #include "pserver/client.h"
+
+enum { PD_CLIENT_TURN_MS = 50 };
 
 /* A piece of a gradient: kept until the step is acknowledged. */
 struct piece {
@@ -90,7 +92,7 @@ struct pd_client {
     _Atomic pthread_t owner; /* who is in a call; 0: nobody */
     struct pd_loop *loop;
     int id, trainers; /* its number, and how many there are; -1 and 0: not known */
-    pid_t pid; /* a forked child has none of its connections */
+    pid_t pid;        /* a forked child has none of its connections */
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
     PD_VEC(struct link *) links;
@@ -116,6 +118,10 @@ pd_status pd_client_turn_until(struct pd_client *client, const struct pd_run *ru
                                void *arg, const char *what);
 /* Opens what is not open yet and tries again what broke. */
 void pd_client_tend(struct pd_client *client, int64_t now);
+void pd_client_describe(const struct pd_client *client, char *out,
+                        size_t cap); /* who is waited for, and why */
+/* client_goodbye.c: says it everywhere, within limits. The minder has ended. */
+void pd_client_part(struct pd_client *client, int failed, const char *why, int (*poll)(void *arg), void *arg);
 /* client_minder.c */
 struct pd_client *pd_client_enter(struct pd_client *client);
 void pd_client_leave(struct pd_client **client);

@@ -71,8 +71,8 @@ static pd_status spoil_layout(const struct pd_durable *d)
 }
 
 /* Logs, and with `all` snapshots too; `why` begins the line that tells of it. Should it be ended half-way,
- * the next start finds the rest: some of the logs alone are of no layout, they go before what they go on from,
- * and the layout goes last. */
+ * the next start finds the rest: some of the logs alone are of no layout, they go before what they go on
+ * from, and the layout goes last. */
 static pd_status set_aside(const struct pd_durable *d, int all, enum pd_log_level level, const char *why)
 {
     char **names, aside[PATH_MAX] = "";

@@ -23,18 +23,18 @@ struct pd_durable {
     int lock_file;                   /* of the folder; -1: none */
     struct pd_durable_config config; /* strings owned */
     PD_VEC(struct kept) kept;
-    struct pd_journal **journals; /* by lane; NULL: no log */
-    pthread_mutex_t lock;         /* who changes the next three holds it; sync only */
-    _Atomic uint64_t next;        /* step of the next cut; 0: none */
-    uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
-    int *stands;                  /* by lane: it has reached `next`, and holds its answers */
-    int64_t last_cut;             /* when */
-    _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
-    uint64_t last_changes;        /* async: of all lanes, at that snapshot */
+    struct pd_journal **journals;     /* by lane; NULL: no log */
+    pthread_mutex_t lock;             /* who changes the next three holds it; sync only */
+    _Atomic uint64_t next;            /* step of the next cut; 0: none */
+    uint64_t furthest;                /* the highest step that a lane is at, or will jump to */
+    int *stands;                      /* by lane: it has reached `next`, and holds its answers */
+    int64_t last_cut;                 /* when */
+    _Atomic uint64_t last_step;       /* of the last snapshot that was begun: its number */
+    uint64_t last_changes;            /* async: of all lanes, at that snapshot */
     uint64_t sure_step, sure_changes; /* the same of the last one that was written */
-    char trouble[512];            /* why the last one was not; empty: it was */
-    struct pd_snapshot_job *job;  /* what the child writes */
-    pid_t child;                  /* 0: none */
+    char trouble[512];                /* why the last one was not; empty: it was */
+    struct pd_snapshot_job *job;      /* what the child writes */
+    pid_t child;                      /* 0: none */
 };
 
 /* durable_folder.c: locks the folder, which is made when it is not there, and moves aside what is not to be

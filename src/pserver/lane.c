@@ -107,7 +107,8 @@ static enum waiting missed(const struct lane *lane, int *trainers, int cap, int 
     for (int t = 0; t < lane->server->config.trainers; t++) {
         const struct member *m = &lane->members[t];
         enum pd_trainer_state state = pd_shard_trainer(lane->shard, t);
-        if (m->session || (state == PD_TRAINER_IN && !m->is_missed)) return FOR_NOBODY; /* there, or just away */
+        if (m->session || (state == PD_TRAINER_IN && !m->is_missed))
+            return FOR_NOBODY; /* there, or just away */
         if (!m->is_missed && state != PD_TRAINER_ABSENT) continue;
         if (m->is_missed)
             why = FOR_RETURN;

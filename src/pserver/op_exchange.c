@@ -313,7 +313,8 @@ pd_status pd_ps_send_barrier_run(const struct pd_run *r)
     return pd_client_exchange(client, r, endpoints->n, endpoints->strings);
 }
 
-/* recv waits by itself. Servers that hold nothing, or only rows, learn here that this trainer is in the job. */
+/* recv waits by itself. Servers that hold nothing, or only rows, learn here that this trainer is in the job.
+ */
 pd_status pd_ps_fetch_barrier_run(const struct pd_run *r)
 {
     struct pd_client *client;

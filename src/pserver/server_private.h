@@ -31,7 +31,8 @@ struct member {
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
 };
 
-/* Whom a lane waits for: those who have not given to the step, trainers that were lost, or that never came. */
+/* Whom a lane waits for: those who have not given to the step, trainers that were lost, or that never came.
+ */
 enum waiting { FOR_NOBODY, FOR_STEP, FOR_RETURN, FOR_FIRST };
 
 /* One loop and what it owns. Touched by its thread only, once the server runs. */
@@ -47,8 +48,8 @@ struct lane {
     enum waiting waiting;
     int64_t waiting_since, noticed; /* since when someone waits for that, when that was last told */
     uint64_t waiting_step;          /* in this step */
-    uint64_t refused; /* messages that could not be served */
-    int order_at;     /* changes of membership that it has taken in, and the version of the last */
+    uint64_t refused;               /* messages that could not be served */
+    int order_at; /* changes of membership that it has taken in, and the version of the last */
     uint64_t order_version;
     _Atomic uint64_t applied; /* the last step */
     int finished;

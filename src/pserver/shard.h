@@ -107,7 +107,7 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
 pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_state how);
 enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer);
 
-uint64_t pd_shard_step(const struct pd_shard *shard);          /* last one applied */
+uint64_t pd_shard_step(const struct pd_shard *shard); /* last one applied */
 /* Async: goes up with every change, whichever trainer's it is. */
 uint64_t pd_shard_changes(const struct pd_shard *shard);
 int pd_shard_is_within(const struct pd_shard *shard); /* sync: some of the next one is applied already */

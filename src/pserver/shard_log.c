@@ -146,7 +146,8 @@ pd_status pd_shard_redo_end(struct pd_shard *shard, const struct pd_change *chan
 
 pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, const void *payload, size_t n)
 {
-    /* READY says that the others are all there are; sums are given again (sums.h) to a step that has no END. */
+    /* READY says that the others are all there are; sums are given again (sums.h) to a step that has no END.
+     */
     if (change->kind == PD_CHANGE_READY || change->kind == PD_CHANGE_SUMS) return PD_OK;
     if (change->kind == PD_CHANGE_END) return pd_shard_redo_end(shard, change, payload, n);
     if (change->unit >= (uint32_t)shard->units.n || change->trainer >= shard->config.trainers)

@@ -36,8 +36,7 @@ int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_gift *g = &u->gifts[t];
         if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 0;
-        if (counts(shard, t) && (g->step != step || !g->got || !has_part(g, part)))
-            return 0;
+        if (counts(shard, t) && (g->step != step || !g->got || !has_part(g, part))) return 0;
     }
     return 1;
 }

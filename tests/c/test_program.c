@@ -28,7 +28,8 @@ static void shapes_are_inferred(void **state)
 {
     (void)state;
     struct pd_program *p = make();
-    const struct pd_var *a = pd_block_var(p->blocks.at[0], "a"), *loss = pd_block_var(p->blocks.at[0], "loss");
+    const struct pd_var *a = pd_block_var(p->blocks.at[0], "a"),
+                        *loss = pd_block_var(p->blocks.at[0], "loss");
     assert_int_equal(a->meta.dim[0], -1);
     assert_int_equal(loss->meta.dim[0], 1);
     assert_int_equal(loss->meta.dtype, PD_DTYPE_FP32);
@@ -125,7 +126,12 @@ static void a_name_of_an_inner_block_stays(void **state)
 static const char *one_grad(struct pd_program *p, const char *wanted)
 {
     const char *grad = NULL, *loss = "loss";
-    struct pd_backward_spec spec = {.block = p->blocks.at[0], .n_targets = 1, .targets = &loss, .loss = 1, .n_wanted = 1, .wanted = &wanted};
+    struct pd_backward_spec spec = {.block = p->blocks.at[0],
+                                    .n_targets = 1,
+                                    .targets = &loss,
+                                    .loss = 1,
+                                    .n_wanted = 1,
+                                    .wanted = &wanted};
     assert_int_equal(pd_pass_backward(&spec, &grad), PD_OK);
     return grad;
 }
@@ -199,7 +205,8 @@ static void pruning_keeps_what_a_target_needs(void **state)
     pd_program_unref(p);
 }
 
-/* Every request for memory fails once: errors come back clean and nothing leaks (the sanitizer build looks). */
+/* Every request for memory fails once: errors come back clean and nothing leaks (the sanitizer build looks).
+ */
 static void memory_may_run_out_anywhere(void **state)
 {
     (void)state;
@@ -214,7 +221,12 @@ static void memory_may_run_out_anywhere(void **state)
         if (status == PD_OK) status = toy_op(p, "toy_add", "a", "w", "t");
         if (status == PD_OK) status = toy_op(p, "toy_total", "t", NULL, "loss");
         if (status == PD_OK) {
-            struct pd_backward_spec spec = {.block = p->blocks.at[0], .n_targets = 1, .targets = &loss, .loss = 1, .n_wanted = 1, .wanted = &w};
+            struct pd_backward_spec spec = {.block = p->blocks.at[0],
+                                            .n_targets = 1,
+                                            .targets = &loss,
+                                            .loss = 1,
+                                            .n_wanted = 1,
+                                            .wanted = &w};
             status = pd_pass_backward(&spec, &grad);
         }
         if (status == PD_OK) status = pd_program_clone(p, 0, &copy);
