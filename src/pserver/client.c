@@ -23,6 +23,7 @@ static int has_left; /* this process has said goodbye before */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 static void start_wire(struct wire *w);
+static void job_failed(struct pd_client *c, pd_status status, const char *endpoint, const char *text);
 
 /* ---- events of a connection ---- */
 
@@ -61,6 +62,13 @@ static void send_names(struct wire *w)
     }
     struct pd_frame_head head = {.type = PD_PS_OPEN, .request = (uint64_t)c->names.n};
     w->names_opened = c->names.n;
+    if (meta.n > PD_FRAME_META_MAX) {
+        (void)pd_fail(PD_RANGE,
+                      "%u parameters and gradients have names of %zu bytes, a message %d at most: "
+                      "use shorter names, or more servers",
+                      n, meta.n, PD_FRAME_META_MAX);
+        job_failed(c, PD_RANGE, w->link->endpoint, pd_error());
+    }
     if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
     pd_buf_free(&meta);
 }

@@ -380,7 +380,8 @@ static pd_status want_alone(struct pd_client *c, int number, void *out, size_t b
 
 int64_t pd_client_rows_most(size_t row)
 {
-    return row < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / (int64_t)(row ? row : 1) : 1;
+    size_t most = row > sizeof(int64_t) ? row : sizeof(int64_t); /* of a row, and of its number */
+    return most < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / (int64_t)most : 1;
 }
 
 pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows, size_t row,

@@ -235,11 +235,20 @@ static void free_sent(void *arg, pd_status status)
     pd_free_aligned(arg);
 }
 
-static pd_status send_rows(struct session *session, const struct pd_message *m)
+static size_t row_bytes(const struct served *served)
+{
+    const struct pd_meta *meta = &served->value->tensor.meta;
+    return (size_t)pd_meta_span(meta, 1, meta->rank) * pd_dtype_size(meta->dtype);
+}
+
+/* Before the ids come in: which value's rows, and how many? A few bytes that ask for much must not cost that
+ * much memory. */
+static pd_status check_rows(struct session *session, const struct pd_message *m, const struct served **served,
+                            uint64_t *count)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint32_t number = pd_read_u32(&r);
-    uint64_t n = pd_read_u64(&r);
+    uint64_t n = *count = pd_read_u64(&r);
     if (!pd_reader_done(&r) || n > m->head.payload / sizeof(int64_t) ||
         n * sizeof(int64_t) != m->head.payload)
         return pd_fail(PD_FORMAT, "malformed ROWS");
@@ -248,16 +257,24 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     if (pd_conn_queued(session->conn) > UNSENT_ROWS)
         return pd_fail(PD_INVALID, "more rows are asked for while %zu bytes of answers were not read",
                        pd_conn_queued(session->conn));
-    const struct served *served = &session->lane->served.at[number];
-    const struct pd_tensor *t = &served->value->tensor;
-    size_t row = (size_t)pd_meta_span(&t->meta, 1, t->meta.rank) * pd_dtype_size(t->meta.dtype);
-    const int64_t *ids = m->payload;
-    /* A few bytes that ask for much must not cost that much memory. */
-    if (n > 1 && row && n > PD_PS_ROWS_MOST / row)
+    *served = &session->lane->served.at[number];
+    size_t row = row_bytes(*served);
+    if (n > 1 && (n > PD_PS_ROWS_MOST / sizeof(int64_t) || (row && n > PD_PS_ROWS_MOST / row)))
         return pd_fail(PD_RANGE,
                        "%llu rows of '%s' are asked for at once; an answer has %d MiB at most, which are %zu",
-                       (unsigned long long)n, served->name, PD_PS_ROWS_MOST >> 20,
-                       row < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / row : 1);
+                       (unsigned long long)n, (*served)->name, PD_PS_ROWS_MOST >> 20,
+                       row && row < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / row : 1);
+    return PD_OK;
+}
+
+static pd_status send_rows(struct session *session, const struct pd_message *m)
+{
+    const struct served *served;
+    uint64_t n;
+    PD_TRY(check_rows(session, m, &served, &n));
+    const struct pd_tensor *t = &served->value->tensor;
+    const int64_t *ids = m->payload;
+    size_t row = row_bytes(served);
     char *out = pd_malloc_aligned((size_t)n * row);
     if (!out) return pd_no_memory();
     for (uint64_t i = 0; i < n; i++) {
@@ -347,8 +364,16 @@ static pd_status expect(struct session *session, const struct pd_message *m)
 static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
 {
     struct session *session = pd_conn_user(conn);
+    const struct served *served;
+    uint64_t n;
     pd_status status = expect(session, m);
-    if (status == PD_OK && m->head.type == PD_PS_PUSH) status = place_push(session, m);
+    if (status == PD_OK && m->head.type == PD_PS_PUSH)
+        status = place_push(session, m);
+    else if (status == PD_OK && m->head.type == PD_PS_ROWS)
+        status = check_rows(session, m, &served, &n);
+    else if (status == PD_OK && m->head.payload)
+        status = pd_fail(PD_FORMAT, "a message of type %u with %llu bytes of payload, which it does not have",
+                         m->head.type, (unsigned long long)m->head.payload);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 

@@ -83,7 +83,7 @@ def strange_bytes(rng: random.Random) -> bytes:
             lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(200),
             lambda: bytes(rng.randint(1, 70000)),
             lambda: ps.head(ps.HELLO)[: rng.randint(0, 47)],
-            lambda: ps.head(ps.HELLO, meta=(16 << 20) - 1) + bytes(100),
+            lambda: ps.head(ps.HELLO, meta=(4 << 20) - 1) + bytes(100),
             lambda: ps.head(ps.HELLO, meta=0xFFFFFFFF),
             lambda: ps.head(ps.HELLO, payload=FAR),
             lambda: ps.frame(ps.HELLO, greeting, version=99),
@@ -117,7 +117,7 @@ def stray_message(rng: random.Random) -> bytes:
             lambda: ps.frame(ps.OPEN, struct.pack("<I", 0xFFFFFFFF)),
             lambda: ps.frame(ps.OPEN, rng.randbytes(40)),
             lambda: ps.frame(rng.randrange(16, 60), rng.randbytes(rng.randint(0, 60)), rng.randbytes(rng.randint(0, 60))),
-            lambda: ps.head(ps.PUSH, meta=16 << 20, payload=FAR, step=1) + bytes(1000),
+            lambda: ps.head(ps.PUSH, meta=4 << 20, payload=FAR, step=1) + bytes(1000),
             lambda: ps.head(ps.ROWS, meta=12, payload=FAR) + struct.pack("<IQ", 0, FAR >> 3) + bytes(1000),
         ]
     )()
@@ -287,7 +287,7 @@ class Member:
                 lambda: ps.frame(ps.SAVE, rng.randbytes(rng.randint(0, 30))),
                 lambda: ps.frame(ps.BEAT, ps.text("x"), bytes(1000)),
                 lambda: ps.head(ps.PUSH, meta=20, payload=FAR, step=1) + ps.parts((0, 0, 0)) + bytes(30),
-                lambda: ps.head(ps.OPEN, meta=16 << 20) + bytes(3000),
+                lambda: ps.head(ps.OPEN, meta=4 << 20) + bytes(3000),
             ]
         )()
 
@@ -362,15 +362,15 @@ def test_nothing_is_allocated_that_was_only_announced():
         peers = []
         for i in range(40):
             for data in (
-                ps.head(ps.HELLO, meta=16 << 20),
+                ps.head(ps.HELLO, meta=4 << 20),
                 ps.head(ps.HELLO, meta=4096) + bytes(100),
                 ps.head(ps.PUSH, payload=FAR),
             ):
                 peers.append(ps.Peer(job.endpoints[0]))
                 peers[-1].send(data)
             for data in (
-                ps.head(ps.OPEN, meta=16 << 20),
-                ps.head(ps.OPEN, meta=16 << 20) + struct.pack("<I", 0xFFFFFFFF),
+                ps.head(ps.OPEN, meta=4 << 20),
+                ps.head(ps.OPEN, meta=4 << 20) + struct.pack("<I", 0xFFFFFFFF),
                 ps.head(ps.PUSH, meta=20, payload=FAR, step=1) + ps.parts((0, 0, 0)),
                 ps.head(ps.ROWS, meta=12, payload=FAR) + struct.pack("<IQ", 0, FAR >> 3),
                 ps.head(ps.BEAT, payload=200 << 20),
@@ -475,6 +475,22 @@ def test_few_bytes_that_ask_for_much():
                     assert got.type == ps.FAILED and f"{rows} rows of 'fc_0.w_0' are asked for at once" in got.text()
                     assert "32 MiB at most" in got.text() and str(most) in got.text()
         assert ps.memory(server.pid) - before < 120 * 1024
+
+
+@pytest.mark.parametrize("kind", [ps.BEAT, ps.PULL, ps.ROWS, 300], ids=["beat", "pull", "rows", "unknown"])
+def test_a_payload_that_nobody_expects_is_not_kept(kind):
+    """Many bytes that do come are dropped as they come."""
+    with Job(1, 1) as job:
+        server = job.start("server", 0, "--model", "mlp")
+        server.wait_for("Server listening on")
+        member = Member(job.endpoints[0], 0, "mlp", 1)
+        member.join()
+        before = ps.memory(server.pid)
+        member.peer.socket.settimeout(10)
+        meta = struct.pack("<IQ", member.values[0], 6 << 20) if kind == ps.ROWS else b""
+        member.peer.send(ps.frame(kind, meta, bytes(48 << 20), request=1))
+        assert member.peer.answer().type == ps.FAILED
+        assert ps.memory(server.pid) - before < 4 * 1024
 
 
 def test_who_does_not_read_is_hung_up_on():
