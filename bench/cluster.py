@@ -153,6 +153,16 @@ def table(results: dict, rivals: list[Runner]) -> str:
     return "\n".join(rows) + "\n" + note
 
 
+def publish(title: str, text: str, busy: str, figures, options) -> None:
+    """Prints the tables, with the word on a busy machine, and writes the files that were asked for."""
+    text += "\n" + busy if busy else ""
+    print("\n" + text)
+    if options.json:
+        Path(options.json).write_text(json.dumps(figures, indent=1))
+    if options.page:
+        Path(options.page).write_text(f"# {title}\n\n" + text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=sorted(JOBS), help="one job; may be given again")
@@ -192,12 +202,7 @@ def main() -> int:
                 print(f"{runner.name}: {error}", flush=True)
         rounds["faults"] = faults
         text += "\n" + cluster_faults.table(faults)
-    text += "\n" + busy if busy else ""
-    print("\n" + text)
-    if options.json:
-        Path(options.json).write_text(json.dumps(rounds, indent=1))
-    if options.page:
-        Path(options.page).write_text("# Jobs of several processes\n\n" + text)
+    publish("Jobs of several processes", text, busy, rounds, options)
     return 0
 
 

@@ -128,12 +128,7 @@ def main() -> int:
     flat = [row for one in every for row in one["psbench"]]
     text = table(best, max((s for s in streams if s), default=None), other, max(r["copy_bytes_per_s"] for r in flat if r["bytes"] == 64 << 20),
                  max(r["pings_per_s"] for r in flat if r["bytes"] == SMALL))
-    text += "\n" + busy if busy else ""
-    print("\n" + text)
-    if options.json:
-        Path(options.json).write_text(json.dumps(every, indent=1))
-    if options.page:
-        Path(options.page).write_text("# Pushes and pulls\n\n" + text)
+    cluster.publish("Pushes and pulls", text, busy, every, options)
     return 0
 
 

@@ -123,10 +123,12 @@ def test_ctrl_c_while_a_name_is_asked_for(tmp_path):
         job.end(30)
 
 
-def test_the_end_of_a_process_whose_thread_is_in_a_step():
+def test_the_end_of_a_process_whose_thread_is_in_a_step(tmp_path):
     """It waits for another trainer, which never comes. Python stops the thread where it is; the process ends all the same."""
-    with Job(1, 2, script="daemon.py") as job:
-        server, trainer = job.start("server", 0), job.start("trainer", 0)
+    with Job(1, 2, script="daemon.py", env={"FLAGS_ps_notice": "300"}) as job:
+        server, trainer = job.start("server", 0), job.start("trainer", 0, "--go", str(tmp_path / "go"))
+        trainer.wait_for("the exchange with the servers has waited")
+        (tmp_path / "go").touch()
         assert trainer.end(30) == 0, trainer.output()
         assert "main ends" in trainer.output()
         server.kill()

@@ -477,15 +477,20 @@ def test_few_bytes_that_ask_for_much():
         assert ps.memory(server.pid) - before < 120 * 1024
 
 
+def lone_member(job: Job) -> tuple:
+    """The server of a job of one, a member of it, and the server's memory by then."""
+    server = job.start("server", 0, "--model", "mlp")
+    server.wait_for("Server listening on")
+    member = Member(job.endpoints[0], 0, "mlp", 1)
+    member.join()
+    return server, member, ps.memory(server.pid)
+
+
 @pytest.mark.parametrize("kind", [ps.BEAT, ps.PULL, ps.ROWS, 300], ids=["beat", "pull", "rows", "unknown"])
 def test_a_payload_that_nobody_expects_is_not_kept(kind):
     """Many bytes that do come are dropped as they come."""
     with Job(1, 1) as job:
-        server = job.start("server", 0, "--model", "mlp")
-        server.wait_for("Server listening on")
-        member = Member(job.endpoints[0], 0, "mlp", 1)
-        member.join()
-        before = ps.memory(server.pid)
+        server, member, before = lone_member(job)
         member.peer.socket.settimeout(10)
         meta = struct.pack("<IQ", member.values[0], 6 << 20) if kind == ps.ROWS else b""
         member.peer.send(ps.frame(kind, meta, bytes(48 << 20), request=1))
@@ -496,11 +501,7 @@ def test_a_payload_that_nobody_expects_is_not_kept(kind):
 def test_who_does_not_read_is_hung_up_on():
     """Answers that nobody reads do not pile up."""
     with Job(1, 1) as job:
-        server = job.start("server", 0, "--model", "mlp")
-        server.wait_for("Server listening on")
-        member = Member(job.endpoints[0], 0, "mlp", 1)
-        member.join()
-        before = ps.memory(server.pid)
+        server, member, before = lone_member(job)
         asked = ps.frame(ps.PULL, ps.numbers(member.values), request=1) * 100
         member.peer.socket.settimeout(10)
         for _ in range(1000):

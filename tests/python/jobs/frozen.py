@@ -1,10 +1,10 @@
 """A job without a seed whose first layer is not trained: what does it start with on each trainer?
 """
 
-import argparse
 import sys
 
 import numpy as np
+import small
 
 import paddle.fluid as fluid
 
@@ -12,30 +12,16 @@ STEPS = 5
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["server", "trainer"])
-    parser.add_argument("--endpoints")
-    parser.add_argument("--trainers", type=int)
-    parser.add_argument("--endpoint")
-    parser.add_argument("--id", type=int, default=0)
-    options = parser.parse_args()
+    options = small.parse(__doc__).parse_args()
     x = fluid.layers.data(name="x", shape=[13], dtype="float32")
     y = fluid.layers.data(name="y", shape=[1], dtype="float32")
     hidden = fluid.layers.fc(x, 4, param_attr=fluid.ParamAttr(name="frozen", trainable=False), bias_attr=False)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1, param_attr="moving"), y))
     fluid.optimizer.SGD(0.01).minimize(loss)
-    transpiler = fluid.DistributeTranspiler()
-    transpiler.transpile(options.id, pservers=options.endpoints, trainers=options.trainers)
-    exe = fluid.Executor(fluid.CPUPlace())
-    if options.role == "server":
-        main_program, startup = transpiler.get_pserver_programs(options.endpoint)
-        exe.run(startup)
-        exe.run(main_program)
-        return 0
-    exe.run(fluid.default_startup_program())
+    exe, program = small.start(options)
     start = {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in ("frozen", "moving")}
     for _ in range(STEPS):
-        exe.run(transpiler.get_trainer_program(), feed={"x": np.ones((2, 13), "float32"), "y": np.ones((2, 1), "float32")})
+        exe.run(program, feed={"x": np.ones((2, 13), "float32"), "y": np.ones((2, 1), "float32")})
     end = np.array(fluid.global_scope().find_var("frozen").get_tensor())
     print("frozen", start["frozen"].tobytes().hex(), "moving", start["moving"].tobytes().hex(), flush=True)
     assert np.array_equal(start["frozen"], end)

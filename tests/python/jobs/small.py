@@ -1,0 +1,32 @@
+"""What small jobs have in common: the command line of cluster.Job, and the server's side."""
+
+from __future__ import annotations
+
+import argparse
+
+import paddle.fluid as fluid
+
+
+def parse(about: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("role", choices=["server", "trainer"])
+    parser.add_argument("--endpoints")
+    parser.add_argument("--trainers", type=int)
+    parser.add_argument("--endpoint")
+    parser.add_argument("--id", type=int, default=0)
+    return parser
+
+
+def start(options: argparse.Namespace) -> tuple[fluid.Executor, fluid.Program]:
+    """Transpiles the default Programs. A server serves, and its process ends here; a trainer gets its executor, after the startup
+    Program has run, and its Program."""
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(options.id, pservers=options.endpoints, trainers=options.trainers)
+    exe = fluid.Executor(fluid.CPUPlace())
+    if options.role == "server":
+        program, startup = transpiler.get_pserver_programs(options.endpoint)
+        exe.run(startup)
+        exe.run(program)
+        raise AssertionError("the server's run ends the process")
+    exe.run(fluid.default_startup_program())
+    return exe, transpiler.get_trainer_program()
