@@ -11,6 +11,7 @@ import os
 import warnings
 from typing import Callable
 
+from paddle import absent
 from paddle.fluid import core, io_distributed
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
@@ -54,7 +55,7 @@ def __getattr__(name: str):
         module = importlib.import_module(home)
         if name in getattr(module, "__all__", ()):
             return getattr(module, name)
-    raise AttributeError(f"module 'paddle.fluid.io' has no attribute {name!r}")
+    absent.refuse(__name__, name)
 
 
 # ---- which variables ----
