@@ -8,9 +8,7 @@ finder at the end of sys.meta_path answers imports that nothing else answered.
 
 from __future__ import annotations
 
-import dis
 import functools
-import importlib.abc
 import sys
 from typing import Any, NamedTuple, NoReturn
 
@@ -173,7 +171,9 @@ def sentence(path: str, row: Absent) -> str:
 
 def _asked_by_import(frame: Any) -> bool:
     """Whether the frame asks by `from module import name`."""
-    return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
+    import opcode
+
+    return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
 
 
 def refuse(module: str, name: str) -> NoReturn:
@@ -187,7 +187,7 @@ def refuse(module: str, name: str) -> NoReturn:
     raise AttributeError(sentence(path, row))
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Answers imports of what is in the table; it stands last, so everything that exists is found before."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:

@@ -20,6 +20,7 @@ from paddle.fluid.core import (  # noqa: F401
     Tensor,
     _Scope,
 )
+from paddle.fluid.data import data  # noqa: F401  (now: an import of the module would take the function's name)
 from paddle.fluid.framework import *  # noqa: F401,F403
 from paddle.fluid.framework import Parameter  # noqa: F401
 
@@ -43,7 +44,6 @@ _NAMES = {
     "ParamAttr": "param_attr",
     "WeightNormParamAttr": "param_attr",
     "DataFeeder": "data_feeder",
-    "data": "data",
     "embedding": "input",
     "one_hot": "input",
     "create_lod_tensor": "lod_tensor",
@@ -90,6 +90,7 @@ _OLD_MODULES = frozenset("""
 __all__ = [
     *framework.__all__,
     *(name for name in _NAMES if not name.startswith("_")),
+    "data",
     *sorted(_MODULES),
     "core",
     "unique_name",

@@ -4,7 +4,7 @@ from typing import Callable, Iterable, Iterator
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, suggest
 
 __all__ = ["DataFeeder"]
 
@@ -255,3 +255,6 @@ class DataFeeder:
                 )
 
         return read
+
+
+suggest.make_helpful(__all__, globals())

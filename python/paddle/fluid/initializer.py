@@ -9,7 +9,7 @@ from typing import Iterator
 
 import numpy as np
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.core import VarDesc
 from paddle.fluid.data_feeder import check_variable_and_dtype
 
@@ -328,3 +328,6 @@ TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
 Bilinear = BilinearInitializer
+
+
+suggest.make_helpful(__all__, globals())

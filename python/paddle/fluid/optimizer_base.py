@@ -5,7 +5,7 @@ An update rule is a subclass that says which state it keeps and which op it adds
 
 from typing import Iterable
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.backward import append_backward
 from paddle.fluid.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
 from paddle.fluid.framework import Variable, name_scope, program_guard
@@ -65,7 +65,7 @@ class Optimizer:
                     "LarsMomentum."
                 )
         if old:
-            raise TypeError(f"{self.__class__.__name__} has no argument {sorted(old)[0]!r}.")
+            raise suggest.no_argument(self.__class__, sorted(old)[0])
         if learning_rate is None:
             raise ValueError(
                 f"{self.__class__.__name__}: learning_rate is None. Give a number or a Variable."

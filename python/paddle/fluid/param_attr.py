@@ -1,5 +1,6 @@
 """What a user can say about a parameter when a layer makes it: name, first values, learning rate, ..."""
 
+from paddle.fluid import suggest
 from paddle.fluid.initializer import Constant, Initializer, Xavier
 from paddle.fluid.regularizer import WeightDecayRegularizer
 
@@ -42,7 +43,7 @@ class ParamAttr:
         if "clip" in old:
             gradient_clip = old.pop("clip")
         if old:
-            raise TypeError(f"ParamAttr has no argument {sorted(old)[0]!r}.")
+            raise suggest.no_argument(ParamAttr, sorted(old)[0])
         if name is not None and not isinstance(name, str):
             raise TypeError(f"ParamAttr: name must be a string, not a {type(name).__name__}.")
         if name == "":
@@ -161,3 +162,6 @@ class WeightNormParamAttr(ParamAttr):
             **old,
         )
         self.dim = dim
+
+
+suggest.make_helpful(__all__, globals())

@@ -1,6 +1,6 @@
 """Weight decay: ops that add a term of the parameter to its gradient."""
 
-from paddle.fluid import framework
+from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
 
@@ -109,3 +109,6 @@ def append_regularization_ops(parameters_and_grads: list, regularization=None) -
 
 L1Decay = L1DecayRegularizer
 L2Decay = L2DecayRegularizer
+
+
+suggest.make_helpful(__all__, globals())

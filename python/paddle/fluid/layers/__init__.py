@@ -8,7 +8,10 @@ All layers are built with the few functions of `build`.
 
 from __future__ import annotations
 
+import sys
+
 from paddle import absent
+from paddle.fluid import suggest
 from paddle.fluid.layers import (  # noqa: F401  (all of them are reached as fluid.layers.<module>)
     block_rnn,
     control_flow,
@@ -56,6 +59,9 @@ MODULES = (
 __all__ = list(dict.fromkeys(name for module in MODULES for name in module.__all__))
 
 monkey_patch_variable()
+suggest.make_helpful(
+    __all__, *(vars(module) for name, module in list(sys.modules.items()) if name.startswith(__name__))
+)
 
 
 def __getattr__(name: str):
