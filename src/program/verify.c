@@ -3,8 +3,8 @@
 
 #include "program/program.h"
 
-/* Where the user's script made the op: the innermost frames outside of `paddle`, as its attribute names them. An op that is
- * being made has the script's own traceback. */
+/* Where the user's script made the op: the innermost frames outside of `paddle`, as its attribute names them.
+ * An op that is being made has the script's own traceback. */
 static void add_origin(const struct pd_opdesc *op)
 {
     enum { MOST = 3 };
@@ -45,8 +45,8 @@ int pd_arg_is_hole(const struct pd_slot_def *slot, const char *name, const struc
 {
     if (strcmp(name, PD_EMPTY_VAR) == 0) return 1;
     size_t n = strlen(slot->name), suffix = strlen(PD_GRAD_SUFFIX);
-    return (slot->flags & PD_SLOT_OPTIONAL) && n > suffix && strcmp(slot->name + n - suffix, PD_GRAD_SUFFIX) == 0 &&
-           !pd_block_find(block, name);
+    return (slot->flags & PD_SLOT_OPTIONAL) && n > suffix &&
+           strcmp(slot->name + n - suffix, PD_GRAD_SUFFIX) == 0 && !pd_block_find(block, name);
 }
 
 static int is_empty_slot(const struct pd_io *io)
@@ -65,10 +65,11 @@ static pd_status verify_side(const struct pd_opdesc *op, const struct pd_block *
         const struct pd_io *io = pd_opdesc_slot(op, is_output, defs[i].name);
         int needed = !(defs[i].flags & PD_SLOT_OPTIONAL) && !(is_output && (defs[i].flags & PD_SLOT_HIDDEN));
         if (needed && is_empty_slot(io))
-            return pd_fail(PD_INVALID, "op '%s' needs a variable in its %s slot '%s'", op->type, word, defs[i].name);
+            return pd_fail(PD_INVALID, "op '%s' needs a variable in its %s slot '%s'", op->type, word,
+                           defs[i].name);
         if (io && io->args.n > 1 && !(defs[i].flags & PD_SLOT_LIST))
-            return pd_fail(PD_INVALID, "op '%s' takes one variable in its %s slot '%s', found %d", op->type, word,
-                           defs[i].name, io->args.n);
+            return pd_fail(PD_INVALID, "op '%s' takes one variable in its %s slot '%s', found %d", op->type,
+                           word, defs[i].name, io->args.n);
     }
     const struct pd_io *at = is_output ? op->out.at : op->in.at;
     int n = is_output ? op->out.n : op->in.n;
@@ -79,9 +80,12 @@ static pd_status verify_side(const struct pd_opdesc *op, const struct pd_block *
             return pd_fail(PD_NOT_FOUND, "op '%s' has no %s slot '%s'", op->type, word, at[i].slot);
         }
         for (int k = 0; k < at[i].args.n; k++)
-            if (!pd_arg_is_hole(&defs[slot], at[i].args.at[k], block) && !pd_block_find(block, at[i].args.at[k]))
-                return pd_fail(PD_NOT_FOUND, "op '%s' names variable '%s' in its %s slot '%s', but the Program has none of that name",
-                               op->type, at[i].args.at[k], word, at[i].slot);
+            if (!pd_arg_is_hole(&defs[slot], at[i].args.at[k], block) &&
+                !pd_block_find(block, at[i].args.at[k]))
+                return pd_fail(
+                    PD_NOT_FOUND,
+                    "op '%s' names variable '%s' in its %s slot '%s', but the Program has none of that name",
+                    op->type, at[i].args.at[k], word, at[i].slot);
     }
     return PD_OK;
 }
@@ -127,6 +131,18 @@ static int gather(const struct pd_io *io, struct pd_block *block, struct pd_meta
     return io->args.n;
 }
 
+/* An op may write a variable that it reads: what it infers must not change what it still looks at. An output
+ * among the n metas of `in` is put aside into `own`. */
+static struct pd_meta *apart(struct pd_meta *out, struct pd_meta *const *in, int n, struct pd_meta *own)
+{
+    for (int i = 0; i < n; i++)
+        if (out && in[i] == out) {
+            *own = *out;
+            return own;
+        }
+    return out;
+}
+
 pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
 {
     if (!op->def || !op->def->infer) return PD_OK;
@@ -136,23 +152,32 @@ pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
     for (int i = 0; i < op->out.n; i++)
         total += op->out.at[i].args.n;
     struct pd_metas *sides = pd_calloc((size_t)(n_in + n_out) + 1, sizeof *sides);
-    struct pd_meta **flat = pd_calloc((size_t)total + 1, sizeof *flat), **next = flat;
+    /* Two pointers for each variable: what the op sees, and where that belongs. */
+    struct pd_meta **seen = pd_calloc(2 * (size_t)total + 1, sizeof *seen), **real = seen + total;
+    struct pd_meta *own = pd_calloc((size_t)total + 1, sizeof *own);
     struct pd_attr *attrs = NULL;
-    pd_status status = sides && flat ? pd_opdesc_bind_attrs(op, &attrs, &n_attrs) : pd_no_memory();
+    pd_status status = sides && seen && own ? pd_opdesc_bind_attrs(op, &attrs, &n_attrs) : pd_no_memory();
     if (status == PD_OK) {
+        int n = 0, inputs = 0;
         for (int i = 0; i < n_in + n_out; i++) {
             int is_output = i >= n_in;
             const char *slot = is_output ? op->def->outputs[i - n_in].name : op->def->inputs[i].name;
-            sides[i].at = next;
-            sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, next);
-            next += sides[i].n;
+            sides[i].at = seen + n;
+            sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, real + n);
+            for (int k = n; k < n + sides[i].n; k++)
+                seen[k] = is_output ? apart(real[k], real, inputs, &own[k]) : real[k];
+            n += sides[i].n;
+            if (!is_output) inputs = n;
         }
         struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in, .desc = op};
         status = op->def->infer(&c);
+        for (int k = inputs; k < n && status == PD_OK; k++)
+            if (seen[k] != real[k]) *real[k] = *seen[k];
         if (status != PD_OK) pd_opdesc_blame(op, block);
     }
     pd_free(attrs);
-    pd_free(flat);
+    pd_free(own);
+    pd_free(seen);
     pd_free(sides);
     return status;
 }
