@@ -191,6 +191,9 @@ class DataFeeder:
             self.feed_lod_level.append(var.lod_level)
         self.place = place
 
+    def __repr__(self) -> str:
+        return f"DataFeeder({self.feed_names!r})"
+
     def feed(self, iterable: Iterable) -> dict:
         """Returns {name: tensor} for one batch."""
         converters = [

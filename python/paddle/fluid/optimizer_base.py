@@ -13,6 +13,7 @@ from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.log_helper import notice
 from paddle.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
+from paddle.fluid.shown import Shown
 
 _DEVICE = "op_device"
 
@@ -35,7 +36,7 @@ def _names(what: Iterable | None) -> set:
     return {each.name if isinstance(each, Variable) else str(each) for each in what}
 
 
-class Optimizer:
+class Optimizer(Shown):
     """Base of all optimizers.
 
     `learning_rate` is a number or a Variable (a schedule). `regularization` is the decay for parameters that

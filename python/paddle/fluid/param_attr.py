@@ -3,6 +3,7 @@
 from paddle.fluid import suggest
 from paddle.fluid.initializer import Constant, Initializer, Xavier
 from paddle.fluid.regularizer import WeightDecayRegularizer
+from paddle.fluid.shown import Shown
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
@@ -13,7 +14,7 @@ def _is_clip(value) -> bool:
     return isinstance(value, GradientClipBase)
 
 
-class ParamAttr:
+class ParamAttr(Shown):
     """The attributes of one parameter.
 
     `learning_rate` multiplies the optimizer's. `regularizer` goes before the optimizer's own. `gradient_clip`

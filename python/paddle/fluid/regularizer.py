@@ -3,6 +3,7 @@
 from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
+from paddle.fluid.shown import Shown
 
 __all__ = [
     "append_regularization_ops",
@@ -17,7 +18,7 @@ __all__ = [
 _NEW_GRAD_SUFFIX = "@NEWGRAD@"
 
 
-class WeightDecayRegularizer:
+class WeightDecayRegularizer(Shown):
     """What all decays share. A call adds ops to `block` and returns the variable with the decay term."""
 
     def __call__(self, param, grad, block):
