@@ -16,6 +16,7 @@ from paddle.fluid.layers import (  # noqa: F401  (all of them are reached as flu
     block_rnn,
     control_flow,
     device,
+    docs,
     io,
     layer_function_generator,
     learning_rate_scheduler,
@@ -59,6 +60,7 @@ MODULES = (
 __all__ = list(dict.fromkeys(name for module in MODULES for name in module.__all__))
 
 monkey_patch_variable()
+docs.complete(__all__, globals())
 suggest.make_helpful(
     __all__, *(vars(module) for name, module in list(sys.modules.items()) if name.startswith(__name__))
 )
