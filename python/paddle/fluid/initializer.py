@@ -9,9 +9,10 @@ from typing import Iterator
 
 import numpy as np
 
-from paddle.fluid import framework, suggest, unique_name
+from paddle.fluid import docs, framework, suggest, unique_name
 from paddle.fluid.core import VarDesc
 from paddle.fluid.data_feeder import check_variable_and_dtype
+from paddle.fluid.docs import training
 from paddle.fluid.shown import Shown
 
 __all__ = [
@@ -333,4 +334,5 @@ MSRA = MSRAInitializer
 Bilinear = BilinearInitializer
 
 
+docs.complete(__all__, globals(), training.INITIALIZERS)
 suggest.make_helpful(__all__, globals())
