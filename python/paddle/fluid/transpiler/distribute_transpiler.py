@@ -81,10 +81,14 @@ class DistributeTranspiler:
         transpile(trainer_id=None, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
         startup_program=None, current_endpoint="127.0.0.1:6174")
 
-        trainer_id: the number of this trainer; None, or left out: the first server hands one out. program,
-        startup_program: by default the default ones. pservers: the endpoints of all servers, separated by
-        commas, the same in every process. trainers: how many there are. sync_mode: servers wait for all
-        trainers in each step; False makes trainers and servers asynchronous.
+        Args:
+            trainer_id: the number of this trainer, below `trainers`; None, or left out: the first server hands one out.
+            program: what is trained; None: the default main program.
+            pservers: the endpoints HOST:PORT of all servers, separated by commas, the same in every process.
+            trainers: how many there are.
+            sync_mode: servers wait for all trainers in each step; False makes trainers and servers asynchronous.
+            startup_program: what fills the parameters; None: the default startup program.
+            current_endpoint: has no effect: it is for collective jobs.
 
         The forms of v0.11 to v0.14, some of which began with optimize_ops and params_grads, work as well.
         """
