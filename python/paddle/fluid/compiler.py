@@ -9,6 +9,7 @@ import enum
 import numpy as np
 
 from paddle.fluid import core, framework
+from paddle.fluid.shown import call_text
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 
@@ -29,6 +30,10 @@ class _Options:
                 f"{', '.join(sorted(self._defaults))}."
             )
         object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        changed = {name: getattr(self, name) for name, value in self._defaults.items() if getattr(self, name) != value}
+        return call_text(type(self).__name__, changed)
 
 
 class ExecutionStrategy(_Options):
@@ -92,6 +97,10 @@ class BuildStrategy(_Options):
 class CompiledProgram:
     """A program with options, to be given to Executor.run in its place.
 
+    Args:
+        program_or_graph: the Program.
+        build_strategy: accepted; the engine decides.
+
     >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
     """
 
@@ -110,6 +119,11 @@ class CompiledProgram:
         self._share_vars_from = None
         self._places = None
 
+    def __repr__(self) -> str:
+        blocks = self._program.blocks
+        how = "a predictor" if self._is_inference else "data parallel" if self._is_data_parallel else "plain"
+        return f"CompiledProgram({how}, {len(blocks[0].ops)} ops, {len(blocks)} blocks)"
+
     def with_data_parallel(
         self,
         loss_name: str | None = None,
@@ -118,7 +132,18 @@ class CompiledProgram:
         share_vars_from: "CompiledProgram | None" = None,
         places=None,
     ) -> "CompiledProgram":
-        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`."""
+        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`.
+
+        Args:
+            loss_name: the name of the loss, for a Program that trains.
+            build_strategy: accepted; the engine decides.
+            exec_strategy: accepted; the engine decides.
+            share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
+            places: where to run; has no effect on a machine without GPUs.
+
+        Returns:
+            itself.
+        """
         if self._is_inference:
             raise ValueError("This CompiledProgram runs a predictor. Make a new one for with_data_parallel.")
         if self._is_data_parallel:
@@ -137,7 +162,14 @@ class CompiledProgram:
         return self
 
     def with_inference_optimize(self, config) -> "CompiledProgram":
-        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself."""
+        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.
+
+        Args:
+            config: a NativeConfig or an AnalysisConfig.
+
+        Returns:
+            itself.
+        """
         if self._is_data_parallel or self._is_inference:
             raise ValueError("This CompiledProgram was set up before. Make a new one for the predictor.")
         if not isinstance(config, (core.NativeConfig, core.AnalysisConfig)):
