@@ -78,7 +78,8 @@ const struct pd_op pd_op_accuracy = {
  * Counts of positive and negative samples per bucket of the prediction. With slide_steps the counts of the
  * last steps are kept. Two layouts are in use: ring: slide_steps parts, then their sum, then the number of
  * steps so far (since 1.4); queue: slide_steps parts, oldest first (before). Without slide_steps there is one
- * part; the layer auc(slide_steps=0) starts it with the ring's last number too, which the first step drops. */
+ * part; the layer auc(slide_steps=0) starts it with the ring's last number too, which the first step drops.
+ */
 
 enum { U_PREDICT, U_LABEL, U_POS, U_NEG };
 enum { AUC, POS_OUT, NEG_OUT };

@@ -213,6 +213,13 @@ class Executor(_core.Executor):
             program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy
         )
 
+    def _run_reading(self, program=None, feed=None, *others):
+        """run() of a Program that reads from readers: what they give is fed."""
+        from paddle.fluid import reader_program
+
+        program = default_main_program() if program is None else program
+        return self._run_fed(program, {**(feed or {}), **reader_program.next_feed(program)}, *others)
+
     def _run_with_servers(
         self, program=None, feed=None, fetch_list=None, _feed_name=None, _fetch_name=None, scope=None,
         return_numpy=None, *_others

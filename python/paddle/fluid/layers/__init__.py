@@ -58,7 +58,6 @@ __all__ = list(dict.fromkeys(name for module in MODULES for name in module.__all
 NOT_YET = {
     "1.7": """
         linear_chain_crf crf_decoding ctc_greedy_decoder warpctc py_func similarity_focus
-        read_file double_buffer py_reader create_py_reader_by_data
         roi_pool roi_align psroi_pool prroi_pool deformable_conv deformable_roi_pooling
         roi_perspective_transform prior_box density_prior_box multi_box_head bipartite_match target_assign
         detection_output ssd_loss
