@@ -1,5 +1,5 @@
-# libpaddle: one object library per folder of src/, joined into the shared library that users link and into an
-# archive for the command and the C tests (which reach what the shared library hides).
+# libpaddle: one object library per folder of src/, joined into the shared library that users link and, where tests are
+# built, into an archive for the C tests (which reach what the shared library hides).
 
 set(folders base backend kernels tensor program passes ops exec data)
 if(WITH_DISTRIBUTE)
@@ -92,7 +92,7 @@ if(NOT objects)
   message(FATAL_ERROR "There are no C files under ${PROJECT_SOURCE_DIR}/src. Is the checkout complete?")
 endif()
 
-add_library(paddle_archive STATIC ${objects})
+add_library(paddle_archive STATIC EXCLUDE_FROM_ALL ${objects})
 set_target_properties(paddle_archive PROPERTIES OUTPUT_NAME paddle_archive LINKER_LANGUAGE C)
 target_include_directories(paddle_archive PUBLIC "${PROJECT_SOURCE_DIR}/include")
 target_link_libraries(paddle_archive PUBLIC pd_flags ${PD_FOR_PROGRAMS})

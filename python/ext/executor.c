@@ -124,9 +124,13 @@ static int read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, 
         while (k < ARG_COUNT && PyUnicode_CompareWithASCIIString(name, argument_names[k]) != 0)
             k++;
         if (k == ARG_COUNT || k < n) {
-            PyErr_Format(PyExc_TypeError,
-                         k == ARG_COUNT ? "run() has no argument %R." : "run() got the argument %R twice.",
-                         name);
+            PyErr_Format(
+                PyExc_TypeError,
+                k == ARG_COUNT
+                    ? "run() has no argument %R. It takes program, feed, fetch_list, feed_var_name, "
+                      "fetch_var_name, scope, return_numpy, use_program_cache, return_merged and use_prune."
+                    : "run() got the argument %R twice.",
+                name);
             return -1;
         }
         out[k] = args[n + i] != Py_None ? args[n + i] : NULL;

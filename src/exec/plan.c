@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/flags.h"
+#include "base/nearest.h"
 
 void pd_plan_free(struct pd_plan *plan)
 {
@@ -219,20 +220,32 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     return PD_OK;
 }
 
+/* Ends a message: the variable of the block that a misspelt name was meant to be. Returns the text, which is
+ * in `out`. */
+static const char *meant(const struct pd_plan *plan, const char *name, struct pd_buf *out)
+{
+    struct pd_nearest nearest = {.name = name, .length = (int)strnlen(name, INT_MAX)};
+    for (int i = 0; i < plan->block->vars.n; i++)
+        pd_nearest_offer(&nearest, plan->block->vars.at[i]->name);
+    if (nearest.best) pd_buf_printf(out, "; is '%s' meant?", nearest.best);
+    return out->n ? out->at : "";
+}
+
 static pd_status add_feeds(struct pd_plan *plan, int n, const char *const *feeds)
 {
     for (int i = 0; i < n; i++) {
         int number;
         const struct pd_var *var = pd_block_var(plan->block, feeds[i]);
         if (!var) {
-            struct pd_buf names = {0};
+            struct pd_buf names = {0}, near = {0};
             for (int k = 0; k < plan->block->vars.n; k++)
                 if (plan->block->vars.at[k]->flags & PD_VAR_IS_DATA)
                     pd_buf_printf(&names, "%s%s", names.n ? ", " : "", plan->block->vars.at[k]->name);
-            pd_status status =
-                pd_fail(PD_NOT_FOUND, "feed '%s': the Program has no such variable%s%s", feeds[i],
-                        names.n ? "; it declares the data " : "", names.n ? names.at : "");
+            pd_status status = pd_fail(PD_NOT_FOUND, "feed '%s': the Program has no such variable%s%s%s",
+                                       feeds[i], names.n ? "; it declares the data " : "",
+                                       names.n ? names.at : "", meant(plan, feeds[i], &near));
             pd_buf_free(&names);
+            pd_buf_free(&near);
             return status;
         }
         if (pd_plan_number(plan, feeds[i]) >= 0) return pd_fail(PD_INVALID, "'%s' is fed twice", feeds[i]);
@@ -252,8 +265,13 @@ static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fet
         if (number < 0 && var && !(var->flags & PD_VAR_PERSISTABLE))
             return pd_fail(PD_NOT_FOUND, "fetch '%s': no op of the Program computes it and it is not fed",
                            fetches[i]);
-        if (number < 0 && !var)
-            return pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable", fetches[i]);
+        if (number < 0 && !var) {
+            struct pd_buf near = {0};
+            pd_status status = pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable%s",
+                                       fetches[i], meant(plan, fetches[i], &near));
+            pd_buf_free(&near);
+            return status;
+        }
         if (number < 0) PD_TRY(pd_plan_read(plan, fetches[i], &number));
         plan->vars.at[number].last_use = INT_MAX;
         plan->vars.at[number].pinned = 1;

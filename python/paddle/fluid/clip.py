@@ -6,7 +6,7 @@ All rules work on lists of (parameter, gradient) pairs and return new pairs.
 import copy
 from typing import Callable
 
-from paddle.fluid import framework
+from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
 
@@ -322,3 +322,6 @@ def _correct_role_vars(params_grads: list, new_names: dict) -> None:
 ClipByValue = GradientClipByValue
 ClipByNorm = GradientClipByNorm
 ClipByGlobalNorm = GradientClipByGlobalNorm
+
+
+suggest.make_helpful(__all__, globals())

@@ -9,6 +9,7 @@ import enum
 import numpy as np
 
 from paddle.fluid import core, framework
+from paddle.fluid.shown import call_text
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 
@@ -29,6 +30,10 @@ class _Options:
                 f"{', '.join(sorted(self._defaults))}."
             )
         object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        changed = {name: getattr(self, name) for name, value in self._defaults.items() if getattr(self, name) != value}
+        return call_text(type(self).__name__, changed)
 
 
 class ExecutionStrategy(_Options):
@@ -109,6 +114,11 @@ class CompiledProgram:
         self._loss_name = None
         self._share_vars_from = None
         self._places = None
+
+    def __repr__(self) -> str:
+        blocks = self._program.blocks
+        how = "a predictor" if self._is_inference else "data parallel" if self._is_data_parallel else "plain"
+        return f"CompiledProgram({how}, {len(blocks[0].ops)} ops, {len(blocks)} blocks)"
 
     def with_data_parallel(
         self,

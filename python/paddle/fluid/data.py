@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from paddle.fluid import core, layers  # noqa: F401  (layers give Variables their operators)
+from paddle.fluid import core, suggest
 from paddle.fluid.framework import Variable
-from paddle.fluid.layer_helper import LayerHelper
 
 __all__ = ["data"]
 
@@ -15,6 +14,9 @@ def data(name: str, shape: list[int | None], dtype="float32", lod_level: int = 0
     >>> fluid.data(name='x', shape=[None, 13]).shape
     (-1, 13)
     """
+    from paddle.fluid import layers  # noqa: F401  (layers give Variables their operators)
+    from paddle.fluid.layer_helper import LayerHelper
+
     if not isinstance(name, str):
         raise TypeError(f"data: name must be a string, but {name!r} was given.")
     if not isinstance(shape, (list, tuple)):
@@ -29,3 +31,6 @@ def data(name: str, shape: list[int | None], dtype="float32", lod_level: int = 0
         is_data=True,
         need_check_feed=True,
     )
+
+
+suggest.make_helpful(__all__, globals())

@@ -4,7 +4,7 @@ from typing import Callable, Iterable, Iterator
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, suggest
 
 __all__ = ["DataFeeder"]
 
@@ -191,6 +191,9 @@ class DataFeeder:
             self.feed_lod_level.append(var.lod_level)
         self.place = place
 
+    def __repr__(self) -> str:
+        return f"DataFeeder({self.feed_names!r})"
+
     def feed(self, iterable: Iterable) -> dict:
         """Returns {name: tensor} for one batch."""
         converters = [
@@ -255,3 +258,6 @@ class DataFeeder:
                 )
 
         return read
+
+
+suggest.make_helpful(__all__, globals())

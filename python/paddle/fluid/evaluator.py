@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.metrics import _clone_var, _ground_truth, _run_fill
 
@@ -183,3 +183,6 @@ class DetectionMAP(Evaluator):
     def reset(self, executor, reset_program=None) -> None:
         """Starts a new accumulation."""
         _run_fill(executor, reset_program, [self.has_state], 0)
+
+
+suggest.make_helpful(__all__, globals())

@@ -169,6 +169,9 @@ class Executor(_core.Executor):
             place = place[0] if place else None
         self.place = check_place(place)
 
+    def __repr__(self) -> str:
+        return f"Executor({self.place!r})"
+
     def _run_other(
         self,
         program=None,

@@ -8,7 +8,7 @@ import os
 import weakref
 from typing import Callable, Iterator
 
-from paddle import _core
+from paddle import _core, absent
 from paddle.fluid import core, unique_name  # noqa: F401
 from paddle.fluid.framework_block import Block
 from paddle.fluid.framework_op import Operator, wrap_operator
@@ -529,6 +529,4 @@ def _current_expected_place():
 
 
 def __getattr__(name: str):
-    if name in ("IrGraph", "IrNode", "IrOpNode", "IrVarNode", "ParamBase"):
-        raise AttributeError(f"fluid.framework.{name} is not there yet in this package.")
-    raise AttributeError(f"module 'paddle.fluid.framework' has no attribute {name!r}")
+    absent.refuse(__name__, name)

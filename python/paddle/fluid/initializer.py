@@ -9,9 +9,10 @@ from typing import Iterator
 
 import numpy as np
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.core import VarDesc
 from paddle.fluid.data_feeder import check_variable_and_dtype
+from paddle.fluid.shown import Shown
 
 __all__ = [
     "Constant",
@@ -54,7 +55,7 @@ def init_on_cpu() -> Iterator[None]:
         _on_cpu = before
 
 
-class Initializer:
+class Initializer(Shown):
     """What all initializers share. A call adds the op that fills `var` to `block` and returns it."""
 
     def __call__(self, var, block):
@@ -186,6 +187,8 @@ class NormalInitializer(Initializer):
     """Fills from the normal distribution with mean `loc` and standard deviation `scale`."""
 
     _op_type = "gaussian_random"
+
+    _kept_as = {"loc": "_mean", "scale": "_std_dev"}
 
     def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0):
         _check_given(type(self).__name__, loc=loc, scale=scale, seed=seed)
@@ -328,3 +331,6 @@ TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
 Bilinear = BilinearInitializer
+
+
+suggest.make_helpful(__all__, globals())

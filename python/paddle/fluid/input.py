@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle.fluid import suggest
 from paddle.fluid.framework import Variable
 from paddle.fluid.layers.nn import lookup, one_hot_rows
 
@@ -29,3 +30,6 @@ def embedding(
     (-1, 5, 16)
     """
     return lookup("lookup_table_v2", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+
+
+suggest.make_helpful(__all__, globals())

@@ -11,7 +11,8 @@ import os
 import warnings
 from typing import Callable
 
-from paddle.fluid import core, io_distributed
+from paddle import absent
+from paddle.fluid import core, io_distributed, suggest
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
@@ -54,7 +55,7 @@ def __getattr__(name: str):
         module = importlib.import_module(home)
         if name in getattr(module, "__all__", ()):
             return getattr(module, name)
-    raise AttributeError(f"module 'paddle.fluid.io' has no attribute {name!r}")
+    absent.refuse(__name__, name)
 
 
 # ---- which variables ----
@@ -496,3 +497,6 @@ def load_inference_model(
     fetches = {op.attr("col"): op.input("X")[0] for op in program.global_block().ops if op.type == "fetch"}
     targets = [program.global_block().var(fetches[i]) for i in sorted(fetches)]
     return [program, [feeds[i] for i in sorted(feeds)], targets]
+
+
+suggest.make_helpful(__all__, globals())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, suggest
 
 __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
@@ -64,3 +64,6 @@ def create_random_int_lodtensor(recursive_seq_lens: list, base_shape: list, plac
     shape = [sum(recursive_seq_lens[-1]), *base_shape]
     data = np.random.randint(low, high + 1, size=shape).astype("int64")
     return create_lod_tensor(data, recursive_seq_lens, place)
+
+
+suggest.make_helpful(__all__, globals())

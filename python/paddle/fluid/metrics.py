@@ -4,6 +4,8 @@ import copy
 
 import numpy as np
 
+from paddle.fluid import suggest
+
 __all__ = [
     "MetricBase",
     "CompositeMetric",
@@ -387,3 +389,6 @@ def _clone_var(block, var):
         lod_level=var.lod_level,
         persistable=True,
     )
+
+
+suggest.make_helpful(__all__, globals())

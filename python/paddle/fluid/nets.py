@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.fluid import layers
+from paddle.fluid import layers, suggest
 from paddle.fluid.framework import Variable
 from paddle.fluid.layers.build import older
 
@@ -196,3 +196,6 @@ def scaled_dot_product_attention(
     joined = layers.transpose(context, perm=[0, 2, 1, 3])
     batch, length, heads, width = joined.shape
     return layers.reshape(joined, shape=[batch, length, heads * width])
+
+
+suggest.make_helpful(__all__, globals())

@@ -4,6 +4,7 @@
 """
 
 # The parts of minimize() can also be had from here, as upstream's own tests do.
+from paddle.fluid import suggest
 from paddle.fluid.backward import append_backward  # noqa: F401
 from paddle.fluid.clip import append_gradient_clip_ops, error_clip_callback  # noqa: F401
 from paddle.fluid.core import VarDesc
@@ -603,3 +604,5 @@ RMSProp = RMSPropOptimizer
 Ftrl = FtrlOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Lamb = LambOptimizer
+
+suggest.make_helpful(["Optimizer", *__all__], globals())

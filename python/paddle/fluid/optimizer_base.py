@@ -5,7 +5,7 @@ An update rule is a subclass that says which state it keeps and which op it adds
 
 from typing import Iterable
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.backward import append_backward
 from paddle.fluid.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
 from paddle.fluid.framework import Variable, name_scope, program_guard
@@ -13,6 +13,7 @@ from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.log_helper import notice
 from paddle.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
+from paddle.fluid.shown import Shown
 
 _DEVICE = "op_device"
 
@@ -35,7 +36,7 @@ def _names(what: Iterable | None) -> set:
     return {each.name if isinstance(each, Variable) else str(each) for each in what}
 
 
-class Optimizer:
+class Optimizer(Shown):
     """Base of all optimizers.
 
     `learning_rate` is a number or a Variable (a schedule). `regularization` is the decay for parameters that
@@ -65,7 +66,7 @@ class Optimizer:
                     "LarsMomentum."
                 )
         if old:
-            raise TypeError(f"{self.__class__.__name__} has no argument {sorted(old)[0]!r}.")
+            raise suggest.no_argument(self.__class__, sorted(old)[0])
         if learning_rate is None:
             raise ValueError(
                 f"{self.__class__.__name__}: learning_rate is None. Give a number or a Variable."

@@ -1,6 +1,6 @@
 """ParallelExecutor: an Executor bound to one program. Here it has one place; threads work inside the ops."""
 
-from paddle.fluid import compiler, core, framework
+from paddle.fluid import compiler, core, framework, suggest
 from paddle.fluid.log_helper import notice
 
 __all__ = ["ParallelExecutor"]
@@ -41,7 +41,7 @@ class ParallelExecutor:
                 "use_default_grad_scale",
                 "balance_parameter_opt_between_cards",
             ):
-                raise TypeError(f"ParallelExecutor has no argument {key!r}.")
+                raise suggest.no_argument(ParallelExecutor, key)
         if use_cuda:
             raise RuntimeError(
                 "ParallelExecutor: use_cuda is True, and this build has no CUDA. Use use_cuda=False."

@@ -1,7 +1,9 @@
 """What a user can say about a parameter when a layer makes it: name, first values, learning rate, ..."""
 
+from paddle.fluid import suggest
 from paddle.fluid.initializer import Constant, Initializer, Xavier
 from paddle.fluid.regularizer import WeightDecayRegularizer
+from paddle.fluid.shown import Shown
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
@@ -12,7 +14,7 @@ def _is_clip(value) -> bool:
     return isinstance(value, GradientClipBase)
 
 
-class ParamAttr:
+class ParamAttr(Shown):
     """The attributes of one parameter.
 
     `learning_rate` multiplies the optimizer's. `regularizer` goes before the optimizer's own. `gradient_clip`
@@ -42,7 +44,7 @@ class ParamAttr:
         if "clip" in old:
             gradient_clip = old.pop("clip")
         if old:
-            raise TypeError(f"ParamAttr has no argument {sorted(old)[0]!r}.")
+            raise suggest.no_argument(ParamAttr, sorted(old)[0])
         if name is not None and not isinstance(name, str):
             raise TypeError(f"ParamAttr: name must be a string, not a {type(name).__name__}.")
         if name == "":
@@ -161,3 +163,6 @@ class WeightNormParamAttr(ParamAttr):
             **old,
         )
         self.dim = dim
+
+
+suggest.make_helpful(__all__, globals())

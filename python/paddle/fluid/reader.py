@@ -19,6 +19,7 @@ from typing import Callable, Iterator
 
 import numpy as np
 
+from paddle import absent
 from paddle.fluid import core
 from paddle.fluid.compiler import merge_feeds
 from paddle.fluid.data_feeder import BatchedTensorProvider, DataFeeder
@@ -326,3 +327,7 @@ class PyReader(DataLoaderBase):
     def decorate_batch_generator(self, reader: Callable, places=None) -> None:
         """Takes a generator of whole batches."""
         self._loader.set_batch_generator(reader, places)
+
+
+def __getattr__(name: str):
+    absent.refuse(__name__, name)

@@ -1,8 +1,9 @@
 """Weight decay: ops that add a term of the parameter to its gradient."""
 
-from paddle.fluid import framework
+from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
+from paddle.fluid.shown import Shown
 
 __all__ = [
     "append_regularization_ops",
@@ -17,7 +18,7 @@ __all__ = [
 _NEW_GRAD_SUFFIX = "@NEWGRAD@"
 
 
-class WeightDecayRegularizer:
+class WeightDecayRegularizer(Shown):
     """What all decays share. A call adds ops to `block` and returns the variable with the decay term."""
 
     def __call__(self, param, grad, block):
@@ -109,3 +110,6 @@ def append_regularization_ops(parameters_and_grads: list, regularization=None) -
 
 L1Decay = L1DecayRegularizer
 L2Decay = L2DecayRegularizer
+
+
+suggest.make_helpful(__all__, globals())

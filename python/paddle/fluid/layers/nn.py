@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from paddle import absent
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
@@ -408,6 +409,6 @@ def __getattr__(name: str):
     # Early releases kept losses, metrics and sequence layers here: they are found where they live now.
     from paddle.fluid import layers
 
-    if name.startswith("__") or name not in layers.__all__:
-        raise AttributeError(f"module 'paddle.fluid.layers.nn' has no attribute '{name}'")
-    return getattr(layers, name)
+    if name in layers.__all__:
+        return getattr(layers, name)
+    absent.refuse("paddle.fluid.layers", name)

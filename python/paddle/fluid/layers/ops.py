@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from paddle import absent
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
@@ -219,6 +220,6 @@ def __getattr__(name: str):
     # Early releases kept more layers here (mean, reshape, clip, ...): they are found where they live now.
     from paddle.fluid import layers
 
-    if name.startswith("__") or name not in layers.__all__:
-        raise AttributeError(f"module 'paddle.fluid.layers.ops' has no attribute '{name}'")
-    return getattr(layers, name)
+    if name in layers.__all__:
+        return getattr(layers, name)
+    absent.refuse("paddle.fluid.layers", name)

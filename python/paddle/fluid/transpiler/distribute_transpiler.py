@@ -57,6 +57,12 @@ class DistributeTranspiler:
         self._set_server_config()
         self._job: Job | None = None
 
+    def __repr__(self) -> str:
+        if self._job is None:
+            return f"DistributeTranspiler({self.config!r}): transpile() was not called yet"
+        way = "sync" if self._job.is_sync else "async"
+        return f"DistributeTranspiler({self.config!r}): {way}, {self._job.trainers} trainers, servers {self._job.endpoints}"
+
     def _set_server_config(self, server_config: ServerRuntimeConfig | None = None) -> None:
         if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
             raise TypeError(
