@@ -110,7 +110,7 @@ ABSENT = (
     }),
     Absent("the cells and decoders of recurrent networks", "1.6", "", "", {
         "paddle.fluid.layers": """
-            RNNCell GRUCell LSTMCell Decoder BeamSearchDecoder rnn dynamic_decode DecodeHelper TrainingHelper
+            RNNCell GRUCell LSTMCell Decoder BeamSearchDecoder dynamic_decode DecodeHelper TrainingHelper
             GreedyEmbeddingHelper SampleEmbeddingHelper BasicDecoder
             """,
     }),
@@ -118,7 +118,6 @@ ABSENT = (
     Absent("the layers", "0.12", "0.13", "", {
         "paddle.fluid.layers": """
             ListenAndServ BlockGuardServ Send Recv BlockGuardWithCompletion StaticRNNMemoryLink WhileGuard ParallelDo
-            metric
             """,
     }),
     # Other generations.

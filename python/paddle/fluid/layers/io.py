@@ -8,6 +8,7 @@ from paddle.fluid import core, reader_program, unique_name
 from paddle.fluid.data_feeder import DataFeeder
 from paddle.fluid.framework import Program, Variable, convert_np_dtype_to_dtype_, program_guard
 from paddle.fluid.layer_helper import LayerHelper
+from paddle.fluid.layers import homes
 from paddle.fluid.layers.build import VarType, need_variable
 
 __all__ = ["data", "load", "read_file", "double_buffer", "py_reader", "create_py_reader_by_data"]
@@ -159,3 +160,6 @@ def read_file(reader: Variable) -> Variable | list[Variable]:
         outs.append(out)
     helper.append_op(type="read", inputs={"Reader": [reader]}, outputs={"Out": outs}, attrs={})
     return outs[0] if len(outs) == 1 else outs
+
+
+__getattr__ = homes.served(__name__)
