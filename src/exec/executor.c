@@ -103,6 +103,7 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     for (int i = 0; i < n_feeds; i++) {
         p->feeds[i].number = i;
         p->feeds[i].copies = p->plan->vars.at[i].written;
+        p->feeds[i].stays = (p->plan->vars.at[i].desc->flags & PD_VAR_PERSISTABLE) != 0;
     }
     return PD_OK;
 }
@@ -157,13 +158,17 @@ static pd_status check_feed(const struct pd_plan_var *v, enum pd_dtype dtype, in
                             const struct pd_lod *lod)
 {
     const struct pd_meta *want = &v->desc->meta;
-    struct pd_meta found = {.dtype = dtype};
+    struct pd_meta found = {.dtype = dtype}, width;
+    int checks = (v->desc->flags & PD_VAR_CHECK_FEED) != 0;
     PD_TRY(pd_meta_set_dims(&found, rank, dim));
     if (want->dtype != PD_DTYPE_NONE && want->dtype != dtype)
-        return pd_fail(PD_TYPE,
+        return pd_fail(checks ? PD_INVALID : PD_TYPE,
                        "feed '%s': the Program declares %s, found %s; convert the array with astype('%s')",
                        v->name, pd_dtype_name(want->dtype), pd_dtype_name(dtype), pd_dtype_name(want->dtype));
-    if ((v->desc->flags & PD_VAR_CHECK_FEED) && !pd_meta_dims_match(want, &found))
+    /* Sequences are declared by their width: how many rows they have together is free. */
+    width = found;
+    if (lod && rank > 0) width.dim[0] = -1;
+    if (checks && !pd_meta_dims_match(want, &width))
         return pd_fail(PD_SHAPE, "feed '%s': the Program declares shape %s, found %s", v->name,
                        pd_meta_dims_text(want), pd_meta_dims_text(&found));
     if (lod && (rank < 1 || pd_lod_last(lod)->offset[pd_lod_last(lod)->n - 1] != dim[0]))
@@ -216,6 +221,18 @@ pd_status pd_exec_feed_value(struct pd_prepared *prepared, int i, const struct p
     return PD_OK;
 }
 
+/* What was fed for persistable variables stays in the scope, as the run left it. */
+static pd_status keep_feeds(const struct pd_prepared *prepared, struct pd_scope *scope)
+{
+    for (int i = 0; i < prepared->n_feeds; i++) {
+        if (!prepared->feeds[i].stays) continue;
+        struct pd_value *value = pd_scope_lookup(scope, prepared->feed_names[i]);
+        if (!value) PD_TRY(pd_scope_get(pd_scope_root(scope), prepared->feed_names[i], &value));
+        PD_TRY(pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]));
+    }
+    return PD_OK;
+}
+
 pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int (*poll)(void *), void *arg)
 {
     struct pd_frame *f = prepared->frame;
@@ -234,6 +251,7 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     prepared->step.failed = NULL;
     pd_status status = pd_frame_run(f, scope);
     if (status != PD_OK && prepared->step.failed) prepared->step.failed();
+    if (status == PD_OK) status = keep_feeds(prepared, scope);
     pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;
     prepared->step.number++;

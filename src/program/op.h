@@ -32,6 +32,7 @@ enum pd_op_flag {
                           across the op is an error */
     PD_OP_SERVES = 8,  /* gives the variables that its blocks only read their values: they need none before */
     PD_OP_UPDATES = 16, /* may leave its outputs, or parts of them, as they were: their gradient goes on to who wrote them before */
+    PD_OP_MARK = 32, /* only says where data comes in or goes out: plans leave it out, and the tensors that it gives must be fed */
 };
 
 /* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the contents are

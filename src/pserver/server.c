@@ -393,7 +393,7 @@ enum { DRAIN_MS = 10000, ALONE_MS = 1000 };
 static void drain(struct pd_server *s)
 {
     int64_t now = pd_clock_ns(), until = now + (int64_t)DRAIN_MS * 1000000, seen = now;
-    pd_log(PD_LOG_INFO, "asked to end (SIGTERM) at step %llu", (unsigned long long)pd_server_step(s));
+    pd_log(PD_LOG_INFO, "asked to end (by a signal) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
     if (!pd_durable_cut_soon(s->durable)) return;
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
