@@ -131,9 +131,12 @@ class Generator:
         name = self.fresh("x")
         shape = [dim if isinstance(dim, int) else -1 for dim in dims]
         dtype = "DTYPE" if kind == "float" else "'int64'"
-        self.say(f"{name} = fluid.data('{name}', {shape}, {dtype}, {1 if rows else 0})",
-                 *([f"{name}.stop_gradient = False"] if kind == "float" else []))
-        self.feeds[name] = {"dims": dims, "kind": kind, "high": high, "rows": rows}
+        checked = self.chance(0.5)  # against the shape that is declared
+        text = f"fluid.data('{name}', {shape}, {dtype}, {1 if rows else 0})"
+        if not checked:
+            text = f"L.data('{name}', {shape}, append_batch_size=False, dtype={dtype}, lod_level={1 if rows else 0})"
+        self.say(f"{name} = {text}", *([f"{name}.stop_gradient = False"] if kind == "float" else []))
+        self.feeds[name] = {"dims": dims, "kind": kind, "high": high, "rows": rows, "checked": checked}
         return self.add(name, dims, kind, rows=rows, high=high, fixed=kind != "float")
 
     def steps(self, count: int, makers: list) -> None:

@@ -11,8 +11,8 @@ BOUNDED = {"square", "exp"}
 
 
 def free(g: Generator, var: Var) -> bool:
-    """Another shape may be written: not a parameter or state, not from outside of this block."""
-    return var.depth == g.depth and var.name[0] not in "ps"
+    """Another shape may be written: not a parameter or state, not a feed that is checked, not from outside of this block."""
+    return var.depth == g.depth and var.name[0] not in "ps" and not g.feeds.get(var.name, {}).get("checked")
 
 
 def unary_in_place(g: Generator) -> None:
@@ -145,7 +145,7 @@ def state(g: Generator) -> None:
         raise NoFit
     x = g.pick(lambda var: var.ints and var.rank >= 1 and 0 not in var.dims)
     name = g.fresh("s")
-    g.say(f"{name} = L.create_global_var({x.dims}, {g.number(-1, 1)}, DTYPE, persistable=True, name='{name}')")
+    g.say(f"{name} = L.create_global_var({x.dims}, {g.number(-1, 1)}, DTYPE, persistable=True, name='{name}')", f"{name}.stop_gradient = False")
     held = g.add(name, x.dims)
     g.new(f"L.elementwise_add({x.name}, {held.name})", x.dims)
     if g.chance(0.7):

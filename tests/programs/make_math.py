@@ -9,7 +9,7 @@ UNARY = [
     "L.cos({x})", "L.sin({x})", "L.relu6({x})", "L.swish({x})", "L.erf({x})", "L.logsigmoid({x})", "L.hard_sigmoid({x})",
     "L.clip({x}, -0.7, 0.8)", "L.scale({x}, {a}, {b})", "L.scale({x}, {a}, {b}, bias_after_scale=False)", "L.scale({x}, {a}, act='relu')",
     "L.pow(L.sigmoid({x}), 1.5)", "L.reciprocal(L.scale(L.sigmoid({x}), 1.0, 0.5))", "L.log(L.scale(L.square(L.tanh({x})), 1.0, 0.4))",
-    "L.cast(L.cast({x}, 'float32'), DTYPE)", "L.assign({x})", "L.cumsum({x}, axis=-1)", "L.stanh({x})", "L.tanh_shrink({x})", "L.gelu({x})",
+    "L.cast({x}, DTYPE)", "L.assign({x})", "L.cumsum({x}, axis=-1)", "L.stanh({x})", "L.tanh_shrink({x})", "L.gelu({x})",
     "L.soft_relu({x})", "L.rsqrt(L.scale(L.square(L.tanh({x})), 1.0, 0.4))", "L.selu({x})", "{x} * {a} + {b}", "{a} - {x}",
     "L.softmax({x})", "L.dropout({x}, 0.0)", "L.dropout({x}, 0.5, is_test=True)", "L.zeros_like({x})",
     "L.ones_like({x})", "L.sign({x})", "L.l2_normalize(L.scale(L.sigmoid({x}), 1.0, 0.2), axis=-1)", "L.brelu({x}, -0.5, 0.6)",
@@ -144,10 +144,10 @@ def norm(g: Generator) -> None:
     x = g.pick(lambda var: var.rank >= 2 and all(isinstance(dim, int) for dim in var.dims[1:]) and var.dims[-1] > 1)
     name = g.fresh("norm")
     if x.rank in (2, 4) and g.chance(0.4) and "0" not in str(x.dims[1:]):
-        g.like(f"L.batch_norm({x.name}, epsilon=0.1, param_attr='{name}_s', bias_attr='{name}_b', is_test={g.chance(0.2)}, "
+        g.like(f"L.batch_norm({x.name}, epsilon=0.001, param_attr='{name}_s', bias_attr='{name}_b', is_test={g.chance(0.2)}, "
                f"moving_mean_name='{name}_m', moving_variance_name='{name}_v')", x)
     else:
-        g.like(f"L.layer_norm({x.name}, begin_norm_axis={g.random.randint(1, x.rank - 1)}, epsilon=0.1, param_attr='{name}_s', bias_attr='{name}_b')", x)
+        g.like(f"L.layer_norm({x.name}, begin_norm_axis={g.random.randint(1, x.rank - 1)}, epsilon=0.001, param_attr='{name}_s', bias_attr='{name}_b')", x)
 
 
 def loss(g: Generator) -> None:

@@ -1,7 +1,8 @@
 """A recipe: a random Program and its runs, as plain data. Runs under Python 3.7 too, for paddlepaddle 1.8.5.
 
     seed       what it was made from
-    feeds      name -> {"dims": [...], "kind": "float" or "int", "high": of ints, "rows": None or the name of sequence lengths}
+    feeds      name -> {"dims": [...], "kind": "float" or "int", "high": of ints, "rows": None or the name of sequence lengths,
+               "checked": it is fed only what it declares}
     steps      lines of Python, in order; a step is a list of lines and of lists of steps, which are indented
     loss       names of the variables it adds up
     optimizer  an expression, or None: gradients alone
