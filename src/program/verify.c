@@ -120,30 +120,40 @@ pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out,
     return PD_OK;
 }
 
-/* The variables of a slot as metas; NULL where there is none. Returns the count, 0 when all are holes. */
-static int gather(const struct pd_io *io, struct pd_block *block, struct pd_meta **at)
+/* The variables of a slot as the op sees them: `seen` is what it infers on, `var` where that belongs. An op
+ * may write a variable that it reads, and what it infers must not change what it still looks at: outputs are
+ * copies. Returns the count, 0 when all are holes. */
+struct side {
+    struct pd_meta **seen, *copies;
+    struct pd_var **var;
+};
+
+static int gather(const struct pd_io *io, struct pd_block *block, struct side at, int is_output)
 {
     if (is_empty_slot(io)) return 0;
     for (int k = 0; k < io->args.n; k++) {
-        struct pd_var *var = pd_block_find(block, io->args.at[k]);
-        at[k] = var ? &var->meta : NULL;
+        at.var[k] = pd_block_find(block, io->args.at[k]);
+        at.seen[k] = at.var[k] ? &at.var[k]->meta : NULL;
+        if (!is_output || !at.var[k]) continue;
+        at.copies[k] = at.var[k]->meta;
+        at.seen[k] = &at.copies[k];
     }
     return io->args.n;
 }
 
-/* An op may write a variable that it reads: what it infers must not change what it still looks at. An output
- * among the n metas of `in` is put aside into `own`. */
-static struct pd_meta *apart(struct pd_meta *out, struct pd_meta *const *in, int n, struct pd_meta *own)
+/* What was inferred of an output becomes the variable's; a size that it had before is noted. */
+static pd_status settle(struct pd_opdesc *op, struct pd_var *var, const struct pd_meta *found)
 {
-    for (int i = 0; i < n; i++)
-        if (out && in[i] == out) {
-            *own = *out;
-            return own;
-        }
-    return out;
+    struct pd_resized was = {var->name, var->meta};
+    int known = var->meta.rank > 0 && found->rank > 0;
+    var->meta = *found;
+    if (!known || pd_meta_same_dims(&was.was, found)) return PD_OK;
+    for (int i = 0; i < op->resized.n; i++)
+        if (op->resized.at[i].var == var->name) return PD_OK;
+    return pd_vec_push(&op->resized, was) ? PD_OK : pd_no_memory();
 }
 
-pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
+pd_status pd_opdesc_infer(struct pd_opdesc *op, struct pd_block *block)
 {
     if (!op->def || !op->def->infer) return PD_OK;
     int n_in = pd_slot_count(op->def->inputs), n_out = pd_slot_count(op->def->outputs), total = 0, n_attrs;
@@ -152,32 +162,33 @@ pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
     for (int i = 0; i < op->out.n; i++)
         total += op->out.at[i].args.n;
     struct pd_metas *sides = pd_calloc((size_t)(n_in + n_out) + 1, sizeof *sides);
-    /* Two pointers for each variable: what the op sees, and where that belongs. */
-    struct pd_meta **seen = pd_calloc(2 * (size_t)total + 1, sizeof *seen), **real = seen + total;
-    struct pd_meta *own = pd_calloc((size_t)total + 1, sizeof *own);
+    struct side all = {.seen = pd_calloc((size_t)total + 1, sizeof *all.seen),
+                       .copies = pd_calloc((size_t)total + 1, sizeof *all.copies),
+                       .var = pd_calloc((size_t)total + 1, sizeof *all.var)};
     struct pd_attr *attrs = NULL;
-    pd_status status = sides && seen && own ? pd_opdesc_bind_attrs(op, &attrs, &n_attrs) : pd_no_memory();
+    pd_status status = sides && all.seen && all.copies && all.var ? pd_opdesc_bind_attrs(op, &attrs, &n_attrs)
+                                                                  : pd_no_memory();
     if (status == PD_OK) {
         int n = 0, inputs = 0;
         for (int i = 0; i < n_in + n_out; i++) {
             int is_output = i >= n_in;
             const char *slot = is_output ? op->def->outputs[i - n_in].name : op->def->inputs[i].name;
-            sides[i].at = seen + n;
-            sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, real + n);
-            for (int k = n; k < n + sides[i].n; k++)
-                seen[k] = is_output ? apart(real[k], real, inputs, &own[k]) : real[k];
+            struct side at = {all.seen + n, all.copies + n, all.var + n};
+            sides[i].at = at.seen;
+            sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, at, is_output);
             n += sides[i].n;
             if (!is_output) inputs = n;
         }
         struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in, .desc = op};
         status = op->def->infer(&c);
-        for (int k = inputs; k < n && status == PD_OK; k++)
-            if (seen[k] != real[k]) *real[k] = *seen[k];
         if (status != PD_OK) pd_opdesc_blame(op, block);
+        for (int k = inputs; k < n && status == PD_OK; k++)
+            if (all.var[k]) status = settle(op, all.var[k], &all.copies[k]);
     }
     pd_free(attrs);
-    pd_free(own);
-    pd_free(seen);
+    pd_free(all.seen);
+    pd_free(all.copies);
+    pd_free(all.var);
     pd_free(sides);
     return status;
 }
