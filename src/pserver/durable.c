@@ -44,10 +44,10 @@ static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
             continue;
         struct kept k = {.name = pd_strdup(var->name), .value = value};
         pd_status status = k.name ? read_slice(&d->config, &k) : pd_no_memory();
-        if (status == PD_OK && pd_value_is_rows(value) && value->rows.n) {
-            /* A table that is dealt out row by row: its row numbers tell which. */
+        if (status == PD_OK && pd_value_is_rows(value)) {
+            /* A table that is dealt out row by row: its row numbers tell which. Not every server has one. */
             k.whole = pd_strdup(var->name);
-            k.first_row = value->rows.at[0];
+            k.first_row = value->rows.n ? value->rows.at[0] : 0;
             k.row_step = value->rows.n > 1 ? value->rows.at[1] - value->rows.at[0] : 1;
             k.whole_rows = value->height;
             if (!k.whole) status = pd_no_memory();
