@@ -14,6 +14,8 @@
       "never change the number of threads by itself, so that sums keep their order")                         \
     X(fuse_ops, BOOL, "1",                                                                                   \
       "plans join neighbouring ops that are bound by memory; 0: run the Program op by op")                   \
+    X(share_memory, BOOL, "1",                                                                               \
+      "temporaries use the same memory one after the other; 0: each has its own, which helps to find faults")  \
     X(log_level, TEXT, "info",                                                                               \
       "messages are given down to this level: error, warning, info or debug; GLOG_v=1 means debug too")      \
     X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                    \

@@ -226,13 +226,23 @@ int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad)
     return 0;
 }
 
-pd_status pd_block_grad_clear_left(const struct pd_run *r)
+pd_status pd_block_grad_left(const struct pd_run *r, int ran)
 {
     for (int i = 0; i < r->out[PD_GRAD_LEFT_GRAD].n; i++) {
-        struct pd_value *v = r->out[PD_GRAD_LEFT_GRAD].at[i];
+        struct pd_value *to = r->out[PD_GRAD_LEFT_GRAD].at[i], *from = NULL;
+        const char *name = r->step->name(r, 1, PD_GRAD_LEFT_GRAD, i);
+        for (int k = 0; k < r->in[PD_GRAD_OUT_GRAD].n && !from; k++)
+            if (strcmp(r->step->name(r, 0, PD_GRAD_OUT_GRAD, k), name) == 0)
+                from = r->in[PD_GRAD_OUT_GRAD].at[k];
         /* Items of an array are marked when they are handed on. */
-        if (v && v->tensor.meta.kind == PD_KIND_TENSOR && v->tensor.data)
-            memset(v->tensor.data, 0, pd_tensor_bytes(&v->tensor));
+        if (!to || !from || from->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) continue;
+        if (!ran)
+            PD_TRY(pd_value_copy(to, from));
+        else if (from->tensor.meta.kind == PD_KIND_SELECTED_ROWS)
+            PD_TRY(pd_rows_resize(to, 0, from->height, from->tensor.meta.dtype, from->tensor.meta.rank,
+                                  from->tensor.meta.dim));
+        else
+            PD_TRY(pd_block_grad_zeros(to, from));
     }
     return PD_OK;
 }

@@ -39,6 +39,7 @@ void pd_opdesc_free(struct pd_opdesc *op)
     for (int i = 0; i < op->parts.n; i++)
         pd_opdesc_free(op->parts.at[i]);
     pd_vec_free(&op->attrs);
+    pd_vec_free(&op->resized);
     pd_vec_free(&op->parts);
     pd_free(op);
 }
@@ -198,6 +199,10 @@ pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, s
     }
     for (int i = 0; i < op->attrs.n && status == PD_OK; i++)
         status = pd_opdesc_set_attr(copy, op->attrs.at[i].name, &op->attrs.at[i].value, 0);
+    for (int i = 0; i < op->resized.n && status == PD_OK; i++) {
+        struct pd_resized r = {pd_program_text(into, op->resized.at[i].var), op->resized.at[i].was};
+        if (!r.var || !pd_vec_push(&copy->resized, r)) status = pd_no_memory();
+    }
     if (status != PD_OK) {
         pd_opdesc_free(copy);
         return status;
