@@ -214,10 +214,11 @@ static PyObject *take_results(struct core_state *state, struct core_call *call, 
     return results;
 }
 
+/* NULL without an exception: readers' batches are wanted first. */
 static PyObject *run_plain(struct core_executor *self, struct core_request *request)
 {
     struct core_call *call = core_call_find(self, request);
-    if (!call) return NULL;
+    if (!call || call->reads) return NULL;
     struct core_lent lent = {0};
     PyObject *results = NULL;
     core_signal_stack();
@@ -237,10 +238,10 @@ static PyObject *run_plain(struct core_executor *self, struct core_request *requ
     return results;
 }
 
-static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *run_given(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int fed)
 {
     PyObject *given[ARG_COUNT];
-    struct core_request request = {0};
+    struct core_request request = {.fed = fed};
     if (read_arguments(args, n, names, given)) return NULL;
     if (!of(self)->at) {
         PyErr_SetString(PyExc_RuntimeError, "This executor is closed. Make a new one to run more Programs.");
@@ -260,7 +261,18 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObje
     PyObject *results = run_plain(of(self), &request);
     Py_DECREF(request.program);
     Py_DECREF(request.scope);
+    if (!results && !PyErr_Occurred()) return call_python(self, "_run_reading", given);
     return !results && lacks_variable(of(self)->state) ? run_with_servers(self, given) : results;
+}
+
+static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return run_given(self, args, n, names, 0);
+}
+
+static PyObject *run_fed(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return run_given(self, args, n, names, 1);
 }
 
 static PyMethodDef methods[] = {
@@ -281,6 +293,8 @@ static PyMethodDef methods[] = {
      "    use_prune: run only what the fetches need.\n\n"
      "Returns:\n"
      "    a list with the value of each fetch."},
+    {"_run_fed", CORE_FAST(run_fed), METH_FASTCALL | METH_KEYWORDS,
+     "run() with a feed that holds what the Program's readers give."},
     {"close", shut, METH_NOARGS, "Frees the plans; the executor runs nothing more."},
     {0},
 };

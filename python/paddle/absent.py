@@ -60,11 +60,8 @@ ABSENT = (
         "paddle.fluid": "recordio_writer",
         "paddle.fluid.layers": "open_recordio_file",
     }),
-    Absent("the readers inside Programs", "0.12", "", FEED, {
-        "paddle.fluid.layers": """
-            read_file double_buffer py_reader create_py_reader_by_data open_files shuffle batch multi_pass
-            random_data_generator Preprocessor
-            """,
+    Absent("the readers of files inside Programs", "0.12", "1.5", FEED, {
+        "paddle.fluid.layers": "open_files shuffle batch multi_pass random_data_generator Preprocessor",
     }),
     Absent("upstream's graph passes", "1.2", "", "The engine fuses what it can by itself.", {
         "paddle.fluid": "ir IrGraph",
@@ -113,7 +110,7 @@ ABSENT = (
     }),
     Absent("the cells and decoders of recurrent networks", "1.6", "", "", {
         "paddle.fluid.layers": """
-            RNNCell GRUCell LSTMCell Decoder BeamSearchDecoder rnn dynamic_decode DecodeHelper TrainingHelper
+            RNNCell GRUCell LSTMCell Decoder BeamSearchDecoder dynamic_decode DecodeHelper TrainingHelper
             GreedyEmbeddingHelper SampleEmbeddingHelper BasicDecoder
             """,
     }),
@@ -121,7 +118,6 @@ ABSENT = (
     Absent("the layers", "0.12", "0.13", "", {
         "paddle.fluid.layers": """
             ListenAndServ BlockGuardServ Send Recv BlockGuardWithCompletion StaticRNNMemoryLink WhileGuard ParallelDo
-            metric
             """,
     }),
     # Other generations.

@@ -41,8 +41,10 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
             if (!pd_arg_is_hole(&defs[i], io->args.at[k], plan->block)) {
                 PD_TRY(is_output ? pd_plan_write(plan, io->args.at[k], op->def, &number)
                                  : pd_plan_read(plan, io->args.at[k], &number));
-                if (op->def->flags & PD_OP_SERVES) plan->vars.at[number].read_first = 0;
-                if (plan->vars.at[number].first_use < 0) plan->vars.at[number].first_use = index;
+                int is_new = plan->vars.at[number].first_use < 0;
+                if ((op->def->flags & PD_OP_SERVES) || (is_new && (defs[i].flags & PD_SLOT_UNSET)))
+                    plan->vars.at[number].read_first = 0;
+                if (is_new) plan->vars.at[number].first_use = index;
                 /* An input of which only the shape is read does not keep its memory busy. */
                 if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;
                 if (!is_output && !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].needs_data = 1;
@@ -281,6 +283,25 @@ static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fet
     return PD_OK;
 }
 
+/* An op that the executor acts on: what it gives must have been fed. */
+static pd_status check_mark(const struct pd_plan *plan, const struct pd_opdesc *op)
+{
+    const struct pd_io *out = pd_opdesc_slot(op, 1, "Out");
+    for (int i = 0; out && i < out->args.n; i++) {
+        const char *name = out->args.at[i];
+        const struct pd_var *var = pd_block_find(plan->block, name);
+        if (var && var->meta.kind == PD_KIND_TENSOR && pd_plan_number(plan, name) < 0)
+            return pd_fail(
+                PD_NOT_FOUND,
+                strcmp(op->type, "read")
+                    ? "the model needs a feed for '%s'; nothing was fed under that name"
+                    : "the Program reads '%s' from a reader: that works in its main block, with Executor.run "
+                      "in the process that made the reader",
+                name);
+    }
+    return PD_OK;
+}
+
 static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *feeds, int n_fetches,
                        const char *const *fetches)
 {
@@ -288,14 +309,10 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
     PD_TRY(add_feeds(plan, n_feeds, feeds));
     for (int i = 0; i < plan->block->ops.n; i++) {
         const struct pd_opdesc *op = plan->block->ops.at[i];
-        if (strcmp(op->type, "feed") == 0) {
-            const char *name = pd_opdesc_arg(op, 1, "Out");
-            if (name && pd_plan_number(plan, name) < 0)
-                return pd_fail(PD_NOT_FOUND,
-                               "the model needs a feed for '%s'; nothing was fed under that name", name);
+        if (op->def && op->def->flags & PD_OP_MARK) {
+            PD_TRY(check_mark(plan, op));
             continue;
         }
-        if (strcmp(op->type, "fetch") == 0) continue;
         pd_status status = add_op(plan, op);
         if (status != PD_OK) {
             pd_opdesc_blame(op, plan->block);

@@ -203,10 +203,10 @@ class GradientClipByGlobalNorm(GradientClipBase):
             grad = layers.get_tensor_from_selected_rows(layers.merge_selected_rows(grad))
         return layers.reduce_sum(input=layers.square(grad))
 
-    def _limit(self):
+    def _limit(self, dtype):
         from paddle.fluid import layers
 
-        return layers.fill_constant(shape=[1], dtype="float32", value=self.clip_norm)
+        return layers.fill_constant(shape=[1], dtype=dtype, value=self.clip_norm)
 
     @staticmethod
     def _scale(squares: list, limit_of: Callable):
@@ -233,7 +233,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
                     squares.append(self._sum_of_squares(grad))
             last = [pair for pair in params_grads if pair[1] is not None][-1]
             with last[0].block.program._optimized_guard(list(last)):
-                scale = self._scale(squares, self._limit)
+                scale = self._scale(squares, lambda: self._limit(squares[0].dtype))
             for param, grad in params_grads:
                 if grad is None:
                     continue
@@ -248,7 +248,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
     def _process_context(self, context: dict, param, grad) -> None:
         group = context.setdefault(self.group_name, {})
         if not group:
-            group.update(clip_norm=self.clip_norm, limit=self._limit(), squares=[])
+            group.update(clip_norm=self.clip_norm, limit=self._limit(grad.dtype), squares=[])
         elif group["clip_norm"] != self.clip_norm:
             raise ValueError(
                 f"gradient clip group {self.group_name!r} has clip_norm {group['clip_norm']}, and "

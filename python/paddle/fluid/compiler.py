@@ -94,6 +94,32 @@ class BuildStrategy(_Options):
     }
 
 
+    def _finalize_strategy_and_create_passes(self) -> "PassBuilder":
+        """Ends the setting of options. Returns the list of passes, which is empty here: the engine has its own."""
+        return PassBuilder()
+
+
+class PassBuilder:
+    """Upstream's list of graph passes, which a script may change; here it changes nothing."""
+
+    def __init__(self):
+        self._passes: list = []
+
+    def append_pass(self, name: str) -> str:
+        self._passes.append(name)
+        return name
+
+    def insert_pass(self, index: int, name: str) -> str:
+        self._passes.insert(index, name)
+        return name
+
+    def remove_pass(self, index: int) -> None:
+        del self._passes[index]
+
+    def all_passes(self) -> list:
+        return list(self._passes)
+
+
 class CompiledProgram:
     """A program with options, to be given to Executor.run in its place.
 

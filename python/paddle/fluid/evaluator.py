@@ -149,6 +149,7 @@ class EditDistance(Evaluator):
         self.seq_num = self._create_state("seq_num", "int64", [1])
         self.instance_error = self._create_state("instance_error", "int64", [1])
         distances, seq_num = layers.edit_distance(input=input, label=label, ignored_tokens=ignored_tokens)
+        distances = layers.cast(distances, "float32")  # which they are; the layer declares int64, as upstream's
         zero = layers.fill_constant(shape=[1], value=0.0, dtype="float32")
         right = layers.reduce_sum(layers.cast(x=layers.equal(distances, zero), dtype="int64"))
         wrong = layers.elementwise_sub(x=seq_num, y=right)

@@ -101,8 +101,32 @@ def _declared_dtype(program, name: str):
     return None if var is None or not var._has_dtype else DTYPE_NAMES.get(var.dtype)
 
 
-def _convert_feed(program, name: str, value):
-    """What is fed as neither array nor tensor: numbers and lists become arrays of the declared type."""
+def _widened(program, name: str, value):
+    """An array or tensor in the declared type where that loses nothing: the type has all values of its own, or at least
+    these integers. Else the value itself."""
+    want = _declared_dtype(program, name)
+    array = np.asarray(value)
+    safe = want is not None and np.can_cast(array.dtype, want, "safe")
+    if want in (None, "bool", array.dtype) or not (safe or array.dtype.kind in "iu"):
+        return value
+    cast = array.astype(want)
+    if not safe and not np.array_equal(cast.astype(array.dtype), array):
+        return value
+    if not isinstance(value, core.LoDTensor):
+        return np.ascontiguousarray(cast)
+    tensor = core.LoDTensor()
+    tensor.set(cast, core.CPUPlace())
+    tensor.set_lod(value.lod())
+    return tensor
+
+
+def _convert_feed(program, name: str, value, widen: bool = False):
+    """What is fed as neither array nor tensor: numbers and lists become arrays of the declared type.
+
+    `widen`: the value was refused for its element type.
+    """
+    if widen:
+        return _widened(program, name, value)
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value)
     if isinstance(value, (list, tuple)) and any(isinstance(each, core.LoDTensor) for each in value):
@@ -221,6 +245,13 @@ class Executor(_core.Executor):
         return self.run(
             program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy
         )
+
+    def _run_reading(self, program=None, feed=None, *others):
+        """run() of a Program that reads from readers: what they give is fed."""
+        from paddle.fluid import reader_program
+
+        program = default_main_program() if program is None else program
+        return self._run_fed(program, {**(feed or {}), **reader_program.next_feed(program)}, *others)
 
     def _run_with_servers(
         self, program=None, feed=None, fetch_list=None, _feed_name=None, _fetch_name=None, scope=None,

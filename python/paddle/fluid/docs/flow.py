@@ -156,6 +156,33 @@ load
     file_path: the file.
     load_as_fp16: turn the values into float16; None: leave them.
 
+py_reader
+    capacity: the number of batches to hold ready.
+    shapes: one for each field, with -1 for the batch size.
+    dtypes: one for each field.
+    lod_levels: one for each field; None: plain tensors.
+    name: the first part of the names of reader and queue; None: numbered ones.
+    use_double_buffer: has no effect: batches are ready before they are asked for anyway.
+    -> the reader, with start(), reset(), queue and the functions decorate_paddle_reader() (lists of samples) and
+        decorate_tensor_provider() (whole batches).
+
+create_py_reader_by_data
+    capacity: the number of batches to hold ready.
+    feed_list: Variables like which the fields are.
+    name: the first part of the names of reader and queue; None: numbered ones.
+    use_double_buffer: has no effect: batches are ready before they are asked for anyway.
+    -> the reader, as of py_reader.
+
+double_buffer
+    reader: what py_reader or create_py_reader_by_data gave.
+    place: has no effect: there are processors only.
+    name: of the new reader; None: a numbered one.
+    -> a reader that gives the same batches.
+
+read_file
+    reader: what py_reader or create_py_reader_by_data gave.
+    -> a Variable for each field; not a list if there is one field.
+
 sequence_conv
     input: sequences, of shape [steps of all, width].
     num_filters: the number of columns of the result.

@@ -26,6 +26,7 @@ from paddle.fluid.layers import (  # noqa: F401  (all of them are reached as flu
     nn,
     ops,
     recurrent,
+    rnn,
     sequence_lod,
     tensor,
     utils,
