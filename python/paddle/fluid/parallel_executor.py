@@ -1,4 +1,4 @@
-"""ParallelExecutor: an Executor bound to one program. Here it has one place; threads work inside the ops."""
+"""ParallelExecutor: an Executor bound to one program, which it runs on CPU_NUM places (data_parallel.py)."""
 
 from paddle.fluid import compiler, core, framework, suggest
 from paddle.fluid.log_helper import notice
@@ -67,20 +67,21 @@ class ParallelExecutor:
         self._exe = executor.Executor(self._place)
 
     def run(self, fetch_list: list, feed=None, feed_dict=None, return_numpy: bool = True):
-        """Runs one step. `feed` is a dict, or a list of dicts whose batches are taken together."""
+        """Runs one step. `feed` is a dict, or a list of dicts, one for each place."""
         feed = feed_dict if feed is None else feed
         return self._exe.run(
-            program=self._compiled_program._program,
+            program=self._compiled_program,
             scope=self._scope,
-            feed=compiler.merge_feeds(feed or {}),
+            feed=feed or {},
             fetch_list=fetch_list,
             return_numpy=return_numpy,
         )
 
     @property
     def device_count(self) -> int:
-        """The number of places: one."""
-        return 1
+        """The number of places."""
+        several = self._compiled_program._on_places()
+        return 1 if several is None else several.count
 
     def bcast_params(self) -> None:
         """Sends the parameters to all devices; with one there is nothing to do."""

@@ -181,6 +181,7 @@ class Read(NamedTuple):
 
     source: Source
     names: list
+    drops_last: bool  # batches that are too few for all places
 
 
 def reads_of(program: Program) -> list[Read]:
@@ -190,7 +191,8 @@ def reads_of(program: Program) -> list[Read]:
         block, reads = program.global_block(), []
         for op in block.ops:
             if op.type == "read":
-                reads.append(Read(reader_of(block.var(op.input("Reader")[0])), op.output("Out")))
+                reader = reader_of(block.var(op.input("Reader")[0]))
+                reads.append(Read(reader, op.output("Out"), bool(op.attr("drop_last"))))
         found = program._reads = program._changes, reads
     return found[1]
 
@@ -198,7 +200,7 @@ def reads_of(program: Program) -> list[Read]:
 def next_feed(program: Program) -> dict:
     """The next batch of every reader of the Program, by the names of the variables that get it."""
     feed = {}
-    for source, names in reads_of(program):
+    for source, names, _ in reads_of(program):
         batch = source.next()
         if len(batch) != len(names):
             raise core.InvalidArgumentError(
@@ -208,3 +210,8 @@ def next_feed(program: Program) -> dict:
         for name, field in zip(names, batch):
             feed[name] = tensor_of(field, name)
     return feed
+
+
+def drops_last(program: Program) -> bool:
+    """Whether a reader of the Program drops batches at its end that are too few for all places."""
+    return any(read.drops_last for read in reads_of(program))
