@@ -99,19 +99,32 @@ class BuildStrategy(_Options):
         return PassBuilder()
 
 
+class Pass:
+    """One of upstream's graph passes by its name; here it does nothing."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def type(self) -> str:
+        return self._name
+
+    def set(self, name: str, value) -> None:
+        """Upstream's passes have attributes."""
+
+
 class PassBuilder:
     """Upstream's list of graph passes, which a script may change; here it changes nothing."""
 
     def __init__(self):
         self._passes: list = []
 
-    def append_pass(self, name: str) -> str:
-        self._passes.append(name)
-        return name
+    def append_pass(self, name: str) -> Pass:
+        return self.insert_pass(len(self._passes), name)
 
-    def insert_pass(self, index: int, name: str) -> str:
-        self._passes.insert(index, name)
-        return name
+    def insert_pass(self, index: int, name: str) -> Pass:
+        made = Pass(name)
+        self._passes.insert(index, made)
+        return made
 
     def remove_pass(self, index: int) -> None:
         del self._passes[index]

@@ -210,7 +210,7 @@ class Executor(_core.Executor):
         use_prune=None,
     ) -> list:
         """run() with arguments in one of their rarer forms; puts them in plain form and runs."""
-        from paddle.fluid.compiler import merge_feeds
+        from paddle.fluid.compiler import CompiledProgram, merge_feeds
 
         if program is None:
             program = default_main_program()
@@ -223,7 +223,11 @@ class Executor(_core.Executor):
                     f"Executor.run takes a Program or a CompiledProgram, found {program!r} of type "
                     f"{type(program).__name__}."
                 )
-            several = program._on_places()
+            several = None
+            if isinstance(program, CompiledProgram):
+                if program._exec_strategy is not None and program._exec_strategy._dry_run:
+                    return []
+                several = program._on_places()
             program = inner
         else:
             several = None

@@ -65,10 +65,12 @@ class ParallelExecutor:
             share_vars_from=share_vars_from._compiled_program if share_vars_from is not None else None,
         )
         self._exe = executor.Executor(self._place)
+        self._dropped = True
 
     def run(self, fetch_list: list, feed=None, feed_dict=None, return_numpy: bool = True):
         """Runs one step. `feed` is a dict, or a list of dicts, one for each place."""
         feed = feed_dict if feed is None else feed
+        self._dropped = False
         return self._exe.run(
             program=self._compiled_program,
             scope=self._scope,
@@ -88,3 +90,8 @@ class ParallelExecutor:
 
     def drop_local_exe_scopes(self) -> None:
         """Drops what steps left behind; here a step leaves nothing."""
+        self._dropped = True
+
+    def _need_create_local_exe_scopes(self) -> bool:
+        """Whether the next step must make what drop_local_exe_scopes() dropped."""
+        return self._dropped

@@ -249,6 +249,18 @@ class GeneratorLoader(DataLoaderBase):
             yield list(self._feed_of(fields).values())
 
 
+_keeps_order = True
+
+
+def keep_data_loader_order(*value: bool) -> bool | None:
+    """Sets or tells whether batches keep their order; here they always do."""
+    global _keeps_order
+    if not value:
+        return _keeps_order
+    _keeps_order = bool(value[0])
+    return None
+
+
 class DataLoader:
     """Where loaders come from: DataLoader.from_generator(...)."""
 

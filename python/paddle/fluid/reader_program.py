@@ -166,8 +166,13 @@ def add_double_buffer(reader: Variable, name: str | None, place=None) -> Variabl
 
 def patch_reader(reader: Variable, source: Source, decorate: dict) -> Variable:
     """Gives a reader variable the functions of py_reader."""
-    reader.queue = source.queue
-    reader.start, reader.reset = source.start, source.reset
+
+    def start() -> None:
+        source.start()
+        reader.thread = source._pump.thread
+
+    reader.queue, reader.thread, reader.exited = source.queue, None, False
+    reader.start, reader.reset = start, source.reset
     for name, function in decorate.items():
         setattr(reader, name, function)
     return reader
