@@ -278,10 +278,21 @@ static PyObject *run_fed(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
 static PyMethodDef methods[] = {
     {"run", CORE_FAST(run), METH_FASTCALL | METH_KEYWORDS,
      "run($self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', "
-     "scope=None,\n"
-     "    return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False)\n--\n\n"
+     "scope=None, return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False)\n--\n\n"
      "Runs a Program once and returns the values of fetch_list.\n\n"
-     "feed maps names to arrays or LoDTensors. Arrays come back, or LoDTensors when return_numpy is False."},
+     "Args:\n"
+     "    program: a Program or a CompiledProgram; None: the default main program.\n"
+     "    feed: {name: array or LoDTensor}, for all variables that layers.data or fluid.data made.\n"
+     "    fetch_list: Variables or names; None: nothing comes back.\n"
+     "    feed_var_name: has no effect.\n"
+     "    fetch_var_name: has no effect.\n"
+     "    scope: where parameters live; None: fluid.global_scope().\n"
+     "    return_numpy: arrays come back; False: LoDTensors, which a value with sequences needs.\n"
+     "    use_program_cache: has no effect: plans are always kept.\n"
+     "    return_merged: has no effect: there is one device.\n"
+     "    use_prune: run only what the fetches need.\n\n"
+     "Returns:\n"
+     "    a list with the value of each fetch."},
     {"_run_fed", CORE_FAST(run_fed), METH_FASTCALL | METH_KEYWORDS,
      "run() with a feed that holds what the Program's readers give."},
     {"close", shut, METH_NOARGS, "Frees the plans; the executor runs nothing more."},

@@ -9,13 +9,14 @@
 #include "base/rng.h"
 #include "passes/passes.h"
 
-/* The seed of Programs that set none: drawn once per process. */
-static uint64_t process_seed(void)
+/* The seed of ops that have none: the Program's, else one drawn for it and its clones. */
+static uint64_t seed_of(const struct pd_program *program)
 {
-    static atomic_uint_fast64_t seed;
+    static atomic_uint_fast64_t drawn;
     uint64_t none = 0;
-    if (!atomic_load(&seed)) atomic_compare_exchange_strong(&seed, &none, pd_rng_fresh_seed());
-    return atomic_load(&seed);
+    if (program->random_seed) return (uint64_t)program->random_seed;
+    if (!atomic_load(&drawn)) atomic_compare_exchange_strong(&drawn, &none, pd_rng_fresh_seed());
+    return pd_rng_mix(atomic_load(&drawn) + program->lineage->salt);
 }
 
 pd_status pd_exec_new(struct pd_executor **out)
@@ -98,7 +99,7 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     pd_program_unref(snapshot);
     PD_TRY(status);
     pd_step_init(&p->step);
-    p->step.seed = program->random_seed ? (uint64_t)program->random_seed : process_seed();
+    p->step.seed = seed_of(program);
     PD_TRY(pd_frame_new(p->plan, NULL, &p->step, &p->frame));
     for (int i = 0; i < n_feeds; i++) {
         p->feeds[i].number = i;
@@ -249,12 +250,12 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     int was_bound = f->bound;
     pd_pace_begin(&prepared->pace);
     prepared->step.failed = NULL;
+    prepared->step.number = __atomic_fetch_add(&prepared->plan->program->lineage->runs, 1, __ATOMIC_RELAXED);
     pd_status status = pd_frame_run(f, scope);
     if (status != PD_OK && prepared->step.failed) prepared->step.failed();
     if (status == PD_OK) status = keep_feeds(prepared, scope);
     pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;
-    prepared->step.number++;
     for (int i = 0; i < prepared->n_feeds; i++)
         prepared->feeds[i].fed = 0;
     return status;

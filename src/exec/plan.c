@@ -41,8 +41,10 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
             if (!pd_arg_is_hole(&defs[i], io->args.at[k], plan->block)) {
                 PD_TRY(is_output ? pd_plan_write(plan, io->args.at[k], op->def, &number)
                                  : pd_plan_read(plan, io->args.at[k], &number));
-                if (op->def->flags & PD_OP_SERVES) plan->vars.at[number].read_first = 0;
-                if (plan->vars.at[number].first_use < 0) plan->vars.at[number].first_use = index;
+                int is_new = plan->vars.at[number].first_use < 0;
+                if ((op->def->flags & PD_OP_SERVES) || (is_new && (defs[i].flags & PD_SLOT_UNSET)))
+                    plan->vars.at[number].read_first = 0;
+                if (is_new) plan->vars.at[number].first_use = index;
                 /* An input of which only the shape is read does not keep its memory busy. */
                 if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;
                 if (!is_output && !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].needs_data = 1;

@@ -24,6 +24,8 @@ from paddle.fluid.data import data  # noqa: F401  (now: an import of the module 
 from paddle.fluid.framework import *  # noqa: F401,F403
 from paddle.fluid.framework import Parameter  # noqa: F401
 
+del annotations  # `fluid.annotations` is a module
+
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
     annotations average backward clip compiler contrib data_feeder debugger default_scope_funcs

@@ -136,6 +136,10 @@ class PassBuilder:
 class CompiledProgram:
     """A program with options, to be given to Executor.run in its place.
 
+    Args:
+        program_or_graph: the Program.
+        build_strategy: accepted; the engine decides.
+
     >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
     """
 
@@ -168,7 +172,18 @@ class CompiledProgram:
         share_vars_from: "CompiledProgram | None" = None,
         places=None,
     ) -> "CompiledProgram":
-        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`."""
+        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`.
+
+        Args:
+            loss_name: the name of the loss, for a Program that trains.
+            build_strategy: accepted; the engine decides.
+            exec_strategy: accepted; the engine decides.
+            share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
+            places: where to run; has no effect on a machine without GPUs.
+
+        Returns:
+            itself.
+        """
         if self._is_inference:
             raise ValueError("This CompiledProgram runs a predictor. Make a new one for with_data_parallel.")
         if self._is_data_parallel:
@@ -198,7 +213,14 @@ class CompiledProgram:
         return self._several
 
     def with_inference_optimize(self, config) -> "CompiledProgram":
-        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself."""
+        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.
+
+        Args:
+            config: a NativeConfig or an AnalysisConfig.
+
+        Returns:
+            itself.
+        """
         if self._is_data_parallel or self._is_inference:
             raise ValueError("This CompiledProgram was set up before. Make a new one for the predictor.")
         if not isinstance(config, (core.NativeConfig, core.AnalysisConfig)):

@@ -102,6 +102,7 @@ grad_var_suffix = kGradVarSuffix
 
 
 def is_compiled_with_cuda() -> bool:
+    """Whether this build can use NVIDIA's GPUs."""
     return bool(_core.build_has("gpu"))
 
 

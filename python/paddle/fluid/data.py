@@ -11,6 +11,15 @@ __all__ = ["data"]
 def data(name: str, shape: list[int | None], dtype="float32", lod_level: int = 0) -> Variable:
     """A variable to feed. None or -1 stands for a size that only the feed tells; no batch size is added.
 
+    Args:
+        name: of the variable, by which it is fed.
+        shape: the sizes; None or -1: any.
+        dtype: the element type.
+        lod_level: how many levels of sequences the feed has; 0: a plain tensor.
+
+    Returns:
+        a Variable that must be fed.
+
     >>> fluid.data(name='x', shape=[None, 13]).shape
     (-1, 13)
     """

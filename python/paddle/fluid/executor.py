@@ -37,6 +37,9 @@ switch_scope = _switch_scope
 def scope_guard(scope: core.Scope) -> Iterator[None]:
     """Inside the `with` block, `scope` is the global one.
 
+    Args:
+        scope: a fluid.Scope.
+
     >>> with fluid.scope_guard(fluid.Scope()):    # doctest: +SKIP
     ...     exe.run(startup)
     """
@@ -183,6 +186,9 @@ def _flat_fetches(program, fetch_list) -> list:
 class Executor(_core.Executor):
     """Runs Programs, one after the other, in one thread.
 
+    Args:
+        place: fluid.CPUPlace(); None: the same.
+
     >>> exe = fluid.Executor(fluid.CPUPlace())                                          # doctest: +SKIP
     >>> exe.run(fluid.default_startup_program())                                        # doctest: +SKIP
     >>> loss_value, = exe.run(feed={"x": a, "y": b}, fetch_list=[loss])                 # doctest: +SKIP
@@ -284,20 +290,35 @@ class Executor(_core.Executor):
         return found[1]
 
     def train_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
-        """Training from a fluid.DatasetFactory data set."""
+        """Training from a fluid.DatasetFactory data set; not there yet.
+
+        Args:
+            program: the Program to run.
+            dataset: the data set.
+        """
         raise NotImplementedError(
             "Executor.train_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
     def infer_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
-        """Inference over a fluid.DatasetFactory data set."""
+        """Inference over a fluid.DatasetFactory data set; not there yet.
+
+        Args:
+            program: the Program to run.
+            dataset: the data set.
+        """
         raise NotImplementedError(
             "Executor.infer_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
 
 class FetchHandler:
-    """Shows variables while a data set is trained from; for Executor.train_from_dataset."""
+    """Shows variables while a data set is trained from; for Executor.train_from_dataset.
+
+    Args:
+        var_dict: {name to show: Variable}.
+        period_secs: how often, in seconds.
+    """
 
     def __init__(self, var_dict: dict | None = None, period_secs: int = 60):
         if var_dict is None:
@@ -306,7 +327,11 @@ class FetchHandler:
         self.period_secs = period_secs
 
     def handler(self, res_dict: dict) -> None:
-        """Called with the values; overwrite it to do more than print."""
+        """Called with the values; overwrite it to do more than print.
+
+        Args:
+            res_dict: {name: value}.
+        """
         for key, value in res_dict.items():
             if isinstance(value, np.ndarray):
                 print(f"{key}[0]: {value[0]}", end=" ")

@@ -13,6 +13,17 @@ class ParallelExecutor:
     """Runs `main_program` (the default one if left out) again and again.
 
     `num_threads`, `allow_op_delay` and `customize_loss_grad` are arguments of v0.12; they change nothing.
+
+    Args:
+        use_cuda: must be False.
+        loss_name: the name of the loss.
+        main_program: what to run; None: the default main program.
+        share_vars_from: a ParallelExecutor whose scope is used.
+        exec_strategy: accepted; the engine decides.
+        build_strategy: accepted; the engine decides.
+        num_trainers: has no effect: it runs in one process.
+        trainer_id: has no effect.
+        scope: where parameters live; None: the global scope.
     """
 
     ExecutionStrategy = ExecutionStrategy
@@ -68,7 +79,17 @@ class ParallelExecutor:
         self._dropped = True
 
     def run(self, fetch_list: list, feed=None, feed_dict=None, return_numpy: bool = True):
-        """Runs one step. `feed` is a dict, or a list of dicts, one for each place."""
+        """Runs one step.
+
+        Args:
+            fetch_list: names of variables.
+            feed: a dict, whose batches are cut for the places, or a list of dicts, one for each place.
+            feed_dict: the old name of feed.
+            return_numpy: arrays instead of LoDTensors.
+
+        Returns:
+            a list of values.
+        """
         feed = feed_dict if feed is None else feed
         self._dropped = False
         return self._exe.run(

@@ -20,6 +20,15 @@ class ParamAttr(Shown):
     `learning_rate` multiplies the optimizer's. `regularizer` goes before the optimizer's own. `gradient_clip`
     is the form of v0.11 to v1.7; later scripts give `grad_clip` to the optimizer.
 
+    Args:
+        name: of the parameter; None: an automatic one.
+        initializer: how it is filled; None: as the layer does by default.
+        learning_rate: multiplies the optimizer's rate.
+        regularizer: the decay of this parameter; goes before the optimizer's own.
+        trainable: it is trained.
+        do_model_average: ModelAverage averages it.
+        gradient_clip: the clip of its gradient, as up to v1.7.
+
     >>> ParamAttr(name="w", learning_rate=0.5).name
     'w'
     """
@@ -71,7 +80,11 @@ class ParamAttr(Shown):
         self.gradient_clip = gradient_clip
 
     def _set_default_initializer(self, initializer: Initializer | None) -> None:
-        """Takes `initializer` where the user gave none."""
+        """Takes `initializer` where the user gave none.
+
+        Args:
+            initializer: what to take.
+        """
         if self.initializer is None:
             if initializer is None:
                 raise ValueError(
@@ -87,7 +100,14 @@ class ParamAttr(Shown):
 
     @staticmethod
     def _to_attr(arg):
-        """Turns what layers accept for param_attr and bias_attr into ParamAttr, a list of them, or False."""
+        """Turns what layers accept for param_attr and bias_attr into ParamAttr, a list of them, or False.
+
+        Args:
+            arg: what a layer was given.
+
+        Returns:
+            a ParamAttr, a list of them, or False.
+        """
         if arg is None:
             return ParamAttr()
         if isinstance(arg, (list, tuple)):
@@ -110,7 +130,14 @@ class ParamAttr(Shown):
         )
 
     def _to_kwargs(self, with_initializer: bool = False) -> dict:
-        """Returns the arguments for Block.create_parameter."""
+        """Returns the arguments for Block.create_parameter.
+
+        Args:
+            with_initializer: add the initializer.
+
+        Returns:
+            a dict.
+        """
         kwargs = {
             "name": self.name,
             "optimize_attr": {"learning_rate": self.learning_rate},
@@ -135,6 +162,16 @@ class WeightNormParamAttr(ParamAttr):
 
     The norm goes over all dimensions but `dim`; without `dim`, over all elements. The layer then trains
     `<name>_g` and `<name>_v`.
+
+    Args:
+        dim: the dimension that keeps a length for each entry; None: one length for all.
+        name: of the parameter; None: an automatic one.
+        initializer: how it is filled; None: as the layer does by default.
+        learning_rate: multiplies the optimizer's rate.
+        regularizer: the decay of this parameter.
+        trainable: it is trained.
+        do_model_average: ModelAverage averages it.
+        gradient_clip: the clip of its gradient, as up to v1.7.
     """
 
     # Weights made this way, in order; savers and tools look here.

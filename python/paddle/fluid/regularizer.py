@@ -50,7 +50,11 @@ class _CoefficientDecay(WeightDecayRegularizer):
 
 
 class L2DecayRegularizer(_CoefficientDecay):
-    """Adds coeff * param to the gradient."""
+    """Adds coeff * param to the gradient.
+
+    Args:
+        regularization_coeff: the coeff in the formula.
+    """
 
     _title = "L2Decay"
 
@@ -61,7 +65,11 @@ class L2DecayRegularizer(_CoefficientDecay):
 
 
 class L1DecayRegularizer(_CoefficientDecay):
-    """Adds coeff * sign(param) to the gradient."""
+    """Adds coeff * sign(param) to the gradient.
+
+    Args:
+        regularization_coeff: the coeff in the formula.
+    """
 
     _title = "L1Decay"
 
@@ -94,7 +102,15 @@ def _regularize(param, grad, regularization):
 
 
 def append_regularization_ops(parameters_and_grads: list, regularization=None) -> list:
-    """Adds the decay ops for all pairs; returns the pairs with the gradients to use from here on."""
+    """Adds the decay ops for all pairs; returns the pairs with the gradients to use from here on.
+
+    Args:
+        parameters_and_grads: pairs (parameter, gradient).
+        regularization: the decay of parameters that have none of their own.
+
+    Returns:
+        pairs (parameter, gradient).
+    """
     result = []
     with framework.name_scope("regularization"):
         for param, grad in parameters_and_grads:

@@ -508,3 +508,14 @@ fails("add_position_encoding", {"X": rand(2, 3, 5)}, "must be even", attrs=setti
 add("conv2d", {"Input": rand(0, 3, 5, 5), "Filter": rand(4, 3, 3, 3)}, {"Output": rand(0, 4, 3, 3)})
 add("pool2d", {"X": rand(0, 3, 4, 4)}, {"Out": rand(0, 3, 2, 2)}, attrs={"pooling_type": "max", "ksize": [2, 2], "strides": [2, 2]})
 add("layer_norm", {"X": rand(0, 4)}, {"Y": rand(0, 4), "Mean": rand(0), "Variance": rand(0)})
+
+# ---- batch_norm of one value for each channel, and of none: the averages stay ----
+
+
+def unchanged(inputs, attrs):
+    zeros = np.zeros(inputs["Mean"].shape)
+    return {"Y": inputs["X"], "MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"], "SavedMean": zeros, "SavedVariance": zeros}
+
+
+for rows in (1, 0):
+    add("batch_norm", {"X": rand(rows, 3), **stats(3)}, unchanged, attrs={"momentum": 0.75})

@@ -428,6 +428,10 @@ for op, law in (("uniform_random", {}), ("gaussian_random", {}), ("truncated_gau
     add(op, {}, {"Out": np.zeros((2, 3), dtype)},
         attrs={"shape": [2, 3], "dtype": INT64 if op == "randint" else FP64, **law},
         no_check=["Out"], tol32=None)
+add("randperm", {}, {"Out": np.zeros((5,), "int64")}, attrs={"n": 5}, no_check=["Out"], tol32=None)
+add("randperm", {}, {}, attrs={"n": 0}, raises="at least 1")
+add("randperm", {}, {}, attrs={"n": 3, "dtype": FP64}, raises="int32 or int64")
+add("seed", {}, {"Out": np.array([-9], "int32")}, attrs={"seed": -9}, tol32=None)
 for op in ("uniform_random_batch_size_like", "gaussian_random_batch_size_like"):
     add(op, {"Input": rand(5, 2)}, {"Out": np.zeros((5, 3))}, attrs={"shape": [-1, 3], "dtype": FP64},
         no_check=["Out"])

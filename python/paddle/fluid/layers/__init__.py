@@ -11,12 +11,12 @@ from __future__ import annotations
 import sys
 
 from paddle import absent
-from paddle.fluid import suggest
+from paddle.fluid import docs, suggest
+from paddle.fluid.docs import flow, losses, math, network, shapes
 from paddle.fluid.layers import (  # noqa: F401  (all of them are reached as fluid.layers.<module>)
     block_rnn,
     control_flow,
     device,
-    docs,
     io,
     layer_function_generator,
     learning_rate_scheduler,
@@ -60,8 +60,11 @@ MODULES = (
 
 __all__ = list(dict.fromkeys(name for module in MODULES for name in module.__all__))
 
+# What the docstrings say of arguments.
+DOCS = (network.TEXT, math.TEXT, losses.TEXT, shapes.TEXT, flow.TEXT)
+
 monkey_patch_variable()
-docs.complete(__all__, globals())
+docs.complete(__all__, globals(), *DOCS)
 suggest.make_helpful(
     __all__, *(vars(module) for name, module in list(sys.modules.items()) if name.startswith(__name__))
 )

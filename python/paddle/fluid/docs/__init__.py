@@ -1,4 +1,4 @@
-"""The argument sections of the layers' docstrings.
+"""The argument sections of docstrings, for families whose members share most arguments: layers, optimizers, initializers.
 
 A layer says in its own docstring what it computes. What its arguments are and what it returns stands here, in one
 TEXT for each family: the names of one layer or of several that share a paragraph, then `argument: meaning` and
@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, NamedTuple
 
-from paddle.fluid.layers.docs import flow, losses, math, network, shapes
-
 WIDTH = 100
-TEXTS = (network.TEXT, math.TEXT, losses.TEXT, shapes.TEXT, flow.TEXT)
 
 SHARED = {
     "act": "an activation that goes over the result, e.g. 'relu'; None: none.",
@@ -25,11 +22,15 @@ SHARED = {
     "dtype": "the element type, e.g. 'float32'.",
     "epsilon": "a small number that keeps a division or a logarithm from 0.",
     "force_cpu": "has no effect: there are processors only.",
+    "grad_clip": "a GradientClipBy... object that goes over all gradients; None: none.",
     "input": "the input.",
     "is_test": "behave as in tests.",
-    "name": "a part of the automatic names of what the layer makes; None: the layer's own.",
+    "learning_rate": "a number, or a Variable that a schedule of fluid.layers gives.",
+    "name": "a part of the automatic names of what it makes; None: its own.",
     "out": "the Variable to write to; None: a new one.",
+    "parameter_list": "Parameters or names that are trained; None: all trainable ones.",
     "param_attr": "how the weight is made: a ParamAttr, a name, an initializer; None: Xavier.",
+    "regularization": "the decay of parameters that have none of their own, e.g. fluid.regularizer.L2Decay(1e-4).",
     "seed": "of the random numbers; 0: the program's seed, or another one each time.",
     "stop_gradient": "no gradient flows through the result.",
     "use_cudnn": "has no effect: it chose a library for GPUs.",
@@ -111,10 +112,10 @@ def _default(value: Any) -> str:
     return str(value) if type(value).__name__ == "VarType" else repr(value)
 
 
-def complete(names: Iterable[str], module: dict[str, Any]) -> None:
+def complete(names: Iterable[str], module: dict[str, Any], *texts: str) -> None:
     """Puts the sections into the docstrings of a module's functions and classes; `module` is its globals()."""
     sections: dict[str, Section] = {}
-    for text in TEXTS:
+    for text in texts:
         sections.update(parse(text))
     for name in names:
         call = module[name]
