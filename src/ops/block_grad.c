@@ -75,8 +75,14 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
     PD_TRY(choose(g, l));
     PD_TRY(g->block_grad(g, pd_opdesc_attr(g->op, "sub_block")->block, how->loops, l->n_targets, l->targets,
                          l->n_wanted, l->wanted, l->wanted_inner, &block));
-    for (int i = 0; i < l->n_wanted; i++)
-        if (!l->wanted_inner[i]) l->in_grads[find_name(l->n_in, l->in, l->wanted[i])] = PD_EMPTY_VAR;
+    for (int i = 0; i < l->n_wanted; i++) {
+        if (l->wanted_inner[i]) continue;
+        l->in_grads[find_name(l->n_in, l->in, l->wanted[i])] = PD_EMPTY_VAR;
+        /* It is read, but nothing depends on that: as if it were only overwritten. */
+        int target = find_name(l->n_targets, l->targets, l->wanted[i]);
+        if (target >= 0 && !is_hole(l->target_grads[target]) && g->lives_before(g, l->wanted[i]))
+            l->left[l->n_left++] = l->target_grads[target];
+    }
     const char *steps = pd_opdesc_arg(g->op, 1, how->steps);
     if (!steps)
         return pd_fail(

@@ -103,6 +103,21 @@ def in_a_branch(x):
     return L.reduce_sum(L.elementwise_add(L.elementwise_add(a, b), h))
 
 
+def read_for_nothing_in_a_branch(x):
+    a, b = L.scale(x, 2.), L.scale(x, 3.)
+    ran = L.less_than(L.reduce_sum(x), L.fill_constant([1], 'float64', 100.))
+    block = L.control_flow.ConditionalBlock([ran], is_scalar_condition=True)
+    with block.block():
+        L.split(b, 2, dim=1)
+        L.assign(L.scale(a, 5.), output=b)
+    return L.reduce_sum(L.square(b))
+
+
+def twice_in_one_slot(x):
+    h = L.tanh(x)
+    return L.reduce_sum(L.square(L.concat([L.sums([h, h]), h, h], axis=1)))
+
+
 def in_a_loop(x):
     h = L.tanh(x)
     a = L.square(h)
@@ -124,7 +139,8 @@ def in_a_loop(x):
 
 FORMS = [read_then_assigned, overwritten_twice, result_in_place, with_another_size, old_value_is_dead,
          overwritten_by_a_constant, constant_overwritten, input_overwritten, both_operands,
-         product_into_its_operand, in_a_branch, in_a_loop]
+         product_into_its_operand, in_a_branch, read_for_nothing_in_a_branch,
+         twice_in_one_slot, in_a_loop]
 
 
 @pytest.mark.parametrize('share', [0, 1])
