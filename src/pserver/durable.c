@@ -44,10 +44,10 @@ static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
             continue;
         struct kept k = {.name = pd_strdup(var->name), .value = value};
         pd_status status = k.name ? read_slice(&d->config, &k) : pd_no_memory();
-        if (status == PD_OK && pd_value_is_rows(value) && value->rows.n) {
-            /* A table that is dealt out row by row: its row numbers tell which. */
+        if (status == PD_OK && pd_value_is_rows(value)) {
+            /* A table that is dealt out row by row: its row numbers tell which. Not every server has one. */
             k.whole = pd_strdup(var->name);
-            k.first_row = value->rows.at[0];
+            k.first_row = value->rows.n ? value->rows.at[0] : 0;
             k.row_step = value->rows.n > 1 ? value->rows.at[1] - value->rows.at[0] : 1;
             k.whole_rows = value->height;
             if (!k.whole) status = pd_no_memory();
@@ -100,9 +100,12 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
+    PD_TRY(pd_durable_watch(d));
+    pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
     PD_TRY(pd_durable_own_folder(d));
     if (!config->is_fresh) PD_TRY(pd_durable_load(d, &step));
     if (*config->log) PD_TRY(pd_durable_open_logs(d, step));
+    pd_durable_end(d, d->server->n_lanes);
     step = pd_shard_step(d->server->lanes[0].shard);
     pd_server_set_step(d->server, step);
     if (step) pd_log(PD_LOG_INFO, "taken up at step %llu from %s", (unsigned long long)step, d->folder);
@@ -138,7 +141,7 @@ pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
 void pd_durable_close(struct pd_durable *d)
 {
     if (!d) return;
-    pd_durable_reap(d, 1);
+    (void)pd_writer_wait(d);
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
         pd_journal_close(d->journals[l]);
     pd_free(d->journals);
@@ -153,6 +156,7 @@ void pd_durable_close(struct pd_durable *d)
     free_list(d->config.n_slices, d->config.slices);
     pd_free((char *)d->config.log);
     if (d->lock_file >= 0) close(d->lock_file);
+    pd_durable_watch_end(d);
     pd_free(d->folder);
     pd_free(d->root);
     pd_free(d);

@@ -2,7 +2,6 @@
  * child that writes it. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,7 +22,8 @@ uint64_t pd_durable_next(struct pd_durable *d)
  * takes it back. */
 static void name_cut(struct pd_durable *d, uint64_t step)
 {
-    if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step))
+    if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step) &&
+        (!atomic_load(&d->is_stuck) || d->server->draining))
         atomic_store(&d->next, step);
 }
 
@@ -77,7 +77,9 @@ int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
     pthread_mutex_unlock(&d->lock);
     if (!is_cut) return 0;
     if (d->journals) {
+        pd_durable_begin(d, lane, DISK_ROTATES);
         pd_status status = pd_journal_rotate(d->journals[lane], step);
+        pd_durable_end(d, lane);
         if (status != PD_OK) pd_server_fail(s, status);
     }
     pthread_mutex_lock(&d->lock);
@@ -237,38 +239,12 @@ static pd_status prepare(struct pd_durable *d, uint64_t step)
                                         .vars = p.vars,
                                         .n_notes = p.n_notes,
                                         .notes = p.notes};
+        pd_durable_begin(d, s->n_lanes, DISK_MAKES);
         status = pd_snapshot_prepare(d->folder, &info, &d->job);
+        pd_durable_end(d, s->n_lanes);
     }
     picture_free(&p, n_notes);
     return status;
-}
-
-static void drop_job(struct pd_durable *d)
-{
-    pd_snapshot_job_free(d->job);
-    d->job = NULL;
-}
-
-/* The snapshot of last_step is on the disk. */
-static void written(struct pd_durable *d)
-{
-    pd_log(PD_LOG_INFO, "snapshot of step %llu: %.1f MB in %s", (unsigned long long)d->last_step,
-           (double)pd_snapshot_bytes(d->job) / 1e6, d->folder);
-    d->sure_step = d->last_step;
-    d->sure_changes = d->last_changes;
-    d->trouble[0] = 0;
-    if (pd_snapshot_keep(d->folder, d->config.keep) != PD_OK)
-        pd_log(PD_LOG_WARNING, "old snapshots stay: %s", pd_error());
-}
-
-/* It is tried again when the next is due, or when the server ends. */
-static void not_written(struct pd_durable *d, const char *why)
-{
-    snprintf(d->trouble, sizeof d->trouble, "no snapshot of step %llu: %.400s",
-             (unsigned long long)d->last_step, why);
-    pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
-    d->last_step = d->sure_step;
-    d->last_changes = d->sure_changes;
 }
 
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
@@ -278,29 +254,8 @@ static void cut(struct pd_durable *d, uint64_t step)
     d->last_step = step;
     pd_status status = prepare(d, step);
     if (status == PD_EXISTS) return;
-    if (status == PD_OK) status = pd_snapshot_fork(d->job, &d->child);
-    if (status == PD_OK) return;
-    not_written(d, pd_error());
-    drop_job(d);
-    d->child = 0;
-}
-
-void pd_durable_reap(struct pd_durable *d, int wait)
-{
-    int ended;
-    const char *text;
-    if (!d->child || waitpid(d->child, &ended, wait ? 0 : WNOHANG) != d->child) return;
-    d->child = 0;
-    pd_status status = pd_snapshot_result(d->job, &text);
-    if (status == PD_OK)
-        written(d);
-    else
-        not_written(d, text);
-    drop_job(d);
-    if (status != PD_OK) return;
-    for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_drop_before(d->journals[l], d->last_step) != PD_OK)
-            pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
+    if (status == PD_OK) status = pd_writer_start(d);
+    if (status != PD_OK) pd_writer_failed(d, pd_error());
 }
 
 /* Async: the lanes stand still. */
@@ -339,12 +294,16 @@ static void cut_async(void *arg)
         pd_shard_hold(d->server->lanes[l].shard);
     d->last_cut = pd_clock_ns();
     if (!number) return;
-    for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_rotate(d->journals[l], number) != PD_OK) {
-            pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
-                   pd_error());
-            return;
-        }
+    pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
+    pd_status status = PD_OK;
+    for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
+        status = pd_journal_rotate(d->journals[l], number);
+    pd_durable_end(d, d->server->n_lanes);
+    if (status != PD_OK) {
+        pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
+               pd_error());
+        return;
+    }
     d->last_changes = changes_of(d->server);
     cut(d, number);
 }
@@ -355,32 +314,46 @@ int pd_durable_cut_soon(struct pd_durable *d)
     if (!d) return 0;
     if (d->server->config.is_sync) {
         name_cut_ahead(d, 1);
-    } else {
-        pd_durable_reap(d, 1);
-        pd_server_stopped(d->server, cut_async, d);
+        return 1;
     }
+    if (pd_writer_wait(d) != PD_OK) return 0;
+    pd_server_stopped(d->server, cut_async, d);
     return 1;
 }
 
-int pd_durable_is_idle(const struct pd_durable *d)
+int pd_durable_is_idle(struct pd_durable *d)
 {
-    return !d || (!d->child && !atomic_load(&d->next));
+    if (!d || (!d->child && !atomic_load(&d->next))) return 1;
+    pthread_mutex_lock(&d->lock);
+    int is_held = atomic_load(&d->is_stuck) && atomic_load(&d->next) && all_stand(d);
+    pthread_mutex_unlock(&d->lock);
+    return is_held; /* the step has come to its end; who still has to write is waited for later */
+}
+
+int pd_durable_is_waited_for(struct pd_durable *d)
+{
+    if (!d || !d->child) return 0;
+    pthread_mutex_lock(&d->lock);
+    int is_waited_for = atomic_load(&d->next) && all_stand(d);
+    pthread_mutex_unlock(&d->lock);
+    return is_waited_for;
 }
 
 void pd_durable_tend(struct pd_durable *d)
 {
     if (!d) return;
     struct pd_server *s = d->server;
-    pd_durable_reap(d, 0);
+    enum pd_writer writer = pd_writer_look(d);
     pthread_mutex_lock(&d->lock);
     uint64_t next = atomic_load(&d->next);
     int is_time = next && all_stand(d); /* and stay there until end_cut */
     pthread_mutex_unlock(&d->lock);
     if (is_time) {
         /* A child that still writes the last one is waited for: cuts come no faster than they can be written.
-         */
-        pd_durable_reap(d, 1);
-        cut(d, next);
+         * But nobody waits for one that stands still. */
+        if (writer == PD_WRITER_WRITES || (writer == PD_WRITER_STUCK && s->draining)) return;
+        d->last_cut = pd_clock_ns();
+        if (writer == PD_WRITER_NONE) cut(d, next);
         pthread_mutex_lock(&d->lock);
         end_cut(d, !s->draining); /* a server that ends after this cut lets nobody get past it */
         pthread_mutex_unlock(&d->lock);
@@ -388,7 +361,7 @@ void pd_durable_tend(struct pd_durable *d)
     }
     int due =
         d->config.every_seconds > 0 && (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds;
-    if (!due || next || d->child) return;
+    if (!due || next || writer != PD_WRITER_NONE) return;
     /* Two steps ahead: known to all before anyone gets there. */
     if (s->config.is_sync && is_first(d) && pd_server_step(s) > d->last_step) name_cut_ahead(d, 2);
     if (!s->config.is_sync) pd_server_stopped(s, cut_async, d);
@@ -404,17 +377,23 @@ static int is_between_steps(const struct pd_server *s)
     return 1;
 }
 
+static pd_status outcome(const struct pd_durable *d)
+{
+    return d->trouble[0] ? pd_fail(PD_IO, "%s", d->trouble) : PD_OK;
+}
+
 pd_status pd_durable_check(struct pd_durable *d)
 {
     if (!d) return PD_OK;
-    pd_durable_reap(d, 1);
-    return d->trouble[0] ? pd_fail(PD_IO, "%s", d->trouble) : PD_OK;
+    d->is_last = 1;
+    PD_TRY(pd_writer_wait(d));
+    return outcome(d);
 }
 
 pd_status pd_durable_last(struct pd_durable *d)
 {
     if (!d) return PD_OK;
-    pd_durable_reap(d, 1);
+    PD_TRY(pd_writer_wait(d));
     uint64_t step = number_of(d);
     if (!step) return PD_OK;
     if (d->server->config.is_sync && !is_between_steps(d->server)) {
@@ -429,13 +408,8 @@ pd_status pd_durable_last(struct pd_durable *d)
     if (status == PD_EXISTS) return PD_OK;
     PD_TRY(status);
     d->last_step = step;
-    const char *text = "";
-    if (pd_snapshot_write(d->job) != PD_OK) {
-        status = pd_snapshot_result(d->job, &text);
-        status = pd_fail(status, "no snapshot of step %llu: %s", (unsigned long long)step, text);
-    } else {
-        written(d);
-    }
-    drop_job(d);
-    return status;
+    d->is_last = 1;
+    if (pd_writer_start(d) != PD_OK) pd_writer_write(d);
+    PD_TRY(pd_writer_wait(d));
+    return outcome(d);
 }

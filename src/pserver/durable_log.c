@@ -150,7 +150,10 @@ pd_status pd_durable_log(struct pd_durable *d, int lane, const struct pd_change 
     if (!d->journals) return PD_OK;
     for (int i = 0; i < n; i++)
         parts[i] = (struct iovec){spans[i].at, spans[i].n};
-    return pd_journal_append(d->journals[lane], &head, parts, n);
+    pd_durable_begin(d, lane, DISK_LOGS);
+    pd_status status = pd_journal_append(d->journals[lane], &head, parts, n);
+    pd_durable_end(d, lane);
+    return status;
 }
 
 int pd_durable_has_log(const struct pd_durable *d)
@@ -160,5 +163,9 @@ int pd_durable_has_log(const struct pd_durable *d)
 
 pd_status pd_durable_commit(struct pd_durable *d, int lane)
 {
-    return d->journals ? pd_journal_commit(d->journals[lane]) : PD_OK;
+    if (!d->journals) return PD_OK;
+    pd_durable_begin(d, lane, DISK_LOGS);
+    pd_status status = pd_journal_commit(d->journals[lane]);
+    pd_durable_end(d, lane);
+    return status;
 }
