@@ -4,12 +4,18 @@ A program runs on one place with threads inside its ops, so compiling is a mark 
 several devices are accepted; they change nothing in the results.
 """
 
+from __future__ import annotations
+
 import enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle.fluid import core, framework
 from paddle.fluid.shown import call_text
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import PlaceLike
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 
@@ -130,7 +136,7 @@ class CompiledProgram:
     >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
     """
 
-    def __init__(self, program_or_graph, build_strategy: BuildStrategy | None = None):
+    def __init__(self, program_or_graph: framework.Program | CompiledProgram, build_strategy: BuildStrategy | None = None):
         if isinstance(program_or_graph, CompiledProgram):
             program_or_graph = program_or_graph._program
         if not isinstance(program_or_graph, framework.Program):
@@ -156,7 +162,7 @@ class CompiledProgram:
         build_strategy: BuildStrategy | None = None,
         exec_strategy: ExecutionStrategy | None = None,
         share_vars_from: "CompiledProgram | None" = None,
-        places=None,
+        places: PlaceLike | list | None = None,
     ) -> "CompiledProgram":
         """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`.
 
@@ -187,7 +193,7 @@ class CompiledProgram:
         self._places = [places] if places is not None and not isinstance(places, (list, tuple)) else places
         return self
 
-    def with_inference_optimize(self, config) -> "CompiledProgram":
+    def with_inference_optimize(self, config: core.NativeConfig | core.AnalysisConfig) -> "CompiledProgram":
         """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.
 
         Args:

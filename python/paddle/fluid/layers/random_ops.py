@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from paddle.fluid import unique_name
@@ -20,6 +22,9 @@ from paddle.fluid.layers.build import (
     to_vartype,
 )
 from paddle.fluid.layers.utils import shape_inputs
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, ShapeLike
 
 __all__ = [
     "uniform_random",
@@ -53,7 +58,7 @@ def _random_shape(helper: LayerHelper, shape, ins: dict, attrs: dict, layer: str
         ins["ShapeTensorList"] = as_tensors(helper, shape, "int64")
 
 
-def uniform_random(shape, dtype="float32", min: float = -1.0, max: float = 1.0, seed: int = 0) -> Variable:
+def uniform_random(shape: ShapeLike, dtype: DTypeLike = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0) -> Variable:
     """Values drawn evenly from min to max. Seed 0 takes the program's seed."""
     dtype = to_vartype("float32" if dtype is None else dtype)
     helper = LayerHelper("uniform_random")
@@ -68,7 +73,7 @@ def uniform_random(shape, dtype="float32", min: float = -1.0, max: float = 1.0, 
     return add_op(helper, "uniform_random", ins, {"Out": dtype}, attrs)[0]
 
 
-def gaussian_random(shape, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype="float32") -> Variable:
+def gaussian_random(shape: ShapeLike, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: DTypeLike = "float32") -> Variable:
     """Values drawn from a normal distribution. Seed 0 takes the program's seed."""
     helper = LayerHelper("gaussian_random")
     out = helper.create_variable_for_type_inference(dtype)
@@ -79,8 +84,8 @@ def gaussian_random(shape, mean: float = 0.0, std: float = 1.0, seed: int = 0, d
 
 def uniform_random_batch_size_like(
     input: Variable,
-    shape,
-    dtype="float32",
+    shape: ShapeLike,
+    dtype: DTypeLike = "float32",
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     min: float = -1.0,
@@ -106,13 +111,13 @@ def uniform_random_batch_size_like(
 
 def gaussian_random_batch_size_like(
     input: Variable,
-    shape,
+    shape: ShapeLike,
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     mean: float = 0.0,
     std: float = 1.0,
     seed: int = 0,
-    dtype="float32",
+    dtype: DTypeLike = "float32",
 ) -> Variable:
     """gaussian_random whose batch size is that of the input."""
     return emit(
@@ -131,7 +136,7 @@ def gaussian_random_batch_size_like(
     )
 
 
-def sampling_id(x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype="float32") -> Variable:
+def sampling_id(x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: DTypeLike = "float32") -> Variable:
     """One column number per row, drawn with the probabilities in that row."""
     return emit("sampling_id", {"X": x}, {"Out": dtype}, {"min": min, "max": max, "seed": seed})
 
@@ -163,10 +168,10 @@ def random_crop(x: Variable, shape: list[int], seed: int | Variable | None = Non
 def randint(
     low: int,
     high: int | None = None,
-    shape=None,
+    shape: ShapeLike | None = None,
     out: Variable | None = None,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     stop_gradient: bool = False,
     seed: int = 0,
     name: str | None = None,
@@ -191,10 +196,10 @@ def randint(
 
 
 def randn(
-    shape,
+    shape: ShapeLike,
     out: Variable | None = None,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
@@ -221,7 +226,7 @@ def randn(
 
 
 def randperm(
-    n: int, out: Variable | None = None, dtype="int64", device=None, stop_gradient: bool = True, seed: int = 0
+    n: int, out: Variable | None = None, dtype: DTypeLike = "int64", device: str | None = None, stop_gradient: bool = True, seed: int = 0
 ) -> Variable:
     """The numbers from 0 to n - 1 in random order."""
     if n < 1:
