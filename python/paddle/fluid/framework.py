@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import weakref
-from typing import Callable, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 from paddle import _core, absent
 from paddle.fluid import core, unique_name  # noqa: F401
@@ -17,6 +17,9 @@ from paddle.fluid.name_scopes import NameScope, device_guard, name_scope  # noqa
 from paddle.fluid.name_scopes import full_name_scope as _full_name_scope  # noqa: F401
 from paddle.fluid.protos import OpProtoHolder  # noqa: F401
 from paddle.fluid.vartype import OpRole, VarType, convert_np_dtype_to_dtype_, dtype_is_floating  # noqa: F401
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Variables
 
 __all__ = [
     "Program",
@@ -248,7 +251,7 @@ class Program(_core.Program):
             copy._appending_grad_times = self._appending_grad_times
         return copy
 
-    def _prune(self, targets) -> "Program":
+    def _prune(self, targets: Variables) -> "Program":
         """A copy that has only what the targets need.
 
         Args:
@@ -535,7 +538,7 @@ def cpu_places(device_count: int | None = None) -> list:
     return [core.CPUPlace()] * (_cpu_num() if device_count is None else device_count)
 
 
-def cuda_places(device_ids=None) -> list:
+def cuda_places(device_ids: list[int] | None = None) -> list:
     """The GPUs; raises, as this build has none.
 
     Args:
@@ -590,7 +593,7 @@ def set_flags(flags: dict) -> None:
         core.globals()[name] = value
 
 
-def get_flags(flags) -> dict:
+def get_flags(flags: str | list[str]) -> dict:
     """The values of run-time flags: get_flags(['FLAGS_check_nan_inf']).
 
     Args:
