@@ -40,3 +40,36 @@ def test_what_upstream_refuses():
     with pytest.raises(TypeError, match=r"^fc: input is int32"):
         fluid.layers.nn.fc(input=whole, size=2)
     assert layers.mean(layers.cast(whole, "float32")).dtype == fluid.core.VarDesc.VarType.FP32
+
+
+def test_a_net_in_float16_can_be_built_and_is_refused_when_it_runs():
+    """As in 1.8.5, which has no kernels for it on processors either."""
+    import numpy as np
+
+    kinds = fluid.core.VarDesc.VarType
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        image = fluid.data("image", [None, 1, 8, 8], "float16")
+        label = fluid.data("label", [None, 1], "int64")
+        hidden = layers.pool2d(layers.conv2d(image, 2, 3, act="relu"), 2, pool_stride=2)
+        hidden = layers.matmul(layers.reshape(hidden, [-1, 18]), layers.fill_constant([18, 4], "float16", 0.5))
+        predict = layers.fc(layers.dropout(hidden, 0.5), 3)
+        assert {each.dtype for each in (hidden, predict, *fluid.default_main_program().all_parameters())} == {kinds.FP16}
+        assert predict.shape == (-1, 3)
+        loss = layers.mean(layers.softmax_with_cross_entropy(predict, label))
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+        grads = [each.dtype for each in fluid.default_main_program().list_vars() if each.name.endswith("w_0@GRAD")]
+        assert grads and set(grads) == {kinds.FP16}
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        feed = {"image": np.ones((2, 1, 8, 8), "float16"), "label": np.zeros((2, 1), "int64")}
+        with pytest.raises(fluid.core.EnforceNotMet, match="float16.*op conv2d"):
+            exe.run(feed=feed, fetch_list=[loss])
+
+
+def test_float16_can_be_filled_moved_and_cast():
+    import numpy as np
+
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        half = layers.fill_constant([2, 3], "float16", 1.5)
+        value, single = fluid.Executor().run(fetch_list=[half, layers.cast(half, "float32")])
+    assert value.dtype == np.float16 and (value == 1.5).all() and single.dtype == np.float32 and (single == 1.5).all()
