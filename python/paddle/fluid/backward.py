@@ -57,12 +57,17 @@ def _clips(program: Program, callbacks) -> list[tuple]:
     return clips
 
 
-def _fed_with_gradient(program: Program) -> list[str]:
-    """Data whose stop_gradient was switched off: scripts fetch their gradients by name."""
+def _sources_with_gradient(program: Program) -> list[str]:
+    """Data, and what ops without inputs make, where stop_gradient is off: scripts fetch their gradients by name."""
+    block = program.global_block()
+    made = {name for op in block.ops if not op.input_arg_names for name in op.output_arg_names}
     return [
         var.name
-        for var in program.global_block()._all_vars()
-        if var.is_data and not var.stop_gradient and dtype_is_floating(var.dtype)
+        for var in block._all_vars()
+        if (var.is_data or (var.name in made and not var.persistable))
+        and not var.stop_gradient
+        and var._has_dtype
+        and dtype_is_floating(var.dtype)
     ]
 
 
@@ -110,7 +115,7 @@ def append_backward(
         names = [param.name for param in program.global_block().all_parameters() if param.trainable]
     program._appending_grad_times += 1
     wanted = set(names)
-    names += [name for name in _fed_with_gradient(program) if name not in wanted]
+    names += [name for name in _sources_with_gradient(program) if name not in wanted]
     if not names:
         return []
     op = loss.op
