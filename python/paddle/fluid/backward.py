@@ -121,9 +121,15 @@ def append_backward(
     op = loss.op
     if op is not None:
         op._put_attr("op_role", int(OpRole.Forward) | int(OpRole.Loss))
-    pairs = program._append_backward(loss, names, _no_grad_names(no_grad_set), _clips(program, callbacks))
-    block = program.global_block()
-    result = [(block.var(param), block._var_recursive(grad)) for param, grad in pairs if param in wanted]
+    no_grads, clips = _no_grad_names(no_grad_set), _clips(program, callbacks)
+    if program.current_block_idx:
+        from paddle.fluid import backward_branch
+
+        pairs = backward_branch.append(program, loss, names, no_grads, clips)
+    else:
+        pairs = program._append_backward(loss, names, no_grads, clips)
+    block, here = program.global_block(), program.current_block()
+    result = [(block.var(param), here._var_recursive(grad)) for param, grad in pairs if param in wanted]
     _note_writers(program, [grad for _, grad in result])
     return result
 
