@@ -473,3 +473,11 @@ def test_gradients_of_what_ops_without_inputs_make(stop):
         exe.run(fluid.default_startup_program())
         if not stop:
             assert exe.run(fetch_list=[f"{x.name}@GRAD"])[0].tolist() == [2, 2]
+
+
+def test_gradients_in_a_program_without_parameters():
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        doubled = 2.0 * fluid.data("i", [1], "float32")
+        assert fluid.append_backward(fluid.layers.mean(doubled * doubled)) == []
+        values = fluid.Executor().run(feed={"i": np.array([3], "float32")}, fetch_list=[doubled.grad_name])
+    assert values[0].tolist() == [12]

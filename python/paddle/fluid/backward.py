@@ -71,6 +71,18 @@ def _sources_with_gradient(program: Program) -> list[str]:
     ]
 
 
+def _first_computed(program: Program) -> list[str]:
+    """What ops make from nothing that has a gradient: where a Program has no parameters, gradients end there."""
+    block = program.global_block()
+    ends = {}
+    for op in block.ops:
+        inputs = [block._find_var_recursive(name) for name in op.input_arg_names]
+        if all(var is None or var.stop_gradient for var in inputs):
+            outputs = [block._find_var_recursive(name) for name in op.output_arg_names]
+            ends.update((var.name, var) for var in outputs if var is not None and not var.stop_gradient)
+    return [name for name, var in ends.items() if var._has_dtype and dtype_is_floating(var.dtype)]
+
+
 def _note_writers(program: Program, grads: list) -> None:
     """Tells each gradient which op writes it last."""
     wanted = {grad.name: grad for grad in grads if grad is not None}
@@ -116,6 +128,7 @@ def append_backward(
     program._appending_grad_times += 1
     wanted = set(names)
     names += [name for name in _sources_with_gradient(program) if name not in wanted]
+    names = names or _first_computed(program)
     if not names:
         return []
     op = loss.op
