@@ -11,7 +11,7 @@
     X(check_nan_inf, BOOL, "0", "after each op, fail if an output holds NaN or Inf, and name the op")        \
     X(paddle_num_threads, INT, "0", "threads inside an op; 0: OMP_NUM_THREADS, else the cores")              \
     X(cpu_deterministic, BOOL, "0",                                                                          \
-      "never change the number of threads by itself, so that sums keep their order")                         \
+      "always use all threads; 0: a step runs in one where others hold the cores. The same bits either way") \
     X(fuse_ops, BOOL, "1",                                                                                   \
       "plans join neighbouring ops that are bound by memory; 0: run the Program op by op")                   \
     X(share_memory, BOOL, "1",                                                                               \

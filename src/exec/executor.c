@@ -9,13 +9,14 @@
 #include "base/rng.h"
 #include "passes/passes.h"
 
-/* The seed of Programs that set none: drawn once per process. */
-static uint64_t process_seed(void)
+/* The seed of ops that have none: the Program's, else one drawn for it and its clones. */
+static uint64_t seed_of(const struct pd_program *program)
 {
-    static atomic_uint_fast64_t seed;
+    static atomic_uint_fast64_t drawn;
     uint64_t none = 0;
-    if (!atomic_load(&seed)) atomic_compare_exchange_strong(&seed, &none, pd_rng_fresh_seed());
-    return atomic_load(&seed);
+    if (program->random_seed) return (uint64_t)program->random_seed;
+    if (!atomic_load(&drawn)) atomic_compare_exchange_strong(&drawn, &none, pd_rng_fresh_seed());
+    return pd_rng_mix(atomic_load(&drawn) + program->lineage->salt);
 }
 
 pd_status pd_exec_new(struct pd_executor **out)
@@ -98,11 +99,12 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     pd_program_unref(snapshot);
     PD_TRY(status);
     pd_step_init(&p->step);
-    p->step.seed = program->random_seed ? (uint64_t)program->random_seed : process_seed();
+    p->step.seed = seed_of(program);
     PD_TRY(pd_frame_new(p->plan, NULL, &p->step, &p->frame));
     for (int i = 0; i < n_feeds; i++) {
         p->feeds[i].number = i;
         p->feeds[i].copies = p->plan->vars.at[i].written;
+        p->feeds[i].stays = (p->plan->vars.at[i].desc->flags & PD_VAR_PERSISTABLE) != 0;
     }
     return PD_OK;
 }
@@ -157,13 +159,17 @@ static pd_status check_feed(const struct pd_plan_var *v, enum pd_dtype dtype, in
                             const struct pd_lod *lod)
 {
     const struct pd_meta *want = &v->desc->meta;
-    struct pd_meta found = {.dtype = dtype};
+    struct pd_meta found = {.dtype = dtype}, width;
+    int checks = (v->desc->flags & PD_VAR_CHECK_FEED) != 0;
     PD_TRY(pd_meta_set_dims(&found, rank, dim));
     if (want->dtype != PD_DTYPE_NONE && want->dtype != dtype)
-        return pd_fail(PD_TYPE,
+        return pd_fail(checks ? PD_INVALID : PD_TYPE,
                        "feed '%s': the Program declares %s, found %s; convert the array with astype('%s')",
                        v->name, pd_dtype_name(want->dtype), pd_dtype_name(dtype), pd_dtype_name(want->dtype));
-    if ((v->desc->flags & PD_VAR_CHECK_FEED) && !pd_meta_dims_match(want, &found))
+    /* Sequences are declared by their width: how many rows they have together is free. */
+    width = found;
+    if (lod && rank > 0) width.dim[0] = -1;
+    if (checks && !pd_meta_dims_match(want, &width))
         return pd_fail(PD_SHAPE, "feed '%s': the Program declares shape %s, found %s", v->name,
                        pd_meta_dims_text(want), pd_meta_dims_text(&found));
     if (lod && (rank < 1 || pd_lod_last(lod)->offset[pd_lod_last(lod)->n - 1] != dim[0]))
@@ -216,6 +222,18 @@ pd_status pd_exec_feed_value(struct pd_prepared *prepared, int i, const struct p
     return PD_OK;
 }
 
+/* What was fed for persistable variables stays in the scope, as the run left it. */
+static pd_status keep_feeds(const struct pd_prepared *prepared, struct pd_scope *scope)
+{
+    for (int i = 0; i < prepared->n_feeds; i++) {
+        if (!prepared->feeds[i].stays) continue;
+        struct pd_value *value = pd_scope_lookup(scope, prepared->feed_names[i]);
+        if (!value) PD_TRY(pd_scope_get(pd_scope_root(scope), prepared->feed_names[i], &value));
+        PD_TRY(pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]));
+    }
+    return PD_OK;
+}
+
 pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int (*poll)(void *), void *arg)
 {
     struct pd_frame *f = prepared->frame;
@@ -232,11 +250,12 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     int was_bound = f->bound;
     pd_pace_begin(&prepared->pace);
     prepared->step.failed = NULL;
+    prepared->step.number = __atomic_fetch_add(&prepared->plan->program->lineage->runs, 1, __ATOMIC_RELAXED);
     pd_status status = pd_frame_run(f, scope);
     if (status != PD_OK && prepared->step.failed) prepared->step.failed();
+    if (status == PD_OK) status = keep_feeds(prepared, scope);
     pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;
-    prepared->step.number++;
     for (int i = 0; i < prepared->n_feeds; i++)
         prepared->feeds[i].fed = 0;
     return status;

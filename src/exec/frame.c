@@ -73,6 +73,7 @@ static pd_status make_ops(struct pd_frame *f)
                                   .in = f->value_slots + in,
                                   .out = f->value_slots + out,
                                   .step = f->step,
+                                  .place = pd_opdesc_place(p->desc),
                                   .frame = op};
         op->infer =
             (struct pd_infer){.op = p->def,

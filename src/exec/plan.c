@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/flags.h"
+#include "base/nearest.h"
 
 void pd_plan_free(struct pd_plan *plan)
 {
@@ -40,8 +41,10 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
             if (!pd_arg_is_hole(&defs[i], io->args.at[k], plan->block)) {
                 PD_TRY(is_output ? pd_plan_write(plan, io->args.at[k], op->def, &number)
                                  : pd_plan_read(plan, io->args.at[k], &number));
-                if (op->def->flags & PD_OP_SERVES) plan->vars.at[number].read_first = 0;
-                if (plan->vars.at[number].first_use < 0) plan->vars.at[number].first_use = index;
+                int is_new = plan->vars.at[number].first_use < 0;
+                if ((op->def->flags & PD_OP_SERVES) || (is_new && (defs[i].flags & PD_SLOT_UNSET)))
+                    plan->vars.at[number].read_first = 0;
+                if (is_new) plan->vars.at[number].first_use = index;
                 /* An input of which only the shape is read does not keep its memory busy. */
                 if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;
                 if (!is_output && !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].needs_data = 1;
@@ -219,20 +222,32 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     return PD_OK;
 }
 
+/* Ends a message: the variable of the block that a misspelt name was meant to be. Returns the text, which is
+ * in `out`. */
+static const char *meant(const struct pd_plan *plan, const char *name, struct pd_buf *out)
+{
+    struct pd_nearest nearest = {.name = name, .length = (int)strnlen(name, INT_MAX)};
+    for (int i = 0; i < plan->block->vars.n; i++)
+        pd_nearest_offer(&nearest, plan->block->vars.at[i]->name);
+    if (nearest.best) pd_buf_printf(out, "; is '%s' meant?", nearest.best);
+    return out->n ? out->at : "";
+}
+
 static pd_status add_feeds(struct pd_plan *plan, int n, const char *const *feeds)
 {
     for (int i = 0; i < n; i++) {
         int number;
         const struct pd_var *var = pd_block_var(plan->block, feeds[i]);
         if (!var) {
-            struct pd_buf names = {0};
+            struct pd_buf names = {0}, near = {0};
             for (int k = 0; k < plan->block->vars.n; k++)
                 if (plan->block->vars.at[k]->flags & PD_VAR_IS_DATA)
                     pd_buf_printf(&names, "%s%s", names.n ? ", " : "", plan->block->vars.at[k]->name);
-            pd_status status =
-                pd_fail(PD_NOT_FOUND, "feed '%s': the Program has no such variable%s%s", feeds[i],
-                        names.n ? "; it declares the data " : "", names.n ? names.at : "");
+            pd_status status = pd_fail(PD_NOT_FOUND, "feed '%s': the Program has no such variable%s%s%s",
+                                       feeds[i], names.n ? "; it declares the data " : "",
+                                       names.n ? names.at : "", meant(plan, feeds[i], &near));
             pd_buf_free(&names);
+            pd_buf_free(&near);
             return status;
         }
         if (pd_plan_number(plan, feeds[i]) >= 0) return pd_fail(PD_INVALID, "'%s' is fed twice", feeds[i]);
@@ -252,13 +267,37 @@ static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fet
         if (number < 0 && var && !(var->flags & PD_VAR_PERSISTABLE))
             return pd_fail(PD_NOT_FOUND, "fetch '%s': no op of the Program computes it and it is not fed",
                            fetches[i]);
-        if (number < 0 && !var)
-            return pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable", fetches[i]);
+        if (number < 0 && !var) {
+            struct pd_buf near = {0};
+            pd_status status = pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable%s",
+                                       fetches[i], meant(plan, fetches[i], &near));
+            pd_buf_free(&near);
+            return status;
+        }
         if (number < 0) PD_TRY(pd_plan_read(plan, fetches[i], &number));
         plan->vars.at[number].last_use = INT_MAX;
         plan->vars.at[number].pinned = 1;
         plan->vars.at[number].needs_data = 1;
         plan->fetches[plan->n_fetches++] = number;
+    }
+    return PD_OK;
+}
+
+/* An op that the executor acts on: what it gives must have been fed. */
+static pd_status check_mark(const struct pd_plan *plan, const struct pd_opdesc *op)
+{
+    const struct pd_io *out = pd_opdesc_slot(op, 1, "Out");
+    for (int i = 0; out && i < out->args.n; i++) {
+        const char *name = out->args.at[i];
+        const struct pd_var *var = pd_block_find(plan->block, name);
+        if (var && var->meta.kind == PD_KIND_TENSOR && pd_plan_number(plan, name) < 0)
+            return pd_fail(
+                PD_NOT_FOUND,
+                strcmp(op->type, "read")
+                    ? "the model needs a feed for '%s'; nothing was fed under that name"
+                    : "the Program reads '%s' from a reader: that works in its main block, with Executor.run "
+                      "in the process that made the reader",
+                name);
     }
     return PD_OK;
 }
@@ -270,14 +309,10 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
     PD_TRY(add_feeds(plan, n_feeds, feeds));
     for (int i = 0; i < plan->block->ops.n; i++) {
         const struct pd_opdesc *op = plan->block->ops.at[i];
-        if (strcmp(op->type, "feed") == 0) {
-            const char *name = pd_opdesc_arg(op, 1, "Out");
-            if (name && pd_plan_number(plan, name) < 0)
-                return pd_fail(PD_NOT_FOUND,
-                               "the model needs a feed for '%s'; nothing was fed under that name", name);
+        if (op->def && op->def->flags & PD_OP_MARK) {
+            PD_TRY(check_mark(plan, op));
             continue;
         }
-        if (strcmp(op->type, "fetch") == 0) continue;
         pd_status status = add_op(plan, op);
         if (status != PD_OK) {
             pd_opdesc_blame(op, plan->block);

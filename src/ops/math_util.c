@@ -166,17 +166,23 @@ pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_met
     return pd_meta_set_dims(out, rank, dim);
 }
 
+pd_status pd_math_given_sizes(const struct pd_run *r, const struct pd_shape_source *s, int64_t *dim,
+                              int *rank)
+{
+    *rank = -1;
+    if (s->tensor >= 0 && r->in[s->tensor].n) return read_sizes(pd_run_in(r, s->tensor), NULL, 0, dim, rank);
+    if (s->list >= 0 && r->in[s->list].n)
+        return read_sizes(NULL, (const struct pd_value *const *)r->in[s->list].at, r->in[s->list].n, dim,
+                          rank);
+    return PD_OK;
+}
+
 pd_status pd_math_size_output(const struct pd_run *r, const struct pd_shape_source *s, struct pd_tensor *out)
 {
     int64_t dim[PD_MAX_RANK];
-    int rank = 0;
-    if (s->tensor >= 0 && r->in[s->tensor].n)
-        PD_TRY(read_sizes(pd_run_in(r, s->tensor), NULL, 0, dim, &rank));
-    else if (s->list >= 0 && r->in[s->list].n)
-        PD_TRY(read_sizes(NULL, (const struct pd_value *const *)r->in[s->list].at, r->in[s->list].n, dim,
-                          &rank));
-    else
-        return PD_OK;
+    int rank;
+    PD_TRY(pd_math_given_sizes(r, s, dim, &rank));
+    if (rank < 0) return PD_OK;
     if (out->data && out->meta.rank == rank && memcmp(out->meta.dim, dim, (size_t)rank * sizeof *dim) == 0)
         return PD_OK;
     return pd_tensor_resize(out, out->meta.dtype, rank, dim);
@@ -279,16 +285,10 @@ pd_status pd_math_scratch(const struct pd_run *r, size_t bytes, void **memory)
     return *memory ? PD_OK : pd_no_memory();
 }
 
-struct pd_rng pd_math_rng(const struct pd_run *r, int seed)
-{
-    return pd_math_rng_of(r, seed, r->step->name(r, 1, 0, 0));
-}
-
-struct pd_rng pd_math_rng_of(const struct pd_run *r, int seed, const char *name)
+struct pd_rng pd_math_rng(const struct pd_run *r)
 {
     struct pd_math_draws *draws = r->state;
-    uint64_t stream = pd_hash_text(name);
-    if (seed) return pd_rng_make((uint64_t)(uint32_t)seed, stream);
-    /* Runs are told apart in the stream, by a multiplier that spreads the count over all bits. */
-    return pd_rng_make(r->step->seed, stream ^ (draws->count++ * 0x9E3779B97F4A7C15ull));
+    if (draws->number != r->step->number) *draws = (struct pd_math_draws){.number = r->step->number};
+    uint64_t stream = pd_rng_mix(pd_rng_mix((uint64_t)r->place) + draws->number);
+    return pd_rng_make(r->step->seed, pd_rng_mix(stream + draws->count++));
 }

@@ -124,21 +124,29 @@ static pd_status rename_part(struct pd_backward *p, struct pd_backward_node *n, 
     return PD_OK;
 }
 
-/* Takes note of the gradients that the op writes, and gives repeated ones names of their own. */
-static pd_status note_outputs(struct pd_backward *p, struct pd_opdesc *op, const struct pd_opdesc *forward)
+/* The node whose gradient the name is, among the inputs of the forward op; NULL: none. */
+static struct pd_backward_node *node_of(const struct pd_backward *p, const struct pd_opdesc *forward,
+                                        const char *grad)
 {
     for (int s = 0; s < forward->in.n; s++)
         for (int k = 0; k < forward->in.at[s].args.n; k++) {
             struct pd_backward_node *n = pd_map_get(&p->nodes, forward->in.at[s].args.at[k]);
-            if (!n || !n->grad) continue;
-            for (int o = 0; o < op->out.n; o++)
-                for (int a = 0; a < op->out.at[o].args.n; a++) {
-                    if (op->out.at[o].args.at[a] != n->grad) continue;
-                    if (!pd_vec_push(&n->parts, ((struct pd_backward_part){op, o, a}))) return pd_no_memory();
-                    n->filled = 0;
-                    if (n->parts.n == 2 && !n->carried) PD_TRY(rename_part(p, n, 0));
-                    if (n->parts.n >= 2 || n->carried) PD_TRY(rename_part(p, n, n->parts.n - 1));
-                }
+            if (n && n->grad == grad) return n;
+        }
+    return NULL;
+}
+
+/* Takes note of the gradients that the op writes, and gives repeated ones names of their own. */
+static pd_status note_outputs(struct pd_backward *p, struct pd_opdesc *op, const struct pd_opdesc *forward)
+{
+    for (int o = 0; o < op->out.n; o++)
+        for (int a = 0; a < op->out.at[o].args.n; a++) {
+            struct pd_backward_node *n = node_of(p, forward, op->out.at[o].args.at[a]);
+            if (!n) continue;
+            if (!pd_vec_push(&n->parts, ((struct pd_backward_part){op, o, a}))) return pd_no_memory();
+            n->filled = 0;
+            if (n->parts.n == 2 && !n->carried) PD_TRY(rename_part(p, n, 0));
+            if (n->parts.n >= 2 || n->carried) PD_TRY(rename_part(p, n, n->parts.n - 1));
         }
     return PD_OK;
 }

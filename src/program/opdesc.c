@@ -3,11 +3,14 @@
 
 #include "program/program.h"
 
-/* Attributes that any op may carry: roles and back-end hints of upstream. */
-static const char *const common_attrs[] = {
-    "op_role",   "op_role_var",   "op_namescope",     "op_callstack",    "op_device", "use_mkldnn",
-    "use_cudnn", "use_quantizer", "mkldnn_data_type", "with_quant_attr", "sub_block", "__bootstrap__",
-    NULL};
+/* Attributes that any op may carry: roles and back-end hints of upstream, and op_place, which is ours. */
+static const char *const common_attrs[] = {"op_role",          "op_role_var",
+                                           "op_namescope",     "op_callstack",
+                                           "op_device",        "use_mkldnn",
+                                           "use_cudnn",        "use_quantizer",
+                                           "mkldnn_data_type", "with_quant_attr",
+                                           "sub_block",        "__bootstrap__",
+                                           "op_place",         NULL};
 
 pd_status pd_opdesc_new(struct pd_program *program, const char *type, struct pd_opdesc **out)
 {
@@ -160,6 +163,13 @@ const struct pd_attr *pd_opdesc_attr(const struct pd_opdesc *op, const char *nam
     if (set) return &set->value;
     int known = op->def ? pd_attr_index(op->def->attrs, name) : -1;
     return known >= 0 ? &op->def->attrs[known].value : NULL;
+}
+
+int64_t pd_opdesc_place(const struct pd_opdesc *op)
+{
+    const struct pd_attr *given = pd_opdesc_attr(op, "op_place");
+    if (given && given->type == PD_ATTR_INT) return given->i;
+    return given && given->type == PD_ATTR_LONG ? given->l : op->id;
 }
 
 pd_status pd_opdesc_set_int(struct pd_opdesc *op, const char *name, int value)

@@ -75,8 +75,16 @@ struct pd_block {
     PD_VEC(struct pd_opdesc *) ops;
 };
 
+/* What a Program shares with its clones. */
+struct pd_lineage {
+    int refs;      /* atomic */
+    uint64_t salt; /* tells Programs of this process apart */
+    uint64_t runs; /* atomic: how often they ran */
+};
+
 struct pd_program {
     int refs; /* atomic */
+    struct pd_lineage *lineage; /* counted */
     const struct pd_op_set *op_set;
     PD_VEC(struct pd_block *) blocks;
     struct pd_map pool;
@@ -92,6 +100,8 @@ struct pd_program {
 pd_status pd_program_new(const struct pd_op_set *ops, struct pd_program **out);
 struct pd_program *pd_program_ref(struct pd_program *program);
 void pd_program_unref(struct pd_program *program);
+/* Takes over the lineage of a Program that it is a copy of. */
+void pd_program_join(struct pd_program *copy, const struct pd_program *origin);
 /* The pool's copy of a string; NULL when memory is short. */
 const char *pd_program_text(struct pd_program *program, const char *text);
 pd_status pd_block_new(struct pd_program *program, int parent, struct pd_block **out);
@@ -126,6 +136,9 @@ pd_status pd_opdesc_set_attr(struct pd_opdesc *op, const char *name, const struc
 void pd_opdesc_remove_attr(struct pd_opdesc *op, const char *name);
 /* The value as set, else the op's default, else NULL. */
 const struct pd_attr *pd_opdesc_attr(const struct pd_opdesc *op, const char *name);
+/* The op's place in the user's Program, which random numbers follow: its id there. Clones and pruned Programs keep ids;
+ * whoever copies an op into another Program keeps its place in the attribute op_place. */
+int64_t pd_opdesc_place(const struct pd_opdesc *op);
 /* Shorthands for passes. */
 pd_status pd_opdesc_set_int(struct pd_opdesc *op, const char *name, int value);
 pd_status pd_opdesc_set_strings(struct pd_opdesc *op, const char *name, int n, const char *const *strings);

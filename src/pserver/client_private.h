@@ -36,6 +36,7 @@ struct wire {
     struct pd_conn *conn; /* NULL: broken */
     int is_welcome;       /* the handshake is through, */
     int is_open;          /* and the OPEN */
+    int said_job;         /* what this trainer trains was told to this connection */
     int names_opened;     /* names told to this connection */
     int names_answered;
     uint64_t step;    /* the one being exchanged: last applied + 1 */
@@ -74,6 +75,7 @@ struct link {
     PD_VEC(struct wire *) wires; /* by the server's loops */
     uint64_t incarnation;        /* of the server */
     int n_loops;                 /* 0: not known yet */
+    struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
 };
 
 struct name {

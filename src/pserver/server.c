@@ -11,6 +11,7 @@
 #include "pserver/control.h"
 #include "pserver/durable.h"
 #include "pserver/first_link.h"
+#include "pserver/job_text.h"
 #include "pserver/order.h"
 #include "pserver/spin.h"
 #include "pserver/sums.h"
@@ -119,12 +120,14 @@ static pd_status copy_config(struct pd_server *s, const struct pd_server_config 
 {
     s->config = *config;
     s->config.grads = NULL;
+    s->config.lines = NULL;
+    if (config->n_lines) pd_job_text_pack(config->n_lines, config->lines, &s->job_text);
     s->config.endpoint = copy_text(config->endpoint);
     s->config.job = copy_text(config->job);
     s->config.save_root = copy_text(config->save_root);
     s->config.kept_root = copy_text(config->kept_root);
-    return s->config.endpoint && s->config.job && s->config.save_root && s->config.kept_root ? PD_OK
-                                                                                             : pd_no_memory();
+    int is_whole = s->config.endpoint && s->config.job && s->config.save_root && s->config.kept_root;
+    return is_whole && !s->job_text.failed ? PD_OK : pd_no_memory();
 }
 
 /* The parameter that a block's optimizer changes. */
@@ -229,6 +232,7 @@ static void free_server(struct pd_server *s)
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
     pd_free((char *)s->config.kept_root);
+    pd_buf_free(&s->job_text);
     pthread_mutex_destroy(&s->engine);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->changed);
@@ -398,7 +402,7 @@ enum { DRAIN_MS = 10000, ALONE_MS = 1000 };
 static void drain(struct pd_server *s)
 {
     int64_t now = pd_clock_ns(), until = now + (int64_t)DRAIN_MS * 1000000, seen = now;
-    pd_log(PD_LOG_INFO, "asked to end (SIGTERM) at step %llu", (unsigned long long)pd_server_step(s));
+    pd_log(PD_LOG_INFO, "asked to end (by a signal) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
     if (!pd_durable_cut_soon(s->durable)) return;
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&

@@ -1,7 +1,7 @@
 """CompiledProgram and its options.
 
-A program runs on one place with threads inside its ops, so compiling is a mark on the program. Options for
-several devices are accepted; they change nothing in the results.
+A program runs with threads inside its ops, so compiling is a mark on the program; `data_parallel` runs one that was
+compiled for several places. Most options are for GPUs: they are accepted and change nothing in the results.
 """
 
 import enum
@@ -9,6 +9,7 @@ import enum
 import numpy as np
 
 from paddle.fluid import core, framework
+from paddle.fluid.shown import call_text
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 
@@ -29,6 +30,10 @@ class _Options:
                 f"{', '.join(sorted(self._defaults))}."
             )
         object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        changed = {name: getattr(self, name) for name, value in self._defaults.items() if getattr(self, name) != value}
+        return call_text(type(self).__name__, changed)
 
 
 class ExecutionStrategy(_Options):
@@ -89,8 +94,51 @@ class BuildStrategy(_Options):
     }
 
 
+    def _finalize_strategy_and_create_passes(self) -> "PassBuilder":
+        """Ends the setting of options. Returns the list of passes, which is empty here: the engine has its own."""
+        return PassBuilder()
+
+
+class Pass:
+    """One of upstream's graph passes by its name; here it does nothing."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def type(self) -> str:
+        return self._name
+
+    def set(self, name: str, value) -> None:
+        """Upstream's passes have attributes."""
+
+
+class PassBuilder:
+    """Upstream's list of graph passes, which a script may change; here it changes nothing."""
+
+    def __init__(self):
+        self._passes: list = []
+
+    def append_pass(self, name: str) -> Pass:
+        return self.insert_pass(len(self._passes), name)
+
+    def insert_pass(self, index: int, name: str) -> Pass:
+        made = Pass(name)
+        self._passes.insert(index, made)
+        return made
+
+    def remove_pass(self, index: int) -> None:
+        del self._passes[index]
+
+    def all_passes(self) -> list:
+        return list(self._passes)
+
+
 class CompiledProgram:
     """A program with options, to be given to Executor.run in its place.
+
+    Args:
+        program_or_graph: the Program.
+        build_strategy: accepted; the engine decides.
 
     >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
     """
@@ -109,6 +157,12 @@ class CompiledProgram:
         self._loss_name = None
         self._share_vars_from = None
         self._places = None
+        self._several = None
+
+    def __repr__(self) -> str:
+        blocks = self._program.blocks
+        how = "a predictor" if self._is_inference else "data parallel" if self._is_data_parallel else "plain"
+        return f"CompiledProgram({how}, {len(blocks[0].ops)} ops, {len(blocks)} blocks)"
 
     def with_data_parallel(
         self,
@@ -118,7 +172,18 @@ class CompiledProgram:
         share_vars_from: "CompiledProgram | None" = None,
         places=None,
     ) -> "CompiledProgram":
-        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`."""
+        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`.
+
+        Args:
+            loss_name: the name of the loss, for a Program that trains.
+            build_strategy: accepted; the engine decides.
+            exec_strategy: accepted; the engine decides.
+            share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
+            places: where to run; has no effect on a machine without GPUs.
+
+        Returns:
+            itself.
+        """
         if self._is_inference:
             raise ValueError("This CompiledProgram runs a predictor. Make a new one for with_data_parallel.")
         if self._is_data_parallel:
@@ -136,8 +201,26 @@ class CompiledProgram:
         self._places = [places] if places is not None and not isinstance(places, (list, tuple)) else places
         return self
 
+    def _on_places(self):
+        """What runs the program on several places; None when there is one. CPU_NUM counts where no places were given."""
+        count = len(framework.cpu_places() if self._places is None else self._places)
+        if not self._is_data_parallel or count < 2:
+            return None
+        if self._several is None or self._several.count != count:
+            from paddle.fluid.data_parallel import Places
+
+            self._several = Places(count, self._build_strategy)
+        return self._several
+
     def with_inference_optimize(self, config) -> "CompiledProgram":
-        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself."""
+        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.
+
+        Args:
+            config: a NativeConfig or an AnalysisConfig.
+
+        Returns:
+            itself.
+        """
         if self._is_data_parallel or self._is_inference:
             raise ValueError("This CompiledProgram was set up before. Make a new one for the predictor.")
         if not isinstance(config, (core.NativeConfig, core.AnalysisConfig)):
@@ -189,4 +272,33 @@ def _join(name: str, parts: list):
     tensor = core.LoDTensor()
     tensor.set(array, core.CPUPlace())
     tensor.set_recursive_sequence_lengths([sum(level, []) for level in zip(*lengths)])
+    return tensor
+
+
+def join_values(name: str, parts: list, as_numpy: bool):
+    """One result from those of several places, behind one another; of arrays of tensors, entry by entry."""
+    first = parts[0]
+    if isinstance(first, (core.LoDTensorArray, list)):
+        return [join_values(name, list(each), as_numpy) for each in zip(*parts)]
+    if not isinstance(first, (core.LoDTensor, np.ndarray)):
+        if len(parts) == 1:
+            return first
+        raise core.UnsupportedError(
+            f"The fetched {name!r} is of a kind whose values on several places cannot be put together. Run with "
+            "return_merged=False."
+        )
+    if isinstance(first, core.LoDTensor) and not first._is_initialized():
+        return None
+    value = parts[0] if len(parts) == 1 else _join(name, parts)
+    if as_numpy:
+        if isinstance(value, core.LoDTensor) and value.lod():
+            raise RuntimeError(
+                f"The fetched {name!r} holds sequences (LoD), which an array cannot show. Run with return_numpy=False to get "
+                "a LoDTensor; np.array(tensor) then gives its rows."
+            )
+        return np.array(value)
+    if isinstance(value, core.LoDTensor):
+        return value
+    tensor = core.LoDTensor()
+    tensor.set(value, core.CPUPlace())
     return tensor
