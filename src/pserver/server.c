@@ -399,19 +399,21 @@ static int is_over(struct pd_server *s)
  * return. When they do not, because steps are long or they are gone too, it is that of the step before. */
 enum { DRAIN_MS = 10000, ALONE_MS = 1000 };
 
-static void drain(struct pd_server *s)
+static pd_status drain(struct pd_server *s)
 {
     int64_t now = pd_clock_ns(), until = now + (int64_t)DRAIN_MS * 1000000, seen = now;
     pd_log(PD_LOG_INFO, "asked to end (by a signal) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
-    if (!pd_durable_cut_soon(s->durable)) return;
+    if (!pd_durable_cut_soon(s->durable)) return PD_OK;
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
            now - seen < (int64_t)ALONE_MS * 1000000) {
         doze(s);
         pd_durable_tend(s->durable);
+        PD_TRY(s->run->step->poll(s->run));
         now = pd_clock_ns();
         if (atomic_load(&s->connected) > 0) seen = now;
     }
+    return PD_OK;
 }
 
 /* Last words reach the trainers before the connections go. */
@@ -440,9 +442,9 @@ pd_status pd_server_wait(struct pd_server *s)
         doze(s);
         pd_durable_tend(s->durable);
         pd_status status = s->run->step->poll(s->run);
+        if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
-        if (s->config.wants_end && s->config.wants_end()) drain(s);
     }
     if (is_over(s)) hang_up(s);
     if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);
