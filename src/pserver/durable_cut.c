@@ -43,7 +43,7 @@ static void name_cut_ahead(struct pd_durable *d, uint64_t steps)
     pthread_mutex_unlock(&d->lock);
 }
 
-static int is_first(const struct pd_durable *d)
+int pd_durable_is_first(const struct pd_durable *d)
 {
     return !d->config.n_servers || strcmp(d->config.servers[0], d->server->config.endpoint) == 0;
 }
@@ -77,8 +77,13 @@ int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
     pthread_mutex_unlock(&d->lock);
     if (!is_cut) return 0;
     if (d->journals) {
-        pd_status status = pd_journal_rotate(d->journals[lane], step);
-        if (status != PD_OK) pd_server_fail(s, status);
+        /* Without a file of its own the log goes on in the one it has, and the snapshot is not written. When
+         * the disk is the trouble, the next commit tells. */
+        if (pd_journal_rotate(d->journals[lane], step, pd_durable_id(d, step)) != PD_OK) {
+            pd_log(PD_LOG_WARNING, "loop %d begins no new log for the snapshot of step %llu: %s", lane,
+                   (unsigned long long)step, pd_error());
+            atomic_store(&d->is_spoilt, 1);
+        }
     }
     pthread_mutex_lock(&d->lock);
     d->stands[lane] = is_cut = atomic_load(&d->next) == step; /* unless a jump took it back */
@@ -101,6 +106,7 @@ static void end_cut(struct pd_durable *d, int goes_on)
 {
     struct pd_server *s = d->server;
     atomic_store(&d->next, 0);
+    atomic_store(&d->is_spoilt, 0);
     for (int l = 0; l < s->n_lanes; l++) {
         if (d->stands[l] && goes_on) (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
         d->stands[l] = 0;
@@ -117,148 +123,37 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* What a snapshot says of this server, in the words of snapshot.h. */
-struct picture {
-    struct pd_snapshot_var *vars;         /* of what is kept */
-    struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* two by lane, sums over servers, the schedule */
-    struct pd_buf *texts;
-    char (*keys)[24];
-    int n_notes;
-};
-
-static void picture_free(struct picture *p, size_t n_notes)
-{
-    for (size_t i = 0; p->texts && i < n_notes; i++)
-        pd_buf_free(&p->texts[i]);
-    pd_free(p->texts);
-    pd_free(p->notes);
-    pd_free(p->keys);
-    pd_free(p->vars);
-    pd_free(p->trainers);
-}
-
-static int take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
-{
-    int n = 0;
-    for (int i = 0; i < d->kept.n; i++) {
-        const struct kept *k = &d->kept.at[i];
-        const struct pd_tensor *t = &k->value->tensor;
-        if (!t->data) continue;
-        vars[n] = (struct pd_snapshot_var){.name = k->name,
-                                           .dtype = t->meta.dtype,
-                                           .rank = t->meta.rank,
-                                           .data = t->data,
-                                           .whole = k->whole,
-                                           .first_row = k->first_row,
-                                           .row_step = k->row_step,
-                                           .whole_rows = k->whole_rows};
-        memcpy(vars[n++].dim, t->meta.dim, sizeof vars->dim);
-    }
-    return n;
-}
-
-/* Where the next note's text is to be written. */
-static struct pd_buf *next_text(struct picture *p)
-{
-    return &p->texts[p->n_notes];
-}
-
-static pd_status add_note(struct picture *p, const char *key, int lane)
-{
-    int n = p->n_notes;
-    if (p->texts[n].failed) return pd_no_memory();
-    if (!p->texts[n].n) return PD_OK;
-    if (lane >= 0)
-        snprintf(p->keys[n], sizeof p->keys[n], "%s%d", key, lane);
-    else
-        snprintf(p->keys[n], sizeof p->keys[n], "%s", key);
-    p->notes[p->n_notes++] = (struct pd_snapshot_note){p->keys[n], p->texts[n].at};
-    return PD_OK;
-}
-
-/* The loops of a server may have applied different steps of a trainer in async mode, and parts of its next
- * one: notes for each. */
-static pd_status take_trainers(const struct pd_server *s, struct picture *p)
-{
-    for (int t = 0; t < s->config.trainers; t++)
-        p->trainers[t] = (struct pd_snapshot_trainer){pd_shard_counted(s->lanes[0].shard, t),
-                                                      pd_shard_incarnation(s->lanes[0].shard, t)};
-    for (int l = 0; l < s->n_lanes; l++) {
-        for (int t = 0; t < s->config.trainers; t++)
-            pd_buf_printf(next_text(p), "%s%llu", t ? " " : "",
-                          (unsigned long long)pd_shard_counted(s->lanes[l].shard, t));
-        PD_TRY(add_note(p, "loop", l));
-        pd_shard_write_open(s->lanes[l].shard, next_text(p));
-        PD_TRY(add_note(p, "open", l));
-    }
-    return PD_OK;
-}
-
-/* Another server may be killed while it applies this very step, and ask for them again. */
-static pd_status take_sums(const struct pd_server *s, struct picture *p)
-{
-    if (!s->sums) return PD_OK;
-    pd_sums_write(s->sums, next_text(p));
-    return add_note(p, "sums", -1);
-}
-
-/* The step that the learning rate is of. In async mode it may have begun, and not be applied yet. */
-static pd_status take_schedule(const struct pd_server *s, struct picture *p)
-{
-    if (s->config.lr_block < 0) return PD_OK;
-    pd_buf_printf(next_text(p), "%llu", (unsigned long long)s->lr_step);
-    return add_note(p, "schedule", -1);
-}
-
-static pd_status prepare(struct pd_durable *d, uint64_t step)
-{
-    struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 2;
-    const char *self = s->config.endpoint;
-    struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
-                        .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
-                        .notes = pd_calloc(n_notes, sizeof *p.notes),
-                        .texts = pd_calloc(n_notes, sizeof *p.texts),
-                        .keys = pd_calloc(n_notes, sizeof *p.keys)};
-    pd_status status = p.vars && p.trainers && p.notes && p.texts && p.keys ? PD_OK : pd_no_memory();
-    if (status == PD_OK) status = take_trainers(s, &p);
-    if (status == PD_OK) status = take_sums(s, &p);
-    if (status == PD_OK) status = take_schedule(s, &p);
-    if (status == PD_OK) {
-        int n_vars = take_vars(d, p.vars);
-        struct pd_snapshot_info info = {.step = step,
-                                        .endpoint = s->config.endpoint,
-                                        .n_servers = d->config.n_servers ? d->config.n_servers : 1,
-                                        .servers = d->config.n_servers ? d->config.servers : &self,
-                                        .n_trainers = s->config.trainers,
-                                        .trainers = p.trainers,
-                                        .n_vars = n_vars,
-                                        .vars = p.vars,
-                                        .n_notes = p.n_notes,
-                                        .notes = p.notes};
-        status = pd_snapshot_prepare(d->folder, &info, &d->job);
-    }
-    picture_free(&p, n_notes);
-    return status;
-}
-
 static void drop_job(struct pd_durable *d)
 {
-    pd_snapshot_job_free(d->job);
-    d->job = NULL;
+    pd_snapshot_job_free(d->writing);
+    d->writing = NULL;
+}
+
+/* Logs are kept from the snapshot before the newest on: should that be damaged, nothing is lost. */
+static void drop_logs(struct pd_durable *d)
+{
+    uint64_t *steps;
+    int n;
+    if (!d->journals || pd_snapshot_list(d->folder, &steps, &n) != PD_OK) return;
+    uint64_t from = n ? steps[n > 1 ? n - 2 : 0] : 0;
+    pd_free(steps);
+    for (int l = 0; l < d->server->n_lanes; l++)
+        if (pd_journal_drop_before(d->journals[l], from) != PD_OK)
+            pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
 }
 
 /* The snapshot of last_step is on the disk. */
 static void written(struct pd_durable *d)
 {
     pd_log(PD_LOG_INFO, "snapshot of step %llu: %.1f MB in %s", (unsigned long long)d->last_step,
-           (double)pd_snapshot_bytes(d->job) / 1e6, d->folder);
+           (double)pd_snapshot_bytes(d->writing) / 1e6, d->folder);
     d->sure_step = d->last_step;
+    d->sure_applied = d->last_applied;
     d->sure_changes = d->last_changes;
     d->trouble[0] = 0;
     if (pd_snapshot_keep(d->folder, d->config.keep) != PD_OK)
         pd_log(PD_LOG_WARNING, "old snapshots stay: %s", pd_error());
+    drop_logs(d);
 }
 
 /* It is tried again when the next is due, or when the server ends. */
@@ -268,6 +163,7 @@ static void not_written(struct pd_durable *d, const char *why)
              (unsigned long long)d->last_step, why);
     pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
     d->last_step = d->sure_step;
+    d->last_applied = d->sure_applied;
     d->last_changes = d->sure_changes;
 }
 
@@ -276,9 +172,12 @@ static void cut(struct pd_durable *d, uint64_t step)
 {
     d->last_cut = pd_clock_ns();
     d->last_step = step;
-    pd_status status = prepare(d, step);
-    if (status == PD_EXISTS) return;
-    if (status == PD_OK) status = pd_snapshot_fork(d->job, &d->child);
+    d->last_applied = pd_shard_step(d->server->lanes[0].shard);
+    atomic_store(&d->grown, 0);
+    pd_status status = atomic_exchange(&d->is_spoilt, 0)
+                           ? pd_fail(PD_IO, "a loop could not begin a new log for it")
+                           : pd_durable_prepare(d, step);
+    if (status == PD_OK) status = pd_snapshot_fork(d->writing, &d->child);
     if (status == PD_OK) return;
     not_written(d, pd_error());
     drop_job(d);
@@ -291,16 +190,12 @@ void pd_durable_reap(struct pd_durable *d, int wait)
     const char *text;
     if (!d->child || waitpid(d->child, &ended, wait ? 0 : WNOHANG) != d->child) return;
     d->child = 0;
-    pd_status status = pd_snapshot_result(d->job, &text);
+    pd_status status = pd_snapshot_result(d->writing, &text);
     if (status == PD_OK)
         written(d);
     else
         not_written(d, text);
     drop_job(d);
-    if (status != PD_OK) return;
-    for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_drop_before(d->journals[l], d->last_step) != PD_OK)
-            pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
 }
 
 /* Async: the lanes stand still. */
@@ -321,7 +216,7 @@ static uint64_t number_of(const struct pd_durable *d)
     uint64_t number = 0, last = atomic_load(&d->last_step);
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > number) number = pd_shard_step(s->lanes[l].shard);
-    if (s->config.is_sync) return number > last ? number : 0;
+    if (s->config.is_sync) return number == d->last_applied ? 0 : number > last ? number : last + 1;
     if (changes_of(s) == d->last_changes) return 0;
     for (int l = 0; d->journals && l < s->n_lanes; l++)
         if (pd_journal_step(d->journals[l]) > last) last = pd_journal_step(d->journals[l]);
@@ -340,7 +235,7 @@ static void cut_async(void *arg)
     d->last_cut = pd_clock_ns();
     if (!number) return;
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_rotate(d->journals[l], number) != PD_OK) {
+        if (pd_journal_rotate(d->journals[l], number, pd_durable_id(d, number)) != PD_OK) {
             pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
                    pd_error());
             return;
@@ -367,6 +262,11 @@ int pd_durable_is_idle(const struct pd_durable *d)
     return !d || (!d->child && !atomic_load(&d->next));
 }
 
+static int is_log_large(const struct pd_durable *d)
+{
+    return d->journals && d->log_most && atomic_load(&d->grown) >= d->log_most;
+}
+
 void pd_durable_tend(struct pd_durable *d)
 {
     if (!d) return;
@@ -388,9 +288,11 @@ void pd_durable_tend(struct pd_durable *d)
     }
     int due =
         d->config.every_seconds > 0 && (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds;
-    if (!due || next || d->child) return;
+    int is_large = is_log_large(d);
+    if (!(due || is_large) || next || d->child) return;
     /* Two steps ahead: known to all before anyone gets there. */
-    if (s->config.is_sync && is_first(d) && pd_server_step(s) > d->last_step) name_cut_ahead(d, 2);
+    if (s->config.is_sync && (is_large || pd_durable_is_first(d)) && pd_server_step(s) > d->last_step)
+        name_cut_ahead(d, 2);
     if (!s->config.is_sync) pd_server_stopped(s, cut_async, d);
 }
 
@@ -425,13 +327,15 @@ pd_status pd_durable_last(struct pd_durable *d)
             (unsigned long long)step);
         return PD_OK;
     }
-    pd_status status = prepare(d, step);
-    if (status == PD_EXISTS) return PD_OK;
-    PD_TRY(status);
+    for (int l = 0; d->journals && l < d->server->n_lanes; l++)
+        PD_TRY(pd_journal_rotate(d->journals[l], step, pd_durable_id(d, step)));
+    PD_TRY(pd_durable_prepare(d, step));
     d->last_step = step;
+    d->last_applied = pd_shard_step(d->server->lanes[0].shard);
+    pd_status status = PD_OK;
     const char *text = "";
-    if (pd_snapshot_write(d->job) != PD_OK) {
-        status = pd_snapshot_result(d->job, &text);
+    if (pd_snapshot_write(d->writing) != PD_OK) {
+        status = pd_snapshot_result(d->writing, &text);
         status = pd_fail(status, "no snapshot of step %llu: %s", (unsigned long long)step, text);
     } else {
         written(d);

@@ -78,6 +78,7 @@ struct pd_server {
     int has_secret; /* all who get in have proved that they know it */
     int port;
     uint64_t incarnation;
+    _Atomic uint64_t job_id;    /* drawn by the first server when the job is new; 0: not known yet */
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */
