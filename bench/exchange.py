@@ -28,7 +28,7 @@ PS_LITE_ELSEWHERE = {(op, size): 1.9e9 / size for op in ("push", "pull") for siz
 
 def psbench(seconds: float) -> list[dict]:
     """One run of `paddle psbench` over both transports: what it measured."""
-    command = [str(Path(sys.executable).with_name("paddle")), "psbench", "--json", "--pin", "--dense", "4K,30M,64M", "--sparse", str(ROWS),
+    command = [str(Path(sys.executable).with_name("paddle")), "psbench", "--json", "--pin", "--dense", "4K,30M,64M", "--sparse", str(ROWS), "--table", "10M",
                "--seconds", str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=runners.environment(1, {}, True))
     if done.returncode:

@@ -38,10 +38,9 @@ def find(path: str) -> object | None:
         module = importlib.import_module("paddle." + ".".join(folders))
     except ImportError:
         return None
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        return None
+    found = getattr(module, name, None)
+    # A module that can be called stands in the place of a layer of its name.
+    return None if inspect.ismodule(found) and callable(found) else found
 
 
 def op_names() -> set[str]:

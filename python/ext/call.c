@@ -33,7 +33,7 @@ static int matches(const struct core_call *call, struct core_state *state, const
                    const pd_program *program)
 {
     if (call->uid != pd_program_uid(program) || call->changes != pd_program_changes(program) ||
-        call->n_fetches != request->n_fetches ||
+        call->fed != request->fed || call->n_fetches != request->n_fetches ||
         call->n_feeds != (request->feed ? PyDict_Size(request->feed) : 0))
         return 0;
     Py_ssize_t at = 0;
@@ -89,11 +89,27 @@ static int note_fetches(struct core_call *call, const struct core_request *reque
     return 0;
 }
 
+/* Does the main block read from readers? */
+static int note_reads(struct core_executor *executor, struct core_call *call, const pd_program *program)
+{
+    int64_t *ids;
+    int n;
+    if (call->fed) return 0;
+    if (core_failed(executor->state, pd_block_ops(program, 0, &ids, &n))) return -1;
+    for (int i = 0; i < n && !call->reads; i++) {
+        const char *type;
+        call->reads = pd_op_get_type(program, ids[i], &type) == PD_OK && strcmp(type, "read") == 0;
+    }
+    pd_ids_free(ids);
+    return 0;
+}
+
 /* Asks the engine for the plan; it keeps plans itself, so this is cheap for one that was made before. */
 static int prepare(struct core_executor *executor, struct core_call *call, pd_program *program)
 {
     struct core_scratch scratch = {0};
     int failed = -1;
+    if (call->reads) return 0;
     const char **feeds = core_scratch_get(&scratch, sizeof(*feeds) * (size_t)(call->n_feeds + 1));
     const char **fetches = core_scratch_get(&scratch, sizeof(*fetches) * (size_t)(call->n_fetches + 1));
     if (!feeds || !fetches) goto done;
@@ -129,7 +145,9 @@ struct core_call *core_call_find(struct core_executor *executor, const struct co
     }
     if (executor->ready == oldest) executor->ready = NULL;
     core_call_clear(oldest);
-    if (note_feeds(oldest, request) || note_fetches(oldest, request) || prepare(executor, oldest, program)) {
+    oldest->fed = request->fed;
+    if (note_feeds(oldest, request) || note_fetches(oldest, request) ||
+        note_reads(executor, oldest, program) || prepare(executor, oldest, program)) {
         core_call_clear(oldest);
         executor->ready = NULL;
         return NULL;

@@ -124,9 +124,13 @@ static int read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, 
         while (k < ARG_COUNT && PyUnicode_CompareWithASCIIString(name, argument_names[k]) != 0)
             k++;
         if (k == ARG_COUNT || k < n) {
-            PyErr_Format(PyExc_TypeError,
-                         k == ARG_COUNT ? "run() has no argument %R." : "run() got the argument %R twice.",
-                         name);
+            PyErr_Format(
+                PyExc_TypeError,
+                k == ARG_COUNT
+                    ? "run() has no argument %R. It takes program, feed, fetch_list, feed_var_name, "
+                      "fetch_var_name, scope, return_numpy, use_program_cache, return_merged and use_prune."
+                    : "run() got the argument %R twice.",
+                name);
             return -1;
         }
         out[k] = args[n + i] != Py_None ? args[n + i] : NULL;
@@ -210,10 +214,11 @@ static PyObject *take_results(struct core_state *state, struct core_call *call, 
     return results;
 }
 
+/* NULL without an exception: readers' batches are wanted first. */
 static PyObject *run_plain(struct core_executor *self, struct core_request *request)
 {
     struct core_call *call = core_call_find(self, request);
-    if (!call) return NULL;
+    if (!call || call->reads) return NULL;
     struct core_lent lent = {0};
     PyObject *results = NULL;
     core_signal_stack();
@@ -233,10 +238,10 @@ static PyObject *run_plain(struct core_executor *self, struct core_request *requ
     return results;
 }
 
-static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *run_given(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int fed)
 {
     PyObject *given[ARG_COUNT];
-    struct core_request request = {0};
+    struct core_request request = {.fed = fed};
     if (read_arguments(args, n, names, given)) return NULL;
     if (!of(self)->at) {
         PyErr_SetString(PyExc_RuntimeError, "This executor is closed. Make a new one to run more Programs.");
@@ -256,16 +261,40 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObje
     PyObject *results = run_plain(of(self), &request);
     Py_DECREF(request.program);
     Py_DECREF(request.scope);
+    if (!results && !PyErr_Occurred()) return call_python(self, "_run_reading", given);
     return !results && lacks_variable(of(self)->state) ? run_with_servers(self, given) : results;
+}
+
+static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return run_given(self, args, n, names, 0);
+}
+
+static PyObject *run_fed(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return run_given(self, args, n, names, 1);
 }
 
 static PyMethodDef methods[] = {
     {"run", CORE_FAST(run), METH_FASTCALL | METH_KEYWORDS,
      "run($self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', "
-     "scope=None,\n"
-     "    return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False)\n--\n\n"
+     "scope=None, return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False)\n--\n\n"
      "Runs a Program once and returns the values of fetch_list.\n\n"
-     "feed maps names to arrays or LoDTensors. Arrays come back, or LoDTensors when return_numpy is False."},
+     "Args:\n"
+     "    program: a Program or a CompiledProgram; None: the default main program.\n"
+     "    feed: {name: array or LoDTensor}, for all variables that layers.data or fluid.data made.\n"
+     "    fetch_list: Variables or names; None: nothing comes back.\n"
+     "    feed_var_name: has no effect.\n"
+     "    fetch_var_name: has no effect.\n"
+     "    scope: where parameters live; None: fluid.global_scope().\n"
+     "    return_numpy: arrays come back; False: LoDTensors, which a value with sequences needs.\n"
+     "    use_program_cache: has no effect: plans are always kept.\n"
+     "    return_merged: has no effect: there is one device.\n"
+     "    use_prune: run only what the fetches need.\n\n"
+     "Returns:\n"
+     "    a list with the value of each fetch."},
+    {"_run_fed", CORE_FAST(run_fed), METH_FASTCALL | METH_KEYWORDS,
+     "run() with a feed that holds what the Program's readers give."},
     {"close", shut, METH_NOARGS, "Frees the plans; the executor runs nothing more."},
     {0},
 };

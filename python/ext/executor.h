@@ -12,6 +12,7 @@ struct core_request {
     PyObject *program, *scope, *feed, *fetches; /* feed and fetches may be NULL */
     Py_ssize_t n_fetches;
     int fetches_are_list, as_numpy;
+    int fed; /* `feed` holds what the Program's readers give, too */
 };
 
 static inline PyObject *core_request_fetch(const struct core_request *request, Py_ssize_t i)
@@ -34,6 +35,8 @@ struct core_call_fetch {
 
 struct core_call {
     uint64_t uid, changes, used;
+    int fed;   /* as in the request */
+    int reads; /* batches of readers must be fed first; there is no plan then */
     int n_feeds, n_fetches;
     PyObject **feeds; /* names */
     struct core_call_fetch *fetches;

@@ -12,6 +12,7 @@ void core_lent_release(struct core_lent *lent)
 
 static int lent_init(struct core_lent *lent, int n)
 {
+    n *= 2; /* an array that does not fit is lent once more, in another type */
     lent->views = n <= 8 ? lent->few : PyMem_Malloc(sizeof(*lent->views) * (size_t)n);
     if (!lent->views) {
         lent->views = lent->few;
@@ -72,21 +73,38 @@ static int is_value(struct core_state *state, PyObject *object)
            PyObject_TypeCheck(object, state->array_type);
 }
 
+static int feed_plain(struct core_state *state, struct core_call *call, int i, PyObject *value,
+                      struct core_lent *lent)
+{
+    if (!is_value(state, value)) return feed_array(state, call, i, value, lent);
+    return keep(lent, value) ? -1 : feed_tensor(state, call, i, value);
+}
+
+/* Python makes of `value` what can be fed; with `widen` of a value of another element type than the declared
+ * one. It returns the value itself where it can do nothing. */
+static int feed_converted(struct core_state *state, struct core_call *call,
+                          const struct core_request *request, int i, PyObject *value, int widen,
+                          struct core_lent *lent)
+{
+    PyObject *converted = PyObject_CallFunctionObjArgs(state->convert_feed, request->program, call->feeds[i],
+                                                       value, widen ? Py_True : Py_False, NULL);
+    if (!converted) return -1;
+    int failed = keep(lent, converted) || feed_plain(state, call, i, converted, lent);
+    Py_DECREF(converted);
+    return failed;
+}
+
 /* `value` is borrowed; what comes of it is kept alive by `lent` or by its buffer. */
 static int feed_one(struct core_state *state, struct core_call *call, const struct core_request *request,
                     int i, PyObject *value, struct core_lent *lent)
 {
-    if (Py_IS_TYPE(value, (PyTypeObject *)state->np_ndarray)) return feed_array(state, call, i, value, lent);
-    if (is_value(state, value)) return keep(lent, value) ? -1 : feed_tensor(state, call, i, value);
-    PyObject *converted =
-        PyObject_CallFunctionObjArgs(state->convert_feed, request->program, call->feeds[i], value, NULL);
-    if (!converted) return -1;
-    int failed = keep(lent, converted);
-    if (!failed)
-        failed = is_value(state, converted) ? feed_tensor(state, call, i, converted)
-                                            : feed_array(state, call, i, converted, lent);
-    Py_DECREF(converted);
-    return failed;
+    int plain = Py_IS_TYPE(value, (PyTypeObject *)state->np_ndarray) || is_value(state, value);
+    int failed = plain ? feed_plain(state, call, i, value, lent)
+                       : feed_converted(state, call, request, i, value, 0, lent);
+    if (!failed || !PyErr_ExceptionMatches(state->errors[PD_TYPE])) return failed;
+    PyErr_Clear();
+    /* What feed_array lent is given back with the rest; there is room for one more. */
+    return feed_converted(state, call, request, i, value, 1, lent);
 }
 
 int core_feed(struct core_state *state, struct core_call *call, const struct core_request *request,

@@ -1,6 +1,8 @@
 /* Scope, and what one of its names holds. */
 #include "core.h"
 
+#include <stdio.h>
+
 static struct core_scope *of(PyObject *self)
 {
     return (struct core_scope *)self;
@@ -131,6 +133,32 @@ done:
     return result;
 }
 
+/* How many variables, and the first few names. */
+static PyObject *scope_text(PyObject *self)
+{
+    enum { SHOWN = 8 };
+    PyObject *names = local_var_names(self, NULL), *first = NULL, *comma = NULL, *joined = NULL,
+             *result = NULL;
+    if (!names || PyList_Sort(names) != 0) goto done;
+    Py_ssize_t n = PyList_Size(names);
+    if (n == 0) {
+        result = PyUnicode_FromString("Scope(empty)");
+        goto done;
+    }
+    first = PyList_GetSlice(names, 0, SHOWN);
+    comma = PyUnicode_FromString(", ");
+    joined = first && comma ? PyUnicode_Join(comma, first) : NULL;
+    if (joined)
+        result = PyUnicode_FromFormat("Scope(%zd variable%s: %U%s)", n, n == 1 ? "" : "s", joined,
+                                      n > SHOWN ? ", ..." : "");
+done:
+    Py_XDECREF(names);
+    Py_XDECREF(first);
+    Py_XDECREF(comma);
+    Py_XDECREF(joined);
+    return result;
+}
+
 static int traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
@@ -156,6 +184,7 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, dealloc},
     {Py_tp_traverse, traverse},
     {Py_tp_methods, methods},
+    {Py_tp_repr, scope_text},
     {0, NULL},
 };
 
@@ -285,6 +314,22 @@ static PyObject *kind_of(PyObject *self, PyObject *unused)
     return core_dtype_object(value_of(self)->state, pd_value_kind(value_of(self)->at));
 }
 
+/* The kind, and of a tensor what it holds, without its elements. */
+static PyObject *holder_text(PyObject *self)
+{
+    pd_value *value = value_of(self)->at;
+    pd_tensor_desc tensor;
+    char dims[256] = "";
+    size_t n = 0;
+    if (pd_value_kind(value) != PD_LOD_TENSOR)
+        return PyUnicode_FromFormat("Variable(%s)", kind_name(pd_value_kind(value)));
+    if (pd_value_tensor(value, &tensor) != PD_OK || !tensor.data)
+        return PyUnicode_FromString("Variable(a LoDTensor without data)");
+    for (int i = 0; i < tensor.rank && n < sizeof dims - 32; i++)
+        n += (size_t)snprintf(dims + n, sizeof dims - n, "%s%lld", i ? ", " : "", (long long)tensor.dims[i]);
+    return PyUnicode_FromFormat("Variable(a LoDTensor, %s [%s])", pd_type_name(tensor.dtype), dims);
+}
+
 static PyMethodDef holder_methods[] = {
     {"get_tensor", get_tensor, METH_NOARGS, "The variable's LoDTensor."},
     {"get_selected_rows", get_rows, METH_NOARGS, "The variable's SelectedRows."},
@@ -304,6 +349,7 @@ static PyType_Slot holder_slots[] = {
     {Py_tp_dealloc, core_value_dealloc},
     {Py_tp_traverse, core_value_traverse},
     {Py_tp_methods, holder_methods},
+    {Py_tp_repr, holder_text},
     {0, NULL},
 };
 

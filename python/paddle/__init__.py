@@ -17,23 +17,18 @@ from typing import Any
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
+from paddle import absent
 from paddle.batch import batch
 from paddle.version import full_version as __version__  # noqa: F401
 
-__all__ = ["batch", "compat", "dataset", "fluid", "reader", "v2", "version"]
+__all__ = ["batch", "compat", "dataset", "fluid", "reader", "utils", "v2", "version"]
 
-# Packages that upstream has and this package has not yet.
-_NOT_YET = frozenset("""
-    complex distributed hapi imperative incubate nn sysconfig tensor trainer trainer_config_helpers utils
-    """.split())
-
+absent.answer_imports()
 
 def __getattr__(name: str) -> Any:
-    if name in ("compat", "dataset", "fluid", "reader", "v2"):
+    if name in ("compat", "dataset", "fluid", "reader", "utils", "v2"):
         return importlib.import_module(f"paddle.{name}")
-    if name in _NOT_YET:
-        raise AttributeError(f"paddle.{name} is not there yet in this package.")
-    raise AttributeError(f"module 'paddle' has no attribute {name!r}")
+    absent.refuse(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -15,6 +15,14 @@ def batch(
 
     The last list may be shorter; `drop_last=True` leaves it out.
 
+    Args:
+        reader: a function that gives an iterable of samples.
+        batch_size: how many samples a list has.
+        drop_last: leave out a last list that is shorter.
+
+    Returns:
+        a reader of lists.
+
     >>> list(batch(lambda: range(5), 2)())
     [[0, 1], [2, 3], [4]]
     """

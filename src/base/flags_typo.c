@@ -7,8 +7,7 @@
 
 #include "base/flags.h"
 #include "base/log.h"
-
-#define LONGEST 64
+#include "base/nearest.h"
 
 extern char **environ;
 
@@ -86,30 +85,6 @@ static const char *const passed_over[] = {"collective_get_thread_num",
                                           "worker_update_interval_secs"};
 enum { PASSED_OVER = sizeof passed_over / sizeof passed_over[0] };
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters must be added, left out, changed or swapped with their neighbour; both are short. */
-static int distance(const char *a, int n, const char *b, int m)
-{
-    int before[LONGEST + 1], last[LONGEST + 1], now[LONGEST + 1];
-    for (int j = 0; j <= m; j++)
-        last[j] = j;
-    for (int i = 1; i <= n; i++) {
-        now[0] = i;
-        for (int j = 1; j <= m; j++) {
-            now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = least(now[j], before[j - 2] + 1);
-        }
-        memcpy(before, last, sizeof last);
-        memcpy(last, now, sizeof now);
-    }
-    return last[m];
-}
-
 static const char *known(int i)
 {
     return i < PD_FLAG_COUNT ? pd_flag_name_of((enum pd_flag)i) : passed_over[i - PD_FLAG_COUNT];
@@ -122,23 +97,14 @@ static int is_known(const char *name, int length)
     return 0;
 }
 
-/* The known name that is nearest to a misspelt one: one slip in four letters, at most three. NULL: none is
- * near, and the name may be another program's. */
+/* The known name that is nearest to a misspelt one. NULL: none is near, and the name may be another
+ * program's. */
 const char *pd_flag_nearest(const char *name, int length)
 {
-    const char *found = NULL;
-    int nearest = least(length / 4, 3) + 1;
-    if (length > LONGEST) return NULL;
-    for (int i = 0; i < PD_FLAG_COUNT + PASSED_OVER; i++) {
-        int other = (int)strlen(known(i));
-        if (other > LONGEST || other - length >= nearest || length - other >= nearest) continue;
-        int d = distance(name, length, known(i), other);
-        if (d < nearest) {
-            nearest = d;
-            found = known(i);
-        }
-    }
-    return found;
+    struct pd_nearest nearest = {.name = name, .length = length};
+    for (int i = 0; i < PD_FLAG_COUNT + PASSED_OVER; i++)
+        pd_nearest_offer(&nearest, known(i));
+    return nearest.best;
 }
 
 void pd_flag_check_environment(void)

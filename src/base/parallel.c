@@ -9,7 +9,7 @@
 #endif
 
 static atomic_int process_threads;
-static __thread int own_threads;
+static __thread int own_threads, is_alone;
 
 int pd_threads(void)
 {
@@ -32,6 +32,11 @@ void pd_threads_set(int count)
 #ifdef _OPENMP
     omp_set_num_threads(pd_threads()); /* of this thread's own regions, and of oneDNN's */
 #endif
+}
+
+void pd_threads_alone(int alone)
+{
+    is_alone = alone;
 }
 
 void pd_threads_set_default(int count)
@@ -71,7 +76,7 @@ void pd_parallel(int64_t count, int64_t grain, void (*body)(void *arg, int64_t b
         return;
     }
 #ifdef _OPENMP
-#pragma omp parallel for num_threads((int)parts) schedule(static, 1)
+#pragma omp parallel for num_threads((int)parts) schedule(static, 1) if (!is_alone)
 #endif
     for (int64_t part = 0; part < parts; part++)
         body(arg, count * part / parts, count * (part + 1) / parts);

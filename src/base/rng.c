@@ -5,9 +5,18 @@
 #include <sys/random.h>
 #include <time.h>
 
+uint64_t pd_rng_mix(uint64_t x)
+{
+    x += 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
 struct pd_rng pd_rng_make(uint64_t seed, uint64_t stream)
 {
-    return (struct pd_rng){{(uint32_t)seed, (uint32_t)(seed >> 32)}, {(uint32_t)stream, (uint32_t)(stream >> 32)}};
+    return (struct pd_rng){{(uint32_t)seed, (uint32_t)(seed >> 32)},
+                           {(uint32_t)stream, (uint32_t)(stream >> 32)}};
 }
 
 void pd_rng_block(const struct pd_rng *rng, uint64_t block, uint32_t out[4])

@@ -1,4 +1,5 @@
-/* Counter-based random numbers (Philox 4x32-10): a number is a function of (seed, stream, index), never of order or thread. */
+/* Counter-based random numbers (Philox 4x32-10): a number is a function of (seed, stream, index), never of
+ * order or thread. */
 #ifndef PD_BASE_RNG_H
 #define PD_BASE_RNG_H
 
@@ -9,7 +10,9 @@ struct pd_rng {
     uint32_t stream[2];
 };
 
-/* `stream` tells variables (a hash of the name) and repeated draws apart. */
+/* Spreads a number over all 64 bits, one to one. */
+uint64_t pd_rng_mix(uint64_t x);
+/* `stream` tells ops and repeated draws apart. */
 struct pd_rng pd_rng_make(uint64_t seed, uint64_t stream);
 /* Four 32-bit words for the block `block`; element i is word i % 4 of block i / 4. */
 void pd_rng_block(const struct pd_rng *rng, uint64_t block, uint32_t out[4]);

@@ -10,26 +10,27 @@
 
 enum { MAX_SIZES = 32 };
 
+/* Short lines each, so that the layout here is what a terminal shows. */
 static const char usage[] =
     "usage: paddle psbench [options]\n"
     "\n"
-    "Starts a parameter server and its trainers on this machine and measures pushes (with the update "
-    "applied)\n"
-    "and pulls, one exchange of a trainer at a time. Beside each figure stand the limits of the machine, "
-    "measured\n"
-    "in the same run with as many bytes: a blocking TCP stream between two processes, a ping-pong over one "
-    "(all\n"
-    "bytes there, 48 back) and memcpy.\n"
-    "    --op OP            push, pull or both (default: both; then also a push and a pull in one exchange)\n"
-    "    --dense SIZES      bytes of a dense parameter, e.g. 4K,1M; none: no dense ones (default: "
-    "4K,1M,30M,64M)\n"
+    "Starts a parameter server and its trainers on this machine and measures pushes (with the\n"
+    "update applied) and pulls, one exchange of a trainer at a time. Before the rows of a size\n"
+    "stand the limits of the machine for as many bytes, measured in the same run: a blocking TCP\n"
+    "stream between two processes, a ping-pong over one (all bytes there, 48 back) and memcpy.\n"
+    "The last columns say how often each figure is the limit. All of it takes about 5 seconds.\n"
+    "    --op OP            push, pull or both (default: both; then also a push and a pull in\n"
+    "                       one exchange)\n"
+    "    --dense SIZES      bytes of a dense parameter, e.g. 4K,1M; none: no dense ones\n"
+    "                       (default: 4K,1M,30M)\n"
     "    --sparse ROWS      rows of a sparse push or pull, e.g. 10K; 0: none (default: 10000)\n"
     "    --width N          numbers in a row (default: 8)\n"
-    "    --table ROWS       rows of the table; their numbers are drawn uniformly (default: 10000000)\n"
+    "    --table ROWS       rows of the table; their numbers are drawn uniformly\n"
+    "                       (default: 1000000)\n"
     "    --connections N    trainers, each a process (default: 1)\n"
     "    --transport NAME   tcp, shm or auto (default: tcp, then shm)\n"
     "    --loops N          threads of the server; a dense parameter is cut into as many pieces\n"
-    "    --seconds S        of each measurement (default: 1)\n"
+    "    --seconds S        of each measurement (default: 0.1; longer is steadier)\n"
     "    --optimizer NAME   sgd, momentum, adam, adagrad, ... (default: sgd)\n"
     "    --pin              the server stays on the first core, trainers on the others in turn\n"
     "    --json             a list of objects instead of a table\n"
@@ -39,6 +40,7 @@ struct asked {
     pd_psbench_options options;
     uint64_t sizes[MAX_SIZES];
     int as_json, rows_shown;
+    char shown[32]; /* the size whose limits were shown last */
 };
 
 static int misused(const char *option, const char *expected, const char *found)
@@ -199,22 +201,28 @@ static const char *what_text(const pd_psbench_row *row, char text[32])
     return text;
 }
 
+/* The table is 100 columns wide at most, whatever the figures (rows of more than 7 digits aside). */
 static void show_row(void *arg, const pd_psbench_row *row)
 {
     struct asked *asked = arg;
     char what[32];
     double stream = row->bytes_per_s / row->stream_bytes_per_s,
            copy = row->bytes_per_s / row->copy_bytes_per_s, pings = row->ops_per_s / row->pings_per_s;
+    what_text(row, what);
     if (!asked->rows_shown++)
-        printf("%-5s %-11s %-4s %5s %10s %7s %9s %9s %9s %9s   %15s %17s %15s %14s\n", "op", "what", "via",
-               "conns", "ops/s", "GB/s", "p50 us", "p90 us", "p99 us", "max us", "stream GB/s  x",
-               "ping-pong/s  x", "memcpy GB/s  x", "M rows/CPU-s");
-    printf("%-5s %-11s %-4s %5d %10.1f %7.3f %9.1f %9.1f %9.1f %9.1f   %9.2f %5.2f %11.1f %5.2f %9.2f %5.2f",
-           row->op, what_text(row, what), row->transport, row->connections, row->ops_per_s,
-           row->bytes_per_s * 1e-9, row->p50_us, row->p90_us, row->p99_us, row->max_us,
-           row->stream_bytes_per_s * 1e-9, stream, row->pings_per_s, pings, row->copy_bytes_per_s * 1e-9,
+        printf("%d %s, %s, %g s each\n%67s %-20s %s\n%-4s %-10s %-4s %9s %7s %9s %9s %9s %6s %6s %6s %8s\n",
+               row->connections, row->connections == 1 ? "trainer" : "trainers", asked->options.optimizer,
+               asked->options.seconds, "", "x of the limit by", "M rows", "op", "what", "via", "ops/s",
+               "GB/s", "p50 us", "p99 us", "max us", "stream", "ping", "memcpy", "a CPU s");
+    if (strcmp(what, asked->shown) != 0) {
+        printf("%s: the limits are %.2f GB/s by stream, %.1f pings/s, %.2f GB/s by memcpy\n", what,
+               row->stream_bytes_per_s * 1e-9, row->pings_per_s, row->copy_bytes_per_s * 1e-9);
+        snprintf(asked->shown, sizeof asked->shown, "%s", what);
+    }
+    printf("%-4s %-10s %-4s %9.1f %7.3f %9.1f %9.1f %9.1f %6.2f %6.2f %6.2f", row->op, what, row->transport,
+           row->ops_per_s, row->bytes_per_s * 1e-9, row->p50_us, row->p99_us, row->max_us, stream, pings,
            copy);
-    if (row->rows) printf(" %14.2f", row->rows_per_cpu_s * 1e-6);
+    if (row->rows) printf(" %8.2f", row->rows_per_cpu_s * 1e-6);
     printf("\n");
     fflush(stdout);
 }
@@ -239,14 +247,14 @@ static void show_json(void *arg, const pd_psbench_row *row)
 static int run(int argc, char **argv)
 {
     struct asked asked = {
-        .options = {.n_sizes = 4,
+        .options = {.n_sizes = 3,
                     .rows = 10000,
                     .width = 8,
-                    .table = 10000000,
+                    .table = 1000000,
                     .connections = 1,
-                    .seconds = 1,
+                    .seconds = 0.1,
                     .optimizer = "sgd"},
-        .sizes = {4 << 10, 1 << 20, 30 << 20, 64 << 20},
+        .sizes = {4 << 10, 1 << 20, 30 << 20},
     };
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {

@@ -57,8 +57,28 @@ static const char *nearest(const char *name)
     return best;
 }
 
+/* Commands that upstream's `paddle` had and this one has not yet. */
+static const struct {
+    const char *name, *what, *releases;
+} not_yet[] = {
+    {"train", "trains a v1 configuration", "0.9 to 1.2"},
+    {"pserver", "is the parameter server of v1 and v2", "0.9 to 1.2"},
+    {"merge_model", "puts a v1 model into one file", "0.9 to 1.2"},
+    {"dump_config", "prints a v1 configuration", "0.9 to 1.2"},
+    {"make_diagram", "draws a v1 configuration", "0.9 to 1.2"},
+    {"usage", "uploads statistics of use", "0.10 to 0.11"},
+};
+
 int pd_cli_report_unknown(const char *name)
 {
+    for (size_t i = 0; i < sizeof not_yet / sizeof not_yet[0]; i++)
+        if (strcmp(name, not_yet[i].name) == 0) {
+            fprintf(stderr,
+                    "paddle: the command '%s' is not there yet. In Paddle %s it %s. Scripts that import "
+                    "paddle.fluid run here, also with parameter servers: docs/DISTRIBUTED.md is the guide.\n",
+                    name, not_yet[i].releases, not_yet[i].what);
+            return PD_CLI_EXIT_USAGE;
+        }
     const char *candidate = nearest(name);
 
     fprintf(stderr, "paddle: there is no command '%s'.", name);

@@ -11,35 +11,46 @@ static size_t bytes_of(const struct pd_meta *m)
     return n <= 0 ? size : (size_t)n * size;
 }
 
+static int same_size(const struct pd_meta *a, const struct pd_meta *b)
+{
+    return a->dtype == b->dtype && a->kind == b->kind && pd_meta_same_dims(a, b) &&
+           pd_lod_equal(a->lod, b->lod);
+}
+
 int pd_frame_stale(const struct pd_frame *f)
 {
-    for (int e = 0; e < f->n_externals; e++) {
-        int i = f->externals[e];
-        const struct pd_meta *was = &f->seen[i], *is = &f->values[i]->tensor.meta;
-        if (was->dtype != is->dtype || was->kind != is->kind || !pd_meta_same_dims(was, is) || !pd_lod_equal(was->lod, is->lod)) return 1;
-    }
+    for (int e = 0; e < f->n_externals; e++)
+        if (!same_size(&f->seen[f->externals[e]], &f->values[f->externals[e]]->tensor.meta)) return 1;
     return 0;
+}
+
+static void remember_one(struct pd_frame *f, int number)
+{
+    const struct pd_meta *is = &f->values[number]->tensor.meta;
+    f->seen[number].kind = is->kind;
+    pd_meta_like(&f->seen[number], is);
 }
 
 static void remember(struct pd_frame *f)
 {
-    for (int e = 0; e < f->n_externals; e++) {
-        int i = f->externals[e];
-        const struct pd_meta *is = &f->values[i]->tensor.meta;
-        f->seen[i].kind = is->kind;
-        pd_meta_like(&f->seen[i], is);
-    }
+    for (int e = 0; e < f->n_externals; e++)
+        remember_one(f, f->externals[e]);
 }
 
 /* Temporaries whose memory the frame plans: sized before the run, used by this block alone. */
-static int in_chunk(const struct pd_plan_var *v) { return v->place == PD_PLACE_TEMP && !v->dynamic && !v->pinned && v->desc && v->desc->meta.kind == PD_KIND_TENSOR; }
+static int in_chunk(const struct pd_plan_var *v)
+{
+    return v->place == PD_PLACE_TEMP && !v->dynamic && !v->pinned && v->desc &&
+           v->desc->meta.kind == PD_KIND_TENSOR;
+}
 
 /* ---- which temporaries share a chunk: decided once, from the sizes of the first binding ---- */
 
 struct chunk_plan {
     struct pd_frame *f;
-    char *busy;
-    size_t *size; /* by chunk: largest variable so far */
+    char *busy;       /* by chunk */
+    char *taken_over; /* by variable: another one goes on in its chunk */
+    size_t *size;     /* by chunk: largest variable so far */
     int n;
 };
 
@@ -62,61 +73,115 @@ static int take_chunk(struct chunk_plan *c, size_t bytes)
     return best;
 }
 
+/* How often the op reads the data of a variable. */
+static int count_reads(const struct pd_plan *plan, const struct pd_plan_op *op, int number)
+{
+    int n = 0;
+    for (int s = 0; s < op->n_in; s++)
+        for (int k = 0; k < op->in[s].n && !(op->def->inputs[s].flags & PD_SLOT_META); k++)
+            n += plan->args.at[op->in[s].first + k] == number;
+    return n;
+}
+
 /* Number of the temporary whose chunk output `number` may take over; -1: none. */
-static int shared_input(const struct chunk_plan *c, const struct pd_plan_op *op, int index, int slot, int number)
+static int shared_input(const struct chunk_plan *c, const struct pd_plan_op *op, int index, int slot,
+                        int number)
 {
     const struct pd_plan *plan = c->f->plan;
     for (const struct pd_share *s = op->def->share; s && s->out >= 0; s++) {
         if (s->out != slot || op->in[s->in].n != 1) continue;
         int from = plan->args.at[op->in[s->in].first];
-        if (from < 0 || from == number || c->f->chunk_of[from] < 0 || plan->vars.at[from].last_use != index) continue;
-        if (bytes_of(&c->f->values[from]->tensor.meta) == bytes_of(&c->f->values[number]->tensor.meta)) return from;
+        if (from < 0 || c->f->chunk_of[from] < 0 || c->taken_over[from] ||
+            plan->vars.at[from].last_use != index)
+            continue;
+        if (count_reads(plan, op, from) != 1) continue;
+        if (bytes_of(&c->f->values[from]->tensor.meta) == bytes_of(&c->f->values[number]->tensor.meta))
+            return from;
     }
     return -1;
 }
 
-static void plan_op_chunks(struct chunk_plan *c, int index)
+/* Does the op write into the variable itself, not into this temporary? */
+static int is_direct(const struct pd_frame *f, int arg, int number)
+{
+    return f->flat_values[arg] != f->values[number];
+}
+
+static pd_status plan_output(struct chunk_plan *c, const struct pd_plan_op *op, int index, int slot, int arg)
+{
+    struct pd_frame *f = c->f;
+    const struct pd_plan *plan = f->plan;
+    int number = plan->args.at[arg];
+    if (number < 0 || f->chunk_of[number] >= 0 || !in_chunk(&plan->vars.at[number]) ||
+        is_direct(f, arg, number))
+        return PD_OK;
+    int from = plan->shares && op->out[slot].n == 1 ? shared_input(c, op, index, slot, number) : -1;
+    if (from < 0) {
+        f->chunk_of[number] = take_chunk(c, bytes_of(&f->values[number]->tensor.meta));
+        return PD_OK;
+    }
+    f->chunk_of[number] = f->chunk_of[from];
+    c->taken_over[from] = 1;
+    return pd_vec_push(&f->takeovers, ((struct pd_takeover){from, number})) ? PD_OK : pd_no_memory();
+}
+
+static pd_status plan_op_chunks(struct chunk_plan *c, int index)
 {
     struct pd_frame *f = c->f;
     const struct pd_plan *plan = f->plan;
     const struct pd_plan_op *op = &plan->ops.at[index];
     for (int s = 0; s < op->n_out; s++)
-        for (int k = 0; k < op->out[s].n; k++) {
-            int number = plan->args.at[op->out[s].first + k];
-            if (number < 0 || f->chunk_of[number] >= 0 || !in_chunk(&plan->vars.at[number])) continue;
-            int from = op->out[s].n == 1 ? shared_input(c, op, index, s, number) : -1;
-            if (from >= 0) {
-                f->chunk_of[number] = f->chunk_of[from];
-                f->chunk_of[from] |= INT_MIN / 2; /* marks it as handed over; undone below */
-            } else {
-                f->chunk_of[number] = take_chunk(c, bytes_of(&f->values[number]->tensor.meta));
-            }
-        }
-    for (int side = 0; side < 2; side++) {
+        for (int k = 0; k < op->out[s].n; k++)
+            PD_TRY(plan_output(c, op, index, s, op->out[s].first + k));
+    for (int side = 0; side < 2 && plan->shares; side++) {
         const struct pd_plan_slot *slots = side ? op->out : op->in;
         for (int s = 0; s < (side ? op->n_out : op->n_in); s++)
             for (int k = 0; k < slots[s].n; k++) {
                 int number = plan->args.at[slots[s].first + k];
-                if (number < 0 || plan->vars.at[number].last_use != index || !in_chunk(&plan->vars.at[number])) continue;
+                if (number < 0 || plan->vars.at[number].last_use != index || c->taken_over[number]) continue;
                 if (f->chunk_of[number] >= 0) c->busy[f->chunk_of[number]] = 0;
             }
     }
+    return PD_OK;
 }
 
 static pd_status plan_chunks(struct pd_frame *f)
 {
-    int n = f->plan->vars.n;
-    struct chunk_plan c = {.f = f, .busy = pd_calloc((size_t)n + 1, 1), .size = pd_calloc((size_t)n + 1, sizeof(size_t))};
-    pd_status status = c.busy && c.size ? PD_OK : pd_no_memory();
+    size_t n = (size_t)f->plan->vars.n + 1;
+    struct chunk_plan c = {
+        .f = f, .busy = pd_calloc(n, 1), .taken_over = pd_calloc(n, 1), .size = pd_calloc(n, sizeof(size_t))};
+    pd_status status = c.busy && c.taken_over && c.size ? PD_OK : pd_no_memory();
     for (int i = 0; i < f->plan->ops.n && status == PD_OK; i++)
-        plan_op_chunks(&c, i);
-    for (int i = 0; i < n && status == PD_OK; i++)
-        if (f->chunk_of[i] < -1) f->chunk_of[i] -= INT_MIN / 2;
+        status = plan_op_chunks(&c, i);
     for (int i = 0; i < c.n && status == PD_OK; i++)
         if (!pd_vec_push(&f->chunks, ((struct pd_chunk){0}))) status = pd_no_memory();
     pd_free(c.busy);
+    pd_free(c.taken_over);
     pd_free(c.size);
     return status;
+}
+
+/* Back to no chunks: the temporaries have no memory. */
+static void drop_chunks(struct pd_frame *f)
+{
+    for (int i = 0; i < f->plan->vars.n; i++) {
+        if (f->chunk_of[i] >= 0) f->values[i]->tensor.data = NULL;
+        f->chunk_of[i] = -1;
+    }
+    for (int i = 0; i < f->chunks.n; i++)
+        pd_free_aligned(f->chunks.at[i].data);
+    f->chunks.n = f->takeovers.n = 0;
+    f->planned = 0;
+}
+
+/* An op writes over its input only while both have the same number of bytes. */
+static int takeovers_hold(const struct pd_frame *f)
+{
+    for (int i = 0; i < f->takeovers.n; i++) {
+        const struct pd_takeover *t = &f->takeovers.at[i];
+        if (bytes_of(&f->values[t->from]->tensor.meta) != bytes_of(&f->values[t->to]->tensor.meta)) return 0;
+    }
+    return 1;
 }
 
 /* ---- every binding ---- */
@@ -142,26 +207,89 @@ static pd_status own_memory(struct pd_value *value)
     return pd_tensor_alloc(t);
 }
 
-/* Sizes of the op's outputs. A variable that lives on and is another kind now is emptied first. */
-static pd_status infer_op(struct pd_frame_op *op) { return op->plan->def->infer ? op->plan->def->infer(&op->infer) : PD_OK; }
+/* Where the op writes what it makes for a variable that it reads too: into the variable, when it may work in
+ * place and the size stays. */
+static void settle_results(struct pd_frame_op *op, int inferred)
+{
+    struct pd_frame *f = op->frame;
+    for (int i = 0; i < op->plan->n_results; i++) {
+        const struct pd_plan_result *r = &f->plan->results.at[op->plan->first_result + i];
+        struct pd_value *own = f->values[f->plan->args.at[r->arg]], *to = f->values[r->to];
+        int direct = inferred && r->in_place && f->plan->shares && to->tensor.data &&
+                     own->tensor.meta.kind == PD_KIND_TENSOR &&
+                     same_size(&own->tensor.meta, &to->tensor.meta);
+        f->flat_values[r->arg] = direct ? to : own;
+    }
+}
+
+static pd_status infer_op(struct pd_frame_op *op)
+{
+    int infers = op->plan->def->infer && !(op->plan->def->flags & PD_OP_DYNAMIC);
+    if (infers) PD_TRY(op->plan->def->infer(&op->infer));
+    if (op->plan->n_results) settle_results(op, infers);
+    return PD_OK;
+}
+
+pd_status pd_frame_store(struct pd_frame_op *op)
+{
+    struct pd_frame *f = op->frame;
+    for (int i = 0; i < op->plan->n_results; i++) {
+        const struct pd_plan_result *r = &f->plan->results.at[op->plan->first_result + i];
+        if (f->flat_values[r->arg] != f->values[r->to])
+            PD_TRY(pd_value_copy(f->values[r->to], f->flat_values[r->arg]));
+    }
+    return PD_OK;
+}
 
 static pd_status own_outputs(struct pd_frame_op *op)
 {
-    const struct pd_plan *plan = op->frame->plan;
+    const struct pd_frame *f = op->frame;
     for (int s = 0; s < op->plan->n_out; s++)
         for (int k = 0; k < op->run.out[s].n; k++) {
-            int number = plan->args.at[op->plan->out[s].first + k];
-            if (number < 0 || op->frame->chunk_of[number] >= 0) continue;
-            PD_TRY(own_memory(op->frame->values[number]));
+            int arg = op->plan->out[s].first + k, number = f->plan->args.at[arg];
+            if (number < 0 || f->chunk_of[number] >= 0 || is_direct(f, arg, number)) continue;
+            PD_TRY(own_memory(f->values[number]));
         }
     return PD_OK;
 }
 
 pd_status pd_frame_bind_late(struct pd_frame_op *op)
 {
-    if (op->plan->def->flags & PD_OP_DYNAMIC) return PD_OK;
     PD_TRY(infer_op(op));
-    return own_outputs(op);
+    return op->plan->def->flags & PD_OP_DYNAMIC ? PD_OK : own_outputs(op);
+}
+
+/* Does the op give a variable that lives on another size than earlier ops of this run saw? Sizes that are
+ * bound before the run have only one for each variable. */
+static int changes_size(struct pd_frame_op *op, int index)
+{
+    struct pd_frame *f = op->frame;
+    const struct pd_plan *plan = f->plan;
+    for (int i = 0; i < op->plan->n_results; i++) {
+        const struct pd_plan_result *r = &plan->results.at[op->plan->first_result + i];
+        if (!same_size(&f->values[plan->args.at[r->arg]]->tensor.meta, &f->values[r->to]->tensor.meta))
+            return 1;
+    }
+    for (int s = 0; s < op->plan->n_out; s++)
+        for (int k = 0; k < op->plan->out[s].n; k++) {
+            int number = plan->args.at[op->plan->out[s].first + k];
+            if (number < 0 || (plan->vars.at[number].place != PD_PLACE_SCOPE &&
+                               plan->vars.at[number].place != PD_PLACE_FEED))
+                continue;
+            if (same_size(&f->seen[number], &f->values[number]->tensor.meta)) continue;
+            if (plan->vars.at[number].first_use < index) return 1;
+            remember_one(f, number);
+        }
+    return 0;
+}
+
+/* From now on each op is sized when it runs, and every temporary has memory of its own. */
+static void loosen(struct pd_frame *f)
+{
+    drop_chunks(f);
+    for (int i = 0; i < f->plan->ops.n; i++)
+        f->ops[i].late = 1;
+    f->loose = 1;
 }
 
 /* Which feed has another shape than the Program declares: often the reason why an op refuses its inputs. */
@@ -171,32 +299,40 @@ static void hint_feeds(const struct pd_frame *f)
         const struct pd_plan_var *v = &f->plan->vars.at[f->externals[e]];
         const struct pd_meta *is = &f->values[f->externals[e]]->tensor.meta;
         if (v->place == PD_PLACE_FEED && v->desc && !pd_meta_dims_match(&v->desc->meta, is))
-            pd_error_add("; '%s' is declared with shape %s and was fed %s", v->name, pd_meta_dims_text(&v->desc->meta), pd_meta_dims_text(is));
+            pd_error_add("; '%s' is declared with shape %s and was fed %s", v->name,
+                         pd_meta_dims_text(&v->desc->meta), pd_meta_dims_text(is));
     }
 }
 
-pd_status pd_frame_bind(struct pd_frame *f)
+static pd_status infer_all(struct pd_frame *f)
 {
-    remember(f);
-    for (int i = 0; i < f->plan->ops.n; i++) {
+    for (int i = 0; i < f->plan->ops.n && !f->loose; i++) {
         struct pd_frame_op *op = &f->ops[i];
-        if (op->plan->late) continue;
+        if (op->late) continue;
         pd_status status = infer_op(op);
-        if (status == PD_OK && f->planned) status = own_outputs(op);
         if (status != PD_OK) {
             pd_opdesc_blame(op->plan->desc, f->plan->block);
             hint_feeds(f);
             return status;
         }
+        if (changes_size(op, i)) loosen(f);
     }
-    if (!f->planned) {
-        PD_TRY(plan_chunks(f));
-        f->planned = 1;
-        for (int i = 0; i < f->plan->ops.n; i++)
-            if (!f->ops[i].plan->late) PD_TRY(own_outputs(&f->ops[i]));
-    }
+    return PD_OK;
+}
+
+pd_status pd_frame_bind(struct pd_frame *f)
+{
+    remember(f);
+    PD_TRY(infer_all(f));
+    if (f->loose) return PD_OK;
+    if (f->planned && !takeovers_hold(f)) drop_chunks(f);
+    if (!f->planned) PD_TRY(plan_chunks(f));
+    f->planned = 1;
+    for (int i = 0; i < f->plan->ops.n; i++)
+        if (!f->ops[i].late) PD_TRY(own_outputs(&f->ops[i]));
     for (int i = 0; i < f->plan->vars.n; i++)
-        if (f->chunk_of[i] >= 0) PD_TRY(grow(&f->chunks.at[f->chunk_of[i]], bytes_of(&f->values[i]->tensor.meta)));
+        if (f->chunk_of[i] >= 0)
+            PD_TRY(grow(&f->chunks.at[f->chunk_of[i]], bytes_of(&f->values[i]->tensor.meta)));
     for (int i = 0; i < f->plan->vars.n; i++)
         if (f->chunk_of[i] >= 0) f->values[i]->tensor.data = f->chunks.at[f->chunk_of[i]].data;
     /* Scope variables that this plan itself sizes are as they are now. */

@@ -9,13 +9,14 @@
 #include "base/rng.h"
 #include "passes/passes.h"
 
-/* The seed of Programs that set none: drawn once per process. */
-static uint64_t process_seed(void)
+/* The seed of ops that have none: the Program's, else one drawn for it and its clones. */
+static uint64_t seed_of(const struct pd_program *program)
 {
-    static atomic_uint_fast64_t seed;
+    static atomic_uint_fast64_t drawn;
     uint64_t none = 0;
-    if (!atomic_load(&seed)) atomic_compare_exchange_strong(&seed, &none, pd_rng_fresh_seed());
-    return atomic_load(&seed);
+    if (program->random_seed) return (uint64_t)program->random_seed;
+    if (!atomic_load(&drawn)) atomic_compare_exchange_strong(&drawn, &none, pd_rng_fresh_seed());
+    return pd_rng_mix(atomic_load(&drawn) + program->lineage->salt);
 }
 
 pd_status pd_exec_new(struct pd_executor **out)
@@ -73,10 +74,13 @@ static pd_status names_copy(char ***to, int n, const char *const *names)
     return PD_OK;
 }
 
-int pd_exec_fuses(void) { return pd_flag_int(PD_FLAG_fuse_ops) && !pd_flag_int(PD_FLAG_check_nan_inf); }
+int pd_exec_fuses(void)
+{
+    return pd_flag_int(PD_FLAG_fuse_ops) && !pd_flag_int(PD_FLAG_check_nan_inf);
+}
 
-static pd_status build(struct pd_program *program, int n_feeds, const char *const *feeds, int n_fetches, const char *const *fetches,
-                       struct pd_prepared *p)
+static pd_status build(struct pd_program *program, int n_feeds, const char *const *feeds, int n_fetches,
+                       const char *const *fetches, struct pd_prepared *p)
 {
     struct pd_program *snapshot;
     p->program_uid = program->uid;
@@ -90,15 +94,17 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     if (!p->feeds) return pd_no_memory();
     PD_TRY(pd_program_clone(program, 0, &snapshot));
     pd_status status = pd_pass_fuse(snapshot, p->fused, n_fetches, fetches);
-    if (status == PD_OK) status = pd_plan_new(snapshot, 0, NULL, n_feeds, feeds, n_fetches, fetches, &p->plan);
+    if (status == PD_OK)
+        status = pd_plan_new(snapshot, 0, NULL, n_feeds, feeds, n_fetches, fetches, &p->plan);
     pd_program_unref(snapshot);
     PD_TRY(status);
     pd_step_init(&p->step);
-    p->step.seed = program->random_seed ? (uint64_t)program->random_seed : process_seed();
+    p->step.seed = seed_of(program);
     PD_TRY(pd_frame_new(p->plan, NULL, &p->step, &p->frame));
     for (int i = 0; i < n_feeds; i++) {
-        p->feeds[i].number = pd_plan_number(p->plan, feeds[i]);
-        p->feeds[i].copies = p->plan->vars.at[p->feeds[i].number].written;
+        p->feeds[i].number = i;
+        p->feeds[i].copies = p->plan->vars.at[i].written;
+        p->feeds[i].stays = (p->plan->vars.at[i].desc->flags & PD_VAR_PERSISTABLE) != 0;
     }
     return PD_OK;
 }
@@ -109,7 +115,9 @@ static pd_status make_room(struct pd_executor *e)
     if (e->plans.n >= PD_EXECUTOR_PLANS) {
         int oldest = -1;
         for (int i = 0; i < e->plans.n; i++)
-            if (!e->plans.at[i]->running && (oldest < 0 || e->plans.at[i]->last_used < e->plans.at[oldest]->last_used)) oldest = i;
+            if (!e->plans.at[i]->running &&
+                (oldest < 0 || e->plans.at[i]->last_used < e->plans.at[oldest]->last_used))
+                oldest = i;
         if (oldest >= 0) {
             prepared_free(e->plans.at[oldest]);
             pd_vec_remove(&e->plans, oldest);
@@ -118,14 +126,16 @@ static pd_status make_room(struct pd_executor *e)
     return pd_vec_reserve(&e->plans, e->plans.n + 1) ? PD_OK : pd_no_memory();
 }
 
-pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *program, int n_feeds, const char *const *feeds,
-                          int n_fetches, const char *const *fetches, struct pd_prepared **out)
+pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *program, int n_feeds,
+                          const char *const *feeds, int n_fetches, const char *const *fetches,
+                          struct pd_prepared **out)
 {
-    int fuses = pd_exec_fuses();
+    int fuses = pd_exec_fuses(), shares = (int)pd_flag_int(PD_FLAG_share_memory);
     for (int i = 0; i < executor->plans.n; i++) {
         struct pd_prepared *p = executor->plans.at[i];
         if (p->program_uid == program->uid && p->program_version == program->version && p->fused == fuses &&
-            same_names(p->feed_names, p->n_feeds, feeds, n_feeds) && same_names(p->fetch_names, p->n_fetches, fetches, n_fetches)) {
+            p->plan->shares == shares && same_names(p->feed_names, p->n_feeds, feeds, n_feeds) &&
+            same_names(p->fetch_names, p->n_fetches, fetches, n_fetches)) {
             p->last_used = ++executor->clock;
             *out = p;
             return PD_OK;
@@ -145,24 +155,32 @@ pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *progr
     return PD_OK;
 }
 
-static pd_status check_feed(const struct pd_plan_var *v, enum pd_dtype dtype, int rank, const int64_t *dim, const struct pd_lod *lod)
+static pd_status check_feed(const struct pd_plan_var *v, enum pd_dtype dtype, int rank, const int64_t *dim,
+                            const struct pd_lod *lod)
 {
     const struct pd_meta *want = &v->desc->meta;
-    struct pd_meta found = {.dtype = dtype};
+    struct pd_meta found = {.dtype = dtype}, width;
+    int checks = (v->desc->flags & PD_VAR_CHECK_FEED) != 0;
     PD_TRY(pd_meta_set_dims(&found, rank, dim));
     if (want->dtype != PD_DTYPE_NONE && want->dtype != dtype)
-        return pd_fail(PD_TYPE, "feed '%s': the Program declares %s, found %s; convert the array with astype('%s')", v->name,
-                       pd_dtype_name(want->dtype), pd_dtype_name(dtype), pd_dtype_name(want->dtype));
-    if ((v->desc->flags & PD_VAR_CHECK_FEED) && !pd_meta_dims_match(want, &found))
-        return pd_fail(PD_SHAPE, "feed '%s': the Program declares shape %s, found %s", v->name, pd_meta_dims_text(want), pd_meta_dims_text(&found));
+        return pd_fail(checks ? PD_INVALID : PD_TYPE,
+                       "feed '%s': the Program declares %s, found %s; convert the array with astype('%s')",
+                       v->name, pd_dtype_name(want->dtype), pd_dtype_name(dtype), pd_dtype_name(want->dtype));
+    /* Sequences are declared by their width: how many rows they have together is free. */
+    width = found;
+    if (lod && rank > 0) width.dim[0] = -1;
+    if (checks && !pd_meta_dims_match(want, &width))
+        return pd_fail(PD_SHAPE, "feed '%s': the Program declares shape %s, found %s", v->name,
+                       pd_meta_dims_text(want), pd_meta_dims_text(&found));
     if (lod && (rank < 1 || pd_lod_last(lod)->offset[pd_lod_last(lod)->n - 1] != dim[0]))
         return pd_fail(PD_SHAPE, "feed '%s': its LoD covers %lld rows, but the array has shape %s", v->name,
-                       (long long)pd_lod_last(lod)->offset[pd_lod_last(lod)->n - 1], pd_meta_dims_text(&found));
+                       (long long)pd_lod_last(lod)->offset[pd_lod_last(lod)->n - 1],
+                       pd_meta_dims_text(&found));
     return PD_OK;
 }
 
-pd_status pd_exec_feed(struct pd_prepared *prepared, int i, enum pd_dtype dtype, int rank, const int64_t *dim, const void *data,
-                       struct pd_lod *lod)
+pd_status pd_exec_feed(struct pd_prepared *prepared, int i, enum pd_dtype dtype, int rank, const int64_t *dim,
+                       const void *data, struct pd_lod *lod)
 {
     struct pd_feed_slot *slot = &prepared->feeds[i];
     const struct pd_plan_var *v = &prepared->plan->vars.at[slot->number];
@@ -194,7 +212,9 @@ pd_status pd_exec_feed_value(struct pd_prepared *prepared, int i, const struct p
     struct pd_feed_slot *slot = &prepared->feeds[i];
     const struct pd_plan_var *v = &prepared->plan->vars.at[slot->number];
     if (t->meta.kind == PD_KIND_TENSOR) {
-        if (!t->data) return pd_fail(PD_INVALID, "feed '%s': the tensor holds no data; call set() on it first", v->name);
+        if (!t->data)
+            return pd_fail(PD_INVALID, "feed '%s': the tensor holds no data; call set() on it first",
+                           v->name);
         return pd_exec_feed(prepared, i, t->meta.dtype, t->meta.rank, t->meta.dim, t->data, t->meta.lod);
     }
     PD_TRY(pd_value_copy(prepared->frame->values[slot->number], value));
@@ -202,10 +222,24 @@ pd_status pd_exec_feed_value(struct pd_prepared *prepared, int i, const struct p
     return PD_OK;
 }
 
+/* What was fed for persistable variables stays in the scope, as the run left it. */
+static pd_status keep_feeds(const struct pd_prepared *prepared, struct pd_scope *scope)
+{
+    for (int i = 0; i < prepared->n_feeds; i++) {
+        if (!prepared->feeds[i].stays) continue;
+        struct pd_value *value = pd_scope_lookup(scope, prepared->feed_names[i]);
+        if (!value) PD_TRY(pd_scope_get(pd_scope_root(scope), prepared->feed_names[i], &value));
+        PD_TRY(pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]));
+    }
+    return PD_OK;
+}
+
 pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int (*poll)(void *), void *arg)
 {
     struct pd_frame *f = prepared->frame;
-    if (prepared->running) return pd_fail(PD_INVALID, "this executor is already running this Program; use one executor per thread");
+    if (prepared->running)
+        return pd_fail(PD_INVALID,
+                       "this executor is already running this Program; use one executor per thread");
     for (int i = 0; i < prepared->n_feeds; i++)
         if (!prepared->feeds[i].fed)
             return pd_fail(PD_INVALID, "nothing was fed for '%s'", prepared->feed_names[i]);
@@ -216,11 +250,12 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     int was_bound = f->bound;
     pd_pace_begin(&prepared->pace);
     prepared->step.failed = NULL;
+    prepared->step.number = __atomic_fetch_add(&prepared->plan->program->lineage->runs, 1, __ATOMIC_RELAXED);
     pd_status status = pd_frame_run(f, scope);
     if (status != PD_OK && prepared->step.failed) prepared->step.failed();
+    if (status == PD_OK) status = keep_feeds(prepared, scope);
     pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;
-    prepared->step.number++;
     for (int i = 0; i < prepared->n_feeds; i++)
         prepared->feeds[i].fed = 0;
     return status;

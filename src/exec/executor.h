@@ -9,6 +9,7 @@ struct pd_feed_slot {
     int number; /* in the plan */
     int fed;    /* given for the next run */
     int copies; /* the Program writes it: the caller's memory must not be touched */
+    int stays;  /* persistable: the scope has it after the run */
 };
 
 struct pd_prepared {

@@ -22,7 +22,8 @@ static pd_status make_values(struct pd_frame *f)
         const struct pd_plan_var *v = &plan->vars.at[i];
         f->chunk_of[i] = -1;
         if (v->place == PD_PLACE_SCOPE || v->place == PD_PLACE_FEED) f->externals[f->n_externals++] = i;
-        if (v->place == PD_PLACE_TEMP && !v->given && v->desc && v->desc->meta.kind == PD_KIND_TENSOR_ARRAY) f->arrays[f->n_arrays++] = i;
+        if (v->place == PD_PLACE_TEMP && !v->given && v->desc && v->desc->meta.kind == PD_KIND_TENSOR_ARRAY)
+            f->arrays[f->n_arrays++] = i;
         if (v->place == PD_PLACE_OUTER)
             f->values[i] = pd_value_ref(f->outer->values[v->outer]);
         else if (v->place != PD_PLACE_SCOPE)
@@ -52,7 +53,8 @@ static pd_status make_ops(struct pd_frame *f)
     f->value_slots = pd_calloc((size_t)plan->slots.n, sizeof *f->value_slots);
     f->meta_slots = pd_calloc((size_t)plan->slots.n, sizeof *f->meta_slots);
     f->infer_values = pd_calloc((size_t)plan->slots.n, sizeof *f->infer_values);
-    if (!f->ops || !f->flat_values || !f->flat_metas || !f->value_slots || !f->meta_slots || !f->infer_values) return pd_no_memory();
+    if (!f->ops || !f->flat_values || !f->flat_metas || !f->value_slots || !f->meta_slots || !f->infer_values)
+        return pd_no_memory();
     for (int s = 0; s < plan->slots.n; s++) {
         const struct pd_plan_slot *slot = &plan->slots.at[s];
         f->value_slots[s] = (struct pd_values){slot->n, f->flat_values + slot->first};
@@ -65,10 +67,21 @@ static pd_status make_ops(struct pd_frame *f)
         ptrdiff_t in = p->in - plan->slots.at, out = p->out - plan->slots.at;
         op->frame = f;
         op->plan = p;
-        op->run = (struct pd_run){.op = p->def, .attr = p->attrs, .in = f->value_slots + in, .out = f->value_slots + out,
-                                  .step = f->step, .frame = op};
-        op->infer = (struct pd_infer){.op = p->def, .attr = p->attrs, .in = f->meta_slots + in, .out = f->meta_slots + out,
-                                      .in_values = (const struct pd_value *const *const *)(f->infer_values + in), .running = 1};
+        op->late = p->late;
+        op->run = (struct pd_run){.op = p->def,
+                                  .attr = p->attrs,
+                                  .in = f->value_slots + in,
+                                  .out = f->value_slots + out,
+                                  .step = f->step,
+                                  .place = pd_opdesc_place(p->desc),
+                                  .frame = op};
+        op->infer =
+            (struct pd_infer){.op = p->def,
+                              .attr = p->attrs,
+                              .in = f->meta_slots + in,
+                              .out = f->meta_slots + out,
+                              .in_values = (const struct pd_value *const *const *)(f->infer_values + in),
+                              .running = 1};
         if (p->def->state_size) {
             op->run.state = pd_calloc(1, p->def->state_size);
             if (!op->run.state) return pd_no_memory();
@@ -77,7 +90,8 @@ static pd_status make_ops(struct pd_frame *f)
     return PD_OK;
 }
 
-pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step, struct pd_frame **out)
+pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step,
+                       struct pd_frame **out)
 {
     struct pd_frame *f = pd_calloc(1, sizeof *f);
     if (!f) return pd_no_memory();
@@ -106,7 +120,8 @@ void pd_frame_free(struct pd_frame *f)
     pd_free(f->subs);
     pd_free(f->sub_plans);
     for (int i = 0; f->ops && i < f->plan->ops.n; i++) {
-        if (f->ops[i].run.state && f->plan->ops.at[i].def->state_free) f->plan->ops.at[i].def->state_free(f->ops[i].run.state);
+        if (f->ops[i].run.state && f->plan->ops.at[i].def->state_free)
+            f->plan->ops.at[i].def->state_free(f->ops[i].run.state);
         pd_free(f->ops[i].run.state);
     }
     for (int i = 0; f->values && i < f->plan->vars.n; i++) {
@@ -118,6 +133,7 @@ void pd_frame_free(struct pd_frame *f)
     for (int i = 0; i < f->chunks.n; i++)
         pd_free_aligned(f->chunks.at[i].data);
     pd_vec_free(&f->chunks);
+    pd_vec_free(&f->takeovers);
     pd_free(f->values);
     pd_free(f->seen);
     pd_free(f->chunk_of);
@@ -145,8 +161,13 @@ static pd_status find_scope_vars(struct pd_frame *f, struct pd_scope *scope)
         if (!value) {
             if (v->read_first)
                 return v->desc && (v->desc->flags & PD_VAR_PERSISTABLE)
-                           ? pd_fail(PD_NOT_FOUND, "variable '%s' is not in the scope; run the startup program first, or load it", v->name)
-                           : pd_fail(PD_NOT_FOUND, "variable '%s' has no value: feed it, or put it into the scope", v->name);
+                           ? pd_fail(PD_NOT_FOUND,
+                                     "variable '%s' is not in the scope; run the startup program first, or "
+                                     "load it",
+                                     v->name)
+                           : pd_fail(PD_NOT_FOUND,
+                                     "variable '%s' has no value: feed it, or put it into the scope",
+                                     v->name);
             PD_TRY(pd_scope_get(pd_scope_root(scope), v->name, &value));
             if (v->desc && v->desc->meta.kind != PD_KIND_TENSOR) pd_value_reset(value, v->desc->meta.kind);
         }
@@ -164,13 +185,16 @@ static pd_status find_scope_vars(struct pd_frame *f, struct pd_scope *scope)
 static pd_status not_ready(const struct pd_plan_var *v, const struct pd_value *value)
 {
     if (value->on_servers)
-        return pd_fail(PD_INVALID,
-                       "the values of variable '%s' lie on the servers of this job, not in this process. Lookups of the "
-                       "trainer's Program fetch rows of it, also those of a copy that is made after transpile "
-                       "(trainer_program.clone(for_test=True)); other ops cannot read it",
-                       v->name);
+        return pd_fail(
+            PD_INVALID,
+            "the values of variable '%s' lie on the servers of this job, not in this process. Lookups of the "
+            "trainer's Program fetch rows of it, also those of a copy that is made after transpile "
+            "(trainer_program.clone(for_test=True)); other ops cannot read it",
+            v->name);
     if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
-        return pd_fail(PD_INVALID, "variable '%s' is not initialised; run the startup program first, or load it", v->name);
+        return pd_fail(PD_INVALID,
+                       "variable '%s' is not initialised; run the startup program first, or load it",
+                       v->name);
     return pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
 }
 
@@ -179,7 +203,8 @@ static pd_status check_ready(const struct pd_frame *f)
     for (int e = 0; e < f->n_externals; e++) {
         const struct pd_plan_var *v = &f->plan->vars.at[f->externals[e]];
         const struct pd_value *value = f->values[f->externals[e]];
-        if (v->place == PD_PLACE_SCOPE && v->read_first && v->needs_data && !pd_value_ready(value)) return not_ready(v, value);
+        if (v->place == PD_PLACE_SCOPE && v->read_first && v->needs_data && !pd_value_ready(value))
+            return not_ready(v, value);
     }
     return PD_OK;
 }
@@ -188,16 +213,17 @@ static pd_status check_ready(const struct pd_frame *f)
 
 static pd_status blame(struct pd_frame_op *op, pd_status status)
 {
-    if (status != PD_INTERRUPTED && status != PD_JOB_OVER) pd_opdesc_blame(op->plan->desc, op->frame->plan->block);
+    if (status != PD_INTERRUPTED && status != PD_JOB_OVER)
+        pd_opdesc_blame(op->plan->desc, op->frame->plan->block);
     return status;
 }
 
-#define IS_FINITE_FN(name, T)                                                                                  \
-    static int name(const T *x, int64_t n)                                                                     \
-    {                                                                                                          \
-        for (int64_t i = 0; i < n; i++)                                                                        \
-            if (!isfinite(x[i])) return 0;                                                                     \
-        return 1;                                                                                              \
+#define IS_FINITE_FN(name, T)                                                                                \
+    static int name(const T *x, int64_t n)                                                                   \
+    {                                                                                                        \
+        for (int64_t i = 0; i < n; i++)                                                                      \
+            if (!isfinite(x[i])) return 0;                                                                   \
+        return 1;                                                                                            \
     }
 IS_FINITE_FN(finite_f32, float)
 IS_FINITE_FN(finite_f64, double)
@@ -214,8 +240,10 @@ static pd_status check_finite(const struct pd_frame_op *op)
                      : t->meta.dtype == PD_DTYPE_FP64 ? finite_f64(t->data, n)
                                                       : 1;
             if (!ok)
-                return pd_fail(PD_NOT_FINITE, "op '%s' made NaN or Inf in variable '%s' (flag check_nan_inf is on)", op->plan->def->type,
-                               op->frame->plan->vars.at[op->frame->plan->args.at[op->plan->out[s].first + k]].name);
+                return pd_fail(
+                    PD_NOT_FINITE, "op '%s' made NaN or Inf in variable '%s' (flag check_nan_inf is on)",
+                    op->plan->def->type,
+                    op->frame->plan->vars.at[op->frame->plan->args.at[op->plan->out[s].first + k]].name);
         }
     return PD_OK;
 }
@@ -226,8 +254,9 @@ static pd_status run_watched(struct pd_frame *f, int finite, int profile)
     for (int i = 0; i < f->plan->ops.n; i++) {
         struct pd_frame_op *op = &f->ops[i];
         int64_t start = profile ? pd_clock_ns() : 0;
-        pd_status status = op->plan->late ? pd_frame_bind_late(op) : PD_OK;
+        pd_status status = op->late ? pd_frame_bind_late(op) : PD_OK;
         if (status == PD_OK) status = op->run.op->run(&op->run);
+        if (status == PD_OK && op->plan->n_results) status = pd_frame_store(op);
         if (status == PD_OK && finite) status = check_finite(op);
         if (profile) pd_profile_add(op->plan->def->type, pd_clock_ns() - start);
         if (status != PD_OK) return blame(op, status);
@@ -244,8 +273,9 @@ static pd_status run_ops(struct pd_frame *f)
     for (int i = 0; i < n; i++) {
         struct pd_frame_op *op = &f->ops[i];
         pd_status status = PD_OK;
-        if (op->plan->late) status = pd_frame_bind_late(op);
+        if (op->late) status = pd_frame_bind_late(op);
         if (status == PD_OK) status = op->run.op->run(&op->run);
+        if (op->plan->n_results && status == PD_OK) status = pd_frame_store(op);
         if (__builtin_expect(status != PD_OK, 0)) return blame(op, status);
         if (f->poll && __builtin_expect(pd_clock_coarse_ns() >= f->next_poll, 0)) PD_TRY(pd_frame_poll(f));
     }

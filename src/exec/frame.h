@@ -1,7 +1,8 @@
 /* Frames: the values of one plan and the calls ready to make. A frame is what runs.
  *
- * Binding: when the sizes of feeds and scope variables differ from the last run, one pass over the ops infers all sizes
- * and gives temporaries their memory; otherwise a run does no binding, no look-up and no allocation. */
+ * Binding: when the sizes of feeds and scope variables differ from the last run, one pass over the ops infers
+ * all sizes and gives temporaries their memory; otherwise a run does no binding, no look-up and no
+ * allocation. */
 #ifndef PD_EXEC_FRAME_H
 #define PD_EXEC_FRAME_H
 
@@ -15,12 +16,18 @@ struct pd_frame_op {
     struct pd_infer infer;
     struct pd_frame *frame;
     const struct pd_plan_op *plan;
+    int late; /* as in the plan, or because sizes of variables change within a run */
 };
 
 /* Memory that several temporaries use one after the other; it only grows. */
 struct pd_chunk {
     void *data;
     size_t size;
+};
+
+/* A temporary that an op writes into the memory of one it reads. */
+struct pd_takeover {
+    int from, to;
 };
 
 struct pd_frame {
@@ -30,6 +37,7 @@ struct pd_frame {
     struct pd_meta *seen;     /* sizes of feeds and scope variables at the last binding */
     int *chunk_of;            /* by variable number; -1: memory of its own */
     PD_VEC(struct pd_chunk) chunks;
+    PD_VEC(struct pd_takeover) takeovers;
     struct pd_frame_op *ops;
     /* Flat storage that the ops' argument arrays point into. */
     struct pd_value **flat_values;
@@ -40,6 +48,7 @@ struct pd_frame {
     int *externals, n_externals; /* numbers of feed and scope variables */
     int *arrays, n_arrays;       /* numbers of this block's tensor arrays: they are empty when a run starts */
     int bound, planned;
+    int loose; /* a variable of the scope has several sizes within a run: every op is sized when it runs */
     uint64_t scope_uid, scope_stamp;
     struct pd_scope *scope; /* of the present run; borrowed */
     struct pd_step *step;
@@ -53,7 +62,8 @@ struct pd_frame {
     int64_t next_poll;
 };
 
-pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step, struct pd_frame **out);
+pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step,
+                       struct pd_frame **out);
 void pd_frame_free(struct pd_frame *frame);
 /* Finds the scope's variables, binds when sizes changed, runs all ops. */
 pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope);
@@ -64,6 +74,8 @@ pd_status pd_frame_bind(struct pd_frame *frame);
 int pd_frame_stale(const struct pd_frame *frame);
 /* Infers one op and gives its outputs memory, right before it runs. */
 pd_status pd_frame_bind_late(struct pd_frame_op *op);
+/* Brings what the op has made for variables that it reads too to these variables, right after it ran. */
+pd_status pd_frame_store(struct pd_frame_op *op);
 
 /* step.c: what ops may ask of the running step. */
 void pd_step_init(struct pd_step *step);

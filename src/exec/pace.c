@@ -25,8 +25,8 @@ void pd_pace_note(struct pd_pace *p, double ns, int64_t now)
 {
     double *time = &p->time[p->trying];
     int was_try = p->trying != p->mode;
-    /* A step that was held up once counts little; one after the other of them count. What the other mode took before its
-     * last try is old news. */
+    /* A step that was held up once counts little; one after the other of them count. What the other mode took
+     * before its last try is old news. */
     if (*time != 0 && !was_try && ns > 4 * *time) ns = 4 * *time;
     *time = *time == 0 || was_try ? ns : 0.7 * *time + 0.3 * ns;
     p->seen[p->trying]++;
@@ -52,13 +52,13 @@ void pd_pace_begin(struct pd_pace *p)
     p->began = 0;
     if (pd_threads() < 2 || pd_flag_int(PD_FLAG_cpu_deterministic)) return;
     p->began = pd_clock_ns();
-    if (pd_pace_choose(p, p->began) == PD_PACE_ONE) pd_threads_set(1);
+    pd_threads_alone(pd_pace_choose(p, p->began) == PD_PACE_ONE);
 }
 
 void pd_pace_end(struct pd_pace *p, int counts)
 {
     if (!p->began) return;
     int64_t now = pd_clock_ns();
-    if (p->trying == PD_PACE_ONE) pd_threads_set(0);
+    pd_threads_alone(0);
     if (counts) pd_pace_note(p, (double)(now - p->began), now);
 }

@@ -1,8 +1,10 @@
 /* How many threads a step is worth: all of them, or one.
  *
- * Threads inside an op wait for each other. Where another process holds a core, the one that is not running makes all the
- * others wait, and a step can take a hundred times as long as with a single thread. So each plan keeps the recent time
- * of its steps for both and takes the faster one; the other is tried now and then, less often the worse it was. */
+ * Threads inside an op wait for each other. Where another process holds a core, the one that is not running
+ * makes all the others wait, and a step can take a hundred times as long as with a single thread. So each
+ * plan keeps the recent time of its steps for both and takes the faster one; the other is tried now and then,
+ * less often the worse it was. One thread does the same parts that all would do (pd_threads_alone), so that
+ * results do not depend on it. */
 #ifndef PD_EXEC_PACE_H
 #define PD_EXEC_PACE_H
 
@@ -19,9 +21,10 @@ struct pd_pace {
     int64_t began;
 };
 
-/* Sets the calling thread's number of threads for the coming step. */
+/* Decides whether the calling thread does the coming step alone. */
 void pd_pace_begin(struct pd_pace *pace);
-/* Takes note of the step's time and gives the thread its number back. A step that bound sizes does not count. */
+/* Takes note of the step's time and gives the thread its helpers back. A step that bound sizes does not
+ * count. */
 void pd_pace_end(struct pd_pace *pace, int counts);
 /* The decision alone, for tests: a step of `ns` nanoseconds ended at time `now`. */
 void pd_pace_note(struct pd_pace *pace, double ns, int64_t now);

@@ -4,7 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
-int pd_plan_number(const struct pd_plan *plan, const char *name) { return (int)(intptr_t)pd_map_get(&plan->numbers, name) - 1; }
+#include "base/flags.h"
+#include "base/nearest.h"
 
 void pd_plan_free(struct pd_plan *plan)
 {
@@ -15,57 +16,16 @@ void pd_plan_free(struct pd_plan *plan)
     pd_vec_free(&plan->ops);
     pd_vec_free(&plan->args);
     pd_vec_free(&plan->slots);
+    pd_vec_free(&plan->results);
     pd_map_free(&plan->numbers);
+    pd_map_free(&plan->singles);
     pd_free(plan->fetches);
     pd_program_unref(plan->program);
     pd_free(plan);
 }
 
-static pd_status add_var(struct pd_plan *plan, const char *name, const struct pd_var *desc, enum pd_plan_place place, int *number)
-{
-    struct pd_plan_var v = {.name = pd_program_text(plan->program, name), .desc = desc, .place = place, .outer = -1, .last_use = -1};
-    if (!v.name || !pd_vec_push(&plan->vars, v)) return pd_no_memory();
-    if (!pd_map_set(&plan->numbers, name, (void *)(intptr_t)plan->vars.n)) return pd_no_memory();
-    *number = plan->vars.n - 1;
-    return PD_OK;
-}
-
-/* A script may feed a parameter too. */
-static int is_fed(const struct pd_plan *plan, const char *name)
-{
-    while (plan->outer)
-        plan = plan->outer;
-    int number = pd_plan_number(plan, name);
-    return number >= 0 && plan->vars.at[number].place == PD_PLACE_FEED;
-}
-
-/* The number of a variable in this plan; where it lives is decided when it is first met. */
-static pd_status number_of(struct pd_plan *plan, const char *name, int writing, int *number)
-{
-    *number = pd_plan_number(plan, name);
-    if (*number >= 0) return PD_OK;
-    const struct pd_var *own = pd_block_var(plan->block, name);
-    const struct pd_var *any = own ? own : pd_block_find(plan->block, name);
-    if (!own && plan->outer && any && (!(any->flags & PD_VAR_PERSISTABLE) || is_fed(plan->outer, name))) {
-        int outer;
-        PD_TRY(number_of(plan->outer, name, writing, &outer));
-        plan->outer->vars.at[outer].pinned = 1;
-        if (writing) plan->outer->vars.at[outer].written = 1;
-        PD_TRY(add_var(plan, name, any, PD_PLACE_OUTER, number));
-        plan->vars.at[*number].outer = outer;
-        return PD_OK;
-    }
-    int given = own && plan->outer && plan->block->forward >= 0 && !(own->flags & PD_VAR_PERSISTABLE) && !writing;
-    int lives_on = !any || (any->flags & PD_VAR_PERSISTABLE) || (!writing && !given);
-    PD_TRY(add_var(plan, name, any, lives_on ? PD_PLACE_SCOPE : PD_PLACE_TEMP, number));
-    plan->vars.at[*number].given = given;
-    plan->vars.at[*number].read_first = !writing && !given;
-    return PD_OK;
-}
-
-static int is_hole(const char *name) { return strcmp(name, PD_EMPTY_VAR) == 0; }
-
-static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index, int is_output, int *first_slot)
+static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index, int is_output,
+                          int *first_slot)
 {
     const struct pd_slot_def *defs = is_output ? op->def->outputs : op->def->inputs;
     int n = pd_slot_count(defs);
@@ -79,8 +39,12 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
         for (int k = 0; live && k < io->args.n; k++) {
             int number = -1;
             if (!pd_arg_is_hole(&defs[i], io->args.at[k], plan->block)) {
-                PD_TRY(number_of(plan, io->args.at[k], is_output, &number));
-                if (op->def->flags & PD_OP_SERVES) plan->vars.at[number].read_first = 0;
+                PD_TRY(is_output ? pd_plan_write(plan, io->args.at[k], op->def, &number)
+                                 : pd_plan_read(plan, io->args.at[k], &number));
+                int is_new = plan->vars.at[number].first_use < 0;
+                if ((op->def->flags & PD_OP_SERVES) || (is_new && (defs[i].flags & PD_SLOT_UNSET)))
+                    plan->vars.at[number].read_first = 0;
+                if (is_new) plan->vars.at[number].first_use = index;
                 /* An input of which only the shape is read does not keep its memory busy. */
                 if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;
                 if (!is_output && !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].needs_data = 1;
@@ -103,8 +67,9 @@ static int reads_data(const struct pd_opdesc *op, const char *slot)
 
 enum { TOUCH_GIVEN = 1, TOUCH_GRADIENT = 2 };
 
-/* Variables of this plan that a sub-block touches count as touched by the op that runs it, and keep their own memory.
- * TOUCH_GIVEN: the op gives them their values. TOUCH_GRADIENT: it is the gradient block of this block. */
+/* Variables of this plan that a sub-block touches count as touched by the op that runs it, and keep their own
+ * memory. TOUCH_GIVEN: the op gives them their values. TOUCH_GRADIENT: it is the gradient block of this
+ * block. */
 static pd_status touch_sub_block(struct pd_plan *plan, int block, int index, int how)
 {
     const struct pd_block *inner = pd_program_block(plan->program, block);
@@ -117,16 +82,21 @@ static pd_status touch_sub_block(struct pd_plan *plan, int block, int index, int
                 for (int k = 0; k < at[s].args.n; k++) {
                     const char *name = at[s].args.at[k];
                     int number;
-                    const struct pd_var *var = is_hole(name) ? NULL : pd_block_find(inner, name);
+                    const struct pd_var *var =
+                        strcmp(name, PD_EMPTY_VAR) == 0 ? NULL : pd_block_find(inner, name);
                     if (!var || pd_block_find(plan->block, name) != var) continue;
                     int known = pd_plan_number(plan, name) >= 0;
-                    PD_TRY(number_of(plan, name, side, &number));
-                    if (!known && (how & TOUCH_GIVEN) && !(var->flags & PD_VAR_PARAMETER)) plan->vars.at[number].read_first = 0;
+                    PD_TRY(side ? pd_plan_write(plan, name, NULL, &number)
+                                : pd_plan_read(plan, name, &number));
+                    if (plan->vars.at[number].first_use < 0) plan->vars.at[number].first_use = index;
+                    if (!known && (how & TOUCH_GIVEN) && !(var->flags & PD_VAR_PARAMETER))
+                        plan->vars.at[number].read_first = 0;
                     plan->vars.at[number].pinned = plan->vars.at[number].dynamic = 1;
                     plan->vars.at[number].needs_data = 1;
                     plan->vars.at[number].last_use = index;
                     if (side) plan->vars.at[number].written = 1;
-                    if (how & TOUCH_GRADIENT) plan->vars.at[number].kept |= side || reads_data(op, at[s].slot) ? 2 : 1;
+                    if (how & TOUCH_GRADIENT)
+                        plan->vars.at[number].kept |= side || reads_data(op, at[s].slot) ? 2 : 1;
                 }
         }
         for (int k = 0, deeper; (deeper = pd_opdesc_sub_block(op, k)) >= 0; k++)
@@ -155,42 +125,112 @@ static int sized_by_data(const struct pd_plan *plan, const struct pd_op *def, in
     return 0;
 }
 
+/* May the op write `out` while it reads `in` from the same memory? Its table says so, or the name of the slot
+ * does: what goes in as Param comes out as ParamOut. */
+static int works_in_place(const struct pd_op *def, int out, int in)
+{
+    for (const struct pd_share *s = def->share; s && s->out >= 0; s++)
+        if (s->out == out && s->in == in) return 1;
+    size_t n = strlen(def->inputs[in].name);
+    return strncmp(def->outputs[out].name, def->inputs[in].name, n) == 0 &&
+           strcmp(def->outputs[out].name + n, "Out") == 0;
+}
+
+/* How often the op reads the variable, and in which slot last. */
+static int count_reads(const struct pd_plan *plan, const struct pd_plan_op *op, int number, int *slot)
+{
+    int n = 0;
+    for (int s = 0; s < op->n_in; s++)
+        for (int k = 0; k < plan->slots.at[op->first_in + s].n; k++)
+            if (plan->args.at[plan->slots.at[op->first_in + s].first + k] == number) {
+                n++;
+                *slot = s;
+            }
+    return n;
+}
+
+/* What the op writes into variables that it reads too gets numbers of its own. */
+static pd_status add_results(struct pd_plan *plan, struct pd_plan_op *op, int index)
+{
+    op->first_result = plan->results.n;
+    if (op->def->flags & (PD_OP_UPDATES | PD_OP_SERVES)) return PD_OK;
+    for (int s = 0; s < op->n_out; s++)
+        for (int k = 0; k < plan->slots.at[op->first_out + s].n; k++) {
+            int arg = plan->slots.at[op->first_out + s].first + k, to = plan->args.at[arg], slot = -1, hidden;
+            int reads = to < 0 ? 0 : count_reads(plan, op, to, &slot);
+            enum pd_kind kind =
+                reads && plan->vars.at[to].desc ? plan->vars.at[to].desc->meta.kind : PD_KIND_TENSOR;
+            if (!reads || (kind != PD_KIND_TENSOR && kind != PD_KIND_SELECTED_ROWS)) continue;
+            struct pd_plan_result result = {
+                .to = to, .arg = arg, .in_place = reads == 1 && works_in_place(op->def, s, slot)};
+            PD_TRY(pd_plan_add_hidden(plan, to, &hidden));
+            plan->vars.at[hidden].first_use = plan->vars.at[hidden].last_use = index;
+            plan->vars.at[hidden].dynamic = op->late;
+            plan->args.at[arg] = hidden;
+            if (!pd_vec_push(&plan->results, result)) return pd_no_memory();
+            op->n_results++;
+        }
+    return PD_OK;
+}
+
+/* `assign` of a value that stays as it is: its result is another name of that value. */
+static pd_status add_alias(struct pd_plan *plan, const struct pd_opdesc *desc, int *done)
+{
+    *done = 0;
+    if (!plan->shares || plan->outer || strcmp(desc->type, "assign") != 0) return PD_OK;
+    return pd_plan_alias(plan, pd_opdesc_arg(desc, 0, "X"), pd_opdesc_arg(desc, 1, "Out"), done);
+}
+
 static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
 {
     struct pd_plan_op op = {.def = desc->def, .desc = desc};
-    int index = plan->ops.n, first_in, first_out, n_attrs;
-    if (!desc->def) return pd_fail(PD_NOT_FOUND, "the Program has an op '%s', which is not in this library", desc->type);
+    int index = plan->ops.n, n_attrs, is_alias;
+    if (!desc->def)
+        return pd_fail(PD_NOT_FOUND, "the Program has an op '%s', which is not in this library", desc->type);
     if (!desc->def->run) return PD_OK;
     PD_TRY(pd_opdesc_verify(desc, plan->block));
+    PD_TRY(add_alias(plan, desc, &is_alias));
+    if (is_alias) return PD_OK;
     op.n_in = pd_slot_count(desc->def->inputs);
     op.n_out = pd_slot_count(desc->def->outputs);
-    PD_TRY(add_side(plan, &op, index, 0, &first_in));
-    PD_TRY(add_side(plan, &op, index, 1, &first_out));
+    PD_TRY(add_side(plan, &op, index, 0, &op.first_in));
+    PD_TRY(add_side(plan, &op, index, 1, &op.first_out));
     int has_blocks = 0;
     for (int k = 0, sub; (sub = pd_opdesc_sub_block(desc, k)) >= 0; k++) {
         PD_TRY(touch_sub_block(plan, sub, index, desc->def->flags & PD_OP_SERVES ? TOUCH_GIVEN : 0));
         has_blocks = 1;
     }
     /* In a sub-block everything is sized when it runs. */
-    op.late = plan->outer || has_blocks || (op.def->flags & PD_OP_DYNAMIC) || sized_by_data(plan, op.def, first_in) || any_dynamic(plan, first_in, op.n_in) ||
-              any_dynamic(plan, first_out, op.n_out);
-    for (int s = first_out; op.late && s < first_out + op.n_out; s++)
+    op.late = plan->outer || has_blocks || (op.def->flags & PD_OP_DYNAMIC) ||
+              sized_by_data(plan, op.def, op.first_in) || any_dynamic(plan, op.first_in, op.n_in) ||
+              any_dynamic(plan, op.first_out, op.n_out);
+    for (int s = op.first_out; op.late && s < op.first_out + op.n_out; s++)
         for (int k = 0; k < plan->slots.at[s].n; k++) {
             int number = plan->args.at[plan->slots.at[s].first + k];
             if (number < 0) continue;
             struct pd_plan_var *v = &plan->vars.at[number];
             /* A parameter that a sparse update writes in place keeps its size. */
-            if (v->place != PD_PLACE_SCOPE || !v->read_first || (op.def->flags & PD_OP_DYNAMIC)) v->dynamic = 1;
+            if (v->place != PD_PLACE_SCOPE || !v->read_first || (op.def->flags & PD_OP_DYNAMIC))
+                v->dynamic = 1;
         }
+    PD_TRY(add_results(plan, &op, index));
     PD_TRY(pd_opdesc_bind_attrs(desc, &op.attrs, &n_attrs));
-    /* Slot arrays may still move while the plan grows: store offsets now, pointers at the end. */
-    op.in = (struct pd_plan_slot *)(intptr_t)first_in;
-    op.out = (struct pd_plan_slot *)(intptr_t)first_out;
     if (!pd_vec_push(&plan->ops, op)) {
         pd_free(op.attrs);
         return pd_no_memory();
     }
     return PD_OK;
+}
+
+/* Ends a message: the variable of the block that a misspelt name was meant to be. Returns the text, which is
+ * in `out`. */
+static const char *meant(const struct pd_plan *plan, const char *name, struct pd_buf *out)
+{
+    struct pd_nearest nearest = {.name = name, .length = (int)strnlen(name, INT_MAX)};
+    for (int i = 0; i < plan->block->vars.n; i++)
+        pd_nearest_offer(&nearest, plan->block->vars.at[i]->name);
+    if (nearest.best) pd_buf_printf(out, "; is '%s' meant?", nearest.best);
+    return out->n ? out->at : "";
 }
 
 static pd_status add_feeds(struct pd_plan *plan, int n, const char *const *feeds)
@@ -199,17 +239,19 @@ static pd_status add_feeds(struct pd_plan *plan, int n, const char *const *feeds
         int number;
         const struct pd_var *var = pd_block_var(plan->block, feeds[i]);
         if (!var) {
-            struct pd_buf names = {0};
+            struct pd_buf names = {0}, near = {0};
             for (int k = 0; k < plan->block->vars.n; k++)
                 if (plan->block->vars.at[k]->flags & PD_VAR_IS_DATA)
                     pd_buf_printf(&names, "%s%s", names.n ? ", " : "", plan->block->vars.at[k]->name);
-            pd_status status = pd_fail(PD_NOT_FOUND, "feed '%s': the Program has no such variable%s%s", feeds[i],
-                                       names.n ? "; it declares the data " : "", names.n ? names.at : "");
+            pd_status status = pd_fail(PD_NOT_FOUND, "feed '%s': the Program has no such variable%s%s%s",
+                                       feeds[i], names.n ? "; it declares the data " : "",
+                                       names.n ? names.at : "", meant(plan, feeds[i], &near));
             pd_buf_free(&names);
+            pd_buf_free(&near);
             return status;
         }
         if (pd_plan_number(plan, feeds[i]) >= 0) return pd_fail(PD_INVALID, "'%s' is fed twice", feeds[i]);
-        PD_TRY(add_var(plan, feeds[i], var, PD_PLACE_FEED, &number));
+        PD_TRY(pd_plan_add_var(plan, feeds[i], var, PD_PLACE_FEED, &number));
         if (var->meta.kind != PD_KIND_TENSOR) plan->vars.at[number].dynamic = 1;
     }
     return PD_OK;
@@ -223,9 +265,16 @@ static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fet
         int number = pd_plan_number(plan, fetches[i]);
         const struct pd_var *var = pd_block_var(plan->block, fetches[i]);
         if (number < 0 && var && !(var->flags & PD_VAR_PERSISTABLE))
-            return pd_fail(PD_NOT_FOUND, "fetch '%s': no op of the Program computes it and it is not fed", fetches[i]);
-        if (number < 0 && !var) return pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable", fetches[i]);
-        if (number < 0) PD_TRY(number_of(plan, fetches[i], 0, &number));
+            return pd_fail(PD_NOT_FOUND, "fetch '%s': no op of the Program computes it and it is not fed",
+                           fetches[i]);
+        if (number < 0 && !var) {
+            struct pd_buf near = {0};
+            pd_status status = pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable%s",
+                                       fetches[i], meant(plan, fetches[i], &near));
+            pd_buf_free(&near);
+            return status;
+        }
+        if (number < 0) PD_TRY(pd_plan_read(plan, fetches[i], &number));
         plan->vars.at[number].last_use = INT_MAX;
         plan->vars.at[number].pinned = 1;
         plan->vars.at[number].needs_data = 1;
@@ -234,18 +283,36 @@ static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fet
     return PD_OK;
 }
 
-static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *feeds, int n_fetches, const char *const *fetches)
+/* An op that the executor acts on: what it gives must have been fed. */
+static pd_status check_mark(const struct pd_plan *plan, const struct pd_opdesc *op)
 {
+    const struct pd_io *out = pd_opdesc_slot(op, 1, "Out");
+    for (int i = 0; out && i < out->args.n; i++) {
+        const char *name = out->args.at[i];
+        const struct pd_var *var = pd_block_find(plan->block, name);
+        if (var && var->meta.kind == PD_KIND_TENSOR && pd_plan_number(plan, name) < 0)
+            return pd_fail(
+                PD_NOT_FOUND,
+                strcmp(op->type, "read")
+                    ? "the model needs a feed for '%s'; nothing was fed under that name"
+                    : "the Program reads '%s' from a reader: that works in its main block, with Executor.run "
+                      "in the process that made the reader",
+                name);
+    }
+    return PD_OK;
+}
+
+static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *feeds, int n_fetches,
+                       const char *const *fetches)
+{
+    PD_TRY(pd_plan_find_singles(plan));
     PD_TRY(add_feeds(plan, n_feeds, feeds));
     for (int i = 0; i < plan->block->ops.n; i++) {
         const struct pd_opdesc *op = plan->block->ops.at[i];
-        if (strcmp(op->type, "feed") == 0) {
-            const char *name = pd_opdesc_arg(op, 1, "Out");
-            if (name && pd_plan_number(plan, name) < 0)
-                return pd_fail(PD_NOT_FOUND, "the model needs a feed for '%s'; nothing was fed under that name", name);
+        if (op->def && op->def->flags & PD_OP_MARK) {
+            PD_TRY(check_mark(plan, op));
             continue;
         }
-        if (strcmp(op->type, "fetch") == 0) continue;
         pd_status status = add_op(plan, op);
         if (status != PD_OK) {
             pd_opdesc_blame(op, plan->block);
@@ -254,28 +321,29 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
     }
     /* What the gradient block of this block uses must have its number before a frame is made. */
     for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
-        if (plan->program->blocks.at[b]->forward == plan->block->index) PD_TRY(touch_sub_block(plan, b, plan->ops.n, TOUCH_GRADIENT));
+        if (plan->program->blocks.at[b]->forward == plan->block->index)
+            PD_TRY(touch_sub_block(plan, b, plan->ops.n, TOUCH_GRADIENT));
     PD_TRY(add_fetches(plan, n_fetches, fetches));
     for (int i = 0; i < plan->ops.n; i++) {
-        plan->ops.at[i].in = plan->slots.at + (intptr_t)plan->ops.at[i].in;
-        plan->ops.at[i].out = plan->slots.at + (intptr_t)plan->ops.at[i].out;
+        plan->ops.at[i].in = plan->slots.at + plan->ops.at[i].first_in;
+        plan->ops.at[i].out = plan->slots.at + plan->ops.at[i].first_out;
     }
     return PD_OK;
 }
 
-pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *outer, int n_feeds, const char *const *feeds,
-                      int n_fetches, const char *const *fetches, struct pd_plan **out)
+pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *outer, int n_feeds,
+                      const char *const *feeds, int n_fetches, const char *const *fetches,
+                      struct pd_plan **out)
 {
     struct pd_plan *plan = pd_calloc(1, sizeof *plan);
     if (!plan) return pd_no_memory();
     plan->program = pd_program_ref(program);
     plan->outer = outer;
+    plan->shares = (int)pd_flag_int(PD_FLAG_share_memory);
     plan->block = pd_program_block(program, block);
     pd_status status = plan->block ? build(plan, n_feeds, feeds, n_fetches, fetches)
                                    : pd_fail(PD_RANGE, "the Program has no block %d", block);
     if (status != PD_OK) {
-        for (int i = 0; i < plan->ops.n; i++)
-            plan->ops.at[i].in = plan->ops.at[i].out = NULL;
         pd_plan_free(plan);
         return status;
     }

@@ -1,8 +1,15 @@
 /* Plans: a block of a Program turned into a flat list of kernel calls over numbered variables.
  *
- * A plan is made once per (Program version, feeds, fetches) from a copy of the Program, so that later changes cannot pull
- * ground from under it. It holds what does not depend on sizes: ops, their attributes, which number each argument has,
- * when a variable is last used. A frame (frame.h) holds the values and is what runs. */
+ * A plan is made once per (Program version, feeds, fetches) from a copy of the Program, so that later changes
+ * cannot pull ground from under it. It holds what does not depend on sizes: ops, their attributes, which
+ * number each argument has, when a variable is last used. A frame (frame.h) holds the values and is what
+ * runs.
+ *
+ * A number stands for one value, not for one name: an op that writes a temporary again makes a new number,
+ * with a size, a life and memory of its own, and who reads the name from then on reads that one. So an op
+ * never writes what it reads, and a value stays as it is until its last reader. Variables that others know by
+ * name keep one number (`single`): those of the scope, and those that sub-blocks touch. An op that reads and
+ * writes such a variable writes a result of its own first (struct pd_plan_result). */
 #ifndef PD_EXEC_PLAN_H
 #define PD_EXEC_PLAN_H
 
@@ -19,15 +26,26 @@ struct pd_plan_var {
     const char *name;
     const struct pd_var *desc; /* NULL: the Program does not declare it (fetch of a scope variable) */
     enum pd_plan_place place;
-    int outer;    /* PD_PLACE_OUTER: its number in the plan around this one */
+    int outer;      /* PD_PLACE_OUTER: its number in the plan around this one */
     int read_first; /* read before it is written: must be there when the run starts */
     int needs_data; /* and hold data: not only its shape is read */
     int written;
-    int dynamic;  /* sized only by running: memory of its own */
-    int given;    /* of a gradient block: the op that runs the block gives it its value */
-    int kept;     /* the gradient block of this block reads it; 2: its data, 1: only its size */
-    int pinned;   /* used by a sub-block or by the caller afterwards: memory of its own, never shared */
-    int last_use; /* number of the last op that touches it; INT_MAX: fetched */
+    int dynamic; /* sized only by running: memory of its own */
+    int given;   /* of a gradient block: the op that runs the block gives it its value */
+    int kept;    /* the gradient block of this block reads it; 2: its data, 1: only its size */
+    int pinned;  /* used by a sub-block or by the caller afterwards: memory of its own, never shared */
+    int single;  /* one number for all values of the name: blocks below this one, or the op that runs it, use
+                    it too */
+    int first_use, last_use; /* numbers of the first and last op that touch it; last_use INT_MAX: fetched */
+};
+
+/* What an op makes for a variable that it reads too. It goes straight into the variable where the op may work
+ * in place and the size stays; otherwise into a temporary, and from there into the variable when the op has
+ * run. */
+struct pd_plan_result {
+    int to;       /* the variable; the output argument is the temporary */
+    int arg;      /* place of the output argument in args */
+    int in_place; /* the op may write over this input while it reads it, when both have one size */
 };
 
 struct pd_plan_slot {
@@ -40,6 +58,8 @@ struct pd_plan_op {
     struct pd_attr *attrs; /* owned array; the values are the desc's or the op table's */
     struct pd_plan_slot *in, *out;
     int n_in, n_out;
+    int first_in, first_out; /* in and out as places in the plan's slots */
+    int first_result, n_results;
     int late; /* sizes known only when it runs: infer and alloc right before run */
 };
 
@@ -51,14 +71,35 @@ struct pd_plan {
     PD_VEC(struct pd_plan_op) ops;
     PD_VEC(int) args;
     PD_VEC(struct pd_plan_slot) slots;
-    struct pd_map numbers; /* name -> number + 1 */
+    PD_VEC(struct pd_plan_result) results;
+    struct pd_map numbers; /* name -> number of its newest value + 1 */
+    struct pd_map singles; /* names that other blocks use too: their values have one number */
     int *fetches, n_fetches;
+    int shares; /* values may use the memory of others, one after the other */
 };
 
 /* Takes a reference of `program`. `outer` is NULL for block 0. feeds and fetches only there. */
-pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *outer, int n_feeds, const char *const *feeds,
-                      int n_fetches, const char *const *fetches, struct pd_plan **out);
+pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *outer, int n_feeds,
+                      const char *const *feeds, int n_fetches, const char *const *fetches,
+                      struct pd_plan **out);
 void pd_plan_free(struct pd_plan *plan);
-int pd_plan_number(const struct pd_plan *plan, const char *name); /* -1: not in the plan */
+/* The newest value of that name: the last one that is written, once the plan is made; -1: not in the plan.
+ * Feed i has number i. */
+int pd_plan_number(const struct pd_plan *plan, const char *name);
+
+/* plan_vars.c: numbers while a plan is built. */
+/* Finds the names that other blocks use too. Called before all else. */
+pd_status pd_plan_find_singles(struct pd_plan *plan);
+pd_status pd_plan_add_var(struct pd_plan *plan, const char *name, const struct pd_var *desc,
+                          enum pd_plan_place place, int *number);
+/* A temporary that is called and declared as `like`, but no name leads to it. */
+pd_status pd_plan_add_hidden(struct pd_plan *plan, int like, int *number);
+/* The value that an op reads under this name. Where it lives is decided when the name is first met. */
+pd_status pd_plan_read(struct pd_plan *plan, const char *name, int *number);
+/* The value that an op writes under this name: a new one, where that may be. */
+pd_status pd_plan_write(struct pd_plan *plan, const char *name, const struct pd_op *op, int *number);
+/* Where `to` is a temporary and `from` stays as it is: makes `to` another name of that value, so that nothing
+ * has to be copied. *done tells whether. */
+pd_status pd_plan_alias(struct pd_plan *plan, const char *from, const char *to, int *done);
 
 #endif

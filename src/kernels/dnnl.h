@@ -8,7 +8,7 @@
 
 #include "kernels/conv.h"
 
-/* Row-major product as in gemm.h. */
+/* Row-major product as in gemm.h, in the calling thread alone. */
 int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                  int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 

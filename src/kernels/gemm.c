@@ -1,11 +1,12 @@
-/* Chooses who computes a float32 product; see gemm.h. */
+/* Chooses who computes a float32 product, and divides it among the threads; see gemm.h.
+ *
+ * Who does it and how it is divided follow from its size, the machine and the number of threads, never from
+ * timings: the same product has the same bits each time, also where the parts are done one after the other
+ * (pd_threads_alone). So each part is given to a library for one thread; left to themselves libraries would
+ * divide by the threads that are free. */
 #include "kernels/gemm.h"
 
-#include <stdatomic.h>
-
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "base/flags.h"
 #include "base/parallel.h"
 #include "kernels/blas.h"
 #include "kernels/dnnl.h"
@@ -26,54 +27,6 @@ static int pays_to_split(int64_t m, int64_t n, int64_t k)
 {
     if (m < 128 || n < 128 || k < 32 || (k < 128 && m * n > 512 * 1024)) return 0;
     return m * n * k >= 8 * 1024 * 1024;
-}
-
-/* On a core whose twin thread is busy with someone else's work, AMX falls to 0.6 to 0.9 of oneDNN, for
- * seconds or for hours. So both are timed: the one that was faster of late does the work, the other is tried
- * now and then. One contest for each form of A and for one thread or several. Updates that race only lose a
- * sample. */
-static struct contest {
-    atomic_uint calls;
-    atomic_uint cost[2]; /* femtoseconds for a multiplication, a running mean; 0: not known yet */
-} contests[2][2];
-enum { WHOLE, SPLIT, TRY_LOSER = 32 };
-
-static int choose(struct contest *c)
-{
-    unsigned whole = atomic_load_explicit(&c->cost[WHOLE], memory_order_relaxed);
-    unsigned split = atomic_load_explicit(&c->cost[SPLIT], memory_order_relaxed);
-    if (!split || !whole) return split ? WHOLE : SPLIT;
-    int winner = split < whole ? SPLIT : WHOLE;
-    return atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed) % TRY_LOSER == 0 ? !winner : winner;
-}
-
-static void note(struct contest *c, int way, int64_t ns, int64_t m, int64_t n, int64_t k)
-{
-    double cost = (double)ns * 1e6 / ((double)m * (double)n * (double)k);
-    unsigned before = atomic_load_explicit(&c->cost[way], memory_order_relaxed);
-    double mean = before ? before * 0.75 + cost * 0.25 : cost;
-    atomic_store_explicit(&c->cost[way],
-                          mean < 1     ? 1
-                          : mean > 1e9 ? 1000000000u
-                                       : (unsigned)mean,
-                          memory_order_relaxed);
-}
-
-/* 0: not done. */
-static int contested(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                     int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
-{
-    struct contest *contest = &contests[trans_a != 0][pd_threads() > 1];
-    if (!pd_amx_ready() || !pd_flag_int(PD_FLAG_use_amx) || pd_flag_int(PD_FLAG_cpu_deterministic)) return 0;
-    int way = choose(contest);
-    int64_t start = pd_clock_ns();
-    int done = way == SPLIT ? pd_amx_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-                            : pd_dnnl_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    if (done)
-        note(contest, way, pd_clock_ns() - start, m, n, k);
-    else if (way == WHOLE)
-        atomic_store_explicit(&contest->cost[WHOLE], UINT32_MAX, memory_order_relaxed); /* not there */
-    return done;
 }
 
 /* Two or three columns (the last layer of a classifier, and its gradient): oneDNN's product of a matrix and a
@@ -99,68 +52,102 @@ static int by_columns(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
     return done;
 }
 
-/* One side is very long (the words of a language model), as columns of the forward product and of the
- * parameter's gradient, as the sum of the other gradient. Threads divide it in the same way each time, so
- * that each finds its part of the parameter in its own cache; oneDNN divides whichever side it likes. */
-struct long_side {
-    int trans_a, trans_b, along_k;
-    int64_t m, n, k, lda, ldb, ldc, parts;
-    float alpha, beta, *c, *sums; /* sums: m x n for each part but the first, when it is along k */
-    const float *a, *b;
-};
-
-static int64_t part_begin(const struct long_side *p, int64_t part)
+/* A product of one thread. */
+static void one_part(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                     int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
-    const int64_t all = p->along_k ? p->k : p->n, even = all * part / p->parts;
-    return part == p->parts ? all : even / 16 * 16;
+    if (by_columns(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
+    if (pd_dnnl_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
+    if (pd_blas_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
+    pd_gemm_f32_blocked(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-static void run_part(void *arg, int64_t begin, int64_t end)
+/* A product cut into rows x columns parts of C, or along k, where each part but the first has sums of its
+ * own. */
+struct division {
+    int trans_a, trans_b;
+    int64_t m, n, k, lda, ldb, ldc;
+    float alpha, beta, *c;
+    const float *a, *b;
+    int64_t rows, columns, along_k;
+    float *sums; /* along_k - 1 times m x n */
+};
+
+static int64_t begin_of(int64_t all, int64_t part, int64_t parts)
 {
-    struct long_side *p = arg;
+    return part == parts ? all : all * part / parts / 16 * 16;
+}
+
+static void run_squares(void *arg, int64_t begin, int64_t end)
+{
+    const struct division *d = arg;
     for (int64_t part = begin; part < end; part++) {
-        const int64_t at = part_begin(p, part), size = part_begin(p, part + 1) - at;
-        const float *b = p->b + (p->along_k == !p->trans_b ? at * p->ldb : at);
-        const float *a = p->a + (!p->along_k ? 0 : p->trans_a ? at * p->lda : at);
-        const int64_t n = p->along_k ? p->n : size, k = p->along_k ? size : p->k;
-        const int apart = p->along_k && part > 0;
-        float *c = apart ? p->sums + (part - 1) * p->m * p->n : p->along_k ? p->c : p->c + at;
-        const int64_t ldc = apart ? p->n : p->ldc;
-        const float beta = apart ? 0 : p->beta;
-        if (!pd_dnnl_gemm(p->trans_a, p->trans_b, p->m, n, k, p->alpha, a, p->lda, b, p->ldb, beta, c, ldc))
-            pd_gemm_f32_blocked(p->trans_a, p->trans_b, p->m, n, k, p->alpha, a, p->lda, b, p->ldb, beta, c,
-                                ldc);
+        const int64_t row = begin_of(d->m, part / d->columns, d->rows);
+        const int64_t column = begin_of(d->n, part % d->columns, d->columns);
+        const int64_t m = begin_of(d->m, part / d->columns + 1, d->rows) - row;
+        const int64_t n = begin_of(d->n, part % d->columns + 1, d->columns) - column;
+        one_part(d->trans_a, d->trans_b, m, n, d->k, d->alpha, d->a + (d->trans_a ? row : row * d->lda),
+                 d->lda, d->b + (d->trans_b ? column * d->ldb : column), d->ldb, d->beta,
+                 d->c + row * d->ldc + column, d->ldc);
+    }
+}
+
+static void run_along_k(void *arg, int64_t begin, int64_t end)
+{
+    const struct division *d = arg;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t at = begin_of(d->k, part, d->along_k), k = begin_of(d->k, part + 1, d->along_k) - at;
+        float *c = part ? d->sums + (part - 1) * d->m * d->n : d->c;
+        one_part(d->trans_a, d->trans_b, d->m, d->n, k, d->alpha, d->a + (d->trans_a ? at * d->lda : at),
+                 d->lda, d->b + (d->trans_b ? at : at * d->ldb), d->ldb, part ? 0 : d->beta, c,
+                 part ? d->n : d->ldc);
     }
 }
 
 static void add_sums(void *arg, int64_t begin, int64_t end)
 {
-    const struct long_side *p = arg;
-    for (int64_t part = 0; part + 1 < p->parts; part++)
+    const struct division *d = arg;
+    for (int64_t part = 0; part + 1 < d->along_k; part++)
         for (int64_t i = begin; i < end; i++) {
-            const float *restrict from = p->sums + (part * p->m + i) * p->n;
-            float *restrict to = p->c + i * p->ldc;
-            for (int64_t j = 0; j < p->n; j++)
+            const float *restrict from = d->sums + (part * d->m + i) * d->n;
+            float *restrict to = d->c + i * d->ldc;
+            for (int64_t j = 0; j < d->n; j++)
                 to[j] += from[j];
         }
 }
 
-/* 0: not done. */
-static int by_long_side(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
-                        const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                        int64_t ldc)
+/* A very long k (the words of a language model, in the gradient of what reads them) is divided: each thread
+ * finds its part of the parameter in its own cache. 0: not done. */
+static int divided_along_k(struct division *d, int64_t threads)
 {
-    const int64_t longest = n > k ? n : k, other = n > k ? k : n, threads = pd_threads();
-    if (threads < 2 || longest < 512 * threads || m > longest / 4 || other > longest / 4) return 0;
-    if (m * n * k < 8 * 1024 * 1024 || !pd_dnnl_version() || pd_flag_int(PD_FLAG_cpu_deterministic)) return 0;
-    struct long_side p = {trans_a, trans_b, k > n, m,    n, k,    lda, ldb,
-                          ldc,     threads, alpha, beta, c, NULL, a,   b};
-    if (p.along_k && m * n > 64 * 1024) return 0;
-    if (p.along_k && !(p.sums = pd_malloc_aligned((size_t)((threads - 1) * m * n) * sizeof(float)))) return 0;
-    pd_parallel(threads, 1, run_part, &p);
-    if (p.along_k) pd_parallel(m, 32 * 1024 / n + 1, add_sums, &p);
-    pd_free_aligned(p.sums);
+    if (d->k < 512 * threads || d->m > d->k / 4 || d->n > d->k / 4 || d->m * d->n > 64 * 1024) return 0;
+    if (d->m * d->n * d->k < 8 * 1024 * 1024) return 0;
+    if (!(d->sums = pd_malloc_aligned((size_t)((threads - 1) * d->m * d->n) * sizeof(float)))) return 0;
+    d->along_k = threads;
+    pd_parallel(threads, 1, run_along_k, d);
+    pd_parallel(d->m, 32 * 1024 / d->n + 1, add_sums, d);
+    pd_free_aligned(d->sums);
     return 1;
+}
+
+/* How many parts: such that each is worth a thread, and as near to squares as can be. */
+static void choose_squares(struct division *d, int64_t threads)
+{
+    enum { WORTH_A_THREAD = 128 * 1024 };
+    int64_t parts = d->m * d->n * d->k / WORTH_A_THREAD, best = INT64_MAX;
+    if (parts > threads) parts = threads;
+    d->rows = d->columns = 1;
+    for (; parts > 1 && best == INT64_MAX; parts--)
+        for (int64_t rows = 1; rows <= parts; rows++) {
+            int64_t columns = parts / rows, around = d->m / rows + d->n / columns;
+            if (rows * columns != parts || (rows > 1 && d->m < 16 * rows) ||
+                (columns > 1 && d->n < 16 * columns))
+                continue;
+            if (around >= best) continue;
+            best = around;
+            d->rows = rows;
+            d->columns = columns;
+        }
 }
 
 void pd_gemm_f32(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
@@ -171,11 +158,23 @@ void pd_gemm_f32(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, floa
         pd_gemm_f32_small(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    if (by_columns(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
-    if (pays_to_split(m, n, k) && contested(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
+    if (pays_to_split(m, n, k) && pd_amx_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
         return;
-    if (by_long_side(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
-    if (pd_dnnl_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
-    if (pd_blas_gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
-    pd_gemm_f32_blocked(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    struct division d = {.trans_a = trans_a,
+                         .trans_b = trans_b,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .lda = lda,
+                         .ldb = ldb,
+                         .ldc = ldc,
+                         .alpha = alpha,
+                         .beta = beta,
+                         .c = c,
+                         .a = a,
+                         .b = b};
+    int64_t threads = pd_threads();
+    if (threads > 1 && divided_along_k(&d, threads)) return;
+    choose_squares(&d, threads);
+    pd_parallel(d.rows * d.columns, 1, run_squares, &d);
 }

@@ -77,7 +77,9 @@ const struct pd_op pd_op_accuracy = {
  *
  * Counts of positive and negative samples per bucket of the prediction. With slide_steps the counts of the
  * last steps are kept. Two layouts are in use: ring: slide_steps parts, then their sum, then the number of
- * steps so far (since 1.4); queue: slide_steps parts, oldest first (before). */
+ * steps so far (since 1.4); queue: slide_steps parts, oldest first (before). Without slide_steps there is one
+ * part; the layer auc(slide_steps=0) starts it with the ring's last number too, which the first step drops.
+ */
 
 enum { U_PREDICT, U_LABEL, U_POS, U_NEG };
 enum { AUC, POS_OUT, NEG_OUT };
@@ -110,7 +112,7 @@ static pd_status auc_infer(const struct pd_infer *c)
         struct pd_meta *out = pd_infer_out(c, POS_OUT + i);
         int64_t n = in ? pd_meta_numel(in) : -1;
         int64_t ring = slide ? (1 + slide) * buckets + 1 : buckets;
-        if (n >= 0 && n != ring && !is_queue(n, buckets, slide))
+        if (n >= 0 && n != ring && !is_queue(n, buckets, slide) && (slide || n != buckets + 1))
             return pd_fail(
                 PD_SHAPE,
                 "%s has shape %s; for num_thresholds %d and slide_steps %lld it must hold %lld numbers",
@@ -219,7 +221,7 @@ static pd_status auc_run(const struct pd_run *r)
             return pd_fail(PD_TYPE, "%s must be int64, found %s", r->op->inputs[U_POS + i].name,
                            pd_dtype_name(in->meta.dtype));
         stat[i] = out[i]->data;
-        if (in->data != out[i]->data) memcpy(out[i]->data, in->data, pd_tensor_bytes(in));
+        if (in->data != out[i]->data) memcpy(out[i]->data, in->data, pd_tensor_bytes(out[i]));
     }
     double value = 0;
     if (is_queue(pd_tensor_numel(out[0]), buckets, slide)) {

@@ -72,7 +72,16 @@ static pd_status run(const struct pd_run *r)
     if (momentum_in)
         momentum = momentum_in->meta.dtype == PD_DTYPE_FP64 ? *(const double *)momentum_in->data
                                                             : *(const float *)momentum_in->data;
-    if (count == 0) return PD_OK;
+    if (!global && count <= 1) {
+        /* One value has no spread to divide by: it passes through, and the averages stay. */
+        memcpy(y->data, x->data, pd_tensor_bytes(x));
+        if (mean_out) memmove(mean_out->data, pd_run_in(r, MEAN)->data, pd_tensor_bytes(mean_out));
+        if (variance_out)
+            memmove(variance_out->data, pd_run_in(r, VARIANCE)->data, pd_tensor_bytes(variance_out));
+        if (saved_mean) memset(saved_mean->data, 0, pd_tensor_bytes(saved_mean));
+        if (saved_inv) memset(saved_inv->data, 0, pd_tensor_bytes(saved_inv));
+        return PD_OK;
+    }
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *scale = pd_run_in(r, SCALE)->data;
         const T *bias = pd_run_in(r, BIAS)->data;
@@ -84,13 +93,6 @@ static pd_status run(const struct pd_run *r)
         T *add = mul + channels;
         T *mean = add + channels;
         T *variance = mean + channels;
-        if (!global && count == 1) {
-            /* One value has no spread to divide by: it passes through. */
-            memcpy(y->data, x->data, pd_tensor_bytes(x));
-            if (saved_mean) memset(saved_mean->data, 0, (size_t)channels * sizeof(T));
-            if (saved_inv) memset(saved_inv->data, 0, (size_t)channels * sizeof(T));
-            return PD_OK;
-        }
         if (!global) pd_norm_stats(&n, x->data, mean, variance);
         for (int64_t i = 0; i < channels; i++) {
             T m = global ? old_mean[i] : mean[i];

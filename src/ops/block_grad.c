@@ -75,8 +75,14 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
     PD_TRY(choose(g, l));
     PD_TRY(g->block_grad(g, pd_opdesc_attr(g->op, "sub_block")->block, how->loops, l->n_targets, l->targets,
                          l->n_wanted, l->wanted, l->wanted_inner, &block));
-    for (int i = 0; i < l->n_wanted; i++)
-        if (!l->wanted_inner[i]) l->in_grads[find_name(l->n_in, l->in, l->wanted[i])] = PD_EMPTY_VAR;
+    for (int i = 0; i < l->n_wanted; i++) {
+        if (l->wanted_inner[i]) continue;
+        l->in_grads[find_name(l->n_in, l->in, l->wanted[i])] = PD_EMPTY_VAR;
+        /* It is read, but nothing depends on that: as if it were only overwritten. */
+        int target = find_name(l->n_targets, l->targets, l->wanted[i]);
+        if (target >= 0 && !is_hole(l->target_grads[target]) && g->lives_before(g, l->wanted[i]))
+            l->left[l->n_left++] = l->target_grads[target];
+    }
     const char *steps = pd_opdesc_arg(g->op, 1, how->steps);
     if (!steps)
         return pd_fail(
@@ -226,13 +232,23 @@ int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad)
     return 0;
 }
 
-pd_status pd_block_grad_clear_left(const struct pd_run *r)
+pd_status pd_block_grad_left(const struct pd_run *r, int ran)
 {
     for (int i = 0; i < r->out[PD_GRAD_LEFT_GRAD].n; i++) {
-        struct pd_value *v = r->out[PD_GRAD_LEFT_GRAD].at[i];
+        struct pd_value *to = r->out[PD_GRAD_LEFT_GRAD].at[i], *from = NULL;
+        const char *name = r->step->name(r, 1, PD_GRAD_LEFT_GRAD, i);
+        for (int k = 0; k < r->in[PD_GRAD_OUT_GRAD].n && !from; k++)
+            if (strcmp(r->step->name(r, 0, PD_GRAD_OUT_GRAD, k), name) == 0)
+                from = r->in[PD_GRAD_OUT_GRAD].at[k];
         /* Items of an array are marked when they are handed on. */
-        if (v && v->tensor.meta.kind == PD_KIND_TENSOR && v->tensor.data)
-            memset(v->tensor.data, 0, pd_tensor_bytes(&v->tensor));
+        if (!to || !from || from->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) continue;
+        if (!ran)
+            PD_TRY(pd_value_copy(to, from));
+        else if (from->tensor.meta.kind == PD_KIND_SELECTED_ROWS)
+            PD_TRY(pd_rows_resize(to, 0, from->height, from->tensor.meta.dtype, from->tensor.meta.rank,
+                                  from->tensor.meta.dim));
+        else
+            PD_TRY(pd_block_grad_zeros(to, from));
     }
     return PD_OK;
 }

@@ -37,8 +37,8 @@ pd_status pd_block_grad_fill(const struct pd_run *r);
 pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value);
 /* Is the i-th input also written by the block? *grad is the gradient that came for it then, NULL where none came. */
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad);
-/* The block ran: what it overwrote without reading it gets no gradient. */
-pd_status pd_block_grad_clear_left(const struct pd_run *r);
+/* Gradients of what the block overwrites without reading it: none when it ran, else they go on as they are. */
+pd_status pd_block_grad_left(const struct pd_run *r, int ran);
 /* No gradient: zeros of the same size, no rows where it is selected rows, or an empty array. */
 pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like);
 

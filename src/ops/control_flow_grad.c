@@ -48,7 +48,7 @@ static pd_status conditional_grad_run(const struct pd_run *r)
             pd_block_grad_carries(r, i, &from);
         PD_TRY(from ? pd_value_copy(to, from) : pd_block_grad_zeros(to, r->in[PD_GRAD_IN].at[i]));
     }
-    return ran ? pd_block_grad_clear_left(r) : PD_OK;
+    return pd_block_grad_left(r, ran);
 }
 
 const struct pd_op pd_op_conditional_block_grad = {
@@ -123,7 +123,7 @@ static pd_status while_grad_run(const struct pd_run *r)
         PD_TRY(from ? pd_value_copy(to, from) : pd_block_grad_zeros(to, r->in[PD_GRAD_IN].at[i]));
     }
     if (steps) pd_value_reset(steps, PD_KIND_STEP_SCOPES);
-    return ran ? pd_block_grad_clear_left(r) : PD_OK;
+    return pd_block_grad_left(r, ran);
 }
 
 const struct pd_op pd_op_while_grad = {

@@ -38,6 +38,9 @@ static pd_status shape_of(const struct pd_attr *attr, const struct pd_meta *inpu
                        pd_meta_dims_text(filter), (long long)c->out_channels, (long long)c->groups);
     for (int i = 0; i < c->axes; i++) {
         c->in[i] = size[i];
+        /* A filter that is too large by less than a stride is applied once, past the end onto zeros. */
+        int64_t lack = c->dilation[i] * (c->kernel[i] - 1) + 1 - (size[i] + c->before[i] + c->after[i]);
+        if (size[i] >= 0 && lack > 0 && lack < c->stride[i]) c->after[i] += lack;
         c->out[i] = size[i] < 0 || c->kernel[i] < 0
                         ? -1
                         : pd_conv_out_size(size[i], c->kernel[i], c->dilation[i], c->before[i], c->after[i],

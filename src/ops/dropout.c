@@ -1,13 +1,14 @@
 /* dropout: sets elements to 0 at random while training.
  *
- * Element i is dropped by word i of the output's random stream, so a mask does not depend on threads. With
- * dropout_implementation "upscale_in_train" what stays is divided by the chance to stay; with
- * "downgrade_in_infer" (the default) it is inference that multiplies by that chance. */
+ * Element i is dropped by word i of a random stream, so a mask does not depend on threads; with a seed they
+ * are the words that upstream draws, the same in each run. With dropout_implementation "upscale_in_train"
+ * what stays is divided by the chance to stay; with "downgrade_in_infer" (the default) it is inference that
+ * multiplies by that chance. */
 #include <string.h>
 
-#include "base/map.h"
 #include "base/parallel.h"
 #include "kernels/clones.h"
+#include "kernels/minstd.h"
 #include "kernels/random.h"
 #include "ops/math_util.h"
 
@@ -48,9 +49,12 @@ static pd_status infer(const struct pd_infer *c)
 }
 
 struct job {
+    int seeded; /* words are minstd's, from `start` on; else those of rng */
+    uint32_t start;
+    struct pd_minstd minstd;
     struct pd_rng rng;
     uint32_t limit; /* words below it drop their element */
-    double scale;
+    float stay;     /* what stays is divided by it */
     int64_t n;
     const void *x;
     void *out;
@@ -61,10 +65,10 @@ struct job {
 #define APPLY(T)                                                                                             \
     PD_CLONES static void apply_##T(const struct job *j, const uint32_t *word, int64_t at, int64_t n)        \
     {                                                                                                        \
-        const T *x = (const T *)j->x + at, scale = (T)j->scale;                                              \
+        const T *x = (const T *)j->x + at, stay = (T)j->stay;                                                \
         T *out = (T *)j->out + at;                                                                           \
         const uint32_t limit = j->limit;                                                                     \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = word[i] >= limit ? x[i] * scale : 0;   \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) out[i] = word[i] >= limit ? x[i] / stay : 0;    \
         if (j->mask) {                                                                                       \
             uint8_t *mask = j->mask + at;                                                                    \
             _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) mask[i] = word[i] >= limit;                 \
@@ -76,11 +80,14 @@ APPLY(double)
 static void part(void *arg, int64_t begin, int64_t end)
 {
     const struct job *j = arg;
-    uint32_t word[4 * BLOCK];
+    uint32_t word[4 * BLOCK], state = j->seeded ? pd_minstd_skip(j->start, 4 * (uint64_t)begin) : 0;
     for (int64_t group = begin; group < end; group += BLOCK) {
         int64_t groups = end - group < BLOCK ? end - group : BLOCK, at = 4 * group;
         int64_t n = j->n - at < 4 * groups ? j->n - at : 4 * groups;
-        pd_random_words(&j->rng, (uint64_t)group, groups, word);
+        if (j->seeded)
+            state = pd_minstd_words(&j->minstd, state, 4 * groups, word);
+        else
+            pd_random_words(&j->rng, (uint64_t)group, groups, word);
         (j->is_double ? apply_double : apply_float)(j, word, at, n);
     }
 }
@@ -98,16 +105,36 @@ static pd_status scale_all(const struct pd_tensor *x, struct pd_tensor *out, dou
     return PD_OK;
 }
 
-static pd_status make_rng(const struct pd_run *r, struct pd_rng *rng)
+/* The least word whose uniform number is not below `prob`. */
+static uint32_t least_kept(float prob)
 {
+    uint32_t low = 1, high = PD_MINSTD_MODULUS;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        float unit;
+        pd_minstd_floats(&middle, 1, &unit);
+        if (unit < prob)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static pd_status choose_words(const struct pd_run *r, struct job *j)
+{
+    float prob = r->attr[DROPOUT_PROB].f;
     double seed = r->attr[SEED].i;
-    if (r->in[SEED_TENSOR].n)
-        PD_TRY(pd_math_number(pd_run_in(r, SEED_TENSOR), "Seed", &seed));
-    else if (!r->attr[FIX_SEED].b) {
-        *rng = pd_math_rng(r, 0);
+    j->seeded = r->attr[FIX_SEED].b || r->in[SEED_TENSOR].n;
+    if (!j->seeded) {
+        j->rng = pd_math_rng(r);
+        j->limit = (uint32_t)((double)prob * 4294967296.0);
         return PD_OK;
     }
-    *rng = pd_rng_make((uint64_t)(int64_t)seed, pd_hash_text(r->step->name(r, 1, OUT, 0)));
+    if (r->in[SEED_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, SEED_TENSOR), "Seed", &seed));
+    j->minstd = pd_minstd_make();
+    j->start = pd_minstd_start((uint64_t)(int64_t)seed);
+    j->limit = least_kept(prob);
     return PD_OK;
 }
 
@@ -116,26 +143,25 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT), *mask = pd_run_out(r, MASK);
     int64_t n = pd_tensor_numel(x);
-    double stay = 1.0 - (double)r->attr[DROPOUT_PROB].f;
+    float prob = r->attr[DROPOUT_PROB].f, stay = 1.0f - prob;
     int upscale = strcmp(r->attr[IMPLEMENTATION].s, "upscale_in_train") == 0;
     PD_TRY(pd_math_need_float(x));
     if (r->attr[IS_TEST].b) {
         if (mask) memset(mask->data, 1, (size_t)n);
         return scale_all(x, out, upscale ? 1 : stay);
     }
-    if (stay <= 0 || stay >= 1) {
-        if (mask) memset(mask->data, stay > 0, (size_t)n);
-        if (stay > 0) return scale_all(x, out, 1);
+    if (prob <= 0 || prob >= 1) {
+        if (mask) memset(mask->data, prob <= 0, (size_t)n);
+        if (prob <= 0) return scale_all(x, out, 1);
         return pd_math_fill(out->data, out->meta.dtype, n, 0);
     }
-    struct job j = {.limit = (uint32_t)((1.0 - stay) * 4294967296.0),
-                    .scale = upscale ? 1 / stay : 1,
+    struct job j = {.stay = upscale ? stay : 1,
                     .n = n,
                     .x = x->data,
                     .out = out->data,
                     .mask = mask ? mask->data : NULL,
                     .is_double = x->meta.dtype == PD_DTYPE_FP64};
-    PD_TRY(make_rng(r, &j.rng));
+    PD_TRY(choose_words(r, &j));
     pd_parallel((n + 3) / 4, GRAIN, part, &j);
     return PD_OK;
 }
@@ -174,17 +200,17 @@ struct grad_job {
     const void *dout;
     const uint8_t *mask;
     void *dx;
-    double scale;
+    float stay;
 };
 
 #define GRAD_PART(T)                                                                                         \
     PD_CLONES static void grad_##T(void *arg, int64_t begin, int64_t end)                                    \
     {                                                                                                        \
         const struct grad_job *j = arg;                                                                      \
-        const T *dout = j->dout, scale = (T)j->scale;                                                        \
+        const T *dout = j->dout, stay = (T)j->stay;                                                          \
         const uint8_t *mask = j->mask;                                                                       \
         T *dx = j->dx;                                                                                       \
-        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] = mask[i] ? dout[i] * scale : 0;    \
+        _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] = mask[i] ? dout[i] / stay : 0;     \
     }
 GRAD_PART(float)
 GRAD_PART(double)
@@ -193,7 +219,7 @@ static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *mask = pd_run_in(r, GRAD_MASK), *dout = pd_run_in(r, GRAD_DOUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
-    double stay = 1.0 - (double)r->attr[DROPOUT_PROB].f;
+    float stay = 1.0f - r->attr[DROPOUT_PROB].f;
     int upscale = strcmp(r->attr[IMPLEMENTATION].s, "upscale_in_train") == 0;
     if (!dx) return PD_OK;
     if (r->attr[IS_TEST].b) return scale_all(dout, dx, upscale ? 1 : stay);
@@ -202,7 +228,7 @@ static pd_status grad_run(const struct pd_run *r)
         return pd_fail(PD_SHAPE, "Mask is %s of shape %s; it must be uint8 of the shape %s of Out@GRAD",
                        pd_dtype_name(mask->meta.dtype), pd_meta_dims_text(&mask->meta),
                        pd_meta_dims_text(&dout->meta));
-    struct grad_job j = {dout->data, mask->data, dx->data, upscale && stay > 0 ? 1 / stay : 1};
+    struct grad_job j = {dout->data, mask->data, dx->data, upscale && stay > 0 ? stay : 1};
     pd_parallel(n, 4 * GRAIN, dout->meta.dtype == PD_DTYPE_FP64 ? grad_double : grad_float, &j);
     return PD_OK;
 }

@@ -24,7 +24,7 @@ const struct pd_op pd_op_feed = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_MARK,
     .infer = infer,
     .run = run,
 };
@@ -35,7 +35,7 @@ const struct pd_op pd_op_fetch = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = attrs,
-    .flags = PD_OP_NO_GRAD | PD_OP_EFFECT,
+    .flags = PD_OP_NO_GRAD | PD_OP_EFFECT | PD_OP_MARK,
     .infer = infer,
     .run = run,
 };

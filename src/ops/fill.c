@@ -1,5 +1,6 @@
 /* fill_constant and its relatives: outputs that hold one value. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,11 @@ static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 enum { VALUE_TENSOR, SHAPE_TENSOR, SHAPE_LIST };
 enum { DTYPE, SHAPE, VALUE, TEXT };
 
-static const struct pd_slot_def constant_inputs[] = {{"ValueTensor", PD_SLOT_OPTIONAL},
-                                                     {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
-                                                     {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
-                                                     {0}};
+static const struct pd_slot_def constant_inputs[] = {
+    {"ValueTensor", PD_SLOT_OPTIONAL},
+    {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
+    {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
+    {0}};
 static const struct pd_attr_def constant_attrs[] = {
     PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"),       PD_DEF_FLOAT("value", 0.0f),
     PD_DEF_STRING("str_value", ""),     PD_DEF_BOOL("force_cpu", 0), {0}};
@@ -190,9 +192,21 @@ static pd_status any_infer(const struct pd_infer *c)
                                             : PD_OK;
 }
 
+/* Whether an integer type has the number, or one that it is cut down to. */
+static int fits(enum pd_dtype dtype, double value)
+{
+    int bits = 8 * (int)pd_dtype_size(dtype), is_signed = dtype != PD_DTYPE_UINT8;
+    if (pd_dtype_is_float(dtype) || dtype == PD_DTYPE_BOOL) return 1;
+    double end = ldexp(1, bits - is_signed); /* the first number above */
+    return value < end && value > (is_signed ? -end - 1 : -1);
+}
+
 static pd_status any_run(const struct pd_run *r)
 {
     struct pd_tensor *out = pd_run_out(r, OUT);
+    if (!fits(out->meta.dtype, r->attr[ANY_VALUE].f))
+        return pd_fail(PD_RANGE, "value is %g, which is no number of type %s", (double)r->attr[ANY_VALUE].f,
+                       pd_dtype_name(out->meta.dtype));
     return pd_math_fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[ANY_VALUE].f);
 }
 

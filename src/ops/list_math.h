@@ -35,6 +35,8 @@
     X(gaussian_random)                                                                                       \
     X(truncated_gaussian_random)                                                                             \
     X(randint)                                                                                               \
+    X(randperm)                                                                                              \
+    X(seed)                                                                                                  \
     X(uniform_random_batch_size_like)                                                                        \
     X(gaussian_random_batch_size_like)                                                                       \
     X(less_than)                                                                                             \

@@ -67,6 +67,9 @@
     X(fake_init)                                                                                               \
     X(feed)                                                                                                    \
     X(fetch)                                                                                                   \
+    X(create_py_reader)                                                                                        \
+    X(create_double_buffer_reader)                                                                             \
+    X(read)                                                                                                    \
     X(save)                                                                                                    \
     X(save_combine)                                                                                            \
     X(load)                                                                                                    \

@@ -279,16 +279,10 @@ pd_status pd_math_scratch(const struct pd_run *r, size_t bytes, void **memory)
     return *memory ? PD_OK : pd_no_memory();
 }
 
-struct pd_rng pd_math_rng(const struct pd_run *r, int seed)
-{
-    return pd_math_rng_of(r, seed, r->step->name(r, 1, 0, 0));
-}
-
-struct pd_rng pd_math_rng_of(const struct pd_run *r, int seed, const char *name)
+struct pd_rng pd_math_rng(const struct pd_run *r)
 {
     struct pd_math_draws *draws = r->state;
-    uint64_t stream = pd_hash_text(name);
-    if (seed) return pd_rng_make((uint64_t)(uint32_t)seed, stream);
-    /* Runs are told apart in the stream, by a multiplier that spreads the count over all bits. */
-    return pd_rng_make(r->step->seed, stream ^ (draws->count++ * 0x9E3779B97F4A7C15ull));
+    if (draws->number != r->step->number) *draws = (struct pd_math_draws){.number = r->step->number};
+    uint64_t stream = pd_rng_mix(pd_rng_mix((uint64_t)r->place) + draws->number);
+    return pd_rng_make(r->step->seed, pd_rng_mix(stream + draws->count++));
 }

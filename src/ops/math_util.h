@@ -55,13 +55,11 @@ pd_status pd_math_fill(void *to, enum pd_dtype dtype, int64_t n, double value);
 /* Memory for this call; never NULL on success, also for 0 bytes. */
 pd_status pd_math_scratch(const struct pd_run *r, size_t bytes, void **memory);
 
-/* Random numbers of output 0. A seed that is not 0 gives the same numbers in every run; else each run has its
- * own, from the Program's seed and the count in the op's state (struct pd_math_draws). */
-struct pd_math_draws {
-    uint64_t count;
+/* Random numbers of an op without a seed: a function of the Program's seed, the op's place in the user's
+ * Program, how often the Program ran, and how often the op did in this run. */
+struct pd_math_draws { /* the op's state */
+    uint64_t number, count;
 };
-struct pd_rng pd_math_rng(const struct pd_run *r, int seed);
-/* The same for the variable `name`, of which output 0 is a part. */
-struct pd_rng pd_math_rng_of(const struct pd_run *r, int seed, const char *name);
+struct pd_rng pd_math_rng(const struct pd_run *r);
 
 #endif

@@ -3,10 +3,10 @@
  * first. */
 #include <math.h>
 
-#include "base/rng.h"
 #include "ops/math_util.h"
 #include "ops/nn_rows.h"
 #include "ops/nn_util.h"
+#include "ops/sampler.h"
 
 enum { INPUT, LABEL, WEIGHT, BIAS, SAMPLE_WEIGHT, PROBS, ALIAS, ALIAS_PROBS };
 enum { COST, LOGITS, LABELS };
@@ -23,8 +23,6 @@ enum {
     GRAD_COST
 };
 enum { D_INPUT, D_BIAS, D_WEIGHT };
-enum { UNIFORM, LOG_UNIFORM, CUSTOM_LAW };
-enum { NCE_STREAM = 0x6e6365 };
 
 static const struct pd_attr_def attrs[] = {
     PD_DEF_INT("num_total_classes", 0), PD_DEF_INT("num_neg_samples", 10),
@@ -73,10 +71,10 @@ static pd_status infer(const struct pd_infer *c)
     if (c->attr[CUSTOM].n && c->attr[CUSTOM].n != negatives)
         return pd_fail(PD_INVALID, "custom_neg_classes holds %d classes, but num_neg_samples is %lld.",
                        c->attr[CUSTOM].n, (long long)negatives);
-    if (c->attr[SAMPLER].i < UNIFORM || c->attr[SAMPLER].i > CUSTOM_LAW)
+    if (c->attr[SAMPLER].i < PD_SAMPLER_UNIFORM || c->attr[SAMPLER].i > PD_SAMPLER_CUSTOM)
         return pd_fail(PD_INVALID, "sampler is %d: give 0 (uniform), 1 (log uniform) or 2 (custom).",
                        c->attr[SAMPLER].i);
-    if (c->attr[SAMPLER].i == CUSTOM_LAW &&
+    if (c->attr[SAMPLER].i == PD_SAMPLER_CUSTOM &&
         (!pd_infer_in(c, PROBS) || !pd_infer_in(c, ALIAS) || !pd_infer_in(c, ALIAS_PROBS)))
         return pd_fail(PD_INVALID,
                        "The custom sampler needs CustomDistProbs, CustomDistAlias and CustomDistAliasProbs.");
@@ -100,32 +98,16 @@ static pd_status infer(const struct pd_infer *c)
 static double chance(const struct pd_attr *attr, const struct pd_tensor *probs, int64_t class)
 {
     double classes = attr[CLASSES].i;
-    if (attr[SAMPLER].i == LOG_UNIFORM) return log(((double)class + 2) / ((double)class + 1)) / log(classes);
-    if (attr[SAMPLER].i == CUSTOM_LAW && probs) return (double)((const float *)probs->data)[class];
+    if (attr[SAMPLER].i == PD_SAMPLER_LOG_UNIFORM)
+        return log(((double)class + 2) / ((double)class + 1)) / log(classes);
+    if (attr[SAMPLER].i == PD_SAMPLER_CUSTOM && probs) return (double)((const float *)probs->data)[class];
     return 1 / classes;
-}
-
-static int64_t draw(const struct pd_run *r, const struct pd_rng *rng, int64_t index)
-{
-    int64_t classes = r->attr[CLASSES].i;
-    double u = pd_rng_uniform(rng, (uint64_t)(2 * index));
-    if (r->attr[SAMPLER].i == LOG_UNIFORM) {
-        int64_t class = (int64_t)exp(u * log((double)classes)) - 1;
-        return class % (classes - 1);
-    }
-    int64_t class = (int64_t)(u * (double)classes);
-    if (class >= classes) class = classes - 1;
-    if (r->attr[SAMPLER].i != CUSTOM_LAW) return class;
-    double keep = pd_rng_uniform(rng, (uint64_t)(2 * index + 1));
-    int32_t other = ((const int32_t *)pd_run_in(r, ALIAS)->data)[class];
-    return keep > (double)((const float *)pd_run_in(r, ALIAS_PROBS)->data)[class] && other >= 0 ? other
-                                                                                                : class;
 }
 
 /* The probabilities of the custom sampler: one for each class. */
 static pd_status check_law(const struct pd_run *r, int64_t classes)
 {
-    for (int slot = PROBS; r->attr[SAMPLER].i == CUSTOM_LAW && slot <= ALIAS_PROBS; slot++) {
+    for (int slot = PROBS; r->attr[SAMPLER].i == PD_SAMPLER_CUSTOM && slot <= ALIAS_PROBS; slot++) {
         const struct pd_tensor *t = pd_run_in(r, slot);
         enum pd_dtype want = slot == ALIAS ? PD_DTYPE_INT32 : PD_DTYPE_FP32;
         if (pd_tensor_numel(t) != classes || t->meta.dtype != want)
@@ -147,14 +129,19 @@ static pd_status run(const struct pd_run *r)
     int64_t *labels = pd_run_out(r, LABELS)->data;
     PD_TRY(pd_nn_check_labels(label, rows * truths, classes, 0));
     PD_TRY(check_law(r, classes));
-    /* A given seed means the same classes in every Program, whatever its variables are called. */
-    int seed = r->attr[SEED].i;
-    struct pd_rng rng = seed ? pd_rng_make((uint64_t)(uint32_t)seed, NCE_STREAM) : pd_math_rng(r, 0);
+    struct pd_sampler sampler = {
+        .law = (enum pd_sampler_law)r->attr[SAMPLER].i, .classes = classes, .seed = r->attr[SEED].i};
+    if (sampler.law == PD_SAMPLER_CUSTOM) {
+        sampler.alias = pd_run_in(r, ALIAS)->data;
+        sampler.alias_probs = pd_run_in(r, ALIAS_PROBS)->data;
+    }
+    if (!sampler.seed) sampler.rng = pd_math_rng(r);
+    pd_sampler_start(&sampler);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width; j++) {
             int64_t class = j < truths          ? pd_nn_label(label, i * truths + j)
                             : r->attr[CUSTOM].n ? r->attr[CUSTOM].ints[j - truths]
-                                                : draw(r, &rng, i * negatives + j - truths);
+                                                : pd_sampler_draw(&sampler);
             if (class < 0 || class >= classes)
                 return pd_fail(PD_RANGE,
                                "Class %lld to compare with is out of range: there are %lld classes.",

@@ -31,11 +31,12 @@ pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x
     for (int i = 0; i < 3; i++)
         pool->in[i] = pool->out[i] = pool->kernel[i] = pool->stride[i] = 1;
     for (int i = 0; i < axes; i++) {
+        /* C's division rounds towards 0: a window that is too large by less than a stride fits once. */
         int64_t room = size[i] - kernel[i] + before[i] + after[i];
         int64_t out = pool->adaptive ? kernel[i]
                       : size[i] < 0  ? -1
                                      : (room + (ceil_mode ? stride[i] - 1 : 0)) / stride[i] + 1;
-        if (out != -1 && !pool->adaptive && (out < 1 || (room < 0 && !ceil_mode)))
+        if (size[i] >= 0 && !pool->adaptive && out < 1)
             return pd_fail(PD_SHAPE, "Axis %d of X %s is too small for windows of %lld with this padding.", i,
                            pd_meta_dims_text(x), (long long)kernel[i]);
         out_dim[first + i] = out;

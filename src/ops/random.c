@@ -1,145 +1,51 @@
-/* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, and the forms that take
- * one size from an input. Element i is a function of (seed, variable, i) alone; see math_util.h on seeds.
+/* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, randperm, and the forms
+ * that take one size from an input. See draw.h for the numbers.
  *
- * A part of a variable that lies on several servers has the numbers of the whole: var_name is the whole
- * variable's name, and row k of the output is its row row_begin + k row_step. */
-#include <math.h>
-
-#include "base/parallel.h"
-#include "kernels/random.h"
+ * A part of a variable that lies on several servers has the numbers of the whole: row k of the output is the
+ * variable's row row_begin + k row_step of `height`. */
+#include "ops/draw.h"
 #include "ops/math_util.h"
-
-#define GRAIN 4096 /* pairs worth a thread */
-#define PAIRS 64   /* pairs drawn together */
 
 enum { OUT };
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 
-enum law { UNIFORM, NORMAL, TRUNCATED, INTEGER };
-
-struct job {
-    struct pd_rng rng;
-    enum law law;
-    double a, b; /* min and span; mean and deviation; low and count */
-    enum pd_dtype dtype;
-    int64_t n;
-    void *out;
-    int64_t first, width,
-        step; /* element of the variable where it begins; length of a run and distance of two */
-};
-
-/* Which rows of which variable an output has. */
+/* Which rows of a variable an output has. */
 struct rows {
-    const char *name; /* empty: the output itself, all of it */
     int64_t begin, step, width;
+    int64_t height; /* of the whole variable; 0: the output is all of it */
 };
 
-/* 53 random bits in [0, 1), as pd_rng_uniform makes them. */
-static double unit(const uint32_t *word)
-{
-    return (double)((((uint64_t)word[0] << 32) | word[1]) >> 11) * 0x1p-53;
-}
-
-/* Elements 2 b and 2 b + 1 come from block b: as two uniform numbers, or as the two results of one Box-Muller
- * draw. */
-static void draw_pairs(const struct job *j, uint64_t block, int64_t pairs, double *out)
-{
-    uint32_t word[4 * PAIRS];
-    pd_random_words(&j->rng, block, pairs, word);
-    for (int64_t i = 0; i < pairs; i++) {
-        const uint32_t *w = word + 4 * i;
-        if (j->law == UNIFORM || j->law == INTEGER) {
-            out[2 * i] = unit(w);
-            out[2 * i + 1] = unit(w + 2);
-        } else {
-            double radius = sqrt(-2.0 * log(1.0 - unit(w))), angle = 6.283185307179586 * unit(w + 2);
-            out[2 * i] = radius * cos(angle);
-            out[2 * i + 1] = radius * sin(angle);
-        }
-    }
-}
-
-/* Within two deviations: a draw outside is replaced by another one of the same element. */
-static double truncate_at_two(const struct pd_rng *rng, uint64_t i, double z)
-{
-    for (uint64_t again = 1; (z < -2 || z > 2) && again < 64; again++)
-        z = pd_rng_normal(rng, i + (again << 40));
-    return z < -2 ? -2 : z > 2 ? 2 : z;
-}
-
-/* Elements [from, from + n) of the variable, into out. */
-static void draw(const struct job *j, int64_t from, int64_t n, int64_t to)
-{
-    double drawn[2 * PAIRS];
-    const double step = j->law == INTEGER ? 1 : j->b;
-    for (int64_t at = from / 2; 2 * at < from + n; at += PAIRS) {
-        int64_t left = (from + n + 1) / 2 - at, pairs = left < PAIRS ? left : PAIRS, first = 2 * at;
-        /* Of the first and the last pair maybe only one element is wanted. */
-        int64_t begin = first < from ? from - first : 0;
-        int64_t end = from + n - first < 2 * pairs ? from + n - first : 2 * pairs;
-        draw_pairs(j, (uint64_t)at, pairs, drawn);
-        if (j->law == TRUNCATED)
-            for (int64_t i = begin; i < end; i++)
-                drawn[i] = truncate_at_two(&j->rng, (uint64_t)(first + i), drawn[i]);
-        if (j->law == INTEGER)
-            for (int64_t i = begin; i < end; i++)
-                drawn[i] = (double)(int64_t)(drawn[i] * j->b);
-        PD_SWITCH_NUMBER(j->dtype, T, {
-            T *out = (T *)j->out + to + (first + begin - from);
-            for (int64_t i = begin; i < end; i++)
-                out[i - begin] = (T)(j->a + drawn[i] * step);
-        })
-    }
-}
-
-/* One run of elements. Counts in pairs of the variable, so that no pair is drawn twice. */
-static void part_of_run(void *arg, int64_t begin, int64_t end)
-{
-    const struct job *j = arg;
-    int64_t pair = j->first / 2, from = 2 * (pair + begin), to = 2 * (pair + end);
-    if (from < j->first) from = j->first;
-    if (to > j->first + j->n) to = j->first + j->n;
-    draw(j, from, to - from, from - j->first);
-}
-
-/* Many runs, one for each row. */
-static void part_of_rows(void *arg, int64_t begin, int64_t end)
-{
-    const struct job *j = arg;
-    for (int64_t row = begin; row < end; row++)
-        draw(j, j->first + row * j->step, j->width, row * j->width);
-}
-
-static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum law law, double a, double b,
+static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum pd_law law, double a, double b,
                       int seed, const struct rows *rows)
 {
-    int wanted = law == INTEGER ? pd_dtype_is_index(out->meta.dtype) : pd_dtype_is_float(out->meta.dtype);
+    int wanted =
+        law == PD_LAW_INTEGER ? pd_dtype_is_index(out->meta.dtype) : pd_dtype_is_float(out->meta.dtype);
     if (!wanted)
         return pd_fail(PD_TYPE, "attribute dtype asks for %s; %s", pd_dtype_name(out->meta.dtype),
-                       law == INTEGER ? "use int32 or int64" : "use float32 or float64");
-    struct job j = {
+                       law == PD_LAW_INTEGER ? "use int32 or int64" : "use float32 or float64");
+    struct pd_draw d = {
         .law = law, .a = a, .b = b, .dtype = out->meta.dtype, .n = pd_tensor_numel(out), .out = out->data};
-    int is_part = rows && rows->name[0];
-    j.rng = is_part ? pd_math_rng_of(r, seed, rows->name) : pd_math_rng(r, seed);
-    if (is_part) {
-        j.first = rows->begin * rows->width;
-        j.width = rows->width;
-        j.step = rows->step * rows->width;
+    if (rows) {
+        d.first = rows->begin * rows->width;
+        d.width = rows->width;
+        d.step = rows->step * rows->width;
     }
-    if (j.step == j.width) {
-        int64_t pairs = (j.first + j.n + 1) / 2 - j.first / 2;
-        pd_parallel(pairs, GRAIN, part_of_run, &j);
+    if (seed) {
+        pd_draw_seeded(&d, (uint32_t)seed);
     } else {
-        pd_parallel(j.width ? j.n / j.width : 0, 1 + GRAIN / (1 + j.width / 2), part_of_rows, &j);
+        struct pd_rng rng = pd_math_rng(r);
+        pd_draw_counted(&d, &rng);
     }
     return PD_OK;
 }
 
-/* `first` is the position of var_name, row_begin and row_step. */
+/* `first` is the position of row_begin, row_step and height. */
 static pd_status rows_of(const struct pd_run *r, int first, const struct pd_meta *out, struct rows *rows)
 {
-    *rows = (struct rows){r->attr[first].s, r->attr[first + 1].l, r->attr[first + 2].l,
-                          out->rank ? pd_meta_span(out, 1, out->rank) : 1};
+    *rows = (struct rows){.begin = r->attr[first].l,
+                          .step = r->attr[first + 1].l,
+                          .width = out->rank ? pd_meta_span(out, 1, out->rank) : 1,
+                          .height = r->attr[first + 2].l};
     if (rows->begin < 0 || rows->step < 1)
         return pd_fail(PD_RANGE, "row_begin is %lld and row_step %lld; they must be at least 0 and 1",
                        (long long)rows->begin, (long long)rows->step);
@@ -153,12 +59,13 @@ static pd_status fill_uniform(const struct pd_run *r, int first, const struct ro
     struct pd_tensor *out = pd_run_out(r, OUT);
     double low = r->attr[first].f, high = r->attr[first + 1].f;
     int64_t diagonal = r->attr[first + 3].i, step = r->attr[first + 4].i, n = pd_tensor_numel(out);
-    int is_part = rows && rows->name[0];
+    int is_part = rows && rows->height > 0;
+    int64_t whole = is_part ? rows->height * rows->width : n;
     if (low > high) return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", low, high);
-    PD_TRY(fill(r, out, UNIFORM, low, high - low, r->attr[first + 2].i, rows));
-    if (diagonal > 0 && (step < 0 || (!is_part && (diagonal - 1) * (step + 1) >= n)))
+    PD_TRY(fill(r, out, PD_LAW_UNIFORM, low, high, r->attr[first + 2].i, rows));
+    if (diagonal > 0 && (step < 0 || (diagonal - 1) * (step + 1) >= whole))
         return pd_fail(PD_RANGE, "diag_num %lld and diag_step %lld reach beyond the %lld elements",
-                       (long long)diagonal, (long long)step, (long long)n);
+                       (long long)diagonal, (long long)step, (long long)whole);
     PD_SWITCH_FLOAT(out->meta.dtype, T, {
         for (int64_t i = 0; i < diagonal; i++) {
             int64_t at = i * step + i;
@@ -194,11 +101,9 @@ static const struct pd_shape_source from_inputs = {0, 1, SHAPE}, from_attr = {-1
         PD_DEF_INT("diag_step", 0), PD_DEF_FLOAT("diag_val", 1.0f)
 #define NORMAL_ATTRS PD_DEF_FLOAT("mean", 0.0f), PD_DEF_FLOAT("std", 1.0f), PD_DEF_INT("seed", 0)
 
-/* height: of selected rows; 0: shape[0]. */
-#define ROW_ATTRS                                                                                            \
-    PD_DEF_STRING("var_name", ""), PD_DEF_LONG("row_begin", 0), PD_DEF_LONG("row_step", 1),                  \
-        PD_DEF_LONG("height", 0)
-enum { UNIFORM_ROWS = FIRST + 6, NORMAL_ROWS = FIRST + 3, HEIGHT_AT = 3 };
+/* height: of the whole variable; 0: shape[0]. */
+#define ROW_ATTRS PD_DEF_LONG("row_begin", 0), PD_DEF_LONG("row_step", 1), PD_DEF_LONG("height", 0)
+enum { UNIFORM_ROWS = FIRST + 6, NORMAL_ROWS = FIRST + 3, HEIGHT_AT = 2 };
 
 static const struct pd_attr_def uniform_attrs[] = {
     PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"), UNIFORM_ATTRS, ROW_ATTRS, {0}};
@@ -256,7 +161,7 @@ static pd_status uniform_run(const struct pd_run *r)
     return fill_uniform(r, FIRST, &rows);
 }
 
-static pd_status normal_run(const struct pd_run *r, enum law law, const struct pd_shape_source *source)
+static pd_status normal_run(const struct pd_run *r, enum pd_law law, const struct pd_shape_source *source)
 {
     struct rows rows;
     PD_TRY(size_table(r, source, NORMAL_ROWS, &rows));
@@ -266,12 +171,12 @@ static pd_status normal_run(const struct pd_run *r, enum law law, const struct p
 
 static pd_status gaussian_run(const struct pd_run *r)
 {
-    return normal_run(r, NORMAL, &from_inputs);
+    return normal_run(r, PD_LAW_NORMAL, &from_inputs);
 }
 
 static pd_status truncated_run(const struct pd_run *r)
 {
-    return normal_run(r, TRUNCATED, &from_attr);
+    return normal_run(r, PD_LAW_TRUNCATED, &from_attr);
 }
 
 static pd_status randint_run(const struct pd_run *r)
@@ -282,7 +187,7 @@ static pd_status randint_run(const struct pd_run *r)
         return pd_fail(PD_INVALID, "low is %lld and high is %lld; low must be smaller", (long long)low,
                        (long long)high);
     PD_TRY(pd_math_size_output(r, &from_inputs, out));
-    return fill(r, out, INTEGER, (double)low, (double)(high - low), r->attr[FIRST + 2].i, NULL);
+    return fill(r, out, PD_LAW_INTEGER, (double)low, (double)high, r->attr[FIRST + 2].i, NULL);
 }
 
 #define RANDOM(name, text, in, table, how, action)                                                           \
@@ -306,6 +211,32 @@ RANDOM(truncated_gaussian_random, "Numbers of a normal distribution within two d
        no_inputs, truncated_attrs, infer_attr, truncated_run)
 RANDOM(randint, "Integers spread evenly over [low, high).", shape_inputs, randint_attrs, infer_inputs,
        randint_run)
+
+/* ---- a seed for others ---- */
+
+static const struct pd_attr_def seed_attrs[] = {PD_DEF_INT("seed", 0), {0}};
+
+static pd_status infer_seed(const struct pd_infer *c)
+{
+    pd_infer_out(c, OUT)->dtype = PD_DTYPE_INT32;
+    pd_meta_set_1d(pd_infer_out(c, OUT), 1);
+    return PD_OK;
+}
+
+static pd_status seed_run(const struct pd_run *r)
+{
+    int32_t *out = pd_run_out(r, OUT)->data;
+    struct pd_draw d = {
+        .law = PD_LAW_INTEGER, .a = 1, .b = 2147483647, .dtype = PD_DTYPE_INT32, .out = out, .n = 1};
+    *out = r->attr[0].i;
+    if (*out) return PD_OK;
+    struct pd_rng rng = pd_math_rng(r);
+    pd_draw_counted(&d, &rng);
+    return PD_OK;
+}
+
+RANDOM(seed, "The seed, or another one in each run when it is 0: for several dropout ops with one mask.",
+       no_inputs, seed_attrs, infer_seed, seed_run)
 
 /* ---- with one size of an input ---- */
 
@@ -331,7 +262,7 @@ static pd_status uniform_like_run(const struct pd_run *r)
 
 static pd_status gaussian_like_run(const struct pd_run *r)
 {
-    return fill(r, pd_run_out(r, OUT), NORMAL, r->attr[LIKE_FIRST].f, r->attr[LIKE_FIRST + 1].f,
+    return fill(r, pd_run_out(r, OUT), PD_LAW_NORMAL, r->attr[LIKE_FIRST].f, r->attr[LIKE_FIRST + 1].f,
                 r->attr[LIKE_FIRST + 2].i, NULL);
 }
 

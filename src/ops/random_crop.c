@@ -1,9 +1,11 @@
-/* random_crop and sampling_id: a random part of each instance, a random class of each row. */
+/* random_crop and sampling_id: a random part of each instance, a random class of each row. With a seed they
+ * draw as upstream does. */
 #include <string.h>
 
-#include "base/map.h"
-#include "base/rng.h"
+#include "base/minstd.h"
 #include "kernels/copy.h"
+#include "ops/draw.h"
+#include "ops/math_util.h"
 #include "ops/shape_util.h"
 
 enum { X, SEED };
@@ -37,41 +39,50 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
+/* An integer in [0, count), as upstream draws it. */
+static int64_t one_of(uint32_t *state, int64_t count)
+{
+    int64_t share = (PD_MINSTD_MODULUS - 2) / count, word;
+    do
+        word = (int64_t)pd_minstd_next(state) - 1;
+    while (word >= count * share);
+    return word / share;
+}
+
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *seed_in = pd_run_in(r, SEED);
     struct pd_tensor *out = pd_run_out(r, OUT), *seed_out = pd_run_out(r, SEED_OUT);
     int parts = r->attr[SHAPE].n, batch = x->meta.rank - parts;
-    int64_t seed = r->attr[STARTUP_SEED].i, start[PD_MAX_RANK] = {0};
+    int64_t seed = r->attr[STARTUP_SEED].i, start_of[PD_MAX_RANK] = {0};
     struct pd_meta one = {.dtype = x->meta.dtype, .rank = parts};
+    int64_t dim[PD_MAX_RANK];
+    memcpy(dim, x->meta.dim, sizeof dim);
+    for (int k = 0; k < parts; k++)
+        dim[batch + k] = r->attr[SHAPE].ints[k];
+    /* Seed and SeedOut may be one variable, which holds nothing before the first run. */
     if (seed_in && seed_in->data) PD_TRY(pd_number_at(seed_in, "Seed", 0, &seed));
-    struct pd_rng rng = pd_rng_make((uint64_t)seed, 0);
+    PD_TRY(pd_tensor_resize(out, x->meta.dtype, x->meta.rank, dim));
+    if (seed_out) PD_TRY(pd_tensor_resize(seed_out, PD_DTYPE_INT64, 1, (int64_t[]){1}));
+    uint32_t start = pd_minstd_start((uint64_t)seed);
     memcpy(one.dim, x->meta.dim + batch, (size_t)parts * sizeof *one.dim);
     int64_t instances = pd_meta_span(&x->meta, 0, batch), item = (int64_t)pd_dtype_size(one.dtype);
     int64_t whole = pd_meta_numel(&one) * item, part = pd_meta_span(&out->meta, batch, out->meta.rank) * item;
     for (int64_t i = 0; i < instances; i++) {
-        for (int k = 0; k < parts; k++) {
-            int64_t room = one.dim[k] - out->meta.dim[batch + k] + 1;
-            start[k] = (int64_t)(pd_rng_uniform(&rng, (uint64_t)(i * parts + k)) * (double)room);
-        }
-        pd_shape_copy_box(&one, start, out->meta.dim + batch, 0, (char *)out->data + i * part,
+        uint32_t state = pd_minstd_skip(start, (uint64_t)(i * parts));
+        for (int k = 0; k < parts; k++)
+            start_of[k] = one_of(&state, one.dim[k] - out->meta.dim[batch + k] + 1);
+        pd_shape_copy_box(&one, start_of, out->meta.dim + batch, 0, (char *)out->data + i * part,
                           (const char *)x->data + i * whole);
     }
-    if (seed_out) {
-        uint32_t next[4];
-        pd_rng_block(&rng, UINT64_MAX, next);
-        *(int64_t *)seed_out->data = (int64_t)(next[0] & 0x7fffffff) + 1;
-    }
+    uint32_t state = pd_minstd_skip(start, (uint64_t)(instances * parts));
+    if (seed_out) *(int64_t *)seed_out->data = pd_minstd_next(&state);
     return PD_OK;
 }
 
 /* ---- sampling_id ---- */
 
 enum { MIN, MAX, SAMPLE_SEED };
-
-struct draws {
-    uint64_t count;
-};
 
 static pd_status sample_infer(const struct pd_infer *c)
 {
@@ -93,41 +104,43 @@ static pd_status sample_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    struct draws *draws = r->state;
-    uint64_t stream = pd_hash_text(r->step->name(r, 1, OUT, 0)), seed = (uint32_t)r->attr[SAMPLE_SEED].i;
-    if (!seed) {
-        /* Repeated runs draw other numbers. */
-        seed = r->step->seed;
-        stream ^= draws->count++ * 0x9E3779B97F4A7C15ull;
-    }
-    struct pd_rng rng = pd_rng_make(seed, stream);
-    double low = r->attr[MIN].f, span = (double)r->attr[MAX].f - low;
     int64_t rows = x->meta.dim[0], width = x->meta.dim[1], *ids = out->data;
+    int seed = r->attr[SAMPLE_SEED].i;
     if (rows && !width)
         return pd_fail(PD_SHAPE, "X has shape %s: there are no classes to draw from",
                        pd_meta_dims_text(&x->meta));
-    PD_SWITCH_FLOAT(x->meta.dtype, T, {
+    if (!pd_dtype_is_float(x->meta.dtype))
+        return pd_fail(PD_TYPE, "X is %s; probabilities must be float32 or float64",
+                       pd_dtype_name(x->meta.dtype));
+    struct pd_draw d = {
+        .law = PD_LAW_UNIFORM, .a = r->attr[MIN].f, .b = r->attr[MAX].f, .dtype = x->meta.dtype, .n = rows};
+    PD_TRY(pd_math_scratch(r, (size_t)rows * pd_dtype_size(d.dtype), &d.out));
+    if (seed) {
+        pd_draw_seeded(&d, (uint32_t)seed);
+    } else {
+        struct pd_rng rng = pd_math_rng(r);
+        pd_draw_counted(&d, &rng);
+    }
+    PD_SWITCH_FLOAT(d.dtype, T, {
         const T *p = x->data;
         for (int64_t i = 0; i < rows; i++) {
-            double left = low + span * pd_rng_uniform(&rng, (uint64_t)i);
+            T left = ((const T *)d.out)[i];
             int64_t k = 0;
             for (; k < width - 1; k++)
-                if ((left -= (double)p[i * width + k]) < 0) break;
+                if ((left -= p[i * width + k]) < 0) break;
             ids[i] = k;
         }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X is %s; probabilities must be float32 or float64",
-                   pd_dtype_name(x->meta.dtype));
+    return PD_OK;
 }
 
 const struct pd_op pd_op_random_crop = {
     .type = "random_crop",
     .doc = "A part of the given shape at a random place of each instance.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Seed", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Seed", PD_SLOT_OPTIONAL | PD_SLOT_UNSET}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"SeedOut", PD_SLOT_HIDDEN}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INTS("shape"), PD_DEF_INT("startup_seed", 0), {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = infer,
     .run = run,
 };
@@ -143,5 +156,5 @@ const struct pd_op pd_op_sampling_id = {
     .flags = PD_OP_NO_GRAD,
     .infer = sample_infer,
     .run = sample_run,
-    .state_size = sizeof(struct draws),
+    .state_size = sizeof(struct pd_math_draws),
 };

@@ -1,6 +1,8 @@
 /* Gradient descent without state: sgd, and dpsgd, which clips the gradient and adds noise. */
+#include <math.h>
 #include <string.h>
 
+#include "kernels/minstd.h"
 #include "ops/opt.h"
 
 enum { PARAM, LR, GRAD };
@@ -107,6 +109,31 @@ static pd_status dpsgd_infer(const struct pd_infer *c)
     return pd_opt_infer(c, &dpsgd);
 }
 
+/* One number for all elements; with a seed upstream's, by the polar method. */
+static double noise_of(const struct pd_run *r, int is_double)
+{
+    if (!r->attr[SEED].i) {
+        struct pd_rng rng = pd_math_rng(r);
+        return pd_rng_normal(&rng, 0) * r->attr[SIGMA].f;
+    }
+    struct pd_minstd minstd = pd_minstd_make();
+    uint32_t word[4], state = pd_minstd_start((uint32_t)r->attr[SEED].i);
+    float x, y, square;
+    do {
+        float f[2];
+        double d[2];
+        state = pd_minstd_words(&minstd, state, is_double ? 4 : 2, word);
+        if (is_double)
+            pd_minstd_doubles(word, 2, d);
+        else
+            pd_minstd_floats(word, 2, f);
+        x = 2 * (is_double ? (float)d[0] : f[0]) - 1;
+        y = 2 * (is_double ? (float)d[1] : f[1]) - 1;
+        square = x * x + y * y;
+    } while (square >= 1 || square == 0);
+    return (float)((double)x * sqrt(-2 * log((double)square) / (double)square)) * r->attr[SIGMA].f;
+}
+
 static pd_status dpsgd_run(const struct pd_run *r)
 {
     struct pd_update u;
@@ -122,8 +149,7 @@ static pd_status dpsgd_run(const struct pd_run *r)
     int64_t n = u.groups ? u.groups->n * u.width : u.n;
     double norm = pd_update_norm(u.grad, u.is_double, n);
     if (norm > clip) scale = norm / clip;
-    struct pd_rng rng = pd_math_rng(r, r->attr[SEED].i);
-    double noise = pd_rng_normal(&rng, 0) * r->attr[SIGMA].f;
+    double noise = noise_of(r, u.is_double);
     u.rule = PD_RULE_SGD;
     u.k[0] = lr / scale;
     u.k[1] = lr * noise / r->attr[BATCH_SIZE].f;

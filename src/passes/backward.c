@@ -55,7 +55,8 @@ static pd_status mark_reachable(struct pd_backward *p, struct pd_map *produced)
                 if (!n) return pd_no_memory();
                 if (!pd_map_key(produced, name) && !n->blocked) n->reachable = 1;
             }
-        int stops = op->def && (op->def->flags & PD_OP_NO_GRAD);
+        int stops = op->def && (op->def->flags & PD_OP_NO_GRAD),
+            updates = op->def && (op->def->flags & PD_OP_UPDATES);
         int reach = !stops && side_has(p, op, 0, pd_backward_reaches);
         for (int s = 0; s < op->out.n; s++)
             for (int k = 0; k < op->out.at[s].args.n; k++) {
@@ -64,10 +65,21 @@ static pd_status mark_reachable(struct pd_backward *p, struct pd_map *produced)
                 PD_TRY(mark_flags(p, name));
                 struct pd_backward_node *n = pd_backward_node(p, name);
                 if (!n || !pd_map_set(produced, name, NULL)) return pd_no_memory();
-                n->reachable = reach || n->wanted;
+                if (!pd_vec_push(&p->reaches, ((struct pd_backward_reach){i, n->reachable, n})))
+                    return pd_no_memory();
+                n->reachable = reach || n->wanted || (updates && n->reachable);
             }
     }
     return PD_OK;
+}
+
+/* Back to what was reachable before op i. */
+static void reach_before(struct pd_backward *p, int i)
+{
+    while (p->reaches.n && p->reaches.at[p->reaches.n - 1].op == i) {
+        const struct pd_backward_reach *r = &p->reaches.at[--p->reaches.n];
+        r->node->reachable = r->was;
+    }
 }
 
 /* Walks backward from the targets and marks what they depend on; on_path[i] tells whether op i does. */
@@ -77,6 +89,12 @@ static pd_status mark_path(struct pd_backward *p, char *on_path)
         const struct pd_opdesc *op = p->spec->block->ops.at[i];
         if (!side_has(p, op, 1, node_needed)) continue;
         on_path[i] = 1;
+        /* What the op overwrites is needed by those before it only. */
+        for (int s = 0; s < op->out.n && !(op->def && (op->def->flags & PD_OP_UPDATES)); s++)
+            for (int k = 0; k < op->out.at[s].args.n; k++) {
+                struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
+                if (n) n->needed = 0;
+            }
         for (int s = 0; s < op->in.n; s++)
             for (int k = 0; k < op->in.at[s].args.n; k++) {
                 struct pd_backward_node *n = pd_map_get(&p->nodes, op->in.at[s].args.at[k]);
@@ -99,6 +117,8 @@ static void pass_free(struct pd_backward *p)
     pd_map_free(&p->nodes);
     pd_map_free(&p->before);
     pd_vec_free(&p->copies);
+    pd_vec_free(&p->reaches);
+    pd_backward_free_writers(p);
 }
 
 /* The gradient that a target starts with. */
@@ -200,6 +220,7 @@ static pd_status run_pass(struct pd_backward *p, char *on_path, const char **gra
 {
     const struct pd_backward_spec *spec = p->spec;
     struct pd_map produced = {0};
+    PD_TRY(pd_backward_find_writers(p));
     PD_TRY(prepare(p));
     pd_status status = mark_reachable(p, &produced);
     pd_map_free(&produced);
@@ -209,21 +230,24 @@ static pd_status run_pass(struct pd_backward *p, char *on_path, const char **gra
         PD_TRY(seed_target(p, i));
     for (int i = p->forward_ops - 1; i >= 0; i--) {
         struct pd_opdesc *op = spec->block->ops.at[i];
-        int first = p->into->ops.n;
         p->at = i;
+        /* A loop reads what its steps before wrote. */
+        int updates = op->def && (op->def->flags & PD_OP_UPDATES);
+        if (!updates) reach_before(p, i);
         if (on_path[i] && side_has(p, op, 1, node_has_grad) && side_has(p, op, 0, pd_backward_reaches))
             PD_TRY(pd_backward_differentiate(p, op));
-        else if (p->nested)
-            pd_backward_pass_over(p, op);
-        PD_TRY(pd_backward_pin(p, first));
+        else
+            PD_TRY(pd_backward_pass_over(p, op));
+        reach_before(p, i);
     }
+    p->at = -1;
     if (spec->loops) PD_TRY(zero_targets(p));
     for (int i = 0; i < spec->n_wanted; i++) {
         struct pd_backward_node *n = pd_map_get(&p->nodes, spec->wanted[i]);
         grads[i] = NULL;
         if (!n) continue;
         PD_TRY(pd_backward_complete(p, n));
-        if (n->filled) grads[i] = n->grad;
+        if (n->filled || (n->met && !p->nested)) grads[i] = n->grad;
     }
     return pd_backward_insert_copies(p);
 }
@@ -235,6 +259,7 @@ pd_status pd_pass_backward(const struct pd_backward_spec *spec, const char **gra
                             .nested = spec->into != NULL,
                             .program = spec->block->program,
                             .forward_ops = spec->block->ops.n,
+                            .at = -1,
                             .role = PD_ROLE_BACKWARD};
     for (int i = 0; i < spec->n_targets; i++) {
         const struct pd_var *var = pd_block_find(spec->block, spec->targets[i]);

@@ -18,8 +18,9 @@ struct pd_backward_node {
     int needed;             /* the targets depend on it */
     int blocked;            /* stop_gradient or in the no-grad set */
     int wanted;
-    int filled; /* its gradient is complete and has been written */
+    int filled;  /* its gradient is complete and has been written */
     int carried; /* more contributions may come, to be added to what has been written */
+    int met;     /* a gradient was complete for some value of the variable */
     PD_VEC(struct pd_backward_part) parts;
 };
 
@@ -30,6 +31,13 @@ struct pd_backward_copy {
     int before; /* number of the forward op; that of the last + 1: at the end of the block */
 };
 
+/* Before op `op` the variable was reachable or not: a name may stand for several values, one after the other.
+ */
+struct pd_backward_reach {
+    int op, was;
+    struct pd_backward_node *node;
+};
+
 struct pd_backward {
     const struct pd_backward_spec *spec;
     struct pd_block *into;
@@ -38,9 +46,11 @@ struct pd_backward {
     struct pd_map nodes;  /* name -> struct pd_backward_node */
     struct pd_map before; /* names that the block had before the pass, for unique gradient names */
     int forward_ops;
-    int at; /* number of the forward op that is differentiated now */
+    int at; /* number of the forward op that is differentiated now; -1: none */
     int role;
     PD_VEC(struct pd_backward_copy) copies;
+    PD_VEC(struct pd_backward_reach) reaches; /* in the order of the forward ops */
+    struct pd_map writers;                    /* versions.c: name -> the forward ops that write it */
 };
 
 /* A gradient makes sense for values of this type. */
@@ -66,14 +76,19 @@ pd_status pd_backward_op(struct pd_backward *p, const char *type, int n, const c
 pd_status pd_backward_insert(struct pd_backward *p, struct pd_opdesc *op);
 /* Adds up the contributions, so that the canonical gradient holds the whole; then the error clip, if any. */
 pd_status pd_backward_complete(struct pd_backward *p, struct pd_backward_node *n);
-/* versions.c: makes the gradient ops from number `first` on read the values that forward op p->at saw. */
-pd_status pd_backward_pin(struct pd_backward *p, int first);
+/* versions.c: finds who writes what. Called first; _free at the end. */
+pd_status pd_backward_find_writers(struct pd_backward *p);
+void pd_backward_free_writers(struct pd_backward *p);
+/* Number of the first forward op in [from, to) that writes the variable; -1: none. */
+int pd_backward_writer(const struct pd_backward *p, const char *var, int from, int to);
+/* Makes a gradient op read the values that forward op p->at saw. */
+pd_status pd_backward_pin(struct pd_backward *p, struct pd_opdesc *op);
 /* The name under which the variable's value before forward op `at` can be read. */
 pd_status pd_backward_version(struct pd_backward *p, const char *var, int at, const char **name);
 /* Puts the copies into the forward block. */
 pd_status pd_backward_insert_copies(struct pd_backward *p);
 /* Of an op that no gradient passes through: what its outputs held before has no gradient. */
-void pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *op);
+pd_status pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *op);
 /* Appends the gradient ops of one forward op. */
 pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op);
 

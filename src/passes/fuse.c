@@ -177,9 +177,16 @@ const char *pd_fuse_arg(const struct pd_opdesc *op, int is_output, const char *s
     return io && io->args.n == 1 && strcmp(io->args.at[0], PD_EMPTY_VAR) != 0 ? io->args.at[0] : NULL;
 }
 
-const struct pd_var *pd_fuse_float(const struct pd_fuse *f, const char *name)
+const struct pd_var *pd_fuse_sized(const struct pd_fuse *f, const char *name)
 {
     const struct pd_var *var = name ? pd_block_var(f->block, name) : NULL;
+    if (!var || (var->flags & PD_VAR_PERSISTABLE)) return var;
+    return pd_fuse_use_of(f, var->name).writes <= !(var->flags & PD_VAR_IS_DATA) ? var : NULL;
+}
+
+const struct pd_var *pd_fuse_float(const struct pd_fuse *f, const char *name)
+{
+    const struct pd_var *var = pd_fuse_sized(f, name);
     return var && var->meta.kind == PD_KIND_TENSOR && pd_dtype_is_float(var->meta.dtype) ? var : NULL;
 }
 

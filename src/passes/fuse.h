@@ -46,7 +46,10 @@ struct pd_opdesc *pd_fuse_op(const struct pd_fuse *f, int index);
 int pd_fuse_is(const struct pd_opdesc *op, const char *type);
 /* The single variable of a slot; NULL: none, a hole, or several. */
 const char *pd_fuse_arg(const struct pd_opdesc *op, int is_output, const char *slot);
-/* A variable of the block that is a tensor of float32 or float64; NULL: it is not. */
+/* A variable of the block that has the declared size at every op: not one that several ops write; NULL: it is
+ * not. */
+const struct pd_var *pd_fuse_sized(const struct pd_fuse *f, const char *name);
+/* Such a variable that is a tensor of float32 or float64; NULL: it is not. */
 const struct pd_var *pd_fuse_float(const struct pd_fuse *f, const char *name);
 
 /* An op of the plan with these parts, not yet in the block; *out is NULL when the library has none of that

@@ -44,8 +44,7 @@ static pd_status fuse(struct pd_fuse *f, struct pd_opdesc *op, const char *act,
 static int is_bias(const struct pd_fuse *f, const struct pd_opdesc *add)
 {
     const char *x_name = pd_fuse_arg(add, 0, "X"), *y_name = pd_fuse_arg(add, 0, "Y");
-    const struct pd_var *x = x_name ? pd_block_find(f->block, x_name) : NULL,
-                        *y = y_name ? pd_block_find(f->block, y_name) : NULL;
+    const struct pd_var *x = pd_fuse_sized(f, x_name), *y = pd_fuse_sized(f, y_name);
     if (!x || !y || y->meta.rank != 1 || x->meta.rank < 2) return 0;
     int axis = pd_opdesc_attr(add, "axis")->i;
     if (axis < 0) axis = x->meta.rank - 1;

@@ -44,6 +44,7 @@ pd_status pd_backward_name(struct pd_backward *p, struct pd_backward_node *n)
 pd_status pd_backward_insert(struct pd_backward *p, struct pd_opdesc *op)
 {
     pd_status status = pd_opdesc_set_int(op, "op_role", p->role);
+    if (status == PD_OK && p->at >= 0) status = pd_backward_pin(p, op);
     if (status == PD_OK) status = pd_block_insert(p->into, -1, op, 1);
     if (status != PD_OK) pd_opdesc_free(op);
     return status;
@@ -123,21 +124,29 @@ static pd_status rename_part(struct pd_backward *p, struct pd_backward_node *n, 
     return PD_OK;
 }
 
-/* Takes note of the gradients that the op writes, and gives repeated ones names of their own. */
-static pd_status note_outputs(struct pd_backward *p, struct pd_opdesc *op, const struct pd_opdesc *forward)
+/* The node whose gradient the name is, among the inputs of the forward op; NULL: none. */
+static struct pd_backward_node *node_of(const struct pd_backward *p, const struct pd_opdesc *forward,
+                                        const char *grad)
 {
     for (int s = 0; s < forward->in.n; s++)
         for (int k = 0; k < forward->in.at[s].args.n; k++) {
             struct pd_backward_node *n = pd_map_get(&p->nodes, forward->in.at[s].args.at[k]);
-            if (!n || !n->grad) continue;
-            for (int o = 0; o < op->out.n; o++)
-                for (int a = 0; a < op->out.at[o].args.n; a++) {
-                    if (op->out.at[o].args.at[a] != n->grad) continue;
-                    if (!pd_vec_push(&n->parts, ((struct pd_backward_part){op, o, a}))) return pd_no_memory();
-                    n->filled = 0;
-                    if (n->parts.n == 2 && !n->carried) PD_TRY(rename_part(p, n, 0));
-                    if (n->parts.n >= 2 || n->carried) PD_TRY(rename_part(p, n, n->parts.n - 1));
-                }
+            if (n && n->grad == grad) return n;
+        }
+    return NULL;
+}
+
+/* Takes note of the gradients that the op writes, and gives repeated ones names of their own. */
+static pd_status note_outputs(struct pd_backward *p, struct pd_opdesc *op, const struct pd_opdesc *forward)
+{
+    for (int o = 0; o < op->out.n; o++)
+        for (int a = 0; a < op->out.at[o].args.n; a++) {
+            struct pd_backward_node *n = node_of(p, forward, op->out.at[o].args.at[a]);
+            if (!n) continue;
+            if (!pd_vec_push(&n->parts, ((struct pd_backward_part){op, o, a}))) return pd_no_memory();
+            n->filled = 0;
+            if (n->parts.n == 2 && !n->carried) PD_TRY(rename_part(p, n, 0));
+            if (n->parts.n >= 2 || n->carried) PD_TRY(rename_part(p, n, n->parts.n - 1));
         }
     return PD_OK;
 }
@@ -203,9 +212,7 @@ static int maker_lives_before(struct pd_grad_maker *g, const char *var)
     const struct pd_backward *p = g->backward;
     const struct pd_backward_node *n = pd_map_get(&p->nodes, var);
     if ((n && n->wanted) || !pd_block_var(p->spec->block, var)) return 1;
-    for (int i = 0; i < p->at; i++)
-        if (pd_opdesc_names(p->spec->block->ops.at[i], 1, var)) return 1;
-    return 0;
+    return pd_backward_writer(p, var, 0, p->at) >= 0;
 }
 
 /* Variables from around a block that it reads, other than as it wrote them itself, and whose gradient nobody
@@ -260,36 +267,43 @@ static pd_status maker_block(struct pd_grad_maker *g, int forward, int loops, in
 }
 
 /* The value that each output had before the op: its gradient is what the op's gradient ops wrote, else what
- * it was where the op may leave the value alone, else nothing. Blocks of a Program's main line keep the
- * gradient of what they overwrite, as scripts may fetch it by its name. */
+ * it was where the op may leave the value alone, else nothing. */
 static void step_before(struct pd_backward *p, const struct pd_opdesc *op)
 {
     for (int s = 0; s < op->out.n; s++)
         for (int k = 0; k < op->out.at[s].args.n; k++) {
             struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
             if (!n || n->parts.n || !n->filled) continue;
-            n->carried = (op->def->flags & PD_OP_UPDATES) != 0;
-            n->filled = n->carried || !p->nested;
+            n->met = 1;
+            n->carried = n->filled = (op->def->flags & PD_OP_UPDATES) != 0;
         }
 }
 
-void pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *op)
+/* What an optimizer overwrites stays the same parameter to who asks for its gradient. */
+static int is_parameter(const struct pd_backward *p, const struct pd_backward_node *n)
 {
-    if (op->def && (op->def->flags & PD_OP_UPDATES)) return;
+    const struct pd_var *var = pd_block_find(p->spec->block, n->var);
+    return n->wanted && !p->nested && var && (var->flags & PD_VAR_PERSISTABLE);
+}
+
+pd_status pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *op)
+{
+    if (op->def && (op->def->flags & PD_OP_UPDATES)) return PD_OK;
     for (int s = 0; s < op->out.n; s++)
         for (int k = 0; k < op->out.at[s].args.n; k++) {
             struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
-            if (n) n->parts.n = n->filled = n->carried = 0;
+            if (!n || !(n->parts.n || n->filled) || is_parameter(p, n)) continue;
+            if (n->wanted) PD_TRY(pd_backward_complete(p, n));
+            n->met |= n->filled;
+            n->parts.n = n->filled = n->carried = 0;
         }
+    return PD_OK;
 }
 
 pd_status pd_backward_differentiate(struct pd_backward *p, struct pd_opdesc *op)
 {
     if (!op->def) return pd_fail(PD_NOT_FOUND, "there is no op '%s', so it has no gradient", op->type);
-    if (op->def->flags & PD_OP_NO_GRAD) {
-        if (p->nested) pd_backward_pass_over(p, op);
-        return PD_OK;
-    }
+    if (op->def->flags & PD_OP_NO_GRAD) return pd_backward_pass_over(p, op);
     if (!op->def->grad_type && !op->def->make_grad) {
         pd_fail(PD_UNSUPPORTED,
                 "op '%s' has no gradient; set stop_gradient on its inputs or leave it out of the loss",

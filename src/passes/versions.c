@@ -1,20 +1,70 @@
-/* Which value of a variable a gradient op reads.
+/* Which value of a variable a gradient op reads: the one that its forward op saw.
  *
  * A block may overwrite a variable after an op read it, and a loop overwrites what is around it in its next
  * step. Where a gradient op reads such a variable, the forward block makes a copy in time: a variable of its
- * own, which is kept with the step. In the main line of a Program this is done for counters (positions in
- * arrays, which scripts count up in place); gradient ops read all else there as the forward ops left it, as
- * scripts expect. */
+ * own, which is kept with the step. In the main line a plan gives the copy the memory of the old value
+ * (exec/plan_vars.c), so that nothing is moved. */
 #include <string.h>
 
 #include "passes/backward.h"
 
-/* Number of the first op from `from` on that writes the variable; -1: none. */
-static int next_writer(const struct pd_backward *p, const char *var, int from, int to)
+struct writers {
+    PD_VEC(int) ops; /* rising */
+};
+
+static pd_status add_writer(struct pd_backward *p, const char *var, int op)
 {
-    for (int i = from; i < to; i++)
-        if (pd_opdesc_names(p->spec->block->ops.at[i], 1, var)) return i;
+    struct writers *w = pd_map_get(&p->writers, var);
+    if (!w) {
+        w = pd_calloc(1, sizeof *w);
+        if (!w || !pd_map_set(&p->writers, var, w)) {
+            pd_free(w);
+            return pd_no_memory();
+        }
+    }
+    return pd_vec_push(&w->ops, op) ? PD_OK : pd_no_memory();
+}
+
+pd_status pd_backward_find_writers(struct pd_backward *p)
+{
+    for (int i = 0; i < p->forward_ops; i++) {
+        const struct pd_opdesc *op = p->spec->block->ops.at[i];
+        for (int s = 0; s < op->out.n; s++)
+            for (int k = 0; k < op->out.at[s].args.n; k++)
+                PD_TRY(add_writer(p, op->out.at[s].args.at[k], i));
+    }
+    return PD_OK;
+}
+
+void pd_backward_free_writers(struct pd_backward *p)
+{
+    pd_map_each(&p->writers, e)
+    {
+        struct writers *w = e->value;
+        pd_vec_free(&w->ops);
+        pd_free(w);
+    }
+    pd_map_free(&p->writers);
+}
+
+int pd_backward_writer(const struct pd_backward *p, const char *var, int from, int to)
+{
+    const struct writers *w = pd_map_get(&p->writers, var);
+    for (int i = 0; w && i < w->ops.n && w->ops.at[i] < to; i++)
+        if (w->ops.at[i] >= from) return w->ops.at[i];
     return -1;
+}
+
+/* Size and type that the variable has before forward op `at`. */
+static struct pd_meta meta_before(const struct pd_backward *p, const struct pd_var *var, int at)
+{
+    const struct writers *w = pd_map_get(&p->writers, var->name);
+    for (int i = 0; w && i < w->ops.n; i++) {
+        const struct pd_opdesc *op = p->spec->block->ops.at[w->ops.at[i]];
+        for (int k = 0; k < op->resized.n && w->ops.at[i] >= at; k++)
+            if (strcmp(op->resized.at[k].var, var->name) == 0) return op->resized.at[k].was;
+    }
+    return var->meta;
 }
 
 /* A new variable of the forward block, like `var`. */
@@ -33,7 +83,7 @@ static pd_status new_copy(struct pd_backward *p, const char *var, int before, co
     }
     pd_buf_free(&text);
     PD_TRY(status);
-    pd_meta_like(&copy->meta, &from->meta);
+    copy->meta = meta_before(p, from, before);
     copy->flags |= PD_VAR_STOP_GRADIENT;
     *name = copy->name;
     return pd_vec_push(&p->copies, ((struct pd_backward_copy){from->name, copy->name, before}))
@@ -41,21 +91,13 @@ static pd_status new_copy(struct pd_backward *p, const char *var, int before, co
                : pd_no_memory();
 }
 
-static int is_counter(const struct pd_var *var)
-{
-    return var->meta.kind == PD_KIND_TENSOR &&
-           (var->meta.dtype == PD_DTYPE_INT64 || var->meta.dtype == PD_DTYPE_INT32) &&
-           !(var->flags & PD_VAR_PERSISTABLE);
-}
-
 pd_status pd_backward_version(struct pd_backward *p, const char *var, int at, const char **name)
 {
     *name = var;
-    if (!p->nested && !is_counter(pd_block_find(p->spec->block, var))) return PD_OK;
-    int before = next_writer(p, var, at, p->forward_ops);
+    int before = pd_backward_writer(p, var, at, p->forward_ops);
     if (before < 0) {
         /* It stays until the block ends; a variable from around the block may change after that. */
-        if (pd_block_var(p->spec->block, var) || next_writer(p, var, 0, at) < 0) return PD_OK;
+        if (pd_block_var(p->spec->block, var) || pd_backward_writer(p, var, 0, at) < 0) return PD_OK;
         before = p->forward_ops;
     }
     for (int i = 0; i < p->copies.n; i++)
@@ -72,7 +114,8 @@ static pd_status pin_block(struct pd_backward *p, int index)
     const struct pd_block *block = pd_program_block(p->program, index);
     for (int i = 0; block && i < block->ops.n; i++) {
         struct pd_opdesc *op = block->ops.at[i];
-        for (int s = 0; s < op->in.n; s++)
+        int runs_blocks = pd_opdesc_sub_block(op, 0) >= 0; /* it finds gradients by the names of its inputs */
+        for (int s = 0; s < op->in.n && !runs_blocks; s++)
             for (int k = 0; k < op->in.at[s].args.n; k++) {
                 const char **arg = &op->in.at[s].args.at[k];
                 const struct pd_var *var = pd_block_find(block, *arg);
@@ -85,7 +128,27 @@ static pd_status pin_block(struct pd_backward *p, int index)
     return PD_OK;
 }
 
-static pd_status pin_op(struct pd_backward *p, struct pd_opdesc *op)
+/* An op that writes in place has both values under one name: the slot of the gradient op says which one is
+ * meant. Statistics that come in as Mean and go out as MeanOut are meant as they go out. */
+static int means_result(const struct pd_opdesc *forward, const char *slot, const char *var)
+{
+    if (!pd_opdesc_names(forward, 1, var)) return 0;
+    if (!pd_opdesc_names(forward, 0, var) || pd_slot_index(forward->def->outputs, slot) >= 0) return 1;
+    size_t n = strlen(slot);
+    for (int s = 0; s < forward->out.n; s++)
+        if (strncmp(forward->out.at[s].slot, slot, n) == 0 && strcmp(forward->out.at[s].slot + n, "Out") == 0)
+            return 1;
+    return 0;
+}
+
+/* Does the op read only the size of a variable that keeps its size? */
+static int reads_size(const struct pd_opdesc *op, const char *slot, const struct pd_var *var)
+{
+    int i = op->def ? pd_slot_index(op->def->inputs, slot) : -1;
+    return i >= 0 && (op->def->inputs[i].flags & PD_SLOT_META) && (var->flags & PD_VAR_PERSISTABLE);
+}
+
+pd_status pd_backward_pin(struct pd_backward *p, struct pd_opdesc *op)
 {
     const struct pd_opdesc *forward = p->spec->block->ops.at[p->at];
     if (pd_opdesc_sub_block(op, 0) >= 0) {
@@ -96,20 +159,12 @@ static pd_status pin_op(struct pd_backward *p, struct pd_opdesc *op)
     for (int s = 0; s < op->in.n; s++)
         for (int k = 0; k < op->in.at[s].args.n; k++) {
             const char **arg = &op->in.at[s].args.at[k];
-            if ((p->nested && pd_block_var(p->into, *arg)) || !pd_block_find(p->spec->block, *arg)) continue;
-            /* An op that writes in place has both values under one name: the slot says which one is meant. */
-            int result = pd_opdesc_names(forward, 1, *arg) &&
-                         (!pd_opdesc_names(forward, 0, *arg) ||
-                          pd_slot_index(forward->def->outputs, op->in.at[s].slot) >= 0);
+            const struct pd_var *var = pd_block_find(p->spec->block, *arg);
+            if (!var || (p->nested && pd_block_var(p->into, *arg)) || reads_size(op, op->in.at[s].slot, var))
+                continue;
+            int result = means_result(forward, op->in.at[s].slot, *arg);
             PD_TRY(pd_backward_version(p, *arg, p->at + result, arg));
         }
-    return PD_OK;
-}
-
-pd_status pd_backward_pin(struct pd_backward *p, int first)
-{
-    for (int i = first; i < p->into->ops.n; i++)
-        PD_TRY(pin_op(p, p->into->ops.at[i]));
     return PD_OK;
 }
 
@@ -121,6 +176,7 @@ pd_status pd_backward_insert_copies(struct pd_backward *p)
             const struct pd_backward_copy *c = &p->copies.at[i];
             struct pd_opdesc *op;
             if (c->before != at) continue;
+            struct pd_meta meta = pd_block_var(p->spec->block, c->name)->meta;
             PD_TRY(pd_backward_op(p, "assign", 1, &c->var, c->name, &op));
             pd_status status = pd_opdesc_set_int(op, "op_role", PD_ROLE_BACKWARD);
             if (status == PD_OK) status = pd_block_insert(p->spec->block, at, op, 0);
@@ -128,6 +184,7 @@ pd_status pd_backward_insert_copies(struct pd_backward *p)
                 pd_opdesc_free(op);
                 return status;
             }
+            pd_block_var(p->spec->block, c->name)->meta = meta; /* not that of the last writer */
         }
     return PD_OK;
 }

@@ -6,8 +6,8 @@
 /* Roles of ops, the bits of upstream's op_role attribute. */
 enum { ROLE_BACKWARD = 1, ROLE_OPTIMIZE = 2, ROLE_RPC = 4, ROLE_DIST = 8, ROLE_LR_SCHEDULE = 16 };
 
-/* Ops that exchange gradients and parameters with servers (RPC, DIST) belong to a training step too. Those that
- * fetch rows for the forward pass have its role. */
+/* Ops that exchange gradients and parameters with servers (RPC, DIST) belong to a training step too. Those
+ * that fetch rows for the forward pass have its role. */
 enum { ROLES_OF_TRAINING = ROLE_BACKWARD | ROLE_OPTIMIZE | ROLE_RPC | ROLE_DIST | ROLE_LR_SCHEDULE };
 
 static int is_for_training(const struct pd_opdesc *op)
@@ -71,7 +71,8 @@ static pd_status copy_into(const struct pd_program *from, int for_test, struct p
     int ids = from->var_by_id.n;
     char *seen = pd_calloc((size_t)ids + 1, 1);
     pd_status status = seen ? PD_OK : pd_no_memory();
-    if (!pd_vec_reserve(&to->var_by_id, ids + 1) || !pd_vec_reserve(&to->op_by_id, ids + 1)) status = pd_no_memory();
+    if (!pd_vec_reserve(&to->var_by_id, ids + 1) || !pd_vec_reserve(&to->op_by_id, ids + 1))
+        status = pd_no_memory();
     if (status == PD_OK) {
         if (ids) memset(to->var_by_id.at, 0, (size_t)ids * sizeof *to->var_by_id.at);
         if (ids) memset(to->op_by_id.at, 0, (size_t)ids * sizeof *to->op_by_id.at);
@@ -93,7 +94,8 @@ static pd_status copy_into(const struct pd_program *from, int for_test, struct p
             if (!only_training) status = copy_var(var, to->blocks.at[b]);
         }
         for (int i = 0; i < block->ops.n && status == PD_OK; i++)
-            if (!(for_test && is_for_training(block->ops.at[i]))) status = copy_op(block->ops.at[i], to->blocks.at[b], for_test);
+            if (!(for_test && is_for_training(block->ops.at[i])))
+                status = copy_op(block->ops.at[i], to->blocks.at[b], for_test);
     }
     pd_free(seen);
     return status;
@@ -103,6 +105,7 @@ pd_status pd_program_clone(const struct pd_program *program, int for_test, struc
 {
     struct pd_program *copy;
     PD_TRY(pd_program_new(program->op_set, &copy));
+    pd_program_join(copy, program);
     copy->random_seed = program->random_seed;
     copy->file_version = program->file_version;
     pd_buf_add(&copy->compatible, program->compatible.at, program->compatible.n);

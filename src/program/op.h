@@ -18,6 +18,7 @@ enum pd_slot_flag {
     PD_SLOT_META = 8,     /* an input of which only shape, dtype and LoD are read: its data may be gone */
     PD_SLOT_SIZES = 16,   /* an input whose data say how large the outputs are: where it is used, sizes wait for the run */
     PD_SLOT_KEEP = 32,    /* an input that is still read after run() returned, until the step ends: it keeps memory of its own */
+    PD_SLOT_UNSET = 64,   /* an input that may hold nothing yet: run() looks; where it is an output too, its op is PD_OP_DYNAMIC */
 };
 
 struct pd_slot_def {
@@ -32,6 +33,7 @@ enum pd_op_flag {
                           across the op is an error */
     PD_OP_SERVES = 8,  /* gives the variables that its blocks only read their values: they need none before */
     PD_OP_UPDATES = 16, /* may leave its outputs, or parts of them, as they were: their gradient goes on to who wrote them before */
+    PD_OP_MARK = 32, /* only says where data comes in or goes out: plans leave it out, and the tensors that it gives must be fed */
 };
 
 /* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the contents are
@@ -72,8 +74,8 @@ struct pd_run;
 
 /* What the running step offers to ops; filled by the executor. */
 struct pd_step {
-    uint64_t seed;   /* the Program's seed, else this process's */
-    uint64_t number; /* how often this plan has run before */
+    uint64_t seed;   /* of ops without one: the Program's, else one drawn for it */
+    uint64_t number; /* how often the Program and its clones have run before */
     /* Memory for the time of this run() call, aligned to 64 bytes; grows as needed; one block per call. NULL when short. */
     void *(*scratch)(const struct pd_run *run, size_t bytes);
     /* PD_INTERRUPTED when the user wants to stop; ops that may run for more than a second ask now and then. */
@@ -103,7 +105,8 @@ struct pd_run {
     const struct pd_values *in, *out;
     void *state; /* op->state_size zeroed bytes of this op in this plan: prepared kernels, counters */
     struct pd_step *step;
-    void *frame; /* the executor's own */
+    int64_t place; /* of the op in the user's Program (pd_opdesc_place) */
+    void *frame;   /* the executor's own */
 };
 
 /* First variable of a slot; NULL when it was left out. */

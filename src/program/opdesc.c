@@ -3,11 +3,14 @@
 
 #include "program/program.h"
 
-/* Attributes that any op may carry: roles and back-end hints of upstream. */
-static const char *const common_attrs[] = {
-    "op_role",   "op_role_var",   "op_namescope",     "op_callstack",    "op_device", "use_mkldnn",
-    "use_cudnn", "use_quantizer", "mkldnn_data_type", "with_quant_attr", "sub_block", "__bootstrap__",
-    NULL};
+/* Attributes that any op may carry: roles and back-end hints of upstream, and op_place, which is ours. */
+static const char *const common_attrs[] = {"op_role",          "op_role_var",
+                                           "op_namescope",     "op_callstack",
+                                           "op_device",        "use_mkldnn",
+                                           "use_cudnn",        "use_quantizer",
+                                           "mkldnn_data_type", "with_quant_attr",
+                                           "sub_block",        "__bootstrap__",
+                                           "op_place",         NULL};
 
 pd_status pd_opdesc_new(struct pd_program *program, const char *type, struct pd_opdesc **out)
 {
@@ -39,6 +42,7 @@ void pd_opdesc_free(struct pd_opdesc *op)
     for (int i = 0; i < op->parts.n; i++)
         pd_opdesc_free(op->parts.at[i]);
     pd_vec_free(&op->attrs);
+    pd_vec_free(&op->resized);
     pd_vec_free(&op->parts);
     pd_free(op);
 }
@@ -161,6 +165,13 @@ const struct pd_attr *pd_opdesc_attr(const struct pd_opdesc *op, const char *nam
     return known >= 0 ? &op->def->attrs[known].value : NULL;
 }
 
+int64_t pd_opdesc_place(const struct pd_opdesc *op)
+{
+    const struct pd_attr *given = pd_opdesc_attr(op, "op_place");
+    if (given && given->type == PD_ATTR_INT) return given->i;
+    return given && given->type == PD_ATTR_LONG ? given->l : op->id;
+}
+
 pd_status pd_opdesc_set_int(struct pd_opdesc *op, const char *name, int value)
 {
     return pd_opdesc_set_attr(op, name, &(struct pd_attr){.type = PD_ATTR_INT, .i = value}, 0);
@@ -198,6 +209,10 @@ pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, s
     }
     for (int i = 0; i < op->attrs.n && status == PD_OK; i++)
         status = pd_opdesc_set_attr(copy, op->attrs.at[i].name, &op->attrs.at[i].value, 0);
+    for (int i = 0; i < op->resized.n && status == PD_OK; i++) {
+        struct pd_resized r = {pd_program_text(into, op->resized.at[i].var), op->resized.at[i].was};
+        if (!r.var || !pd_vec_push(&copy->resized, r)) status = pd_no_memory();
+    }
     if (status != PD_OK) {
         pd_opdesc_free(copy);
         return status;

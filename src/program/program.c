@@ -14,7 +14,9 @@ pd_status pd_program_new(const struct pd_op_set *ops, struct pd_program **out)
     p->uid = atomic_fetch_add(&next_uid, 1);
     p->file_version = 1008005;
     struct pd_block *block;
-    pd_status status = pd_block_new(p, -1, &block);
+    p->lineage = pd_calloc(1, sizeof *p->lineage);
+    if (p->lineage) *p->lineage = (struct pd_lineage){.refs = 1, .salt = p->uid};
+    pd_status status = p->lineage ? pd_block_new(p, -1, &block) : pd_no_memory();
     if (status != PD_OK) {
         pd_program_unref(p);
         return status;
@@ -27,6 +29,18 @@ struct pd_program *pd_program_ref(struct pd_program *program)
 {
     __atomic_add_fetch(&program->refs, 1, __ATOMIC_RELAXED);
     return program;
+}
+
+static void lineage_unref(struct pd_lineage *lineage)
+{
+    if (lineage && __atomic_sub_fetch(&lineage->refs, 1, __ATOMIC_ACQ_REL) == 0) pd_free(lineage);
+}
+
+void pd_program_join(struct pd_program *copy, const struct pd_program *origin)
+{
+    __atomic_add_fetch(&origin->lineage->refs, 1, __ATOMIC_RELAXED);
+    lineage_unref(copy->lineage);
+    copy->lineage = origin->lineage;
 }
 
 static void block_free(struct pd_block *block)
@@ -54,6 +68,7 @@ void pd_program_unref(struct pd_program *program)
     pd_vec_free(&program->op_by_id);
     pd_map_free(&program->pool);
     pd_buf_free(&program->compatible);
+    lineage_unref(program->lineage);
     pd_free(program);
 }
 
@@ -67,10 +82,12 @@ const char *pd_program_text(struct pd_program *program, const char *text)
 pd_status pd_block_new(struct pd_program *program, int parent, struct pd_block **out)
 {
     if (parent >= program->blocks.n || parent < -1)
-        return pd_fail(PD_INVALID, "the Program has no block %d to put a block under; it has %d blocks", parent, program->blocks.n);
+        return pd_fail(PD_INVALID, "the Program has no block %d to put a block under; it has %d blocks",
+                       parent, program->blocks.n);
     struct pd_block *block = pd_calloc(1, sizeof *block);
     if (!block) return pd_no_memory();
-    *block = (struct pd_block){.program = program, .index = program->blocks.n, .parent = parent, .forward = -1};
+    *block =
+        (struct pd_block){.program = program, .index = program->blocks.n, .parent = parent, .forward = -1};
     if (!pd_vec_push(&program->blocks, block)) {
         pd_free(block);
         return pd_no_memory();

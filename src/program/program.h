@@ -1,7 +1,7 @@
 /* The Program: blocks of ops over named variables. The single truth; Python holds ids only.
  *
- * Every variable and op has an id that is never used again in its Program. `version` is raised by every change, so that
- * plans know when they are stale. Strings of a Program live in its pool until it is freed. */
+ * Every variable and op has an id that is never used again in its Program. `version` is raised by every
+ * change, so that plans know when they are stale. Strings of a Program live in its pool until it is freed. */
 #ifndef PD_PROGRAM_PROGRAM_H
 #define PD_PROGRAM_PROGRAM_H
 
@@ -45,6 +45,13 @@ struct pd_named_attr {
     struct pd_attr value;
 };
 
+/* A variable that an op writes with another size than it had. A variable's own meta is that of its last
+ * writer. */
+struct pd_resized {
+    const char *var;
+    struct pd_meta was;
+};
+
 struct pd_opdesc {
     int64_t id;
     struct pd_block *block; /* NULL until it is inserted */
@@ -54,20 +61,30 @@ struct pd_opdesc {
     PD_VEC(struct pd_io) in;
     PD_VEC(struct pd_io) out;
     PD_VEC(struct pd_named_attr) attrs;
+    PD_VEC(struct pd_resized) resized; /* noted when the op is inferred */
     int is_target;
-    PD_VEC(struct pd_opdesc *) parts; /* owned; an op of a plan that stands for several: these, for messages */
+    PD_VEC(struct pd_opdesc *)
+    parts; /* owned; an op of a plan that stands for several: these, for messages */
 };
 
 struct pd_block {
     struct pd_program *program;
-    int index, parent, forward; /* -1: none */
+    int index, parent, forward;   /* -1: none */
     PD_VEC(struct pd_var *) vars; /* in the order of creation */
     struct pd_map by_name;
     PD_VEC(struct pd_opdesc *) ops;
 };
 
+/* What a Program shares with its clones. */
+struct pd_lineage {
+    int refs;      /* atomic */
+    uint64_t salt; /* tells Programs of this process apart */
+    uint64_t runs; /* atomic: how often they ran */
+};
+
 struct pd_program {
     int refs; /* atomic */
+    struct pd_lineage *lineage; /* counted */
     const struct pd_op_set *op_set;
     PD_VEC(struct pd_block *) blocks;
     struct pd_map pool;
@@ -75,14 +92,16 @@ struct pd_program {
     PD_VEC(struct pd_opdesc *) op_by_id; /* NULL: removed, or a variable's id */
     uint64_t uid, version;
     int64_t random_seed;
-    int64_t file_version;       /* version field of the file it came from, or what we write */
-    struct pd_buf compatible;   /* op_compatible_map, passed on */
+    int64_t file_version;     /* version field of the file it came from, or what we write */
+    struct pd_buf compatible; /* op_compatible_map, passed on */
 };
 
 /* program.c */
 pd_status pd_program_new(const struct pd_op_set *ops, struct pd_program **out);
 struct pd_program *pd_program_ref(struct pd_program *program);
 void pd_program_unref(struct pd_program *program);
+/* Takes over the lineage of a Program that it is a copy of. */
+void pd_program_join(struct pd_program *copy, const struct pd_program *origin);
 /* The pool's copy of a string; NULL when memory is short. */
 const char *pd_program_text(struct pd_program *program, const char *text);
 pd_status pd_block_new(struct pd_program *program, int parent, struct pd_block **out);
@@ -91,10 +110,13 @@ struct pd_block *pd_program_block(const struct pd_program *program, int index); 
 void pd_program_drop_last_block(struct pd_program *program);
 
 /* var.c */
-/* Adds a variable; when the name is taken in this block, that variable is returned unchanged and *existed is 1. */
-pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out, int *existed);
-struct pd_var *pd_block_var(const struct pd_block *block, const char *name);  /* this block only */
-struct pd_var *pd_block_find(const struct pd_block *block, const char *name); /* this block, its forward block, then its parents */
+/* Adds a variable; when the name is taken in this block, that variable is returned unchanged and *existed
+ * is 1. */
+pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out,
+                     int *existed);
+struct pd_var *pd_block_var(const struct pd_block *block, const char *name); /* this block only */
+struct pd_var *pd_block_find(const struct pd_block *block,
+                             const char *name); /* this block, its forward block, then its parents */
 pd_status pd_var_rename(struct pd_var *var, const char *name); /* also in the ops that see it */
 pd_status pd_var_remove(struct pd_var *var);
 struct pd_var *pd_program_var(const struct pd_program *program, int64_t id);
@@ -106,16 +128,22 @@ pd_status pd_opdesc_new(struct pd_program *program, const char *type, struct pd_
 void pd_opdesc_free(struct pd_opdesc *op); /* one that is not in a block */
 pd_status pd_opdesc_add_arg(struct pd_opdesc *op, int is_output, const char *slot, const char *var);
 /* Replaces the slot's variables; none: the slot stays, empty. */
-pd_status pd_opdesc_set_args(struct pd_opdesc *op, int is_output, const char *slot, int n, const char *const *vars);
-/* Sets or replaces. Known attributes are converted to their declared type; unknown ones are refused when `strict`. */
+pd_status pd_opdesc_set_args(struct pd_opdesc *op, int is_output, const char *slot, int n,
+                             const char *const *vars);
+/* Sets or replaces. Known attributes are converted to their declared type; unknown ones are refused when
+ * `strict`. */
 pd_status pd_opdesc_set_attr(struct pd_opdesc *op, const char *name, const struct pd_attr *value, int strict);
 void pd_opdesc_remove_attr(struct pd_opdesc *op, const char *name);
 /* The value as set, else the op's default, else NULL. */
 const struct pd_attr *pd_opdesc_attr(const struct pd_opdesc *op, const char *name);
+/* The op's place in the user's Program, which random numbers follow: its id there. Clones and pruned Programs keep ids;
+ * whoever copies an op into another Program keeps its place in the attribute op_place. */
+int64_t pd_opdesc_place(const struct pd_opdesc *op);
 /* Shorthands for passes. */
 pd_status pd_opdesc_set_int(struct pd_opdesc *op, const char *name, int value);
 pd_status pd_opdesc_set_strings(struct pd_opdesc *op, const char *name, int n, const char *const *strings);
-struct pd_io *pd_opdesc_slot(const struct pd_opdesc *op, int is_output, const char *slot); /* NULL: not there */
+struct pd_io *pd_opdesc_slot(const struct pd_opdesc *op, int is_output,
+                             const char *slot); /* NULL: not there */
 /* First variable of a slot; NULL when there is none. */
 const char *pd_opdesc_arg(const struct pd_opdesc *op, int is_output, const char *slot);
 pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, struct pd_opdesc **out);
@@ -126,10 +154,10 @@ pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const cha
 /* The i-th block that the op's attributes name; -1 after the last. */
 int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
 
-/* Verifies, infers the outputs and puts the op at `index` (-1: last). Takes `op` on success; on an error the block is
- * as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */
+/* Verifies, infers the outputs and puts the op at `index` (-1: last). Takes `op` on success; on an error the
+ * block is as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */
 pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars);
-void pd_block_remove_op(struct pd_block *block, int index); /* frees the op */
+void pd_block_remove_op(struct pd_block *block, int index);            /* frees the op */
 struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index); /* the caller owns it then */
 int pd_block_op_index(const struct pd_block *block, const struct pd_opdesc *op);
 struct pd_opdesc *pd_program_op(const struct pd_program *program, int64_t id);
@@ -137,10 +165,11 @@ struct pd_opdesc *pd_program_op(const struct pd_program *program, int64_t id);
 /* verify.c: slots, variables and attributes fit the op's tables; messages name op, slot and variable. */
 pd_status pd_opdesc_verify(const struct pd_opdesc *op, const struct pd_block *block);
 pd_status pd_program_verify(const struct pd_program *program);
-/* The argument stands for nothing: @EMPTY@, or an optional gradient input that names no variable of the block. */
+/* The argument stands for nothing: @EMPTY@, or an optional gradient input that names no variable of the
+ * block. */
 int pd_arg_is_hole(const struct pd_slot_def *slot, const char *name, const struct pd_block *block);
 /* Shape, dtype and LoD inference of one op, into the variables of the block. */
-pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block);
+pd_status pd_opdesc_infer(struct pd_opdesc *op, struct pd_block *block);
 /* Adds " [op mul: X=x [20, 13], ...]" to the stored error; of an op with parts, the part that failed. */
 void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block);
 /* Attributes in the order of the op's table, defaults filled in; borrowed from the op and its table. */

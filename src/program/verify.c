@@ -3,8 +3,8 @@
 
 #include "program/program.h"
 
-/* Where the user's script made the op: the innermost frames outside of `paddle`, as its attribute names them. An op that is
- * being made has the script's own traceback. */
+/* Where the user's script made the op: the innermost frames outside of `paddle`, as its attribute names them.
+ * An op that is being made has the script's own traceback. */
 static void add_origin(const struct pd_opdesc *op)
 {
     enum { MOST = 3 };
@@ -45,8 +45,8 @@ int pd_arg_is_hole(const struct pd_slot_def *slot, const char *name, const struc
 {
     if (strcmp(name, PD_EMPTY_VAR) == 0) return 1;
     size_t n = strlen(slot->name), suffix = strlen(PD_GRAD_SUFFIX);
-    return (slot->flags & PD_SLOT_OPTIONAL) && n > suffix && strcmp(slot->name + n - suffix, PD_GRAD_SUFFIX) == 0 &&
-           !pd_block_find(block, name);
+    return (slot->flags & PD_SLOT_OPTIONAL) && n > suffix &&
+           strcmp(slot->name + n - suffix, PD_GRAD_SUFFIX) == 0 && !pd_block_find(block, name);
 }
 
 static int is_empty_slot(const struct pd_io *io)
@@ -65,10 +65,11 @@ static pd_status verify_side(const struct pd_opdesc *op, const struct pd_block *
         const struct pd_io *io = pd_opdesc_slot(op, is_output, defs[i].name);
         int needed = !(defs[i].flags & PD_SLOT_OPTIONAL) && !(is_output && (defs[i].flags & PD_SLOT_HIDDEN));
         if (needed && is_empty_slot(io))
-            return pd_fail(PD_INVALID, "op '%s' needs a variable in its %s slot '%s'", op->type, word, defs[i].name);
+            return pd_fail(PD_INVALID, "op '%s' needs a variable in its %s slot '%s'", op->type, word,
+                           defs[i].name);
         if (io && io->args.n > 1 && !(defs[i].flags & PD_SLOT_LIST))
-            return pd_fail(PD_INVALID, "op '%s' takes one variable in its %s slot '%s', found %d", op->type, word,
-                           defs[i].name, io->args.n);
+            return pd_fail(PD_INVALID, "op '%s' takes one variable in its %s slot '%s', found %d", op->type,
+                           word, defs[i].name, io->args.n);
     }
     const struct pd_io *at = is_output ? op->out.at : op->in.at;
     int n = is_output ? op->out.n : op->in.n;
@@ -79,9 +80,12 @@ static pd_status verify_side(const struct pd_opdesc *op, const struct pd_block *
             return pd_fail(PD_NOT_FOUND, "op '%s' has no %s slot '%s'", op->type, word, at[i].slot);
         }
         for (int k = 0; k < at[i].args.n; k++)
-            if (!pd_arg_is_hole(&defs[slot], at[i].args.at[k], block) && !pd_block_find(block, at[i].args.at[k]))
-                return pd_fail(PD_NOT_FOUND, "op '%s' names variable '%s' in its %s slot '%s', but the Program has none of that name",
-                               op->type, at[i].args.at[k], word, at[i].slot);
+            if (!pd_arg_is_hole(&defs[slot], at[i].args.at[k], block) &&
+                !pd_block_find(block, at[i].args.at[k]))
+                return pd_fail(
+                    PD_NOT_FOUND,
+                    "op '%s' names variable '%s' in its %s slot '%s', but the Program has none of that name",
+                    op->type, at[i].args.at[k], word, at[i].slot);
     }
     return PD_OK;
 }
@@ -116,18 +120,40 @@ pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out,
     return PD_OK;
 }
 
-/* The variables of a slot as metas; NULL where there is none. Returns the count, 0 when all are holes. */
-static int gather(const struct pd_io *io, struct pd_block *block, struct pd_meta **at)
+/* The variables of a slot as the op sees them: `seen` is what it infers on, `var` where that belongs. An op
+ * may write a variable that it reads, and what it infers must not change what it still looks at: outputs are
+ * copies. Returns the count, 0 when all are holes. */
+struct side {
+    struct pd_meta **seen, *copies;
+    struct pd_var **var;
+};
+
+static int gather(const struct pd_io *io, struct pd_block *block, struct side at, int is_output)
 {
     if (is_empty_slot(io)) return 0;
     for (int k = 0; k < io->args.n; k++) {
-        struct pd_var *var = pd_block_find(block, io->args.at[k]);
-        at[k] = var ? &var->meta : NULL;
+        at.var[k] = pd_block_find(block, io->args.at[k]);
+        at.seen[k] = at.var[k] ? &at.var[k]->meta : NULL;
+        if (!is_output || !at.var[k]) continue;
+        at.copies[k] = at.var[k]->meta;
+        at.seen[k] = &at.copies[k];
     }
     return io->args.n;
 }
 
-pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
+/* What was inferred of an output becomes the variable's; a size that it had before is noted. */
+static pd_status settle(struct pd_opdesc *op, struct pd_var *var, const struct pd_meta *found)
+{
+    struct pd_resized was = {var->name, var->meta};
+    int known = var->meta.rank > 0 && found->rank > 0;
+    var->meta = *found;
+    if (!known || pd_meta_same_dims(&was.was, found)) return PD_OK;
+    for (int i = 0; i < op->resized.n; i++)
+        if (op->resized.at[i].var == var->name) return PD_OK;
+    return pd_vec_push(&op->resized, was) ? PD_OK : pd_no_memory();
+}
+
+pd_status pd_opdesc_infer(struct pd_opdesc *op, struct pd_block *block)
 {
     if (!op->def || !op->def->infer) return PD_OK;
     int n_in = pd_slot_count(op->def->inputs), n_out = pd_slot_count(op->def->outputs), total = 0, n_attrs;
@@ -136,23 +162,33 @@ pd_status pd_opdesc_infer(const struct pd_opdesc *op, struct pd_block *block)
     for (int i = 0; i < op->out.n; i++)
         total += op->out.at[i].args.n;
     struct pd_metas *sides = pd_calloc((size_t)(n_in + n_out) + 1, sizeof *sides);
-    struct pd_meta **flat = pd_calloc((size_t)total + 1, sizeof *flat), **next = flat;
+    struct side all = {.seen = pd_calloc((size_t)total + 1, sizeof *all.seen),
+                       .copies = pd_calloc((size_t)total + 1, sizeof *all.copies),
+                       .var = pd_calloc((size_t)total + 1, sizeof *all.var)};
     struct pd_attr *attrs = NULL;
-    pd_status status = sides && flat ? pd_opdesc_bind_attrs(op, &attrs, &n_attrs) : pd_no_memory();
+    pd_status status = sides && all.seen && all.copies && all.var ? pd_opdesc_bind_attrs(op, &attrs, &n_attrs)
+                                                                  : pd_no_memory();
     if (status == PD_OK) {
+        int n = 0, inputs = 0;
         for (int i = 0; i < n_in + n_out; i++) {
             int is_output = i >= n_in;
             const char *slot = is_output ? op->def->outputs[i - n_in].name : op->def->inputs[i].name;
-            sides[i].at = next;
-            sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, next);
-            next += sides[i].n;
+            struct side at = {all.seen + n, all.copies + n, all.var + n};
+            sides[i].at = at.seen;
+            sides[i].n = gather(pd_opdesc_slot(op, is_output, slot), block, at, is_output);
+            n += sides[i].n;
+            if (!is_output) inputs = n;
         }
         struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in, .desc = op};
         status = op->def->infer(&c);
         if (status != PD_OK) pd_opdesc_blame(op, block);
+        for (int k = inputs; k < n && status == PD_OK; k++)
+            if (all.var[k]) status = settle(op, all.var[k], &all.copies[k]);
     }
     pd_free(attrs);
-    pd_free(flat);
+    pd_free(all.seen);
+    pd_free(all.copies);
+    pd_free(all.var);
     pd_free(sides);
     return status;
 }

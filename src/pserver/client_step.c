@@ -233,17 +233,12 @@ static pd_status add_piece(struct pd_client *c, const struct piece *p)
     return pd_vec_push(&w->pieces, *p) ? PD_OK : pd_no_memory();
 }
 
-static size_t part_bytes(size_t row)
-{
-    return row >= PD_PS_PART ? row : PD_PS_PART / row * row;
-}
-
 pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data, size_t bytes, size_t row)
 {
     PD_CLIENT_HOLD(c);
-    size_t part = part_bytes(row ? row : 1);
+    size_t part = pd_ps_rows_a_part(row) * row;
     uint32_t k = 0;
-    for (size_t at = 0; at < bytes; at += part, k++)
+    for (size_t at = 0; at < bytes || !k; at += part, k++)
         PD_TRY(add_piece(c, &(struct piece){.name = number,
                                             .part = k,
                                             .data = (const char *)data + at,
@@ -256,7 +251,7 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
                               const void *data, size_t row)
 {
     PD_CLIENT_HOLD(c);
-    int64_t part = (int64_t)(part_bytes(row ? row : 1) / (row ? row : 1));
+    int64_t part = (int64_t)pd_ps_rows_a_part(row);
     uint32_t k = 0;
     for (int64_t at = 0; at < n; at += part, k++) {
         int64_t count = n - at < part ? n - at : part;

@@ -45,10 +45,10 @@ static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
             continue;
         struct kept k = {.name = pd_strdup(var->name), .value = value};
         pd_status status = k.name ? read_slice(&d->config, &k) : pd_no_memory();
-        if (status == PD_OK && pd_value_is_rows(value) && value->rows.n) {
-            /* A table that is dealt out row by row: its row numbers tell which. */
+        if (status == PD_OK && pd_value_is_rows(value)) {
+            /* A table that is dealt out row by row: its row numbers tell which. Not every server has one. */
             k.whole = pd_strdup(var->name);
-            k.first_row = value->rows.at[0];
+            k.first_row = value->rows.n ? value->rows.at[0] : 0;
             k.row_step = value->rows.n > 1 ? value->rows.at[1] - value->rows.at[0] : 1;
             k.whole_rows = value->height;
             if (!k.whole) status = pd_no_memory();
@@ -132,6 +132,8 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
     d->log_most = most_logged(d);
+    PD_TRY(pd_durable_watch(d));
+    pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
     PD_TRY(pd_durable_own_folder(d));
     PD_TRY(pd_layout_read(d->folder, &d->layout));
     PD_TRY(pd_layout_compare(d, &d->layout));
@@ -141,6 +143,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     uint64_t step = pd_shard_step(d->server->lanes[0].shard);
     PD_TRY(pd_durable_settle(d));
     pd_durable_free_redo(d);
+    pd_durable_end(d, d->server->n_lanes);
     pd_server_set_step(d->server, step);
     if (step) pd_log(PD_LOG_INFO, "taken up at step %llu from %s", (unsigned long long)step, d->folder);
     d->last_cut = pd_clock_ns();
@@ -175,7 +178,7 @@ pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
 void pd_durable_close(struct pd_durable *d)
 {
     if (!d) return;
-    pd_durable_reap(d, 1);
+    (void)pd_writer_wait(d);
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
         pd_journal_close(d->journals[l]);
     pd_free(d->journals);
@@ -193,6 +196,7 @@ void pd_durable_close(struct pd_durable *d)
     free_list(d->config.n_slices, d->config.slices);
     pd_free((char *)d->config.log);
     if (d->lock_file >= 0) close(d->lock_file);
+    pd_durable_watch_end(d);
     pd_free(d->folder);
     pd_free(d->root);
     pd_free(d);

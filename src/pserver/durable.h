@@ -59,7 +59,12 @@ void pd_durable_tend(struct pd_durable *durable);
 /* Wants a snapshot now, before the server ends; pd_durable_is_idle tells when it is through. 0: nothing is
  * kept. */
 int pd_durable_cut_soon(struct pd_durable *durable);
-int pd_durable_is_idle(const struct pd_durable *durable);
+int pd_durable_is_idle(struct pd_durable *durable);
+int pd_durable_is_waited_for(struct pd_durable *durable); /* lanes stand until the child has written */
+/* The user has broken the run off: so is the snapshot that is being written. NULL is fine. */
+void pd_durable_break_off(struct pd_durable *durable);
+/* Is a lane held by the disk, for longer than it takes to say so? Then it cannot be ended. 0 for NULL too. */
+int pd_durable_is_held(const struct pd_durable *durable);
 /* Could the last snapshot be written, which the loops have been held for? They have ended. NULL is fine. */
 pd_status pd_durable_check(struct pd_durable *durable);
 /* The loops have ended: a last snapshot, here and now, if there is something new and no step half done. */

@@ -2,7 +2,6 @@
  * child that writes it. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,7 +22,8 @@ uint64_t pd_durable_next(struct pd_durable *d)
  * takes it back. */
 static void name_cut(struct pd_durable *d, uint64_t step)
 {
-    if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step))
+    if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step) &&
+        (!atomic_load(&d->is_stuck) || d->server->draining))
         atomic_store(&d->next, step);
 }
 
@@ -79,7 +79,10 @@ int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
     if (d->journals) {
         /* Without a file of its own the log goes on in the one it has, and the snapshot is not written. When
          * the disk is the trouble, the next commit tells. */
-        if (pd_journal_rotate(d->journals[lane], step, pd_durable_id(d, step)) != PD_OK) {
+        pd_durable_begin(d, lane, DISK_ROTATES);
+        pd_status status = pd_journal_rotate(d->journals[lane], step, pd_durable_id(d, step));
+        pd_durable_end(d, lane);
+        if (status != PD_OK) {
             pd_log(PD_LOG_WARNING, "loop %d begins no new log for the snapshot of step %llu: %s", lane,
                    (unsigned long long)step, pd_error());
             atomic_store(&d->is_spoilt, 1);
@@ -123,50 +126,6 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
     pthread_mutex_unlock(&d->lock);
 }
 
-static void drop_job(struct pd_durable *d)
-{
-    pd_snapshot_job_free(d->writing);
-    d->writing = NULL;
-}
-
-/* Logs are kept from the snapshot before the newest on: should that be damaged, nothing is lost. */
-static void drop_logs(struct pd_durable *d)
-{
-    uint64_t *steps;
-    int n;
-    if (!d->journals || pd_snapshot_list(d->folder, &steps, &n) != PD_OK) return;
-    uint64_t from = n ? steps[n > 1 ? n - 2 : 0] : 0;
-    pd_free(steps);
-    for (int l = 0; l < d->server->n_lanes; l++)
-        if (pd_journal_drop_before(d->journals[l], from) != PD_OK)
-            pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
-}
-
-/* The snapshot of last_step is on the disk. */
-static void written(struct pd_durable *d)
-{
-    pd_log(PD_LOG_INFO, "snapshot of step %llu: %.1f MB in %s", (unsigned long long)d->last_step,
-           (double)pd_snapshot_bytes(d->writing) / 1e6, d->folder);
-    d->sure_step = d->last_step;
-    d->sure_applied = d->last_applied;
-    d->sure_changes = d->last_changes;
-    d->trouble[0] = 0;
-    if (pd_snapshot_keep(d->folder, d->config.keep) != PD_OK)
-        pd_log(PD_LOG_WARNING, "old snapshots stay: %s", pd_error());
-    drop_logs(d);
-}
-
-/* It is tried again when the next is due, or when the server ends. */
-static void not_written(struct pd_durable *d, const char *why)
-{
-    snprintf(d->trouble, sizeof d->trouble, "no snapshot of step %llu: %.400s",
-             (unsigned long long)d->last_step, why);
-    pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
-    d->last_step = d->sure_step;
-    d->last_applied = d->sure_applied;
-    d->last_changes = d->sure_changes;
-}
-
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
 static void cut(struct pd_durable *d, uint64_t step)
 {
@@ -177,25 +136,8 @@ static void cut(struct pd_durable *d, uint64_t step)
     pd_status status = atomic_exchange(&d->is_spoilt, 0)
                            ? pd_fail(PD_IO, "a loop could not begin a new log for it")
                            : pd_durable_prepare(d, step);
-    if (status == PD_OK) status = pd_snapshot_fork(d->writing, &d->child);
-    if (status == PD_OK) return;
-    not_written(d, pd_error());
-    drop_job(d);
-    d->child = 0;
-}
-
-void pd_durable_reap(struct pd_durable *d, int wait)
-{
-    int ended;
-    const char *text;
-    if (!d->child || waitpid(d->child, &ended, wait ? 0 : WNOHANG) != d->child) return;
-    d->child = 0;
-    pd_status status = pd_snapshot_result(d->writing, &text);
-    if (status == PD_OK)
-        written(d);
-    else
-        not_written(d, text);
-    drop_job(d);
+    if (status == PD_OK) status = pd_writer_start(d);
+    if (status != PD_OK) pd_writer_failed(d, pd_error());
 }
 
 /* Async: the lanes stand still. */
@@ -234,12 +176,16 @@ static void cut_async(void *arg)
         pd_shard_hold(d->server->lanes[l].shard);
     d->last_cut = pd_clock_ns();
     if (!number) return;
-    for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_rotate(d->journals[l], number, pd_durable_id(d, number)) != PD_OK) {
-            pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
-                   pd_error());
-            return;
-        }
+    pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
+    pd_status status = PD_OK;
+    for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
+        status = pd_journal_rotate(d->journals[l], number, pd_durable_id(d, number));
+    pd_durable_end(d, d->server->n_lanes);
+    if (status != PD_OK) {
+        pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
+               pd_error());
+        return;
+    }
     d->last_changes = changes_of(d->server);
     cut(d, number);
 }
@@ -250,16 +196,29 @@ int pd_durable_cut_soon(struct pd_durable *d)
     if (!d) return 0;
     if (d->server->config.is_sync) {
         name_cut_ahead(d, 1);
-    } else {
-        pd_durable_reap(d, 1);
-        pd_server_stopped(d->server, cut_async, d);
+        return 1;
     }
+    if (pd_writer_wait(d) != PD_OK) return 0;
+    pd_server_stopped(d->server, cut_async, d);
     return 1;
 }
 
-int pd_durable_is_idle(const struct pd_durable *d)
+int pd_durable_is_idle(struct pd_durable *d)
 {
-    return !d || (!d->child && !atomic_load(&d->next));
+    if (!d || (!d->child && !atomic_load(&d->next))) return 1;
+    pthread_mutex_lock(&d->lock);
+    int is_held = atomic_load(&d->is_stuck) && atomic_load(&d->next) && all_stand(d);
+    pthread_mutex_unlock(&d->lock);
+    return is_held; /* the step has come to its end; who still has to write is waited for later */
+}
+
+int pd_durable_is_waited_for(struct pd_durable *d)
+{
+    if (!d || !d->child) return 0;
+    pthread_mutex_lock(&d->lock);
+    int is_waited_for = atomic_load(&d->next) && all_stand(d);
+    pthread_mutex_unlock(&d->lock);
+    return is_waited_for;
 }
 
 static int is_log_large(const struct pd_durable *d)
@@ -271,16 +230,17 @@ void pd_durable_tend(struct pd_durable *d)
 {
     if (!d) return;
     struct pd_server *s = d->server;
-    pd_durable_reap(d, 0);
+    enum pd_writer writer = pd_writer_look(d);
     pthread_mutex_lock(&d->lock);
     uint64_t next = atomic_load(&d->next);
     int is_time = next && all_stand(d); /* and stay there until end_cut */
     pthread_mutex_unlock(&d->lock);
     if (is_time) {
         /* A child that still writes the last one is waited for: cuts come no faster than they can be written.
-         */
-        pd_durable_reap(d, 1);
-        cut(d, next);
+         * But nobody waits for one that stands still. */
+        if (writer == PD_WRITER_WRITES || (writer == PD_WRITER_STUCK && s->draining)) return;
+        d->last_cut = pd_clock_ns();
+        if (writer == PD_WRITER_NONE) cut(d, next);
         pthread_mutex_lock(&d->lock);
         end_cut(d, !s->draining); /* a server that ends after this cut lets nobody get past it */
         pthread_mutex_unlock(&d->lock);
@@ -289,7 +249,7 @@ void pd_durable_tend(struct pd_durable *d)
     int due =
         d->config.every_seconds > 0 && (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds;
     int is_large = is_log_large(d);
-    if (!(due || is_large) || next || d->child) return;
+    if (!(due || is_large) || next || writer != PD_WRITER_NONE) return;
     /* Two steps ahead: known to all before anyone gets there. */
     if (s->config.is_sync && (is_large || pd_durable_is_first(d)) && pd_server_step(s) > d->last_step)
         name_cut_ahead(d, 2);
@@ -306,17 +266,23 @@ static int is_between_steps(const struct pd_server *s)
     return 1;
 }
 
+static pd_status outcome(const struct pd_durable *d)
+{
+    return d->trouble[0] ? pd_fail(PD_IO, "%s", d->trouble) : PD_OK;
+}
+
 pd_status pd_durable_check(struct pd_durable *d)
 {
     if (!d) return PD_OK;
-    pd_durable_reap(d, 1);
-    return d->trouble[0] ? pd_fail(PD_IO, "%s", d->trouble) : PD_OK;
+    d->is_last = 1;
+    PD_TRY(pd_writer_wait(d));
+    return outcome(d);
 }
 
 pd_status pd_durable_last(struct pd_durable *d)
 {
     if (!d) return PD_OK;
-    pd_durable_reap(d, 1);
+    PD_TRY(pd_writer_wait(d));
     uint64_t step = number_of(d);
     if (!step) return PD_OK;
     if (d->server->config.is_sync && !is_between_steps(d->server)) {
@@ -327,19 +293,18 @@ pd_status pd_durable_last(struct pd_durable *d)
             (unsigned long long)step);
         return PD_OK;
     }
-    for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        PD_TRY(pd_journal_rotate(d->journals[l], step, pd_durable_id(d, step)));
-    PD_TRY(pd_durable_prepare(d, step));
+    pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
+    pd_status status = PD_OK;
+    for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
+        status = pd_journal_rotate(d->journals[l], step, pd_durable_id(d, step));
+    pd_durable_end(d, d->server->n_lanes);
+    if (status == PD_OK) status = pd_durable_prepare(d, step);
+    if (status != PD_OK) pd_error_add(" (the last snapshot, of step %llu)", (unsigned long long)step);
+    PD_TRY(status);
     d->last_step = step;
     d->last_applied = pd_shard_step(d->server->lanes[0].shard);
-    pd_status status = PD_OK;
-    const char *text = "";
-    if (pd_snapshot_write(d->writing) != PD_OK) {
-        status = pd_snapshot_result(d->writing, &text);
-        status = pd_fail(status, "no snapshot of step %llu: %s", (unsigned long long)step, text);
-    } else {
-        written(d);
-    }
-    drop_job(d);
-    return status;
+    d->is_last = 1;
+    if (pd_writer_start(d) != PD_OK) pd_writer_write(d);
+    PD_TRY(pd_writer_wait(d));
+    return outcome(d);
 }

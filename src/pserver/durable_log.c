@@ -327,7 +327,10 @@ pd_status pd_durable_log(struct pd_durable *d, int lane, const struct pd_change 
     if (!d->journals) return PD_OK;
     for (int i = 0; i < n; i++)
         parts[i] = (struct iovec){spans[i].at, spans[i].n};
-    return pd_journal_append(d->journals[lane], &head, parts, n);
+    pd_durable_begin(d, lane, DISK_LOGS);
+    pd_status status = pd_journal_append(d->journals[lane], &head, parts, n);
+    pd_durable_end(d, lane);
+    return status;
 }
 
 int pd_durable_has_log(const struct pd_durable *d)
@@ -340,7 +343,10 @@ pd_status pd_durable_commit(struct pd_durable *d, int lane)
     if (!d->journals) return PD_OK;
     struct pd_journal *j = d->journals[lane];
     uint64_t before = pd_journal_committed(j);
-    PD_TRY(pd_journal_commit(j));
+    pd_durable_begin(d, lane, DISK_LOGS);
+    pd_status status = pd_journal_commit(j);
+    pd_durable_end(d, lane);
+    PD_TRY(status);
     uint64_t more = pd_journal_committed(j) - before;
     uint64_t grown = atomic_fetch_add_explicit(&d->grown, more, memory_order_relaxed);
     if (grown < d->log_most && grown + more >= d->log_most) pd_server_wake(d->server); /* for a snapshot */

@@ -60,12 +60,19 @@ struct pd_durable {
     uint64_t last_applied;        /* sync: the step that it is of */
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */
     uint64_t sure_step, sure_applied, sure_changes; /* the same of the last one that was written */
-    _Atomic int is_spoilt;           /* a lane could not begin a file for the cut that is named */
-    _Atomic uint64_t grown;          /* bytes that went to the logs since the last cut */
-    uint64_t log_most;               /* bytes that may; 0: any number */
-    char trouble[512];               /* why the last one was not; empty: it was */
-    struct pd_snapshot_job *writing; /* what the child writes */
-    pid_t child;                     /* 0: none */
+    _Atomic int is_spoilt;  /* a lane could not begin a file for the cut that is named */
+    _Atomic uint64_t grown; /* bytes that went to the logs since the last cut */
+    uint64_t log_most;      /* bytes that may; 0: any number */
+    char trouble[512];      /* why the last one was not; empty: it was */
+    /* The child that writes a snapshot (durable_writer.c). */
+    struct pd_snapshot_job *writing;
+    pid_t child;              /* 0: none */
+    uint64_t moves;           /* how far it was when it last got on, */
+    int64_t moved_at, told;   /* when that was, and when it was last told that it stands still */
+    pid_t lost;               /* one that was given up, and has not ended; 0: none */
+    _Atomic int is_stuck;     /* one of them stands still: no cut is named */
+    int is_last;              /* the server's end waits for the snapshot, and tells of its trouble */
+    struct disk_watch *watch; /* durable_watch.c */
 };
 
 /* durable_folder.c: locks the folder, which is made when it is not there, moves aside what is not to be taken
@@ -115,7 +122,23 @@ void pd_schedule_free(struct pd_schedule *schedule);
 int pd_durable_is_first(const struct pd_durable *durable); /* is it the first server of the job? */
 /* Before the lanes run: the steps that they came back with are behind them. */
 pd_status pd_durable_ready(struct pd_durable *durable);
-/* Looks after the child that writes a snapshot, or waits for it. */
-void pd_durable_reap(struct pd_durable *durable, int wait);
+/* durable_writer.c; on the main thread */
+enum pd_writer { PD_WRITER_NONE, PD_WRITER_WRITES, PD_WRITER_STUCK };
+pd_status pd_writer_start(struct pd_durable *durable);              /* `writing`, of last_step, in a child */
+void pd_writer_write(struct pd_durable *durable);                   /* the same here and now */
+void pd_writer_failed(struct pd_durable *durable, const char *why); /* there is no snapshot of last_step */
+/* Looks after the child. One that stands still is named, and given up at the deadline. */
+enum pd_writer pd_writer_look(struct pd_durable *durable);
+/* Until the child has ended or is given up. Ctrl-C breaks it off: PD_INTERRUPTED. */
+pd_status pd_writer_wait(struct pd_durable *durable);
+void pd_writer_break_off(struct pd_durable *durable);
+/* durable_watch.c */
+pd_status pd_durable_watch(struct pd_durable *durable); /* before anything is done on the disk */
+void pd_durable_watch_end(struct pd_durable *durable);
+/* Around all that touches the disk, on a lane's thread (`who` is its index) or the main one (the number of
+ * lanes). */
+enum disk_what { DISK_LOGS, DISK_ROTATES, DISK_MAKES, DISK_REMOVES, DISK_LOADS };
+void pd_durable_begin(struct pd_durable *durable, int who, enum disk_what what);
+void pd_durable_end(struct pd_durable *durable, int who);
 
 #endif

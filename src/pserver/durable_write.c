@@ -149,7 +149,9 @@ pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
                                         .vars = p.vars,
                                         .n_notes = p.n_notes,
                                         .notes = p.notes};
+        pd_durable_begin(d, s->n_lanes, DISK_MAKES);
         status = pd_snapshot_prepare(d->folder, &info, &d->writing);
+        pd_durable_end(d, s->n_lanes);
     }
     picture_free(&p, n_notes);
     return status;

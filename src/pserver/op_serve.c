@@ -43,7 +43,20 @@ static pd_status read_policy(int is_sync, enum pd_loss_policy *out)
     return pd_fail(PD_INVALID, "FLAGS_ps_on_trainer_loss is '%s': give fail, shrink or wait", text);
 }
 
-/* SIGTERM asks the server to end. Who has a handler of their own keeps it. */
+/* SIGTERM asks the server to end; so does SIGINT where a shell that started the process in the background has
+ * it ignored. Who has a handler of their own keeps it: Python's makes a KeyboardInterrupt of SIGINT. */
+enum { N_SIGNALS = 2 };
+
+static const struct {
+    int number;
+    void (*taken_from)(int); /* only from this one */
+} taken[N_SIGNALS] = {{SIGTERM, SIG_DFL}, {SIGINT, SIG_IGN}};
+
+struct signals {
+    struct sigaction before[N_SIGNALS];
+    int is_mine[N_SIGNALS];
+};
+
 static volatile sig_atomic_t asked_to_end;
 
 static void on_term(int number)
@@ -55,6 +68,23 @@ static void on_term(int number)
 static int wants_end(void)
 {
     return asked_to_end;
+}
+
+static void take_signals(struct signals *s)
+{
+    struct sigaction mine = {.sa_handler = on_term, .sa_flags = SA_ONSTACK};
+    asked_to_end = 0;
+    for (int i = 0; i < N_SIGNALS; i++) {
+        sigaction(taken[i].number, NULL, &s->before[i]);
+        s->is_mine[i] =
+            s->before[i].sa_handler == taken[i].taken_from && sigaction(taken[i].number, &mine, NULL) == 0;
+    }
+}
+
+static void give_back_signals(const struct signals *s)
+{
+    for (int i = 0; i < N_SIGNALS; i++)
+        if (s->is_mine[i]) sigaction(taken[i].number, &s->before[i], NULL);
 }
 
 /* While a server serves, paddle.PID.port in the system's temporary folder holds its port. Old launchers and
@@ -89,17 +119,18 @@ static pd_status serve(const struct pd_run *r, const struct pd_server_config *co
 {
     struct pd_frame *frame = ((struct pd_frame_op *)r->frame)->frame;
     struct pd_server *server;
-    struct sigaction before, mine = {.sa_handler = on_term, .sa_flags = SA_ONSTACK};
-    asked_to_end = 0;
-    sigaction(SIGTERM, NULL, &before);
-    int is_mine = before.sa_handler == SIG_DFL && sigaction(SIGTERM, &mine, NULL) == 0;
-    PD_TRY(pd_server_start(r, frame, config, &server));
-    write_port(pd_server_port(server));
-    pd_status status = pd_server_wait(server);
-    pd_server_free(server);
-    remove_port();
-    if (is_mine) sigaction(SIGTERM, &before, NULL);
-    return status == PD_OK ? pd_fail(PD_JOB_OVER, "all trainers are done") : status;
+    struct signals signals;
+    take_signals(&signals);
+    pd_status status = pd_server_start(r, frame, config, &server);
+    if (status == PD_OK) {
+        write_port(pd_server_port(server));
+        status = pd_server_wait(server);
+        pd_server_free(server);
+        remove_port();
+        if (status == PD_OK) status = pd_fail(PD_JOB_OVER, "all trainers are done");
+    }
+    give_back_signals(&signals);
+    return status;
 }
 
 pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)

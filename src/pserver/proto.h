@@ -6,6 +6,7 @@
 #ifndef PD_PSERVER_PROTO_H
 #define PD_PSERVER_PROTO_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum pd_ps_type {
@@ -57,5 +58,11 @@ enum {
     PD_PS_TEXT_MOST = 2047, /* bytes of the text of FAILED and NOTICE, which may name many trainers */
     PD_PS_WHY_MOST = 511,   /* ... of BYE */
 };
+
+/* Rows of this many bytes in a part at most. A dense gradient without elements has one part, of no bytes. */
+static inline size_t pd_ps_rows_a_part(size_t row)
+{
+    return row > PD_PS_PART ? 1 : PD_PS_PART / (row ? row : 1);
+}
 
 #endif

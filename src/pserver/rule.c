@@ -198,6 +198,7 @@ static pd_status call_new(struct pd_rule *rule, const struct pd_opdesc *op, cons
                              .in = c->slots,
                              .out = c->slots + n_in,
                              .step = &rule->step,
+                             .place = pd_opdesc_place(op),
                              .frame = rule};
     if (op->def->state_size) {
         c->run.state = pd_calloc(1, op->def->state_size);

@@ -231,9 +231,10 @@ static void free_server(struct pd_server *s)
     pd_free(s);
 }
 
+/* A lane that the disk holds cannot be ended, and uses what the server has: all of it is left behind. */
 void pd_server_free(struct pd_server *server)
 {
-    if (server) free_server(server);
+    if (server && !pd_durable_is_held(server->durable)) free_server(server);
 }
 
 static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct pd_server_config *config)
@@ -370,12 +371,12 @@ void pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Waits up to 100 ms for something to do. */
+/* Waits up to 100 ms for something to do. The end of a child wakes nobody. */
 static void doze(struct pd_server *s)
 {
+    int ms = pd_durable_is_waited_for(s->durable) ? 2 : 100;
     pthread_mutex_lock(&s->lock);
-    if (!s->wakes && !s->failed && s->lanes_finished < s->n_lanes)
-        pd_cond_wait_ms(&s->changed, &s->lock, 100);
+    if (!s->wakes && !s->failed && s->lanes_finished < s->n_lanes) pd_cond_wait_ms(&s->changed, &s->lock, ms);
     s->wakes = 0;
     pthread_mutex_unlock(&s->lock);
 }
@@ -395,7 +396,7 @@ enum { DRAIN_MS = 10000, ALONE_MS = 1000 };
 static void drain(struct pd_server *s)
 {
     int64_t now = pd_clock_ns(), until = now + (int64_t)DRAIN_MS * 1000000, seen = now;
-    pd_log(PD_LOG_INFO, "asked to end (SIGTERM) at step %llu", (unsigned long long)pd_server_step(s));
+    pd_log(PD_LOG_INFO, "asked to end (by a signal) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
     if (!pd_durable_cut_soon(s->durable)) return;
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
@@ -432,12 +433,17 @@ pd_status pd_server_wait(struct pd_server *s)
     while (!is_over(s) && !s->draining) {
         doze(s);
         pd_durable_tend(s->durable);
-        PD_TRY(s->run->step->poll(s->run));
+        pd_status status = s->run->step->poll(s->run);
+        if (status != PD_OK) pd_durable_break_off(s->durable);
+        PD_TRY(status);
         if (s->config.wants_end && s->config.wants_end()) drain(s);
     }
     if (is_over(s)) hang_up(s);
     if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);
     if (is_over(s) && !is_finished(s)) pd_log(PD_LOG_WARNING, "%s", s->failure_text);
+    if (pd_durable_is_held(s->durable))
+        return pd_fail(PD_IO, "the disk does not answer: ended without a last snapshot; what was "
+                              "acknowledged is in the log");
     stop_loops(s);
     int finished = is_finished(s);
     /* Async: the cut is behind it, and what was applied since then was acknowledged to nobody. */

@@ -70,10 +70,9 @@ pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, 
     u->numel = pd_meta_numel(m);
     u->width = m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1;
     u->height = pd_value_is_rows(spec->param) ? spec->param->height : m->rank ? m->dim[0] : 1;
-    int64_t row_bytes = u->width * (int64_t)u->item,
-            rows_a_part = PD_PS_PART / (row_bytes > 0 ? row_bytes : 1);
-    u->part_elements = (rows_a_part > 0 ? rows_a_part : 1) * u->width;
-    u->parts = spec->is_rows ? 0 : (uint32_t)((u->numel + u->part_elements - 1) / u->part_elements);
+    u->part_rows = (int64_t)pd_ps_rows_a_part((size_t)u->width * u->item);
+    u->part_elements = u->part_rows * u->width;
+    u->parts = spec->is_rows ? 0 : u->numel ? (uint32_t)((u->numel - 1) / u->part_elements) + 1 : 1;
     u->gifts = pd_calloc((size_t)shard->config.trainers, sizeof *u->gifts);
     u->applied = pd_calloc(u->parts ? u->parts : 1, sizeof *u->applied);
     if (!u->spec.grad || !u->gifts || !u->applied || !pd_vec_push(&shard->units, u)) {
@@ -134,8 +133,8 @@ static pd_status waste_of(struct pd_shard *shard, void **out)
 {
     for (int i = 0; !shard->waste && i < shard->units.n; i++) {
         const struct unit *u = shard->units.at[i];
-        size_t rows = (size_t)(u->part_elements / u->width), row = (size_t)u->width * u->item;
-        size_t bytes = rows * (row + (u->spec.is_rows ? sizeof(int64_t) : 0));
+        size_t row = (size_t)u->width * u->item;
+        size_t bytes = (size_t)u->part_rows * (row + (u->spec.is_rows ? sizeof(int64_t) : 0));
         if (bytes > shard->waste_size) shard->waste_size = bytes;
     }
     if (!shard->waste) shard->waste = pd_malloc_aligned(shard->waste_size);
@@ -157,7 +156,7 @@ static int is_old(const struct pd_shard *shard, const struct unit *u, int traine
 
 static pd_status grow_gift(struct pd_gift *g, size_t bytes)
 {
-    if (g->data_size >= bytes) return PD_OK;
+    if (g->data && g->data_size >= bytes) return PD_OK;
     size_t size = bytes < 2 * g->data_size ? 2 * g->data_size : bytes;
     void *data = pd_malloc_aligned(size);
     if (!data) return pd_no_memory();
@@ -191,10 +190,9 @@ static pd_status check_part(const struct pd_shard *shard, int trainer, uint64_t 
     if (!u->spec.is_rows && (rows || part >= u->parts))
         return pd_fail(PD_SHAPE, "'%s' is dense and has %u parts; trainer %d pushes part %u with %llu rows",
                        u->spec.grad, u->parts, trainer, part, (unsigned long long)rows);
-    if (u->spec.is_rows && (!rows || rows > (uint64_t)(u->part_elements / u->width)))
+    if (u->spec.is_rows && (!rows || rows > (uint64_t)u->part_rows))
         return pd_fail(PD_SHAPE, "'%s' is sparse and takes 1 to %lld rows in a part; trainer %d pushes %llu",
-                       u->spec.grad, (long long)(u->part_elements / u->width), trainer,
-                       (unsigned long long)rows);
+                       u->spec.grad, (long long)u->part_rows, trainer, (unsigned long long)rows);
     return PD_OK;
 }
 

@@ -7,7 +7,7 @@
 struct unit {
     struct pd_unit_spec spec; /* grad is owned */
     int number;
-    int64_t numel, width, height, part_elements;
+    int64_t numel, width, height, part_rows, part_elements;
     size_t item;
     uint32_t parts;        /* dense; 0 for rows */
     struct pd_gift *gifts; /* by trainer */

@@ -30,6 +30,7 @@
 #endif
 
 #define CHUNK ((size_t)1 << 20) /* checksum and write work on the same bytes while these are in the cache */
+#define SYNC_PIECE ((uint64_t)64 << 20)
 
 struct span {
     const char *data;
@@ -41,6 +42,7 @@ struct span {
 struct outcome {
     int status; /* a pd_status */
     uint64_t done;
+    uint64_t moves; /* goes up as long as the writer gets on */
     char text[1024];
 };
 
@@ -248,6 +250,11 @@ uint64_t pd_snapshot_done(const struct pd_snapshot_job *job)
     return __atomic_load_n(&job->outcome->done, __ATOMIC_RELAXED);
 }
 
+uint64_t pd_snapshot_moves(const struct pd_snapshot_job *job)
+{
+    return __atomic_load_n(&job->outcome->moves, __ATOMIC_RELAXED);
+}
+
 /* ---- from here on: in the child ---- */
 
 static void add_text(struct outcome *o, size_t *used, const char *text)
@@ -255,6 +262,11 @@ static void add_text(struct outcome *o, size_t *used, const char *text)
     for (; *text && *used + 1 < sizeof o->text; text++)
         o->text[(*used)++] = *text;
     o->text[*used] = 0;
+}
+
+static void move(struct pd_snapshot_job *job)
+{
+    __atomic_add_fetch(&job->outcome->moves, 1, __ATOMIC_RELAXED);
 }
 
 /* The number of the error decides what the user is told. */
@@ -300,6 +312,21 @@ static void put_hex(char *to, uint32_t value)
         to[i] = "0123456789abcdef"[value >> (28 - 4 * i) & 15];
 }
 
+/* Syncs the data piece by piece, so that a slow disk can be told from one that stands still. An error is told
+ * once, here or by the sync of all that follows. */
+static int sync_pieces(struct pd_snapshot_job *job, int fd)
+{
+    const unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    for (uint64_t at = 0; at < job->bytes; at += SYNC_PIECE) {
+        uint64_t n = job->bytes - at < SYNC_PIECE ? job->bytes - at : SYNC_PIECE;
+        if (sync_file_range(fd, (off_t)at, (off_t)n, all) != 0 && errno != ENOSYS && errno != EINVAL &&
+            errno != EINTR)
+            return tell(job, PD_IO, "sync the data", errno);
+        move(job);
+    }
+    return 1;
+}
+
 static int write_data(struct pd_snapshot_job *job, int fd)
 {
     /* A disk that is too small says so before the work is done. Not all file systems can tell. */
@@ -318,10 +345,12 @@ static int write_data(struct pd_snapshot_job *job, int fd)
             sync_file_range(fd, (off_t)(s->offset + at), (off_t)n, SYNC_FILE_RANGE_WRITE);
             at += n;
             __atomic_store_n(&job->outcome->done, s->offset + at, __ATOMIC_RELAXED);
+            move(job);
         }
         put_hex(job->manifest.at + s->crc_at, crc);
     }
     if (ftruncate(fd, (off_t)job->bytes) != 0) return tell(job, PD_IO, "write the data", errno);
+    if (!sync_pieces(job, fd)) return 0;
     return fsync(fd) == 0 ? 1 : tell(job, PD_IO, "sync the data", errno);
 }
 
@@ -339,6 +368,7 @@ static int write_file(struct pd_snapshot_job *job, int aside, const char *name,
     int fd = openat(aside, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) return tell(job, PD_IO, "make the files", errno);
     int worked = fill(job, fd);
+    move(job);
     if (close(fd) != 0 && worked) return tell(job, PD_IO, "close the files", errno);
     return worked;
 }

@@ -75,7 +75,9 @@ pd_status pd_snapshot_result(const struct pd_snapshot_job *job, const char **tex
 /* Bytes of data in all, and written so far. */
 uint64_t pd_snapshot_bytes(const struct pd_snapshot_job *job);
 uint64_t pd_snapshot_done(const struct pd_snapshot_job *job);
-/* NULL is fine. Not while a child writes. */
+/* Goes up as long as the writer gets on; syncing is a part of it. */
+uint64_t pd_snapshot_moves(const struct pd_snapshot_job *job);
+/* NULL is fine. A child that writes has its own. */
 void pd_snapshot_job_free(struct pd_snapshot_job *job);
 
 /* ---- a server's folder ---- */

@@ -16,10 +16,10 @@
 #include "kernels/gemm_amx.h"
 #include "kernels/gemm_plain.h"
 
-static const int64_t sizes[][3] = {{1, 1, 1},    {20, 1, 13},   {20, 13, 1},  {13, 1, 20},  {1, 7, 5},
-                                   {3, 3, 0},    {2, 2, 9},     {5, 17, 3},   {7, 16, 33},  {12, 32, 64},
-                                   {31, 33, 65}, {64, 200, 10}, {6, 16, 257}, {61, 1, 300}, {1, 61, 300},
-                                   {50, 3, 600}, {97, 101, 103}, {130, 2, 71}, {67, 3, 131}, {65, 2073, 67}, {65, 67, 2073}};
+static const int64_t sizes[][3] = {
+    {1, 1, 1},    {20, 1, 13},  {20, 13, 1},    {13, 1, 20},  {1, 7, 5},     {3, 3, 0},      {2, 2, 9},
+    {5, 17, 3},   {7, 16, 33},  {12, 32, 64},   {31, 33, 65}, {64, 200, 10}, {6, 16, 257},   {61, 1, 300},
+    {1, 61, 300}, {50, 3, 600}, {97, 101, 103}, {130, 2, 71}, {67, 3, 131},  {65, 2073, 67}, {65, 67, 2073}};
 
 static float *noise(int64_t n, unsigned seed)
 {
@@ -146,6 +146,34 @@ static void test_threads(void **state)
     free(two);
 }
 
+/* Products of all kinds have the same bits whoever is free to do them, and each time. */
+static void test_same_bits(void **state)
+{
+    static const int64_t shapes[][3] = {{64, 200, 784}, {200, 784, 64},  {100, 2048, 256},
+                                        {30, 40, 4096}, {1000, 2, 400},  {1000, 1, 400},
+                                        {17, 33, 1000}, {300, 300, 300}, {100, 30, 9000}};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (int form = 0; form < 4; form++)
+            for (int threads = 1; threads < 5; threads++) {
+                int ta = form & 1, tb = form >> 1;
+                int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2], lda = ta ? m : k,
+                        ldb = tb ? k : n;
+                float *a = noise(m * k, 1), *b = noise(k * n, 2), *one = noise(m * n, 3),
+                      *two = noise(m * n, 3);
+                pd_threads_set(threads);
+                pd_gemm_f32(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, one, n);
+                pd_threads_alone(1);
+                pd_gemm_f32(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, two, n);
+                pd_threads_alone(0);
+                pd_threads_set(0);
+                assert_memory_equal(one, two, (size_t)(m * n) * sizeof(float));
+                free(a);
+                free(b);
+                free(one);
+                free(two);
+            }
+}
+
 /* Skips where there is no AMX. */
 static void needs_amx(void)
 {
@@ -250,10 +278,10 @@ static void test_amx_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),     cmocka_unit_test(test_blocked), cmocka_unit_test(test_double),
-        cmocka_unit_test(test_chosen),    cmocka_unit_test(test_blas),    cmocka_unit_test(test_dnnl),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_amx),     cmocka_unit_test(test_amx_threads),
-        cmocka_unit_test(test_amx_range),
+        cmocka_unit_test(test_small),       cmocka_unit_test(test_blocked),   cmocka_unit_test(test_double),
+        cmocka_unit_test(test_chosen),      cmocka_unit_test(test_blas),      cmocka_unit_test(test_dnnl),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_same_bits), cmocka_unit_test(test_amx),
+        cmocka_unit_test(test_amx_threads), cmocka_unit_test(test_amx_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,18 +18,19 @@ TALK = ("send", "recv", "send_barrier", "fetch_barrier", "concat", "prefetch")
 SEED = 11
 
 
-def built(build):
-    """(main, startup, loss) of a model, with fresh names and a fixed seed."""
+def built(build, late_seed=False):
+    """(main, startup, loss) of a model, with fresh names and a fixed seed; `late_seed`: its ops do not know of it."""
     main, startup = fluid.Program(), fluid.Program()
-    main.random_seed = startup.random_seed = SEED
+    main.random_seed = startup.random_seed = 0 if late_seed else SEED
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         loss = build()
+    main.random_seed = startup.random_seed = SEED
     return main, startup, loss
 
 
-def one_process(build, batches):
-    """Losses and final persistables of the plain Program."""
-    main, startup, loss = built(build)
+def one_process(build, batches, late_seed=False):
+    """Losses, and parameters before and after, of the plain Program."""
+    main, startup, loss = built(build, late_seed)
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     exe.run(startup, scope=scope)
     first = {p.name: np.array(scope.find_var(p.name).get_tensor()) for p in main.all_parameters()}
@@ -101,19 +102,19 @@ class Server:
 class Job:
     """Servers and trainers of a job."""
 
-    def __init__(self, build, endpoints, trainers, **config):
+    def __init__(self, build, endpoints, trainers, late_seed=False, **config):
         self.exe = fluid.Executor(fluid.CPUPlace())
         self.config = fluid.DistributeTranspilerConfig()
         for name, value in config.items():
             setattr(self.config, name, value)
-        self.trainers = [self._trainer(build, number, endpoints, trainers) for number in range(trainers)]
+        self.trainers = [self._trainer(lambda: built(build, late_seed), number, endpoints, trainers) for number in range(trainers)]
         transpiler = self.trainers[0][0]
         self.servers = {each: Server(transpiler, each, self.exe) for each in ENDPOINTS[:endpoints]}
         self.places = transpiler.vars_overview.get_distributed_vars_by_vtypes(["Param", "RemotePrefetch"])
         self.pull()
 
     def _trainer(self, build, number, endpoints, trainers):
-        main, startup, loss = built(build)
+        main, startup, loss = build()
         transpiler = fluid.DistributeTranspiler(self.config)
         transpiler.transpile(
             number,

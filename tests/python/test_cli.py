@@ -79,6 +79,14 @@ def test_unknown_command_that_is_near_to_none(typed):
     assert done.stderr == f"paddle: there is no command '{typed}'. The commands are: help, ps, psbench, version.\n"
 
 
+@pytest.mark.parametrize("typed", ["train", "pserver", "merge_model", "dump_config", "make_diagram"])
+@pytest.mark.parametrize("words", [[], ["help"]])
+def test_a_command_of_upstream_says_that_it_is_not_there_yet(words, typed):
+    done = run(*words, typed, *([] if words else ["--config=trainer_config.py", "--use_gpu=0"]))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"paddle: the command '{typed}' is not there yet. In Paddle 0.9 to 1.2 it ")
+
+
 def test_help_of_an_unknown_command():
     done = run("help", "verison")
     assert done.returncode == 2

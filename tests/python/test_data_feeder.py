@@ -177,8 +177,6 @@ def test_loader_passes_errors_on_and_ends_its_thread():
 
 
 def test_what_loaders_cannot_do():
-    with pytest.raises(RuntimeError, match="iterable=True"):
-        fluid.io.DataLoader.from_generator(feed_list=plain(), capacity=1, iterable=False)
     with pytest.raises(ValueError, match="capacity"):
         fluid.io.DataLoader.from_generator(feed_list=[fluid.layers.data("z", [1])])
     loader = fluid.io.DataLoader.from_generator(feed_list=[fluid.layers.data("w", [1])], capacity=1)

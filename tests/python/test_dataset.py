@@ -444,7 +444,7 @@ def test_wmt14_stand_in(stand_ins):
         assert len(samples) == count and all(ids_below(samples, place, 100) for place in range(3))
         for ids, into, out in samples:
             assert ids[0] == into[0] == 0 and ids[-1] == out[-1] == 1 and into[1:] == out[:-1]
-    with pytest.raises(AttributeError, match="v2 layer API is not there yet"):
+    with pytest.raises(AttributeError, match="paddle.v2.parameters is not there yet. It belongs to the layer API of v2"):
         wmt14.model()
 
 

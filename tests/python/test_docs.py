@@ -10,18 +10,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("tool", ["missing.py", "flags_page.py"])
+@pytest.mark.parametrize("tool", ["missing.py", "flags_page.py", "api_pages.py"])
 def test_made_pages_are_up_to_date(tool):
     done = subprocess.run([sys.executable, str(ROOT / "tools" / tool), "--check"],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")))
 def test_links_lead_somewhere(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:]+)\)", text)
-    lost = [link for link in links if not (ROOT / "docs" / link).exists()]
+    lost = [link for link in links if not (ROOT / "docs" / page).parent.joinpath(link).exists()]
     assert not lost, f"docs/{page} links to files that are not there: {lost}"
 
 

@@ -162,3 +162,21 @@ def test_local_scopes():
 
     scopes.scoped_function(inside)
     assert scopes.find_var("inner") is None
+
+
+def test_names_of_core_that_upstreams_own_tests_ask_for():
+    core = fluid.core
+    place = core.Place()
+    place.set_place(fluid.CPUPlace())
+    assert place._equals(fluid.CPUPlace()) and fluid.CPUPlace()._equals(place) and place._equals(place)
+    assert core.is_compiled_with_ngraph() is False
+    assert core.has_grad_op_maker("mul") and not core.has_grad_op_maker("sgd")
+    assert core.has_infer_inplace("relu") is False
+    with pytest.raises(core.NotFoundError, match="There is no op 'rleu'"):
+        core.has_infer_inplace("rleu")
+    core._set_eager_deletion_mode(0.0, 1.0, True)
+    passes = fluid.BuildStrategy()._finalize_strategy_and_create_passes()
+    passes.append_pass("a")
+    passes.insert_pass(0, "b")
+    passes.remove_pass(1)
+    assert passes.all_passes() == ["b"]

@@ -132,3 +132,25 @@ def test_old_accuracy_evaluator():
         assert evaluator.eval(exe) == pytest.approx([5 / 6])
         evaluator.reset(exe)
         assert evaluator.eval(exe) == pytest.approx([0.0])
+
+
+def test_old_edit_distance_evaluator():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
+        found = fluid.data("found", [None, 1], "int64", lod_level=1)
+        right = fluid.data("right", [None, 1], "int64", lod_level=1)
+        evaluator = fluid.evaluator.EditDistance(input=found, label=right)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+
+        def words(*sequences):
+            rows = np.concatenate(sequences).astype("int64")[:, None]
+            return fluid.create_lod_tensor(rows, [[len(each) for each in sequences]], fluid.CPUPlace())
+
+        for _ in range(2):
+            evaluator.reset(exe)
+            feed = {"found": words([1, 2], [3, 4]), "right": words([1, 2], [3])}
+            total, wrong = exe.run(main, feed=feed, fetch_list=evaluator.metrics)
+            assert (total.tolist(), wrong.tolist()) == ([1.0], [1])
+            exe.run(main, feed={"found": words([5], [6]), "right": words([5], [7])})
+            assert [each.tolist() for each in evaluator.eval(exe)] == [[0.5], [0.5]]

@@ -653,6 +653,42 @@ def test_ctrl_c_works_everywhere():
             assert time.monotonic() - start < 2, p.name
 
 
+def test_sigint_ends_a_server_that_was_started_in_the_background(tmp_path):
+    """Where a shell has SIGINT ignored, it asks the server to end, as SIGTERM does."""
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # children ignore it too
+        try:
+            server = job.start("server", 0, *LONG)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        server.wait_for("Server listening on")
+        server.signal(signal.SIGINT)
+        assert server.end(15) == 0 and "asked to end (by a signal)" in server.output()
+
+
+def test_a_server_that_cannot_start_leaves_signals_alone():
+    script = '''
+import signal
+import paddle.fluid as fluid
+loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [2]), 1))
+fluid.optimizer.SGD(0.1).minimize(loss)
+t = fluid.DistributeTranspiler()
+t.transpile(0, pservers="192.0.2.1:7164", trainers=1)
+main = t.get_pserver_program("192.0.2.1:7164")
+exe = fluid.Executor()
+exe.run(t.get_startup_program("192.0.2.1:7164", main))
+try:
+    exe.run(main)
+except fluid.core.EnforceNotMet as error:
+    print("refused", flush=True)
+import os, time
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+'''
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "refused\n"), done.stderr
+
+
 def test_another_number_of_servers(tmp_path):
     """A snapshot of two servers loads on three."""
     options = ["--model", "mlp", "--optimizer", "adam", "--steps", "4"]

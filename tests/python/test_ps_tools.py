@@ -64,10 +64,20 @@ def test_bench_measures_all_that_was_asked_for():
 def test_bench_prints_a_table():
     done = run("psbench", *TINY, "--dense", "4K", "--transport", "tcp", "--op", "push")
     assert (done.returncode, done.stderr) == (0, "")
-    head, dense, sparse = done.stdout.splitlines()
-    assert head.split()[:4] == ["op", "what", "via", "conns"]
-    assert re.match(r"push +4 K +tcp +1 ", dense)
-    assert re.match(r"push +50 rows +tcp +1 ", sparse)
+    how, _, head, limits, dense, _, sparse = done.stdout.splitlines()
+    assert how == f"1 trainer, sgd, {TINY[TINY.index('--seconds') + 1]} s each"
+    assert head.split()[:4] == ["op", "what", "via", "ops/s"]
+    assert re.match(r"4 K: the limits are [\d.]+ GB/s by stream, [\d.]+ pings/s, [\d.]+ GB/s by memcpy$", limits)
+    assert re.match(r"push +4 K +tcp +\d", dense)
+    assert re.match(r"push +50 rows +tcp +\d", sparse)
+    assert len(sparse.split()) == len(dense.split()) + 1
+
+
+def test_bench_fits_a_terminal():
+    done = run("psbench", *TINY, "--dense", "4K,30M", "--connections", "2")
+    lines = [*done.stdout.splitlines(), *run("psbench", "--help").stdout.splitlines()]
+    assert len(lines) > 40
+    assert not [line for line in lines if len(line) > 100]
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamax", "adagrad", "adadelta", "rmsprop", "ftrl"])

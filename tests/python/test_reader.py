@@ -270,7 +270,7 @@ def test_v2_names():
     assert v2_mnist is paddle.dataset.mnist and v2_mnist.__spec__.name == "paddle.dataset.mnist"
     assert paddle.v2.image is paddle.dataset.image
     with pytest.raises(
-        AttributeError, match="paddle.v2.layer is not there: the v2 layer API is not there yet"
+        AttributeError, match="paddle.v2.layer is not there yet. It belongs to the layer API of v2"
     ):
         paddle.v2.layer
     with pytest.raises(ModuleNotFoundError):

@@ -407,6 +407,8 @@ def transpile(*args, **kwargs):
         (dict(trainer_id=True), TypeError, "trainer_id"),
         (dict(trainer_id="0"), TypeError, "trainer_id"),
         (dict(trainer_id=-5), ValueError, "trainer_id"),
+        (dict(trainer_id=2, trainers=2), ValueError, "trainer_id is 2, but trainers is 2: .* from 0 to 1"),
+        (dict(trainer_id=1), ValueError, "trainer_id is 1, but trainers is 1"),
         (dict(trainer_id=0, trainers=0), ValueError, "trainers"),
         (dict(trainer_id=0, trainers="127.0.0.1:1"), TypeError, "trainers"),
         (dict(trainer_id=0, trainers=2.0), TypeError, "trainers"),

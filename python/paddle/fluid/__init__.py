@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from paddle import absent
 from paddle.fluid import core, framework, unique_name  # noqa: F401
 from paddle.fluid.core import (  # noqa: F401
     CPUPlace,
@@ -19,8 +20,11 @@ from paddle.fluid.core import (  # noqa: F401
     Tensor,
     _Scope,
 )
+from paddle.fluid.data import data  # noqa: F401  (now: an import of the module would take the function's name)
 from paddle.fluid.framework import *  # noqa: F401,F403
 from paddle.fluid.framework import Parameter  # noqa: F401
+
+del annotations  # `fluid.annotations` is a module
 
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
@@ -42,7 +46,6 @@ _NAMES = {
     "ParamAttr": "param_attr",
     "WeightNormParamAttr": "param_attr",
     "DataFeeder": "data_feeder",
-    "data": "data",
     "embedding": "input",
     "one_hot": "input",
     "create_lod_tensor": "lod_tensor",
@@ -86,52 +89,10 @@ _OLD_MODULES = frozenset("""
     distribute_transpiler distributed_splitter inferencer memory_optimization_transpiler trainer
     """.split())
 
-# What upstream has and this package has not yet.
-_NOT_YET = {
-    "dygraph": "dygraph (imperative mode)",
-    "imperative": "dygraph (imperative mode)",
-    "enable_dygraph": "dygraph (imperative mode)",
-    "disable_dygraph": "dygraph (imperative mode)",
-    "enable_imperative": "dygraph (imperative mode)",
-    "disable_imperative": "dygraph (imperative mode)",
-    "save_dygraph": "dygraph (imperative mode)",
-    "load_dygraph": "dygraph (imperative mode)",
-    "VarBase": "dygraph (imperative mode)",
-    **dict.fromkeys(
-        """
-        Layer Linear Conv2D Conv2DTranspose Conv3D Conv3DTranspose BatchNorm Pool2D Dropout Embedding GRUUnit
-        GroupNorm InstanceNorm LayerNorm NCE PRelu SpectralNorm TreeConv BilinearTensorProduct FC RowConv
-        SequenceConv BCELoss L1Loss MSELoss NLLLoss dygraph_utils
-        """.split(),
-        "dygraph (imperative mode)",
-    ),
-    "incubate": "the incubate package with Fleet",
-    "fleet": "the incubate package with Fleet",
-    "data_generator": "the incubate package with its data generators",
-    "DistributedAdam": "training with parameter servers",
-    "DatasetFactory": "training from data set files",
-    "dataset": "training from data set files",
-    "DataFeedDesc": "training from data set files",
-    "data_feed_desc": "training from data set files",
-    "AsyncExecutor": "training from data set files",
-    "trainer_desc": "training from data set files",
-    "TrainerDesc": "training from data set files",
-    "InMemoryDataset": "training from data set files",
-    "QueueDataset": "training from data set files",
-    "MultiTrainer": "training from data set files",
-    "DistMultiTrainer": "training from data set files",
-    "PipelineTrainer": "training from data set files",
-    "device_worker": "training from data set files",
-    "trainer_factory": "training from data set files",
-    "dataloader": "loading of data in worker processes",
-    "recordio_writer": "recordio files",
-    "ir": "upstream's graph passes",
-    "IrGraph": "upstream's graph passes",
-}
-
 __all__ = [
     *framework.__all__,
     *(name for name in _NAMES if not name.startswith("_")),
+    "data",
     *sorted(_MODULES),
     "core",
     "unique_name",
@@ -153,9 +114,7 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES or name in _OLD_MODULES:
         return importlib.import_module(f"paddle.fluid.{name}")
-    if name in _NOT_YET:
-        raise AttributeError(f"fluid.{name} is not there yet: this package has no {_NOT_YET[name]} so far.")
-    raise AttributeError(f"module 'paddle.fluid' has no attribute {name!r}")
+    absent.refuse(__name__, name)
 
 
 def __dir__() -> list[str]:

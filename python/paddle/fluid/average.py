@@ -30,7 +30,12 @@ class WeightedAverage:
         self.denominator = None
 
     def add(self, value, weight) -> None:
-        """Adds a number or an array with its weight."""
+        """Adds a number or an array with its weight.
+
+        Args:
+            value: a number or an array.
+            weight: its weight.
+        """
         if not (_is_number(value) or isinstance(value, np.ndarray)):
             raise ValueError(
                 f"WeightedAverage.add: value must be a number or a numpy array, not {type(value).__name__}."

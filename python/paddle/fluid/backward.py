@@ -85,6 +85,16 @@ def append_backward(
     parameter_list: Variables or names, all trainable parameters by default. no_grad_set: what gets none.
     checkpoints save memory upstream by computing again; here they change nothing.
 
+    Args:
+        loss: a Variable of one element.
+        parameter_list: Variables or names; None: all trainable parameters.
+        no_grad_set: Variables or names that get no gradient.
+        callbacks: None, or [fluid.clip.error_clip_callback].
+        checkpoints: has no effect.
+
+    Returns:
+        pairs (parameter, gradient).
+
     >>> pairs = fluid.append_backward(loss)    # doctest: +SKIP
     """
     if not isinstance(loss, Variable):
@@ -123,6 +133,15 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
     """Gradients of `targets` with respect to `inputs`; None where a target does not depend on an input.
 
     target_gradients: what flows into each target, ones by default.
+
+    Args:
+        targets: a Variable, or a list of them.
+        inputs: a Variable, or a list of them.
+        target_gradients: what flows into each target; None: ones.
+        no_grad_set: Variables or names that get no gradient.
+
+    Returns:
+        a gradient for each input; None where no target depends on it.
     """
     targets, inputs = _as_list(targets), _as_list(inputs)
     given = _as_list(target_gradients) or [None] * len(targets)

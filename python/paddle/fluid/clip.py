@@ -6,7 +6,7 @@ All rules work on lists of (parameter, gradient) pairs and return new pairs.
 import copy
 from typing import Callable
 
-from paddle.fluid import framework
+from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
 
@@ -29,7 +29,12 @@ class BaseErrorClipAttr:
 
 
 class ErrorClipByValue(BaseErrorClipAttr):
-    """Holds the gradient that flows into a variable within [min, max]; min is -max when left out."""
+    """Holds the gradient that flows into a variable within [min, max]; min is -max when left out.
+
+    Args:
+        max: the upper limit.
+        min: the lower limit; None: -max.
+    """
 
     def __init__(self, max: float, min: float | None = None):
         self.max = float(max)
@@ -50,7 +55,12 @@ class ErrorClipByValue(BaseErrorClipAttr):
 
 
 def error_clip_callback(block, context: dict) -> None:
-    """Clips what the last op of `block` wrote. `context` maps gradients to variables, by name."""
+    """Clips what the last op of `block` wrote. `context` maps gradients to variables, by name.
+
+    Args:
+        block: the block whose last op is looked at.
+        context: {gradient: variable}, by name.
+    """
     for name in block.ops[-1].output_arg_names:
         if name not in context:
             continue
@@ -119,7 +129,13 @@ BaseGradientClipAttr = GradientClipBase
 
 
 class GradientClipByValue(GradientClipBase):
-    """Holds each element of a gradient within [min, max]; min is -max when left out."""
+    """Holds each element of a gradient within [min, max]; min is -max when left out.
+
+    Args:
+        max: the upper limit.
+        min: the lower limit; None: -max.
+        need_clip: a function of a Parameter that says whether its gradient is clipped; None: all are.
+    """
 
     def __init__(self, max: float, min: float | None = None, need_clip: Callable | None = None):
         super().__init__(need_clip)
@@ -138,7 +154,12 @@ class GradientClipByValue(GradientClipBase):
 
 
 class GradientClipByNorm(GradientClipBase):
-    """Scales a gradient whose norm is above `clip_norm` down to it."""
+    """Scales a gradient whose norm is above `clip_norm` down to it.
+
+    Args:
+        clip_norm: the largest norm.
+        need_clip: a function of a Parameter that says whether its gradient is clipped; None: all are.
+    """
 
     def __init__(self, clip_norm: float, need_clip: Callable | None = None):
         super().__init__(need_clip)
@@ -157,6 +178,11 @@ class GradientClipByGlobalNorm(GradientClipBase):
     """Scales all gradients by clip_norm / max(clip_norm, norm of all of them together).
 
     In the per-parameter form (set_gradient_clip, ParamAttr) the parameters of one `group_name` share a norm.
+
+    Args:
+        clip_norm: the largest norm of all gradients together.
+        group_name: Parameters of one group share a norm.
+        need_clip: a function of a Parameter that says whether its gradient is clipped; None: all are.
     """
 
     def __init__(
@@ -177,10 +203,10 @@ class GradientClipByGlobalNorm(GradientClipBase):
             grad = layers.get_tensor_from_selected_rows(layers.merge_selected_rows(grad))
         return layers.reduce_sum(input=layers.square(grad))
 
-    def _limit(self):
+    def _limit(self, dtype):
         from paddle.fluid import layers
 
-        return layers.fill_constant(shape=[1], dtype="float32", value=self.clip_norm)
+        return layers.fill_constant(shape=[1], dtype=dtype, value=self.clip_norm)
 
     @staticmethod
     def _scale(squares: list, limit_of: Callable):
@@ -207,7 +233,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
                     squares.append(self._sum_of_squares(grad))
             last = [pair for pair in params_grads if pair[1] is not None][-1]
             with last[0].block.program._optimized_guard(list(last)):
-                scale = self._scale(squares, self._limit)
+                scale = self._scale(squares, lambda: self._limit(squares[0].dtype))
             for param, grad in params_grads:
                 if grad is None:
                     continue
@@ -222,7 +248,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
     def _process_context(self, context: dict, param, grad) -> None:
         group = context.setdefault(self.group_name, {})
         if not group:
-            group.update(clip_norm=self.clip_norm, limit=self._limit(), squares=[])
+            group.update(clip_norm=self.clip_norm, limit=self._limit(grad.dtype), squares=[])
         elif group["clip_norm"] != self.clip_norm:
             raise ValueError(
                 f"gradient clip group {self.group_name!r} has clip_norm {group['clip_norm']}, and "
@@ -246,6 +272,11 @@ def set_gradient_clip(clip: GradientClipBase, param_list: list | None = None, pr
 
     Call it after the layers are built and before minimize. From v1.8 on, `grad_clip` of the optimizer is the
     shorter way.
+
+    Args:
+        clip: a GradientClipBy... object.
+        param_list: Parameters or names; None: all.
+        program: whose Parameters they are; None: the default main program.
     """
     if not isinstance(clip, GradientClipBase):
         raise TypeError(f"set_gradient_clip takes a GradientClipBy... object, not a {type(clip).__name__}.")
@@ -267,7 +298,14 @@ def set_gradient_clip(clip: GradientClipBase, param_list: list | None = None, pr
 
 
 def append_gradient_clip_ops(param_grads: list) -> list:
-    """Adds the ops for clips that parameters carry themselves; the other pairs stay as they are."""
+    """Adds the ops for clips that parameters carry themselves; the other pairs stay as they are.
+
+    Args:
+        param_grads: pairs (parameter, gradient).
+
+    Returns:
+        pairs (parameter, gradient).
+    """
     context: dict = {}
     found = False
     for param, grad in param_grads:
@@ -322,3 +360,6 @@ def _correct_role_vars(params_grads: list, new_names: dict) -> None:
 ClipByValue = GradientClipByValue
 ClipByNorm = GradientClipByNorm
 ClipByGlobalNorm = GradientClipByGlobalNorm
+
+
+suggest.make_helpful(__all__, globals())

@@ -9,6 +9,7 @@ import enum
 import numpy as np
 
 from paddle.fluid import core, framework
+from paddle.fluid.shown import call_text
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 
@@ -29,6 +30,10 @@ class _Options:
                 f"{', '.join(sorted(self._defaults))}."
             )
         object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        changed = {name: getattr(self, name) for name, value in self._defaults.items() if getattr(self, name) != value}
+        return call_text(type(self).__name__, changed)
 
 
 class ExecutionStrategy(_Options):
@@ -89,8 +94,38 @@ class BuildStrategy(_Options):
     }
 
 
+    def _finalize_strategy_and_create_passes(self) -> "PassBuilder":
+        """Ends the setting of options. Returns the list of passes, which is empty here: the engine has its own."""
+        return PassBuilder()
+
+
+class PassBuilder:
+    """Upstream's list of graph passes, which a script may change; here it changes nothing."""
+
+    def __init__(self):
+        self._passes: list = []
+
+    def append_pass(self, name: str) -> str:
+        self._passes.append(name)
+        return name
+
+    def insert_pass(self, index: int, name: str) -> str:
+        self._passes.insert(index, name)
+        return name
+
+    def remove_pass(self, index: int) -> None:
+        del self._passes[index]
+
+    def all_passes(self) -> list:
+        return list(self._passes)
+
+
 class CompiledProgram:
     """A program with options, to be given to Executor.run in its place.
+
+    Args:
+        program_or_graph: the Program.
+        build_strategy: accepted; the engine decides.
 
     >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
     """
@@ -110,6 +145,11 @@ class CompiledProgram:
         self._share_vars_from = None
         self._places = None
 
+    def __repr__(self) -> str:
+        blocks = self._program.blocks
+        how = "a predictor" if self._is_inference else "data parallel" if self._is_data_parallel else "plain"
+        return f"CompiledProgram({how}, {len(blocks[0].ops)} ops, {len(blocks)} blocks)"
+
     def with_data_parallel(
         self,
         loss_name: str | None = None,
@@ -118,7 +158,18 @@ class CompiledProgram:
         share_vars_from: "CompiledProgram | None" = None,
         places=None,
     ) -> "CompiledProgram":
-        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`."""
+        """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`.
+
+        Args:
+            loss_name: the name of the loss, for a Program that trains.
+            build_strategy: accepted; the engine decides.
+            exec_strategy: accepted; the engine decides.
+            share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
+            places: where to run; has no effect on a machine without GPUs.
+
+        Returns:
+            itself.
+        """
         if self._is_inference:
             raise ValueError("This CompiledProgram runs a predictor. Make a new one for with_data_parallel.")
         if self._is_data_parallel:
@@ -137,7 +188,14 @@ class CompiledProgram:
         return self
 
     def with_inference_optimize(self, config) -> "CompiledProgram":
-        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself."""
+        """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.
+
+        Args:
+            config: a NativeConfig or an AnalysisConfig.
+
+        Returns:
+            itself.
+        """
         if self._is_data_parallel or self._is_inference:
             raise ValueError("This CompiledProgram was set up before. Make a new one for the predictor.")
         if not isinstance(config, (core.NativeConfig, core.AnalysisConfig)):

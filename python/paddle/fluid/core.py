@@ -103,6 +103,7 @@ grad_var_suffix = kGradVarSuffix
 
 
 def is_compiled_with_cuda() -> bool:
+    """Whether this build can use NVIDIA's GPUs."""
     return bool(_core.build_has("gpu"))
 
 
@@ -115,6 +116,10 @@ def is_compiled_with_dist() -> bool:
 
 
 def is_compiled_with_brpc() -> bool:
+    return False
+
+
+def is_compiled_with_ngraph() -> bool:
     return False
 
 
@@ -152,6 +157,30 @@ def size_of_dtype(dtype) -> int:
 def get_all_op_names() -> list:
     """Types of all ops there are."""
     return _core.op_types()
+
+
+def _known(op_type: str) -> str:
+    if not _core.op_known(op_type):
+        raise NotFoundError(f"There is no op {op_type!r} in this package.")
+    return op_type
+
+
+def has_grad_op_maker(op_type: str) -> bool:
+    """Has this op a gradient?"""
+    return _core.op_known(f"{_known(op_type)}_grad")
+
+
+has_non_empty_grad_op_maker = has_grad_op_maker
+
+
+def has_infer_inplace(op_type: str) -> bool:
+    """Does upstream let outputs of this op take the place of inputs? Here a plan decides, so: no."""
+    _known(op_type)
+    return False
+
+
+def _set_eager_deletion_mode(threshold: float, fraction: float, use_fast_mode: bool) -> None:
+    """When upstream frees what is no longer needed; here temporaries share planned memory."""
 
 
 def _get_all_register_op_kernels() -> dict:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from paddle.fluid import core, layers  # noqa: F401  (layers give Variables their operators)
+from paddle.fluid import core, suggest
 from paddle.fluid.framework import Variable
-from paddle.fluid.layer_helper import LayerHelper
 
 __all__ = ["data"]
 
@@ -12,9 +11,21 @@ __all__ = ["data"]
 def data(name: str, shape: list[int | None], dtype="float32", lod_level: int = 0) -> Variable:
     """A variable to feed. None or -1 stands for a size that only the feed tells; no batch size is added.
 
+    Args:
+        name: of the variable, by which it is fed.
+        shape: the sizes; None or -1: any.
+        dtype: the element type.
+        lod_level: how many levels of sequences the feed has; 0: a plain tensor.
+
+    Returns:
+        a Variable that must be fed.
+
     >>> fluid.data(name='x', shape=[None, 13]).shape
     (-1, 13)
     """
+    from paddle.fluid import layers  # noqa: F401  (layers give Variables their operators)
+    from paddle.fluid.layer_helper import LayerHelper
+
     if not isinstance(name, str):
         raise TypeError(f"data: name must be a string, but {name!r} was given.")
     if not isinstance(shape, (list, tuple)):
@@ -29,3 +40,6 @@ def data(name: str, shape: list[int | None], dtype="float32", lod_level: int = 0
         is_data=True,
         need_check_feed=True,
     )
+
+
+suggest.make_helpful(__all__, globals())

@@ -4,7 +4,7 @@ from typing import Callable, Iterable, Iterator
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, suggest
 
 __all__ = ["DataFeeder"]
 
@@ -169,6 +169,11 @@ class DataFeeder:
     """Turns batches of samples (lists of tuples, one entry per feed variable) into the executor's feed.
 
     `feed_list` holds Variables or their names in `program` (the default main program if left out).
+
+    Args:
+        feed_list: Variables or their names, in the order of a sample's fields.
+        place: fluid.CPUPlace().
+        program: where the names are looked up; None: the default main program.
     """
 
     def __init__(self, feed_list: list, place, program=None):
@@ -191,8 +196,18 @@ class DataFeeder:
             self.feed_lod_level.append(var.lod_level)
         self.place = place
 
+    def __repr__(self) -> str:
+        return f"DataFeeder({self.feed_names!r})"
+
     def feed(self, iterable: Iterable) -> dict:
-        """Returns {name: tensor} for one batch."""
+        """Returns {name: tensor} for one batch.
+
+        Args:
+            iterable: the samples of one batch: tuples with a field for each variable.
+
+        Returns:
+            {name: tensor}, for Executor.run.
+        """
         converters = [
             DataToLoDTensorConverter(self.place, level, shape, dtype)
             for level, shape, dtype in zip(self.feed_lod_level, self.feed_shapes, self.feed_dtypes)
@@ -214,7 +229,15 @@ class DataFeeder:
         return result
 
     def feed_parallel(self, iterable, num_places: int | None = None) -> Iterator[dict]:
-        """Yields one feed for each batch in `iterable`; there must be as many batches as places."""
+        """Yields one feed for each batch in `iterable`; there must be as many batches as places.
+
+        Args:
+            iterable: as many batches as places.
+            num_places: how many; None: as CPU_NUM says.
+
+        Returns:
+            a feed for each place.
+        """
         count = self._get_number_of_places_(num_places)
         if len(iterable) != count:
             raise ValueError(
@@ -233,7 +256,17 @@ class DataFeeder:
     def decorate_reader(
         self, reader: Callable, multi_devices: bool, num_places: int | None = None, drop_last: bool = True
     ) -> Callable:
-        """Returns a reader that yields feeds; with `multi_devices`, lists of one feed per place."""
+        """Returns a reader that yields feeds; with `multi_devices`, lists of one feed per place.
+
+        Args:
+            reader: gives batches.
+            multi_devices: a batch for each place.
+            num_places: how many; None: as CPU_NUM says.
+            drop_last: leave out batches that do not fill all places.
+
+        Returns:
+            a reader of feeds.
+        """
 
         def read():
             if not multi_devices:
@@ -255,3 +288,6 @@ class DataFeeder:
                 )
 
         return read
+
+
+suggest.make_helpful(__all__, globals())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.metrics import _clone_var, _ground_truth, _run_fill
 
@@ -50,7 +50,13 @@ class Evaluator:
 
 
 class Accuracy(Evaluator):
-    """The part of right predictions (label among the top `k`) since the last reset; v0.11 scripts use it."""
+    """The part of right predictions (label among the top `k`) since the last reset; v0.11 scripts use it.
+
+    Args:
+        input: probabilities, a Variable.
+        label: the classes.
+        k: the label may be among the first k.
+    """
 
     def __init__(self, input, label, k: int = 1, **kwargs):
         from paddle.fluid import layers
@@ -66,13 +72,29 @@ class Accuracy(Evaluator):
         self.metrics.append(accuracy)
 
     def eval(self, executor, eval_program=None) -> np.ndarray:
-        """Returns the accuracy since the last reset."""
+        """Returns the accuracy since the last reset.
+
+        Args:
+            executor: an Executor.
+            eval_program: the Program that gets the ops; None: a new one.
+
+        Returns:
+            the accuracy.
+        """
         total, correct = (int(np.sum(value)) for value in self._fetch_states(executor, eval_program))
         return np.array([correct / total if total else 0.0], dtype="float32")
 
 
 class ChunkEvaluator(Evaluator):
-    """Precision, recall and F1 over chunks of tagged sequences since the last reset."""
+    """Precision, recall and F1 over chunks of tagged sequences since the last reset.
+
+    Args:
+        input: the predicted tags, a Variable.
+        label: the right tags.
+        chunk_scheme: 'IOB', 'IOE', 'IOBES' or 'plain'.
+        num_chunk_types: the number of kinds of chunks.
+        excluded_chunk_types: kinds that do not count.
+    """
 
     def __init__(self, input, label, chunk_scheme: str, num_chunk_types: int, excluded_chunk_types=None):
         from paddle.fluid import layers
@@ -94,7 +116,15 @@ class ChunkEvaluator(Evaluator):
         self.metrics.extend([precision, recall, f1_score])
 
     def eval(self, executor, eval_program=None) -> tuple:
-        """Returns (precision, recall, F1), an array of one float32 each."""
+        """Returns (precision, recall, F1), an array of one float32 each.
+
+        Args:
+            executor: an Executor.
+            eval_program: the Program that gets the ops; None: a new one.
+
+        Returns:
+            three arrays.
+        """
         infer, label, correct = (float(np.sum(value)) for value in self._fetch_states(executor, eval_program))
         precision = correct / infer if infer else 0.0
         recall = correct / label if label else 0.0
@@ -103,7 +133,13 @@ class ChunkEvaluator(Evaluator):
 
 
 class EditDistance(Evaluator):
-    """The mean edit distance and the part of sequences with any error since the last reset."""
+    """The mean edit distance and the part of sequences with any error since the last reset.
+
+    Args:
+        input: the predicted tokens, a Variable.
+        label: the right tokens.
+        ignored_tokens: tokens that are left out first.
+    """
 
     def __init__(self, input, label, ignored_tokens=None, **kwargs):
         from paddle.fluid import layers
@@ -113,6 +149,7 @@ class EditDistance(Evaluator):
         self.seq_num = self._create_state("seq_num", "int64", [1])
         self.instance_error = self._create_state("instance_error", "int64", [1])
         distances, seq_num = layers.edit_distance(input=input, label=label, ignored_tokens=ignored_tokens)
+        distances = layers.cast(distances, "float32")  # which they are; the layer declares int64, as upstream's
         zero = layers.fill_constant(shape=[1], value=0.0, dtype="float32")
         right = layers.reduce_sum(layers.cast(x=layers.equal(distances, zero), dtype="int64"))
         wrong = layers.elementwise_sub(x=seq_num, y=right)
@@ -123,7 +160,15 @@ class EditDistance(Evaluator):
         self.metrics.extend([total, wrong])
 
     def eval(self, executor, eval_program=None) -> tuple:
-        """Returns (mean distance, part of sequences with errors), an array of one float32 each."""
+        """Returns (mean distance, part of sequences with errors), an array of one float32 each.
+
+        Args:
+            executor: an Executor.
+            eval_program: the Program that gets the ops; None: a new one.
+
+        Returns:
+            two arrays.
+        """
         total, count, wrong = (float(np.sum(value)) for value in self._fetch_states(executor, eval_program))
         return (
             np.array([total / count if count else 0.0], dtype="float32"),
@@ -132,7 +177,19 @@ class EditDistance(Evaluator):
 
 
 class DetectionMAP(Evaluator):
-    """Mean average precision of detections, of the batch and since the last reset."""
+    """Mean average precision of detections, of the batch and since the last reset.
+
+    Args:
+        input: the detections, a Variable.
+        gt_label: the right classes.
+        gt_box: the right boxes.
+        gt_difficult: marks difficult boxes; None: there are none.
+        class_num: the number of classes.
+        background_label: the class that does not count.
+        overlap_threshold: a box is found when it overlaps by so much.
+        evaluate_difficult: difficult boxes count.
+        ap_version: 'integral' or '11point'.
+    """
 
     def __init__(
         self,
@@ -181,5 +238,13 @@ class DetectionMAP(Evaluator):
         return self.cur_map, self.accum_map
 
     def reset(self, executor, reset_program=None) -> None:
-        """Starts a new accumulation."""
+        """Starts a new accumulation.
+
+        Args:
+            executor: an Executor.
+            reset_program: the Program that gets the ops; None: a new one.
+        """
         _run_fill(executor, reset_program, [self.has_state], 0)
+
+
+suggest.make_helpful(__all__, globals())

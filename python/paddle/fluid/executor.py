@@ -37,6 +37,9 @@ switch_scope = _switch_scope
 def scope_guard(scope: core.Scope) -> Iterator[None]:
     """Inside the `with` block, `scope` is the global one.
 
+    Args:
+        scope: a fluid.Scope.
+
     >>> with fluid.scope_guard(fluid.Scope()):    # doctest: +SKIP
     ...     exe.run(startup)
     """
@@ -98,8 +101,32 @@ def _declared_dtype(program, name: str):
     return None if var is None or not var._has_dtype else DTYPE_NAMES.get(var.dtype)
 
 
-def _convert_feed(program, name: str, value):
-    """What is fed as neither array nor tensor: numbers and lists become arrays of the declared type."""
+def _widened(program, name: str, value):
+    """An array or tensor in the declared type where that loses nothing: the type has all values of its own, or at least
+    these integers. Else the value itself."""
+    want = _declared_dtype(program, name)
+    array = np.asarray(value)
+    safe = want is not None and np.can_cast(array.dtype, want, "safe")
+    if want in (None, "bool", array.dtype) or not (safe or array.dtype.kind in "iu"):
+        return value
+    cast = array.astype(want)
+    if not safe and not np.array_equal(cast.astype(array.dtype), array):
+        return value
+    if not isinstance(value, core.LoDTensor):
+        return np.ascontiguousarray(cast)
+    tensor = core.LoDTensor()
+    tensor.set(cast, core.CPUPlace())
+    tensor.set_lod(value.lod())
+    return tensor
+
+
+def _convert_feed(program, name: str, value, widen: bool = False):
+    """What is fed as neither array nor tensor: numbers and lists become arrays of the declared type.
+
+    `widen`: the value was refused for its element type.
+    """
+    if widen:
+        return _widened(program, name, value)
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value)
     if isinstance(value, (list, tuple)) and any(isinstance(each, core.LoDTensor) for each in value):
@@ -159,6 +186,9 @@ def _flat_fetches(program, fetch_list) -> list:
 class Executor(_core.Executor):
     """Runs Programs, one after the other, in one thread.
 
+    Args:
+        place: fluid.CPUPlace(); None: the same.
+
     >>> exe = fluid.Executor(fluid.CPUPlace())                                          # doctest: +SKIP
     >>> exe.run(fluid.default_startup_program())                                        # doctest: +SKIP
     >>> loss_value, = exe.run(feed={"x": a, "y": b}, fetch_list=[loss])                 # doctest: +SKIP
@@ -168,6 +198,9 @@ class Executor(_core.Executor):
         if isinstance(place, (list, tuple)):
             place = place[0] if place else None
         self.place = check_place(place)
+
+    def __repr__(self) -> str:
+        return f"Executor({self.place!r})"
 
     def _run_other(
         self,
@@ -213,6 +246,13 @@ class Executor(_core.Executor):
             program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy
         )
 
+    def _run_reading(self, program=None, feed=None, *others):
+        """run() of a Program that reads from readers: what they give is fed."""
+        from paddle.fluid import reader_program
+
+        program = default_main_program() if program is None else program
+        return self._run_fed(program, {**(feed or {}), **reader_program.next_feed(program)}, *others)
+
     def _run_with_servers(
         self, program=None, feed=None, fetch_list=None, _feed_name=None, _fetch_name=None, scope=None,
         return_numpy=None, *_others
@@ -238,20 +278,35 @@ class Executor(_core.Executor):
         return found[1]
 
     def train_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
-        """Training from a fluid.DatasetFactory data set."""
+        """Training from a fluid.DatasetFactory data set; not there yet.
+
+        Args:
+            program: the Program to run.
+            dataset: the data set.
+        """
         raise NotImplementedError(
             "Executor.train_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
     def infer_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
-        """Inference over a fluid.DatasetFactory data set."""
+        """Inference over a fluid.DatasetFactory data set; not there yet.
+
+        Args:
+            program: the Program to run.
+            dataset: the data set.
+        """
         raise NotImplementedError(
             "Executor.infer_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
 
 class FetchHandler:
-    """Shows variables while a data set is trained from; for Executor.train_from_dataset."""
+    """Shows variables while a data set is trained from; for Executor.train_from_dataset.
+
+    Args:
+        var_dict: {name to show: Variable}.
+        period_secs: how often, in seconds.
+    """
 
     def __init__(self, var_dict: dict | None = None, period_secs: int = 60):
         if var_dict is None:
@@ -260,7 +315,11 @@ class FetchHandler:
         self.period_secs = period_secs
 
     def handler(self, res_dict: dict) -> None:
-        """Called with the values; overwrite it to do more than print."""
+        """Called with the values; overwrite it to do more than print.
+
+        Args:
+            res_dict: {name: value}.
+        """
         for key, value in res_dict.items():
             if isinstance(value, np.ndarray):
                 print(f"{key}[0]: {value[0]}", end=" ")

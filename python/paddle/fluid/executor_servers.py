@@ -24,7 +24,7 @@ def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
     if changed is None:
         return NotImplemented
     names = [each if isinstance(each, str) else each.name for each in fetches]
-    return executor.run(changed, feed, names, scope=scope, return_numpy=as_numpy)
+    return executor._run_fed(changed, feed, names, scope=scope, return_numpy=as_numpy)
 
 
 # ---- fetches ----
@@ -77,7 +77,7 @@ def _run_and_fetch(executor, program, feed, fetches: list, scope, as_numpy: bool
 
     names = [name for name, _ in away.values()]
     mine = [item for i, item in enumerate(fetches) if i not in away]
-    results = iter(executor.run(program, feed, mine, scope=scope, return_numpy=as_numpy))
+    results = iter(executor._run_fed(program, feed, mine, scope=scope, return_numpy=as_numpy))
     asked = _remembered(executor, program, tuple(names), asking)
     wanted = [asked.vars[name] for name in names]
     theirs = iter(executor.run(asked.program, fetch_list=wanted, return_numpy=as_numpy))

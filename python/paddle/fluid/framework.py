@@ -8,7 +8,7 @@ import os
 import weakref
 from typing import Callable, Iterator
 
-from paddle import _core
+from paddle import _core, absent
 from paddle.fluid import core, unique_name  # noqa: F401
 from paddle.fluid.framework_block import Block
 from paddle.fluid.framework_op import Operator, wrap_operator
@@ -123,7 +123,14 @@ class Program(_core.Program):
         return self.blocks[0]
 
     def block(self, index: int) -> Block:
-        """The block with this number."""
+        """The block with this number.
+
+        Args:
+            index: the number; 0 is the outermost block.
+
+        Returns:
+            the Block.
+        """
         return self.blocks[index]
 
     def current_block(self) -> Block:
@@ -131,7 +138,14 @@ class Program(_core.Program):
         return self.blocks[self.current_block_idx]
 
     def _create_block(self, parent_idx: int | None = None) -> Block:
-        """A new block inside `parent_idx` (or the current block), which becomes the current one."""
+        """A new block inside `parent_idx` (or the current block), which becomes the current one.
+
+        Args:
+            parent_idx: the number of the block around it; None: the current block.
+
+        Returns:
+            the new Block.
+        """
         parent = self.current_block_idx if parent_idx is None else parent_idx
         self.current_block_idx = self._add_block(parent)
         return self.current_block()
@@ -184,7 +198,11 @@ class Program(_core.Program):
         return self._roles(OpRole.Backward, None)
 
     def _optimized_guard(self, param_and_grads: list):
-        """Ops made in the `with` block update this parameter by this gradient."""
+        """Ops made in the `with` block update this parameter by this gradient.
+
+        Args:
+            param_and_grads: the parameter and its gradient, as Variables.
+        """
         names = [each.name if isinstance(each, Variable) else each for each in param_and_grads]
         return self._roles(OpRole.Optimize, names)
 
@@ -213,7 +231,15 @@ class Program(_core.Program):
         return copy
 
     def clone(self, for_test: bool = False) -> "Program":
-        """A copy. With `for_test` it has no backward and optimizer ops, and its other ops are set to test."""
+        """A copy. With `for_test` it has no backward and optimizer ops, and its other ops are set to test.
+
+        Args:
+            for_test: leave out backward and optimizer ops, and set dropout and batch_norm to test. Clone
+                before minimize.
+
+        Returns:
+            a Program with the same parameters, by name.
+        """
         copy = self._copied(bool(for_test))
         if not for_test:
             copy.current_block_idx = self.current_block_idx
@@ -223,7 +249,14 @@ class Program(_core.Program):
         return copy
 
     def _prune(self, targets) -> "Program":
-        """A copy that has only what the targets need."""
+        """A copy that has only what the targets need.
+
+        Args:
+            targets: a Variable, or a list of them.
+
+        Returns:
+            a Program.
+        """
         return self._prune_with_input([], targets)
 
     prune = _prune
@@ -249,7 +282,14 @@ class Program(_core.Program):
         return copy
 
     def _inference_optimize(self, prune_read_op: bool = True) -> "Program":
-        """A copy for inference: ops are set to test, and readers go unless `prune_read_op` is False."""
+        """A copy for inference: ops are set to test, and readers go unless `prune_read_op` is False.
+
+        Args:
+            prune_read_op: leave readers out.
+
+        Returns:
+            a Program.
+        """
         copy = self._copied(False)
         block = copy.global_block()
         if prune_read_op:
@@ -269,7 +309,14 @@ class Program(_core.Program):
 
     @staticmethod
     def parse_from_string(binary_str: bytes) -> "Program":
-        """The Program that these bytes (a `__model__` file) describe."""
+        """The Program that these bytes (a `__model__` file) describe.
+
+        Args:
+            binary_str: what serialize_to_string gave, or the bytes of a `__model__` file.
+
+        Returns:
+            a Program.
+        """
         program = Program()
         program._become_parsed(binary_str)
         return program
@@ -306,7 +353,11 @@ class Program(_core.Program):
         self._seed = seed
 
     def global_seed(self, seed: int = 0) -> None:
-        """Sets the seed of this Program and of all that are made from now on."""
+        """Sets the seed of this Program and of all that are made from now on.
+
+        Args:
+            seed: a whole number; 0: none.
+        """
         global _seed_of_new_programs
         _seed_of_new_programs = seed
         self._seed = seed
@@ -341,7 +392,15 @@ class Program(_core.Program):
         """Nothing to do: the Program lives in the engine."""
 
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
-        """The Program as text; `with_details` adds what only Python knows."""
+        """The Program as text; `with_details` adds what only Python knows.
+
+        Args:
+            throw_on_error: has no effect.
+            with_details: add what only Python knows.
+
+        Returns:
+            a text.
+        """
         if not isinstance(throw_on_error, bool) or not isinstance(with_details, bool):
             raise TypeError("throw_on_error and with_details of to_string are bools.")
         if with_details:
@@ -388,7 +447,12 @@ def switch_startup_program(program: Program) -> Program:
 
 @contextlib.contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Inside the `with` block, layers write into these Programs."""
+    """Inside the `with` block, layers write into these Programs.
+
+    Args:
+        main_program: the Program that layers write to.
+        startup_program: the Program that gets the ops which fill parameters; None: the default one stays.
+    """
     for what, program in (("main_program", main_program), ("startup_program", startup_program)):
         if not isinstance(program, Program) and (program is not None or what == "main_program"):
             raise TypeError(f"program_guard: {what} must be a Program, found {program!r}.")
@@ -460,22 +524,42 @@ def _cpu_num() -> int:
 
 
 def cpu_places(device_count: int | None = None) -> list:
-    """One CPUPlace per worker; CPU_NUM in the environment says how many when nothing is given."""
+    """One CPUPlace per worker; CPU_NUM in the environment says how many when nothing is given.
+
+    Args:
+        device_count: how many; None: as CPU_NUM says, else 1.
+
+    Returns:
+        a list of CPUPlaces.
+    """
     return [core.CPUPlace()] * (_cpu_num() if device_count is None else device_count)
 
 
 def cuda_places(device_ids=None) -> list:
-    """The GPUs; raises, as this build has none."""
+    """The GPUs; raises, as this build has none.
+
+    Args:
+        device_ids: numbers of GPUs.
+    """
     return [core.CUDAPlace(0)]
 
 
 def cuda_pinned_places(device_count: int | None = None) -> list:
-    """Memory that GPUs can read; raises, as this build has no GPU."""
+    """Memory that GPUs can read; raises, as this build has no GPU.
+
+    Args:
+        device_count: how many.
+    """
     return [core.CUDAPinnedPlace()]
 
 
 def require_version(min_version: str, max_version: str | None = None) -> None:
-    """Raises unless the Paddle whose names we follow lies between the two versions."""
+    """Raises unless the Paddle whose names we follow lies between the two versions.
+
+    Args:
+        min_version: the oldest version that will do, e.g. '1.6.0'.
+        max_version: the newest one; None: any.
+    """
     from paddle import version
 
     def parts(text: str, what: str) -> list:
@@ -495,7 +579,11 @@ def require_version(min_version: str, max_version: str | None = None) -> None:
 
 
 def set_flags(flags: dict) -> None:
-    """Sets run-time flags: set_flags({'FLAGS_check_nan_inf': True})."""
+    """Sets run-time flags: set_flags({'FLAGS_check_nan_inf': True}).
+
+    Args:
+        flags: {name: value}; names with or without FLAGS_.
+    """
     if not isinstance(flags, dict):
         raise TypeError(f"set_flags takes a dict, found {flags!r}.")
     for name, value in flags.items():
@@ -503,7 +591,14 @@ def set_flags(flags: dict) -> None:
 
 
 def get_flags(flags) -> dict:
-    """The values of run-time flags: get_flags(['FLAGS_check_nan_inf'])."""
+    """The values of run-time flags: get_flags(['FLAGS_check_nan_inf']).
+
+    Args:
+        flags: a name, or a list of names.
+
+    Returns:
+        {name: value}.
+    """
     if isinstance(flags, str):
         flags = [flags]
     if not isinstance(flags, (list, tuple)):
@@ -512,7 +607,11 @@ def get_flags(flags) -> dict:
 
 
 def load_op_library(lib_filename: str) -> None:
-    """Ops from a library of the user's; they are compiled against upstream's C++ and cannot work here."""
+    """Ops from a library of the user's; they are compiled against upstream's C++ and cannot work here.
+
+    Args:
+        lib_filename: the library.
+    """
     raise RuntimeError(
         f"load_op_library({lib_filename!r}): ops compiled for upstream's C++ cannot be loaded. An op is "
         "added in C, as the docs tell."
@@ -529,6 +628,4 @@ def _current_expected_place():
 
 
 def __getattr__(name: str):
-    if name in ("IrGraph", "IrNode", "IrOpNode", "IrVarNode", "ParamBase"):
-        raise AttributeError(f"fluid.framework.{name} is not there yet in this package.")
-    raise AttributeError(f"module 'paddle.fluid.framework' has no attribute {name!r}")
+    absent.refuse(__name__, name)

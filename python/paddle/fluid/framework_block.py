@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Iterator
 
 from paddle import _core
-from paddle.fluid import name_scopes
+from paddle.fluid import name_scopes, suggest
 from paddle.fluid.callstack import user_frames
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.framework_variable import Parameter, Variable
@@ -129,7 +129,7 @@ class Block:
             raise TypeError(f"The name of a variable is a str, found {name!r} of type {type(name).__name__}.")
         var = self.vars.get(name)
         if var is None:
-            raise ValueError(f"Block {self.idx} has no variable {name!r}.")
+            raise ValueError(f"Block {self.idx} has no variable {name!r}.{suggest.did_you_mean(str(name), self.vars)}")
         return var
 
     def has_var(self, name: str) -> bool:
@@ -248,9 +248,7 @@ class Block:
         if type is None:
             raise ValueError("append_op needs the type of the op, for example type='mul'.")
         if not _core.op_known(type):
-            raise ValueError(
-                f"There is no op {type!r} in this package. fluid.core.get_all_op_names() lists them."
-            )
+            raise suggest.no_op(type)
         program = self.program
         attrs = {} if attrs is None else dict(attrs)
         if attrs.get("op_role") is None:

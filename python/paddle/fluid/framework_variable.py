@@ -21,6 +21,11 @@ def _dims(shape) -> list[int]:
 class Variable(_core.Var):
     """A variable of a Program. Layers make them; `Block.create_var` makes one by hand.
 
+    Args:
+        block: the Block it belongs to.
+        name: None: an automatic one.
+        type: the kind: a VarType.
+
     >>> x = fluid.layers.data(name="x", shape=[13], dtype="float32")    # doctest: +SKIP
     >>> x.name, x.shape, x.dtype                                        # doctest: +SKIP
     ('x', (-1, 13), VarType.FP32)
@@ -149,7 +154,15 @@ class Variable(_core.Var):
     # ---- text ----
 
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
-        """The variable as one line of text; `with_details` adds what only Python knows."""
+        """The variable as one line of text; `with_details` adds what only Python knows.
+
+        Args:
+            throw_on_error: has no effect.
+            with_details: add what only Python knows.
+
+        Returns:
+            a text.
+        """
         text = self._dump()
         if with_details:
             text += f"\nerror_clip: {self.error_clip}\nstop_gradient: {self.stop_gradient}\n"
@@ -278,7 +291,12 @@ class Parameter(Variable):
 
 
 class ComplexVariable:
-    """A complex number as two Variables."""
+    """A complex number as two Variables.
+
+    Args:
+        real: the real part.
+        imag: the imaginary part.
+    """
 
     def __init__(self, real: Variable, imag: Variable):
         if real.shape != imag.shape or real.dtype != imag.dtype:

@@ -9,9 +9,11 @@ from typing import Iterator
 
 import numpy as np
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import docs, framework, suggest, unique_name
 from paddle.fluid.core import VarDesc
 from paddle.fluid.data_feeder import check_variable_and_dtype
+from paddle.fluid.docs import training
+from paddle.fluid.shown import Shown
 
 __all__ = [
     "Constant",
@@ -54,8 +56,10 @@ def init_on_cpu() -> Iterator[None]:
         _on_cpu = before
 
 
-class Initializer:
+class Initializer(Shown):
     """What all initializers share. A call adds the op that fills `var` to `block` and returns it."""
+
+    _seed = 0
 
     def __call__(self, var, block):
         raise TypeError(
@@ -73,6 +77,11 @@ class Initializer:
             return shape[0], shape[1]
         receptive = math.prod(shape[2:])
         return shape[1] * receptive, shape[0] * receptive
+
+    def _seed_in(self, block) -> int:
+        """The initializer's seed. One that has none takes the Program's, and keeps it for other Programs."""
+        self._seed = self._seed or block.program.random_seed
+        return int(self._seed)
 
     def _emit(self, var, block, op_type: str, tag: str, attrs: dict, *, prepend: bool = True):
         """Adds the op. A float16 variable is made in float32 under a name with `tag` and then cast."""
@@ -106,10 +115,6 @@ class Initializer:
             )
         var.op = op
         return op
-
-
-def _seed(own: int, block) -> int:
-    return int(own or block.program.random_seed)
 
 
 def _check_given(who: str, **values) -> None:
@@ -174,7 +179,7 @@ class UniformInitializer(Initializer):
         attrs = {
             "min": float(self._low),
             "max": float(self._high),
-            "seed": _seed(self._seed, block),
+            "seed": self._seed_in(block),
             "diag_num": int(self._diag_num),
             "diag_step": int(self._diag_step),
             "diag_val": float(self._diag_val),
@@ -187,6 +192,8 @@ class NormalInitializer(Initializer):
 
     _op_type = "gaussian_random"
 
+    _kept_as = {"loc": "_mean", "scale": "_std_dev"}
+
     def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0):
         _check_given(type(self).__name__, loc=loc, scale=scale, seed=seed)
         self._mean = loc
@@ -195,7 +202,7 @@ class NormalInitializer(Initializer):
 
     def __call__(self, var, block):
         check_variable_and_dtype(var, "Out", _FLOATS, self._op_type)
-        attrs = {"mean": float(self._mean), "std": float(self._std_dev), "seed": _seed(self._seed, block)}
+        attrs = {"mean": float(self._mean), "std": float(self._std_dev), "seed": self._seed_in(block)}
         return self._emit(var, block, self._op_type, self._op_type, attrs)
 
 
@@ -222,7 +229,7 @@ class _FanInitializer(Initializer):
     def __call__(self, var, block):
         check_variable_and_dtype(var, "Out", _FLOATS, self._tag)
         fan = float(self._fan(var))
-        seed = _seed(self._seed, block)
+        seed = self._seed_in(block)
         if self._uniform:
             limit = math.sqrt(6.0 / fan)
             attrs = {"min": -limit, "max": limit, "seed": seed}
@@ -328,3 +335,7 @@ TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
 Bilinear = BilinearInitializer
+
+
+docs.complete(__all__, globals(), training.INITIALIZERS)
+suggest.make_helpful(__all__, globals())

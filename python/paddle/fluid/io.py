@@ -11,7 +11,8 @@ import os
 import warnings
 from typing import Callable
 
-from paddle.fluid import core, io_distributed
+from paddle import absent
+from paddle.fluid import core, io_distributed, suggest
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
@@ -54,7 +55,7 @@ def __getattr__(name: str):
         module = importlib.import_module(home)
         if name in getattr(module, "__all__", ()):
             return getattr(module, name)
-    raise AttributeError(f"module 'paddle.fluid.io' has no attribute {name!r}")
+    absent.refuse(__name__, name)
 
 
 # ---- which variables ----
@@ -76,12 +77,26 @@ def is_belong_to_optimizer(var: Variable) -> bool:
 
 
 def get_program_parameter(program: Program) -> list:
-    """All Parameters of a Program."""
+    """All Parameters of a Program.
+
+    Args:
+        program: a Program.
+
+    Returns:
+        a list of Parameters.
+    """
     return [var for var in program.list_vars() if is_parameter(var)]
 
 
 def get_program_persistable_vars(program: Program) -> list:
-    """All persistable variables of a Program."""
+    """All persistable variables of a Program.
+
+    Args:
+        program: a Program.
+
+    Returns:
+        a list of Variables.
+    """
     return [var for var in program.list_vars() if is_persistable(var)]
 
 
@@ -145,6 +160,14 @@ def save_vars(
 
     vars: Variables or names; without it, those of main_program that `predicate` accepts. With neither
     dirname nor filename the bytes of the one file are returned.
+
+    Args:
+        executor: an Executor.
+        dirname: the folder.
+        main_program: whose variables they are; None: the default main program.
+        vars: Variables or names; None: those that predicate accepts.
+        predicate: a function of a Variable that says whether it is written.
+        filename: one file for all; None: a file for each.
     """
     chosen = _chosen(main_program, vars, predicate)
     owner = io_distributed.knowing(_valid_program(main_program))
@@ -172,7 +195,14 @@ def save_vars(
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
-    """Writes all Parameters."""
+    """Writes all Parameters.
+
+    Args:
+        executor: an Executor.
+        dirname: the folder.
+        main_program: whose Parameters they are; None: the default main program.
+        filename: one file for all; None: a file for each.
+    """
     return save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
@@ -180,6 +210,12 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
     """Writes all persistable variables: Parameters, moments, learning rates, statistics.
 
     In a job with servers every trainer writes what it holds, and trainer 0 also what lies on servers.
+
+    Args:
+        executor: an Executor.
+        dirname: the folder.
+        main_program: whose variables they are; None: the default main program.
+        filename: one file for all; None: a file for each.
     """
     program = _valid_program(main_program)
     if not io_distributed.is_trainer(program):
@@ -233,6 +269,14 @@ def load_vars(
 
     With dirname None, filename holds the bytes of such a file. A server (main_program is its Program; call it
     after the startup Program) reads its slices of the whole variables.
+
+    Args:
+        executor: an Executor.
+        dirname: the folder.
+        main_program: whose variables they are; None: the default main program.
+        vars: Variables or names; None: those that predicate accepts.
+        predicate: a function of a Variable that says whether it is read.
+        filename: the one file of all; None: a file for each.
     """
     owner = _valid_program(main_program)
     if io_distributed.is_job_server(owner) and dirname is not None:
@@ -295,7 +339,14 @@ def _is_in_parts(dirname, var: Variable) -> bool:
 
 
 def load_params(executor, dirname, main_program=None, filename=None) -> None:
-    """Reads all Parameters."""
+    """Reads all Parameters.
+
+    Args:
+        executor: an Executor.
+        dirname: the folder.
+        main_program: whose Parameters they are; None: the default main program.
+        filename: the one file of all; None: a file for each.
+    """
     load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
@@ -304,6 +355,12 @@ def load_persistables(executor, dirname, main_program=None, filename=None) -> No
 
     A server (main_program is its Program; call it after the startup Program) reads its slices out of the same
     files.
+
+    Args:
+        executor: an Executor.
+        dirname: the folder.
+        main_program: whose variables they are; None: the default main program.
+        filename: the one file of all; None: a file for each.
     """
     program = _valid_program(main_program)
     if io_distributed.is_job_server(program):
@@ -414,6 +471,20 @@ def save_inference_model(
 
     Returns the names of the model's outputs. Files: `__model__` (or model_filename), and a file for each
     variable (or params_filename).
+
+    Args:
+        dirname: the folder.
+        feeded_var_names: the names that will be fed.
+        target_vars: the Variables that will be fetched.
+        executor: an Executor.
+        main_program: what to cut the model from; None: the default main program.
+        model_filename: the file of the Program; None: '__model__'.
+        params_filename: one file for all variables; None: a file for each.
+        export_for_deployment: leave out what only training needs.
+        program_only: write the Program alone.
+
+    Returns:
+        the names of the model's outputs.
     """
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
@@ -464,6 +535,16 @@ def load_inference_model(
     """Reads what save_inference_model wrote: [Program, names to feed, Variables to fetch].
 
     With dirname None, model_filename and params_filename hold the bytes of the files.
+
+    Args:
+        dirname: the folder.
+        executor: an Executor.
+        model_filename: the file of the Program; None: '__model__'.
+        params_filename: the one file of all variables; None: a file for each.
+        pserver_endpoints: the servers of a distributed lookup table.
+
+    Returns:
+        [Program, names to feed, Variables to fetch].
     """
     if dirname is None:
         if model_filename is None or params_filename is None:
@@ -496,3 +577,6 @@ def load_inference_model(
     fetches = {op.attr("col"): op.input("X")[0] for op in program.global_block().ops if op.type == "fetch"}
     targets = [program.global_block().var(fetches[i]) for i in sorted(fetches)]
     return [program, [feeds[i] for i in sorted(feeds)], targets]
+
+
+suggest.make_helpful(__all__, globals())

@@ -95,6 +95,10 @@ def save(program: Program, model_path: str) -> None:
     """Writes `model_path`.pdparams, .pdopt and .pdmodel.
 
     In a job with servers trainer 0 writes them, whole; the other trainers write nothing.
+
+    Args:
+        program: whose parameters and states are written.
+        model_path: the path without an ending.
     """
     if not os.path.basename(model_path):
         raise ValueError(
@@ -131,6 +135,12 @@ def load(
 
     Those older files need an executor, and a single file also the list of variables in it. In a job with
     servers each trainer and server takes what it holds; call it after the startup Program.
+
+    Args:
+        program: whose variables are set.
+        model_path: the path without an ending, or an older folder or file.
+        executor: for older files.
+        var_list: the Variables in an older single file.
     """
     prefix = _prefix(model_path)
     path = f"{prefix}.pdparams"
@@ -184,7 +194,15 @@ def _load_older(program: Program, model_path: str, executor, var_list, wanted: s
 
 
 def load_program_state(model_path: str, var_list: list | None = None) -> dict:
-    """{name: array} of what fluid.save, save_params, save_persistables or save_vars wrote."""
+    """{name: array} of what fluid.save, save_params, save_persistables or save_vars wrote.
+
+    Args:
+        model_path: the path without an ending, or an older folder or file.
+        var_list: the Variables in an older single file.
+
+    Returns:
+        {name: array}.
+    """
     prefix = _prefix(model_path)
     if os.path.exists(f"{prefix}.pdparams"):
         state = _read(f"{prefix}.pdparams")
@@ -212,7 +230,12 @@ def load_program_state(model_path: str, var_list: list | None = None) -> dict:
 
 
 def set_program_state(program: Program, state_dict: dict) -> None:
-    """Sets the persistable variables of a Program from {name: array}. Its startup Program must have run."""
+    """Sets the persistable variables of a Program from {name: array}. Its startup Program must have run.
+
+    Args:
+        program: whose variables are set.
+        state_dict: {name: array}.
+    """
     if io_state_servers.is_server(program):
         io_state_servers.set_server(program, state_dict, "state_dict", set(state_dict))
         return

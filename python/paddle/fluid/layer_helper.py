@@ -3,7 +3,7 @@
 import copy
 from typing import Iterator
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.data_feeder import convert_dtype
 from paddle.fluid.initializer import Constant, Xavier
 from paddle.fluid.layer_helper_base import LayerHelperBase
@@ -19,6 +19,8 @@ class LayerHelper(LayerHelperBase):
         if kwargs.get("name") is None:
             kwargs["name"] = unique_name.generate(layer_type)
         self.kwargs = kwargs
+        if kwargs.get("act") is not None:
+            suggest.check_activation(layer_type, kwargs["act"])
         super().__init__(kwargs["name"], layer_type)
 
     def append_op(self, *args, **kwargs):
@@ -108,8 +110,6 @@ class LayerHelper(LayerHelperBase):
             return input_var
         if isinstance(act, str):
             act = {"type": act}
-        elif not isinstance(act, dict) or "type" not in act:
-            raise TypeError(f"{self.layer_type}: act must be the name of an activation, not {act!r}.")
         attrs = dict(act)
         act_type = attrs.pop("type")
         if self.kwargs.get("use_cudnn"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, suggest
 
 __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
@@ -22,6 +22,14 @@ def create_lod_tensor(data, recursive_seq_lens: list, place):
 
     `data` is a numpy array or a LoDTensor with all items behind one another, or a list of sequences of
     numbers (which become the rows of a matrix with one column).
+
+    Args:
+        data: a numpy array, a LoDTensor or a list of sequences.
+        recursive_seq_lens: a list of lengths for each level.
+        place: fluid.CPUPlace().
+
+    Returns:
+        a LoDTensor.
 
     >>> t = create_lod_tensor([[1, 2], [3]], [[2, 1]], core.CPUPlace())
     >>> t.shape()
@@ -56,6 +64,16 @@ def create_random_int_lodtensor(recursive_seq_lens: list, base_shape: list, plac
     """Makes a tensor of sequences of random integers between `low` and `high` (both can occur).
 
     One item has shape `base_shape`; there are as many as the last level's lengths add up to.
+
+    Args:
+        recursive_seq_lens: a list of lengths for each level.
+        base_shape: the shape of one item.
+        place: fluid.CPUPlace().
+        low: the smallest number.
+        high: the largest number.
+
+    Returns:
+        a LoDTensor of int64.
     """
     if not isinstance(base_shape, (list, tuple)):
         raise TypeError(
@@ -64,3 +82,6 @@ def create_random_int_lodtensor(recursive_seq_lens: list, base_shape: list, plac
     shape = [sum(recursive_seq_lens[-1]), *base_shape]
     data = np.random.randint(low, high + 1, size=shape).astype("int64")
     return create_lod_tensor(data, recursive_seq_lens, place)
+
+
+suggest.make_helpful(__all__, globals())

@@ -4,6 +4,8 @@ import copy
 
 import numpy as np
 
+from paddle.fluid import suggest
+
 __all__ = [
     "MetricBase",
     "CompositeMetric",
@@ -42,7 +44,11 @@ def _number_or_array(who: str, name: str, value):
 
 
 class MetricBase:
-    """What all metrics share. Attributes without a leading underscore are its state."""
+    """What all metrics share. Attributes without a leading underscore are its state.
+
+    Args:
+        name: for messages; None: the name of the class.
+    """
 
     def __init__(self, name: str | None = None, **kwargs):
         self._name = type(self).__name__ if name is None else str(name)
@@ -78,14 +84,22 @@ class MetricBase:
 
 
 class CompositeMetric(MetricBase):
-    """Several metrics over the same predictions and labels."""
+    """Several metrics over the same predictions and labels.
+
+    Args:
+        name: for messages; None: the name of the class.
+    """
 
     def __init__(self, name: str | None = None, **kwargs):
         super().__init__(name)
         self._metrics: list = []
 
     def add_metric(self, metric: MetricBase) -> None:
-        """Adds one more metric."""
+        """Adds one more metric.
+
+        Args:
+            metric: a metric of this module.
+        """
         if not isinstance(metric, MetricBase):
             raise ValueError(f"CompositeMetric.add_metric takes a metric, not a {type(metric).__name__}.")
         self._metrics.append(metric)
@@ -96,7 +110,12 @@ class CompositeMetric(MetricBase):
             metric.reset()
 
     def update(self, preds, labels) -> None:
-        """Updates all metrics."""
+        """Updates all metrics.
+
+        Args:
+            preds: predictions, a numpy array.
+            labels: labels, a numpy array.
+        """
         for metric in self._metrics:
             metric.update(preds, labels)
 
@@ -114,7 +133,11 @@ def _binary(who: str, preds, labels) -> tuple:
 
 
 class Precision(MetricBase):
-    """Of all that was predicted 1, the part that is 1. Two classes, 0 and 1."""
+    """Of all that was predicted 1, the part that is 1. Two classes, 0 and 1.
+
+    Args:
+        name: for messages; None: the name of the class.
+    """
 
     def __init__(self, name: str | None = None):
         super().__init__(name)
@@ -122,7 +145,12 @@ class Precision(MetricBase):
         self.fp = 0
 
     def update(self, preds, labels) -> None:
-        """Adds one batch: predictions in [0, 1] and labels, one per sample."""
+        """Adds one batch: predictions in [0, 1] and labels, one per sample.
+
+        Args:
+            preds: predictions, a numpy array.
+            labels: labels, a numpy array.
+        """
         preds, labels = _binary("Precision.update", preds, labels)
         positive = preds == 1
         self.tp += int(np.sum(positive & (labels == 1)))
@@ -135,7 +163,11 @@ class Precision(MetricBase):
 
 
 class Recall(MetricBase):
-    """Of all that is 1, the part that was predicted 1. Two classes, 0 and 1."""
+    """Of all that is 1, the part that was predicted 1. Two classes, 0 and 1.
+
+    Args:
+        name: for messages; None: the name of the class.
+    """
 
     def __init__(self, name: str | None = None):
         super().__init__(name)
@@ -143,7 +175,12 @@ class Recall(MetricBase):
         self.fn = 0
 
     def update(self, preds, labels) -> None:
-        """Adds one batch: predictions in [0, 1] and labels, one per sample."""
+        """Adds one batch: predictions in [0, 1] and labels, one per sample.
+
+        Args:
+            preds: predictions, a numpy array.
+            labels: labels, a numpy array.
+        """
         preds, labels = _binary("Recall.update", preds, labels)
         positive = labels == 1
         self.tp += int(np.sum(positive & (preds == 1)))
@@ -156,7 +193,11 @@ class Recall(MetricBase):
 
 
 class Accuracy(MetricBase):
-    """The mean of batch accuracies (fetched from layers.accuracy), weighted by the sizes of the batches."""
+    """The mean of batch accuracies (fetched from layers.accuracy), weighted by the sizes of the batches.
+
+    Args:
+        name: for messages; None: the name of the class.
+    """
 
     def __init__(self, name: str | None = None):
         super().__init__(name)
@@ -164,7 +205,12 @@ class Accuracy(MetricBase):
         self.weight = 0.0
 
     def update(self, value, weight) -> None:
-        """Adds the accuracy of one batch of `weight` samples."""
+        """Adds the accuracy of one batch of `weight` samples.
+
+        Args:
+            value: the accuracy of the batch.
+            weight: the number of samples in it.
+        """
         _number_or_array("Accuracy.update", "value", value)
         _number("Accuracy.update", "weight", weight)
         if weight < 0:
@@ -182,7 +228,11 @@ class Accuracy(MetricBase):
 
 
 class ChunkEvaluator(MetricBase):
-    """Precision, recall and F1 over chunks; fed with the three counts of layers.chunk_eval."""
+    """Precision, recall and F1 over chunks; fed with the three counts of layers.chunk_eval.
+
+    Args:
+        name: for messages; None: the name of the class.
+    """
 
     def __init__(self, name: str | None = None):
         super().__init__(name)
@@ -191,7 +241,13 @@ class ChunkEvaluator(MetricBase):
         self.num_correct_chunks = 0
 
     def update(self, num_infer_chunks, num_label_chunks, num_correct_chunks) -> None:
-        """Adds the counts of one batch."""
+        """Adds the counts of one batch.
+
+        Args:
+            num_infer_chunks: the number of predicted chunks.
+            num_label_chunks: the number of right chunks.
+            num_correct_chunks: the number of correctly predicted chunks.
+        """
         who = "ChunkEvaluator.update"
         self.num_infer_chunks += _number_or_array(who, "num_infer_chunks", num_infer_chunks)
         self.num_label_chunks += _number_or_array(who, "num_label_chunks", num_label_chunks)
@@ -210,7 +266,11 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean edit distance, and the part of sequences with any error; fed from layers.edit_distance."""
+    """The mean edit distance, and the part of sequences with any error; fed from layers.edit_distance.
+
+    Args:
+        name: for messages; None: the name of the class.
+    """
 
     def __init__(self, name: str | None = None):
         super().__init__(name)
@@ -219,7 +279,12 @@ class EditDistance(MetricBase):
         self.instance_error = 0
 
     def update(self, distances, seq_num) -> None:
-        """Adds the distances of one batch of `seq_num` sequences."""
+        """Adds the distances of one batch of `seq_num` sequences.
+
+        Args:
+            distances: a distance for each sequence, a numpy array.
+            seq_num: the number of sequences.
+        """
         distances = _array("EditDistance.update", "distances", distances)
         _number("EditDistance.update", "seq_num", seq_num)
         self.seq_num += seq_num
@@ -234,7 +299,13 @@ class EditDistance(MetricBase):
 
 
 class Auc(MetricBase):
-    """The area under the ROC curve, from counts in `num_thresholds` + 1 bins of the predicted probability."""
+    """The area under the ROC curve, from counts in `num_thresholds` + 1 bins of the predicted probability.
+
+    Args:
+        name: for messages; None: the name of the class.
+        curve: 'ROC'.
+        num_thresholds: into how many bins the probabilities fall.
+    """
 
     def __init__(self, name: str | None = None, curve: str = "ROC", num_thresholds: int = 4095):
         super().__init__(name)
@@ -252,6 +323,12 @@ class Auc(MetricBase):
         """Adds one batch: the second column of preds is the probability of class 1, labels are 0 or 1.
 
         v0.12 and v0.13 called it as update(labels, predictions); that works too.
+
+        Args:
+            preds: probabilities, of shape [batch, 2].
+            labels: 0 or 1, of shape [batch, 1].
+            predictions: the old name of preds.
+            axis: has no effect.
         """
         if predictions is not None:
             preds, labels = predictions, preds if labels is None else labels
@@ -274,7 +351,17 @@ class Auc(MetricBase):
 
     @staticmethod
     def trapezoid_area(x1: float, x2: float, y1: float, y2: float) -> float:
-        """The area between x1 and x2 under the line from y1 to y2."""
+        """The area between x1 and x2 under the line from y1 to y2.
+
+        Args:
+            x1: where the line begins.
+            x2: where it ends.
+            y1: its height at x1.
+            y2: its height at x2.
+
+        Returns:
+            the area.
+        """
         return abs(x1 - x2) * (y1 + y2) / 2.0
 
     def eval(self) -> float:
@@ -292,6 +379,17 @@ class DetectionMAP:
 
     It adds ops and states to the default program; fetch what `get_map_var` returns. `gt_difficult` marks
     boxes that count only if `evaluate_difficult`; `ap_version` is 'integral' or '11point'.
+
+    Args:
+        input: the detections, a Variable.
+        gt_label: the right classes.
+        gt_box: the right boxes.
+        gt_difficult: marks difficult boxes; None: there are none.
+        class_num: the number of classes.
+        background_label: the class that does not count.
+        overlap_threshold: a box is found when it overlaps by so much.
+        evaluate_difficult: difficult boxes count.
+        ap_version: 'integral' or '11point'.
     """
 
     def __init__(
@@ -349,7 +447,12 @@ class DetectionMAP:
         return self.cur_map, self.accum_map
 
     def reset(self, executor, reset_program=None) -> None:
-        """Starts a new accumulation."""
+        """Starts a new accumulation.
+
+        Args:
+            executor: an Executor.
+            reset_program: the Program that gets the ops; None: a new one.
+        """
         _run_fill(executor, reset_program, [self.has_state], 0)
 
 
@@ -387,3 +490,6 @@ def _clone_var(block, var):
         lod_level=var.lod_level,
         persistable=True,
     )
+
+
+suggest.make_helpful(__all__, globals())

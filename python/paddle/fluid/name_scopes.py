@@ -35,6 +35,9 @@ _device: str | None = None
 def name_scope(prefix: str | None = None) -> Iterator[None]:
     """Ops made in the `with` block carry this part in their op_namescope.
 
+    Args:
+        prefix: the part of the name.
+
     >>> with fluid.name_scope("encoder"):    # doctest: +SKIP
     ...     hidden = fluid.layers.fc(x, 10)
     """
@@ -62,7 +65,11 @@ def current_device() -> str | None:
 
 @contextlib.contextmanager
 def device_guard(device: str | None = None) -> Iterator[None]:
-    """Ops made in the `with` block run on this device: 'cpu' or None in this build."""
+    """Ops made in the `with` block run on this device: 'cpu' or None in this build.
+
+    Args:
+        device: 'cpu', or None.
+    """
     global _device
     index = None
     if device and ":" in device:

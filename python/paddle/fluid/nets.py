@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.fluid import layers
+from paddle.fluid import layers, suggest
 from paddle.fluid.framework import Variable
 from paddle.fluid.layers.build import older
 
@@ -35,6 +35,27 @@ def simple_img_conv_pool(
     use_cudnn: bool = True,
 ) -> Variable:
     """One convolution and one pooling.
+
+    Args:
+        input: images, of shape [batch, channels, height, width].
+        num_filters: the number of channels of the result.
+        filter_size: of the convolution, one number or two.
+        pool_size: of the pooling, one number or two.
+        pool_stride: of the pooling, one number or two.
+        pool_padding: around the pooled image.
+        pool_type: 'max' or 'avg'.
+        global_pooling: one window as large as the image.
+        conv_stride: of the convolution.
+        conv_padding: around the image.
+        conv_dilation: the distance of the window's elements.
+        conv_groups: input and output channels are cut into so many groups.
+        param_attr: how the filter is made.
+        bias_attr: how the bias is made; False: no bias.
+        act: the activation between convolution and pooling.
+        use_cudnn: has no effect.
+
+    Returns:
+        images with num_filters channels.
 
     >>> image = fluid.layers.data(name='image', shape=[1, 28, 28])
     >>> fluid.nets.simple_img_conv_pool(image, 20, filter_size=5, pool_size=2, pool_stride=2).shape
@@ -82,6 +103,23 @@ def img_conv_group(
     """Several convolutions, each with batch norm and dropout if wanted, and one pooling: a stage of VGG.
 
     What is not a list counts for all convolutions.
+
+    Args:
+        input: images, of shape [batch, channels, height, width].
+        conv_num_filter: the number of channels of each convolution.
+        pool_size: of the pooling.
+        conv_padding: around the image, one for all or a list.
+        conv_filter_size: of the windows, one for all or a list.
+        conv_act: the activation of the convolutions.
+        param_attr: how the filters are made, one for all or a list.
+        conv_with_batchnorm: with batch norm, one for all or a list.
+        conv_batchnorm_drop_rate: the share that is dropped after it, one for all or a list.
+        pool_stride: of the pooling.
+        pool_type: 'max' or 'avg'.
+        use_cudnn: has no effect.
+
+    Returns:
+        images.
     """
     if not isinstance(conv_num_filter, (list, tuple)):
         raise TypeError(
@@ -131,7 +169,20 @@ def sequence_conv_pool(
     pool_type: str = "max",
     bias_attr=None,
 ) -> Variable:
-    """One convolution over sequences, and one row per sequence from it."""
+    """One convolution over sequences, and one row per sequence from it.
+
+    Args:
+        input: sequences.
+        num_filters: the number of columns of the result.
+        filter_size: the length of the window.
+        param_attr: how the filter is made.
+        act: the activation between convolution and pooling.
+        pool_type: as sequence_pool has them.
+        bias_attr: how the bias is made; False: no bias.
+
+    Returns:
+        a row for each sequence.
+    """
     steps = layers.sequence_conv(
         input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
     )
@@ -139,7 +190,15 @@ def sequence_conv_pool(
 
 
 def glu(input: Variable, dim: int = -1) -> Variable:
-    """A gated linear unit: one half of the input times the sigmoid of the other."""
+    """A gated linear unit: one half of the input times the sigmoid of the other.
+
+    Args:
+        input: with an even size at dim.
+        dim: along which the input is halved.
+
+    Returns:
+        half the input's size at dim.
+    """
     half, gate = layers.split(input, num_or_sections=2, dim=dim)
     return layers.elementwise_mul(x=half, y=layers.sigmoid(x=gate))
 
@@ -151,6 +210,16 @@ def scaled_dot_product_attention(
 
     All three have the dimensions batch, length and width. With several heads each of the three goes
     through an fc layer first.
+
+    Args:
+        queries: of shape [batch, length, width].
+        keys: of shape [batch, other length, width].
+        values: of shape [batch, other length, width of values].
+        num_heads: the number of heads, a divisor of the widths.
+        dropout_rate: the share of weights that is dropped.
+
+    Returns:
+        of shape [batch, length, width of values].
     """
     given = {"queries": queries, "keys": keys, "values": values}
     for arg, each in given.items():
@@ -196,3 +265,6 @@ def scaled_dot_product_attention(
     joined = layers.transpose(context, perm=[0, 2, 1, 3])
     batch, length, heads, width = joined.shape
     return layers.reshape(joined, shape=[batch, length, heads * width])
+
+
+suggest.make_helpful(__all__, globals())

@@ -4,9 +4,11 @@
 """
 
 # The parts of minimize() can also be had from here, as upstream's own tests do.
+from paddle.fluid import docs, suggest
 from paddle.fluid.backward import append_backward  # noqa: F401
 from paddle.fluid.clip import append_gradient_clip_ops, error_clip_callback  # noqa: F401
 from paddle.fluid.core import VarDesc
+from paddle.fluid.docs import training
 from paddle.fluid.framework import Variable, name_scope
 from paddle.fluid.log_helper import notice
 from paddle.fluid.optimizer_average import ExponentialMovingAverage, LookaheadOptimizer, ModelAverage
@@ -571,19 +573,48 @@ class RecomputeOptimizer(Optimizer):
         self._imperative_only("load")
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """Adds the backward pass of the optimizer inside."""
+        """Adds the backward pass of the optimizer inside.
+
+        Args:
+            loss: a Variable of one element.
+            startup_program: the Program that fills the states; None: the default one.
+            parameter_list: Parameters or names; None: all trainable ones.
+            no_grad_set: Variables or names that get no gradient.
+            callbacks: as append_backward takes them.
+
+        Returns:
+            pairs (parameter, gradient).
+        """
         notice("RecomputeOptimizer keeps all activations: the results are the same, no memory is saved.")
         self._dtype = loss.dtype
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads: list) -> list:
-        """Adds the updates of the optimizer inside."""
+        """Adds the updates of the optimizer inside.
+
+        Args:
+            params_grads: pairs (parameter, gradient), as backward gave them.
+
+        Returns:
+            the update ops.
+        """
         return self._optimizer.apply_gradients(params_grads)
 
     def minimize(
         self, loss, startup_program=None, parameter_list=None, no_grad_set=None, grad_clip=None
     ) -> tuple:
-        """Like minimize of the optimizer inside; _set_checkpoints must come first, as upstream."""
+        """Like minimize of the optimizer inside; _set_checkpoints must come first, as upstream.
+
+        Args:
+            loss: a Variable of one element.
+            startup_program: the Program that fills the states; None: the default one.
+            parameter_list: Parameters or names; None: all trainable ones.
+            no_grad_set: Variables or names that get no gradient.
+            grad_clip: a GradientClipBy... object.
+
+        Returns:
+            (update ops, pairs (parameter, gradient)).
+        """
         if self._checkpoints is None:
             raise ValueError("RecomputeOptimizer: call _set_checkpoints([...]) before minimize.")
         if grad_clip is not None and self._optimizer._grad_clip is None:
@@ -603,3 +634,6 @@ RMSProp = RMSPropOptimizer
 Ftrl = FtrlOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Lamb = LambOptimizer
+
+docs.complete(__all__, globals(), training.OPTIMIZERS)
+suggest.make_helpful(__all__, globals())

@@ -58,6 +58,13 @@ class ModelAverage(_Swap, Optimizer):
 
     The window grows with `average_window_rate` times the number of updates, between the two bounds. Make it
     after minimize; use `with model_average.apply(exe):` around an evaluation.
+
+    Args:
+        average_window_rate: the window as a share of the number of updates.
+        min_average_window: the smallest window.
+        max_average_window: the largest window.
+        regularization: has no effect.
+        name: a part of the names of the states.
     """
 
     type = "average_accumulates"
@@ -151,6 +158,11 @@ class ExponentialMovingAverage(_Swap):
 
     With `thres_steps` (a Variable that counts) the decay starts low: min(decay, (1 + t) / (10 + t)).
     Make it and call `update()` once, after minimize.
+
+    Args:
+        decay: the share of the old value.
+        thres_steps: a Variable that counts steps; None: the decay is constant.
+        name: a part of the names of the states.
     """
 
     _step_counter_name = "@EMA_STEP_COUNTER@"
@@ -246,7 +258,13 @@ class ExponentialMovingAverage(_Swap):
 
 
 class LookaheadOptimizer:
-    """Lets `inner_optimizer` run ahead and, every `k` steps, moves slow weights by `alpha` towards it."""
+    """Lets `inner_optimizer` run ahead and, every `k` steps, moves slow weights by `alpha` towards it.
+
+    Args:
+        inner_optimizer: the optimizer that runs ahead.
+        alpha: how far the slow weights follow.
+        k: how often, in steps.
+    """
 
     type = "lookahead"
 
@@ -262,7 +280,15 @@ class LookaheadOptimizer:
         self.k = k
 
     def minimize(self, loss, startup_program=None) -> tuple:
-        """Adds the inner optimizer's ops and the slow weights; returns what the inner minimize returned."""
+        """Adds the inner optimizer's ops and the slow weights; returns what the inner minimize returned.
+
+        Args:
+            loss: a Variable of one element.
+            startup_program: the Program that fills the states; None: the default one.
+
+        Returns:
+            what the inner minimize returned.
+        """
         from paddle.fluid import layers
 
         result = self.inner_optimizer.minimize(loss, startup_program=startup_program)

@@ -5,7 +5,7 @@ An update rule is a subclass that says which state it keeps and which op it adds
 
 from typing import Iterable
 
-from paddle.fluid import framework, unique_name
+from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.backward import append_backward
 from paddle.fluid.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
 from paddle.fluid.framework import Variable, name_scope, program_guard
@@ -13,6 +13,7 @@ from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.log_helper import notice
 from paddle.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
+from paddle.fluid.shown import Shown
 
 _DEVICE = "op_device"
 
@@ -35,7 +36,7 @@ def _names(what: Iterable | None) -> set:
     return {each.name if isinstance(each, Variable) else str(each) for each in what}
 
 
-class Optimizer:
+class Optimizer(Shown):
     """Base of all optimizers.
 
     `learning_rate` is a number or a Variable (a schedule). `regularization` is the decay for parameters that
@@ -65,7 +66,7 @@ class Optimizer:
                     "LarsMomentum."
                 )
         if old:
-            raise TypeError(f"{self.__class__.__name__} has no argument {sorted(old)[0]!r}.")
+            raise suggest.no_argument(self.__class__, sorted(old)[0])
         if learning_rate is None:
             raise ValueError(
                 f"{self.__class__.__name__}: learning_rate is None. Give a number or a Variable."
@@ -127,11 +128,22 @@ class Optimizer:
         )
 
     def _global_learning_rate(self, program=None):
-        """Returns the rate's Variable in `program` (the current one by default), or None."""
+        """Returns the rate's Variable in `program` (the current one by default), or None.
+
+        Args:
+            program: whose rate; None: the default main program.
+
+        Returns:
+            a Variable.
+        """
         return self._learning_rate_map.get(framework.default_main_program() if program is None else program)
 
     def global_learning_rate(self, program=None):
-        """The name of v0.x for the same."""
+        """The name of v0.x for the same.
+
+        Args:
+            program: whose rate; None: the default main program.
+        """
         return self._global_learning_rate(program)
 
     def _create_param_lr(self, param_and_grad):
@@ -268,7 +280,18 @@ class Optimizer:
     def backward(
         self, loss, startup_program=None, parameter_list: list | None = None, no_grad_set=None, callbacks=None
     ) -> list:
-        """Adds the backward pass of `loss`; returns the (parameter, gradient) pairs."""
+        """Adds the backward pass of `loss`; returns the (parameter, gradient) pairs.
+
+        Args:
+            loss: a Variable of one element.
+            startup_program: the Program that fills the states; None: the default one.
+            parameter_list: Parameters or names; None: all trainable ones.
+            no_grad_set: Variables or names that get no gradient.
+            callbacks: as append_backward takes them.
+
+        Returns:
+            pairs (parameter, gradient).
+        """
         if callbacks is None:
             callbacks = [error_clip_callback]
         elif not isinstance(callbacks, list):
@@ -284,7 +307,14 @@ class Optimizer:
             return append_backward(loss, parameter_list or self._parameter_list, names, callbacks)
 
     def apply_gradients(self, params_grads: list) -> list:
-        """Adds clipping, decay and updates for the pairs to the current program; returns the update ops."""
+        """Adds clipping, decay and updates for the pairs to the current program; returns the update ops.
+
+        Args:
+            params_grads: pairs (parameter, gradient), as backward gave them.
+
+        Returns:
+            the update ops.
+        """
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
         params_grads, table, table_op = self._split_off_table(params_grads)
         if self._grad_clip is not None:
@@ -298,14 +328,34 @@ class Optimizer:
         return ops
 
     def apply_optimize(self, loss, startup_program, params_grads: list) -> list:
-        """Like apply_gradients, in the program of `loss`."""
+        """Like apply_gradients, in the program of `loss`.
+
+        Args:
+            loss: a Variable of one element.
+            startup_program: the Program that fills the states.
+            params_grads: pairs (parameter, gradient), as backward gave them.
+
+        Returns:
+            the update ops.
+        """
         with program_guard(loss.block.program, startup_program):
             return self.apply_gradients(params_grads)
 
     def minimize(
         self, loss, startup_program=None, parameter_list: list | None = None, no_grad_set=None, grad_clip=None
     ) -> tuple:
-        """Adds all that trains on `loss`; returns (update ops, (parameter, gradient) pairs)."""
+        """Adds all that trains on `loss`; returns (update ops, (parameter, gradient) pairs).
+
+        Args:
+            loss: a Variable of one element.
+            startup_program: the Program that fills the states; None: the default one.
+            parameter_list: Parameters or names; None: all trainable ones.
+            no_grad_set: Variables or names that get no gradient.
+            grad_clip: a GradientClipBy... object, as v1.7 took it here.
+
+        Returns:
+            (update ops, pairs (parameter, gradient)).
+        """
         if not isinstance(loss, Variable):
             raise TypeError(f"minimize takes a Variable as loss, not a {loss.__class__.__name__}.")
         if grad_clip is not None and self._grad_clip is None:

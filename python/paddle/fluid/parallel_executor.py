@@ -1,6 +1,6 @@
 """ParallelExecutor: an Executor bound to one program. Here it has one place; threads work inside the ops."""
 
-from paddle.fluid import compiler, core, framework
+from paddle.fluid import compiler, core, framework, suggest
 from paddle.fluid.log_helper import notice
 
 __all__ = ["ParallelExecutor"]
@@ -13,6 +13,17 @@ class ParallelExecutor:
     """Runs `main_program` (the default one if left out) again and again.
 
     `num_threads`, `allow_op_delay` and `customize_loss_grad` are arguments of v0.12; they change nothing.
+
+    Args:
+        use_cuda: must be False.
+        loss_name: the name of the loss.
+        main_program: what to run; None: the default main program.
+        share_vars_from: a ParallelExecutor whose scope is used.
+        exec_strategy: accepted; the engine decides.
+        build_strategy: accepted; the engine decides.
+        num_trainers: has no effect: it runs in one process.
+        trainer_id: has no effect.
+        scope: where parameters live; None: the global scope.
     """
 
     ExecutionStrategy = ExecutionStrategy
@@ -41,7 +52,7 @@ class ParallelExecutor:
                 "use_default_grad_scale",
                 "balance_parameter_opt_between_cards",
             ):
-                raise TypeError(f"ParallelExecutor has no argument {key!r}.")
+                raise suggest.no_argument(ParallelExecutor, key)
         if use_cuda:
             raise RuntimeError(
                 "ParallelExecutor: use_cuda is True, and this build has no CUDA. Use use_cuda=False."
@@ -67,7 +78,17 @@ class ParallelExecutor:
         self._exe = executor.Executor(self._place)
 
     def run(self, fetch_list: list, feed=None, feed_dict=None, return_numpy: bool = True):
-        """Runs one step. `feed` is a dict, or a list of dicts whose batches are taken together."""
+        """Runs one step. `feed` is a dict, or a list of dicts whose batches are taken together.
+
+        Args:
+            fetch_list: names of variables.
+            feed: a dict, or a list of dicts whose batches are taken together.
+            feed_dict: the old name of feed.
+            return_numpy: arrays instead of LoDTensors.
+
+        Returns:
+            a list of values.
+        """
         feed = feed_dict if feed is None else feed
         return self._exe.run(
             program=self._compiled_program._program,

@@ -1,7 +1,9 @@
 """What a user can say about a parameter when a layer makes it: name, first values, learning rate, ..."""
 
+from paddle.fluid import suggest
 from paddle.fluid.initializer import Constant, Initializer, Xavier
 from paddle.fluid.regularizer import WeightDecayRegularizer
+from paddle.fluid.shown import Shown
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
@@ -12,11 +14,20 @@ def _is_clip(value) -> bool:
     return isinstance(value, GradientClipBase)
 
 
-class ParamAttr:
+class ParamAttr(Shown):
     """The attributes of one parameter.
 
     `learning_rate` multiplies the optimizer's. `regularizer` goes before the optimizer's own. `gradient_clip`
     is the form of v0.11 to v1.7; later scripts give `grad_clip` to the optimizer.
+
+    Args:
+        name: of the parameter; None: an automatic one.
+        initializer: how it is filled; None: as the layer does by default.
+        learning_rate: multiplies the optimizer's rate.
+        regularizer: the decay of this parameter; goes before the optimizer's own.
+        trainable: it is trained.
+        do_model_average: ModelAverage averages it.
+        gradient_clip: the clip of its gradient, as up to v1.7.
 
     >>> ParamAttr(name="w", learning_rate=0.5).name
     'w'
@@ -42,7 +53,7 @@ class ParamAttr:
         if "clip" in old:
             gradient_clip = old.pop("clip")
         if old:
-            raise TypeError(f"ParamAttr has no argument {sorted(old)[0]!r}.")
+            raise suggest.no_argument(ParamAttr, sorted(old)[0])
         if name is not None and not isinstance(name, str):
             raise TypeError(f"ParamAttr: name must be a string, not a {type(name).__name__}.")
         if name == "":
@@ -69,7 +80,11 @@ class ParamAttr:
         self.gradient_clip = gradient_clip
 
     def _set_default_initializer(self, initializer: Initializer | None) -> None:
-        """Takes `initializer` where the user gave none."""
+        """Takes `initializer` where the user gave none.
+
+        Args:
+            initializer: what to take.
+        """
         if self.initializer is None:
             if initializer is None:
                 raise ValueError(
@@ -85,7 +100,14 @@ class ParamAttr:
 
     @staticmethod
     def _to_attr(arg):
-        """Turns what layers accept for param_attr and bias_attr into ParamAttr, a list of them, or False."""
+        """Turns what layers accept for param_attr and bias_attr into ParamAttr, a list of them, or False.
+
+        Args:
+            arg: what a layer was given.
+
+        Returns:
+            a ParamAttr, a list of them, or False.
+        """
         if arg is None:
             return ParamAttr()
         if isinstance(arg, (list, tuple)):
@@ -108,7 +130,14 @@ class ParamAttr:
         )
 
     def _to_kwargs(self, with_initializer: bool = False) -> dict:
-        """Returns the arguments for Block.create_parameter."""
+        """Returns the arguments for Block.create_parameter.
+
+        Args:
+            with_initializer: add the initializer.
+
+        Returns:
+            a dict.
+        """
         kwargs = {
             "name": self.name,
             "optimize_attr": {"learning_rate": self.learning_rate},
@@ -133,6 +162,16 @@ class WeightNormParamAttr(ParamAttr):
 
     The norm goes over all dimensions but `dim`; without `dim`, over all elements. The layer then trains
     `<name>_g` and `<name>_v`.
+
+    Args:
+        dim: the dimension that keeps a length for each entry; None: one length for all.
+        name: of the parameter; None: an automatic one.
+        initializer: how it is filled; None: as the layer does by default.
+        learning_rate: multiplies the optimizer's rate.
+        regularizer: the decay of this parameter.
+        trainable: it is trained.
+        do_model_average: ModelAverage averages it.
+        gradient_clip: the clip of its gradient, as up to v1.7.
     """
 
     # Weights made this way, in order; savers and tools look here.
@@ -161,3 +200,6 @@ class WeightNormParamAttr(ParamAttr):
             **old,
         )
         self.dim = dim
+
+
+suggest.make_helpful(__all__, globals())

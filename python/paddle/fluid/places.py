@@ -8,7 +8,7 @@ class CPUPlace:
         return 0
 
     def _equals(self, other) -> bool:
-        return isinstance(other, CPUPlace)
+        return isinstance(other, (CPUPlace, Place))
 
     def __eq__(self, other) -> bool:
         return isinstance(other, CPUPlace)
@@ -50,6 +50,12 @@ class Place:
 
     def is_cpu_place(self) -> bool:
         return True
+
+    def _type(self) -> int:
+        return self._place._type()
+
+    def _equals(self, other) -> bool:
+        return self._place._equals(other)
 
     def is_gpu_place(self) -> bool:
         return False

@@ -24,7 +24,12 @@ def reset_profiler() -> None:
 
 
 def start_profiler(state: str, tracer_option: str = "Default") -> None:
-    """Starts to measure. `state` says whose ops: 'CPU', or 'GPU' and 'All', which here mean the same."""
+    """Starts to measure. `state` says whose ops: 'CPU', or 'GPU' and 'All', which here mean the same.
+
+    Args:
+        state: 'CPU', 'GPU' or 'All'.
+        tracer_option: has no effect.
+    """
     global _running
     if state not in _STATES:
         raise ValueError(f"start_profiler: state is {state!r}; it must be one of {', '.join(_STATES)}.")
@@ -43,6 +48,10 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str | None = "/tm
     """Stops, prints the table, and writes it to `profile_path` (None: to no file).
 
     `sorted_key` is 'calls', 'total', 'max', 'min' or 'ave' (in ms); by default, the total.
+
+    Args:
+        sorted_key: 'calls', 'total', 'max', 'min' or 'ave'; None: the total.
+        profile_path: the file; None: none.
     """
     global _running
     key = "default" if sorted_key is None else sorted_key
@@ -68,7 +77,14 @@ def profiler(
     profile_path: str | None = "/tmp/profile",
     tracer_option: str = "Default",
 ) -> Iterator[None]:
-    """Measures the body: start_profiler before, stop_profiler after."""
+    """Measures the body: start_profiler before, stop_profiler after.
+
+    Args:
+        state: 'CPU', 'GPU' or 'All', which here mean the same.
+        sorted_key: 'calls', 'total', 'max', 'min' or 'ave'; None: the total.
+        profile_path: the file; None: none.
+        tracer_option: has no effect.
+    """
     start_profiler(state, tracer_option)
     try:
         yield
@@ -80,7 +96,13 @@ def profiler(
 def cuda_profiler(
     output_file: str, output_mode: str | None = None, config: list | None = None
 ) -> Iterator[None]:
-    """Not there: it drives NVIDIA's nvprof, and this build has no CUDA."""
+    """Not there: it drives NVIDIA's nvprof, and this build has no CUDA.
+
+    Args:
+        output_file: the file.
+        output_mode: 'kvp' or 'csv'.
+        config: counters.
+    """
     raise RuntimeError(
         "cuda_profiler needs a build with CUDA, and this one has none. Use fluid.profiler.profiler('CPU')."
     )

@@ -3,6 +3,7 @@
 import functools
 
 from paddle import _core
+from paddle.fluid import suggest
 from paddle.fluid.proto import framework_pb2
 
 _DUPLICABLE, _DISPENSABLE, _INTERMEDIATE = 1, 2, 4
@@ -21,9 +22,7 @@ GENERATED_DEFAULTS = {name: value for name, _, value in GENERATED}
 def definition(op_type: str) -> tuple:
     """(doc, [(input, flags)], [(output, flags)], [(attribute, type, default)]) of an op."""
     if not _core.op_known(op_type):
-        raise ValueError(
-            f"There is no op {op_type!r} in this package. fluid.core.get_all_op_names() lists them."
-        )
+        raise suggest.no_op(op_type)
     return _core.op_def(op_type)
 
 

@@ -4,17 +4,34 @@
 >>> loader.set_sample_list_generator(paddle.batch(reader, 32), places=fluid.CPUPlace())   # doctest: +SKIP
 >>> for feed in loader():                                                                 # doctest: +SKIP
 ...     exe.run(feed=feed, fetch_list=[loss])
+
+With iterable=False the loader stands in the Program, and Executor.run takes a batch each time:
+
+>>> loader.start()                                                                        # doctest: +SKIP
+>>> try:                                                                                  # doctest: +SKIP
+...     while True:
+...         exe.run(fetch_list=[loss])
+... except fluid.core.EOFException:
+...     loader.reset()
 """
 
 from typing import Callable, Iterator
 
 import numpy as np
 
+from paddle import absent
 from paddle.fluid import core
 from paddle.fluid.compiler import merge_feeds
 from paddle.fluid.data_feeder import BatchedTensorProvider, DataFeeder
+from paddle.fluid.framework import default_main_program
+from paddle.fluid.reader_program import Source, add_reader, fields_of, tensor_of
+from paddle.fluid.reader_queue import LoDTensorBlockingQueue, Pump
+from paddle.fluid.unique_name import UniqueNameGenerator
 
 __all__ = ["PyReader", "DataLoader"]
+
+# Readers of loaders are numbered through the whole process, whatever unique_name.guard is open.
+_loader_names = UniqueNameGenerator()
 
 
 class Feeds(list):
@@ -25,68 +42,26 @@ class Feeds(list):
 
 
 class _Prefetch:
-    """Iterates over what `make` yields; a thread runs it up to `capacity` items ahead.
-
-    An error in the thread is raised to the one who iterates. `close` ends the thread, also in mid-way.
-    """
-
-    _END = object()
+    """Iterates over what `make` yields; a thread runs it up to `capacity` items ahead."""
 
     def __init__(self, make: Callable[[], Iterator], capacity: int):
-        import queue
-        import threading
-
-        self._queue = queue.Queue(maxsize=capacity)
-        self._stop = threading.Event()
-        # The thread must not know this object, or nobody could drop it while the thread waits.
-        self._thread = threading.Thread(
-            target=_Prefetch._work, args=(make, self._queue, self._stop), name="paddle-reader", daemon=True
-        )
-        self._thread.start()
-
-    @staticmethod
-    def _work(make, out, stop) -> None:
-        import queue
-
-        def put(item) -> bool:
-            while not stop.is_set():
-                try:
-                    out.put(item, timeout=0.1)
-                    return True
-                except queue.Full:
-                    continue
-            return False
-
-        try:
-            for item in make():
-                if not put((item, None)):
-                    return
-            put((_Prefetch._END, None))
-        except BaseException as error:
-            put((_Prefetch._END, error))
+        self._pump = Pump(make, LoDTensorBlockingQueue(capacity), "The generator of the loader")
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self._stop.is_set():
-            raise StopIteration
-        item, error = self._queue.get()
-        if item is not _Prefetch._END:
-            return item
-        self.close()
-        if error is not None:
-            raise error
-        raise StopIteration
+        try:
+            return self._pump.queue.pop()
+        except core.EOFException:
+            raise StopIteration from None
 
     def close(self) -> None:
-        self._stop.set()
-        self._thread.join(timeout=5)
+        self._pump.stop()
 
     def __del__(self):
-        stop = getattr(self, "_stop", None)
-        if stop is not None:
-            stop.set()
+        if hasattr(self, "_pump"):
+            self._pump.queue.close()
 
 
 def _count(places) -> int:
@@ -121,12 +96,6 @@ class GeneratorLoader(DataLoaderBase):
         return_list: bool = False,
         drop_last: bool = True,
     ):
-        if not iterable:
-            raise RuntimeError(
-                "loaders with iterable=False put reader ops into the program, which are not "
-                "there. Use iterable=True "
-                "and give each item of `for feed in loader():` to Executor.run as feed."
-            )
         if not feed_list:
             raise ValueError(
                 "the loader has no feed_list. Give the variables that the generator's fields are for."
@@ -135,6 +104,7 @@ class GeneratorLoader(DataLoaderBase):
             raise ValueError(
                 f"the loader's capacity is {capacity}; it must be the number of batches to hold ready."
             )
+        self._iterable = bool(iterable)
         self._feed_list = list(feed_list)
         self._names = [var.name for var in feed_list]
         self._capacity = int(capacity)
@@ -143,17 +113,38 @@ class GeneratorLoader(DataLoaderBase):
         self._tensor_reader: Callable | None = None
         self._devices = 1
         self._running: _Prefetch | None = None
+        self._source: Source | None = None
+        if not self._iterable:
+            self._put_into_program(use_double_buffer)
+
+    def _put_into_program(self, use_double_buffer: bool) -> None:
+        """The variables of feed_list are read in the default Program from now on."""
+        names = tuple(_loader_names(key) for key in ("lod_tensor_blocking_queue", "create_py_reader", "double_buffer"))
+        reader, self._source = add_reader(fields_of(self._feed_list), self._capacity, use_double_buffer, names)
+        default_main_program().current_block().append_op(
+            type="read",
+            inputs={"Reader": [reader]},
+            outputs={"Out": self._feed_list},
+            attrs={"drop_last": bool(self._drop_last)},
+        )
 
     @property
     def iterable(self) -> bool:
-        return True
+        return self._iterable
 
     @property
     def queue(self):
-        """The queue between the thread and the one who iterates, or None before the first iteration."""
-        return None if self._running is None else self._running._queue
+        """The queue between the thread and the one who takes batches; None before the first iteration."""
+        if self._source is not None:
+            return self._source.queue
+        return None if self._running is None else self._running._pump.queue
 
     def __iter__(self) -> Iterator:
+        if not self._iterable:
+            raise RuntimeError(
+                "This loader was made with iterable=False: call start(), then Executor.run without feed until it "
+                "raises fluid.core.EOFException, then reset()."
+            )
         if self._tensor_reader is None:
             raise RuntimeError(
                 "the loader has no data yet. Call set_sample_generator, set_sample_list_generator or "
@@ -190,31 +181,18 @@ class GeneratorLoader(DataLoaderBase):
 
     def _feed_of(self, fields) -> dict:
         if isinstance(fields, dict):
-            return {name: self._tensor(name, fields[name]) for name in self._names}
+            return {name: tensor_of(fields[name], name) for name in self._names}
         if len(fields) != len(self._names):
             raise ValueError(
                 f"the generator gave {len(fields)} fields for {len(self._names)} variables: "
                 f"{', '.join(self._names)}."
             )
-        return {name: self._tensor(name, field) for name, field in zip(self._names, fields)}
+        return {name: tensor_of(field, name) for name, field in zip(self._names, fields)}
 
-    @staticmethod
-    def _tensor(name: str, field):
-        if isinstance(field, core.LoDTensor):
-            return field
-        try:
-            array = np.ascontiguousarray(field)
-        except ValueError:
-            array = None
-        if array is None or array.dtype == object:
-            raise TypeError(
-                f"a batch of {name} is no regular array: it has parts of different lengths. Make "
-                "a tensor of it with "
-                "fluid.create_lod_tensor."
-            )
-        tensor = core.LoDTensor()
-        tensor.set(array, core.CPUPlace())
-        return tensor
+    @classmethod
+    def _check_input_array(cls, item):
+        """The item as an array; a TypeError if its parts have different lengths."""
+        return np.array(tensor_of(item, "the loader"))
 
     def _pack(self, group: list):
         feed = merge_feeds(group)
@@ -223,12 +201,16 @@ class GeneratorLoader(DataLoaderBase):
         return Feeds([feed])
 
     def start(self) -> None:
-        raise RuntimeError(
-            "start() is for iterable=False. Iterate over the loader: for feed in loader(): ..."
-        )
+        """Starts a pass over the data; Executor.run then takes a batch each time. For iterable=False."""
+        if self._source is None:
+            raise RuntimeError("start() is for iterable=False. Iterate over the loader: for feed in loader(): ...")
+        self._source.start()
 
     def reset(self) -> None:
-        raise RuntimeError("reset() is for iterable=False. Iterate again; each iteration starts anew.")
+        """Ends the pass; start() begins the next one. For iterable=False."""
+        if self._source is None:
+            raise RuntimeError("reset() is for iterable=False. Iterate again; each iteration starts anew.")
+        self._source.reset()
 
     def set_sample_generator(
         self, reader: Callable, batch_size: int, drop_last: bool = True, places=None
@@ -259,7 +241,14 @@ class GeneratorLoader(DataLoaderBase):
         """Takes a generator of whole batches: one array or tensor per variable."""
         self._tensor_reader = reader
         self._devices = max(_count(places), 1)
+        if self._source is not None:
+            self._source.make = self._batches
         return self
+
+    def _batches(self) -> Iterator:
+        """Yields the fields of each batch in the order of feed_list, for the reader in the Program."""
+        for fields in self._tensor_reader():
+            yield list(self._feed_of(fields).values())
 
 
 class DataLoader:
@@ -338,3 +327,7 @@ class PyReader(DataLoaderBase):
     def decorate_batch_generator(self, reader: Callable, places=None) -> None:
         """Takes a generator of whole batches."""
         self._loader.set_batch_generator(reader, places)
+
+
+def __getattr__(name: str):
+    absent.refuse(__name__, name)

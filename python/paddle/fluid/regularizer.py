@@ -1,8 +1,9 @@
 """Weight decay: ops that add a term of the parameter to its gradient."""
 
-from paddle.fluid import framework
+from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
+from paddle.fluid.shown import Shown
 
 __all__ = [
     "append_regularization_ops",
@@ -17,7 +18,7 @@ __all__ = [
 _NEW_GRAD_SUFFIX = "@NEWGRAD@"
 
 
-class WeightDecayRegularizer:
+class WeightDecayRegularizer(Shown):
     """What all decays share. A call adds ops to `block` and returns the variable with the decay term."""
 
     def __call__(self, param, grad, block):
@@ -49,7 +50,11 @@ class _CoefficientDecay(WeightDecayRegularizer):
 
 
 class L2DecayRegularizer(_CoefficientDecay):
-    """Adds coeff * param to the gradient."""
+    """Adds coeff * param to the gradient.
+
+    Args:
+        regularization_coeff: the coeff in the formula.
+    """
 
     _title = "L2Decay"
 
@@ -60,7 +65,11 @@ class L2DecayRegularizer(_CoefficientDecay):
 
 
 class L1DecayRegularizer(_CoefficientDecay):
-    """Adds coeff * sign(param) to the gradient."""
+    """Adds coeff * sign(param) to the gradient.
+
+    Args:
+        regularization_coeff: the coeff in the formula.
+    """
 
     _title = "L1Decay"
 
@@ -93,7 +102,15 @@ def _regularize(param, grad, regularization):
 
 
 def append_regularization_ops(parameters_and_grads: list, regularization=None) -> list:
-    """Adds the decay ops for all pairs; returns the pairs with the gradients to use from here on."""
+    """Adds the decay ops for all pairs; returns the pairs with the gradients to use from here on.
+
+    Args:
+        parameters_and_grads: pairs (parameter, gradient).
+        regularization: the decay of parameters that have none of their own.
+
+    Returns:
+        pairs (parameter, gradient).
+    """
     result = []
     with framework.name_scope("regularization"):
         for param, grad in parameters_and_grads:
@@ -109,3 +126,6 @@ def append_regularization_ops(parameters_and_grads: list, regularization=None) -
 
 L1Decay = L1DecayRegularizer
 L2Decay = L2DecayRegularizer
+
+
+suggest.make_helpful(__all__, globals())

@@ -39,7 +39,14 @@ dygraph_parameter_name_checker = DygraphParameterNameChecker()
 
 
 def generate(key: str) -> str:
-    """Returns the next name for `key` in the current name space."""
+    """Returns the next name for `key` in the current name space.
+
+    Args:
+        key: the stem, e.g. 'fc'.
+
+    Returns:
+        the name.
+    """
     return generator(key)
 
 
@@ -49,7 +56,15 @@ def generate_with_ignorable_key(key: str) -> str:
 
 
 def switch(new_generator: UniqueNameGenerator | None = None, new_para_name_checker=None) -> tuple:
-    """Makes `new_generator` (or a fresh one) current; returns the pair that was current before."""
+    """Makes `new_generator` (or a fresh one) current; returns the pair that was current before.
+
+    Args:
+        new_generator: a UniqueNameGenerator; None: a fresh one.
+        new_para_name_checker: has no effect.
+
+    Returns:
+        what was current before.
+    """
     global generator, dygraph_parameter_name_checker
     if isinstance(new_generator, tuple):  # what an earlier switch() returned, handed back as one value
         new_generator, new_para_name_checker = new_generator
@@ -64,6 +79,9 @@ def switch(new_generator: UniqueNameGenerator | None = None, new_para_name_check
 @contextlib.contextmanager
 def guard(new_generator: str | bytes | UniqueNameGenerator | None = None) -> Iterator[None]:
     """Runs the body in a fresh name space; a string becomes the prefix of its names.
+
+    Args:
+        new_generator: a UniqueNameGenerator, or a prefix; None: a fresh one.
 
     >>> with guard("A"):
     ...     generate("fc")

@@ -50,6 +50,12 @@ def __getattr__(name: str) -> Any:
 def cache(reader: Reader) -> Reader:
     """Read everything once, now, and serve later passes from memory.
 
+    Args:
+        reader: a function that gives an iterable of samples.
+
+    Returns:
+        a reader.
+
     >>> twice = cache(lambda: iter([1, 2]))
     >>> list(twice()), list(twice())
     ([1, 2], [1, 2])
@@ -65,6 +71,13 @@ def cache(reader: Reader) -> Reader:
 def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
     """Call `func` with one sample of each reader; stop with the shortest.
 
+    Args:
+        func: a function of as many samples as there are readers.
+        *readers: functions that give iterables of samples.
+
+    Returns:
+        a reader.
+
     >>> list(map_readers(lambda a, b: a * b, lambda: [2, 3], lambda: [5, 7])())
     [10, 21]
     """
@@ -77,6 +90,13 @@ def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
 
 def shuffle(reader: Reader, buf_size: int) -> Reader:
     """Shuffle within blocks of `buf_size` samples. `random.seed` makes the order repeatable.
+
+    Args:
+        reader: a function that gives an iterable of samples.
+        buf_size: how many samples are shuffled at a time.
+
+    Returns:
+        a reader.
 
     >>> sorted(shuffle(lambda: range(5), 3)())
     [0, 1, 2, 3, 4]
@@ -116,6 +136,13 @@ def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
     Readers of different lengths raise ComposeNotAligned; with `check_alignment=False` reading stops
     with the shortest.
 
+    Args:
+        *readers: functions that give iterables of samples.
+        check_alignment: readers of different lengths are an error.
+
+    Returns:
+        a reader.
+
     >>> list(compose(lambda: [(1, 2)], lambda: [3])())
     [(1, 2, 3)]
     """
@@ -137,6 +164,13 @@ def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
 
 def firstn(reader: Reader, n: int) -> Reader:
     """Stop after `n` samples.
+
+    Args:
+        reader: a function that gives an iterable of samples.
+        n: how many.
+
+    Returns:
+        a reader.
 
     >>> list(firstn(lambda: range(100), 2)())
     [0, 1]

@@ -41,6 +41,14 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
 
     With pipes the readers take turns; with `use_pipe=False` samples come through one queue of
     `queue_size` places, in the order they arrive. Samples are pickled, so arrays and tuples stay so.
+
+    Args:
+        readers: functions that give iterables of samples.
+        use_pipe: a pipe for each process; else one queue.
+        queue_size: the places of the queue.
+
+    Returns:
+        a reader.
     """
     if not isinstance(readers, (list, tuple)) or not readers:
         raise ValueError(
@@ -119,6 +127,11 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
 class PipeReader:
     """Reads what a command writes to its standard output, as text.
 
+    Args:
+        command: a command line, without a shell.
+        bufsize: how many bytes are read at a time.
+        file_type: 'plain', or 'gzip' for zipped output.
+
     >>> list(PipeReader("echo one line").get_line())
     ['one line']
     """
@@ -134,7 +147,15 @@ class PipeReader:
         self.process = subprocess.Popen(shlex.split(command), bufsize=bufsize, stdout=subprocess.PIPE)
 
     def get_line(self, cut_lines: bool = True, line_break: str = "\n") -> Iterator[str]:
-        """Yield the lines without their breaks; with `cut_lines=False`, pieces as they come."""
+        """Yield the lines without their breaks; with `cut_lines=False`, pieces as they come.
+
+        Args:
+            cut_lines: give lines; else pieces.
+            line_break: what ends a line.
+
+        Returns:
+            texts.
+        """
         rest = ""
         for piece in self._text():
             if cut_lines:
@@ -189,6 +210,17 @@ def pipe_reader(
     """Return a reader of what `parser` makes of a command's output.
 
     The parser gets a list of lines, or with `cut_lines=False` a piece of text, and returns samples.
+
+    Args:
+        left_cmd: a command line, without a shell.
+        parser: a function from lines (or a piece) to samples.
+        bufsize: how many bytes are read at a time.
+        file_type: 'plain', or 'gzip' for zipped output.
+        cut_lines: give the parser lines; else pieces.
+        line_break: what ends a line.
+
+    Returns:
+        a reader.
     """
     if not isinstance(left_cmd, str):
         raise TypeError(f"pipe_reader: left_cmd must be a string, got {type(left_cmd).__name__}.")

@@ -42,6 +42,13 @@ def _put(box: queue.Queue, item: Any, stop: threading.Event) -> bool:
 def buffered(reader: Reader, size: int) -> Reader:
     """Read up to `size` samples ahead in a thread.
 
+    Args:
+        reader: a function that gives an iterable of samples.
+        size: how many samples wait at most.
+
+    Returns:
+        a reader.
+
     >>> list(buffered(lambda: range(3), 2)())
     [0, 1, 2]
     """
@@ -78,6 +85,16 @@ def xmap_readers(
     """Map samples in `process_num` threads, with about `buffer_size` samples waiting on either side.
 
     `order=True` keeps the order of the reader.
+
+    Args:
+        mapper: a function of a sample.
+        reader: a function that gives an iterable of samples.
+        process_num: the number of threads.
+        buffer_size: how many samples wait at most.
+        order: keep the order of the reader.
+
+    Returns:
+        a reader.
 
     >>> list(xmap_readers(lambda x: x + 1, lambda: range(4), 2, 8, order=True)())
     [1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""paddle.v2: the data side of v2 (batch, reader, dataset, image) under its old name.
+"""paddle.v2: the data side of v2 (batch, reader, dataset, image), its plots, and fluid as v0.11 had it.
 
 >>> import paddle.v2 as paddle
 >>> list(paddle.batch(lambda: range(3), 2)())
@@ -10,22 +10,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["batch", "minibatch", "reader", "dataset", "image"]
+from paddle import absent
+
+__all__ = ["batch", "minibatch", "reader", "dataset", "image", "plot", "fluid"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "batch":
         return importlib.import_module("paddle.v2.minibatch").batch
-    if name == "image":
-        return importlib.import_module("paddle.dataset.image")
     if name in __all__:
         return importlib.import_module(f"paddle.v2.{name}")
-    if name.startswith("__"):
-        raise AttributeError(f"module 'paddle.v2' has no attribute '{name}'")
-    raise AttributeError(
-        f"paddle.v2.{name} is not there: the v2 layer API is not there yet. "
-        f"paddle.v2 has {', '.join(__all__)}."
-    )
+    absent.refuse(__name__, name)
 
 
 def __dir__() -> list[str]:

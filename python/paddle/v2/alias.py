@@ -1,4 +1,4 @@
-"""Makes a package of paddle.v2 another name of a package of paddle, submodules included.
+"""Makes a package or module of paddle.v2 another name of one of paddle, submodules included.
 
 Both names give the same module objects, so a setting such as common.DATA_HOME is one setting.
 """

@@ -9,7 +9,7 @@ import paddle.fluid as fluid
 
 def parse(about: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("role", choices=["server", "trainer"])
+    parser.add_argument("role", choices=["server", "trainer", "single"])
     parser.add_argument("--endpoints")
     parser.add_argument("--trainers", type=int)
     parser.add_argument("--endpoint")
@@ -17,11 +17,11 @@ def parse(about: str) -> argparse.ArgumentParser:
     return parser
 
 
-def start(options: argparse.Namespace) -> tuple[fluid.Executor, fluid.Program]:
+def start(options: argparse.Namespace, sync_mode: bool = True) -> tuple[fluid.Executor, fluid.Program]:
     """Transpiles the default Programs. A server serves, and its process ends here; a trainer gets its executor, after the startup
     Program has run, and its Program."""
     transpiler = fluid.DistributeTranspiler()
-    transpiler.transpile(options.id, pservers=options.endpoints, trainers=options.trainers)
+    transpiler.transpile(options.id, pservers=options.endpoints, trainers=options.trainers, sync_mode=sync_mode)
     exe = fluid.Executor(fluid.CPUPlace())
     if options.role == "server":
         program, startup = transpiler.get_pserver_programs(options.endpoint)

@@ -45,7 +45,9 @@ def pads(attrs, size, kernel, stride, axes):
 def convolve(x, w, stride, padding, dilation, groups):
     """Channels first. By the definition: each output is the sum over a window."""
     axes = x.ndim - 2
-    x = np.pad(x, [(0, 0), (0, 0), *padding])
+    wide = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation)]
+    lack = [max(k - n - a - b, 0) for k, n, (a, b) in zip(wide, x.shape[2:], padding)]  # less than a stride
+    x = np.pad(x, [(0, 0), (0, 0), *((a, b + more) for (a, b), more in zip(padding, lack))])
     out = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], w.shape[2:], stride, dilation)]
     y = np.zeros((len(x), len(w), *out))
     each, filters = x.shape[1] // groups, len(w) // groups
@@ -84,6 +86,10 @@ add("conv2d", {"Input": rand(2, 5, 4, 3), "Filter": rand(4, 3, 2, 2)}, conv, bot
 add("conv2d", {"Input": rand(2, 3, 4, 4), "Filter": rand(2, 3, 1, 1), "Bias": rand(2)}, conv, [*both, "Bias"])
 add("depthwise_conv2d", {"Input": rand(2, 3, 5, 5), "Filter": rand(3, 1, 3, 3)}, conv, both, {"groups": 3, "paddings": [1, 1]})
 add("depthwise_conv2d", {"Input": rand(2, 3, 5, 5), "Filter": rand(6, 1, 3, 3)}, conv, both, {"groups": 3, "strides": [2, 2]})
+add("conv2d", {"Input": rand(2, 3, 2, 4), "Filter": rand(4, 3, 3, 3)}, conv, both, {"strides": [2, 1]})
+add("conv2d", {"Input": rand(2, 2, 2, 2), "Filter": rand(4, 2, 2, 3)}, conv, both, {"strides": [3, 2], "dilations": [3, 1]})
+add("conv3d", {"Input": rand(1, 2, 2, 3, 5), "Filter": rand(3, 2, 3, 3, 2)}, conv, both, {"strides": [2, 2, 1]})
+fails("conv2d", {"Input": rand(2, 3, 2, 2), "Filter": rand(4, 3, 4, 4)}, "too small", ["Output"], attrs={"strides": [2, 2]})
 add("conv3d", {"Input": rand(1, 2, 4, 3, 5), "Filter": rand(3, 2, 2, 3, 2)}, conv, both, {"strides": [1, 1, 2], "paddings": [1, 1, 0]})
 add("conv3d", {"Input": rand(1, 4, 4, 3, 2), "Filter": rand(4, 1, 2, 2, 1)}, conv, both,
     {"groups": 2, "data_format": "NDHWC", "dilations": [2, 1, 1]})
@@ -175,7 +181,7 @@ def pool(inputs, attrs):
         out = kernel
     else:
         room = [n - k + a + b for n, k, (a, b) in zip(size, kernel, padding)]
-        out = [(r + (s - 1 if up else 0)) // s + 1 for r, s in zip(room, stride)]
+        out = [int((r + (s - 1 if up else 0)) / s) + 1 for r, s in zip(room, stride)]
     y = np.zeros(x.shape[:2] + tuple(out))
     mask = np.zeros(y.shape, dtype="int32")
     for place in product(*map(range, out)):
@@ -211,6 +217,9 @@ for kind in ("max", "avg"):
         {"ksize": [3, 3], "strides": [2, 2], "paddings": [1, 1], "ceil_mode": True},
         {"ksize": [3, 3], "strides": [2, 2], "paddings": [0, 1, 1, 0]},
         {"ksize": [3, 3], "strides": [3, 3], "paddings": [1, 1], "exclusive": False},
+        {"ksize": [7, 8], "strides": [3, 3]},
+        {"ksize": [9, 7], "strides": [5, 2], "exclusive": False},
+        {"ksize": [9, 10], "strides": [3, 3], "paddings": [1, 1]},
         {"ksize": [2, 3], "adaptive": True},
         {"ksize": [2, 2], "global_pooling": True},
         {"ksize": [3, 3], "strides": [2, 2], "padding_algorithm": "SAME"},
@@ -227,7 +236,9 @@ for kind in ("max", "avg"):
 for attrs in [{"ksize": [3, 2], "strides": [2, 2], "paddings": [1, 1]}, {"ksize": [2, 3], "adaptive": True}, {"ksize": [1, 1], "global_pooling": True}]:
     add("max_pool2d_with_index", {"X": spread(2, 2, 5, 6)}, pool, ["X"], attrs)
 add("max_pool3d_with_index", {"X": spread(1, 2, 4, 5, 3)}, pool, ["X"], {"ksize": [2, 3, 2], "strides": [2, 2, 1], "paddings": [0, 1, 1]})
+add("max_pool2d_with_index", {"X": spread(2, 2, 5, 6)}, pool, ["X"], {"ksize": [6, 8], "strides": [2, 3]})
 fails("pool2d", {"X": rand(1, 1, 2, 2)}, "too small", attrs={"pooling_type": "max", "ksize": [3, 3]})
+fails("pool2d", {"X": rand(1, 1, 2, 2)}, "too small", attrs={"pooling_type": "max", "ksize": [4, 4], "strides": [2, 2]})
 fails("pool2d", {"X": rand(1, 1, 4, 4)}, "give max or avg", attrs={"pooling_type": "mean", "ksize": [3, 3]})
 
 
@@ -497,3 +508,14 @@ fails("add_position_encoding", {"X": rand(2, 3, 5)}, "must be even", attrs=setti
 add("conv2d", {"Input": rand(0, 3, 5, 5), "Filter": rand(4, 3, 3, 3)}, {"Output": rand(0, 4, 3, 3)})
 add("pool2d", {"X": rand(0, 3, 4, 4)}, {"Out": rand(0, 3, 2, 2)}, attrs={"pooling_type": "max", "ksize": [2, 2], "strides": [2, 2]})
 add("layer_norm", {"X": rand(0, 4)}, {"Y": rand(0, 4), "Mean": rand(0), "Variance": rand(0)})
+
+# ---- batch_norm of one value for each channel, and of none: the averages stay ----
+
+
+def unchanged(inputs, attrs):
+    zeros = np.zeros(inputs["Mean"].shape)
+    return {"Y": inputs["X"], "MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"], "SavedMean": zeros, "SavedVariance": zeros}
+
+
+for rows in (1, 0):
+    add("batch_norm", {"X": rand(rows, 3), **stats(3)}, unchanged, attrs={"momentum": 0.75})

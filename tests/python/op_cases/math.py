@@ -369,6 +369,10 @@ add("fill_zeros_like", {"X": x}, {"Out": np.zeros_like(x)})
 add("fill_zeros_like2", {"X": x}, {"Out": np.zeros(x.shape, "int64")}, attrs={"dtype": INT64})
 add("fill_any_like", {"X": x}, {"Out": np.full_like(x, 1.5)}, attrs={"value": 1.5})
 add("fill_any_like", {"X": x}, {"Out": np.full(x.shape, 2)}, attrs={"value": 2.0, "dtype": INT64})
+for value, dtype, text in ((1e30, INT32, "no number of type int32"), (-1e30, INT64, "no number of type int64"), (2.0**31, INT32, "int32"),
+                           (float("nan"), INT32, "no number of type int32")):  # fmt: skip
+    add("fill_any_like", {"X": x}, {}, attrs={"value": value, "dtype": dtype}, raises=text)
+add("fill_any_like", {"X": x}, {"Out": np.full(x.shape, -(2**31))}, attrs={"value": -(2.0**31), "dtype": INT32})
 add("fill", {}, {"Out": np.array([[1, 2, 3]])},
     attrs={"value": [1.0, 2.0, 3.0], "shape": [1, 3], "dtype": INT64})
 add("range", {"Start": np.array([1.0]), "End": np.array([2.0]), "Step": np.array([0.25])},
@@ -424,6 +428,10 @@ for op, law in (("uniform_random", {}), ("gaussian_random", {}), ("truncated_gau
     add(op, {}, {"Out": np.zeros((2, 3), dtype)},
         attrs={"shape": [2, 3], "dtype": INT64 if op == "randint" else FP64, **law},
         no_check=["Out"], tol32=None)
+add("randperm", {}, {"Out": np.zeros((5,), "int64")}, attrs={"n": 5}, no_check=["Out"], tol32=None)
+add("randperm", {}, {}, attrs={"n": 0}, raises="at least 1")
+add("randperm", {}, {}, attrs={"n": 3, "dtype": FP64}, raises="int32 or int64")
+add("seed", {}, {"Out": np.array([-9], "int32")}, attrs={"seed": -9}, tol32=None)
 for op in ("uniform_random_batch_size_like", "gaussian_random_batch_size_like"):
     add(op, {"Input": rand(5, 2)}, {"Out": np.zeros((5, 3))}, attrs={"shape": [-1, 3], "dtype": FP64},
         no_check=["Out"])

@@ -508,7 +508,7 @@ for slide, size in ((0, 8), (1, 17), (3, 33), (1, 8), (3, 24)):
         add("auc", {"Predict": predict[:, :width], "Label": labels, **held}, auc, attrs={"num_thresholds": 7, "slide_steps": slide})
 refused("auc", {"Predict": predict + 1, "Label": labels, "StatPos": ids(8, below=3), "StatNeg": ids(8, below=3)}, "not within 0 and 1",
         {"num_thresholds": 7, "slide_steps": 0})
-refused("auc", {"Predict": predict, "Label": labels, "StatPos": ids(9, below=3), "StatNeg": ids(9, below=3)}, "it must hold 8 numbers",
+refused("auc", {"Predict": predict, "Label": labels, "StatPos": ids(10, below=3), "StatNeg": ids(10, below=3)}, "it must hold 8 numbers",
         {"num_thresholds": 7, "slide_steps": 0})
 
 

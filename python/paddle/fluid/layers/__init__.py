@@ -8,6 +8,11 @@ All layers are built with the few functions of `build`.
 
 from __future__ import annotations
 
+import sys
+
+from paddle import absent
+from paddle.fluid import docs, suggest
+from paddle.fluid.docs import flow, losses, math, network, shapes
 from paddle.fluid.layers import (  # noqa: F401  (all of them are reached as fluid.layers.<module>)
     block_rnn,
     control_flow,
@@ -21,6 +26,7 @@ from paddle.fluid.layers import (  # noqa: F401  (all of them are reached as flu
     nn,
     ops,
     recurrent,
+    rnn,
     sequence_lod,
     tensor,
     utils,
@@ -54,36 +60,15 @@ MODULES = (
 
 __all__ = list(dict.fromkeys(name for module in MODULES for name in module.__all__))
 
-# Layers that upstream has and this package has not yet, by the release that names them.
-NOT_YET = {
-    "1.7": """
-        linear_chain_crf crf_decoding ctc_greedy_decoder warpctc py_func similarity_focus
-        read_file double_buffer py_reader create_py_reader_by_data
-        roi_pool roi_align psroi_pool prroi_pool deformable_conv deformable_roi_pooling
-        roi_perspective_transform prior_box density_prior_box multi_box_head bipartite_match target_assign
-        detection_output ssd_loss
-        rpn_target_assign retinanet_target_assign sigmoid_focal_loss anchor_generator generate_proposal_labels
-        generate_proposals generate_mask_labels iou_similarity box_coder polygon_box_transform yolov3_loss
-        yolo_box box_clip multiclass_nms locality_aware_nms retinanet_detection_output
-        distribute_fpn_proposals box_decoder_and_assign collect_fpn_proposals
-        Uniform Normal Categorical MultivariateNormalDiag
-        RNNCell GRUCell LSTMCell Decoder BeamSearchDecoder rnn dynamic_decode DecodeHelper TrainingHelper
-        GreedyEmbeddingHelper SampleEmbeddingHelper BasicDecoder
-        detection distributions collective
-    """.split(),
-    "1.8": ["matrix_nms"],
-    "1.3": ["tree_conv", "append_LARS", "multi_pass", "detection_map"],
-    "0.13": """
-        ListenAndServ BlockGuardServ Send Recv open_recordio_file open_files shuffle batch
-        random_data_generator Preprocessor BlockGuardWithCompletion StaticRNNMemoryLink WhileGuard ParallelDo
-    """.split(),
-}
+# What the docstrings say of arguments.
+DOCS = (network.TEXT, math.TEXT, losses.TEXT, shapes.TEXT, flow.TEXT)
 
 monkey_patch_variable()
+docs.complete(__all__, globals(), *DOCS)
+suggest.make_helpful(
+    __all__, *(vars(module) for name, module in list(sys.modules.items()) if name.startswith(__name__))
+)
 
 
 def __getattr__(name: str):
-    for release, names in NOT_YET.items():
-        if name in names:
-            raise AttributeError(f"fluid.layers.{name} of Paddle {release} is not in cpaddle yet")
-    raise AttributeError(f"module 'paddle.fluid.layers' has no attribute '{name}'")
+    absent.refuse(__name__, name)

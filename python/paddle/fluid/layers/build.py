@@ -189,6 +189,7 @@ def older(drop: tuple[str, ...] = (), **renamed: str) -> Callable:
                     kwargs[new] = kwargs.pop(old)
             return layer(*args, **kwargs)
 
+        call.__older__ = (*drop, *renamed)
         return call
 
     return wrap

@@ -9,7 +9,7 @@ from typing import Any, Callable
 from paddle.fluid import unique_name
 from paddle.fluid.framework import Block, Program, Variable
 from paddle.fluid.layer_helper import LayerHelper
-from paddle.fluid.layers import arrays
+from paddle.fluid.layers import arrays, homes
 from paddle.fluid.layers.arrays import *  # noqa: F401,F403
 from paddle.fluid.layers.arrays import equal, merge_lod_tensor
 from paddle.fluid.layers.build import VarType, need_variable
@@ -478,3 +478,6 @@ class _BranchGuard:
         if exc_type is None and not self.owner.output_table[1 if self.is_true else 0]:
             raise ValueError("IfElse: a branch must call output.")
         return False
+
+
+__getattr__ = homes.served(__name__)

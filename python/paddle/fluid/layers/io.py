@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from paddle.fluid.framework import Variable
+from typing import Callable, Iterator
+
+from paddle.fluid import core, reader_program, unique_name
+from paddle.fluid.data_feeder import DataFeeder
+from paddle.fluid.framework import Program, Variable, convert_np_dtype_to_dtype_, program_guard
 from paddle.fluid.layer_helper import LayerHelper
+from paddle.fluid.layers import homes
 from paddle.fluid.layers.build import VarType, need_variable
 
-__all__ = ["data", "load"]
+__all__ = ["data", "load", "read_file", "double_buffer", "py_reader", "create_py_reader_by_data"]
 
 
 def data(
@@ -48,3 +53,113 @@ def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> Non
     if load_as_fp16 is not None:
         attrs["load_as_fp16"] = load_as_fp16
     LayerHelper("load").append_op(type="load", inputs={}, outputs={"Out": out}, attrs=attrs)
+
+
+# ---- readers in the program ----
+
+
+def _py_reader(fields: reader_program.Fields, capacity: int, name: str | None, use_double_buffer: bool, feed_list):
+    keys = ("lod_tensor_blocking_queue", "create_py_reader", "double_buffer")
+    parts = ("queue", "reader", "double_buffer")
+    names = tuple(
+        unique_name.generate(key) if name is None else f"{name}_{part}" for key, part in zip(keys, parts)
+    )
+    reader, source = reader_program.add_reader(fields, capacity, use_double_buffer, names)
+
+    def of_batches(generator: Callable) -> None:
+        """Takes a generator of whole batches: one array or tensor per variable."""
+
+        def batches() -> Iterator:
+            for batch in generator():
+                yield [reader_program.tensor_of(field, f"field {i}") for i, field in enumerate(batch)]
+
+        source.make = batches
+
+    def of_samples(reader: Callable) -> None:
+        """Takes a generator of lists of samples, as paddle.batch makes them."""
+        with program_guard(Program(), Program()):
+            feeds = feed_list
+            if feeds is None:
+                feeds = [
+                    data(str(i), shape, dtype=dtype, lod_level=level)
+                    for i, (shape, dtype, level) in enumerate(zip(fields.shapes, fields.dtypes, fields.lod_levels))
+                ]
+            feeder = DataFeeder(feed_list=feeds, place=core.CPUPlace())
+        feeds_of = feeder.decorate_reader(reader, multi_devices=False)
+        order = [var.name for var in feeds]
+
+        def batches() -> Iterator:
+            for feed in feeds_of():
+                yield [feed[each] for each in order]
+
+        source.make = batches
+
+    return reader_program.patch_reader(
+        reader,
+        source,
+        {
+            "decorate_tensor_provider": of_batches,
+            "decorate_batch_generator": of_batches,
+            "decorate_paddle_reader": of_samples,
+            "decorate_sample_list_generator": of_samples,
+        },
+    )
+
+
+def py_reader(
+    capacity: int,
+    shapes: list,
+    dtypes: list,
+    lod_levels: list | None = None,
+    name: str | None = None,
+    use_double_buffer: bool = True,
+) -> Variable:
+    """A reader in the program. read_file gives its variables; a thread holds up to `capacity` batches ready.
+
+    >>> reader = fluid.layers.py_reader(64, [(-1, 784), (-1, 1)], ['float32', 'int64'])      # doctest: +SKIP
+    >>> image, label = fluid.layers.read_file(reader)                                        # doctest: +SKIP
+    >>> reader.decorate_paddle_reader(paddle.batch(paddle.dataset.mnist.train(), 32))        # doctest: +SKIP
+    >>> reader.start()            # then exe.run() without feed until core.EOFException, then reader.reset()
+    """
+    if len(shapes) != len(dtypes) or (lod_levels is not None and len(lod_levels) != len(shapes)):
+        raise ValueError(
+            f"py_reader: {len(shapes)} shapes, {len(dtypes)} dtypes and "
+            f"{len(shapes) if lod_levels is None else len(lod_levels)} lod_levels were given; give one for each field."
+        )
+    fields = reader_program.Fields(
+        [list(shape) for shape in shapes],
+        [convert_np_dtype_to_dtype_(dtype) for dtype in dtypes],
+        [0] * len(shapes) if lod_levels is None else list(lod_levels),
+        [0] * len(shapes),
+    )
+    return _py_reader(fields, capacity, name, use_double_buffer, None)
+
+
+def create_py_reader_by_data(
+    capacity: int, feed_list: list[Variable], name: str | None = None, use_double_buffer: bool = True
+) -> Variable:
+    """A py_reader whose fields are like the variables of `feed_list`."""
+    return _py_reader(reader_program.fields_of(feed_list), capacity, name, use_double_buffer, list(feed_list))
+
+
+def double_buffer(reader: Variable, place=None, name: str | None = None) -> Variable:
+    """The reader, with its next batch ready before it is asked for (which all readers here do)."""
+    need_variable(reader, "reader", "double_buffer")
+    return reader_program.add_double_buffer(reader, name, place)
+
+
+def read_file(reader: Variable) -> Variable | list[Variable]:
+    """The variables that get the reader's batches: one, or a list."""
+    need_variable(reader, "reader", "read_file")
+    reader_program.reader_of(reader)
+    helper, desc, outs = LayerHelper("read_file"), reader.desc, []
+    for shape, dtype, level in zip(desc.shapes(), desc.dtypes(), desc.lod_levels()):
+        out = helper.create_variable_for_type_inference(dtype=dtype, stop_gradient=True)
+        out.desc.set_shape(shape)
+        out.desc.set_lod_level(level)
+        outs.append(out)
+    helper.append_op(type="read", inputs={"Reader": [reader]}, outputs={"Out": outs}, attrs={})
+    return outs[0] if len(outs) == 1 else outs
+
+
+__getattr__ = homes.served(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from paddle.fluid.framework import Variable, default_main_program
-from paddle.fluid.layers import nn, ops, tensor
+from paddle.fluid.layers import homes, nn, ops, tensor
 from paddle.fluid.layers.build import to_vartype
 from paddle.fluid.layers.control_flow import Switch
 
@@ -149,3 +149,6 @@ def linear_lr_warmup(
                     learning_rate = tensor.fill_constant(shape=[1], dtype=dtype, value=float(learning_rate))
                 tensor.assign(learning_rate, rate)
         return rate
+
+
+__getattr__ = homes.served(__name__)

@@ -7,7 +7,7 @@ import numpy as np
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant, NumpyArrayInitializer
 from paddle.fluid.layer_helper import LayerHelper
-from paddle.fluid.layers import nn
+from paddle.fluid.layers import homes, nn
 from paddle.fluid.layers.build import VarType, add_op, emit, frozen, need_one_of, need_variable, older
 from paddle.fluid.layers.control_flow import equal
 from paddle.fluid.param_attr import ParamAttr
@@ -521,3 +521,6 @@ def npair_loss(anchor: Variable, positive: Variable, labels: Variable, l2_reg: f
     similarity = nn.matmul(anchor, positive, transpose_x=False, transpose_y=True)
     entropy = softmax_with_cross_entropy(logits=similarity, label=labels, soft_label=True)
     return size + nn.reduce_mean(nn.reduce_sum(labels * entropy, 0))
+
+
+__getattr__ = homes.served(__name__)

@@ -59,7 +59,14 @@ def _scaled(var: Variable, scale: float, bias: float) -> Variable:
 
 
 def _astype(self: Variable, dtype) -> Variable:
-    """The variable as another dtype."""
+    """The variable as another dtype.
+
+    Args:
+        dtype: the new element type, e.g. 'float32'.
+
+    Returns:
+        a new Variable.
+    """
     block = _block_of(self)
     out = _temporary(block, dtype)
     block.append_op(

@@ -7,7 +7,7 @@ from math import prod
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
-from paddle.fluid.layers import conv, elementwise, image, index_ops, norm, ops, random_ops, reduce, shape_ops
+from paddle.fluid.layers import conv, elementwise, homes, image, index_ops, norm, ops, random_ops, reduce, shape_ops
 from paddle.fluid.layers.build import (
     VarType,
     add_op,
@@ -404,10 +404,4 @@ def filter_by_instag(
     )[:2]
 
 
-def __getattr__(name: str):
-    # Early releases kept losses, metrics and sequence layers here: they are found where they live now.
-    from paddle.fluid import layers
-
-    if name.startswith("__") or name not in layers.__all__:
-        raise AttributeError(f"module 'paddle.fluid.layers.nn' has no attribute '{name}'")
-    return getattr(layers, name)
+__getattr__ = homes.served(__name__)

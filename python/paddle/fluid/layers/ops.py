@@ -7,6 +7,7 @@ import numpy as np
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
+from paddle.fluid.layers import homes
 from paddle.fluid.layers.build import add_op, emit, frozen, named, need_one_of, need_variable
 
 # Functions without attributes, and what they compute.
@@ -215,10 +216,4 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
     return emit("maxout", {"X": x}, attrs={"groups": groups, "axis": 3 if axis == -1 else axis}, name=name)
 
 
-def __getattr__(name: str):
-    # Early releases kept more layers here (mean, reshape, clip, ...): they are found where they live now.
-    from paddle.fluid import layers
-
-    if name.startswith("__") or name not in layers.__all__:
-        raise AttributeError(f"module 'paddle.fluid.layers.ops' has no attribute '{name}'")
-    return getattr(layers, name)
+__getattr__ = homes.served(__name__)

@@ -9,6 +9,7 @@ import numpy as np
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
+from paddle.fluid.layers import homes
 from paddle.fluid.layers.build import (
     VarType,
     add_op,
@@ -440,3 +441,24 @@ def trace(
         {"offset": offset, "dim1": dim1, "dim2": dim2},
         name=name,
     )
+
+
+def save(x: Variable, file_path: str, overwrite: bool = True) -> None:
+    """Write a variable to a file when the program runs."""
+    attrs = {"file_path": file_path, "overwrite": overwrite}
+    LayerHelper("save").append_op(type="save", inputs={"X": [x]}, outputs={}, attrs=attrs)
+
+
+def save_combine(x: list[Variable], file_path: str, overwrite: bool = True) -> None:
+    """Write a list of variables to one file when the program runs."""
+    attrs = {"file_path": file_path, "overwrite": overwrite}
+    LayerHelper("save_combine").append_op(type="save_combine", inputs={"X": x}, outputs={}, attrs=attrs)
+
+
+def load_combine(out: list[Variable], file_path: str) -> None:
+    """Read a list of variables from a file that save_combine wrote."""
+    attrs = {"file_path": file_path}
+    LayerHelper("load_combine").append_op(type="load_combine", inputs={}, outputs={"Out": out}, attrs=attrs)
+
+
+__getattr__ = homes.served(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle import absent
 from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddle.fluid.transpiler.memory_optimization_transpiler import memory_optimize, release_memory
 from paddle.fluid.transpiler.ps_dispatcher import HashName, RoundRobin
@@ -17,6 +18,4 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    if name == "InferenceTranspiler":
-        raise AttributeError(f"fluid.transpiler.{name} is not there yet in this package.")
-    raise AttributeError(f"module 'paddle.fluid.transpiler' has no attribute {name!r}")
+    absent.refuse(__name__, name)

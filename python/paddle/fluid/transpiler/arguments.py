@@ -12,10 +12,12 @@ Without a trainer_id, in any of them, the first server hands one out.
 from __future__ import annotations
 
 import operator
+import os
 from dataclasses import dataclass
 
 import numpy as np
 
+from paddle.fluid import suggest
 from paddle.fluid.framework import Program, default_main_program, default_startup_program
 
 _OLD = ("optimize_ops", "params_grads")
@@ -77,7 +79,8 @@ def parse(values: tuple, named: dict) -> Arguments:
     given = dict(zip(order, values))
     for name, value in named.items():
         if name not in _NAMES:
-            raise TypeError(f"transpile has no argument {name!r}. It takes {', '.join(_NAMES)}.")
+            hint = suggest.did_you_mean(name, _NAMES) or f" It takes {', '.join(_NAMES)}."
+            raise TypeError(f"transpile has no argument {name!r}.{hint}")
         if name in given:
             raise TypeError(f"transpile got the argument {name!r} twice.")
         given[name] = value
@@ -117,9 +120,13 @@ def _trainer_id(given: dict, trainers: int) -> int:
     number = _number(value)
     if number is None:
         raise TypeError(f"trainer_id is {value!r}; it must be a whole number from 0 on.")
-    # Servers often pass a number that is not used; a trainer's must be below the number of trainers.
-    if number < ANY_TRAINER:
-        raise ValueError(f"trainer_id is {number}; trainers are numbered from 0 to {trainers - 1}.")
+    # Servers often pass a number that is not used.
+    is_server = os.environ.get("TRAINING_ROLE", os.environ.get("PADDLE_TRAINING_ROLE", "")).upper() == "PSERVER"
+    if number < ANY_TRAINER or (number >= trainers and not is_server):
+        raise ValueError(
+            f"trainer_id is {number}, but trainers is {trainers}: trainers are numbered from 0 to {trainers - 1}. "
+            "Only a server, a process with TRAINING_ROLE=PSERVER in its environment, may give another number."
+        )
     return number
 
 

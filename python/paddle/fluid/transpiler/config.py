@@ -6,6 +6,7 @@ import difflib
 import os
 import warnings
 
+from paddle.fluid.shown import call_text
 from paddle.fluid.transpiler.ps_dispatcher import PSDispatcher
 
 SMALLEST_BLOCK = 8192
@@ -67,6 +68,12 @@ class DistributeTranspilerConfig:
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
             warnings.warn(f"DistributeTranspilerConfig has no {name!r}: it changes nothing. {hint}", stacklevel=2)
         super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        kept = {name.replace("_runtime_split", "runtime_split_send_recv").replace("_sync", "sync_mode"): value
+                for name, value in vars(self).items()}
+        default = {**vars(type(self)), "sync_mode": True, "runtime_split_send_recv": False}
+        return call_text(type(self).__name__, {name: value for name, value in kept.items() if default.get(name) != value})
 
     @property
     def runtime_split_send_recv(self) -> bool:

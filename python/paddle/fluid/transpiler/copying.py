@@ -42,6 +42,13 @@ def attrs_of(op) -> dict:
     return {name: value for name, (kind, value) in op._attrs().items() if kind != _BLOCK}
 
 
+def place_of(op) -> dict:
+    """The attribute that keeps the place of an op which draws random numbers: a copy draws the same."""
+    if "seed" not in op.attr_names:
+        return {}
+    return {"op_place": op.attr("op_place") if op.has_attr("op_place") else op._id}
+
+
 def copy_op(block, op, name_in: Callable[[str], str] = str, **attrs):
     """Appends a copy of `op` to `block`. `name_in` gives each variable its name there and declares it."""
 
@@ -56,7 +63,7 @@ def copy_op(block, op, name_in: Callable[[str], str] = str, **attrs):
         if kind == _BLOCK
     }
     return block.append_op(
-        type=op.type, inputs=inputs, outputs=outputs, attrs={**attrs_of(op), **blocks, **attrs}
+        type=op.type, inputs=inputs, outputs=outputs, attrs={**attrs_of(op), **place_of(op), **blocks, **attrs}
     )
 
 

@@ -42,6 +42,9 @@ __all__ = [
 class DistributeTranspiler:
     """Makes the Programs of a job with parameter servers from one Program.
 
+    Args:
+        config: the choices; None: the defaults.
+
     >>> t = fluid.DistributeTranspiler()                                               # doctest: +SKIP
     >>> t.transpile(trainer_id=0, pservers="10.0.0.1:6174,10.0.0.2:6174", trainers=2)   # doctest: +SKIP
     >>> if is_server:                                                                  # doctest: +SKIP
@@ -56,6 +59,12 @@ class DistributeTranspiler:
         self.distributed_mode = mode_of(self.config, True)
         self._set_server_config()
         self._job: Job | None = None
+
+    def __repr__(self) -> str:
+        if self._job is None:
+            return f"DistributeTranspiler({self.config!r}): transpile() was not called yet"
+        way = "sync" if self._job.is_sync else "async"
+        return f"DistributeTranspiler({self.config!r}): {way}, {self._job.trainers} trainers, servers {self._job.endpoints}"
 
     def _set_server_config(self, server_config: ServerRuntimeConfig | None = None) -> None:
         if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
@@ -72,10 +81,14 @@ class DistributeTranspiler:
         transpile(trainer_id=None, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
         startup_program=None, current_endpoint="127.0.0.1:6174")
 
-        trainer_id: the number of this trainer; None, or left out: the first server hands one out. program,
-        startup_program: by default the default ones. pservers: the endpoints of all servers, separated by
-        commas, the same in every process. trainers: how many there are. sync_mode: servers wait for all
-        trainers in each step; False makes trainers and servers asynchronous.
+        Args:
+            trainer_id: the number of this trainer, below `trainers`; None, or left out: the first server hands one out.
+            program: what is trained; None: the default main program.
+            pservers: the endpoints HOST:PORT of all servers, separated by commas, the same in every process.
+            trainers: how many there are.
+            sync_mode: servers wait for all trainers in each step; False makes trainers and servers asynchronous.
+            startup_program: what fills the parameters; None: the default startup program.
+            current_endpoint: has no effect: it is for collective jobs.
 
         The forms of v0.11 to v0.14, some of which began with optimize_ops and params_grads, work as well.
         """
@@ -171,6 +184,12 @@ class DistributeTranspiler:
         """The trainer's Program: the one that was given, changed. The same object each time, at no cost.
 
         Nothing waits here: the first exchange with the servers waits for them, up to its deadline.
+
+        Args:
+            wait_port: has no effect: the first exchange waits.
+
+        Returns:
+            the Program to run in a trainer.
         """
         program = self._done().program
         if self._portless is not None:
@@ -203,12 +222,26 @@ class DistributeTranspiler:
         return self._servers[endpoint]
 
     def get_pserver_program(self, endpoint: str) -> Program:
-        """The main Program of the server at this endpoint; running it serves until the job is done."""
+        """The main Program of the server at this endpoint; running it serves until the job is done.
+
+        Args:
+            endpoint: HOST:PORT of the server, one of those that transpile was given.
+
+        Returns:
+            the Program to run in that server.
+        """
         self.pserver_program = self._server(endpoint).program
         return self.pserver_program
 
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
-        """(main Program, startup Program) of the server at this endpoint."""
+        """(main Program, startup Program) of the server at this endpoint.
+
+        Args:
+            endpoint: HOST:PORT of the server, one of those that transpile was given.
+
+        Returns:
+            two Programs.
+        """
         return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
     def get_startup_program(
@@ -218,6 +251,14 @@ class DistributeTranspiler:
 
         The other arguments are those of old scripts: pserver_program is known here, and startup_program is
         needed only when it is another one than transpile was given.
+
+        Args:
+            endpoint: HOST:PORT of the server, one of those that transpile was given.
+            pserver_program: has no effect.
+            startup_program: another startup Program than transpile was given.
+
+        Returns:
+            the Program to run in that server first.
         """
         job, server = self._done(), self._server(endpoint)
         for name, value in (("pserver_program", pserver_program), ("startup_program", startup_program)):

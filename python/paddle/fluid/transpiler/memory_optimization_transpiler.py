@@ -12,9 +12,22 @@ def memory_optimize(
     level: int = 0,
     skip_grads: bool = True,
 ) -> None:
-    """Marks the Program as optimized; the engine shares memory between variables by itself."""
+    """Marks the Program as optimized; the engine shares memory between variables by itself.
+
+    Args:
+        input_program: a Program.
+        skip_opt_set: has no effect.
+        print_log: has no effect.
+        level: has no effect.
+        skip_grads: has no effect.
+    """
     input_program._is_mem_optimized = True
 
 
 def release_memory(input_program: Program, skip_opt_set=None) -> None:
-    """Nothing to do: the engine gives memory on as soon as a value is no longer needed."""
+    """Nothing to do: the engine gives memory on as soon as a value is no longer needed.
+
+    Args:
+        input_program: a Program.
+        skip_opt_set: has no effect.
+    """

@@ -9,6 +9,9 @@ from typing import Sequence
 class PSDispatcher:
     """Base of all dispatchers. `dispatch` returns one endpoint for each of the variables (anything with a
     name).
+
+    Args:
+        pserver_endpoints: HOST:PORT of all servers.
     """
 
     def __init__(self, pserver_endpoints: Sequence[str]):
@@ -25,12 +28,22 @@ class PSDispatcher:
         self._step = 0
 
     def dispatch(self, varlist: Sequence) -> list[str]:
-        """One endpoint for each variable."""
+        """One endpoint for each variable.
+
+        Args:
+            varlist: the variables, or their names.
+
+        Returns:
+            an endpoint for each.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define dispatch(varlist).")
 
 
 class RoundRobin(PSDispatcher):
     """One after the other, in turn.
+
+    Args:
+        pserver_endpoints: HOST:PORT of all servers.
 
     >>> RoundRobin(["a:1", "b:2"]).dispatch(["x", "y", "z"])
     ['a:1', 'b:2', 'a:1']
@@ -45,7 +58,11 @@ class RoundRobin(PSDispatcher):
 
 
 class HashName(PSDispatcher):
-    """By a hash of the name, which is the same in every process and on every machine."""
+    """By a hash of the name, which is the same in every process and on every machine.
+
+    Args:
+        pserver_endpoints: HOST:PORT of all servers.
+    """
 
     @staticmethod
     def _name(var) -> str:

@@ -1,13 +1,14 @@
 """The startup Program of a server: its slices start with the values that one process would give them.
 
-Random numbers are a function of the variable and the place of an element in it, so that a slice is drawn by
-itself (attributes var_name and row_begin). What other ops make is made whole and cut.
+Random numbers are a function of the seed, or of the place of the op in the user's Program, and of the place of an
+element in the whole variable, so that a slice is drawn by itself (attributes op_place, row_begin and height). What
+other ops make is made whole and cut.
 """
 
 from __future__ import annotations
 
 from paddle.fluid.framework import Program
-from paddle.fluid.transpiler.copying import attrs_of, copy_op, declare
+from paddle.fluid.transpiler.copying import attrs_of, copy_op, declare, place_of
 from paddle.fluid.transpiler.flow import Flow
 from paddle.fluid.transpiler.lookup_table import TABLE_FILLS, check_start
 from paddle.fluid.vartype import VarType
@@ -43,11 +44,11 @@ class ServerStartup:
 
     def _fill(self, op, name: str, part) -> None:
         """Draws or fills a slice."""
-        attrs = attrs_of(op)
+        attrs = {**attrs_of(op), **place_of(op)}
         attrs["shape"] = [int(side) for side in self.block.var(name).shape]
         if part is not None and part.number is not None and op.type in _RANDOM:
-            attrs["var_name"] = op.output("Out")[0]
             attrs["row_begin"] = part.begin
+            attrs["height"] = int(self.vars[op.output("Out")[0]].shape[0])
         self.block.append_op(type=op.type, outputs={"Out": [name]}, attrs=attrs)
 
     def _fill_table(self, op) -> None:
@@ -58,6 +59,7 @@ class ServerStartup:
         check_start([op], job.table)
         kept = (*TABLE_FILLS[op.type], "dtype", "op_role")
         attrs = {name: value for name, value in attrs_of(op).items() if name in kept}
+        attrs.update(place_of(op))
         kind = op.type
         if kind == "fill_constant":
             kind = "uniform_random"
@@ -65,7 +67,6 @@ class ServerStartup:
             attrs["min"] = attrs["max"] = op.attr("value")
         attrs.update(
             shape=[len(range(index, height, count)), *rest],
-            var_name=job.table,
             row_begin=index,
             row_step=count,
             height=height,

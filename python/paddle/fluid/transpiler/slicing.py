@@ -23,6 +23,8 @@ _SIZES = {
 def block_rows(shape, count: int, smallest: int) -> list[int]:
     """The rows of each slice of a variable: at most `count` slices of about `smallest` elements or more."""
     rows = int(shape[0])
+    if not rows:
+        return [0]
     width = math.prod(shape[1:]) or 1
     elements = rows * width
     parts = min(count, max(1, elements // smallest))

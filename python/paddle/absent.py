@@ -1,0 +1,200 @@
+"""What upstream had and this package has not yet: one table, and the sentence that users read.
+
+Each row of ABSENT says what is missing, in which releases of Paddle it was, what to do meanwhile and which names
+belong to it, module by module; a name stands for everything below it, `*` for every name that its module lacks.
+`import`, `from ... import` and plain attribute access all end here: `refuse` serves the modules' __getattr__, and a
+finder at the end of sys.meta_path answers imports that nothing else answered.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, NamedTuple, NoReturn
+
+
+class Absent(NamedTuple):
+    what: str
+    since: str  # the first release of Paddle that had it
+    until: str  # the last one; "" when 1.8 still has it
+    instead: str  # what to do meanwhile; "" when there is nothing to say
+    names: dict[str, str]  # module -> names, separated by blanks
+
+
+BUILD = "Build a Program with fluid.layers and run it with fluid.Executor."
+TRANSPILE = "fluid.DistributeTranspiler trains with parameter servers: docs/DISTRIBUTED.md is the guide."
+FEED = "Read the files in Python and feed batches: paddle.batch, fluid.DataFeeder, fluid.io.DataLoader."
+
+ABSENT = (
+    Absent("dygraph, the imperative mode,", "1.3", "", BUILD, {
+        "paddle": "imperative",
+        "paddle.fluid": """
+            dygraph imperative enable_dygraph disable_dygraph enable_imperative disable_imperative save_dygraph
+            load_dygraph VarBase Layer Linear Conv2D Conv2DTranspose Conv3D Conv3DTranspose BatchNorm Pool2D Dropout
+            Embedding GRUUnit GroupNorm InstanceNorm LayerNorm NCE PRelu SpectralNorm TreeConv BilinearTensorProduct
+            FC RowConv SequenceConv BCELoss L1Loss MSELoss NLLLoss dygraph_utils dygraph_grad_clip
+            """,
+        "paddle.fluid.framework": "ParamBase",
+    }),
+    Absent("Fleet", "1.4", "", TRANSPILE, {
+        "paddle": "fleet",
+        "paddle.fluid": "incubate fleet distributed DistributedAdam",
+    }),
+    Absent("the launcher of jobs", "1.3", "", "Start each process with its environment variables: docs/DISTRIBUTED.md "
+           "has the commands.", {"paddle": "distributed"}),
+    Absent("the Communicator of asynchronous training", "1.5", "", "transpile(..., sync_mode=False) trains without "
+           "it: docs/DISTRIBUTED.md is the guide.", {"paddle.fluid": "communicator"}),
+    Absent("training from data set files", "1.2", "", FEED, {
+        "paddle.fluid": """
+            DatasetFactory dataset DataFeedDesc data_feed_desc AsyncExecutor async_executor trainer_desc TrainerDesc
+            InMemoryDataset QueueDataset MultiTrainer DistMultiTrainer PipelineTrainer device_worker trainer_factory
+            data_generator
+            """,
+    }),
+    Absent("the loading of data in worker processes", "1.8", "", FEED, {
+        "paddle.fluid": "dataloader multiprocess_utils",
+        "paddle.fluid.io": "default_collate_fn",
+        "paddle.fluid.reader": "default_collate_fn",
+    }),
+    Absent("the recordio files", "0.12", "1.5", FEED, {
+        "paddle.fluid": "recordio_writer",
+        "paddle.fluid.layers": "open_recordio_file",
+    }),
+    Absent("the readers of files inside Programs", "0.12", "1.5", FEED, {
+        "paddle.fluid.layers": "open_files shuffle batch multi_pass random_data_generator Preprocessor",
+    }),
+    Absent("upstream's graph passes", "1.2", "", "The engine fuses what it can by itself.", {
+        "paddle.fluid": "ir IrGraph",
+        "paddle.fluid.framework": "IrGraph IrNode IrOpNode IrVarNode",
+    }),
+    Absent("the drawings of Programs", "0.11", "", "fluid.debugger.draw_block_graphviz draws a block.",
+           {"paddle.fluid": "net_drawer"}),
+    Absent("the channels and goroutines", "0.12", "0.15", "", {
+        "paddle.fluid": "concurrency Go Select channel_close channel_recv channel_send make_channel",
+    }),
+    Absent("the InferenceTranspiler", "0.12", "1.5", "The engine fuses what it can by itself.", {
+        "paddle.fluid": "InferenceTranspiler inference_transpiler",
+        "paddle.fluid.transpiler": "InferenceTranspiler inference_transpiler",
+    }),
+    Absent("the SimpleDistributeTranspiler", "0.12", "0.13", TRANSPILE, {
+        "paddle.fluid": "SimpleDistributeTranspiler distribute_transpiler_simple",
+        "paddle.fluid.transpiler": "SimpleDistributeTranspiler distribute_transpiler_simple",
+        "paddle.fluid.distribute_transpiler": "same_or_split_var split_dense_variable",
+    }),
+    Absent("training by collective operations and by geo-SGD", "1.6", "", TRANSPILE, {
+        "paddle.fluid.transpiler": "collective geo_sgd_transpiler",
+        "paddle.fluid.layers": "collective",
+    }),
+    Absent("fluid.contrib", "0.15", "", "", {"paddle.fluid.contrib": "*"}),
+    Absent("the module fluid.debugger, by a misspelt name,", "0.12", "0.12", "Use fluid.debugger.", {"paddle.fluid": "debuger"}),
+    # Layers.
+    Absent("the layers for sequence labelling", "0.11", "", "", {
+        "paddle.fluid.layers": "linear_chain_crf crf_decoding ctc_greedy_decoder warpctc",
+    }),
+    Absent("the ops written in Python", "1.3", "", "docs/ADD_AN_OP.md shows how to add one in C.", {
+        "paddle.fluid.layers": "py_func",
+    }),
+    Absent("the detection layers", "0.12", "", "", {
+        "paddle.fluid.layers": """
+            detection roi_pool roi_align psroi_pool prroi_pool deformable_conv deformable_roi_pooling
+            roi_perspective_transform prior_box density_prior_box multi_box_head bipartite_match target_assign
+            detection_output ssd_loss rpn_target_assign retinanet_target_assign sigmoid_focal_loss anchor_generator
+            generate_proposal_labels generate_proposals generate_mask_labels iou_similarity box_coder
+            polygon_box_transform yolov3_loss yolo_box box_clip multiclass_nms locality_aware_nms
+            retinanet_detection_output distribute_fpn_proposals box_decoder_and_assign collect_fpn_proposals
+            matrix_nms detection_map
+            """,
+    }),
+    Absent("the layers for distributions", "1.6", "", "", {
+        "paddle.fluid.layers": "distributions Uniform Normal Categorical MultivariateNormalDiag",
+    }),
+    Absent("the cells and decoders of recurrent networks", "1.6", "", "", {
+        "paddle.fluid.layers": """
+            RNNCell GRUCell LSTMCell Decoder BeamSearchDecoder dynamic_decode DecodeHelper TrainingHelper
+            GreedyEmbeddingHelper SampleEmbeddingHelper BasicDecoder
+            """,
+    }),
+    Absent("the layers", "1.2", "", "", {"paddle.fluid.layers": "similarity_focus tree_conv append_LARS"}),
+    Absent("the layers", "0.12", "0.13", "", {
+        "paddle.fluid.layers": """
+            ListenAndServ BlockGuardServ Send Recv BlockGuardWithCompletion StaticRNNMemoryLink WhileGuard ParallelDo
+            """,
+    }),
+    # Other generations.
+    Absent("the layer API of v2", "0.10", "1.2", "paddle.v2 has batch, minibatch, reader, dataset, image, plot and fluid.",
+           {"paddle.v2": "*"}),
+    Absent("v1, the configurations for `paddle train`,", "0.9", "1.2", "Write the network with fluid.layers.", {
+        "paddle": "trainer trainer_config_helpers proto",
+    }),
+    Absent("the tools", "0.9", "", "", {"paddle": "sysconfig libs check_import_scipy", "paddle.utils": "*"}),
+    Absent("the names that lead to Paddle 2,", "1.8", "", "Scripts for paddle.fluid run here.", {
+        "paddle": "complex incubate device distribution regularizer common_ops_import",
+    }),
+    Absent("the API", "2.0", "", "Scripts for paddle.fluid, of Paddle 1.8 and older, run here.", {
+        "paddle": "nn tensor hapi static metric optimizer framework vision text io amp jit Model to_tensor enable_static",
+    }),
+)
+
+
+class NotThereYet(ModuleNotFoundError):
+    """An import of something that upstream has and this package has not yet."""
+
+
+@functools.cache
+def _table() -> dict[str, Absent]:
+    return {f"{module}.{name}": row for row in ABSENT for module, names in row.names.items() for name in names.split()}
+
+
+def find(path: str) -> Absent | None:
+    """The row of a name such as 'paddle.fluid.dygraph.nn'; None when the table has nothing on it."""
+    table = _table()
+    parts = path.split(".")
+    for end in range(len(parts), 1, -1):
+        parent = ".".join(parts[: end - 1])
+        here = f"{parent}.{parts[end - 1]}"
+        row = table.get(here) or (None if here in sys.modules else table.get(f"{parent}.*"))
+        if row is not None:
+            return row
+    return None
+
+
+def sentence(path: str, row: Absent) -> str:
+    """What is missing, which releases had it, what to do."""
+    end = f" to {row.until}" if row.until else " and later"
+    time = row.since + ("" if row.until == row.since else end)
+    return f"{path} is not there yet. It belongs to {row.what} of Paddle {time}. {row.instead}".rstrip()
+
+
+def _asked_by_import(frame: Any) -> bool:
+    """Whether the frame asks by `from module import name`."""
+    import opcode
+
+    return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
+
+
+def refuse(module: str, name: str) -> NoReturn:
+    """For a module's __getattr__: raises what the lack of this name deserves."""
+    path = f"{module}.{name}"
+    row = None if name.startswith("__") else find(path)
+    if row is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
+    if _asked_by_import(sys._getframe(2)):
+        raise NotThereYet(sentence(path, row))
+    raise AttributeError(sentence(path, row))
+
+
+class _Finder:
+    """Answers imports of what is in the table; it stands last, so everything that exists is found before."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        if fullname.startswith("paddle.") and not fullname.rpartition(".")[2].startswith("_"):
+            row = find(fullname)
+            # The error carries no `name`: with one, `from package import module` would swallow it.
+            if row is not None:
+                raise NotThereYet(sentence(fullname, row))
+
+
+def answer_imports() -> None:
+    """From now on imports of names in the table are refused with their sentence."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())

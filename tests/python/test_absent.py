@@ -1,0 +1,109 @@
+"""Names that upstream has and this package has not: whichever way they are asked for, one sentence answers."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paddle import absent
+
+NAMES = Path(__file__).resolve().parents[2] / "tools" / "upstream_names"
+
+
+def read(name: str) -> list[str]:
+    return [line.split()[0] for line in (NAMES / name).read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def is_there(path: str) -> bool:
+    module, _, name = path.rpartition(".")
+    try:
+        return hasattr(importlib.import_module(module), name)
+    except ImportError:
+        return False
+
+
+def can_be_imported(path: str) -> bool:
+    try:
+        importlib.import_module(path)
+    except ImportError:
+        return False
+    return True
+
+
+MISSING_MODULES = [path for path in read("modules.txt") if not can_be_imported(path)]
+MISSING_NAMES = [f"paddle.{path}" for path in read("fluid.txt") if not is_there(f"paddle.{path}")]
+
+
+def test_there_is_something_to_test():
+    assert "paddle.fluid.incubate.fleet.base.role_maker" in MISSING_MODULES
+    assert "paddle.fluid.layers.warpctc" in MISSING_NAMES
+
+
+@pytest.mark.parametrize("path", MISSING_MODULES)
+def test_import_of_a_module(path):
+    with pytest.raises(ImportError, match=r"is not there yet\. It belongs to .* of Paddle \d"):
+        importlib.import_module(path)
+
+
+@pytest.mark.parametrize("path", MISSING_MODULES + MISSING_NAMES)
+def test_from_import(path):
+    module, _, name = path.rpartition(".")
+    with pytest.raises(ModuleNotFoundError, match=r"is not there yet\. It belongs to") as caught:
+        exec(f"from {module} import {name}", {})
+    asked = path.replace("paddle.v2.fluid", "paddle.fluid")
+    assert asked.startswith(str(caught.value).split(" ")[0]), "the sentence names what was asked for"
+
+
+@pytest.mark.parametrize("path", [path for path in MISSING_MODULES + MISSING_NAMES if can_be_imported(path.rpartition(".")[0])])
+def test_attribute(path):
+    module, _, name = path.rpartition(".")
+    with pytest.raises(AttributeError, match=r"is not there yet\. It belongs to"):
+        getattr(importlib.import_module(module), name)
+
+
+def test_the_table_names_nothing_that_is_there():
+    there = [f"{module}.{name}" for row in absent.ABSENT for module, names in row.names.items()
+             for name in names.split() if name != "*" and is_there(f"{module}.{name}")]
+    assert not there, f"these are there now, so they leave the table in paddle/absent.py: {there}"
+
+
+@pytest.mark.parametrize("path", ["paddle.flud", "paddle.fluid.nothing", "paddle.v2.dataset.nothing", "paddle.v2.reader.x"])
+def test_a_name_that_never_was_is_just_unknown(path):
+    with pytest.raises(ModuleNotFoundError, match=f"No module named '{path}'"):
+        importlib.import_module(path)
+    module, _, name = path.rpartition(".")
+    with pytest.raises(ImportError, match="cannot import name"):
+        exec(f"from {module} import {name}", {})
+
+
+@pytest.mark.parametrize("line, near", [
+    ("fluid.layers.sigmod", "sigmoid"), ("fluid.Exector", "Executor"), ("fluid.optimizer.Adm", "Adam"),
+])
+def test_a_slip_in_a_name_gives_the_nearest(line, near):
+    done = subprocess.run([sys.executable, "-c", f"import paddle.fluid as fluid\nfluid.optimizer, fluid.layers\n{line}"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert f"Did you mean: '{near}'" in done.stderr
+
+
+def test_hasattr_is_false_and_a_guarded_import_goes_on():
+    from paddle import fluid
+
+    assert not hasattr(fluid, "dygraph") and not hasattr(fluid.framework, "IrGraph")
+    try:
+        from paddle.fluid.incubate.fleet.collective import fleet
+    except ImportError:
+        fleet = None
+    assert fleet is None
+
+
+def test_fluid_of_v2():
+    import paddle.fluid
+    import paddle.v2.fluid as fluid
+    from paddle.v2.fluid.layers import fc
+    from paddle.v2.plot import Ploter
+
+    assert fluid is paddle.fluid and fc is paddle.fluid.layers.fc
+    assert Ploter is paddle.utils.plot.Ploter

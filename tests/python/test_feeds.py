@@ -1,0 +1,86 @@
+"""What can be fed: other element types that lose nothing, persistable variables, sequences."""
+
+import numpy as np
+import pytest
+
+import paddle.fluid as fluid
+from paddle.fluid import layers
+
+
+@pytest.mark.parametrize(
+    "given,declared,values",
+    [("int32", "int64", [1, -2]), ("int64", "int32", [1, -2]), ("int64", "float32", [1, -2]), ("float32", "float64", [0.1, 2]),
+     ("uint8", "float32", [0, 255]), ("float16", "float32", [0.1, 2]), ("bool", "float32", [0, 1])],
+)  # fmt: skip
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_feed_of_another_type_that_loses_nothing(given, declared, values, as_tensor):
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = layers.data("x", [2], dtype=declared)
+        out = layers.assign(x)
+        array = np.array([values], given)
+        feed = array
+        if as_tensor:
+            feed = fluid.LoDTensor()
+            feed.set(array, fluid.CPUPlace())
+            feed.set_lod([[0, 1]])
+        value, = fluid.Executor().run(feed={"x": feed}, fetch_list=[out], return_numpy=False)
+    assert np.array(value).dtype == declared and np.array_equal(np.array(value), array.astype(declared))
+    assert value.lod() == ([[0, 1]] if as_tensor else [])
+
+
+@pytest.mark.parametrize(
+    "array,declared",
+    [(np.array([[2**40, 1]]), "int32"), (np.array([[2**24 + 1, 1]]), "float32"), (np.array([[0.1, 1]]), "float32"),
+     (np.array([[1.0, 2]]), "int64"), (np.array([[0, 1]]), "bool")],
+)  # fmt: skip
+def test_feed_of_another_type_that_may_lose_is_refused(array, declared):
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        out = layers.assign(layers.data("x", [2], dtype=declared))
+        with pytest.raises(TypeError, match=f"feed 'x': the Program declares {declared}, found {array.dtype}"):
+            fluid.Executor().run(feed={"x": array}, fetch_list=[out])
+    with fluid.program_guard(fluid.Program(), fluid.Program()):  # fluid.data checks, as in 1.8.5
+        out = layers.assign(fluid.data("x", [None, 2], "int64"))
+        with pytest.raises(ValueError, match="feed 'x': the Program declares int64, found int32"):
+            fluid.Executor().run(feed={"x": np.array([[1, 2]], "int32")}, fetch_list=[out])
+
+
+def test_feeds_of_many_arrays_of_other_types():
+    """Each of them is lent twice."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        inputs = [layers.data(f"x{i}", [1], dtype="int64") for i in range(12)]
+        total = layers.sums(inputs)
+        feed = {f"x{i}": np.array([[i]], "int32") for i in range(12)}
+        assert fluid.Executor().run(feed=feed, fetch_list=[total])[0].tolist() == [[66]]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_fed_persistable_variable_stays_in_the_scope(changed):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [1])
+        x.persistable = True
+        if changed:
+            layers.increment(x)
+        out = layers.scale(x, 2.0)
+        exe = fluid.Executor()
+        mine = np.array([5], "float32")
+        first, = exe.run(feed={"x": mine}, fetch_list=[out])
+        kept = np.array(fluid.global_scope().find_var("x").get_tensor())
+        then, = exe.run(fetch_list=[out])
+        again, = exe.run(feed={"x": mine}, fetch_list=[out])
+    assert mine[0] == 5 and kept[0] == 5 + changed
+    assert (first[0], then[0], again[0]) == (10 + 2 * changed, 10 + 4 * changed, 10 + 2 * changed)
+
+
+def test_sequences_are_checked_by_their_width_not_by_their_rows():
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [2, 3], "float32", lod_level=1)
+        out = layers.sequence_pool(x, "sum")
+        exe = fluid.Executor()
+        for lengths in ([2, 3], [2, 2, 1]):
+            feed = fluid.create_lod_tensor(np.ones((5, 3), "float32"), [lengths], fluid.CPUPlace())
+            assert exe.run(feed={"x": feed}, fetch_list=[out])[0][:, 0].tolist() == lengths
+        wide = fluid.create_lod_tensor(np.ones((2, 4), "float32"), [[1, 1]], fluid.CPUPlace())
+        with pytest.raises(ValueError, match=r"declares shape \[2, 3\], found \[2, 4\]"):
+            exe.run(feed={"x": wide}, fetch_list=[out])
+        with pytest.raises(ValueError, match=r"declares shape \[2, 3\], found \[5, 3\]"):
+            exe.run(feed={"x": np.ones((5, 3), "float32")}, fetch_list=[out])

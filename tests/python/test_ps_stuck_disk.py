@@ -1,0 +1,139 @@
+"""A disk that does not answer: the server says so, trains on where it can, and ends when it is asked to."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from cluster import Job, Process
+
+LONG = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1000000"]
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory) -> str:
+    library = tmp_path_factory.mktemp("shim") / "stuck_disk.so"
+    source = Path(__file__).parent / "stuck_disk.c"
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    return str(library)
+
+
+class StuckJob(Job):
+    """A job of one server, whose disk is stuck while the file `stuck` is there."""
+
+    def __init__(self, folder: Path, shim: str, trainers: int = 1, **env: str):
+        self.stuck = folder / "stuck"
+        self.disk = {"LD_PRELOAD": shim, "STUCK_DISK": str(self.stuck), "FLAGS_ps_dir": str(folder / "ps")}
+        super().__init__(1, trainers, env={"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "1500", **env})
+
+    def begin(self, *options: str) -> list[Process]:
+        self.start("server", 0, *options, env=self.disk)
+        return [self.processes[0], *(self.start("trainer", i, *options) for i in range(self.trainers))]
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_training_goes_on_past_a_stuck_writer(tmp_path, shim, mode):
+    """The writer is named, the next snapshots are passed over, it is given up at the deadline; with the disk back there are snapshots again."""
+    every = {"FLAGS_ps_snapshot_seconds": "1"} if mode else {"FLAGS_ps_snapshot_steps": "50"}
+    pace = tmp_path / "pace"
+    pace.write_bytes(b"")
+    with StuckJob(tmp_path, shim, trainers=2, **every) as job:
+        server, *trainers = job.begin(*LONG, *mode, "--steps", "60000", "--pace", f"{pace}:20000", "--say-at", "35000")
+        server.wait_for("snapshot of step ")
+        job.stuck.touch()
+        server.wait_for("has stood still for")
+        pace.write_bytes(b"1")  # steps are done while the disk is stuck
+        for trainer in trainers:
+            trainer.wait_for("step 35000 has ended")
+        assert job.stuck.exists()
+        server.wait_for("was given up (FLAGS_rpc_deadline is 1500 ms)")
+        assert "is the disk stuck?" in server.output()
+        before = server.output().count("paddle: info: snapshot of step")
+        job.stuck.unlink()
+        pace.write_bytes(b"123")
+        job.end(60)
+        assert server.output().count("paddle: info: snapshot of step") > before, server.output()
+
+
+def test_asked_to_end_while_the_disk_is_stuck(tmp_path, shim):
+    """SIGTERM: it waits for the disk up to the deadline, says so, and ends with status 1."""
+    with StuckJob(tmp_path, shim, FLAGS_ps_snapshot_steps="50") as job:
+        server, trainer = job.begin(*LONG)
+        server.wait_for("snapshot of step ")
+        job.stuck.touch()
+        server.wait_for("has stood still for")
+        server.signal(signal.SIGTERM)
+        assert server.end(30) == 1
+        assert "was given up" in server.output().splitlines()[-1], server.output()
+        trainer.kill()
+
+
+def test_the_last_snapshot_of_a_job_and_a_stuck_disk(tmp_path, shim):
+    """All trainers are done; the disk answers again before the deadline."""
+    with StuckJob(tmp_path, shim, FLAGS_rpc_deadline="60000") as job:
+        server, trainer = job.begin("--steps", "20", "--pause-at", "10", "--linger", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        job.stuck.touch()
+        (tmp_path / "go").touch()
+        assert trainer.end(30) == 0
+        server.wait_for("has stood still for")
+        job.stuck.unlink()
+        job.end(30)
+        assert "snapshot of step 20:" in server.output()
+
+
+@pytest.mark.parametrize("moment", ["training", "ending"])
+def test_ctrl_c_while_the_disk_is_stuck(tmp_path, shim, moment):
+    with StuckJob(tmp_path, shim, FLAGS_ps_snapshot_steps="50", FLAGS_rpc_deadline="60000") as job:
+        server, trainer = job.begin(*LONG, "--steps", "149" if moment == "ending" else "1000000", "--pause-at", "120", "--linger", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        job.stuck.touch()
+        (tmp_path / "go").touch()
+        server.wait_for("has stood still for")
+        server.signal(signal.SIGINT)
+        begun = time.monotonic()
+        assert server.end(30) != 0
+        assert time.monotonic() - begun < 5, server.output()
+        assert "KeyboardInterrupt" in server.output()
+        trainer.kill()
+
+
+def test_a_disk_that_is_stuck_at_the_start(tmp_path, shim):
+    with StuckJob(tmp_path, shim, FLAGS_ps_log="fsync") as job:
+        job.stuck.touch()
+        server = job.start("server", 0, env=job.disk)
+        server.wait_for("loading what is kept in")
+        job.stuck.unlink()
+        assert job.start("trainer", 0).end(30) == 0
+        job.end(30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_end_while_the_log_is_stuck(tmp_path, shim, number):
+    with StuckJob(tmp_path, shim, FLAGS_ps_log="fsync", FLAGS_rpc_deadline="60000") as job:
+        server, trainer = job.begin(*LONG, "--pause-at", "20", "--linger", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        job.stuck.touch()
+        (tmp_path / "go").touch()
+        server.wait_for("writing the log in")
+        server.signal(number)
+        begun = time.monotonic()
+        assert server.end(30) != 0
+        assert time.monotonic() - begun < (5 if number == signal.SIGINT else 20), server.output()
+        trainer.kill()
+
+
+def test_a_log_that_cannot_be_written_now(tmp_path, shim):
+    """Nothing is acknowledged before it is kept: the job waits, the server says for what, and goes on."""
+    with StuckJob(tmp_path, shim, FLAGS_ps_log="fsync", FLAGS_rpc_deadline="60000") as job:
+        server, trainer = job.begin("--steps", "400", "--pause-at", "200", "--linger", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        job.stuck.touch()
+        (tmp_path / "go").touch()
+        server.wait_for("has taken")
+        line = next(line for line in server.output().splitlines() if "has taken" in line)
+        assert "log" in line and "is the disk stuck?" in line and str(tmp_path / "ps") in line, line
+        trainer.wait_for(job.endpoints[0])  # it waits for this server, and says so
+        job.stuck.unlink()
+        job.end(30)

@@ -1,0 +1,111 @@
+"""Slips in names: the error says what was meant, and which layer lacks its op."""
+
+import numpy as np
+import pytest
+
+import paddle.fluid as fluid
+from paddle.fluid import core, layers, optimizer
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        yield
+
+
+def x():
+    return layers.data("x", shape=[4])
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: optimizer.Adam(beta_1=0.9), "AdamOptimizer has no argument 'beta_1'. Did you mean 'beta1'?"),
+    (lambda: optimizer.Adam(lr=0.1), "AdamOptimizer has no argument 'lr'. Did you mean 'learning_rate'?"),
+    (lambda: optimizer.SGD(lr=0.1), "SGDOptimizer has no argument 'lr'. Did you mean 'learning_rate'?"),
+    (lambda: optimizer.Momentum(0.1, 0.9, weight_decay=1), "Did you mean 'regularization'?"),
+    (lambda: layers.fc(x(), size=3, activation="relu"), "fc has no argument 'activation'. Did you mean 'act'?"),
+    (lambda: layers.fc(x(), units=3), "fc has no argument 'units'. Did you mean 'size'?"),
+    (lambda: layers.reduce_sum(x(), axis=1), "reduce_sum has no argument 'axis'. Did you mean 'dim'?"),
+    (lambda: layers.dropout(x(), p=0.5), "dropout has no argument 'p'. Did you mean 'dropout_prob'?"),
+    (lambda: layers.relu(x(), inplace_everything=1), "relu has no argument 'inplace_everything'. It takes x, name."),
+    (lambda: layers.While(conditon=x()), "While has no argument 'conditon'. Did you mean 'cond'?"),
+    (lambda: fluid.ParamAttr(initialiser=None), "ParamAttr has no argument 'initialiser'. Did you mean 'initializer'?"),
+    (lambda: fluid.initializer.Normal(mean=0), "Did you mean 'loc'?"),
+    (lambda: fluid.nets.simple_img_conv_pool(x(), filters=3), "Did you mean 'num_filters'?"),
+    (lambda: fluid.io.save_params(None, dir_name="a"), "Did you mean 'dirname'?"),
+    (lambda: fluid.data("x", [1], dtyp="int64"), "data has no argument 'dtyp'. Did you mean 'dtype'?"),
+    (lambda: fluid.DataFeeder(feeds=[], place=None), "Did you mean 'feed_list'?"),
+    (lambda: fluid.DistributeTranspiler().transpile(0, pserver="a:1"), "Did you mean 'pservers'?"),
+    (lambda: fluid.Executor().run(fetch_lst=[]), "run() has no argument 'fetch_lst'. It takes program, feed, fetch_list"),
+])
+def test_wrong_argument(call, text):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_data_stays_a_function_when_its_module_is_imported():
+    import paddle.fluid.data
+    from paddle.fluid.data import data
+
+    assert fluid.data is data is paddle.fluid.data
+
+
+def test_old_arguments_and_other_type_errors_stay_as_they_are():
+    assert layers.fc(x(), size=3, use_mkldnn=True).shape == (-1, 3)
+    with pytest.raises(TypeError, match="required positional argument: 'size'"):
+        layers.fc(x(), use_mkldnn=True)
+    with pytest.raises(TypeError, match="fc: input must be a Variable"):
+        layers.fc(3, size=3)
+
+
+@pytest.mark.parametrize("act, text", [
+    ("rellu", "fc: there is no activation 'rellu'. Did you mean 'relu'?"),
+    ("softmx", "Did you mean 'softmax'?"),
+    ("linear", "fc: there is no activation 'linear'. Leave act out for none."),
+    ("qqqqqq", "fc: there is no activation 'qqqqqq'. There are abs, acos"),
+    ({"type": "tahn"}, "Did you mean 'tanh'?"),
+])
+def test_wrong_activation(act, text):
+    data = x()
+    with pytest.raises(ValueError) as caught:
+        layers.fc(data, size=3, act=act)
+    assert text in str(caught.value)
+    assert not fluid.default_main_program().all_parameters(), "nothing was added to the Program"
+
+
+@pytest.mark.parametrize("call, layer, op", [
+    (lambda: layers.dynamic_gru(layers.fc(x(), 9), size=3), "fluid.layers.dynamic_gru", "gru"),
+    (lambda: layers.dynamic_lstm(layers.fc(x(), 8), size=8), "fluid.layers.dynamic_lstm", "lstm"),
+    (lambda: layers.spectral_norm(layers.create_parameter([3, 4], "float32")), "fluid.layers.spectral_norm",
+     "spectral_norm"),
+])
+def test_layer_without_its_op(call, layer, op):
+    if op in core.get_all_op_names():
+        pytest.skip(f"the engine has the op {op}")
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value).startswith(f"{layer} is not there yet: it needs the op '{op}', which this package has not. ")
+    assert str(caught.value).endswith("docs/MISSING.md lists such layers.")
+
+
+def test_op_without_a_layer():
+    block = fluid.default_main_program().global_block()
+    with pytest.raises(ValueError, match="There is no op 'rellu' in this package. Did you mean 'relu'?"):
+        block.append_op(type="rellu", inputs={}, outputs={})
+
+
+def test_fetches_and_feeds():
+    data = x()
+    loss = layers.mean(data)
+    exe = fluid.Executor()
+    array = np.ones((2, 4), "float32")
+    with pytest.raises(core.NotFoundError, match="fetch 'mean_0.tmp_1': the Program has no such variable; "
+                                                 "is 'mean_0.tmp_0' meant?"):
+        exe.run(feed={"x": array}, fetch_list=["mean_0.tmp_1"])
+    with pytest.raises(core.NotFoundError, match="feed 'mena_0.tmp_0': .* it declares the data x; "
+                                                 "is 'mean_0.tmp_0' meant?"):
+        exe.run(feed={"mena_0.tmp_0": array}, fetch_list=[loss])
+    with pytest.raises(core.NotFoundError, match="no such variable; it declares the data x$"):
+        exe.run(feed={"something_else": array}, fetch_list=[loss])
+    with pytest.raises(ValueError, match="Block 0 has no variable 'mean_0.tmp'. Did you mean 'mean_0.tmp_0'?"):
+        fluid.default_main_program().global_block().var("mean_0.tmp")
