@@ -1,5 +1,6 @@
-/* Exceptions. Each status has a class of its own: a subclass of EnforceNotMet, which users of Fluid catch,
- * and of the built-in class that says the same in Python. */
+/* Exceptions. Nearly each status has a class of its own: a subclass of EnforceNotMet, which users of Fluid
+ * catch, and of the built-in class that says the same in Python. A value that is not finite is EnforceNotMet
+ * itself: scripts that look for NaN ask for just that. */
 #include "core.h"
 #include <stdarg.h>
 
@@ -19,7 +20,6 @@ static const struct {
     {PD_IO, "paddle.fluid.core.FileError", &PyExc_OSError},
     {PD_FORMAT, "paddle.fluid.core.FormatError", &PyExc_ValueError},
     {PD_GONE, "paddle.fluid.core.GoneError", &PyExc_ReferenceError},
-    {PD_NOT_FINITE, "paddle.fluid.core.NotFiniteError", &PyExc_FloatingPointError},
     {PD_INTERNAL, "paddle.fluid.core.InternalError", NULL},
     {PD_UNAVAILABLE, "paddle.fluid.core.UnavailableError", &PyExc_ConnectionError},
 };
@@ -81,7 +81,8 @@ int core_failed(struct core_state *state, pd_status status)
     if (status == PD_OK) return 0;
     /* A run that was interrupted by a signal: the handler has set its own exception. */
     if (status == PD_INTERRUPTED && PyErr_Occurred()) return -1;
-    /* A server's run never returned in Fluid, so scripts have nothing (or exit(1)) after it: its end is the process's. */
+    /* A server's run never returned in Fluid, so scripts have nothing (or exit(1)) after it: its end is the
+     * process's. */
     if (status == PD_JOB_OVER) {
         PyObject *zero = PyLong_FromLong(0);
         if (zero) PyErr_SetObject(PyExc_SystemExit, zero);

@@ -4,7 +4,10 @@
 
 enum { POLL_EVERY_NS = 100 * 1000 * 1000 };
 
-static struct pd_frame *frame_of(const struct pd_run *run) { return ((struct pd_frame_op *)run->frame)->frame; }
+static struct pd_frame *frame_of(const struct pd_run *run)
+{
+    return ((struct pd_frame_op *)run->frame)->frame;
+}
 
 static void *step_scratch(const struct pd_run *run, size_t bytes)
 {
@@ -31,26 +34,30 @@ pd_status pd_frame_poll(struct pd_frame *f)
     return f->poll(f->poll_arg) ? pd_fail(PD_INTERRUPTED, "interrupted") : PD_OK;
 }
 
-static pd_status step_poll(const struct pd_run *run) { return pd_frame_poll(frame_of(run)); }
+static pd_status step_poll(const struct pd_run *run)
+{
+    return pd_frame_poll(frame_of(run));
+}
 
 static struct pd_value *step_find(const struct pd_run *run, const char *name)
 {
     return pd_scope_lookup(frame_of(run)->scope, name);
 }
 
+/* As the Program has it: a value may have several names. */
 static const char *step_name(const struct pd_run *run, int is_output, int slot, int i)
 {
-    const struct pd_frame_op *op = run->frame;
-    const struct pd_plan *plan = op->frame->plan;
-    const struct pd_plan_slot *s = is_output ? &op->plan->out[slot] : &op->plan->in[slot];
-    int number = i < s->n ? plan->args.at[s->first + i] : -1;
-    return number < 0 ? PD_EMPTY_VAR : plan->vars.at[number].name;
+    const struct pd_plan_op *op = ((const struct pd_frame_op *)run->frame)->plan;
+    const struct pd_slot_def *defs = is_output ? op->def->outputs : op->def->inputs;
+    const struct pd_io *io = pd_opdesc_slot(op->desc, is_output, defs[slot].name);
+    return io && i < io->args.n ? io->args.at[i] : PD_EMPTY_VAR;
 }
 
 /* The frame of the block that `block` is the gradient of: it hangs below the frame that ran it. */
 static pd_status forward_frame(struct pd_frame *f, int block, struct pd_frame **out)
 {
-    const struct pd_block *forward = pd_program_block(f->plan->program, f->plan->program->blocks.at[block]->forward);
+    const struct pd_block *forward =
+        pd_program_block(f->plan->program, f->plan->program->blocks.at[block]->forward);
     for (struct pd_frame *at = f; forward && forward->index < block && at; at = at->outer)
         if (at->plan->block->index == forward->parent) return pd_frame_sub(at, forward->index, out);
     return PD_OK;
@@ -59,19 +66,22 @@ static pd_status forward_frame(struct pd_frame *f, int block, struct pd_frame **
 pd_status pd_frame_sub(struct pd_frame *f, int block, struct pd_frame **out)
 {
     int blocks = f->plan->program->blocks.n;
-    if (block <= f->plan->block->index || block >= blocks) return pd_fail(PD_RANGE, "the Program has no block %d below block %d", block, f->plan->block->index);
+    if (block <= f->plan->block->index || block >= blocks)
+        return pd_fail(PD_RANGE, "the Program has no block %d below block %d", block, f->plan->block->index);
     if (!f->subs) f->subs = pd_calloc((size_t)blocks, sizeof *f->subs);
     if (!f->sub_plans) f->sub_plans = pd_calloc((size_t)blocks, sizeof *f->sub_plans);
     if (!f->subs || !f->sub_plans) return pd_no_memory();
     /* A gradient block works on the variables that its forward block left behind. */
     struct pd_frame *outer = f;
     PD_TRY(forward_frame(f, block, &outer));
-    if (!f->sub_plans[block]) PD_TRY(pd_plan_new(f->plan->program, block, outer->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
+    if (!f->sub_plans[block])
+        PD_TRY(pd_plan_new(f->plan->program, block, outer->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
     struct pd_frame *sub = f->subs[block];
     /* Variables around the block may have moved to another scope: the frame holds pointers to them. */
     for (int i = 0; sub && i < sub->plan->vars.n; i++) {
         const struct pd_plan_var *v = &sub->plan->vars.at[i];
-        if (v->place == PD_PLACE_OUTER && (sub->outer != outer || sub->values[i] != outer->values[v->outer])) {
+        if (v->place == PD_PLACE_OUTER &&
+            (sub->outer != outer || sub->values[i] != outer->values[v->outer])) {
             pd_frame_free(sub);
             sub = f->subs[block] = NULL;
         }
@@ -81,7 +91,8 @@ pd_status pd_frame_sub(struct pd_frame *f, int block, struct pd_frame **out)
     return PD_OK;
 }
 
-static pd_status step_block_value(const struct pd_run *run, int block, const char *name, struct pd_value **value)
+static pd_status step_block_value(const struct pd_run *run, int block, const char *name,
+                                  struct pd_value **value)
 {
     struct pd_frame *sub = NULL;
     PD_TRY(pd_frame_sub(frame_of(run), block, &sub));
@@ -104,8 +115,13 @@ static pd_status step_run_block(const struct pd_run *run, int block)
 
 void pd_step_init(struct pd_step *step)
 {
-    *step = (struct pd_step){.scratch = step_scratch, .poll = step_poll,
-                             .run_block = step_run_block, .block_value = step_block_value,
-                             .keeps_steps = pd_steps_kept, .push_step = pd_steps_push, .pop_step = pd_steps_pop,
-                             .find = step_find, .name = step_name};
+    *step = (struct pd_step){.scratch = step_scratch,
+                             .poll = step_poll,
+                             .run_block = step_run_block,
+                             .block_value = step_block_value,
+                             .keeps_steps = pd_steps_kept,
+                             .push_step = pd_steps_push,
+                             .pop_step = pd_steps_pop,
+                             .find = step_find,
+                             .name = step_name};
 }

@@ -4,6 +4,7 @@
  * Nothing ends a connection on the spot, because somebody up the stack may be using it: pd_conn_end notes the
  * reason, and the connection's task (which runs when the loop's outermost callback is over) tells the user
  * and frees. */
+#include <openssl/crypto.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -178,6 +179,21 @@ pd_status pd_conn_attach(struct pd_conn *conn, struct pd_loop *loop, int socket)
     pd_loop_add(loop, &conn->member);
     conn->held = 0;
     if (status == PD_OK) pd_loop_want(loop, &conn->task);
+    return status;
+}
+
+pd_status pd_conn_seal(struct pd_conn *conn, int is_server)
+{
+    const struct pd_handshake *h = conn->handshake;
+    struct pd_proof keys[2]; /* of the client's way out, of the server's */
+    static const char *const labels[2] = {"cpaddle client's seals", "cpaddle server's seals"};
+    PD_TRY(pd_proof_make(h->secret, h->secret_n, labels[0], &h->hello, &h->challenge, NULL, 0, &keys[0]));
+    PD_TRY(pd_proof_make(h->secret, h->secret_n, labels[1], &h->hello, &h->challenge, NULL, 0, &keys[1]));
+    const uint8_t *in = h->secret_n ? keys[!is_server].bytes : NULL;
+    const uint8_t *out = h->secret_n ? keys[is_server].bytes : NULL;
+    pd_status status = pd_record_pipe(conn->pipe, in, out, conn->queued, &conn->pipe);
+    OPENSSL_cleanse(keys, sizeof keys);
+    if (status == PD_OK) pd_conn_update(conn);
     return status;
 }
 

@@ -58,6 +58,7 @@ struct pd_conn {
     int paused;
     int silent;   /* the user knows nothing of this connection (yet), so no event is made */
     int held;     /* about to move to another loop: nothing is handled here any more */
+    int is_sealed_now; /* inside the reading of the handshake's end: the bytes behind it are records */
     int blocked;  /* the pipe is full */
     int finished; /* closing: all is written, waiting for the other side's end */
 
@@ -99,6 +100,9 @@ pd_status pd_conn_attach(struct pd_conn *conn, struct pd_loop *loop, int socket)
 void pd_conn_free(struct pd_conn *conn);
 /* Tells the pipe what is wanted now. */
 void pd_conn_update(struct pd_conn *conn);
+/* The handshake's messages are over: from here on all that goes over TCP is in records (record.c), with a key
+ * where there is a secret. */
+pd_status pd_conn_seal(struct pd_conn *conn, int is_server);
 /* From TCP to the rings. Takes the parts. */
 pd_status pd_conn_to_shm(struct pd_conn *conn, struct pd_shm_parts *parts, int is_server);
 

@@ -25,7 +25,7 @@ static size_t least(size_t a, size_t b)
 
 static int may_handle(const struct pd_conn *conn)
 {
-    return !conn->held && (conn->state == PD_CONN_GREETING || (conn->state == PD_CONN_OPEN && !conn->paused));
+    return !conn->held && !conn->is_sealed_now && (conn->state == PD_CONN_GREETING || (conn->state == PD_CONN_OPEN && !conn->paused));
 }
 
 static int is_alive(const struct pd_conn *conn)
@@ -280,6 +280,18 @@ static void keep(struct pd_conn *conn, const uint8_t *bytes, size_t n)
     conn->stash_n = n;
 }
 
+/* The handshake ended in these bytes: what stands behind it is the first of the records. Returns how many were
+ * taken. */
+static size_t feed(struct pd_conn *conn, const uint8_t *bytes, size_t n)
+{
+    if (!conn->is_sealed_now) return 0;
+    conn->is_sealed_now = 0;
+    if (conn->state == PD_CONN_ENDED) return n;
+    pd_status status = pd_record_feed(conn->pipe, bytes, n);
+    if (status != PD_OK) fail(conn, status);
+    return n;
+}
+
 void pd_conn_read_stash(struct pd_conn *conn)
 {
     if (!conn->stash || (!may_handle(conn) && conn->state != PD_CONN_CLOSING)) return;
@@ -318,6 +330,9 @@ static int where(struct pd_conn *conn, struct iovec *parts, size_t most, size_t 
     int n = 0;
     *direct = 0;
     conn->pipe->is_large = 0;
+    conn->pipe->placed = 0;
+    conn->pipe->drains = conn->state == PD_CONN_CLOSING;
+    if (most < PD_RECORD_MOST) most = PD_RECORD_MOST;
     if (conn->phase == PD_READ_PAYLOAD && is_alive(conn)) {
         uint64_t missing = message->head.payload - conn->have;
         if (message->n_spans) {
@@ -335,6 +350,7 @@ static int where(struct pd_conn *conn, struct iovec *parts, size_t most, size_t 
             conn->message.payload = conn->body.at;
         }
         conn->pipe->is_large = *direct && message->head.payload > large;
+        conn->pipe->placed = *direct;
         *wanted = *direct;
         if (*direct && (*direct < missing || conn->pipe->transport->borrow))
             return n; /* what follows is still payload, or may be borrowed */
@@ -413,6 +429,7 @@ void pd_conn_read(struct pd_conn *conn)
         size_t rest = done - in_place;
         uint8_t *scratch = pd_loop_scratch(conn->loop);
         size_t used = handle(conn, scratch, rest);
+        used += feed(conn, scratch + used, rest - used);
         keep(conn, scratch + used, rest - used);
         if (done < wanted || done >= budget) return;
         budget -= done;

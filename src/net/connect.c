@@ -324,6 +324,8 @@ static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *messa
                "the server cannot prove that it knows the secret: set the same PADDLE_PS_SECRET on all");
         return PD_OK;
     }
+    PD_TRY(pd_conn_seal(conn, 0));
+    conn->is_sealed_now = 1;
     if (!client->welcome.shm_name[0]) {
         if (client->choice == PD_TRANSPORT_SHM)
             give_up(conn, PD_UNSUPPORTED,

@@ -11,7 +11,7 @@
 
 enum {
     PD_FRAME_MAGIC = 0x4C445043, /* "CPDL" */
-    PD_FRAME_VERSION = 1,
+    PD_FRAME_VERSION = 2,
     PD_FRAME_HEAD = 48,          /* bytes of a head on the wire */
     PD_FRAME_META_MAX = 4 << 20, /* a meta that announces more ends the connection */
 };

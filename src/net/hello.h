@@ -51,8 +51,9 @@ enum {
     PD_SWITCH = 6
 }; /* frame types */
 
-/* The secret of this process: environment PADDLE_PS_SECRET, or the contents of the file PADDLE_PS_SECRET_FILE
- * (trailing white space cut). Empty: none. An unreadable file is an error. The memory stays. */
-pd_status pd_secret(const uint8_t **at, int *n);
+/* The key of this process's secret, which is in the environment PADDLE_PS_SECRET, or in the file
+ * PADDLE_PS_SECRET_FILE (trailing white space cut). *n is its size; 0: there is no secret. An empty one, or a
+ * file that cannot be read, is an error. The memory stays. Takes 30 ms for a secret that is seen first. */
+pd_status pd_secret(const uint8_t **key, int *n);
 
 #endif

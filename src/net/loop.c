@@ -74,6 +74,11 @@ uint8_t *pd_loop_scratch(struct pd_loop *loop)
     return loop->scratch;
 }
 
+uint8_t *pd_loop_raw(struct pd_loop *loop)
+{
+    return loop->scratch + PD_LOOP_SCRATCH;
+}
+
 struct pd_spare pd_loop_take_spare(struct pd_loop *loop)
 {
     struct pd_spare spare = loop->spare;
@@ -398,7 +403,7 @@ pd_status pd_loop_new(struct pd_loop **out)
     struct pd_loop *loop = pd_calloc(1, sizeof *loop);
     if (!loop) return pd_no_memory();
     loop->last_task = &loop->first_task;
-    loop->scratch = pd_malloc_aligned(PD_LOOP_SCRATCH);
+    loop->scratch = pd_malloc_aligned(PD_LOOP_SCRATCH + PD_LOOP_RAW);
     pd_status status;
     if (!loop->scratch) {
         status = pd_no_memory();

@@ -8,7 +8,10 @@
 
 #include "net/loop.h"
 
-enum { PD_LOOP_SCRATCH = 32 << 10 }; /* what one read of small messages may bring */
+enum {
+    PD_LOOP_SCRATCH = 32 << 10,            /* what one read of small messages may bring */
+    PD_LOOP_RAW = PD_LOOP_SCRATCH + 1024, /* and their records */
+};
 
 /* Something that lives on a loop and is ended by pd_loop_free. */
 struct pd_member {
@@ -40,6 +43,8 @@ struct pd_spare {
 uv_loop_t *pd_loop_uv(struct pd_loop *loop);
 /* PD_LOOP_SCRATCH bytes, 64-byte aligned, for one read and the handling of what it brought. */
 uint8_t *pd_loop_scratch(struct pd_loop *loop);
+/* PD_LOOP_RAW bytes for a pipe that reads what it does not hand up as it is. Good until it returns. */
+uint8_t *pd_loop_raw(struct pd_loop *loop);
 /* One buffer kept between messages, so that a stream of middle-sized ones does not allocate. Taking gives
  * what is there (perhaps nothing); giving back takes ownership, and frees what is too large to keep. */
 struct pd_spare pd_loop_take_spare(struct pd_loop *loop);

@@ -1,6 +1,6 @@
 /* A transport moves bytes of one connection; framing, queues and the handshake are above it (conn.c).
  *
- * One struct per transport: tcp.c and shm.c end with theirs. All calls are on the loop's thread and never
+ * One struct per transport: tcp.c, record.c and shm.c end with theirs. All calls are on the loop's thread and never
  * block. A pipe says by pd_pipe_ready that it can read or write; one that needs no system call to know
  * (shared memory) also lets the loop poll it (pd_poller in loop_inside.h). */
 #ifndef PD_NET_TRANSPORT_H
@@ -8,6 +8,7 @@
 
 #include <paddle/status.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 struct pd_conn;
@@ -18,8 +19,13 @@ struct pd_pipe {
     const struct pd_transport *transport;
     struct pd_loop *loop;
     struct pd_conn *conn;
-    int is_large; /* what is read now belongs to a message that no cache holds */
+    int is_large;  /* what is read now belongs to a message that no cache holds */
+    size_t placed; /* the first bytes of what is read into keep their place: the next read has the same, as
+                    * long as none of them was told as read */
+    int drains;    /* all that is read is thrown away */
 };
+
+enum { PD_RECORD_MOST = 128 << 10 }; /* bytes of a record (record.c) */
 
 struct pd_transport {
     const char *name;
@@ -57,6 +63,13 @@ pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
 /* Why the socket's connect failed; 0: it did not. */
 int pd_tcp_error(const struct pd_pipe *pipe);
 int pd_tcp_socket(const struct pd_pipe *pipe);
+
+/* A pipe of records over another one, which it takes on success. The keys have PD_SEAL_KEY bytes each; NULL:
+ * checksums only. The first `plain` bytes that are written go out as they are. */
+pd_status pd_record_pipe(struct pd_pipe *under, const uint8_t *key_in, const uint8_t *key_out, size_t plain,
+                         struct pd_pipe **out);
+/* Bytes that were read from the pipe below before this one was made. Does nothing to other pipes. */
+pd_status pd_record_feed(struct pd_pipe *pipe, const void *bytes, size_t n);
 
 /* A pipe over two rings (shm_pass.h says where they come from). Takes the socket, which tells when the other
  * side is gone, and the parts, also on failure. */

@@ -2,8 +2,8 @@
  *
  * Inside the gradient block every gradient is a local variable named after its forward variable. The gradient
  * op fills those of the block's results before a run and takes those of its inputs after it. Which name
- * belongs to which of the op's own variables stands in the attribute original_output_grad, as the op's
- * variables may be renamed. */
+ * belongs to which of the op's own variables stands in attributes (original_output_grad, original_input,
+ * original_output), as the op's variables may be renamed. */
 #include <string.h>
 
 #include "ops/control_flow.h"
@@ -96,6 +96,8 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
     PD_TRY(set_slot(op, 1, how->in, PD_GRAD_SUFFIX, l->n_in, l->in_grads));
     if (l->n_left) PD_TRY(set_slot(op, 1, how->out, PD_GRAD_SUFFIX, l->n_left, l->left));
     PD_TRY(pd_opdesc_set_strings(op, "original_output_grad", l->n_targets, l->inner));
+    PD_TRY(pd_opdesc_set_strings(op, "original_input", l->n_in, l->in));
+    PD_TRY(pd_opdesc_set_strings(op, "original_output", l->n_out, l->out));
     return pd_opdesc_set_attr(op, "sub_block", &(struct pd_attr){.type = PD_ATTR_BLOCK, .block = block}, 0);
 }
 
@@ -136,7 +138,8 @@ static pd_status makes_rows(const struct pd_infer *c, int i, int *rows)
     struct pd_buf name = {0};
     *rows = 0;
     if (!block) return PD_OK;
-    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, in->args.at[i]);
+    const struct pd_attr *names = &c->attr[PD_GRAD_IN_NAMES];
+    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, i < (int)names->n ? names->strings[i] : in->args.at[i]);
     if (name.failed) return pd_no_memory();
     const struct pd_var *inner = pd_block_var(block, name.at);
     *rows = inner && inner->meta.kind == PD_KIND_SELECTED_ROWS;
@@ -186,10 +189,18 @@ static int names_grad(const char *name, const char *var)
     return strncmp(name, var, n) == 0 && strcmp(name + n, PD_GRAD_SUFFIX) == 0;
 }
 
+/* The forward op's name of an input (PD_GRAD_IN) or output (PD_GRAD_OUT). Programs of upstream have only the
+ * slots. */
+static const char *forward_name(const struct pd_run *r, int slot, int i)
+{
+    const struct pd_attr *names = &r->attr[slot == PD_GRAD_IN ? PD_GRAD_IN_NAMES : PD_GRAD_OUT_NAMES];
+    return i < (int)names->n ? names->strings[i] : r->step->name(r, 0, slot, i);
+}
+
 static int out_of(const struct pd_run *r, const char *inner)
 {
     for (int i = 0; i < r->in[PD_GRAD_OUT].n; i++)
-        if (r->in[PD_GRAD_OUT].at[i] && names_grad(inner, r->step->name(r, 0, PD_GRAD_OUT, i))) return i;
+        if (r->in[PD_GRAD_OUT].at[i] && names_grad(inner, forward_name(r, PD_GRAD_OUT, i))) return i;
     return -1;
 }
 
@@ -212,7 +223,7 @@ pd_status pd_block_grad_fill(const struct pd_run *r)
 pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value)
 {
     struct pd_buf name = {0};
-    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, r->step->name(r, 0, PD_GRAD_IN, i));
+    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, forward_name(r, PD_GRAD_IN, i));
     pd_status status = name.failed
                            ? pd_no_memory()
                            : r->step->block_value(r, r->attr[PD_GRAD_SUB_BLOCK].block, name.at, value);
@@ -223,7 +234,7 @@ pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **v
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad)
 {
     const struct pd_attr *inner = &r->attr[PD_GRAD_INNER];
-    const char *var = r->step->name(r, 0, PD_GRAD_IN, i);
+    const char *var = forward_name(r, PD_GRAD_IN, i);
     for (int k = 0; k < (int)inner->n; k++)
         if (names_grad(inner->strings[k], var)) {
             *grad = k < r->in[PD_GRAD_OUT_GRAD].n ? r->in[PD_GRAD_OUT_GRAD].at[k] : NULL;

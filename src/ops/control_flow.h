@@ -21,23 +21,30 @@ struct pd_block_grad {
     int loops;
 };
 
-/* Makes the gradient op and its block. The op gets the slots IN, OUT, OUT@GRAD, STEPS -> IN@GRAD and, for what the op
- * may leave as it was, OUT@GRAD. *made is not emitted yet. */
-pd_status pd_block_grad_make(struct pd_grad_maker *g, const struct pd_block_grad *how, struct pd_opdesc **made);
+/* Makes the gradient op and its block. The op gets the slots IN, OUT, OUT@GRAD, STEPS -> IN@GRAD and, for
+ * what the op may leave as it was, OUT@GRAD. *made is not emitted yet. */
+pd_status pd_block_grad_make(struct pd_grad_maker *g, const struct pd_block_grad *how,
+                             struct pd_opdesc **made);
 
 /* The places of these slots in the tables of the gradient ops. */
 enum { PD_GRAD_IN, PD_GRAD_OUT, PD_GRAD_OUT_GRAD, PD_GRAD_STEPS };
 enum { PD_GRAD_IN_GRAD, PD_GRAD_LEFT_GRAD };
-enum { PD_GRAD_SUB_BLOCK, PD_GRAD_INNER };
+enum { PD_GRAD_SUB_BLOCK, PD_GRAD_INNER, PD_GRAD_IN_NAMES, PD_GRAD_OUT_NAMES };
+/* Their first attributes, in this order. */
+#define PD_GRAD_ATTRS                                                                                        \
+    PD_DEF_BLOCK("sub_block"), PD_DEF_STRINGS("original_output_grad"), PD_DEF_STRINGS("original_input"),     \
+        PD_DEF_STRINGS("original_output")
 
 pd_status pd_block_grad_infer(const struct pd_infer *c);
 /* Gives the gradients of the targets to the block, zeros where none came. */
 pd_status pd_block_grad_fill(const struct pd_run *r);
 /* The block's gradient of the i-th input; NULL: it has none. */
 pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value);
-/* Is the i-th input also written by the block? *grad is the gradient that came for it then, NULL where none came. */
+/* Is the i-th input also written by the block? *grad is the gradient that came for it then, NULL where none
+ * came. */
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad);
-/* Gradients of what the block overwrites without reading it: none when it ran, else they go on as they are. */
+/* Gradients of what the block overwrites without reading it: none when it ran, else they go on as they are.
+ */
 pd_status pd_block_grad_left(const struct pd_run *r, int ran);
 /* No gradient: zeros of the same size, no rows where it is selected rows, or an empty array. */
 pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like);

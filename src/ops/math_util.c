@@ -166,17 +166,23 @@ pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_met
     return pd_meta_set_dims(out, rank, dim);
 }
 
+pd_status pd_math_given_sizes(const struct pd_run *r, const struct pd_shape_source *s, int64_t *dim,
+                              int *rank)
+{
+    *rank = -1;
+    if (s->tensor >= 0 && r->in[s->tensor].n) return read_sizes(pd_run_in(r, s->tensor), NULL, 0, dim, rank);
+    if (s->list >= 0 && r->in[s->list].n)
+        return read_sizes(NULL, (const struct pd_value *const *)r->in[s->list].at, r->in[s->list].n, dim,
+                          rank);
+    return PD_OK;
+}
+
 pd_status pd_math_size_output(const struct pd_run *r, const struct pd_shape_source *s, struct pd_tensor *out)
 {
     int64_t dim[PD_MAX_RANK];
-    int rank = 0;
-    if (s->tensor >= 0 && r->in[s->tensor].n)
-        PD_TRY(read_sizes(pd_run_in(r, s->tensor), NULL, 0, dim, &rank));
-    else if (s->list >= 0 && r->in[s->list].n)
-        PD_TRY(read_sizes(NULL, (const struct pd_value *const *)r->in[s->list].at, r->in[s->list].n, dim,
-                          &rank));
-    else
-        return PD_OK;
+    int rank;
+    PD_TRY(pd_math_given_sizes(r, s, dim, &rank));
+    if (rank < 0) return PD_OK;
     if (out->data && out->meta.rank == rank && memcmp(out->meta.dim, dim, (size_t)rank * sizeof *dim) == 0)
         return PD_OK;
     return pd_tensor_resize(out, out->meta.dtype, rank, dim);

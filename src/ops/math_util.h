@@ -36,7 +36,10 @@ pd_status pd_math_infer_shape(const struct pd_infer *c, const struct pd_shape_so
  * say which. */
 pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_meta *in, int shape_attr,
                                    int in_attr, int out_attr, struct pd_meta *out);
-/* At run time: gives `out` the shape that the inputs ask for, when it has another one. */
+/* At run time: the sizes that inputs give; *rank is -1 when there are none. */
+pd_status pd_math_given_sizes(const struct pd_run *r, const struct pd_shape_source *s, int64_t *dim,
+                              int *rank);
+/* Gives `out` the shape that the inputs ask for, when it has another one. */
 pd_status pd_math_size_output(const struct pd_run *r, const struct pd_shape_source *s, struct pd_tensor *out);
 
 /* ---- running ---- */

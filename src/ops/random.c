@@ -142,12 +142,16 @@ static pd_status size_table(const struct pd_run *r, const struct pd_shape_source
         PD_TRY(pd_math_size_output(r, source, &out->tensor));
         return rows_of(r, first, &out->tensor.meta, rows);
     }
-    if (shape->n < 1 || shape->n > PD_MAX_RANK)
-        return pd_fail(PD_SHAPE, "attribute shape has %d sides; a table has 1 to %d", shape->n, PD_MAX_RANK);
-    for (int i = 0; i < shape->n; i++)
+    int rank;
+    PD_TRY(pd_math_given_sizes(r, source, dims, &rank));
+    int by_attr = rank < 0;
+    if (by_attr) rank = shape->n;
+    if (rank < 1 || rank > PD_MAX_RANK)
+        return pd_fail(PD_SHAPE, "the shape has %d sides; a table has 1 to %d", rank, PD_MAX_RANK);
+    for (int i = 0; by_attr && i < rank; i++)
         dims[i] = shape->type == PD_ATTR_INTS ? shape->ints[i] : shape->longs[i];
-    PD_TRY(pd_rows_resize(out, dims[0], height > 0 ? height : dims[0], (enum pd_dtype)r->attr[DTYPE].i,
-                          shape->n, dims));
+    PD_TRY(pd_rows_resize(out, dims[0], height > 0 ? height : dims[0], (enum pd_dtype)r->attr[DTYPE].i, rank,
+                          dims));
     PD_TRY(rows_of(r, first, &out->tensor.meta, rows));
     for (int64_t i = 0; i < dims[0]; i++)
         out->rows.at[i] = rows->begin + i * rows->step;

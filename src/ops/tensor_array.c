@@ -121,54 +121,6 @@ static pd_status apart_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-/* Moment t of all sequences that are longer than t. */
-static pd_status take_moment(const struct pd_tensor *x, const struct pd_rank_table *t, int64_t moment,
-                             struct pd_tensor *out)
-{
-    const struct pd_lod_level *at = &x->meta.lod->level[t->level];
-    struct pd_picker p = {.levels = -1};
-    pd_status status = PD_OK;
-    for (int64_t i = 0; i < t->n && t->item[i].length > moment && status == PD_OK; i++) {
-        if (t->item[i].index >= at->n - 1)
-            status = pd_fail(PD_RANGE, "the rank table names sequence %lld, but X has %lld",
-                             (long long)t->item[i].index, (long long)at->n - 1);
-        else
-            status = pd_picker_add(&p, x, t->level + 1, at->offset[t->item[i].index] + moment);
-    }
-    if (status == PD_OK) status = pd_picker_finish(&p, x, NULL, out);
-    pd_picker_free(&p);
-    return status;
-}
-
-static pd_status apart_run(const struct pd_run *r)
-{
-    const struct pd_tensor *x = pd_run_in(r, X);
-    struct pd_value *out = pd_run_out_value(r, OUT);
-    const struct pd_rank_table *t = NULL;
-    if (!out) return PD_OK;
-    PD_TRY(pd_rank_table_get(r, TABLE, &t));
-    if (!x->meta.lod || x->meta.lod->levels <= t->level)
-        return pd_fail(PD_SHAPE, "X has %d levels of sequences, the rank table needs %d",
-                       x->meta.lod ? x->meta.lod->levels : 0, t->level + 1);
-    int64_t moments = t->n ? t->item[0].length : 0;
-    PD_TRY(grow(out, moments));
-    cut(out, moments);
-    for (int64_t m = 0; m < moments; m++)
-        PD_TRY(take_moment(x, t, m, &out->items.at[m]->tensor));
-    return PD_OK;
-}
-
-static pd_status together_infer(const struct pd_infer *c)
-{
-    const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *out = pd_infer_out(c, OUT);
-    if (!out || c->running) return PD_OK;
-    pd_meta_like(out, x);
-    out->kind = PD_KIND_TENSOR;
-    out->lod_level = x->lod_level + 1;
-    return PD_OK;
-}
-
 /* The levels above the items: those above the ranked level, then the sequences in their own order. */
 static pd_status levels_above(const struct pd_rank_table *t, const int64_t *place, struct pd_lod **out)
 {
@@ -188,6 +140,78 @@ static pd_status levels_above(const struct pd_rank_table *t, const int64_t *plac
     return PD_OK;
 }
 
+/* Where each sequence of the table stands in it. */
+static pd_status places(const struct pd_run *r, const struct pd_rank_table *t, int64_t **place)
+{
+    PD_TRY(pd_shape_scratch(r, (size_t)t->n * sizeof **place, (void **)place));
+    for (int64_t i = 0; i < t->n; i++)
+        (*place)[t->item[i].index] = i;
+    return PD_OK;
+}
+
+/* Moment t of all sequences that are longer than t. */
+static pd_status take_moment(const struct pd_tensor *x, const struct pd_rank_table *t, int64_t moment,
+                             struct pd_tensor *out)
+{
+    const struct pd_lod_level *at = &x->meta.lod->level[t->level];
+    struct pd_picker p = {.levels = -1};
+    pd_status status = PD_OK;
+    for (int64_t i = 0; i < t->n && t->item[i].length > moment && status == PD_OK; i++) {
+        if (t->item[i].index >= at->n - 1)
+            status = pd_fail(PD_RANGE, "the rank table names sequence %lld, but X has %lld",
+                             (long long)t->item[i].index, (long long)at->n - 1);
+        else
+            status = pd_picker_add(&p, x, t->level + 1, at->offset[t->item[i].index] + moment);
+    }
+    if (status == PD_OK) status = pd_picker_finish(&p, x, NULL, out);
+    pd_picker_free(&p);
+    return status;
+}
+
+static pd_status take_moments(const struct pd_tensor *x, const struct pd_rank_table *t, struct pd_value *out)
+{
+    int64_t moments = t->n ? t->item[0].length : 0;
+    PD_TRY(grow(out, moments));
+    cut(out, moments);
+    for (int64_t m = 0; m < moments; m++)
+        PD_TRY(take_moment(x, t, m, &out->items.at[m]->tensor));
+    return PD_OK;
+}
+
+static pd_status apart_run(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X);
+    struct pd_value *out = pd_run_out_value(r, OUT);
+    const struct pd_rank_table *t = NULL;
+    int64_t rows = 0, *place;
+    if (!out) return PD_OK;
+    PD_TRY(pd_rank_table_get(r, TABLE, &t));
+    if (x->meta.lod && x->meta.lod->levels > t->level) return take_moments(x, t, out);
+    for (int64_t i = 0; i < t->n; i++)
+        rows += t->item[i].length;
+    if (x->meta.lod || x->meta.rank < 1 || x->meta.dim[0] != rows)
+        return pd_fail(PD_SHAPE, "X has %d levels of sequences, the rank table needs %d",
+                       x->meta.lod ? x->meta.lod->levels : 0, t->level + 1);
+    /* A gradient that came by an op without sequences: the table knows how its rows group. */
+    struct pd_tensor grouped = *x;
+    PD_TRY(places(r, t, &place));
+    PD_TRY(levels_above(t, place, &grouped.meta.lod));
+    pd_status status = take_moments(&grouped, t, out);
+    pd_lod_unref(grouped.meta.lod);
+    return status;
+}
+
+static pd_status together_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X);
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    if (!out || c->running) return PD_OK;
+    pd_meta_like(out, x);
+    out->kind = PD_KIND_TENSOR;
+    out->lod_level = x->lod_level + 1;
+    return PD_OK;
+}
+
 static pd_status together_run(const struct pd_run *r)
 {
     const struct pd_value *x = pd_run_in_value(r, X);
@@ -202,9 +226,7 @@ static pd_status together_run(const struct pd_run *r)
     if (t->n && t->item[0].length > x->items.n)
         return pd_fail(PD_SHAPE, "the longest sequence has %lld entries, but the array has %d items",
                        (long long)t->item[0].length, x->items.n);
-    PD_TRY(pd_shape_scratch(r, (size_t)t->n * sizeof *place, (void **)&place));
-    for (int64_t i = 0; i < t->n; i++)
-        place[t->item[i].index] = i;
+    PD_TRY(places(r, t, &place));
     struct pd_picker p = {.levels = -1};
     pd_status status = levels_above(t, place, &above);
     for (int64_t i = 0; i < t->n && status == PD_OK; i++)

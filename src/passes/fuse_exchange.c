@@ -35,6 +35,8 @@ static pd_status fuse_send(struct pd_fuse *f, int at)
     if (status == PD_OK) status = pd_opdesc_set_attr(op, "epmap", epmap, 0);
     if (status == PD_OK) status = pd_opdesc_set_attr(op, "sections", sections, 0);
     if (status == PD_OK) status = pd_opdesc_set_attr(op, "trainer_id", pd_opdesc_attr(send, "trainer_id"), 0);
+    const struct pd_attr *job = pd_opdesc_attr(send, "job");
+    if (status == PD_OK && job) status = pd_opdesc_set_attr(op, "job", job, 0);
     if (status == PD_OK) status = pd_opdesc_set_strings(op, "names", x->args.n, x->args.at);
     if (status != PD_OK) {
         pd_opdesc_free(op);
@@ -48,6 +50,7 @@ static pd_status fuse_send(struct pd_fuse *f, int at)
 struct exchange {
     int first, last;                                               /* positions in the block */
     const struct pd_attr *endpoints, *trainer_id, *trainers, *all; /* all: servers of the job */
+    const struct pd_attr *job;                                     /* what is trained */
     PD_VEC(const char *) names;                                    /* at the servers */
     PD_VEC(const char *) epmap;
     PD_VEC(const char *) locals; /* the variable that the name is received into */
@@ -160,6 +163,7 @@ static pd_status read_exchange(const struct pd_fuse *f, int at, struct exchange 
             PD_TRY(add_recv(f, e, part));
         else
             e->all = pd_opdesc_attr(part, "endpoints");
+        if (!e->job) e->job = pd_opdesc_attr(part, "job");
     }
     e->last = at;
     while (e->last < f->block->ops.n && joins_slices(f, e, f->block->ops.at[e->last]))
@@ -223,6 +227,7 @@ static pd_status fill_op(struct pd_opdesc *op, const struct exchange *e)
     if (e->trainer_id) PD_TRY(pd_opdesc_set_attr(op, "trainer_id", e->trainer_id, 0));
     if (e->trainers) PD_TRY(pd_opdesc_set_attr(op, "trainers", e->trainers, 0));
     if (e->all) PD_TRY(pd_opdesc_set_attr(op, "all", e->all, 0));
+    if (e->job) PD_TRY(pd_opdesc_set_attr(op, "job", e->job, 0));
     PD_TRY(pd_opdesc_set_attr(
         op, "into", &(struct pd_attr){.type = PD_ATTR_INTS, .n = e->into.n, .ints = e->into.at}, 0));
     return pd_opdesc_set_attr(

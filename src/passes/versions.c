@@ -151,18 +151,18 @@ static int reads_size(const struct pd_opdesc *op, const char *slot, const struct
 pd_status pd_backward_pin(struct pd_backward *p, struct pd_opdesc *op)
 {
     const struct pd_opdesc *forward = p->spec->block->ops.at[p->at];
-    if (pd_opdesc_sub_block(op, 0) >= 0) {
-        for (int k = 0, sub; (sub = pd_opdesc_sub_block(op, k)) >= 0; k++)
-            PD_TRY(pin_block(p, sub));
-        return PD_OK;
-    }
+    int runs_blocks = pd_opdesc_sub_block(op, 0) >= 0;
+    for (int k = 0, sub; (sub = pd_opdesc_sub_block(op, k)) >= 0; k++)
+        PD_TRY(pin_block(p, sub));
     for (int s = 0; s < op->in.n; s++)
         for (int k = 0; k < op->in.at[s].args.n; k++) {
             const char **arg = &op->in.at[s].args.at[k];
             const struct pd_var *var = pd_block_find(p->spec->block, *arg);
             if (!var || (p->nested && pd_block_var(p->into, *arg)) || reads_size(op, op->in.at[s].slot, var))
                 continue;
-            int result = means_result(forward, op->in.at[s].slot, *arg);
+            /* Of what its block writes, such an op reads only the size. */
+            int result = runs_blocks ? pd_opdesc_names(forward, 1, *arg)
+                                     : means_result(forward, op->in.at[s].slot, *arg);
             PD_TRY(pd_backward_version(p, *arg, p->at + result, arg));
         }
     return PD_OK;

@@ -10,6 +10,7 @@
 #include "net/endpoint.h"
 #include "net/wire.h"
 #include "pserver/client_private.h"
+#include "pserver/job_text.h"
 #include "pserver/proto.h"
 #include "pserver/spin.h"
 
@@ -33,7 +34,7 @@ static void broke(struct wire *w, const char *text)
     w->conn = NULL;
     w->breaks += w->is_open;
     w->is_open = w->said_bye = 0;
-    w->names_opened = w->names_answered = 0;
+    w->names_opened = w->names_answered = w->said_job = 0;
     if (!w->broke_at) w->broke_at = now;
     /* A connection that was cut is there again at once; a server that is gone is not. */
     w->retry_at = now + (int64_t)(w->retries++ ? RETRY_MS : RETRY_MS / 20) * 1000000;
@@ -41,9 +42,19 @@ static void broke(struct wire *w, const char *text)
     w->is_taken = 0;
 }
 
+static void send_job(struct wire *w)
+{
+    const struct pd_buf *job = &w->link->job;
+    struct pd_frame_head head = {.type = PD_PS_PROGRAM};
+    if (w->said_job || !job->n) return;
+    w->said_job = 1;
+    (void)pd_conn_send(w->conn, &head, job->at, job->n, NULL, 0, NULL, NULL);
+}
+
 static void send_names(struct wire *w)
 {
     struct pd_client *c = w->link->client;
+    send_job(w);
     struct pd_buf meta = {0};
     uint32_t n = 0;
     for (int i = w->names_opened; i < c->names.n; i++)
@@ -217,6 +228,7 @@ void pd_client_tend(struct pd_client *c, int64_t now)
             struct wire *w = link->wires.at[k];
             if (c->id < 0 && k > 0) break;
             if (!w->conn && !w->is_quit && now >= w->retry_at) start_wire(w);
+            if (w->is_open) send_job(w);
             if (w->is_open && w->names_opened < c->names.n) send_names(w);
         }
     }
@@ -412,6 +424,27 @@ pd_status pd_client_expect(struct pd_client *c, int trainers, int n, const char 
     return PD_OK;
 }
 
+pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, const char *const *lines)
+{
+    PD_CLIENT_HOLD(c);
+    for (const char *at = endpoints; *at; at += strspn(at, ",")) {
+        struct link *link;
+        char one[280];
+        size_t length = strcspn(at, ",");
+        snprintf(one, sizeof one, "%.*s", (int)length, at);
+        at += length;
+        PD_TRY(find_link(c, one, &link));
+        pd_buf_free(&link->job);
+        pd_job_text_pack(n, lines, &link->job);
+        if (link->job.failed) return pd_no_memory();
+        for (int k = 0; k < link->wires.n; k++) {
+            link->wires.at[k]->said_job = 0;
+            if (link->wires.at[k]->is_open) send_job(link->wires.at[k]);
+        }
+    }
+    return PD_OK;
+}
+
 pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const char *endpoint,
                             struct link **out)
 {
@@ -510,6 +543,7 @@ static void free_client(struct pd_client *c)
         for (int k = 0; k < link->wires.n; k++)
             free_wire(link->wires.at[k]);
         pd_vec_free(&link->wires);
+        pd_buf_free(&link->job);
         pd_free(link->endpoint);
         pd_free(link);
     }

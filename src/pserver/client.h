@@ -20,6 +20,9 @@ pd_status pd_client_get(int trainer_id, struct pd_client **out);
 /* Servers that names will be asked of: they are connected to at the same time, and when one is missing all
  * that are missing are told. `trainers`: how many the job has, which servers check; 0: not known. */
 pd_status pd_client_expect(struct pd_client *client, int trainers, int n, const char *const *endpoints);
+/* What is trained at these servers (separated by commas): each compares it with its own before anything else
+ * is said. */
+pd_status pd_client_trains(struct pd_client *client, const char *endpoints, int n, const char *const *lines);
 /* Waits until all of them are connected to. */
 pd_status pd_client_meet(struct pd_client *client, const struct pd_run *run, int n,
                          const char *const *endpoints);

@@ -35,6 +35,7 @@ struct wire {
     int index;
     struct pd_conn *conn; /* NULL: broken */
     int is_open;          /* the handshake and the OPEN are through */
+    int said_job;         /* what this trainer trains was told to this connection */
     int names_opened;     /* names told to this connection */
     int names_answered;
     uint64_t step;    /* the one being exchanged: last applied + 1 */
@@ -72,6 +73,7 @@ struct link {
     PD_VEC(struct wire *) wires; /* by the server's loops */
     uint64_t incarnation;        /* of the server */
     int n_loops;                 /* 0: not known yet */
+    struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
 };
 
 struct name {

@@ -22,13 +22,21 @@ pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, str
     return PD_OK;
 }
 
+/* One op of a trainer's Program tells what the job trains. */
+static pd_status say_job(const struct pd_run *r, struct pd_client *client)
+{
+    const struct pd_attr *job = pd_ps_attr(r, "job");
+    return job->n > 1 ? pd_client_trains(client, job->strings[0], job->n - 1, job->strings + 1) : PD_OK;
+}
+
 static pd_status client_of(const struct pd_run *r, struct pd_client **out)
 {
     struct pd_ps_state *state = r->state;
     int is_new;
     PD_TRY(pd_ps_client(r, &state->client, &is_new, out));
-    if (is_new) state->n = 0; /* names are looked up again */
-    return PD_OK;
+    if (!is_new) return PD_OK;
+    state->n = 0; /* names are looked up again */
+    return say_job(r, *out);
 }
 
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i)
@@ -320,6 +328,7 @@ pd_status pd_ps_fetch_barrier_run(const struct pd_run *r)
     struct pd_client *client;
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
     PD_TRY(pd_ps_client(r, NULL, NULL, &client));
+    PD_TRY(say_job(r, client));
     return pd_client_meet(client, r, endpoints->n, endpoints->strings);
 }
 

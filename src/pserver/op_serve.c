@@ -146,7 +146,8 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .loops = (int)pd_flag_int(PD_FLAG_ps_loops),
         .reconnect_ms = (int)pd_flag_int(PD_FLAG_ps_reconnect),
     };
-    const struct pd_attr *servers = pd_ps_attr(r, "endpoints"), *slices = pd_ps_attr(r, "slices");
+    const struct pd_attr *servers = pd_ps_attr(r, "endpoints"), *slices = pd_ps_attr(r, "slices"),
+                         *lines = pd_ps_attr(r, "job");
     struct pd_durable_config durable = {
         .root = pd_flag_text(PD_FLAG_ps_dir),
         .log = pd_flag_text(PD_FLAG_ps_log),
@@ -162,6 +163,8 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
     };
     config.servers = servers->n ? servers->n : 1;
     config.durable = &durable;
+    config.n_lines = lines->n;
+    config.lines = lines->strings;
     config.save_root = pd_flag_text(PD_FLAG_ps_save_root);
     config.kept_root = durable.root;
     config.wants_end = wants_end;

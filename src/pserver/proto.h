@@ -29,6 +29,7 @@ enum pd_ps_type {
                           n times {u8 state, u64 incarnation} */
     PD_PS_WANT = 26,   /* u32 trainer, u8 state, u64 incarnation */
     PD_PS_READY = 27,  /* step; extra: version of the membership */
+    PD_PS_PROGRAM = 28, /* trainer to server, before the first OPEN: what it trains (job_text.h) */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
                           the order of the OPEN; 0xffffffff: another loop of this server has it; step: the

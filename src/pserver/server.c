@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "pserver/control.h"
 #include "pserver/durable.h"
+#include "pserver/job_text.h"
 #include "pserver/order.h"
 #include "pserver/spin.h"
 #include "pserver/sums.h"
@@ -117,12 +118,14 @@ static pd_status copy_config(struct pd_server *s, const struct pd_server_config 
 {
     s->config = *config;
     s->config.grads = NULL;
+    s->config.lines = NULL;
+    if (config->n_lines) pd_job_text_pack(config->n_lines, config->lines, &s->job_text);
     s->config.endpoint = copy_text(config->endpoint);
     s->config.job = copy_text(config->job);
     s->config.save_root = copy_text(config->save_root);
     s->config.kept_root = copy_text(config->kept_root);
-    return s->config.endpoint && s->config.job && s->config.save_root && s->config.kept_root ? PD_OK
-                                                                                             : pd_no_memory();
+    int is_whole = s->config.endpoint && s->config.job && s->config.save_root && s->config.kept_root;
+    return is_whole && !s->job_text.failed ? PD_OK : pd_no_memory();
 }
 
 /* The parameter that a block's optimizer changes. */
@@ -225,6 +228,7 @@ static void free_server(struct pd_server *s)
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
     pd_free((char *)s->config.kept_root);
+    pd_buf_free(&s->job_text);
     pthread_mutex_destroy(&s->engine);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->changed);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "base/vec.h"
 #include "pserver/server.h"
 #include "pserver/shard.h"
@@ -68,6 +69,7 @@ struct pd_server {
     const struct pd_run *run;
     const struct pd_program *program; /* of the plan that it runs in */
     struct pd_server_config config;   /* strings owned */
+    struct pd_buf job_text;           /* what it trains, as trainers tell it; empty: not known */
     struct lane *lanes;
     int n_lanes;
     struct pd_control *control; /* its loop has the listener */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "net/wire.h"
+#include "pserver/job_text.h"
 #include "pserver/order.h"
 #include "pserver/proto.h"
 #include "pserver/session_private.h"
@@ -46,13 +47,13 @@ struct claim {
     int64_t dim[PD_MAX_RANK];
 };
 
-/* The product of dims, which are the other side's word; -1: negative or beyond 63 bits. */
-static int64_t claimed_span(const struct claim *claim, int from)
+/* Rows come in any number: only their size is compared. */
+static int same_dims(const struct claim *claim, const struct pd_meta *mine, int is_rows)
 {
-    int64_t n = 1;
-    for (int i = from; i < claim->rank; i++)
-        if (claim->dim[i] < 0 || __builtin_mul_overflow(n, claim->dim[i], &n)) return -1;
-    return n;
+    if (claim->rank != mine->rank) return 0;
+    for (int i = is_rows; i < mine->rank; i++)
+        if (claim->dim[i] != mine->dim[i]) return 0;
+    return 1;
 }
 
 static pd_status check_claim(const char *name, const struct pd_meta *mine, int is_rows,
@@ -62,9 +63,7 @@ static pd_status check_claim(const char *name, const struct pd_meta *mine, int i
     if (!claim->kind) return PD_OK;
     PD_TRY(pd_meta_set_dims(&theirs, claim->rank, claim->dim));
     int same_kind = (claim->kind == PD_KIND_SELECTED_ROWS) == is_rows;
-    int same_dims = is_rows ? claimed_span(claim, 1) == pd_meta_span(mine, 1, mine->rank)
-                            : claimed_span(claim, 0) == pd_meta_numel(mine);
-    if (same_kind && same_dims && (claim->dtype == (int)mine->dtype || claim->dtype < 0)) return PD_OK;
+    if (same_kind && same_dims(claim, mine, is_rows) && (claim->dtype == (int)mine->dtype || claim->dtype < 0)) return PD_OK;
     return pd_fail(
         PD_SHAPE, "'%s' is %s %s %s at the trainer, and %s %s %s here: do both run the same Program?", name,
         pd_dtype_name(claim->dtype), claim->kind == PD_KIND_SELECTED_ROWS ? "selected rows" : "tensor",
@@ -234,6 +233,13 @@ void pd_session_joined(struct session *session, int trainer, uint64_t incarnatio
     pd_status status = send_opened(session, session->opens_as, &session->opened);
     pd_buf_free(&session->opened);
     if (status != PD_OK) (void)pd_session_refuse(session, session->opens_as, status);
+}
+
+pd_status pd_session_program(struct session *session, const struct pd_message *m)
+{
+    const struct pd_buf *mine = &session->lane->server->job_text;
+    pd_status status = mine->n ? pd_job_text_compare(mine, m->meta, m->head.meta) : PD_OK;
+    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 
 pd_status pd_session_open(struct session *session, const struct pd_message *m)

@@ -19,9 +19,12 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/minstd.h"
+#include "base/mt19937.h"
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "base/vec.h"
+#include "kernels/minstd.h"
 
 static void map_keeps_what_it_is_given(void **state)
 {
@@ -110,6 +113,49 @@ static void random_numbers_have_their_moments(void **state)
     }
     assert_true(fabs(mean) < 0.01 && fabs(square - 1) < 0.02 && fabs(uniform - 0.5) < 0.005);
     assert_true(pd_rng_uniform(&rng, 5) == pd_rng_uniform(&rng, 5));
+}
+
+/* The C++ standard names the 10000th number of each generator. */
+static void generators_of_upstream_have_known_answers(void **state)
+{
+    (void)state;
+    uint32_t minstd = pd_minstd_start(1);
+    struct pd_mt32 mt32;
+    struct pd_mt64 mt64;
+    pd_mt32_start(&mt32, 5489);
+    pd_mt64_start(&mt64, 5489);
+    for (int i = 1; i < 10000; i++) {
+        pd_minstd_next(&minstd);
+        pd_mt32_next(&mt32);
+        pd_mt64_next(&mt64);
+    }
+    assert_int_equal(pd_minstd_next(&minstd), 399268537);
+    assert_int_equal(pd_mt32_next(&mt32), 4123659995u);
+    assert_true(pd_mt64_next(&mt64) == 9981545732273789042ull);
+    assert_int_equal(pd_minstd_start(0), 1);
+    assert_int_equal(pd_minstd_start(2147483647), 1);
+}
+
+static void minstd_skips(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    static uint32_t all[N], part[N];
+    struct pd_minstd m = pd_minstd_make();
+    uint32_t start = pd_minstd_start(77), at = start;
+    for (int i = 0; i < N; i++)
+        all[i] = pd_minstd_next(&at);
+    assert_int_equal(pd_minstd_words(&m, start, N, part), at);
+    assert_memory_equal(part, all, sizeof all);
+    for (int from = 0; from < N; from += 97)
+        for (int n = 0; from + n <= N; n += 61) {
+            uint32_t state_there = pd_minstd_skip(start, (uint64_t)from);
+            assert_int_equal(pd_minstd_words(&m, state_there, n, part), n ? all[from + n - 1] : state_there);
+            assert_memory_equal(part, all + from, (size_t)n * sizeof *part);
+        }
+    /* The period is 2^31 - 2. */
+    assert_int_equal(pd_minstd_skip(start, 2147483646), start);
+    assert_int_equal(pd_minstd_skip(start, 5ull * 2147483646 + 10), all[9]);
 }
 
 static void add_range(void *arg, int64_t begin, int64_t end)
@@ -344,6 +390,8 @@ int main(void)
         cmocka_unit_test(a_failed_buffer_stays_failed),
         cmocka_unit_test(philox_gives_the_known_answer),
         cmocka_unit_test(random_numbers_have_their_moments),
+        cmocka_unit_test(generators_of_upstream_have_known_answers),
+        cmocka_unit_test(minstd_skips),
         cmocka_unit_test(parallel_covers_each_item_once),
         cmocka_unit_test(flags_check_names_and_values),
         cmocka_unit_test(misspelt_flags_find_the_nearest),

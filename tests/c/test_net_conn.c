@@ -438,12 +438,22 @@ static void short_memory_is_survived(void **state)
 static void set_up_suite(const char *name)
 {
     transport = name;
+    unsetenv("PADDLE_PS_SECRET");
 }
 
 static int use_tcp(void **state)
 {
     (void)state;
     set_up_suite("tcp");
+    return 0;
+}
+
+/* Records with a key. */
+static int use_sealed(void **state)
+{
+    (void)state;
+    set_up_suite("tcp");
+    setenv("PADDLE_PS_SECRET", "of these tests and of nobody else", 1);
     return 0;
 }
 
@@ -484,7 +494,9 @@ int main(void)
     unsetenv("PADDLE_PS_TRANSPORT");
     unsetenv("PADDLE_PS_RING");
     const struct CMUnitTest tcp[] = {SUITE(use_tcp)};
+    const struct CMUnitTest sealed[] = {SUITE(use_sealed)};
     const struct CMUnitTest shm[] = {SUITE(use_shm)};
     int failed = cmocka_run_group_tests_name("tcp", tcp, NULL, NULL);
+    failed += cmocka_run_group_tests_name("tcp with a secret", sealed, NULL, NULL);
     return failed + cmocka_run_group_tests_name("shm", shm, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "net/endpoint.h"
 #include "net/hello_inside.h"
+#include "net/seal.h"
 
 #define assert_holds(text, part)                                                                             \
     do {                                                                                                     \
@@ -167,6 +168,18 @@ static void transports_can_be_forced(void **state)
     server_close(&shm);
 }
 
+/* Records out and in, with checksums, of a socket whose handshake is through. */
+static struct pd_seal *seals[4096][2];
+
+static void raw_sealed(int s, int is_so)
+{
+    for (int i = 0; i < 2; i++) {
+        pd_seal_free(seals[s][i]);
+        seals[s][i] = NULL;
+        if (is_so) assert_ok(pd_seal_new(NULL, &seals[s][i]));
+    }
+}
+
 /* A blocking socket without any of our code, for what a client must not do. */
 static int raw_connect(int port)
 {
@@ -177,6 +190,7 @@ static int raw_connect(int port)
     assert_true(s >= 0);
     assert_int_equal(connect(s, (struct sockaddr *)&address, sizeof address), 0);
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    raw_sealed(s, 0);
     return s;
 }
 
@@ -201,9 +215,36 @@ static int raw_read(int s, void *out, size_t n)
     return 1;
 }
 
+static void raw_send_record(int s, const void *bytes, size_t n)
+{
+    uint8_t head[8 + PD_SEAL_TAG] = {(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16)};
+    struct iovec part = {(void *)bytes, n};
+    assert_ok(pd_seal_next(seals[s][0], head, &part, n, head + 4));
+    raw_send(s, head, 4 + PD_SEAL_SUM);
+    raw_send(s, bytes, n);
+}
+
+/* A message in a record of its own. */
+static int raw_record(int s, struct pd_frame_head *head, uint8_t *meta)
+{
+    uint8_t start[4 + PD_SEAL_SUM], bytes[PD_FRAME_HEAD + PD_HELLO_META_MAX], right[PD_SEAL_TAG];
+    if (!raw_read(s, start, sizeof start)) return 0;
+    size_t n = start[0] | (size_t)start[1] << 8 | (size_t)start[2] << 16;
+    assert_true(n >= PD_FRAME_HEAD && n <= sizeof bytes);
+    if (!raw_read(s, bytes, n)) return 0;
+    struct iovec part = {bytes, n};
+    assert_ok(pd_seal_next(seals[s][1], start, &part, n, right));
+    assert_memory_equal(right, start + 4, PD_SEAL_SUM);
+    assert_ok(pd_frame_unpack(bytes, head));
+    assert_int_equal(n, PD_FRAME_HEAD + head->meta);
+    memcpy(meta, bytes + PD_FRAME_HEAD, head->meta);
+    return 1;
+}
+
 static int raw_frame(int s, struct pd_frame_head *head, uint8_t *meta)
 {
     uint8_t bytes[PD_FRAME_HEAD];
+    if (seals[s][1]) return raw_record(s, head, meta);
     if (!raw_read(s, bytes, sizeof bytes)) return 0;
     assert_ok(pd_frame_unpack(bytes, head));
     assert_true(head->meta <= PD_HELLO_META_MAX);
@@ -212,10 +253,10 @@ static int raw_frame(int s, struct pd_frame_head *head, uint8_t *meta)
 
 static void raw_send_frame(int s, const struct pd_frame_head *head, const void *meta)
 {
-    uint8_t bytes[PD_FRAME_HEAD];
+    uint8_t bytes[PD_FRAME_HEAD + PD_HELLO_META_MAX];
     pd_frame_pack(head, bytes);
-    raw_send(s, bytes, sizeof bytes);
-    raw_send(s, meta, head->meta);
+    if (head->meta) memcpy(bytes + PD_FRAME_HEAD, meta, head->meta);
+    (seals[s][0] ? raw_send_record : raw_send)(s, bytes, PD_FRAME_HEAD + head->meta);
 }
 
 static void assert_closed(int s)
@@ -254,6 +295,7 @@ static int raw_open(int port, int wants_shm)
     raw_send_frame(s, &head, &no_proof);
     assert_true(raw_frame(s, &head, meta));
     assert_int_equal(head.type, PD_WELCOME);
+    raw_sealed(s, 1);
     return s;
 }
 
@@ -346,13 +388,17 @@ static void a_refusal_after_the_handshake_is_told(void **state)
     peer_connect(&peer, loop, endpoint, "auto");
     int s = accept(door, NULL, NULL);
     assert_true(s >= 0);
+    raw_sealed(s, 0);
     raw_send_frame(s, &(struct pd_frame_head){.type = PD_CHALLENGE, .meta = (uint32_t)challenge.n},
                    challenge.at);
     raw_send_frame(s, &(struct pd_frame_head){.type = PD_WELCOME, .meta = (uint32_t)welcome.n}, welcome.at);
     wait_until(loop, peer.opened || peer.closed);
     assert_true(peer.opened);
-    for (int type = PD_HELLO; type != PD_SWITCH; type = head.type)
+    for (int type = PD_HELLO; type != PD_PROOF; type = head.type)
         assert_true(raw_frame(s, &head, meta));
+    raw_sealed(s, 1);
+    assert_true(raw_frame(s, &head, meta));
+    assert_int_equal(head.type, PD_SWITCH);
     assert_int_equal(meta[0], 0);
     raw_send_frame(
         s, &(struct pd_frame_head){.type = PD_REFUSED, .meta = (uint32_t)refusal.n, .extra = PD_UNSUPPORTED},
@@ -364,6 +410,7 @@ static void a_refusal_after_the_handshake_is_told(void **state)
     pd_buf_free(&challenge);
     pd_buf_free(&welcome);
     pd_buf_free(&refusal);
+    raw_sealed(s, 0);
     close(s);
     close(door);
     pd_loop_free(loop);
@@ -378,13 +425,13 @@ static void another_version_is_told(void **state)
     server_open(&server, "", 1);
     int s = raw_connect(server.port);
     raw_hello(s, &hello); /* in the message */
-    assert_refused(s, "version 9", "version 1");
+    assert_refused(s, "version 9", "version 2");
     struct pd_frame_head head = {.type = PD_HELLO, .meta = 100};
     pd_frame_pack(&head, bytes);
-    bytes[4] = 2; /* in the frame, where the rest may look different */
+    bytes[4] = 3; /* in the frame, where the rest may look different */
     s = raw_connect(server.port);
     raw_send(s, bytes, sizeof bytes);
-    assert_refused(s, "version 2", "version 1");
+    assert_refused(s, "version 3", "version 2");
     server_close(&server);
 }
 
@@ -407,7 +454,7 @@ static void a_server_of_another_kind_is_told(void **state)
     char endpoint[64];
     uint8_t answers[3][PD_FRAME_HEAD + 8];
     static const char *const texts[3][2] = {
-        {"version 5", "against 1"}, {"no message of ours", "48 54 54 50"}, {"type 4", "not expected"}};
+        {"version 5", "against 2"}, {"no message of ours", "48 54 54 50"}, {"type 4", "not expected"}};
     int port, door = listening(&port);
     struct pd_frame_head head = {.type = PD_CHALLENGE, .meta = 8}, welcome = {.type = PD_WELCOME, .meta = 8};
     snprintf(endpoint, sizeof endpoint, "127.0.0.1:%d", port);
@@ -510,8 +557,8 @@ static void promises_take_no_memory(void **state)
             head.meta = PD_FRAME_META_MAX;
         open[i] = raw_open(server.port, 0);
         pd_frame_pack(&head, bytes);
-        raw_send(open[i], bytes, sizeof bytes);
-        raw_send(open[i], "some", 4);
+        raw_send_record(open[i], bytes, sizeof bytes);
+        raw_send_record(open[i], "some", 4);
     }
     assert_works(server.endpoint, "", NULL);        /* so all of it was read */
     assert_true(resident_kb() - before < 24 << 10); /* 16 x 1 MiB is promised, and not even touched */
@@ -526,7 +573,7 @@ static void promises_take_no_memory(void **state)
         uint8_t bytes[PD_FRAME_HEAD];
         s = raw_open(server.port, 0);
         pd_frame_pack(&bad[i], bytes);
-        raw_send(s, bytes, sizeof bytes);
+        raw_send_record(s, bytes, sizeof bytes);
         assert_closed(s);
     }
     server_close(&server);
@@ -720,5 +767,8 @@ int main(void)
         cmocka_unit_test_setup(a_taken_port_names_its_holder, forget_settings),
         cmocka_unit_test_setup(listeners_close_and_connections_stay, forget_settings),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int s = 0; s < (int)(sizeof seals / sizeof *seals); s++)
+        raw_sealed(s, 0);
+    return failed;
 }

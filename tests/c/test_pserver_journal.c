@@ -25,7 +25,7 @@ static uint32_t plain_crc(uint32_t crc, const unsigned char *p, size_t n)
 
 static void test_crc32c(void **state)
 {
-    static const size_t sizes[] = {0, 1, 7, 8, 9, 100, 24575, 24576, 24577, 60000};
+    static const size_t sizes[] = {0, 1, 7, 8, 9, 100, 1023, 1024, 1025, 1279, 1280, 2000, 24575, 24576, 24577, 60000};
     unsigned char *bytes = malloc(60000);
     fill((char *)bytes, 60000, 5);
     assert_int_equal(pd_crc32c(0, "123456789", 9), 0xE3069283u);

@@ -41,7 +41,8 @@ class Built:
         self.scope, self.exe = fluid.Scope(), fluid.Executor(fluid.CPUPlace())
         self.exe.run(self.startup, scope=self.scope)
         for parameter in self.main.global_block().all_parameters():
-            self.put(parameter.name, recipes.start_of(parameter.name, parameter.shape).astype(dtype))
+            if parameter.trainable:
+                self.put(parameter.name, recipes.start_of(parameter.name, parameter.shape).astype(dtype))
         self.begin = self.state()
 
     def find_leaves(self, train):

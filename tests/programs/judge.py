@@ -145,7 +145,10 @@ class Judge:
     def unlike(planned: dict, real: dict, tolerance: float) -> Finding | None:
         """The first difference; after one in a gradient the updates differ as well."""
         for number, (ours, theirs) in enumerate(zip(planned["runs"], real["runs"])):
-            for name in sorted(set(ours) & set(theirs), key=lambda name: (name.endswith("@GRAD"), name)):
+            # Forward values, then gradients, then what these have changed.
+            gradients = {name for name in ours if name.endswith("@GRAD")}
+            updated = {name for name in ours if f"{name}@GRAD" in gradients}
+            for name in sorted(set(ours) & set(theirs), key=lambda name: (name in updated, name in gradients, name)):
                 if far(ours[name], theirs[name], tolerance):
                     kind = "gradient of 1.8.5" if name.endswith("@GRAD") else "real"
                     return Finding(kind, f"run {number}, {name}: {show(ours[name])}, 1.8.5 has {show(theirs[name])}")

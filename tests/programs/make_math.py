@@ -25,7 +25,8 @@ def unary(g: Generator) -> None:
     text = g.choice(UNARY)
     wide = any(word in text for word in NEED_RANK_2)
     x = g.pick(lambda var: not wide or (var.rank >= 2 and var.inner(-1)))
-    g.like(text.format(x=x.name, **numbers(g)), x)
+    filled = "_like" in text  # comes with stop_gradient
+    g.new(text.format(x=x.name, **numbers(g)), x.dims, rows=x.rows, fixed=filled)
 
 
 def same_shape(g: Generator, x: Var, kind: str = "float") -> Var:

@@ -68,7 +68,7 @@ def reshape_by_sizes(g: Generator) -> None:
 def filled(g: Generator) -> None:
     x = g.pick(lambda var: var.rank >= 1 and not var.inner(0) and "*" not in var.dims[0] and var.rows is None)
     dims = [1, g.random.randint(1, 4)]
-    g.new(f"L.fill_constant_batch_size_like({x.name}, {dims}, DTYPE, {g.number(-1, 1)})", [x.dims[0], dims[1]])
+    g.new(f"L.fill_constant_batch_size_like({x.name}, {dims}, DTYPE, {g.number(-1, 1)})", [x.dims[0], dims[1]], fixed=True)
 
 
 def transpose(g: Generator) -> None:

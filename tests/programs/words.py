@@ -25,6 +25,14 @@ def op(kind, ins, outs, **attrs):
         L.assign(own, output=out)
 
 
+def add_up(xs, out):
+    """The sum of several in a variable that may be one of them."""
+    if APART:
+        L.assign(L.sums(xs), output=out)
+    else:
+        L.sums(xs, out=out)
+
+
 def inplace(layer, x, *words, **more):
     """A layer that has the argument `inplace`."""
     if APART:

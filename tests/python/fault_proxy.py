@@ -27,8 +27,10 @@ class FaultProxy:
     After `budget` faults it lets everything through, so that a job comes to its end.
     """
 
-    def __init__(self, targets: list[str], seed: int, faults: Faults | None = None, budget: int = 1000):
+    def __init__(self, targets: list[str], seed: int, faults: Faults | None = None, budget: int = 1000, meddler=None):
+        """`meddler()` makes, for each direction of a connection, a function of the bytes that come to those that go on."""
         self.targets, self.faults, self.budget = targets, faults or Faults(), budget
+        self.meddler = meddler or (lambda: lambda data: data)
         self.rng = random.Random(seed)
         self.done = {"cut": 0, "half_close": 0, "stall": 0, "delay": 0}
         self.ports: list[int] = []
@@ -107,8 +109,10 @@ class FaultProxy:
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, both: tuple) -> None:
         kind, left = self._plan()
+        meddle = self.meddler()
         try:
             while data := await reader.read(1 << 16):
+                data = meddle(data)
                 if kind != "none" and len(data) >= left:
                     writer.write(data[:left])
                     self.done[kind] += 1

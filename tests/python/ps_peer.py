@@ -11,8 +11,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ps_seal import Seal, stretched
+
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = 1, 2, 3, 4, 5
-OPEN, PUSH, PULL, ROWS, BYE, BEAT, SAVE, STATUS, SUM, ORDER, WANT, READY = range(16, 28)
+OPEN, PUSH, PULL, ROWS, BYE, BEAT, SAVE, STATUS, SUM, ORDER, WANT, READY, PROGRAM = range(16, 29)
 OPENED, VALUES, DONE, FAILED, NOTICE, REPORT, SUMMED = range(32, 39)
 TRAINER, SERVER, TOOL = 1, 2, 3
 END = 1  # flag of PUSH
@@ -38,7 +40,7 @@ class Frame:
         return self.meta[6 if self.type == FAILED else 2 :].decode(errors="replace")
 
 
-def head(type: int, meta: int = 0, payload: int = 0, flags: int = 0, request: int = 0, step: int = 0, extra: int = 0, version: int = 1) -> bytes:
+def head(type: int, meta: int = 0, payload: int = 0, flags: int = 0, request: int = 0, step: int = 0, extra: int = 0, version: int = 2) -> bytes:
     return HEAD.pack(b"CPDL", version, type, flags, 0, meta, payload, request, step, extra)
 
 
@@ -70,7 +72,7 @@ def numbers(values: list[int]) -> bytes:
     return struct.pack(f"<I{len(values)}I", len(values), *values)
 
 
-def hello(id: int, incarnation: int = 0, role: int = TRAINER, loop: int = 0, job: str = "", version: int = 1, has_secret: bool = False) -> bytes:
+def hello(id: int, incarnation: int = 0, role: int = TRAINER, loop: int = 0, job: str = "", version: int = 2, has_secret: bool = False) -> bytes:
     return (
         struct.pack("<HBBHiQII", version, role, 0, loop, id, incarnation or random.getrandbits(63) | 1, os.getpid(), 0)
         + text(job)
@@ -81,11 +83,13 @@ def hello(id: int, incarnation: int = 0, role: int = TRAINER, loop: int = 0, job
     )
 
 
+def derived(secret: bytes, label: str, hello_meta: bytes, challenge: bytes) -> bytes:
+    transcript = text(label) + b"".join(struct.pack("<I", len(m)) + m for m in (hello_meta, challenge, b""))
+    return hmac.digest(stretched(secret), transcript, "sha256")
+
+
 def proof(secret: bytes, hello_meta: bytes, challenge: bytes) -> bytes:
-    if not secret:
-        return b"\0"
-    transcript = text("cpaddle client") + b"".join(struct.pack("<I", len(m)) + m for m in (hello_meta, challenge, b""))
-    return b"\x20" + hmac.digest(secret, transcript, "sha256")
+    return b"\x20" + derived(secret, "cpaddle client", hello_meta, challenge) if secret else b"\0"
 
 
 class Peer:
@@ -95,7 +99,9 @@ class Peer:
         host, port = endpoint.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=deadline)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = b""
+        self.buffer = b""  # of messages
+        self.raw = b""  # of records
+        self.seals: tuple[Seal, Seal] | None = None  # out and in; None: the handshake is not through
 
     def __enter__(self) -> Peer:
         return self
@@ -104,7 +110,11 @@ class Peer:
         self.socket.close()
 
     def send(self, data: bytes) -> bool:
-        """False when the server does not listen any more."""
+        """Messages, in records once the handshake is through. False when the server does not listen any more."""
+        return self.send_raw(self.seals[0].records(data) if self.seals else data)
+
+    def send_raw(self, data: bytes) -> bool:
+        """Bytes as they are."""
         try:
             self.socket.sendall(data)
             return True
@@ -119,7 +129,22 @@ class Peer:
                 raise Gone(str(error)) from None
             if not more:
                 raise Gone("closed")
-            self.buffer += more
+            self.raw += more
+            self._unseal()
+
+    def _unseal(self) -> None:
+        if self.seals is None:
+            self.buffer, self.raw = self.buffer + self.raw, b""
+            return
+        seal = self.seals[1]
+        while len(self.raw) >= 4 + seal.bytes:
+            (n,) = struct.unpack_from("<I", self.raw)
+            head = 4 + seal.bytes
+            if len(self.raw) < head + n:
+                return
+            data = self.raw[head : head + n]
+            assert self.raw[4:head] == seal.next(data), "the server's seal is wrong"
+            self.buffer, self.raw = self.buffer + data, self.raw[head + n :]
 
     def read(self) -> Frame:
         self._need(HEAD.size)
@@ -156,9 +181,16 @@ class Peer:
         meta = hello(id, has_secret=bool(secret), **more)
         self.send(frame(HELLO, meta))
         got = self.read()
-        if got.type == CHALLENGE:
-            self.send(frame(PROOF, proof(secret, meta, got.meta)))
-            got = self.read()
+        if got.type != CHALLENGE:
+            return got
+        challenge = got.meta
+        self.send(frame(PROOF, proof(secret, meta, challenge)))
+        got = self.read()
+        if got.type == WELCOME:
+            keys = [derived(secret, f"cpaddle {who}'s seals", meta, challenge) if secret else b"" for who in ("client", "server")]
+            self.seals = (Seal(keys[0]), Seal(keys[1]))
+            self.raw, self.buffer = self.buffer, b""
+            self._unseal()
         return got
 
     def open(self, *entries: bytes) -> Frame:

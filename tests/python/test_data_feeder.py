@@ -147,10 +147,11 @@ def test_reader_of_sample_lists_and_of_batches():
     assert list(x.shape()) == [5, 3] and list(y.shape()) == [5, 1]
 
 
-def test_batches_of_two_places_become_one():
+def test_two_places_have_a_batch_each():
     loader = fluid.io.DataLoader.from_generator(feed_list=plain(), capacity=4)
     loader.set_sample_generator(samples, batch_size=2, places=[fluid.CPUPlace()] * 2)
-    assert [np.array(feed["y"]).ravel().tolist() for feed in loader()] == [[0, 1, 2, 3]]
+    found = [[np.array(feed["y"]).ravel().tolist() for feed in feeds] for feeds in loader()]
+    assert found == [[[0, 1], [2, 3]]]
 
 
 def test_loader_passes_errors_on_and_ends_its_thread():

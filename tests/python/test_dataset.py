@@ -7,6 +7,7 @@ import io
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -340,6 +341,7 @@ def test_imikolov_stand_in(stand_ins):
     assert sorted(words.values()) == list(range(len(words))) and words["<unk>"] == len(words) - 1
     assert all(word in words for word in ("among", "a", "group", "of", b"of"))
     assert words["of"] == words[b"of"] == words.get("of") and words.get("nowhere", 7) == 7
+    assert len(words) == 303, "300 words, the two ends of a sentence, and <unk>"
     grams = list(imikolov.train(words, 5)())
     assert all(type(gram) is tuple and len(gram) == 5 and max(gram) < len(words) for gram in grams)
     # The two words before tell the next one in most cases.
@@ -361,7 +363,7 @@ def test_imikolov_stand_in(stand_ins):
 def test_movielens_stand_in(stand_ins):
     movielens = module("movielens")
     train, test = list(movielens.train()()), list(movielens.test()())
-    assert len(train) + len(test) == 4000 and 300 < len(test) < 500
+    assert len(train) + len(test) == 12000 and 1100 < len(test) < 1300
     titles, categories = movielens.get_movie_title_dict(), movielens.movie_categories()
     assert movielens.max_user_id() == 6040 and movielens.max_movie_id() == 3952
     assert movielens.max_job_id() == 20 and len(categories) == 18 and len(titles) > 4140
@@ -566,3 +568,14 @@ def test_matfile(tmp_path):
     (tmp_path / "text.mat").write_text("no")
     with pytest.raises(ValueError, match="not a MATLAB 5 file"):
         matfile.load(str(tmp_path / "text.mat"))
+
+
+def test_the_page_on_data_sets_tells_the_truth(stand_ins):
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "DATASETS.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?:`(\w+)` )?\| `(.+?)` \| (\d+) \|", page, re.MULTILINE)
+    assert len(rows) > 20
+    name = None
+    for found, call, count in rows:
+        name = found or name
+        reader = eval(call, {**vars(module(name)), "__builtins__": {}})
+        assert sum(1 for _ in (reader() if callable(reader) else reader)) == int(count), f"{name}.{call}"

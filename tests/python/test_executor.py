@@ -327,3 +327,16 @@ def test_other_threads_work_while_a_run_goes_on(line):
     assert count is not None, "this thread never got the executor"
     assert count[0] == 2000000 and turns[0] > 1
     assert errors and all("already running" in text for text in errors)
+
+
+def test_a_value_that_is_not_finite_is_enforce_not_met_itself():
+    """Scripts that look for NaN compare the class."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        out = fluid.layers.log(fluid.data("x", [1]))
+        core.globals()["FLAGS_check_nan_inf"] = True
+        try:
+            with pytest.raises(core.EnforceNotMet, match="op 'log' made NaN or Inf") as caught:
+                fluid.Executor().run(feed={"x": np.array([-1], "float32")}, fetch_list=[out])
+        finally:
+            core.globals()["FLAGS_check_nan_inf"] = False
+    assert type(caught.value) is core.EnforceNotMet

@@ -179,4 +179,4 @@ def test_names_of_core_that_upstreams_own_tests_ask_for():
     passes.append_pass("a")
     passes.insert_pass(0, "b")
     passes.remove_pass(1)
-    assert passes.all_passes() == ["b"]
+    assert [each.type() for each in passes.all_passes()] == ["b"]

@@ -38,6 +38,9 @@ MOST_ELEMENTS = 24  # finite differences of one input
 ELSEWHERE = {
     "feed": "done by the executor itself; every other case feeds",
     "fetch": "done by the executor itself; every other case fetches",
+    "create_py_reader": "readers: test_reader_programs.py",
+    "create_double_buffer_reader": "readers: test_reader_programs.py",
+    "read": "readers: test_reader_programs.py",
     "save": "writes files: test_io.py",
     "save_combine": "writes files: test_io.py",
     "load": "reads files: test_io.py",

@@ -118,6 +118,31 @@ def twice_in_one_slot(x):
     return L.reduce_sum(L.square(L.concat([L.sums([h, h]), h, h], axis=1)))
 
 
+def read_by_a_loop_and_reshaped(x):
+    v = L.scale(x, 2.)
+    h = L.scale(x, 1.)
+    i, n = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 1)
+    going = L.less_than(i, n)
+    loop = L.While(going)
+    with loop.block():
+        L.assign(L.elementwise_mul(h, x), output=v)
+        L.increment(i)
+        L.less_than(i, n, cond=going)
+    L.reshape(h, [4, 3, 1], inplace=True)
+    L.reshape(v, [12], inplace=True)
+    return L.elementwise_add(L.reduce_sum(v), L.reduce_sum(L.square(h)))
+
+
+def written_by_a_branch_and_copied(x):
+    v, o = L.scale(x, 2.), L.scale(x, 3.)
+    ran = L.less_than(L.reduce_sum(x), L.fill_constant([1], 'float64', 100.))
+    block = L.control_flow.ConditionalBlock([ran], is_scalar_condition=True)
+    with block.block():
+        L.assign(L.tanh(x), output=v)
+    L.assign(v, output=o)
+    return L.reduce_sum(o)
+
+
 def in_a_loop(x):
     h = L.tanh(x)
     a = L.square(h)
@@ -140,7 +165,7 @@ def in_a_loop(x):
 FORMS = [read_then_assigned, overwritten_twice, result_in_place, with_another_size, old_value_is_dead,
          overwritten_by_a_constant, constant_overwritten, input_overwritten, both_operands,
          product_into_its_operand, in_a_branch, read_for_nothing_in_a_branch,
-         twice_in_one_slot, in_a_loop]
+         twice_in_one_slot, read_by_a_loop_and_reshaped, written_by_a_branch_and_copied, in_a_loop]
 
 
 @pytest.mark.parametrize('share', [0, 1])

@@ -127,6 +127,47 @@ def test_loops_draw_anew_each_time():
     assert len({each.tobytes() for each in found}) == 6
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: layers.uniform_random([2], "int32"),
+        lambda x: layers.uniform_random(np.zeros((2, 2))),
+        lambda x: layers.gaussian_random([2], dtype="int64"),
+        lambda x: layers.uniform_random_batch_size_like(x, [-1, 2]),
+        lambda x: layers.uniform_random_batch_size_like(np.zeros((2, 2)), [-1, 2]),
+        lambda x: layers.gaussian_random_batch_size_like(x, "shape"),
+        lambda x: layers.randint(5, shape=[2], dtype="float32"),
+        lambda x: layers.randn(7),
+        lambda x: layers.randperm(5, dtype="float32"),
+        lambda x: layers.randperm(5, out=np.arange(5)),
+        lambda x: layers.random_crop(x, 3),
+        lambda x: layers.dropout(x, 0.5),
+    ],
+)
+def test_wrong_types_are_refused_while_building(call):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), pytest.raises(TypeError, match="must"):
+        call(layers.data(name="x", shape=[4], dtype="int32"))
+
+
+@pytest.mark.parametrize("given", ["ShapeTensor", "ShapeTensorList"])
+def test_rows_of_a_given_shape(given):
+    """A table of selected rows whose shape comes from variables."""
+    program = fluid.Program()
+    with fluid.program_guard(program, fluid.Program()):
+        sizes = [layers.fill_constant([1], "int64", size) for size in (5, 3)]
+        ins = sizes if given == "ShapeTensorList" else [layers.concat(sizes)]
+        block = program.global_block()
+        rows = fluid.core.VarDesc.VarType.SELECTED_ROWS
+        out = block.create_var(name="out", type=rows, dtype="float32", persistable=True)
+        block.append_op(type="uniform_random", inputs={given: ins}, outputs={"Out": [out]}, attrs={"seed": 4})
+    scope = fluid.Scope()
+    fluid.Executor(fluid.CPUPlace()).run(program, scope=scope)
+    found = scope.find_var("out").get_selected_rows()
+    assert list(found.rows()) == [0, 1, 2, 3, 4] and found.height() == 5
+    want, name = drawing((4,))
+    assert same(np.array(found.get_tensor()).reshape(-1), run(want, name)[0][:15])
+
+
 # ---- parts of a variable ----
 
 

@@ -1,7 +1,7 @@
 """CompiledProgram and its options.
 
-A program runs on one place with threads inside its ops, so compiling is a mark on the program. Options for
-several devices are accepted; they change nothing in the results.
+A program runs with threads inside its ops, so compiling is a mark on the program; `data_parallel` runs one that was
+compiled for several places. Most options are for GPUs: they are accepted and change nothing in the results.
 """
 
 import enum
@@ -99,19 +99,32 @@ class BuildStrategy(_Options):
         return PassBuilder()
 
 
+class Pass:
+    """One of upstream's graph passes by its name; here it does nothing."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def type(self) -> str:
+        return self._name
+
+    def set(self, name: str, value) -> None:
+        """Upstream's passes have attributes."""
+
+
 class PassBuilder:
     """Upstream's list of graph passes, which a script may change; here it changes nothing."""
 
     def __init__(self):
         self._passes: list = []
 
-    def append_pass(self, name: str) -> str:
-        self._passes.append(name)
-        return name
+    def append_pass(self, name: str) -> Pass:
+        return self.insert_pass(len(self._passes), name)
 
-    def insert_pass(self, index: int, name: str) -> str:
-        self._passes.insert(index, name)
-        return name
+    def insert_pass(self, index: int, name: str) -> Pass:
+        made = Pass(name)
+        self._passes.insert(index, made)
+        return made
 
     def remove_pass(self, index: int) -> None:
         del self._passes[index]
@@ -144,6 +157,7 @@ class CompiledProgram:
         self._loss_name = None
         self._share_vars_from = None
         self._places = None
+        self._several = None
 
     def __repr__(self) -> str:
         blocks = self._program.blocks
@@ -186,6 +200,17 @@ class CompiledProgram:
         self._exec_strategy = exec_strategy
         self._places = [places] if places is not None and not isinstance(places, (list, tuple)) else places
         return self
+
+    def _on_places(self):
+        """What runs the program on several places; None when there is one. CPU_NUM counts where no places were given."""
+        count = len(framework.cpu_places() if self._places is None else self._places)
+        if not self._is_data_parallel or count < 2:
+            return None
+        if self._several is None or self._several.count != count:
+            from paddle.fluid.data_parallel import Places
+
+            self._several = Places(count, self._build_strategy)
+        return self._several
 
     def with_inference_optimize(self, config) -> "CompiledProgram":
         """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.
@@ -247,4 +272,33 @@ def _join(name: str, parts: list):
     tensor = core.LoDTensor()
     tensor.set(array, core.CPUPlace())
     tensor.set_recursive_sequence_lengths([sum(level, []) for level in zip(*lengths)])
+    return tensor
+
+
+def join_values(name: str, parts: list, as_numpy: bool):
+    """One result from those of several places, behind one another; of arrays of tensors, entry by entry."""
+    first = parts[0]
+    if isinstance(first, (core.LoDTensorArray, list)):
+        return [join_values(name, list(each), as_numpy) for each in zip(*parts)]
+    if not isinstance(first, (core.LoDTensor, np.ndarray)):
+        if len(parts) == 1:
+            return first
+        raise core.UnsupportedError(
+            f"The fetched {name!r} is of a kind whose values on several places cannot be put together. Run with "
+            "return_merged=False."
+        )
+    if isinstance(first, core.LoDTensor) and not first._is_initialized():
+        return None
+    value = parts[0] if len(parts) == 1 else _join(name, parts)
+    if as_numpy:
+        if isinstance(value, core.LoDTensor) and value.lod():
+            raise RuntimeError(
+                f"The fetched {name!r} holds sequences (LoD), which an array cannot show. Run with return_numpy=False to get "
+                "a LoDTensor; np.array(tensor) then gives its rows."
+            )
+        return np.array(value)
+    if isinstance(value, core.LoDTensor):
+        return value
+    tensor = core.LoDTensor()
+    tensor.set(value, core.CPUPlace())
     return tensor

@@ -15,7 +15,6 @@ from paddle._core import (  # noqa: F401
     InvalidArgumentError,
     LoDTensor,
     LoDTensorArray,
-    NotFiniteError,
     NotFoundError,
     OutOfMemoryError,
     OutOfRangeError,

@@ -216,6 +216,8 @@ class Executor(_core.Executor):
         use_prune=None,
     ) -> list:
         """run() with arguments in one of their rarer forms; puts them in plain form and runs."""
+        from paddle.fluid.compiler import CompiledProgram, merge_feeds
+
         if program is None:
             program = default_main_program()
         if not isinstance(program, Program):
@@ -227,24 +229,34 @@ class Executor(_core.Executor):
                     f"Executor.run takes a Program or a CompiledProgram, found {program!r} of type "
                     f"{type(program).__name__}."
                 )
+            several = None
+            if isinstance(program, CompiledProgram):
+                if program._exec_strategy is not None and program._exec_strategy._dry_run:
+                    return []
+                several = program._on_places()
             program = inner
+        else:
+            several = None
         if feed is not None and not isinstance(feed, dict):
             if not isinstance(feed, (list, tuple)) or not all(isinstance(each, dict) for each in feed):
                 raise TypeError(
                     f"feed must be a dict of names and arrays, or a list of such dicts, found {feed!r} of "
                     f"type {type(feed).__name__}."
                 )
-            from paddle.fluid.compiler import merge_feeds
-
-            feed = merge_feeds(feed)
+            if several is None:
+                feed = merge_feeds(feed)
         if scope is not None and not isinstance(scope, core.Scope):
             raise TypeError(f"scope must be a fluid.Scope, found {scope!r} of type {type(scope).__name__}.")
         fetches = [] if fetch_list is None else _flat_fetches(program, fetch_list)
         if use_prune and fetches:
-            program = self._pruned(program, feed, fetches)
-        return self.run(
-            program, feed, fetches, scope=scope, return_numpy=True if return_numpy is None else return_numpy
-        )
+            fed = feed[0] if isinstance(feed, (list, tuple)) and feed else feed
+            program = self._pruned(program, fed, fetches)
+        arrays, merged = return_numpy is not False, return_merged is not False
+        if several is not None:
+            scope = global_scope() if scope is None else scope
+            return several.run(self, program, feed, fetches, scope, arrays, merged)
+        results = self.run(program, feed, fetches, scope=scope, return_numpy=arrays)
+        return results if merged else [[each] for each in results]
 
     def _run_reading(self, program=None, feed=None, *others):
         """run() of a Program that reads from readers: what they give is fed."""

@@ -1,4 +1,4 @@
-"""ParallelExecutor: an Executor bound to one program. Here it has one place; threads work inside the ops."""
+"""ParallelExecutor: an Executor bound to one program, which it runs on CPU_NUM places (data_parallel.py)."""
 
 from paddle.fluid import compiler, core, framework, suggest
 from paddle.fluid.log_helper import notice
@@ -76,13 +76,14 @@ class ParallelExecutor:
             share_vars_from=share_vars_from._compiled_program if share_vars_from is not None else None,
         )
         self._exe = executor.Executor(self._place)
+        self._dropped = True
 
     def run(self, fetch_list: list, feed=None, feed_dict=None, return_numpy: bool = True):
-        """Runs one step. `feed` is a dict, or a list of dicts whose batches are taken together.
+        """Runs one step.
 
         Args:
             fetch_list: names of variables.
-            feed: a dict, or a list of dicts whose batches are taken together.
+            feed: a dict, whose batches are cut for the places, or a list of dicts, one for each place.
             feed_dict: the old name of feed.
             return_numpy: arrays instead of LoDTensors.
 
@@ -90,21 +91,28 @@ class ParallelExecutor:
             a list of values.
         """
         feed = feed_dict if feed is None else feed
+        self._dropped = False
         return self._exe.run(
-            program=self._compiled_program._program,
+            program=self._compiled_program,
             scope=self._scope,
-            feed=compiler.merge_feeds(feed or {}),
+            feed=feed or {},
             fetch_list=fetch_list,
             return_numpy=return_numpy,
         )
 
     @property
     def device_count(self) -> int:
-        """The number of places: one."""
-        return 1
+        """The number of places."""
+        several = self._compiled_program._on_places()
+        return 1 if several is None else several.count
 
     def bcast_params(self) -> None:
         """Sends the parameters to all devices; with one there is nothing to do."""
 
     def drop_local_exe_scopes(self) -> None:
         """Drops what steps left behind; here a step leaves nothing."""
+        self._dropped = True
+
+    def _need_create_local_exe_scopes(self) -> bool:
+        """Whether the next step must make what drop_local_exe_scopes() dropped."""
+        return self._dropped

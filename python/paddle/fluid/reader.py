@@ -21,7 +21,6 @@ import numpy as np
 
 from paddle import absent
 from paddle.fluid import core
-from paddle.fluid.compiler import merge_feeds
 from paddle.fluid.data_feeder import BatchedTensorProvider, DataFeeder
 from paddle.fluid.framework import default_main_program
 from paddle.fluid.reader_program import Source, add_reader, fields_of, tensor_of
@@ -35,7 +34,7 @@ _loader_names = UniqueNameGenerator()
 
 
 class Feeds(list):
-    """The feeds of one step, a dict for each device: here, one. A name gives that variable's tensor."""
+    """The feeds of one step, a dict for each place. A name gives that variable's tensor on the first one."""
 
     def __getitem__(self, key):
         return super().__getitem__(0)[key] if isinstance(key, str) else super().__getitem__(key)
@@ -169,7 +168,7 @@ class GeneratorLoader(DataLoaderBase):
             self._running = None
 
     def _items(self) -> Iterator:
-        """Yields feeds (or lists of tensors); the batches of several places become one feed."""
+        """Yields lists with a feed (or a list of tensors) for each place."""
         group = []
         for fields in self._tensor_reader():
             group.append(self._feed_of(fields))
@@ -195,10 +194,9 @@ class GeneratorLoader(DataLoaderBase):
         return np.array(tensor_of(item, "the loader"))
 
     def _pack(self, group: list):
-        feed = merge_feeds(group)
         if self._return_list:
-            return [[feed[name] for name in self._names]]
-        return Feeds([feed])
+            return [[feed[name] for name in self._names] for feed in group]
+        return Feeds(group)
 
     def start(self) -> None:
         """Starts a pass over the data; Executor.run then takes a batch each time. For iterable=False."""
@@ -249,6 +247,18 @@ class GeneratorLoader(DataLoaderBase):
         """Yields the fields of each batch in the order of feed_list, for the reader in the Program."""
         for fields in self._tensor_reader():
             yield list(self._feed_of(fields).values())
+
+
+_keeps_order = True
+
+
+def keep_data_loader_order(*value: bool) -> bool | None:
+    """Sets or tells whether batches keep their order; here they always do."""
+    global _keeps_order
+    if not value:
+        return _keeps_order
+    _keeps_order = bool(value[0])
+    return None
 
 
 class DataLoader:

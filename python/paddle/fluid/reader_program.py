@@ -166,8 +166,13 @@ def add_double_buffer(reader: Variable, name: str | None, place=None) -> Variabl
 
 def patch_reader(reader: Variable, source: Source, decorate: dict) -> Variable:
     """Gives a reader variable the functions of py_reader."""
-    reader.queue = source.queue
-    reader.start, reader.reset = source.start, source.reset
+
+    def start() -> None:
+        source.start()
+        reader.thread = source._pump.thread
+
+    reader.queue, reader.thread, reader.exited = source.queue, None, False
+    reader.start, reader.reset = start, source.reset
     for name, function in decorate.items():
         setattr(reader, name, function)
     return reader
@@ -181,6 +186,7 @@ class Read(NamedTuple):
 
     source: Source
     names: list
+    drops_last: bool  # batches that are too few for all places
 
 
 def reads_of(program: Program) -> list[Read]:
@@ -190,7 +196,8 @@ def reads_of(program: Program) -> list[Read]:
         block, reads = program.global_block(), []
         for op in block.ops:
             if op.type == "read":
-                reads.append(Read(reader_of(block.var(op.input("Reader")[0])), op.output("Out")))
+                reader = reader_of(block.var(op.input("Reader")[0]))
+                reads.append(Read(reader, op.output("Out"), bool(op.attr("drop_last"))))
         found = program._reads = program._changes, reads
     return found[1]
 
@@ -198,7 +205,7 @@ def reads_of(program: Program) -> list[Read]:
 def next_feed(program: Program) -> dict:
     """The next batch of every reader of the Program, by the names of the variables that get it."""
     feed = {}
-    for source, names in reads_of(program):
+    for source, names, _ in reads_of(program):
         batch = source.next()
         if len(batch) != len(names):
             raise core.InvalidArgumentError(
@@ -208,3 +215,8 @@ def next_feed(program: Program) -> dict:
         for name, field in zip(names, batch):
             feed[name] = tensor_of(field, name)
     return feed
+
+
+def drops_last(program: Program) -> bool:
+    """Whether a reader of the Program drops batches at its end that are too few for all places."""
+    return any(read.drops_last for read in reads_of(program))

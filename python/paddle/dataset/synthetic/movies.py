@@ -1,4 +1,4 @@
-"""Stand-in of MovieLens 1M: as many users, films, jobs and categories, but 4,000 ratings.
+"""Stand-in of MovieLens 1M: as many users, films, jobs and categories, but 12,000 ratings.
 
 Users and films have a taste on one line from quiet to loud; a film near to a user's taste is rated well.
 """
@@ -14,7 +14,7 @@ _CATEGORIES = (
     "Mystery Romance Sci-Fi Thriller War Western"
 ).split()
 _AGES = [1, 18, 25, 35, 45, 50, 56]
-_USERS, _LAST_FILM, _RATINGS = 6040, 3952, 4000
+_USERS, _LAST_FILM, _RATINGS = 6040, 3952, 12000
 # The film that the recommender examples ask about.
 _KNOWN = (783, "Hunchback of Notre Dame, The", ["Animation", "Children's", "Musical"])
 

@@ -51,26 +51,40 @@ def movie_reviews() -> bytes:
 
 
 def imikolov() -> bytes:
-    """simple-examples.tgz with 700 + 100 sentences in which a word mostly tells the next one."""
+    """simple-examples.tgz with 7,000 + 700 sentences: a few common words, and others of which one mostly tells the next.
+
+    Every word occurs more than 50 times, which is what build_dict() asks for, and there are enough of them for the ids
+    that old scripts write out (up to 211).
+    """
     rng = np.random.RandomState(50)
-    vocabulary = "among a group of the in to and for said market company year share".split() + names.words(46)
-    # Each word has three followers, the first of them in seven cases of ten.
-    followers = np.array([rng.permutation(len(vocabulary))[:3] for _ in vocabulary])
-    followers[:3, 0] = [1, 2, 3]
+    common = "the of to a in and for said year market company share group among".split()
+    vocabulary = common + names.words(286)
+    weights = 1 / np.arange(1, len(common) + 1)
+    # Each word has three followers, the first of them in seven cases of ten; each word follows three others.
+    followers = np.array([rng.permutation(len(vocabulary)) for _ in range(3)]).T
+    phrase = [common.index(word) for word in ("among", "a", "group", "of")]
+    for word, after in zip(phrase, phrase[1:]):
+        taker = int(np.flatnonzero(followers[:, 0] == after)[0])
+        followers[taker, 0], followers[word, 0] = followers[word, 0], after
 
     def sentences(count: int) -> bytes:
         rows = []
         for _ in range(count):
             word, row = rng.randint(len(vocabulary)), []
-            for draw, jump in zip(rng.random_sample(rng.randint(5, 10)), rng.random_sample(10)):
+            length = rng.randint(5, 10)
+            draws, jumps = rng.random_sample(length), rng.random_sample(length)
+            fillers = rng.choice(len(common), length, p=weights / weights.sum())
+            for draw, jump, filler in zip(draws, jumps, fillers):
                 row.append(vocabulary[word])
                 word = followers[word][np.digitize(draw, [0.7, 0.9])]
-                if jump < 0.1:
+                if jump < 0.18:
+                    word = filler
+                elif jump < 0.25:
                     # Now and then any word, so that all stay in play.
                     word = rng.randint(len(vocabulary))
             rows.append(" " + " ".join(row) + " ")
         return pack.lines(rows)
 
     folder = "./simple-examples/data"
-    members = [(f"{folder}/ptb.train.txt", sentences(700)), (f"{folder}/ptb.valid.txt", sentences(100))]
+    members = [(f"{folder}/ptb.train.txt", sentences(7000)), (f"{folder}/ptb.valid.txt", sentences(700))]
     return pack.gz(pack.tar(members))

@@ -123,6 +123,12 @@ def _optimizer_of(given) -> Optimizer:
     return optimizer
 
 
+def _first(value) -> np.ndarray:
+    """The first entry of an output; a number where it is one, so that outputs of all shapes go into one array."""
+    entry = np.asarray(value)[0]
+    return entry.reshape(-1)[0] if entry.size == 1 else entry
+
+
 class Trainer:
     """Builds a Program from train_func, and trains, tests and saves it.
 
@@ -238,7 +244,7 @@ class Trainer:
             run = partial(Executor(self.place).run, self.test_program)
             names = [var.name for var in self.train_func_outputs]
             rows = [
-                [np.asarray(value)[0] for value in run(feed=feeder.feed(batch), fetch_list=names)]
+                [_first(value) for value in run(feed=feeder.feed(batch), fetch_list=names)]
                 for batch in reader()
             ]
         if not rows:

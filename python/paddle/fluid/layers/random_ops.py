@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddle.fluid import unique_name
+from paddle.fluid.data_feeder import check_dtype, check_type, check_variable_and_dtype
 from paddle.fluid.framework import Variable
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers.build import (
@@ -20,6 +21,8 @@ from paddle.fluid.layers.build import (
     to_vartype,
 )
 from paddle.fluid.layers.utils import shape_inputs
+
+_FLOATS, _INTS = ("float32", "float64"), ("int32", "int64")
 
 __all__ = [
     "uniform_random",
@@ -54,8 +57,9 @@ def _random_shape(helper: LayerHelper, shape, ins: dict, attrs: dict, layer: str
 
 
 def uniform_random(shape, dtype="float32", min: float = -1.0, max: float = 1.0, seed: int = 0) -> Variable:
-    """Values drawn evenly from min to max. Seed 0 takes the program's seed."""
+    """Values drawn evenly from min to max. With seed 0 each run draws others."""
     dtype = to_vartype("float32" if dtype is None else dtype)
+    check_dtype(dtype, "dtype", _FLOATS, "uniform_random")
     helper = LayerHelper("uniform_random")
     ins = {}
     attrs = {
@@ -69,7 +73,8 @@ def uniform_random(shape, dtype="float32", min: float = -1.0, max: float = 1.0, 
 
 
 def gaussian_random(shape, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype="float32") -> Variable:
-    """Values drawn from a normal distribution. Seed 0 takes the program's seed."""
+    """Values drawn from a normal distribution. With seed 0 each run draws others."""
+    check_dtype(dtype, "dtype", _FLOATS, "gaussian_random")
     helper = LayerHelper("gaussian_random")
     out = helper.create_variable_for_type_inference(dtype)
     ins, attrs = {}, {"mean": mean, "std": std, "seed": seed, "dtype": to_vartype(dtype), "use_mkldnn": False}
@@ -88,6 +93,9 @@ def uniform_random_batch_size_like(
     seed: int = 0,
 ) -> Variable:
     """uniform_random whose batch size is that of the input."""
+    check_variable_and_dtype(input, "input", _FLOATS, "uniform_random_batch_size_like")
+    check_type(shape, "shape", (list, tuple), "uniform_random_batch_size_like")
+    check_dtype(dtype, "dtype", _FLOATS, "uniform_random_batch_size_like")
     return emit(
         "uniform_random_batch_size_like",
         {"Input": input},
@@ -115,6 +123,9 @@ def gaussian_random_batch_size_like(
     dtype="float32",
 ) -> Variable:
     """gaussian_random whose batch size is that of the input."""
+    need_variable(input, "input", "gaussian_random_batch_size_like")
+    check_type(shape, "shape", (list, tuple), "gaussian_random_batch_size_like")
+    check_dtype(dtype, "dtype", _FLOATS, "gaussian_random_batch_size_like")
     return emit(
         "gaussian_random_batch_size_like",
         {"Input": input},
@@ -140,6 +151,7 @@ def sampling_id(x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, 
 def random_crop(x: Variable, shape: list[int], seed: int | Variable | None = None) -> Variable:
     """A piece of this shape cut from a random place of each sample; the seed advances at each run."""
     need_variable(x, "x", "random_crop")
+    check_type(shape, "shape", (list, tuple), "random_crop")
     helper = LayerHelper("random_crop")
     out = helper.create_variable_for_type_inference(x.dtype)
     attrs = {"shape": shape}
@@ -173,6 +185,7 @@ def randint(
 ) -> Variable:
     """Whole numbers from low up to but without high; one argument means from 0 up to it."""
     dtype = "int64" if dtype is None else dtype
+    check_dtype(dtype, "dtype", _INTS, "randint")
     helper = LayerHelper("randint", name=name)
     ins, attrs = {}, {}
     _random_shape(helper, [1] if shape is None else shape, ins, attrs, "randint")
@@ -200,6 +213,8 @@ def randn(
 ) -> Variable:
     """Values drawn from the standard normal distribution."""
     dtype = "float32" if dtype is None else dtype
+    check_type(shape, "shape", (list, tuple), "randn")
+    check_dtype(dtype, "dtype", _FLOATS, "randn")
     helper = LayerHelper("randn", name=name)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype=dtype)
@@ -226,9 +241,11 @@ def randperm(
     """The numbers from 0 to n - 1 in random order."""
     if n < 1:
         raise ValueError(f"randperm: n must be 1 or more, but {n} was given.")
+    check_dtype(dtype, "dtype", _INTS, "randperm")
     helper = LayerHelper("randperm")
     if out is None:
         out = helper.create_variable_for_type_inference(dtype=dtype_name(dtype))
+    check_variable_and_dtype(out, "out", [dtype_name(dtype)], "randperm")
     if stop_gradient:
         frozen(out)
     return add_op(helper, "randperm", {}, {"Out": [out]}, {"n": n, "dtype": out.dtype, "seed": seed})[0][0]
@@ -247,7 +264,7 @@ def dropout(
     'downgrade_in_infer' scales by 1 - dropout_prob in tests; 'upscale_in_train' scales up in training
     and leaves tests alone. Without a seed the program's random_seed is used, where one is set.
     """
-    need_variable(x, "x", "dropout")
+    check_variable_and_dtype(x, "x", ("float16", *_FLOATS), "dropout")
     helper = LayerHelper("dropout", name=name)
     if not seed and helper.main_program.random_seed != 0:
         seed = helper.main_program.random_seed

@@ -15,6 +15,7 @@ from paddle.fluid.transpiler.config import (
     check,
     mode_of,
 )
+from paddle.fluid.transpiler.fingerprint import fingerprint
 from paddle.fluid.transpiler.job import Job
 from paddle.fluid.transpiler.norm_clip import take_apart
 from paddle.fluid.transpiler.overview import overview_of
@@ -151,6 +152,7 @@ class DistributeTranspiler:
             remote=lookup_table.remote_params(graph, table),
             removed=removed,
         )
+        self._job.lines = fingerprint(self._job)
         self._prepare = PreparePlan(self._job)
         self._servers: dict = {}
         self._note(given)

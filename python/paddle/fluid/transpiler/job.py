@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from paddle.fluid.transpiler.classes import Classes
@@ -33,6 +33,7 @@ class Job:
     table: str | None  # the distributed lookup table
     remote: list  # parameters whose rows trainers fetch when they need them
     removed: list  # positions of the ops that trainers no longer run
+    lines: list = field(default_factory=list)  # what must be the same in all processes (fingerprint.py)
 
     def __post_init__(self) -> None:
         if self.table is not None:
@@ -64,6 +65,11 @@ class Job:
             if any("seed" in op.attr_names and not op.attr("seed") for op in flow.needed([name])):
                 found.append(name)
         return found
+
+    @property
+    def carried(self) -> list[str]:
+        """What an op of a trainer tells the servers about the job: who they are, then the lines."""
+        return [",".join(self.endpoints), *self.lines]
 
     def sent_name(self, name: str) -> str:
         """What a gradient is called on this trainer; where servers average, it says whose it is."""

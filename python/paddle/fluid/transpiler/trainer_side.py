@@ -20,6 +20,15 @@ def _mark(block):
     return block.create_var(name=framework.generate_control_dev_var_name())
 
 
+def _sign(block, job: Job, *types: str) -> None:
+    """The first op of one of these types, the first type that there is, tells servers what is trained."""
+    for kind in types:
+        for op in block.ops:
+            if op.type == kind:
+                op._set_attr("job", job.carried)
+                return
+
+
 def _names(op) -> list[str]:
     return [*inputs_of(op), *outputs_of(op)]
 
@@ -165,6 +174,7 @@ class TrainerProgram:
         if job.table is not None:
             lookup_table.prefetch_table(job)
             lookup_table.send_table_grad(job, self.marks[job.table])
+        _sign(self.block, job, "send")
 
 
 class TrainerStartup:
@@ -233,3 +243,4 @@ class TrainerStartup:
         self._remove_states()
         self._receive()
         self._leave_tables()
+        _sign(self.block, self.job, "recv", "fetch_barrier")

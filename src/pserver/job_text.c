@@ -1,0 +1,123 @@
+/* See job_text.h. */
+#include "pserver/job_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "net/wire.h"
+
+enum {
+    MOST = 1 << 20, /* bytes that are told line by line */
+    LINE = 1023,    /* of a line, the rest of which is only hashed */
+    SHOWN = 300,    /* of a line in a message */
+};
+
+static uint64_t hash(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return (h ^ '\n') * UINT64_C(0x100000001b3);
+}
+
+static void put_hash(struct pd_buf *out, const char *what, uint64_t h)
+{
+    char line[80];
+    snprintf(line, sizeof line, "%s: %016llx", what, (unsigned long long)h);
+    pd_put_line(out, line, LINE);
+}
+
+void pd_job_text_pack(int n, const char *const *lines, struct pd_buf *out)
+{
+    const uint64_t empty = UINT64_C(0xcbf29ce484222325);
+    size_t bytes = 0;
+    int told = 0;
+    while (told < n && bytes + strlen(lines[told]) < MOST)
+        bytes += strlen(lines[told++]);
+    uint64_t rest = empty, cut = empty;
+    for (int i = 0; i < n; i++)
+        if (i >= told)
+            rest = hash(rest, lines[i]);
+        else if (strlen(lines[i]) > LINE)
+            cut = hash(cut, lines[i]);
+    pd_put_u32(out, (uint32_t)(told + (cut != empty) + (told < n)));
+    for (int i = 0; i < told; i++)
+        pd_put_line(out, lines[i], LINE);
+    if (cut != empty) put_hash(out, "long lines", cut);
+    if (told < n) put_hash(out, "further lines", rest);
+}
+
+/* The next line; 0: there is none. */
+static int next(struct pd_reader *r, uint32_t *left, char line[LINE + 1])
+{
+    line[0] = 0;
+    if (!*left || r->bad) return 0;
+    (*left)--;
+    pd_read_text(r, line, LINE + 1);
+    return !r->bad;
+}
+
+static size_t what_n(const char *line)
+{
+    const char *colon = strstr(line, ": ");
+    return colon ? (size_t)(colon - line) : strlen(line);
+}
+
+static int same_what(const char *a, const char *b)
+{
+    return what_n(a) == what_n(b) && memcmp(a, b, what_n(a)) == 0;
+}
+
+static int has(const void *text, size_t n, const char *line)
+{
+    char other[LINE + 1];
+    struct pd_reader r = pd_reader_of(text, n);
+    uint32_t left = pd_read_u32(&r);
+    while (next(&r, &left, other))
+        if (same_what(line, other)) return 1;
+    return 0;
+}
+
+static const char *how(const char *line)
+{
+    size_t n = what_n(line);
+    return line[n] ? line + n + 2 : line + n;
+}
+
+static pd_status differ(const char *mine, const char *theirs, const struct pd_buf *all_mine,
+                        const void *all_theirs, size_t theirs_n)
+{
+    static const char hint[] = "do both run the same script with the same arguments?";
+    if (*mine && *theirs && same_what(mine, theirs))
+        return pd_fail(PD_INVALID,
+                       "the trainer's Program is not this server's: %.*s is %.*s at the trainer, and %.*s "
+                       "here: %s",
+                       (int)what_n(mine), mine, SHOWN, how(theirs), SHOWN, how(mine), hint);
+    if (*mine && !has(all_theirs, theirs_n, mine))
+        return pd_fail(PD_INVALID,
+                       "the trainer's Program is not this server's: the server has %.*s (%.*s), which the "
+                       "trainer has not: %s",
+                       (int)what_n(mine), mine, SHOWN, how(mine), hint);
+    if (*theirs && !has(all_mine->at, all_mine->n, theirs))
+        return pd_fail(PD_INVALID,
+                       "the trainer's Program is not this server's: the trainer has %.*s (%.*s), which the "
+                       "server has not: %s",
+                       (int)what_n(theirs), theirs, SHOWN, how(theirs), hint);
+    return pd_fail(PD_INVALID,
+                   "the trainer's Program is not this server's: '%.*s' stands where the server has '%.*s': "
+                   "%s",
+                   SHOWN, theirs, SHOWN, mine, hint);
+}
+
+pd_status pd_job_text_compare(const struct pd_buf *mine, const void *theirs, size_t theirs_n)
+{
+    char here[LINE + 1], there[LINE + 1];
+    if (theirs_n == mine->n && memcmp(theirs, mine->at, theirs_n) == 0) return PD_OK;
+    struct pd_reader a = pd_reader_of(mine->at, mine->n), b = pd_reader_of(theirs, theirs_n);
+    uint32_t a_left = pd_read_u32(&a), b_left = pd_read_u32(&b);
+    for (;;) {
+        int more = next(&a, &a_left, here) | next(&b, &b_left, there);
+        if (b.bad || !more) return pd_fail(PD_FORMAT, "malformed PROGRAM");
+        if (strcmp(here, there) != 0) return differ(here, there, mine, theirs, theirs_n);
+    }
+}

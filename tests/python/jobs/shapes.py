@@ -1,0 +1,49 @@
+"""A job whose Program the command line shapes, for tests of processes that do not fit together: `shapes.py server|trainer --rows 8 ...`."""
+
+import argparse
+import sys
+
+import numpy as np
+
+import paddle.fluid as fluid
+
+parser = argparse.ArgumentParser()
+parser.add_argument("role")
+parser.add_argument("--endpoints")
+parser.add_argument("--endpoint")
+parser.add_argument("--trainers", type=int)
+parser.add_argument("--id", type=int, default=0)
+parser.add_argument("--rows", type=int, default=8)
+parser.add_argument("--cols", type=int, default=16)
+parser.add_argument("--params", type=int, default=2)
+parser.add_argument("--dtype", default="float32")
+parser.add_argument("--optimizer", default="SGD(0.1)")
+parser.add_argument("--decay", type=float, default=0)
+parser.add_argument("--async", dest="is_async", action="store_true")
+parser.add_argument("--no-startup", action="store_true", help="a trainer that starts from values of its own")
+args = parser.parse_args()
+
+fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 1
+total = None
+for i in range(args.params):
+    w = fluid.layers.create_parameter([args.rows, args.cols], args.dtype, name=f"w{i}")
+    term = fluid.layers.reduce_mean(fluid.layers.square(w))
+    total = term if total is None else fluid.layers.elementwise_add(total, term)
+decay = fluid.regularizer.L2Decay(args.decay) if args.decay else None
+optimizer = eval(f"fluid.optimizer.{args.optimizer}")
+optimizer.regularization = decay
+optimizer.minimize(total)
+startup = fluid.default_startup_program().clone()
+t = fluid.DistributeTranspiler()
+t.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
+exe = fluid.Executor(fluid.CPUPlace())
+if args.role == "server":
+    main, startup = t.get_pserver_programs(args.endpoint)
+    exe.run(startup)
+    exe.run(main)
+    sys.exit(0)
+exe.run(startup if args.no_startup else fluid.default_startup_program())
+for _ in range(3):
+    (loss,) = exe.run(t.get_trainer_program(), fetch_list=[total])
+print(f"loss {float(np.asarray(loss).reshape(-1)[0]):.6f}", flush=True)
+exe.close()

@@ -1,0 +1,48 @@
+"""A trainer whose Program is not the server's is refused at once and for good, and told the first difference."""
+
+import pytest
+from cluster import Job
+
+SERVER = ["--rows", "8", "--cols", "16"]
+
+DIFFERENT = {
+    "shape, as many elements": (["--rows", "16", "--cols", "8"], "parameter w0 is float32 [16, 8]", "float32 [8, 16]"),
+    "shape": (["--rows", "8", "--cols", "17"], "parameter w0 is float32 [8, 17]", "float32 [8, 16]"),
+    "fewer parameters": (["--params", "1"], "the server has parameter w1", "which the trainer has not"),
+    "more parameters": (["--params", "3"], "the trainer has parameter w2", "which the server has not"),
+    "dtype": (["--dtype", "float64"], "parameter w0 is float64 [8, 16]", "float32 [8, 16]"),
+    "optimizer": (["--optimizer", "Adagrad(0.1)"], "parameter w0 is float32 [8, 16], adagrad(", "sgd("),
+    "number of the optimizer": (["--optimizer", "Momentum(0.1, 0.8)"], "momentum(mu=0.8", "momentum(mu=0.9"),
+    "decay": (["--decay", "0.5"], "the trainer has update op 0", "which the server has not"),
+    "mode": (["--async"], "mode is async", "sync here"),
+    "another start": (["--async", "--no-startup"], "mode is async", "sync here"),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_another_program_is_refused(what):
+    options, theirs, ours = DIFFERENT[what]
+    server = [*SERVER, "--optimizer", "Momentum(0.1, 0.9)"] if what == "number of the optimizer" else SERVER
+    with Job(2, 1, "shapes.py") as job:
+        servers = [job.start("server", i, *server) for i in range(2)]
+        for each in servers:
+            each.wait_for("Server listening on")
+        trainer = job.start("trainer", 0, *server, *options)
+        assert trainer.end(60) != 0  # FLAGS_rpc_deadline is 180 s
+        said = trainer.output()
+        assert "the trainer's Program is not this server's" in said and theirs in said and ours in said, said
+        assert "\nloss " not in said
+        assert any("refused: the trainer's Program is not this server's" in each.output() for each in servers)
+        # The right one is served as if nothing had been.
+        assert job.start("trainer", 0, *server).end(60) == 0
+        assert all(each.end(20) == 0 for each in servers)
+
+
+def test_another_number_of_trainers_is_refused():
+    with Job(1, 2, "shapes.py") as job:
+        server = job.start("server", 0, *SERVER)
+        server.wait_for("Server listening on")
+        job.trainers = 3
+        trainer = job.start("trainer", 0, *SERVER)
+        assert trainer.end(60) != 0
+        assert "3" in trainer.output() and "trainers" in trainer.output()
