@@ -311,6 +311,8 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->calls_as = pd_rng_fresh_seed() | 1;
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
+    if (status == PD_OK && config->prepare_block < 0)
+        status = pd_durable_loops(config->durable, config->endpoint, config->loops, &loops);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
     s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
     if (status == PD_OK && (!s->lanes || !s->seats)) status = pd_no_memory();

@@ -88,6 +88,7 @@ struct pd_server {
     int port;
     uint64_t incarnation;
     uint64_t calls_as;          /* its incarnation as it is told to other servers only */
+    _Atomic uint64_t job_id;    /* drawn by the first server when the job is new; 0: not known yet */
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */
