@@ -346,7 +346,12 @@ class Program(_core.Program):
 
     @property
     def random_seed(self) -> int:
-        """The seed of all random ops; 0: another one in each process."""
+        """The seed of the Program; 0: another one in each process.
+
+        Set it before the layers: initializers and dropout take it as they are made, and then give the numbers of
+        paddlepaddle 1.8.5 on a CPU. Random ops without a seed of their own follow it too, with other numbers in
+        each run.
+        """
         return self._seed
 
     @random_seed.setter

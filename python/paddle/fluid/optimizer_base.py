@@ -228,16 +228,7 @@ class Optimizer(Shown):
 
     def _create_optimization_pass(self, parameters_and_grads: list) -> list:
         """Adds state, rate and update ops; returns the ops that were added."""
-        program = framework.default_main_program()
-        target = program.global_block()
-        current = program.current_block()
-        if current.idx != target.idx:
-            if current.backward_block_idx == -1:
-                raise ValueError(
-                    "minimize was called in a block that has no backward block. Call it outside "
-                    "of control flow."
-                )
-            target = program.block(current.backward_block_idx)
+        target = framework.default_main_program().current_block()  # a branch updates only when it is taken
         start = len(target.ops)
         self.helper = LayerHelper(self.__class__.__name__)
         self._update_param_device_map(parameters_and_grads, target)

@@ -31,7 +31,7 @@ SHARED = {
     "parameter_list": "Parameters or names that are trained; None: all trainable ones.",
     "param_attr": "how the weight is made: a ParamAttr, a name, an initializer; None: Xavier.",
     "regularization": "the decay of parameters that have none of their own, e.g. fluid.regularizer.L2Decay(1e-4).",
-    "seed": "of the random numbers; 0: the program's seed, or another one each time.",
+    "seed": "of the random numbers; 0: initializers and dropout take the Program's, others draw anew in each run.",
     "stop_gradient": "no gradient flows through the result.",
     "use_cudnn": "has no effect: it chose a library for GPUs.",
     "x": "the input.",

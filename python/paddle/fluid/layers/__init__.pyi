@@ -18,6 +18,7 @@ from paddle.fluid.layers import build as build
 from paddle.fluid.layers import control_flow as control_flow
 from paddle.fluid.layers import conv as conv
 from paddle.fluid.layers import device as device
+from paddle.fluid.layers import dtypes as dtypes
 from paddle.fluid.layers import elementwise as elementwise
 from paddle.fluid.layers import homes as homes
 from paddle.fluid.layers import image as image
