@@ -70,6 +70,7 @@ struct pd_conn {
     struct pd_message message;
     uint8_t head[PD_FRAME_HEAD];
     size_t have; /* bytes of the current phase that are in */
+    uint32_t meta_most; /* 0: PD_FRAME_META_MAX */
     struct pd_spare meta, body;
     int span; /* the payload goes on at spans[span].at + span_at */
     size_t span_at;
@@ -112,7 +113,6 @@ void pd_conn_read_stash(struct pd_conn *conn);
 void pd_conn_read_free(struct pd_conn *conn);
 
 /* conn_write.c */
-void pd_conn_flush(struct pd_conn *conn);
 void pd_conn_tell_sent(struct pd_conn *conn);
 /* Calls every `sent` that is left with an error. */
 void pd_conn_drop_queue(struct pd_conn *conn);
