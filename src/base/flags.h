@@ -44,6 +44,8 @@
       "secret or of the same host and user, else the working folder and ps_dir")                             \
     X(ps_snapshot_seconds, INT, "600", "seconds between a server's snapshots; 0: none by time")              \
     X(ps_snapshot_steps, INT, "0", "steps between a server's snapshots; 0: none by steps")                   \
+    X(ps_log_mb, INT, "1024",                                                                                \
+      "megabytes a server logs before it makes a snapshot, or the size of one where that is more; 0: any")   \
     X(ps_keep, INT, "2", "snapshots that a server keeps")                                                    \
     X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                     \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \

@@ -237,6 +237,11 @@ void pd_conn_pause(struct pd_conn *conn, int paused)
     pd_conn_update(conn);
 }
 
+void pd_conn_limit_meta(struct pd_conn *conn, uint32_t most)
+{
+    conn->meta_most = most;
+}
+
 void *pd_conn_user(const struct pd_conn *conn)
 {
     return conn->user;

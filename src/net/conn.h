@@ -82,6 +82,9 @@ void pd_conn_close(struct pd_conn *conn, int linger_ms);
 /* Stops and resumes reading, so that a slow consumer does not fill memory. */
 void pd_conn_pause(struct pd_conn *conn, int paused);
 
+/* Messages with a larger meta end the connection when their head is in; 0: PD_FRAME_META_MAX. */
+void pd_conn_limit_meta(struct pd_conn *conn, uint32_t most);
+
 void *pd_conn_user(const struct pd_conn *conn);
 void pd_conn_set_user(struct pd_conn *conn, const struct pd_conn_events *events, void *user);
 /* The client's, on both ends; id as granted. */

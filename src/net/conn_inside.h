@@ -70,6 +70,7 @@ struct pd_conn {
     struct pd_message message;
     uint8_t head[PD_FRAME_HEAD];
     size_t have; /* bytes of the current phase that are in */
+    uint32_t meta_most; /* 0: PD_FRAME_META_MAX */
     struct pd_spare meta, body;
     int span; /* the payload goes on at spans[span].at + span_at */
     size_t span_at;

@@ -107,6 +107,7 @@ static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message
     struct pd_listener *listener = guest->listener;
     PD_TRY(pd_hello_unpack(message->meta, message->head.meta, &guest->hello));
     conn->hello = guest->hello.hello;
+    conn->hello.incarnation = pd_hello_mark(conn->hello.incarnation);
     guest->same_host = listener->boot[0] && strcmp(listener->boot, conn->hello.boot) == 0;
     guest->ring = guest->hello.ring ? (size_t)guest->hello.ring : listener->ring;
     if (conn->hello.version != PD_FRAME_VERSION) {
@@ -147,11 +148,12 @@ static pd_status on_proof(struct pd_conn *conn, const struct pd_message *message
                "the client's secret is not the server's: set the same PADDLE_PS_SECRET on all");
         return PD_OK;
     }
-    if (listener->job[0] && conn->hello.job[0] && strcmp(listener->job, conn->hello.job) != 0) {
+    /* A tool without a job looks at any. */
+    if (strcmp(listener->job, conn->hello.job) != 0 &&
+        (conn->hello.role != PD_ROLE_TOOL || conn->hello.job[0])) {
         refuse(conn, PD_INVALID,
-               "the client belongs to job '%s', the server to job '%s': check the endpoints, or give each "
-               "job a port of its "
-               "own",
+               "the client belongs to job '%s', the server to job '%s': check the endpoints, and give "
+               "FLAGS_ps_job to all processes of a job, or to none",
                conn->hello.job, listener->job);
         return PD_OK;
     }

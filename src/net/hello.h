@@ -25,10 +25,10 @@ struct pd_hello {
     uint8_t wants_shm;    /* this client can use shared memory (set by net from the switch) */
     uint16_t loop;        /* which of the server's loops it wants to talk to */
     int32_t id;           /* trainer id; -1: give me one */
-    uint64_t incarnation; /* random, new for each process */
+    uint64_t incarnation; /* random, new for each process; at the server its mark (pd_hello_mark) */
     uint32_t pid;
     uint32_t trainers; /* barrier width it expects; 0: does not care */
-    char job[64];      /* empty: any */
+    char job[64];      /* the server's must be the same; a tool's may be empty */
     char host[64];     /* set by net: the host's name, for messages */
     char boot[40];     /* set by net: the host's boot id: same host? */
 };

@@ -28,6 +28,7 @@ struct pd_listener {
 
     struct pd_guest *oldest, *newest; /* in the handshake */
     int n_guests, most_guests;
+    int most_fd; /* sockets with this number or a higher one are closed: what is left is for files */
     struct pd_timer *sweep;
 
     uint64_t quiet_until; /* warnings about clients are few */

@@ -114,7 +114,7 @@ static void connect_now(struct pd_first_link *link)
     const struct pd_server *s = link->server;
     char mapped[280];
     struct pd_hello hello = {
-        .role = PD_ROLE_SERVER, .id = link->self, .incarnation = s->incarnation, .pid = (uint32_t)getpid()};
+        .role = PD_ROLE_SERVER, .id = link->self, .incarnation = s->calls_as, .pid = (uint32_t)getpid()};
     snprintf(hello.job, sizeof hello.job, "%s", s->config.job);
     if (pd_conn_open(link->loop, pd_endpoint_map(link->first, mapped, sizeof mapped), &hello,
                      &(struct pd_conn_options){.transport = "tcp"}, &events, link, &link->conn) != PD_OK)

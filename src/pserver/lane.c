@@ -347,6 +347,7 @@ void pd_lane_close(struct lane *lane)
     for (int i = 0; i < lane->served.n; i++)
         pd_free(lane->served.at[i].name);
     pd_vec_free(&lane->served);
+    pd_map_free(&lane->served_at);
     pd_vec_free(&lane->sessions);
     pd_free(lane->members);
     pd_shard_free(lane->shard);

@@ -44,10 +44,9 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
 {
     struct pd_server *s = arg;
     int is_trainer = hello->role == PD_ROLE_TRAINER;
-    (void)peer;
     if (hello->loop >= s->n_lanes)
         return pd_fail(PD_RANGE, "loop %d, but the server has %d", hello->loop, s->n_lanes);
-    if (is_trainer) PD_TRY(check_trainer(s, hello));
+    PD_TRY(is_trainer ? check_trainer(s, hello) : pd_control_greet(s->control, hello, peer));
     welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
     welcome->incarnation = s->incarnation;
@@ -159,7 +158,8 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
     int number;
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
     if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
-    return pd_shard_add(s->lanes[lane].shard, &spec, &number);
+    PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));
+    return pd_known_names_add(&s->names, grad->name, name, lane, number);
 }
 
 /* ---- start and end ---- */
@@ -232,6 +232,7 @@ static void free_server(struct pd_server *s)
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
     pd_free((char *)s->config.kept_root);
+    pd_known_names_free(&s->names);
     pd_buf_free(&s->job_text);
     pthread_mutex_destroy(&s->engine);
     pthread_mutex_destroy(&s->lock);
@@ -270,16 +271,18 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         PD_TRY(add_grad(s, frame, &config->grads[i], lane));
         bytes[lane] += bytes_of(frame, &config->grads[i]);
     }
+    pd_known_names_close(&s->names, s->program, s->job_text.n);
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
     PD_TRY(pd_sums_new(s, &s->sums));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
-    PD_TRY(pd_control_new(s, &s->control));
+    const uint8_t *secret;
+    PD_TRY(pd_secret(&secret, &s->has_secret));
+    const char *const *names = job && job->n_servers ? job->servers : &config->endpoint;
+    PD_TRY(pd_control_new(s, job && job->n_servers ? job->n_servers : 1, names, &s->control));
     PD_TRY(pd_waiters_new(s, &s->waiters));
     if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
     if (s->sums) pd_sums_start(s->sums, pd_control_loop(s->control));
     PD_TRY(link_first(s));
-    const uint8_t *secret;
-    PD_TRY(pd_secret(&secret, &s->has_secret));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
     /* Not before the port is ours: a second server by mistake must leave the first one's book alone. */
@@ -305,8 +308,11 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->program = frame->plan->program;
     s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
+    s->calls_as = pd_rng_fresh_seed() | 1;
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
+    if (status == PD_OK && config->prepare_block < 0)
+        status = pd_durable_loops(config->durable, config->endpoint, config->loops, &loops);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
     s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
     if (status == PD_OK && (!s->lanes || !s->seats)) status = pd_no_memory();

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "pserver/known_names.h"
 #include "pserver/server.h"
 #include "pserver/shard.h"
 
@@ -48,6 +49,7 @@ struct lane {
     struct member *members; /* by trainer */
     PD_VEC(struct session *) sessions;
     PD_VEC(struct served) served;
+    struct pd_map served_at; /* name -> its place there, from 1 on */
     enum waiting waiting;
     int64_t waiting_since, noticed; /* since when someone waits for that, when that was last told */
     uint64_t waiting_step;          /* in this step */
@@ -71,6 +73,7 @@ struct pd_server {
     const struct pd_run *run;
     const struct pd_program *program; /* of the plan that it runs in */
     struct pd_server_config config;   /* strings owned */
+    struct pd_known_names names;            /* what trainers may name */
     struct pd_buf job_text;           /* what it trains, as trainers tell it; empty: not known */
     struct lane *lanes;
     int n_lanes;
@@ -84,6 +87,8 @@ struct pd_server {
     int has_secret; /* all who get in have proved that they know it */
     int port;
     uint64_t incarnation;
+    uint64_t calls_as;          /* its incarnation as it is told to other servers only */
+    _Atomic uint64_t job_id;    /* drawn by the first server when the job is new; 0: not known yet */
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */

@@ -20,6 +20,7 @@ enum {
     PULLS_EACH = 4,          /* times that a message may ask for a value, on average */
     CUT_AHEAD = 64,          /* a snapshot is announced a few steps ahead */
     OPEN_MS = 1000,          /* from the welcome to the first OPEN, at least */
+    STRANGERS = 64,          /* who have not opened, beside the job's own */
 };
 
 void pd_session_sweep(struct session *session, int64_t now)
@@ -432,7 +433,11 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 {
     struct session *session = pd_conn_user(conn);
     struct lane *lane = session->lane;
-    (void)why;
+    if (why != PD_OK && why != PD_IO) {
+        lane->refused++;
+        pd_log(PD_LOG_WARNING, "%s: refused: %s",
+               session->is_in ? pd_lane_who(lane, session->trainer) : pd_conn_peer(conn), text);
+    }
     if (session->is_in && lane->members[session->trainer].session == session) {
         struct member *m = &lane->members[session->trainer];
         m->session = NULL;
@@ -451,15 +456,35 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 
 const struct pd_conn_events pd_session_events = {.head = on_head, .done = on_done, .closed = on_closed};
 
+/* Those who were welcomed and have not opened are as many as the job has trainers, and some; when there are
+ * more, the oldest makes room. */
+static int has_room(struct lane *lane, int64_t now)
+{
+    struct session *oldest = NULL;
+    int n = 0;
+    for (int i = 0; i < lane->sessions.n; i++) {
+        struct session *each = lane->sessions.at[i];
+        if (each->is_in) continue;
+        n++;
+        if (!oldest || each->since < oldest->since) oldest = each;
+    }
+    if (n < lane->server->config.trainers + STRANGERS) return 1;
+    if ((now - oldest->since) / 1000000 < OPEN_MS) return 0;
+    pd_conn_close(oldest->conn, 0);
+    return 1;
+}
+
 void pd_session_accepted(void *user, struct pd_conn *conn)
 {
     struct lane *lane = user;
-    struct session *session = pd_calloc(1, sizeof *session);
+    int64_t now = pd_clock_ns();
+    struct session *session = has_room(lane, now) ? pd_calloc(1, sizeof *session) : NULL;
     if (!session || !pd_vec_push(&lane->sessions, session)) {
         pd_free(session);
         pd_server_turn_away(conn);
         return;
     }
-    *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = pd_clock_ns()};
+    *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = now};
     pd_conn_set_user(conn, &pd_session_events, session);
+    pd_conn_limit_meta(conn, lane->server->names.meta);
 }
