@@ -7,6 +7,7 @@
 #include "net/conn.h"
 #include "net/hello_inside.h"
 #include "net/loop_inside.h"
+#include "net/tls.h"
 #include "net/transport.h"
 
 enum pd_conn_state {
@@ -46,6 +47,7 @@ struct pd_conn {
     struct pd_member member;
     struct pd_task task;
     struct pd_pipe *pipe;
+    struct pd_tls *tls; /* NULL: without */
     enum pd_conn_state state;
     const struct pd_conn_events *events;
     void *user;
@@ -101,6 +103,8 @@ pd_status pd_conn_attach(struct pd_conn *conn, struct pd_loop *loop, int socket)
 void pd_conn_free(struct pd_conn *conn);
 /* Tells the pipe what is wanted now. */
 void pd_conn_update(struct pd_conn *conn);
+/* Its pipe is TCP's, and gets TLS on top. host: of the server; NULL: this is the server. */
+pd_status pd_conn_secure(struct pd_conn *conn, const struct pd_tls_settings *settings, const char *host);
 /* The handshake's messages are over: from here on all that goes over TCP is in records (record.c), with a key
  * where there is a secret. */
 pd_status pd_conn_seal(struct pd_conn *conn, int is_server);

@@ -354,6 +354,7 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
     listener->newest = guest;
     listener->n_guests++;
     pd_status status = pd_tcp_pipe(listener->loop, conn, socket, &conn->pipe);
+    if (status == PD_OK) status = pd_conn_secure(conn, listener->tls, NULL);
     if (status != PD_OK)
         pd_conn_end(conn, status, pd_error());
     else

@@ -80,7 +80,7 @@ struct pd_server {
     uint64_t applying;          /* the step whose blocks run, and on which lane; under `engine` */
     int applying_lane;
     struct pd_listener *listener;
-    int has_secret; /* all who get in have proved that they know it */
+    int is_closed; /* all who get in have proved that they are of the job */
     int port;
     uint64_t incarnation;
     uint64_t calls_as;          /* its incarnation as it is told to other servers only */
