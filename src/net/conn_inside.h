@@ -58,11 +58,11 @@ struct pd_conn {
     struct pd_timer *timer; /* connecting, handshake, linger */
 
     int paused;
-    int silent;   /* the user knows nothing of this connection (yet), so no event is made */
-    int held;     /* about to move to another loop: nothing is handled here any more */
+    int silent;        /* the user knows nothing of this connection (yet), so no event is made */
+    int held;          /* about to move to another loop: nothing is handled here any more */
     int is_sealed_now; /* inside the reading of the handshake's end: the bytes behind it are records */
-    int blocked;  /* the pipe is full */
-    int finished; /* closing: all is written, waiting for the other side's end */
+    int blocked;       /* the pipe is full */
+    int finished;      /* closing: all is written, waiting for the other side's end */
 
     pd_status why; /* ended: what `closed` says */
     char *text;
@@ -71,7 +71,7 @@ struct pd_conn {
     enum pd_read_phase phase;
     struct pd_message message;
     uint8_t head[PD_FRAME_HEAD];
-    size_t have; /* bytes of the current phase that are in */
+    size_t have;        /* bytes of the current phase that are in */
     uint32_t meta_most; /* 0: PD_FRAME_META_MAX */
     struct pd_spare meta, body;
     int span; /* the payload goes on at spans[span].at + span_at */

@@ -325,10 +325,11 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
     if (status != PD_OK) goto close_sockets;
     pd_loop_add(loop, &listener->member);
     if (!listener->secret_n && !listener->tls && is_reachable(fds, n))
-        pd_log(PD_LOG_WARNING,
-               "%s can be reached from other machines, and has no secret: who gets to port %d can take part in "
-               "the job. Set PADDLE_PS_SECRET to the same value on all processes, or use TLS",
-               endpoint, real_port);
+        pd_log(
+            PD_LOG_WARNING,
+            "%s can be reached from other machines, and has no secret: who gets to port %d can take part in "
+            "the job. Set PADDLE_PS_SECRET to the same value on all processes, or use TLS",
+            endpoint, real_port);
     *port = real_port;
     *out = listener;
     return PD_OK;

@@ -1,6 +1,6 @@
-/* TLS as a transport: a pipe over TCP's. OpenSSL reads from that pipe, and writes into memory, from where it goes
- * on: so a part of a record that does not go out is ours to keep, and what was put into it is told as written
- * only when all of it is. */
+/* TLS as a transport: a pipe over TCP's. OpenSSL reads from that pipe, and writes into memory, from where it
+ * goes on: so a part of a record that does not go out is ours to keep, and what was put into it is told as
+ * written only when all of it is. */
 #include "net/tls.h"
 
 #include <openssl/bio.h>
@@ -188,7 +188,8 @@ static pd_status broken(struct pd_tls *tls)
 }
 
 /* Up to n bytes from the parts into records. *took: how many; fewer when the handshake is not through. */
-static pd_status make_records(struct tls_pipe *pipe, const struct iovec *parts, int n, size_t skip, size_t *took)
+static pd_status make_records(struct tls_pipe *pipe, const struct iovec *parts, int n, size_t skip,
+                              size_t *took)
 {
     struct pd_tls *tls = pipe->tls;
     uint8_t *joined = pd_loop_raw(pipe->base.loop);

@@ -1,6 +1,7 @@
 /* TLS under the protocol: encrypted, and both ends known by their certificates. It is on when the environment
- * names a certificate (PADDLE_PS_TLS_CERT), its key (PADDLE_PS_TLS_KEY) and whom to believe (PADDLE_PS_TLS_CA),
- * all of them files with PEM. Every process of the job has all three: servers ask trainers for theirs. */
+ * names a certificate (PADDLE_PS_TLS_CERT), its key (PADDLE_PS_TLS_KEY) and whom to believe
+ * (PADDLE_PS_TLS_CA), all of them files with PEM. Every process of the job has all three: servers ask
+ * trainers for theirs. */
 #ifndef PD_NET_TLS_H
 #define PD_NET_TLS_H
 

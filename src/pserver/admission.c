@@ -38,8 +38,7 @@ static void looked_up(void *arg, pd_status status, const char *text, const struc
 static void look_up(struct host *host)
 {
     int64_t now = pd_clock_ns();
-    if (host->is_address || host->lookup ||
-        (host->asked && (now - host->asked) / 1000000 < ASK_AGAIN_MS))
+    if (host->is_address || host->lookup || (host->asked && (now - host->asked) / 1000000 < ASK_AGAIN_MS))
         return;
     host->asked = now;
     (void)pd_lookup_start(host->admission->loop, &host->where, looked_up, host, &host->lookup);
@@ -61,9 +60,8 @@ pd_status pd_admission_new(struct pd_loop *loop, int n, const char *const *names
             pd_admission_free(a);
             return status;
         }
-        host->is_address =
-            pd_endpoint_is_numeric(&host->where, PD_LOOKUP_ADDRESSES, host->addresses.at,
-                                   host->addresses.lengths, &host->addresses.n);
+        host->is_address = pd_endpoint_is_numeric(&host->where, PD_LOOKUP_ADDRESSES, host->addresses.at,
+                                                  host->addresses.lengths, &host->addresses.n);
     }
     *out = a;
     return PD_OK;

@@ -1,8 +1,8 @@
 /* Who may call itself a server, and how many may ask questions, before they are let in.
  *
- * Without a secret anybody who reaches the port can say what it likes of itself. So a server of the job must come
- * from the host of its endpoint, and nobody stands for a server that is there; tools are few, and idle ones are
- * hung up on. With a secret the host does not matter: who got here has proved to be of the job. */
+ * Without a secret anybody who reaches the port can say what it likes of itself. So a server of the job must
+ * come from the host of its endpoint, and nobody stands for a server that is there; tools are few, and idle
+ * ones are hung up on. With a secret the host does not matter: who got here has proved to be of the job. */
 #ifndef PD_PSERVER_ADMISSION_H
 #define PD_PSERVER_ADMISSION_H
 

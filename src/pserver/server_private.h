@@ -71,7 +71,7 @@ struct pd_server {
     const struct pd_run *run;
     const struct pd_program *program; /* of the plan that it runs in */
     struct pd_server_config config;   /* strings owned */
-    struct pd_known_names names;            /* what trainers may name */
+    struct pd_known_names names;      /* what trainers may name */
     struct pd_buf job_text;           /* what it trains, as trainers tell it; empty: not known */
     struct lane *lanes;
     int n_lanes;

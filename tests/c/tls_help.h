@@ -1,5 +1,5 @@
-/* A certificate for tests, which is its own authority: made when it is needed first, in a folder that goes at the
- * end. */
+/* A certificate for tests, which is its own authority: made when it is needed first, in a folder that goes at
+ * the end. */
 #ifndef TLS_HELP_H
 #define TLS_HELP_H
 
@@ -19,11 +19,11 @@ static inline void tls_help_make(void)
     X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
     X509_gmtime_adj(X509_getm_notAfter(cert), 24 * 3600);
     X509_set_pubkey(cert, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC, (const uint8_t *)"test", -1, -1,
-                               0);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC, (const uint8_t *)"test", -1,
+                               -1, 0);
     X509_set_issuer_name(cert, X509_get_subject_name(cert));
-    X509_EXTENSION *names = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name,
-                                                "IP:127.0.0.1,IP:::1,DNS:localhost");
+    X509_EXTENSION *names =
+        X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "IP:127.0.0.1,IP:::1,DNS:localhost");
     X509_add_ext(cert, names, -1);
     X509_EXTENSION_free(names);
     assert_true(X509_sign(cert, key, EVP_sha256()) > 0);
