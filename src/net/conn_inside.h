@@ -117,7 +117,6 @@ void pd_conn_read_stash(struct pd_conn *conn);
 void pd_conn_read_free(struct pd_conn *conn);
 
 /* conn_write.c */
-void pd_conn_flush(struct pd_conn *conn);
 void pd_conn_tell_sent(struct pd_conn *conn);
 /* Calls every `sent` that is left with an error. */
 void pd_conn_drop_queue(struct pd_conn *conn);

@@ -26,7 +26,8 @@ enum {
 void pd_session_sweep(struct session *session, int64_t now)
 {
     int ms = session->lane->server->config.reconnect_ms;
-    if (session->is_in || (now - session->since) / 1000000 < (ms > OPEN_MS ? ms : OPEN_MS)) return;
+    if (session->is_in || session->opens || (now - session->since) / 1000000 < (ms > OPEN_MS ? ms : OPEN_MS))
+        return;
     session->since = now; /* once */
     pd_session_fail(session, 0, PD_UNAVAILABLE,
                     "no OPEN came within FLAGS_ps_reconnect: this connection is of no use");
@@ -35,6 +36,11 @@ void pd_session_sweep(struct session *session, int64_t now)
 int pd_session_waits(const struct session *session)
 {
     return session->waits;
+}
+
+int pd_session_waits_for_servers(const struct session *session)
+{
+    return session->waits || session->opens || session->leaves;
 }
 
 struct pd_conn *pd_session_conn(const struct session *session)
@@ -192,7 +198,8 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     for (int i = 0; i < session->parts.n; i++) {
         const struct part *p = &session->parts.at[i];
         pd_status status = pd_shard_arrived(shard, session->trainer, m->head.step, p->unit, p->part, p->rows);
-        if (status == PD_RANGE) return pd_session_refuse(session, m->head.request, status);
+        if (status == PD_RANGE || status == PD_NOT_FINITE)
+            return pd_session_refuse(session, m->head.request, status);
         if (status != PD_OK) return job_error(session, status);
     }
     if (!(m->head.flags & PD_PS_END)) return PD_OK;

@@ -1,9 +1,11 @@
 /* See shard.h. Units and their updates are here; who takes part in a step is in shard_step.c. */
 #include "pserver/shard_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "pserver/proto.h"
+#include "tensor/finite.h"
 
 pd_status pd_shard_new(const struct pd_shard_config *config, struct pd_shard **out)
 {
@@ -418,6 +420,25 @@ static pd_status check_rows(const struct unit *u, int trainer, const int64_t *ro
     return PD_OK;
 }
 
+/* FLAGS_check_nan_inf: of the part that has just arrived, and nothing knows of yet. */
+static pd_status check_finite(const struct unit *u, int trainer, uint64_t step, uint32_t part, uint64_t rows,
+                              const void *staged)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    size_t at =
+        u->spec.is_rows ? (size_t)g->rows.n * (size_t)u->width : (size_t)part * (size_t)u->part_elements;
+    const void *data = staged ? staged : (const char *)g->data + at * u->item;
+    int64_t n = u->spec.is_rows ? (int64_t)rows * u->width : part_size(u, part);
+    int64_t bad = pd_first_not_finite(u->spec.param->tensor.meta.dtype, data, n);
+    char where[64] = "";
+    if (bad < 0) return PD_OK;
+    if (u->spec.is_rows)
+        snprintf(where, sizeof where, "row %lld of ", (long long)g->rows.at[g->rows.n + bad / u->width]);
+    return pd_fail(PD_NOT_FINITE,
+                   "trainer %d pushes NaN or Inf in %s'%s' in step %llu: refused (flag check_nan_inf is on)",
+                   trainer, where, u->spec.grad, (unsigned long long)step);
+}
+
 /* Async: this trainer's part alone. */
 static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trainer, uint32_t part,
                                 uint64_t step, const void *staged)
@@ -442,6 +463,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         return PD_OK;
     }
     struct pd_gift *g = &u->gifts[trainer];
+    if (shard->config.is_checked) PD_TRY(check_finite(u, trainer, step, part, rows, staged));
     if (u->spec.is_rows) {
         PD_TRY(check_rows(u, trainer, g->rows.at + g->rows.n, rows));
         g->rows.n += (int)rows;

@@ -87,8 +87,9 @@ struct pd_shard_hooks {
 
 struct pd_shard_config {
     int trainers, is_sync;
-    int is_gated; /* sync: no step is applied before pd_shard_allow */
-    int is_whole; /* sync: no part is applied before its step is whole */
+    int is_gated;   /* sync: no step is applied before pd_shard_allow */
+    int is_whole;   /* sync: no part is applied before its step is whole */
+    int is_checked; /* gradients with NaN or Inf are refused: PD_NOT_FINITE of pd_shard_arrived */
     struct pd_shard_hooks hooks;
 };
 

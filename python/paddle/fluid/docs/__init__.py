@@ -31,7 +31,7 @@ SHARED = {
     "parameter_list": "Parameters or names that are trained; None: all trainable ones.",
     "param_attr": "how the weight is made: a ParamAttr, a name, an initializer; None: Xavier.",
     "regularization": "the decay of parameters that have none of their own, e.g. fluid.regularizer.L2Decay(1e-4).",
-    "seed": "of the random numbers; 0: the program's seed, or another one each time.",
+    "seed": "of the random numbers; 0: initializers and dropout take the Program's, others draw anew in each run.",
     "stop_gradient": "no gradient flows through the result.",
     "use_cudnn": "has no effect: it chose a library for GPUs.",
     "x": "the input.",
@@ -108,6 +108,13 @@ def _wrapped(line: str) -> list[str]:
     return [*lines, line]
 
 
+def _flush_left(doc: str) -> str:
+    """A docstring without the indentation that it has in the source (before Python 3.13)."""
+    first, *others = doc.rstrip().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)
+    return "\n".join([first, *(line[margin:] for line in others)])
+
+
 def _default(value: Any) -> str:
     return str(value) if type(value).__name__ == "VarType" else repr(value)
 
@@ -122,6 +129,6 @@ def complete(names: Iterable[str], module: dict[str, Any], *texts: str) -> None:
         section = sections.get(name)
         if section is None or not call.__doc__:  # python -OO drops docstrings
             continue
-        head, mark, example = call.__doc__.rstrip().partition("\n    >>> ")
-        text = section_text(call, section).replace("\n", "\n    ").replace("\n    \n", "\n\n")
-        call.__doc__ = f"{head.rstrip()}\n\n    {text}\n" + (f"\n    >>> {example}\n    " if mark else "    ")
+        head, mark, example = _flush_left(call.__doc__).partition("\n>>> ")
+        parts = [head.rstrip(), section_text(call, section)] + ([f">>> {example}"] if mark else [])
+        call.__doc__ = "\n\n".join(parts)
