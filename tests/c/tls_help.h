@@ -7,7 +7,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-static char tls_folder[] = "/tmp/paddle-tls-XXXXXX", tls_files[2][64];
+static char tls_folder[] = P_tmpdir "/paddle-tls-XXXXXX", tls_files[2][64];
 
 static inline void tls_help_make(void)
 {
