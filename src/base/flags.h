@@ -25,7 +25,7 @@
       "times an exchange is tried again after its connection broke; -1: until rpc_deadline")                 \
     X(ps_on_trainer_loss, TEXT, "",                                                                          \
       "a trainer gone without a word: fail, shrink or wait; empty: fail in sync, shrink in async")           \
-    X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one; empty: any")  \
+    X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one, or none too")  \
     X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                             \
     X(ps_spin, INT, "-1",                                                                                    \
       "microseconds servers and trainers poll before they sleep; -1: 50 where the job has no more "          \

@@ -260,8 +260,7 @@ static pd_status welcome(struct pd_conn *conn)
     }
     pd_proof_pack(&proof, &meta);
     PD_TRY(pd_conn_send_meta(conn, PD_WELCOME, 0, &meta));
-    if (conn->stash)
-        return pd_fail(PD_FORMAT, "the client sent more than its PROOF before it was welcomed");
+    if (conn->stash) return pd_fail(PD_FORMAT, "the client sent more than its PROOF before it was welcomed");
     PD_TRY(pd_conn_seal(conn, 1));
     if (!guest->offer) {
         open_now(conn);
@@ -354,6 +353,7 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
     listener->newest = guest;
     listener->n_guests++;
     pd_status status = pd_tcp_pipe(listener->loop, conn, socket, &conn->pipe);
+    if (status == PD_OK) status = pd_conn_secure(conn, listener->tls, NULL);
     if (status != PD_OK)
         pd_conn_end(conn, status, pd_error());
     else

@@ -55,5 +55,7 @@ enum {
  * PADDLE_PS_SECRET_FILE (trailing white space cut). *n is its size; 0: there is no secret. An empty one, or a
  * file that cannot be read, is an error. The memory stays. Takes 30 ms for a secret that is seen first. */
 pd_status pd_secret(const uint8_t **key, int *n);
+/* Do all who get in prove that they are of the job, by a secret or by a certificate? */
+pd_status pd_is_closed_job(int *is_closed);
 
 #endif

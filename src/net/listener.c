@@ -285,6 +285,7 @@ static pd_status configure(struct pd_listener *listener, const char *job)
     PD_TRY(pd_transport_choose(NULL, &listener->choice));
     PD_TRY(pd_ring_choose(0, &listener->ring));
     PD_TRY(pd_secret(&listener->secret, &listener->secret_n));
+    PD_TRY(pd_tls_choose(&listener->tls));
     pd_boot_id(listener->boot);
     /* Strangers must leave descriptors for the job. */
     struct rlimit files;
@@ -323,11 +324,12 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
     status = watch_all(listener, fds, n);
     if (status != PD_OK) goto close_sockets;
     pd_loop_add(loop, &listener->member);
-    if (!listener->secret_n && is_reachable(fds, n))
-        pd_log(PD_LOG_WARNING,
-               "%s can be reached from other machines, and has no secret: who gets to port %d can take part in "
-               "the job. Set PADDLE_PS_SECRET to the same value on all processes",
-               endpoint, real_port);
+    if (!listener->secret_n && !listener->tls && is_reachable(fds, n))
+        pd_log(
+            PD_LOG_WARNING,
+            "%s can be reached from other machines, and has no secret: who gets to port %d can take part in "
+            "the job. Set PADDLE_PS_SECRET to the same value on all processes, or use TLS",
+            endpoint, real_port);
     *port = real_port;
     *out = listener;
     return PD_OK;

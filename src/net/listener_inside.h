@@ -14,6 +14,7 @@ struct pd_listener {
     char job[64];
     const uint8_t *secret;
     int secret_n;
+    const struct pd_tls_settings *tls; /* NULL: without */
     enum pd_transport_choice choice;
     size_t ring;
     char boot[40];

@@ -23,7 +23,7 @@ struct host {
 
 struct pd_admission {
     struct pd_loop *loop;
-    int has_secret, n;
+    int is_closed, n;
     struct host hosts[];
 };
 
@@ -38,20 +38,19 @@ static void looked_up(void *arg, pd_status status, const char *text, const struc
 static void look_up(struct host *host)
 {
     int64_t now = pd_clock_ns();
-    if (host->is_address || host->lookup ||
-        (host->asked && (now - host->asked) / 1000000 < ASK_AGAIN_MS))
+    if (host->is_address || host->lookup || (host->asked && (now - host->asked) / 1000000 < ASK_AGAIN_MS))
         return;
     host->asked = now;
     (void)pd_lookup_start(host->admission->loop, &host->where, looked_up, host, &host->lookup);
 }
 
-pd_status pd_admission_new(struct pd_loop *loop, int n, const char *const *names, int has_secret,
+pd_status pd_admission_new(struct pd_loop *loop, int n, const char *const *names, int is_closed,
                            struct pd_admission **out)
 {
     struct pd_admission *a = pd_calloc(1, sizeof *a + sizeof(struct host) * (size_t)n);
     if (!a) return pd_no_memory();
     a->loop = loop;
-    a->has_secret = has_secret;
+    a->is_closed = is_closed;
     for (int i = 0; i < n; i++) {
         struct host *host = &a->hosts[a->n++];
         host->admission = a;
@@ -61,9 +60,8 @@ pd_status pd_admission_new(struct pd_loop *loop, int n, const char *const *names
             pd_admission_free(a);
             return status;
         }
-        host->is_address =
-            pd_endpoint_is_numeric(&host->where, PD_LOOKUP_ADDRESSES, host->addresses.at,
-                                   host->addresses.lengths, &host->addresses.n);
+        host->is_address = pd_endpoint_is_numeric(&host->where, PD_LOOKUP_ADDRESSES, host->addresses.at,
+                                                  host->addresses.lengths, &host->addresses.n);
     }
     *out = a;
     return PD_OK;
@@ -78,7 +76,7 @@ pd_status pd_admission_check(struct pd_admission *a, const struct pd_hello *hell
     if (hello->id < 0 || hello->id >= a->n)
         return pd_fail(PD_RANGE, "it calls itself server %d, and the job has %d: do all have the same list?",
                        hello->id, a->n);
-    if (a->has_secret) return PD_OK;
+    if (a->is_closed) return PD_OK;
     struct host *host = &a->hosts[hello->id];
     PD_TRY(pd_endpoint_parse(peer, &from));
     if (!pd_endpoint_is_numeric(&from, 1, address, length, &n)) n = 0;

@@ -165,8 +165,7 @@ pd_status pd_control_new(struct pd_server *server, int n, const char *const *nam
     c->server = server;
     pd_status status = pd_loop_new(&c->loop);
     if (status == PD_OK) status = pd_status_desk_new(server, c->loop, &c->desk);
-    if (status == PD_OK)
-        status = pd_admission_new(c->loop, n, names, server->has_secret, &c->admission);
+    if (status == PD_OK) status = pd_admission_new(c->loop, n, names, server->is_closed, &c->admission);
     if (status == PD_OK) status = pd_timer_start(c->loop, SWEEP_MS, SWEEP_MS, sweep, c, &c->sweeps);
     if (status != PD_OK) {
         pd_control_free(c);

@@ -275,8 +275,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
     PD_TRY(pd_sums_new(s, &s->sums));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
-    const uint8_t *secret;
-    PD_TRY(pd_secret(&secret, &s->has_secret));
+    PD_TRY(pd_is_closed_job(&s->is_closed));
     const char *const *names = job && job->n_servers ? job->servers : &config->endpoint;
     PD_TRY(pd_control_new(s, job && job->n_servers ? job->n_servers : 1, names, &s->control));
     PD_TRY(pd_waiters_new(s, &s->waiters));

@@ -73,7 +73,7 @@ struct pd_server {
     const struct pd_run *run;
     const struct pd_program *program; /* of the plan that it runs in */
     struct pd_server_config config;   /* strings owned */
-    struct pd_known_names names;            /* what trainers may name */
+    struct pd_known_names names;      /* what trainers may name */
     struct pd_buf job_text;           /* what it trains, as trainers tell it; empty: not known */
     struct lane *lanes;
     int n_lanes;
@@ -84,7 +84,7 @@ struct pd_server {
     uint64_t applying; /* the step whose blocks run, and on which lane; under `engine` */
     int applying_lane;
     struct pd_listener *listener;
-    int has_secret; /* all who get in have proved that they know it */
+    int is_closed; /* all who get in have proved that they are of the job */
     int port;
     uint64_t incarnation;
     uint64_t calls_as;          /* its incarnation as it is told to other servers only */

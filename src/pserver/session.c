@@ -20,7 +20,7 @@ enum {
     PULLS_EACH = 4,          /* times that a message may ask for a value, on average */
     CUT_AHEAD = 64,          /* a snapshot is announced a few steps ahead */
     OPEN_MS = 1000,          /* from the welcome to the first OPEN, at least */
-    STRANGERS = 64,          /* who have not opened, beside the job's own */
+    STRANGERS = 256,         /* who have not opened, beside the job's own */
 };
 
 void pd_session_sweep(struct session *session, int64_t now)
