@@ -111,7 +111,9 @@ int pd_server_is_ending(struct pd_server *server);         /* or has failed: who
 struct pd_server *pd_server_running(const char *endpoint); /* of this process; NULL: none */
 uint64_t pd_server_step(const struct pd_server *server);
 void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes back */
-void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
+/* It is in this job from now on. An error when it has run in another one. From a lane's thread. */
+pd_status pd_server_set_job(struct pd_server *server, uint64_t job);
+void pd_server_wake(struct pd_server *server); /* its main thread has something to do */
 /* Connects to the first server of the job, as the server `self`. What goes wrong is logged, *out stays NULL.
  */
 void pd_server_call_first(const struct pd_server *server, struct pd_loop *loop, const char *first, int self,
