@@ -120,20 +120,23 @@ def test_a_server_that_is_killed_before_the_first_step(tmp_path, keeps):
         job.end(40)
 
 
-def test_a_trainer_that_is_there_finds_it_too(tmp_path):
-    """A server comes back without its folder while the job runs, at the step at which it was: none."""
+@MODES
+def test_a_trainer_that_is_there_finds_it_too(tmp_path, mode):
+    """A server comes back without its folder while the job runs. Nor is it taken for the one that it was when all are started again."""
     linger = tmp_path / "on"
     with Job(2, 1, env=env_of(tmp_path / "ps")) as job:
         for i in range(2):
-            start(job, *LINE, index=i)
-        trainer = job.start("trainer", 0, *LINE, "--pause-at", "1", "--linger", str(linger), "--steps", "3")
+            start(job, *LINE, *mode, index=i)
+        trainer = job.start("trainer", 0, *LINE, *mode, "--pause-at", "1", "--linger", str(linger), "--steps", "3")
         trainer.wait_for("pauses")
         killed(job, job.processes[1])
         shutil.rmtree(folder_of(job, tmp_path / "ps", 1))
-        start(job, *LINE, index=1)
+        start(job, *LINE, *mode, index=1)
         linger.touch()
         assert trainer.end(30) == 1
-        assert f"server {job.endpoints[1]}" in trainer.output() and "FLAGS_ps_accept_rollback=1" in trainer.output()
+        assert f"server {job.endpoints[1]} has nothing of a job that this trainer has run up to step" in trainer.output(), trainer.output()
+        clear(job)
+        assert f"server {job.endpoints[1]} has nothing of a job that server {job.endpoints[0]}" in refused_by_trainer(job, *mode)
 
 
 def test_a_damaged_file_of_the_job_is_refused(tmp_path):

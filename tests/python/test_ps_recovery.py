@@ -157,6 +157,19 @@ def test_a_log_is_done_again_on_nothing_else(tmp_path, what):
         assert len(records(last_log(tmp_path / "ps", job.endpoints[0]))) > 2  # nothing was touched
 
 
+@MODES
+def test_no_room_for_what_the_log_goes_on_from(tmp_path, mode):
+    """A disk that is full at the start is told of before anybody trains; nothing that is there disturbs the next start."""
+    options = [*mode, "--model", "mlp"]
+    with Job(1, 1, env=log_env(tmp_path)) as job:
+        for _ in range(2):
+            said = refused(job, *options, "--file-limit", "20000")  # room for empty log files, and what it says
+            assert "the log has nothing to go on from: cannot" in said and "free space" in said
+            assert snapshots(folder_of(job, tmp_path)) == []
+        start(job, *options)
+        assert len(snapshots(folder_of(job, tmp_path))) == 1
+
+
 # ---- damage ----
 
 
