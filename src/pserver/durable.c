@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "pserver/durable_private.h"
 
 /* ---- what is kept ---- */
@@ -62,6 +63,18 @@ static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
     return PD_OK;
 }
 
+/* How much may be logged between two snapshots: beside a large snapshot, as much as that. In sync mode the
+ * first server is to name the cuts, so the others give it some time. */
+static uint64_t most_logged(const struct pd_durable *d)
+{
+    uint64_t most = (uint64_t)d->config.log_mb << 20, bytes = 0;
+    for (int i = 0; i < d->kept.n; i++)
+        bytes += pd_tensor_bytes(&d->kept.at[i].value->tensor);
+    if (!most) return 0;
+    if (most < bytes) most = bytes;
+    return d->server->config.is_sync && !pd_durable_is_first(d) ? most + most / 4 : most;
+}
+
 /* ---- open and close ---- */
 
 static char *copy_text(const char *text)
@@ -86,10 +99,28 @@ static void free_list(int n, const char *const *list)
     pd_free((void *)list);
 }
 
+/* The first server draws the id of a new job; the others hear it from trainers. */
+static pd_status take_job(struct pd_durable *d)
+{
+    uint64_t job = d->job;
+    if (!job && pd_durable_is_first(d)) job = pd_rng_fresh_seed();
+    return job ? pd_durable_set_job(d, job) : PD_OK;
+}
+
+pd_status pd_durable_set_job(struct pd_durable *d, uint64_t job)
+{
+    if (!d) return PD_OK;
+    uint64_t there;
+    PD_TRY(pd_durable_read_job(d->folder, &there));
+    if (there != job) PD_TRY(pd_durable_write_job(d, job));
+    d->job = job;
+    atomic_store(&d->server->job_id, job);
+    return PD_OK;
+}
+
 static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
                           const struct pd_durable_config *config)
 {
-    uint64_t step = 0;
     d->root = copy_text(config->root);
     d->config.log = copy_text(config->log);
     d->config.servers = d->config.slices = NULL;
@@ -100,13 +131,19 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
+    d->log_most = most_logged(d);
     PD_TRY(pd_durable_watch(d));
     pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
     PD_TRY(pd_durable_own_folder(d));
-    if (!config->is_fresh) PD_TRY(pd_durable_load(d, &step));
-    if (*config->log) PD_TRY(pd_durable_open_logs(d, step));
+    PD_TRY(pd_layout_read(d->folder, &d->layout));
+    PD_TRY(pd_layout_compare(d, &d->layout));
+    if (!config->is_fresh) PD_TRY(pd_durable_load(d));
+    PD_TRY(take_job(d));
+    PD_TRY(pd_durable_replay(d));
+    uint64_t step = pd_shard_step(d->server->lanes[0].shard);
+    PD_TRY(pd_durable_settle(d));
+    pd_durable_free_redo(d);
     pd_durable_end(d, d->server->n_lanes);
-    step = pd_shard_step(d->server->lanes[0].shard);
     pd_server_set_step(d->server, step);
     if (step) pd_log(PD_LOG_INFO, "taken up at step %llu from %s", (unsigned long long)step, d->folder);
     d->last_cut = pd_clock_ns();
@@ -145,6 +182,9 @@ void pd_durable_close(struct pd_durable *d)
     for (int l = 0; d->journals && l < d->server->n_lanes; l++)
         pd_journal_close(d->journals[l]);
     pd_free(d->journals);
+    pd_durable_free_redo(d);
+    pd_free(d->taken.files);
+    pd_layout_free(&d->layout);
     pd_free(d->stands);
     pthread_mutex_destroy(&d->lock);
     for (int i = 0; i < d->kept.n; i++) {

@@ -17,6 +17,7 @@ struct pd_durable_config {
     const char *log;   /* "", "write" or "fsync" */
     int every_seconds; /* between snapshots; 0: none by time */
     int every_steps;   /* sync: at each multiple; 0: none by steps */
+    int log_mb;        /* of logs between two snapshots, at most; 0: any */
     int keep;          /* snapshots that stay */
     int is_fresh;      /* start anew, whatever is there */
     int n_servers;
@@ -25,6 +26,11 @@ struct pd_durable_config {
     const char *const *slices;
 };
 
+/* Before there are loops: *loops is how many there are to be, `asked` how many the user wants (0: any). Where
+ * the folder has a log of another number, that holds. */
+pd_status pd_durable_loops(const struct pd_durable_config *config, const char *endpoint, int asked,
+                           int *loops);
+
 /* Before the loops start: loads what is there, opens the logs, sets the hooks. *out is NULL when nothing is
  * to be kept. */
 pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
@@ -32,6 +38,8 @@ pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
 /* Waits for a snapshot that is being written. NULL is fine. */
 void pd_durable_close(struct pd_durable *durable);
 
+/* The job that the folder is of is this one from now on. Under the server's lock. NULL is fine. */
+pd_status pd_durable_set_job(struct pd_durable *durable, uint64_t job);
 int pd_durable_has_log(const struct pd_durable *durable); /* 0 for NULL too */
 /* On a lane's thread. */
 pd_status pd_durable_log(struct pd_durable *durable, int lane, const struct pd_change *change,

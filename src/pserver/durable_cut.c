@@ -43,7 +43,7 @@ static void name_cut_ahead(struct pd_durable *d, uint64_t steps)
     pthread_mutex_unlock(&d->lock);
 }
 
-static int is_first(const struct pd_durable *d)
+int pd_durable_is_first(const struct pd_durable *d)
 {
     return !d->config.n_servers || strcmp(d->config.servers[0], d->server->config.endpoint) == 0;
 }
@@ -77,10 +77,16 @@ int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
     pthread_mutex_unlock(&d->lock);
     if (!is_cut) return 0;
     if (d->journals) {
+        /* Without a file of its own the log goes on in the one it has, and the snapshot is not written. When
+         * the disk is the trouble, the next commit tells. */
         pd_durable_begin(d, lane, DISK_ROTATES);
-        pd_status status = pd_journal_rotate(d->journals[lane], step);
+        pd_status status = pd_journal_rotate(d->journals[lane], step, pd_durable_id(d, step));
         pd_durable_end(d, lane);
-        if (status != PD_OK) pd_server_fail(s, status);
+        if (status != PD_OK) {
+            pd_log(PD_LOG_WARNING, "loop %d begins no new log for the snapshot of step %llu: %s", lane,
+                   (unsigned long long)step, pd_error());
+            atomic_store(&d->is_spoilt, 1);
+        }
     }
     pthread_mutex_lock(&d->lock);
     d->stands[lane] = is_cut = atomic_load(&d->next) == step; /* unless a jump took it back */
@@ -103,6 +109,7 @@ static void end_cut(struct pd_durable *d, int goes_on)
 {
     struct pd_server *s = d->server;
     atomic_store(&d->next, 0);
+    atomic_store(&d->is_spoilt, 0);
     for (int l = 0; l < s->n_lanes; l++) {
         if (d->stands[l] && goes_on) (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
         d->stands[l] = 0;
@@ -119,141 +126,16 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* What a snapshot says of this server, in the words of snapshot.h. */
-struct picture {
-    struct pd_snapshot_var *vars;         /* of what is kept */
-    struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* two by lane, sums over servers, the schedule */
-    struct pd_buf *texts;
-    char (*keys)[24];
-    int n_notes;
-};
-
-static void picture_free(struct picture *p, size_t n_notes)
-{
-    for (size_t i = 0; p->texts && i < n_notes; i++)
-        pd_buf_free(&p->texts[i]);
-    pd_free(p->texts);
-    pd_free(p->notes);
-    pd_free(p->keys);
-    pd_free(p->vars);
-    pd_free(p->trainers);
-}
-
-static int take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
-{
-    int n = 0;
-    for (int i = 0; i < d->kept.n; i++) {
-        const struct kept *k = &d->kept.at[i];
-        const struct pd_tensor *t = &k->value->tensor;
-        if (!t->data) continue;
-        vars[n] = (struct pd_snapshot_var){.name = k->name,
-                                           .dtype = t->meta.dtype,
-                                           .rank = t->meta.rank,
-                                           .data = t->data,
-                                           .whole = k->whole,
-                                           .first_row = k->first_row,
-                                           .row_step = k->row_step,
-                                           .whole_rows = k->whole_rows};
-        memcpy(vars[n++].dim, t->meta.dim, sizeof vars->dim);
-    }
-    return n;
-}
-
-/* Where the next note's text is to be written. */
-static struct pd_buf *next_text(struct picture *p)
-{
-    return &p->texts[p->n_notes];
-}
-
-static pd_status add_note(struct picture *p, const char *key, int lane)
-{
-    int n = p->n_notes;
-    if (p->texts[n].failed) return pd_no_memory();
-    if (!p->texts[n].n) return PD_OK;
-    if (lane >= 0)
-        snprintf(p->keys[n], sizeof p->keys[n], "%s%d", key, lane);
-    else
-        snprintf(p->keys[n], sizeof p->keys[n], "%s", key);
-    p->notes[p->n_notes++] = (struct pd_snapshot_note){p->keys[n], p->texts[n].at};
-    return PD_OK;
-}
-
-/* The loops of a server may have applied different steps of a trainer in async mode, and parts of its next
- * one: notes for each. */
-static pd_status take_trainers(const struct pd_server *s, struct picture *p)
-{
-    for (int t = 0; t < s->config.trainers; t++)
-        p->trainers[t] = (struct pd_snapshot_trainer){pd_shard_counted(s->lanes[0].shard, t),
-                                                      pd_shard_incarnation(s->lanes[0].shard, t)};
-    for (int l = 0; l < s->n_lanes; l++) {
-        for (int t = 0; t < s->config.trainers; t++)
-            pd_buf_printf(next_text(p), "%s%llu", t ? " " : "",
-                          (unsigned long long)pd_shard_counted(s->lanes[l].shard, t));
-        PD_TRY(add_note(p, "loop", l));
-        pd_shard_write_open(s->lanes[l].shard, next_text(p));
-        PD_TRY(add_note(p, "open", l));
-    }
-    return PD_OK;
-}
-
-/* Another server may be killed while it applies this very step, and ask for them again. */
-static pd_status take_sums(const struct pd_server *s, struct picture *p)
-{
-    if (!s->sums) return PD_OK;
-    pd_sums_write(s->sums, next_text(p));
-    return add_note(p, "sums", -1);
-}
-
-/* The step that the learning rate is of. In async mode it may have begun, and not be applied yet. */
-static pd_status take_schedule(const struct pd_server *s, struct picture *p)
-{
-    if (s->config.lr_block < 0) return PD_OK;
-    pd_buf_printf(next_text(p), "%llu", (unsigned long long)s->lr_step);
-    return add_note(p, "schedule", -1);
-}
-
-static pd_status prepare(struct pd_durable *d, uint64_t step)
-{
-    struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 2;
-    const char *self = s->config.endpoint;
-    struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
-                        .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
-                        .notes = pd_calloc(n_notes, sizeof *p.notes),
-                        .texts = pd_calloc(n_notes, sizeof *p.texts),
-                        .keys = pd_calloc(n_notes, sizeof *p.keys)};
-    pd_status status = p.vars && p.trainers && p.notes && p.texts && p.keys ? PD_OK : pd_no_memory();
-    if (status == PD_OK) status = take_trainers(s, &p);
-    if (status == PD_OK) status = take_sums(s, &p);
-    if (status == PD_OK) status = take_schedule(s, &p);
-    if (status == PD_OK) {
-        int n_vars = take_vars(d, p.vars);
-        struct pd_snapshot_info info = {.step = step,
-                                        .endpoint = s->config.endpoint,
-                                        .n_servers = d->config.n_servers ? d->config.n_servers : 1,
-                                        .servers = d->config.n_servers ? d->config.servers : &self,
-                                        .n_trainers = s->config.trainers,
-                                        .trainers = p.trainers,
-                                        .n_vars = n_vars,
-                                        .vars = p.vars,
-                                        .n_notes = p.n_notes,
-                                        .notes = p.notes};
-        pd_durable_begin(d, s->n_lanes, DISK_MAKES);
-        status = pd_snapshot_prepare(d->folder, &info, &d->job);
-        pd_durable_end(d, s->n_lanes);
-    }
-    picture_free(&p, n_notes);
-    return status;
-}
-
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
 static void cut(struct pd_durable *d, uint64_t step)
 {
     d->last_cut = pd_clock_ns();
     d->last_step = step;
-    pd_status status = prepare(d, step);
-    if (status == PD_EXISTS) return;
+    d->last_applied = pd_shard_step(d->server->lanes[0].shard);
+    atomic_store(&d->grown, 0);
+    pd_status status = atomic_exchange(&d->is_spoilt, 0)
+                           ? pd_fail(PD_IO, "a loop could not begin a new log for it")
+                           : pd_durable_prepare(d, step);
     if (status == PD_OK) status = pd_writer_start(d);
     if (status != PD_OK) pd_writer_failed(d, pd_error());
 }
@@ -276,7 +158,7 @@ static uint64_t number_of(const struct pd_durable *d)
     uint64_t number = 0, last = atomic_load(&d->last_step);
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > number) number = pd_shard_step(s->lanes[l].shard);
-    if (s->config.is_sync) return number > last ? number : 0;
+    if (s->config.is_sync) return number == d->last_applied ? 0 : number > last ? number : last + 1;
     if (changes_of(s) == d->last_changes) return 0;
     for (int l = 0; d->journals && l < s->n_lanes; l++)
         if (pd_journal_step(d->journals[l]) > last) last = pd_journal_step(d->journals[l]);
@@ -297,7 +179,7 @@ static void cut_async(void *arg)
     pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
     pd_status status = PD_OK;
     for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
-        status = pd_journal_rotate(d->journals[l], number);
+        status = pd_journal_rotate(d->journals[l], number, pd_durable_id(d, number));
     pd_durable_end(d, d->server->n_lanes);
     if (status != PD_OK) {
         pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
@@ -339,6 +221,11 @@ int pd_durable_is_waited_for(struct pd_durable *d)
     return is_waited_for;
 }
 
+static int is_log_large(const struct pd_durable *d)
+{
+    return d->journals && d->log_most && atomic_load(&d->grown) >= d->log_most;
+}
+
 void pd_durable_tend(struct pd_durable *d)
 {
     if (!d) return;
@@ -361,9 +248,11 @@ void pd_durable_tend(struct pd_durable *d)
     }
     int due =
         d->config.every_seconds > 0 && (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds;
-    if (!due || next || writer != PD_WRITER_NONE) return;
+    int is_large = is_log_large(d);
+    if (!(due || is_large) || next || writer != PD_WRITER_NONE) return;
     /* Two steps ahead: known to all before anyone gets there. */
-    if (s->config.is_sync && is_first(d) && pd_server_step(s) > d->last_step) name_cut_ahead(d, 2);
+    if (s->config.is_sync && (is_large || pd_durable_is_first(d)) && pd_server_step(s) > d->last_step)
+        name_cut_ahead(d, 2);
     if (!s->config.is_sync) pd_server_stopped(s, cut_async, d);
 }
 
@@ -404,10 +293,16 @@ pd_status pd_durable_last(struct pd_durable *d)
             (unsigned long long)step);
         return PD_OK;
     }
-    pd_status status = prepare(d, step);
-    if (status == PD_EXISTS) return PD_OK;
+    pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
+    pd_status status = PD_OK;
+    for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
+        status = pd_journal_rotate(d->journals[l], step, pd_durable_id(d, step));
+    pd_durable_end(d, d->server->n_lanes);
+    if (status == PD_OK) status = pd_durable_prepare(d, step);
+    if (status != PD_OK) pd_error_add(" (the last snapshot, of step %llu)", (unsigned long long)step);
     PD_TRY(status);
     d->last_step = step;
+    d->last_applied = pd_shard_step(d->server->lanes[0].shard);
     d->is_last = 1;
     if (pd_writer_start(d) != PD_OK) pd_writer_write(d);
     PD_TRY(pd_writer_wait(d));

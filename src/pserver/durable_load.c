@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/durable_private.h"
 #include "pserver/sums.h"
@@ -31,7 +32,6 @@ static pd_status load_rate(struct kept *k, const struct pd_snapshot_var *var)
 
 static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
-    PD_TRY(pd_snapshot_check(snapshot));
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
@@ -120,18 +120,21 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
     struct pd_server *s = d->server;
     int trainers = s->config.trainers;
+    const char *note = pd_snapshot_note(snapshot, "applied");
+    uint64_t applied = note ? strtoull(note, NULL, 10) : info->step;
     for (int l = 0; l < s->n_lanes; l++) {
         struct pd_shard *shard = s->lanes[l].shard;
         for (int t = 0; t < trainers && t < info->n_trainers; t++)
             pd_shard_set_trainer_step(shard, t, info->trainers[t].step);
         take_loop_steps(shard, trainers, note_of(snapshot, "loop", l));
-        pd_shard_set_step(shard, s->config.is_sync ? info->step : highest(shard, trainers));
+        pd_shard_set_step(shard, s->config.is_sync ? applied : highest(shard, trainers));
         pd_server_set_step(s, pd_shard_step(shard));
     }
     const char *schedule = pd_snapshot_note(snapshot, "schedule");
     s->lr_step = schedule ? strtoull(schedule, NULL, 10) : pd_server_step(s);
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
     d->last_step = d->sure_step = info->step;
+    d->last_applied = d->sure_applied = applied;
 }
 
 /* Pushes that had not ended. Which gradients a loop has depends on how many loops there are. */
@@ -159,31 +162,162 @@ static int same_servers(const struct pd_durable *d, const struct pd_snapshot_inf
     return 1;
 }
 
-/* Own snapshot first; a job with other servers is put together from all of theirs. */
-pd_status pd_durable_load(struct pd_durable *d, uint64_t *step)
+/* ---- which one ---- */
+
+/* A folder and a snapshot in it are of one job, where both say of which. */
+static pd_status check_job(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
-    struct pd_snapshot *own = NULL;
-    *step = 0;
-    pd_status status = pd_snapshot_newest(d->folder, step);
-    if (status == PD_OK) PD_TRY(pd_snapshot_open(d->folder, *step, &own));
-    if (status != PD_OK && status != PD_NOT_FOUND) return status;
-    if (own && same_servers(d, pd_snapshot_info(own))) {
-        status = load_own(d, own);
-        if (status == PD_OK) {
-            take_steps(d, own);
-            status = take_open(d, own);
+    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
+    uint64_t job = pd_snapshot_job_id(snapshot);
+    if (job && d->job && job != d->job)
+        return pd_fail(
+            PD_INVALID,
+            "the folder '%s' is of job %016llx, but the snapshot of step %llu by server %s is of job "
+            "%016llx: it was brought there from another job, or another run of it. Bring back what "
+            "belongs together, or set FLAGS_ps_fresh=1 to start anew",
+            d->folder, (unsigned long long)d->job, (unsigned long long)info->step, info->endpoint,
+            (unsigned long long)job);
+    if (!d->job) d->job = job;
+    return PD_OK;
+}
+
+/* The newest snapshot that is not damaged; NULL: the folder has none at all. */
+static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
+{
+    uint64_t *steps;
+    int n, i;
+    *out = NULL;
+    PD_TRY(pd_snapshot_list(d->folder, &steps, &n));
+    pd_status status = PD_OK;
+    for (i = n - 1; i >= 0; i--) {
+        status = pd_snapshot_open(d->folder, steps[i], out);
+        if (status == PD_OK) status = pd_snapshot_check(*out);
+        if (status == PD_OK || status == PD_NO_MEMORY) break;
+        pd_snapshot_close(*out);
+        *out = NULL;
+        pd_log(PD_LOG_WARNING, "the snapshot of step %llu in '%s' cannot be used: %s",
+               (unsigned long long)steps[i], d->folder, pd_error());
+        if (i < n - 1) continue;
+        d->taken.broken = steps[i];
+        snprintf(d->taken.why, sizeof d->taken.why, "%s", pd_error());
+    }
+    pd_free(steps);
+    if (status == PD_NO_MEMORY) {
+        pd_snapshot_close(*out);
+        return status;
+    }
+    if (n && i < 0)
+        return pd_fail(
+            PD_FORMAT,
+            "none of the %d snapshots in '%s' can be used; of the newest: %s. Bring one of them back from "
+            "a copy, or set FLAGS_ps_fresh=1 to start anew",
+            n, d->folder, d->taken.why);
+    return PD_OK;
+}
+
+static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
+{
+    PD_TRY(check_job(d, own));
+    PD_TRY(load_own(d, own));
+    take_steps(d, own);
+    d->taken.has_own = 1;
+    d->taken.number = pd_snapshot_info(own)->step;
+    d->taken.id = pd_snapshot_id(own);
+    return take_open(d, own);
+}
+
+/* A log cannot be taken up by other servers than those who wrote it. */
+static pd_status check_logs_of_set(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    for (int i = 0; i < pd_snapshot_set_count(set); i++) {
+        const struct pd_snapshot *snapshot = pd_snapshot_set_at(set, i);
+        const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
+        uint64_t steps = 0;
+        char *folder, why[256] = "";
+        PD_TRY(pd_snapshot_folder(d->root, info->endpoint, &folder));
+        pd_status status = pd_durable_count_steps(folder, info->step, pd_snapshot_id(snapshot), &steps);
+        pd_free(folder);
+        if (status == PD_NO_MEMORY) return status;
+        if (status == PD_OK && !steps) continue;
+        if (status == PD_OK)
+            snprintf(why, sizeof why, "has %llu steps past it in its log", (unsigned long long)steps);
+        else
+            snprintf(why, sizeof why, "has a log that cannot be read (%.180s)", pd_error());
+        if (pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+            pd_log(PD_LOG_WARNING,
+                   "server %s of before %s: they are lost (FLAGS_ps_accept_rollback), the job goes on from "
+                   "step %llu",
+                   info->endpoint, why, (unsigned long long)info->step);
+            d->taken.is_less = 1;
+            continue;
         }
+        return pd_fail(PD_INVALID,
+                       "this server starts from the snapshots of step %llu by other servers, but server %s "
+                       "%s, and a log is of "
+                       "use only to the servers that wrote it. Start those once more, without trainers, and "
+                       "end them with "
+                       "SIGTERM: that makes snapshots of it. Then start these. Or set "
+                       "FLAGS_ps_accept_rollback=1 to go on "
+                       "without those steps",
+                       (unsigned long long)info->step, info->endpoint, why);
+    }
+    return PD_OK;
+}
+
+static pd_status take_set(struct pd_durable *d)
+{
+    struct pd_snapshot_set *set;
+    struct pd_snapshot_but but = {d->config.n_servers, d->config.servers};
+    pd_status status = pd_snapshot_set_open(d->root, PD_SNAPSHOT_NEWEST, &but, &set);
+    if (status == PD_NOT_FOUND) return PD_OK;
+    if (status == PD_INVALID)
+        pd_error_add(". Bring all of them there; or, to start anew, move them away or set FLAGS_ps_fresh=1");
+    PD_TRY(status);
+    const char *damage = pd_snapshot_set_damage(set);
+    if (*damage && !pd_flag_int(PD_FLAG_ps_accept_rollback))
+        status = pd_fail(
+            PD_FORMAT,
+            "the newest snapshots of other servers that are whole are of step %llu, but there are newer "
+            "ones: %s. Bring those back from a copy; or set FLAGS_ps_accept_rollback=1 to go on from step "
+            "%llu",
+            (unsigned long long)pd_snapshot_set_step(set), damage,
+            (unsigned long long)pd_snapshot_set_step(set));
+    for (int i = 0; i < pd_snapshot_set_count(set) && status == PD_OK; i++) {
+        status = check_job(d, pd_snapshot_set_at(set, i));
+        if (status == PD_OK) status = pd_snapshot_check(pd_snapshot_set_at(set, i));
+    }
+    if (status == PD_OK) status = check_logs_of_set(d, set);
+    if (status == PD_OK) status = load_from_set(d, set);
+    if (status == PD_OK) {
+        take_steps(d, pd_snapshot_set_at(set, 0));
+        d->taken.is_from_set = 1;
+        d->taken.number = pd_snapshot_set_step(set);
+    }
+    pd_snapshot_set_close(set);
+    return status;
+}
+
+/* Own snapshot first; a job with other servers is put together from all of theirs. */
+pd_status pd_durable_load(struct pd_durable *d)
+{
+    struct pd_snapshot *own;
+    char name[64];
+    int yes;
+    PD_TRY(open_own(d, &own));
+    if (own && same_servers(d, pd_snapshot_info(own))) {
+        pd_status status = take_own(d, own);
         pd_snapshot_close(own);
         return status;
     }
     pd_snapshot_close(own);
-    struct pd_snapshot_set *set;
-    status = pd_snapshot_set_open(d->root, PD_SNAPSHOT_NEWEST, &set);
-    if (status == PD_NOT_FOUND) return PD_OK;
-    PD_TRY(status);
-    status = load_from_set(d, set);
-    if (status == PD_OK) take_steps(d, pd_snapshot_set_at(set, 0));
-    *step = pd_snapshot_set_step(set);
-    pd_snapshot_set_close(set);
-    return status;
+    d->taken.broken = 0;
+    if (own) return take_set(d);
+    PD_TRY(pd_journal_has_records(d->folder, 0, &yes, name));
+    if (yes)
+        return pd_fail(
+            PD_NOT_FOUND,
+            "the folder '%s' has a log (%s), but not the snapshot that it goes on from: bring that back, "
+            "or set FLAGS_ps_fresh=1 to start anew",
+            d->folder, name);
+    return take_set(d);
 }

@@ -17,24 +17,55 @@ struct kept {
     struct pd_value *value; /* without data: a learning rate that no step has computed yet */
 };
 
+/* The file `layout` of a folder: durable_layout.c. */
+struct pd_layout {
+    struct pd_buf text;
+    size_t body; /* bytes of it that say for whom the logs are */
+    int exists, is_same;
+    int has_log; /* every snapshot from `since` on is followed by the logs of `loops` loops */
+    int loops;
+    uint64_t since;
+    char differs[400]; /* in what */
+};
+
+/* What a server that starts has taken up. */
+struct pd_taken {
+    int has_own;         /* a snapshot of this folder, by the same servers */
+    int is_from_set;     /* put together from those of other servers */
+    uint64_t number, id; /* of the snapshot */
+    uint64_t broken;     /* the newest snapshot, when it is damaged and `number` is one before it; else 0 */
+    char why[512];       /* what is wrong with it */
+    uint64_t changes;    /* that the logs had after the snapshot */
+    int is_less;         /* something that was acknowledged is not taken up: the user accepts the rollback */
+    uint64_t *files;     /* by lane: the step of the file in which its log goes on */
+};
+
 struct pd_durable {
     struct pd_server *server;
     char *folder, *root;
-    int lock_file;                   /* of the folder; -1: none */
+    int lock_file;           /* of the folder; -1: none */
+    uint64_t job;            /* as the folder has it; 0: it is of none yet */
+    struct pd_layout layout; /* as it was found */
+    struct pd_taken taken;
+    struct redo *redo;               /* by lane, at the start: durable_log.c */
     struct pd_durable_config config; /* strings owned */
     PD_VEC(struct kept) kept;
-    struct pd_journal **journals;     /* by lane; NULL: no log */
-    pthread_mutex_t lock;             /* who changes the next three holds it; sync only */
-    _Atomic uint64_t next;            /* step of the next cut; 0: none */
-    uint64_t furthest;                /* the highest step that a lane is at, or will jump to */
-    int *stands;                      /* by lane: it has reached `next`, and holds its answers */
-    int64_t last_cut;                 /* when */
-    _Atomic uint64_t last_step;       /* of the last snapshot that was begun: its number */
-    uint64_t last_changes;            /* async: of all lanes, at that snapshot */
-    uint64_t sure_step, sure_changes; /* the same of the last one that was written */
-    char trouble[512];                /* why the last one was not; empty: it was */
+    struct pd_journal **journals; /* by lane; NULL: no log */
+    pthread_mutex_t lock;         /* who changes the next three holds it; sync only */
+    _Atomic uint64_t next;        /* step of the next cut; 0: none */
+    uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
+    int *stands;                  /* by lane: it has reached `next`, and holds its answers */
+    int64_t last_cut;             /* when */
+    _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
+    uint64_t last_applied;        /* sync: the step that it is of */
+    uint64_t last_changes;        /* async: of all lanes, at that snapshot */
+    uint64_t sure_step, sure_applied, sure_changes; /* the same of the last one that was written */
+    _Atomic int is_spoilt;  /* a lane could not begin a file for the cut that is named */
+    _Atomic uint64_t grown; /* bytes that went to the logs since the last cut */
+    uint64_t log_most;      /* bytes that may; 0: any number */
+    char trouble[512];      /* why the last one was not; empty: it was */
     /* The child that writes a snapshot (durable_writer.c). */
-    struct pd_snapshot_job *job;
+    struct pd_snapshot_job *writing;
     pid_t child;              /* 0: none */
     uint64_t moves;           /* how far it was when it last got on, */
     int64_t moved_at, told;   /* when that was, and when it was last told that it stands still */
@@ -44,14 +75,36 @@ struct pd_durable {
     struct disk_watch *watch; /* durable_watch.c */
 };
 
-/* durable_folder.c: locks the folder, which is made when it is not there, and moves aside what is not to be
- * taken up from it. Before anything is read there. */
+/* durable_folder.c: locks the folder, which is made when it is not there, moves aside what is not to be taken
+ * up from it, reads which job it is of. Before anything else is read there. */
 pd_status pd_durable_own_folder(struct pd_durable *durable);
-/* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers.
- * *step is 0 when there is none. */
-pd_status pd_durable_load(struct pd_durable *durable, uint64_t *step);
-/* durable_log.c: does again what the logs have after the snapshot of `step`, and opens them to go on. */
-pd_status pd_durable_open_logs(struct pd_durable *durable, uint64_t step);
+/* Moves aside logs before a step, and snapshots between two. */
+pd_status pd_durable_drop(const struct pd_durable *durable, uint64_t logs_before, uint64_t after,
+                          uint64_t before, const char *why);
+pd_status pd_durable_read_job(const char *folder, uint64_t *job);
+pd_status pd_durable_write_job(const struct pd_durable *durable, uint64_t job);
+/* durable_layout.c */
+pd_status pd_layout_read(const char *folder, struct pd_layout *out);
+pd_status pd_layout_compare(const struct pd_durable *durable, struct pd_layout *layout);
+pd_status pd_layout_write(const struct pd_durable *durable, int has_log, uint64_t since);
+void pd_layout_free(struct pd_layout *layout);
+/* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers. */
+pd_status pd_durable_load(struct pd_durable *durable);
+/* durable_log.c: does again what the logs have after the snapshot. */
+pd_status pd_durable_replay(struct pd_durable *durable);
+/* How many steps do the logs of a folder have past a snapshot in it? An error when they cannot be read. */
+pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t id, uint64_t *steps);
+/* Opens them, to go on. */
+pd_status pd_durable_open_logs(struct pd_durable *durable);
+void pd_durable_free_redo(struct pd_durable *durable); /* what it has not taken */
+/* durable_base.c: what was taken up becomes what this run goes on from: a snapshot, where the log has none
+ * that it goes on from; and log files, or none. */
+pd_status pd_durable_settle(struct pd_durable *durable);
+enum pd_durability pd_durable_durability(const struct pd_durable *durable);
+/* durable_write.c */
+uint64_t pd_durable_id(const struct pd_durable *durable, uint64_t number); /* of a snapshot of this run */
+/* What is now, as the snapshot `number`, ready to be written: durable->writing. */
+pd_status pd_durable_prepare(struct pd_durable *durable, uint64_t number);
 /* durable_schedule.c: learning rates and what they are computed from, at a step. */
 int pd_schedule_writes(const struct pd_server *server, const char *name);
 struct pd_schedule_value {
@@ -66,11 +119,12 @@ pd_status pd_schedule_save(const struct pd_durable *durable, struct pd_schedule 
 void pd_schedule_put(const struct pd_durable *durable, const struct pd_schedule *from);
 void pd_schedule_free(struct pd_schedule *schedule);
 /* durable_cut.c */
+int pd_durable_is_first(const struct pd_durable *durable); /* is it the first server of the job? */
 /* Before the lanes run: the steps that they came back with are behind them. */
 pd_status pd_durable_ready(struct pd_durable *durable);
 /* durable_writer.c; on the main thread */
 enum pd_writer { PD_WRITER_NONE, PD_WRITER_WRITES, PD_WRITER_STUCK };
-pd_status pd_writer_start(struct pd_durable *durable);              /* `job`, of last_step, in a child */
+pd_status pd_writer_start(struct pd_durable *durable);              /* `writing`, of last_step, in a child */
 void pd_writer_write(struct pd_durable *durable);                   /* the same here and now */
 void pd_writer_failed(struct pd_durable *durable, const char *why); /* there is no snapshot of last_step */
 /* Looks after the child. One that stands still is named, and given up at the deadline. */

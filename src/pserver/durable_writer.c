@@ -15,21 +15,36 @@
 
 static void drop_job(struct pd_durable *d)
 {
-    pd_snapshot_job_free(d->job);
-    d->job = NULL;
+    pd_snapshot_job_free(d->writing);
+    d->writing = NULL;
+}
+
+/* Logs are kept from the snapshot before the newest on: should that be damaged, nothing is lost. */
+static void drop_logs(struct pd_durable *d)
+{
+    uint64_t *steps;
+    int n;
+    if (!d->journals || pd_snapshot_list(d->folder, &steps, &n) != PD_OK) return;
+    uint64_t from = n ? steps[n > 1 ? n - 2 : 0] : 0;
+    pd_free(steps);
+    for (int l = 0; l < d->server->n_lanes; l++)
+        if (pd_journal_drop_before(d->journals[l], from) != PD_OK)
+            pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
 }
 
 /* The snapshot of last_step is on the disk. */
 static void written(struct pd_durable *d)
 {
     pd_log(PD_LOG_INFO, "snapshot of step %llu: %.1f MB in %s", (unsigned long long)d->last_step,
-           (double)pd_snapshot_bytes(d->job) / 1e6, d->folder);
+           (double)pd_snapshot_bytes(d->writing) / 1e6, d->folder);
     d->sure_step = d->last_step;
+    d->sure_applied = d->last_applied;
     d->sure_changes = d->last_changes;
     d->trouble[0] = 0;
     pd_durable_begin(d, d->server->n_lanes, DISK_REMOVES);
     if (pd_snapshot_keep(d->folder, d->config.keep) != PD_OK)
         pd_log(PD_LOG_WARNING, "old snapshots stay: %s", pd_error());
+    drop_logs(d);
     pd_durable_end(d, d->server->n_lanes);
 }
 
@@ -41,6 +56,7 @@ void pd_writer_failed(struct pd_durable *d, const char *why)
     if (!d->is_last)
         pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
     d->last_step = d->sure_step;
+    d->last_applied = d->sure_applied;
     d->last_changes = d->sure_changes;
     drop_job(d);
 }
@@ -49,22 +65,17 @@ static void finish(struct pd_durable *d)
 {
     const char *text;
     d->child = 0;
-    if (pd_snapshot_result(d->job, &text) != PD_OK) {
+    if (pd_snapshot_result(d->writing, &text) != PD_OK) {
         pd_writer_failed(d, text);
         return;
     }
     written(d);
     drop_job(d);
-    pd_durable_begin(d, d->server->n_lanes, DISK_REMOVES);
-    for (int l = 0; d->journals && l < d->server->n_lanes; l++)
-        if (pd_journal_drop_before(d->journals[l], d->last_step) != PD_OK)
-            pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
-    pd_durable_end(d, d->server->n_lanes);
 }
 
 pd_status pd_writer_start(struct pd_durable *d)
 {
-    PD_TRY(pd_snapshot_fork(d->job, &d->child));
+    PD_TRY(pd_snapshot_fork(d->writing, &d->child));
     d->moves = 0;
     d->moved_at = d->told = pd_clock_ns();
     return PD_OK;
@@ -72,7 +83,7 @@ pd_status pd_writer_start(struct pd_durable *d)
 
 void pd_writer_write(struct pd_durable *d)
 {
-    (void)pd_snapshot_write(d->job);
+    (void)pd_snapshot_write(d->writing);
     finish(d);
 }
 
@@ -100,8 +111,8 @@ static void tell(const struct pd_durable *d, long long seconds)
     pd_log(PD_LOG_WARNING,
            "the writer of the snapshot of step %llu has stood still for %lld s, at %.1f of %.1f MB in %s: is "
            "the disk stuck?%s",
-           (unsigned long long)d->last_step, seconds, (double)pd_snapshot_done(d->job) / 1e6,
-           (double)pd_snapshot_bytes(d->job) / 1e6, d->folder,
+           (unsigned long long)d->last_step, seconds, (double)pd_snapshot_done(d->writing) / 1e6,
+           (double)pd_snapshot_bytes(d->writing) / 1e6, d->folder,
            d->is_last || d->server->draining ? "" : " Training goes on, without other snapshots");
 }
 
@@ -115,7 +126,7 @@ static enum pd_writer look(struct pd_durable *d)
         return PD_WRITER_NONE;
     }
     int64_t now = pd_clock_ns();
-    uint64_t moves = pd_snapshot_moves(d->job);
+    uint64_t moves = pd_snapshot_moves(d->writing);
     if (moves != d->moves) {
         d->moves = moves;
         d->moved_at = d->told = now;

@@ -64,7 +64,7 @@ const char *pd_folder_advice(int number)
     return "look at the folder and its disk";
 }
 
-static pd_status failed(const char *what, const char *path, int number)
+pd_status pd_folder_trouble(const char *what, const char *path, int number)
 {
     return pd_fail(PD_IO, "cannot %s '%s': %s; %s", what, path, pd_folder_error(number),
                    pd_folder_advice(number));
@@ -89,23 +89,40 @@ pd_status pd_folder_make(const char *path)
             if (slash) slash[slash == above] = 0;
             PD_TRY(pd_folder_sync(slash ? above : "."));
         } else if (errno != EEXIST) {
-            return failed("make the folder", part, errno);
+            return pd_folder_trouble("make the folder", part, errno);
         }
         part[i] = kept;
     }
     struct stat st;
-    if (stat(path, &st) != 0) return failed("use the folder", path, errno);
-    return S_ISDIR(st.st_mode) ? PD_OK : failed("use as a folder", path, ENOTDIR);
+    if (stat(path, &st) != 0) return pd_folder_trouble("use the folder", path, errno);
+    return S_ISDIR(st.st_mode) ? PD_OK : pd_folder_trouble("use as a folder", path, ENOTDIR);
+}
+
+pd_status pd_folder_write(const char *folder, const char *name, const void *bytes, size_t n)
+{
+    char path[PATH_MAX], aside[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
+        snprintf(aside, sizeof aside, "%s/%s.tmp", folder, name) >= (int)sizeof aside)
+        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
+    int file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file < 0) return pd_folder_trouble("write", aside, errno);
+    ssize_t wrote = write(file, bytes, n);
+    int number = wrote == (ssize_t)n ? 0 : wrote < 0 ? errno : ENOSPC;
+    if (!number && fsync(file) != 0) number = errno;
+    close(file);
+    if (!number && rename(aside, path) != 0) number = errno;
+    if (number) unlink(aside);
+    return number ? pd_folder_trouble("write", path, number) : pd_folder_sync(folder);
 }
 
 pd_status pd_folder_sync(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return failed("open the folder", path, errno);
+    if (fd < 0) return pd_folder_trouble("open the folder", path, errno);
     /* Some file systems have no such call for folders; there the name is as safe as it gets. */
     int number = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
     close(fd);
-    return number ? failed("sync the folder", path, number) : PD_OK;
+    return number ? pd_folder_trouble("sync the folder", path, number) : PD_OK;
 }
 
 /* A lock of this process, which a forked child does not hold: a writer of a snapshot may outlive its server.
@@ -117,7 +134,7 @@ pd_status pd_folder_lock(const char *folder, const char *name, int *fd)
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (*fd < 0) return failed("open", path, errno);
+    if (*fd < 0) return pd_folder_trouble("open", path, errno);
     if (fcntl(*fd, F_SETLK, &lock) == 0) return PD_OK;
     if (errno == EACCES || errno == EAGAIN) {
         long pid = fcntl(*fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (long)lock.l_pid : 0;
@@ -137,13 +154,13 @@ static pd_status remove_files(int fd, const char *name)
     if (!folder) {
         int number = errno;
         close(fd);
-        return failed("read the folder", name, number);
+        return pd_folder_trouble("read the folder", name, number);
     }
     pd_status status = PD_OK;
     for (struct dirent *e; status == PD_OK && (e = readdir(folder));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             unlinkat(dirfd(folder), e->d_name, 0) != 0 && errno != ENOENT)
-            status = failed("remove", e->d_name, errno);
+            status = pd_folder_trouble("remove", e->d_name, errno);
     closedir(folder);
     return status;
 }
@@ -151,15 +168,15 @@ static pd_status remove_files(int fd, const char *name)
 pd_status pd_folder_remove(const char *path, const char *name)
 {
     int above = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (above < 0) return errno == ENOENT ? PD_OK : failed("open the folder", path, errno);
+    if (above < 0) return errno == ENOENT ? PD_OK : pd_folder_trouble("open the folder", path, errno);
     pd_status status = PD_OK;
     int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
         status = remove_files(fd, name);
     else if (errno != ENOENT)
-        status = failed("open the folder", name, errno);
+        status = pd_folder_trouble("open the folder", name, errno);
     if (fd >= 0 && status == PD_OK && unlinkat(above, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
-        status = failed("remove the folder", name, errno);
+        status = pd_folder_trouble("remove the folder", name, errno);
     close(above);
     return status;
 }
@@ -196,11 +213,11 @@ pd_status pd_folder_names(const char *path, char ***out, int *n)
     PD_VEC(char *) names = {0};
     pd_status status = PD_OK;
     DIR *folder = opendir(path);
-    if (!folder && errno != ENOENT) return failed("read the folder", path, errno);
+    if (!folder && errno != ENOENT) return pd_folder_trouble("read the folder", path, errno);
     for (struct dirent *e; folder && status == PD_OK;) {
         errno = 0;
         if (!(e = readdir(folder))) {
-            if (errno) status = failed("read the folder", path, errno);
+            if (errno) status = pd_folder_trouble("read the folder", path, errno);
             break;
         }
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;

@@ -3,6 +3,7 @@
 #define PD_PSERVER_FOLDER_H
 
 #include <paddle/status.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { PD_FOLDER_DIGITS = 20 }; /* of a number in a name: names sort as numbers do */
@@ -12,6 +13,8 @@ pd_status pd_folder_make(const char *path);
 /* Locks the folder by the file `name` in it, which is made; *fd holds the lock until it is closed. PD_EXISTS:
  * a process has it, which the message names. Where there are no locks a warning is logged and *fd is fine. */
 pd_status pd_folder_lock(const char *path, const char *name, int *fd);
+/* Writes a file in the folder, aside first, and syncs it: it is whole under its name, or as it was before. */
+pd_status pd_folder_write(const char *path, const char *name, const void *bytes, size_t n);
 /* Names in the folder reach the disk. */
 pd_status pd_folder_sync(const char *path);
 /* Removes the folder `name` of the folder `path` with the plain files in it. That it is not there is fine. */
@@ -26,6 +29,8 @@ pd_status pd_folder_numbers(const char *path, const char *prefix, uint64_t **out
 pd_status pd_folder_names(const char *path, char ***out, int *n);
 void pd_folder_free_names(char **names, int n);
 
+/* An error: what could not be done with which path, why, and what to do about it. */
+pd_status pd_folder_trouble(const char *what, const char *path, int number);
 /* What an error number of the system means, and what a user can do about it. Safe in a forked child. */
 const char *pd_folder_error(int number);
 const char *pd_folder_advice(int number);

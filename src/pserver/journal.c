@@ -30,6 +30,7 @@ struct pd_journal {
     int lane, fd, lock;
     enum pd_durability durability;
     struct pd_log_file head;
+    unsigned marks; /* that were written: tells whose turn it is */
     uint64_t committed, written;
     size_t used;
     int is_broken;
@@ -162,6 +163,17 @@ pd_status pd_journal_append(struct pd_journal *j, const struct pd_record *record
     return PD_OK;
 }
 
+/* Where a reader finds how far the file is safe. Not synced itself: the next sync takes it along. */
+static int write_mark(int fd, const struct pd_log_file *file, unsigned turn, uint64_t committed,
+                      uint64_t next)
+{
+    struct pd_log_mark mark = {.committed = committed, .next = next};
+    mark.crc = pd_log_mark_crc(file, &mark);
+    ssize_t got = pwrite(fd, &mark, sizeof mark, (off_t)PD_LOG_SECTOR * (1 + turn % PD_LOG_MARKS));
+    if (got >= 0 && got != sizeof mark) errno = ENOSPC;
+    return got == sizeof mark;
+}
+
 pd_status pd_journal_commit(struct pd_journal *j)
 {
     PD_TRY(check_sound(j));
@@ -170,6 +182,8 @@ pd_status pd_journal_commit(struct pd_journal *j)
     /* After a failed sync the system may hold the pages for clean, so it is not tried again on the same
      * bytes: they are cut off and, if wanted, written anew. */
     if (j->durability == PD_DURABLE_FSYNC && fdatasync(j->fd) != 0) return broken(j, "sync", errno);
+    if (!write_mark(j->fd, &j->head, j->marks, j->written, PD_LOG_NO_STEP)) return broken(j, "write", errno);
+    j->marks++;
     j->committed = j->written;
     return PD_OK;
 }
@@ -185,53 +199,98 @@ static pd_status path_of(char path[PATH_MAX], const char *folder, int lane, uint
     return PD_OK;
 }
 
-/* A file with nothing but its head; becomes the present one. */
-static pd_status begin_file(struct pd_journal *j, uint64_t step, uint64_t old_step, uint64_t old_size)
+/* A file with nothing but its head and its first mark. Sets what is drawn and computed in the head. */
+static pd_status make_file(const char *folder, enum pd_durability durability, struct pd_log_file *head,
+                           int *out)
 {
-    char path[PATH_MAX];
-    PD_TRY(path_of(path, j->folder, j->lane, step));
-    struct pd_log_file head = {
-        .version = PD_LOG_VERSION, .lane = j->lane, .step = step, .old_step = old_step, .old_size = old_size};
-    memcpy(head.magic, PD_LOG_MAGIC, sizeof head.magic);
-    if (getrandom(&head.id, sizeof head.id, GRND_NONBLOCK) != sizeof head.id)
-        head.id = (uint64_t)pd_clock_ns() << 20 ^ (uint64_t)getpid();
-    head.crc = pd_crc32c(0, &head, offsetof(struct pd_log_file, crc));
+    char path[PATH_MAX], bytes[PD_LOG_BEGIN] = {0};
+    PD_TRY(path_of(path, folder, head->lane, head->step));
+    head->version = PD_LOG_VERSION;
+    memcpy(head->magic, PD_LOG_MAGIC, sizeof head->magic);
+    if (getrandom(&head->id, sizeof head->id, GRND_NONBLOCK) != sizeof head->id)
+        head->id = (uint64_t)pd_clock_ns() << 20 ^ (uint64_t)getpid();
+    head->crc = pd_crc32c(0, head, offsetof(struct pd_log_file, crc));
+    struct pd_log_mark mark = {.committed = PD_LOG_BEGIN, .next = PD_LOG_NO_STEP};
+    mark.crc = pd_log_mark_crc(head, &mark);
+    memcpy(bytes, head, sizeof *head);
+    memcpy(bytes + PD_LOG_SECTOR, &mark, sizeof mark);
 
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return pd_fail(PD_IO, "cannot make the log '%s': %s; %s", path, pd_folder_error(errno),
                        pd_folder_advice(errno));
-    ssize_t got = pwrite(fd, &head, sizeof head, 0);
-    int number = got == sizeof head ? 0 : got < 0 ? errno : ENOSPC;
-    if (!number && j->durability == PD_DURABLE_FSYNC && fdatasync(fd) != 0) number = errno;
+    ssize_t got = pwrite(fd, bytes, sizeof bytes, 0);
+    int number = got == sizeof bytes ? 0 : got < 0 ? errno : ENOSPC;
+    if (!number && durability == PD_DURABLE_FSYNC && fdatasync(fd) != 0) number = errno;
     pd_status status = PD_OK;
     if (number)
         status = pd_fail(PD_IO, "cannot write the log '%s': %s; %s", path, pd_folder_error(number),
                          pd_folder_advice(number));
-    else if (j->durability == PD_DURABLE_FSYNC)
-        status = pd_folder_sync(j->folder);
+    else if (durability == PD_DURABLE_FSYNC)
+        status = pd_folder_sync(folder);
     if (status != PD_OK) {
         unlink(path);
         close(fd);
         return status;
     }
-    if (j->fd >= 0) close(j->fd);
-    j->fd = fd;
-    j->head = head;
-    j->committed = j->written = sizeof head;
+    *out = fd;
     return PD_OK;
 }
 
-pd_status pd_journal_rotate(struct pd_journal *j, uint64_t step)
+pd_status pd_journal_begin(const char *folder, int lane, enum pd_durability durability, uint64_t step,
+                           uint64_t base)
 {
+    struct pd_log_file head = {.lane = lane, .step = step, .base = base, .old_step = PD_LOG_NO_STEP};
+    struct pd_log_scan there = {.folder = folder, .lane = lane, .step = step};
+    char path[PATH_MAX];
+    int fd;
+    PD_TRY(pd_folder_make(folder));
+    PD_TRY(path_of(path, folder, lane, step));
+    if (access(path, F_OK) == 0) {
+        PD_TRY(pd_log_look(&there));
+        if (!pd_log_is_unused(&there))
+            return pd_fail(PD_EXISTS, "the log '%s' is there already, and has records: move it away", path);
+        if (!there.is_headless && there.head.base == base) return PD_OK;
+        if (unlink(path) != 0)
+            return pd_fail(PD_IO, "cannot remove the empty log '%s': %s; %s", path, pd_folder_error(errno),
+                           pd_folder_advice(errno));
+    }
+    PD_TRY(make_file(folder, durability, &head, &fd));
+    close(fd);
+    return PD_OK;
+}
+
+/* The present file tells which one goes on, so that it is missed should it be gone. When that cannot be
+ * written, the new file is there all the same. */
+static void mark_next(const struct pd_journal *j, uint64_t step)
+{
+    if (!write_mark(j->fd, &j->head, j->marks, j->committed, step) ||
+        (j->durability == PD_DURABLE_FSYNC && fdatasync(j->fd) != 0))
+        pd_log(PD_LOG_WARNING, "a log of lane %d in '%s' does not name the one behind it: %s", j->lane,
+               j->folder, pd_folder_error(errno));
+}
+
+pd_status pd_journal_rotate(struct pd_journal *j, uint64_t step, uint64_t base)
+{
+    struct pd_log_file head = {
+        .lane = j->lane, .step = step, .base = base, .old_step = j->head.step, .old_id = j->head.id};
+    int fd;
     PD_TRY(pd_journal_commit(j));
-    if (step == j->head.step && j->committed == sizeof j->head) return PD_OK;
+    if (step == j->head.step && base == j->head.base && j->committed == PD_LOG_BEGIN) return PD_OK;
     if (step <= j->head.step || step == PD_LOG_NO_STEP)
         return pd_fail(PD_INVALID,
                        "a log file for step %" PRIu64 " cannot follow that of step %" PRIu64
                        ": steps must rise",
                        step, j->head.step);
-    return begin_file(j, step, j->head.step, j->committed);
+    head.old_size = j->committed;
+    PD_TRY(make_file(j->folder, j->durability, &head, &fd));
+    mark_next(j, step);
+    close(j->fd);
+    j->fd = fd;
+    j->head = head;
+    j->marks = 1;
+    j->committed = j->written = PD_LOG_BEGIN;
+    return PD_OK;
 }
 
 pd_status pd_journal_drop_before(struct pd_journal *j, uint64_t step)
@@ -259,6 +318,11 @@ uint64_t pd_journal_step(const struct pd_journal *j)
     return j->head.step;
 }
 
+uint64_t pd_journal_committed(const struct pd_journal *j)
+{
+    return j->committed;
+}
+
 uint64_t pd_journal_bytes(const struct pd_journal *j)
 {
     return j->written + j->used;
@@ -273,30 +337,27 @@ static pd_status lock_lane(struct pd_journal *j)
     return pd_folder_lock(j->folder, name, &j->lock);
 }
 
-/* Goes on in the file of `step`, unless even its head is torn: then it is removed and *is_used is 0. */
-static pd_status take_file(struct pd_journal *j, uint64_t step, int *is_used)
+static pd_status take_file(struct pd_journal *j, uint64_t step)
 {
     char path[PATH_MAX];
-    struct pd_log_scan scan = {.folder = j->folder, .lane = j->lane, .step = step, .is_last = 1};
+    struct pd_log_scan scan = {.folder = j->folder, .lane = j->lane, .step = step};
     PD_TRY(path_of(path, j->folder, j->lane, step));
     PD_TRY(pd_log_scan(&scan, NULL, NULL));
+    if (scan.is_headless)
+        return pd_fail(PD_FORMAT, "log '%s' ends within its head; bring it back from a copy", path);
     if (scan.is_torn)
         pd_log(PD_LOG_WARNING,
                "log '%s': cutting off a torn tail of %" PRIu64 " bytes at offset %" PRIu64
                " (%s); it was never committed",
                path, scan.size - scan.end, scan.end, scan.why);
-    *is_used = !scan.is_headless;
-    if (scan.is_headless) {
-        if (unlink(path) != 0)
-            return pd_fail(PD_IO, "cannot remove the torn log '%s': %s; %s", path, pd_folder_error(errno),
-                           pd_folder_advice(errno));
-        return PD_OK;
-    }
     j->fd = open(path, O_RDWR | O_CLOEXEC);
     int number = j->fd < 0 ? errno : 0;
     if (!number && scan.size != scan.end && ftruncate(j->fd, (off_t)scan.end) != 0) number = errno;
     /* Before anything is built on what was found there. */
     if (!number && j->durability == PD_DURABLE_FSYNC && fsync(j->fd) != 0) number = errno;
+    /* Both marks: it is not known which of them is the older one. */
+    for (j->marks = 0; !number && j->marks < PD_LOG_MARKS; j->marks++)
+        if (!write_mark(j->fd, &scan.head, j->marks, scan.end, PD_LOG_NO_STEP)) number = errno;
     if (number)
         return pd_fail(PD_IO, "cannot open the log '%s': %s; %s", path, pd_folder_error(number),
                        pd_folder_advice(number));
@@ -305,23 +366,40 @@ static pd_status take_file(struct pd_journal *j, uint64_t step, int *is_used)
     return j->durability == PD_DURABLE_FSYNC ? pd_folder_sync(j->folder) : PD_OK;
 }
 
-pd_status pd_journal_open(const char *folder, int lane, enum pd_durability durability,
+/* Files behind it, begun by a process that was killed before anything went there. */
+static pd_status remove_later(const struct pd_journal *j, uint64_t step)
+{
+    uint64_t *steps;
+    int n;
+    PD_TRY(pd_log_list(j->folder, j->lane, &steps, &n));
+    pd_status status = PD_OK;
+    for (int i = n - 1; status == PD_OK && i >= 0 && steps[i] > step; i--) {
+        char path[PATH_MAX];
+        struct pd_log_scan scan = {.folder = j->folder, .lane = j->lane, .step = steps[i]};
+        status = path_of(path, j->folder, j->lane, steps[i]);
+        if (status == PD_OK) status = pd_log_look(&scan);
+        if (status == PD_OK && !pd_log_is_unused(&scan))
+            status = pd_fail(PD_EXISTS, "the log '%s' is not to be gone on in, and has records: move it away",
+                             path);
+        if (status == PD_OK && unlink(path) != 0)
+            status = pd_fail(PD_IO, "cannot remove the empty log '%s': %s; %s", path, pd_folder_error(errno),
+                             pd_folder_advice(errno));
+    }
+    pd_free(steps);
+    return status;
+}
+
+pd_status pd_journal_open(const char *folder, int lane, enum pd_durability durability, uint64_t step,
                           struct pd_journal **out)
 {
-    uint64_t *steps = NULL;
-    int n = 0, is_used = 0;
     if (lane < 0) return pd_fail(PD_INVALID, "lanes of a log are numbered from 0, asked for %d", lane);
-    PD_TRY(pd_folder_make(folder));
     struct pd_journal *j = pd_malloc(sizeof *j + BUFFER);
     if (!j) return pd_no_memory();
     *j = (struct pd_journal){
         .folder = pd_strdup(folder), .lane = lane, .durability = durability, .fd = -1, .lock = -1};
     pd_status status = j->folder ? lock_lane(j) : pd_no_memory();
-    if (status == PD_OK) status = pd_log_list(folder, lane, &steps, &n);
-    for (int i = n - 1; status == PD_OK && i >= 0 && !is_used; i--)
-        status = take_file(j, steps[i], &is_used);
-    if (status == PD_OK && !is_used) status = begin_file(j, 0, PD_LOG_NO_STEP, 0);
-    pd_free(steps);
+    if (status == PD_OK) status = remove_later(j, step);
+    if (status == PD_OK) status = take_file(j, step);
     if (status != PD_OK) {
         pd_journal_close(j);
         return status;

@@ -1,9 +1,9 @@
 /* The log of a server's loop: what must survive the end of the process, in the order in which it happened.
  *
- * A lane is one loop; its log is a row of files log-<lane>-<step>, of which only the last is written. A
- * snapshot at step s begins with pd_journal_rotate(s), so that all that is newer lies in later files; when
- * the snapshot is safe, pd_journal_drop_before(s) removes the others. docs/SERVER_FILES.md describes the
- * files.
+ * A lane is one loop; its log is a row of files log-<lane>-<step>, of which only the last is written. Each
+ * file goes on from the snapshot of its step, which it names by that snapshot's id, and from the file before
+ * it. A snapshot at step s begins with pd_journal_rotate(s), so that all that is newer lies in later files;
+ * pd_journal_drop_before(s) removes those that no snapshot needs. docs/SERVER_FILES.md describes the files.
  *
  * One thread at a time. All calls may block on the disk. */
 #ifndef PD_PSERVER_JOURNAL_H
@@ -29,10 +29,14 @@ struct pd_record {
     uint64_t step, incarnation, rows;
 };
 
-/* Opens the lane's log for more: goes on in its last file, or begins log-<lane>-0. A torn tail, left by a
- * process that was ended while it wrote, is cut off and logged; other damage is an error. The folder is made
- * when it is not there. Another process that has the same lane open is an error. */
-pd_status pd_journal_open(const char *folder, int lane, enum pd_durability durability,
+/* A file without records that goes on from the snapshot of `step` with the id `base`, and from no file. That
+ * it is there already is fine; one that has records is an error. The folder is made when it is not there. */
+pd_status pd_journal_begin(const char *folder, int lane, enum pd_durability durability, uint64_t step,
+                           uint64_t base);
+/* Opens the lane's log for more: goes on in the file of `step`. A torn tail, left by a process that was ended
+ * while it wrote, is cut off and logged; other damage is an error. Later files, which a replay has found to
+ * be without records, are removed. Another process that has the same lane open is an error. */
+pd_status pd_journal_open(const char *folder, int lane, enum pd_durability durability, uint64_t step,
                           struct pd_journal **out);
 /* Drops what was not committed. NULL is fine. */
 void pd_journal_close(struct pd_journal *journal);
@@ -48,29 +52,39 @@ pd_status pd_journal_commit(struct pd_journal *journal);
  * until the caller, who has dealt with that, calls this; it is an error when the file still cannot be cut. */
 pd_status pd_journal_resume(struct pd_journal *journal);
 
-/* Commits, then begins a new file. `step` must be past that of the present file; where that has no records
- * yet, the same step is fine and does nothing. On error the present file stays in use. */
-pd_status pd_journal_rotate(struct pd_journal *journal, uint64_t step);
-/* A snapshot holds all up to `step`: removes the files that have nothing newer. */
+/* Commits, then begins a new file, which goes on from the snapshot of `step` with the id `base`. `step` must
+ * be past that of the present file; where that has no records yet and the same base, the same step is fine
+ * and does nothing. On error the present file stays in use. */
+pd_status pd_journal_rotate(struct pd_journal *journal, uint64_t step, uint64_t base);
+/* No snapshot before that of `step` will be gone on from: removes the files that have nothing newer. */
 pd_status pd_journal_drop_before(struct pd_journal *journal, uint64_t step);
 
 /* Step and bytes of the present file, with what is not committed. */
 uint64_t pd_journal_step(const struct pd_journal *journal);
 uint64_t pd_journal_bytes(const struct pd_journal *journal);
+uint64_t pd_journal_committed(const struct pd_journal *journal); /* those that are safe */
 
 /* What the state that is replayed upon holds already. */
 struct pd_replay_from {
-    uint64_t step; /* of its snapshot: files that end before it are not read; 0 without a snapshot */
+    uint64_t step, base; /* of its snapshot: the log goes on in the file of that step, if it names that id */
     /* A record of trainer t is given when its step is past trainer_steps[t]; one of no trainer, or without
-     * this array, when its step is past `step`. */
+     * this array, when its step is past `held`. */
+    uint64_t held;
     int trainers;
     const uint64_t *trainer_steps;
+    /* Less than all is fine: records from step `stop` on (0: none) are passed over, and what is damaged or
+     * not there ends the replay without an error, as if nothing came after it. */
+    int takes_less;
+    uint64_t stop;
 };
 
 struct pd_replay_result {
     uint64_t records, old, bytes; /* given; not given because the state has them; of all that was read */
     uint64_t last_step;           /* highest step given */
     int files;
+    uint64_t file;  /* step of the last one, where the log goes on */
+    uint64_t left;  /* takes_less: given to nobody, because of `stop` */
+    char less[512]; /* takes_less: why the replay ended before the log did; empty: it did not */
     /* The last file ends in a record that is not whole: it was never committed. pd_journal_open cuts it off.
      */
     int is_torn;
@@ -82,10 +96,18 @@ struct pd_replay_result {
  * ends the replay and is passed on. */
 typedef pd_status (*pd_replay_fn)(void *arg, const struct pd_record *head, const void *payload, size_t n);
 
-/* Reads the lane's files, changes nothing. Damage other than a torn tail is an error that names file, offset
- * and what was found there, as are files that are missing between the state and the records. `result` may be
- * NULL. */
+/* Reads the lane's files from that of the snapshot on, changes nothing. Damage other than a torn tail is an
+ * error that names file, offset and what was found there, as are files that are missing or go on from
+ * something else (PD_NOT_FOUND). `result` may be NULL. */
 pd_status pd_journal_replay(const char *folder, int lane, const struct pd_replay_from *from, pd_replay_fn fn,
                             void *arg, struct pd_replay_result *result);
+/* Has any file from `step` on, of any lane, a record? `name` is one of them then. Files that cannot be read
+ * count. */
+pd_status pd_journal_has_records(const char *folder, uint64_t step, int *yes, char name[64]);
+/* The highest step of a file of any lane; 0 when there is none. */
+pd_status pd_journal_last_file(const char *folder, uint64_t *step);
+/* Removes the files of lanes from `lanes` on, and of the others those before `step`: a snapshot of that step
+ * holds what they have. */
+pd_status pd_journal_tidy(const char *folder, int lanes, uint64_t step);
 
 #endif

@@ -153,6 +153,7 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .log = pd_flag_text(PD_FLAG_ps_log),
         .every_seconds = (int)pd_flag_int(PD_FLAG_ps_snapshot_seconds),
         .every_steps = (int)pd_flag_int(PD_FLAG_ps_snapshot_steps),
+        .log_mb = (int)pd_flag_int(PD_FLAG_ps_log_mb),
         .keep = (int)pd_flag_int(PD_FLAG_ps_keep),
         .is_fresh = (int)pd_flag_int(PD_FLAG_ps_fresh),
         .n_servers = servers->n,

@@ -84,8 +84,6 @@ void pd_snapshot_job_free(struct pd_snapshot_job *job);
 
 /* Steps of its snapshots, rising. Free *steps with pd_free. A folder that is not there has none. */
 pd_status pd_snapshot_list(const char *folder, uint64_t **steps, int *n);
-/* The newest that can be opened; newer ones that cannot are logged. PD_NOT_FOUND: there is none. */
-pd_status pd_snapshot_newest(const char *folder, uint64_t *step);
 /* Removes all but the `n` newest, and what writers that were killed have left. Not while a snapshot is
  * written there. */
 pd_status pd_snapshot_keep(const char *folder, int n);
@@ -103,6 +101,10 @@ const struct pd_snapshot_info *pd_snapshot_info(const struct pd_snapshot *snapsh
 const struct pd_snapshot_var *pd_snapshot_find(const struct pd_snapshot *snapshot, const char *name);
 /* NULL when there is no such note. */
 const char *pd_snapshot_note(const struct pd_snapshot *snapshot, const char *key);
+/* What a log knows it by: the note `id` or, where there is none, the checksum of the manifest. */
+uint64_t pd_snapshot_id(const struct pd_snapshot *snapshot);
+/* The job that it is of; 0: it does not say. */
+uint64_t pd_snapshot_job_id(const struct pd_snapshot *snapshot);
 /* Reads all data and compares the checksums. */
 pd_status pd_snapshot_check(const struct pd_snapshot *snapshot);
 
@@ -116,9 +118,19 @@ struct pd_snapshot_set;
 
 #define PD_SNAPSHOT_NEWEST UINT64_MAX
 
+/* Servers whose own snapshots are not looked for: n 0: none. */
+struct pd_snapshot_but {
+    int n;
+    const char *const *servers;
+};
+
 /* Opens the snapshots of one step of all servers that the manifests name: of `step`, or of the newest step
- * that all have. */
-pd_status pd_snapshot_set_open(const char *root, uint64_t step, struct pd_snapshot_set **out);
+ * that all have. Those of a job with just the servers of `but` (may be NULL) are passed over. PD_NOT_FOUND:
+ * there are none; when there are some, and none of them is whole, the error is another one for NEWEST. */
+pd_status pd_snapshot_set_open(const char *root, uint64_t step, const struct pd_snapshot_but *but,
+                               struct pd_snapshot_set **out);
+/* A newer step that was passed over because a snapshot of it is damaged; empty: there is none. */
+const char *pd_snapshot_set_damage(const struct pd_snapshot_set *set);
 void pd_snapshot_set_close(struct pd_snapshot_set *set);
 uint64_t pd_snapshot_set_step(const struct pd_snapshot_set *set);
 /* The servers' snapshots, in the order of the manifest. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@ struct pd_snapshot {
     PD_VEC(struct pd_snapshot_var) vars;
     PD_VEC(struct pd_snapshot_note) notes;
     struct pd_map by_name; /* to 1 + index */
+    uint32_t crc;          /* of the manifest */
 };
 
 int64_t pd_snapshot_rows(const struct pd_snapshot_var *var)
@@ -321,6 +323,7 @@ static pd_status take_manifest(struct text *t)
                        "manifest '%s': its checksum is %08" PRIx32 ", its text gives %08" PRIx32
                        "; the file was changed",
                        s->path, crc, found);
+    s->crc = crc;
     if (size != used || size != s->data_size)
         return pd_fail(PD_FORMAT, "manifest '%s': the data must have %" PRIu64 " bytes, they have %zu",
                        s->path, size, s->data_size);
@@ -455,6 +458,23 @@ const char *pd_snapshot_note(const struct pd_snapshot *s, const char *key)
     for (int i = 0; i < s->notes.n; i++)
         if (strcmp(s->notes.at[i].key, key) == 0) return s->notes.at[i].value;
     return NULL;
+}
+
+static uint64_t hex_note(const struct pd_snapshot *s, const char *key)
+{
+    const char *text = pd_snapshot_note(s, key);
+    return text ? strtoull(text, NULL, 16) : 0;
+}
+
+uint64_t pd_snapshot_id(const struct pd_snapshot *s)
+{
+    uint64_t id = hex_note(s, "id");
+    return id ? id : s->crc;
+}
+
+uint64_t pd_snapshot_job_id(const struct pd_snapshot *s)
+{
+    return hex_note(s, "job");
 }
 
 pd_status pd_snapshot_check(const struct pd_snapshot *s)

@@ -22,31 +22,6 @@ pd_status pd_snapshot_list(const char *folder, uint64_t **steps, int *n)
     return pd_folder_numbers(folder, PD_SNAPSHOT_PREFIX, steps, n);
 }
 
-pd_status pd_snapshot_newest(const char *folder, uint64_t *step)
-{
-    uint64_t *steps;
-    int n;
-    PD_TRY(pd_snapshot_list(folder, &steps, &n));
-    pd_status status = PD_NOT_FOUND;
-    for (int i = n - 1; i >= 0 && status != PD_OK && status != PD_NO_MEMORY; i--) {
-        struct pd_snapshot *snapshot;
-        status = pd_snapshot_open(folder, steps[i], &snapshot);
-        if (status == PD_OK) {
-            pd_snapshot_close(snapshot);
-            *step = steps[i];
-        } else if (status != PD_NO_MEMORY) {
-            pd_log(PD_LOG_WARNING, "the snapshot of step %" PRIu64 " in '%s' cannot be used: %s", steps[i],
-                   folder, pd_error());
-        }
-    }
-    pd_free(steps);
-    if (status == PD_OK || status == PD_NO_MEMORY) return status;
-    if (n == 0) return pd_fail(PD_NOT_FOUND, "there is no snapshot in '%s'", folder);
-    return pd_fail(PD_NOT_FOUND,
-                   "none of the %d snapshots in '%s' can be used; the log says what is wrong with each", n,
-                   folder);
-}
-
 /* It loses its name before its files, so that no half of it is ever taken for a snapshot. */
 static pd_status remove_snapshot(const char *folder, uint64_t step)
 {
@@ -88,6 +63,7 @@ pd_status pd_snapshot_keep(const char *folder, int keep)
 
 struct pd_snapshot_set {
     uint64_t step;
+    char damage[512];
     PD_VEC(struct pd_snapshot *) servers;
     PD_VEC(const struct pd_snapshot_var *) slices; /* by whole name, then by first row */
 };
@@ -142,16 +118,22 @@ static pd_status index_slices(struct pd_snapshot_set *set)
     return check_slices(set);
 }
 
+static int has_servers(const struct pd_snapshot_info *a, int n, const char *const *servers)
+{
+    int same = a->n_servers == n;
+    for (int i = 0; i < n && same; i++)
+        same = strcmp(a->servers[i], servers[i]) == 0;
+    return same;
+}
+
 static pd_status same_servers(const struct pd_snapshot_info *a, const struct pd_snapshot_info *b)
 {
-    int differs = a->n_servers != b->n_servers;
-    for (int i = 0; i < a->n_servers && !differs; i++)
-        differs = strcmp(a->servers[i], b->servers[i]) != 0;
-    return differs ? pd_fail(PD_FORMAT,
-                             "the snapshots of step %" PRIu64 " of '%s' (%d servers) and '%s' (%d servers) "
-                             "name other servers: they are not of one job",
-                             a->step, a->endpoint, a->n_servers, b->endpoint, b->n_servers)
-                   : PD_OK;
+    return !has_servers(a, b->n_servers, b->servers)
+               ? pd_fail(PD_FORMAT,
+                         "the snapshots of step %" PRIu64 " of '%s' (%d servers) and '%s' (%d servers) "
+                         "name other servers: they are not of one job",
+                         a->step, a->endpoint, a->n_servers, b->endpoint, b->n_servers)
+               : PD_OK;
 }
 
 static pd_status open_server(const char *root, const char *endpoint, uint64_t step, struct pd_snapshot **out)
@@ -175,12 +157,18 @@ static pd_status open_server(const char *root, const char *endpoint, uint64_t st
     return status;
 }
 
-/* All servers that the snapshot in `folder` names. */
-static pd_status open_set(const char *root, const char *folder, uint64_t step, struct pd_snapshot_set **out)
+/* All servers that the snapshot in `folder` names; NULL: those of `but`. */
+static pd_status open_set(const char *root, const char *folder, uint64_t step,
+                          const struct pd_snapshot_but *but, struct pd_snapshot_set **out)
 {
     struct pd_snapshot *first;
     PD_TRY(pd_snapshot_open(folder, step, &first));
     const struct pd_snapshot_info *info = pd_snapshot_info(first);
+    if (but && has_servers(info, but->n, but->servers)) {
+        pd_snapshot_close(first);
+        *out = NULL;
+        return PD_OK;
+    }
     struct pd_snapshot_set *set = pd_calloc(1, sizeof *set);
     pd_status status = set ? PD_OK : pd_no_memory();
     if (set) set->step = step;
@@ -245,39 +233,51 @@ static pd_status find_candidates(const char *root, uint64_t step, struct candida
 
 /* Folders of former servers may lie beside the present ones, so each snapshot is asked whom it belongs with.
  */
-static pd_status open_first_whole(const char *root, uint64_t step, const struct candidates *c,
-                                  struct pd_snapshot_set **out)
+static pd_status open_first_whole(const char *root, uint64_t step, const struct pd_snapshot_but *but,
+                                  const struct candidates *c, struct pd_snapshot_set **out)
 {
-    char why[1024] = "";
-    pd_status status = PD_NOT_FOUND, first = PD_OK;
+    char why[1024] = "", damage[512] = "";
+    pd_status first = PD_OK;
     for (int i = 0; i < c->list.n; i++) {
         const struct candidate *candidate = &c->list.at[i];
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/%s", root, candidate->folder);
-        status = open_set(root, path, candidate->step, out);
-        if (status == PD_OK || status == PD_NO_MEMORY) return status;
+        pd_status status = open_set(root, path, candidate->step, but, out);
+        if (status == PD_OK && *out) memcpy((*out)->damage, damage, sizeof damage);
+        if (status == PD_NO_MEMORY || (status == PD_OK && *out)) return status;
+        if (status == PD_OK) continue;
         if (first == PD_OK) {
             first = status;
             snprintf(why, sizeof why, "%s", pd_error());
         }
+        if (!damage[0] && status != PD_NOT_FOUND) snprintf(damage, sizeof damage, "%s", pd_error());
         if (step == PD_SNAPSHOT_NEWEST)
             pd_log(PD_LOG_WARNING, "step %" PRIu64 " below '%s' cannot be used: %s", candidate->step, root,
                    pd_error());
     }
+    if (first != PD_OK && step == PD_SNAPSHOT_NEWEST)
+        return pd_fail(PD_INVALID, "the snapshots of other servers below '%s' do not make a whole: %s", root,
+                       why);
     if (first != PD_OK) return pd_fail(first, "%s", why);
     if (step == PD_SNAPSHOT_NEWEST)
         return pd_fail(PD_NOT_FOUND, "there are no snapshots of servers below '%s'", root);
     return pd_fail(PD_NOT_FOUND, "no server has a snapshot of step %" PRIu64 " below '%s'", step, root);
 }
 
-pd_status pd_snapshot_set_open(const char *root, uint64_t step, struct pd_snapshot_set **out)
+pd_status pd_snapshot_set_open(const char *root, uint64_t step, const struct pd_snapshot_but *but,
+                               struct pd_snapshot_set **out)
 {
     struct candidates c = {0};
     pd_status status = find_candidates(root, step, &c);
-    if (status == PD_OK) status = open_first_whole(root, step, &c, out);
+    if (status == PD_OK) status = open_first_whole(root, step, but, &c, out);
     pd_folder_free_names(c.names, c.n);
     pd_vec_free(&c.list);
     return status;
+}
+
+const char *pd_snapshot_set_damage(const struct pd_snapshot_set *set)
+{
+    return set->damage;
 }
 
 uint64_t pd_snapshot_set_step(const struct pd_snapshot_set *set)

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "net/hello_inside.h"
 #include "net/shm_ring.h"
+#include "tls_help.h"
 
 static const char *transport; /* of the run of the suite */
 
@@ -32,9 +33,15 @@ static struct pair *pair_new(int threads)
     return pair;
 }
 
+/* What is asked for: TLS is on by the environment, and goes over TCP. */
+static const char *asked(void)
+{
+    return strcmp(transport, "tls") == 0 ? "tcp" : transport;
+}
+
 static void pair_connect_with(struct pair *pair, size_t ring)
 {
-    peer_connect_ring(&pair->client, pair->loop, pair->server.endpoint, transport, ring);
+    peer_connect_ring(&pair->client, pair->loop, pair->server.endpoint, asked(), ring);
     wait_until(pair->loop, pair->client.opened || pair->client.closed);
     if (pair->client.closed) fail_msg("not connected: %s", pair->client.text);
     wait_until(pair->loop, pair->server.accepted);
@@ -384,7 +391,7 @@ static void a_killed_peer_is_noticed_within_a_second(void **state)
     struct peer client = {0};
     assert_ok(pd_loop_new(&loop));
     snprintf(endpoint, sizeof endpoint, "127.0.0.1:%d", port);
-    peer_connect(&client, loop, endpoint, transport);
+    peer_connect(&client, loop, endpoint, asked());
     wait_until(loop, client.opened || client.closed);
     assert_int_equal(client.closed, 0);
     assert_string_equal(pd_conn_transport(client.conn), transport);
@@ -412,7 +419,7 @@ static void short_memory_is_survived(void **state)
         struct server server = {0};
         struct peer client = {0};
         struct pd_hello hello = {.role = PD_ROLE_TRAINER, .job = "job"};
-        struct pd_conn_options options = {.transport = transport, .ring = 64 << 10};
+        struct pd_conn_options options = {.transport = asked(), .ring = 64 << 10};
         server_open(&server, "job", 0);
         pd_alloc_fail_at(n);
         pd_status status =
@@ -439,6 +446,7 @@ static void set_up_suite(const char *name)
 {
     transport = name;
     unsetenv("PADDLE_PS_SECRET");
+    tls_help_use(strcmp(name, "tls") == 0);
 }
 
 static int use_tcp(void **state)
@@ -454,6 +462,13 @@ static int use_sealed(void **state)
     (void)state;
     set_up_suite("tcp");
     setenv("PADDLE_PS_SECRET", "of these tests and of nobody else", 1);
+    return 0;
+}
+
+static int use_tls(void **state)
+{
+    (void)state;
+    set_up_suite("tls");
     return 0;
 }
 
@@ -495,8 +510,12 @@ int main(void)
     unsetenv("PADDLE_PS_RING");
     const struct CMUnitTest tcp[] = {SUITE(use_tcp)};
     const struct CMUnitTest sealed[] = {SUITE(use_sealed)};
+    const struct CMUnitTest tls[] = {SUITE(use_tls)};
     const struct CMUnitTest shm[] = {SUITE(use_shm)};
     int failed = cmocka_run_group_tests_name("tcp", tcp, NULL, NULL);
     failed += cmocka_run_group_tests_name("tcp with a secret", sealed, NULL, NULL);
-    return failed + cmocka_run_group_tests_name("shm", shm, NULL, NULL);
+    failed += cmocka_run_group_tests_name("tls", tls, NULL, NULL);
+    failed += cmocka_run_group_tests_name("shm", shm, NULL, NULL);
+    tls_help_end();
+    return failed;
 }

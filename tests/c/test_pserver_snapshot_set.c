@@ -75,7 +75,7 @@ static void save_job(const char *root, uint64_t step, int n, const int *cuts, co
 static struct pd_snapshot_set *set_of(const char *root, uint64_t step)
 {
     struct pd_snapshot_set *set = NULL;
-    assert_ok(pd_snapshot_set_open(root, step, &set));
+    assert_ok(pd_snapshot_set_open(root, step, NULL, &set));
     return set;
 }
 
@@ -134,9 +134,9 @@ static void test_incomplete_sets(void **state)
     double table[ROWS * WIDTH] = {0};
     struct pd_snapshot_set *set = NULL;
     pd_log_set_limit(PD_LOG_ERROR);
-    assert_error(pd_snapshot_set_open(root, PD_SNAPSHOT_NEWEST, &set), PD_NOT_FOUND,
+    assert_error(pd_snapshot_set_open(root, PD_SNAPSHOT_NEWEST, NULL, &set), PD_NOT_FOUND,
                  "no snapshots of servers");
-    assert_error(pd_snapshot_set_open(path_in(root, "none"), 3, &set), PD_NOT_FOUND,
+    assert_error(pd_snapshot_set_open(path_in(root, "none"), 3, NULL, &set), PD_NOT_FOUND,
                  "no server has a snapshot of step 3");
     write_whole(root, "a file", "x", 1);
     for (uint64_t step = 10; step <= 30; step += 10)
@@ -146,7 +146,7 @@ static void test_incomplete_sets(void **state)
     set = set_of(root, PD_SNAPSHOT_NEWEST);
     assert_int_equal(pd_snapshot_set_step(set), 20);
     pd_snapshot_set_close(set);
-    assert_error(pd_snapshot_set_open(root, 30, &set), PD_NOT_FOUND,
+    assert_error(pd_snapshot_set_open(root, 30, NULL, &set), PD_NOT_FOUND,
                  "'10.0.0.2:6174' has no snapshot of step 30");
     set = set_of(root, 10);
     assert_int_equal(pd_snapshot_set_step(set), 10);
@@ -171,7 +171,7 @@ static void test_incomplete_sets(void **state)
     save(copy,
          &(struct pd_snapshot_info){.step = 60, .endpoint = others[0], .n_servers = 2, .servers = others});
     free(copy);
-    assert_error(pd_snapshot_set_open(root, 60, &set), PD_FORMAT, "name other servers");
+    assert_error(pd_snapshot_set_open(root, 60, NULL, &set), PD_FORMAT, "name other servers");
     pd_log_set_limit(PD_LOG_INFO);
     drop_folder(root);
 }
@@ -186,7 +186,7 @@ static void test_short_memory(void **state)
     for (uint64_t n = 1; n < 2000 && !worked; n++) {
         struct pd_snapshot_set *set = NULL;
         pd_alloc_fail_at(n);
-        pd_status status = pd_snapshot_set_open(root, PD_SNAPSHOT_NEWEST, &set);
+        pd_status status = pd_snapshot_set_open(root, PD_SNAPSHOT_NEWEST, NULL, &set);
         pd_alloc_fail_at(0);
         assert_true(status == PD_OK || status == PD_NO_MEMORY);
         worked = status == PD_OK;

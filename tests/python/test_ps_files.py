@@ -184,24 +184,6 @@ def test_a_second_server_on_a_folder_is_refused(tmp_path):
         job.end(20)
 
 
-@pytest.mark.parametrize("change", ["servers", "loops", "no log"])
-def test_a_log_of_another_layout_is_not_done_again(tmp_path, change):
-    """Its gradients have other numbers and slices; without a log it would be done again by a later run."""
-    folder = tmp_path / "ps"
-    options = ["--model", "mlp"]
-    with Job(2 if change == "servers" else 1, 1, env={"FLAGS_ps_dir": str(folder)}) as job:
-        begin_with_a_log(job, *options, FLAGS_ps_loops="2")
-        del job.endpoints[1:]
-        env = {"FLAGS_ps_log": "" if change == "no log" else "write", "FLAGS_ps_loops": "1" if change == "loops" else "2"}
-        server = job.start("server", 0, *options, env=env)
-        server.wait_for("Server listening on")
-        says = "FLAGS_ps_log is not set" if change == "no log" else "other servers, loops or parameters"
-        assert says in server.output() and "done again, up to step" not in server.output()
-        assert old_files(folder) == ["layout", *[f"log-{i}-00000000000000000000" for i in range(2)]]
-        job.start("trainer", 0, *options, "--steps", "2")
-        job.end(20)
-
-
 def test_the_same_layout_goes_on_with_its_log(tmp_path):
     with Job(2, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
         begin_with_a_log(job, *LINE)

@@ -4,7 +4,6 @@ That moment is a few microseconds long, so the servers are killed after it and t
 is killed leaves a prefix of what it wrote. Trainers are written out by hand, so that it is known what each has given.
 """
 
-import os
 import re
 import signal
 import struct
@@ -119,9 +118,21 @@ class Hand:
             peer.socket.close()
 
 
+FIRST_RECORD, SECTOR = 1536, 512
+
+
+def crc32c(data: bytes, crc: int = 0) -> int:
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
 def records(path: Path) -> list[tuple[int, int]]:
     """Kind and place of each record of a log."""
-    data, at, found = path.read_bytes(), 64, []
+    data, at, found = path.read_bytes(), FIRST_RECORD, []
     while at < len(data):
         size, kind = struct.unpack_from("<Q", data, at + 8)[0], struct.unpack_from("<H", data, at + 68)[0]
         found.append((kind, at))
@@ -129,19 +140,33 @@ def records(path: Path) -> list[tuple[int, int]]:
     return found
 
 
+def cut(path: Path, size: int) -> None:
+    """As if the process had been killed when it had written so much: nothing behind it was committed."""
+    data = bytearray(path.read_bytes()[:size])
+    (seed,) = struct.unpack_from("<I", data, 92)
+    mark = struct.pack("<QQI", size, 2**64 - 1, 0)
+    for place in (SECTOR, 2 * SECTOR):
+        data[place : place + 24] = mark + struct.pack("<I", crc32c(mark, seed))
+    path.write_bytes(data)
+
+
+def last_log(folder: Path, endpoint: str, loop: int = 0) -> Path:
+    return sorted((folder / endpoint.replace(":", "_")).glob(f"log-{loop}-*"))[-1]
+
+
 def cut_end(folder: Path, endpoint: str, loop: int = 0) -> None:
-    path = sorted((folder / endpoint.replace(":", "_")).glob(f"log-{loop}-*"))[-1]
+    path = last_log(folder, endpoint, loop)
     kind, at = records(path)[-1]
     assert kind == END_OF_STEP
-    os.truncate(path, at)
+    cut(path, at)
 
 
 def cut_step(folder: Path, endpoint: str, loop: int = 0) -> None:
     """All of the last step."""
-    path = sorted((folder / endpoint.replace(":", "_")).glob(f"log-{loop}-*"))[-1]
+    path = last_log(folder, endpoint, loop)
     found = records(path)
     before = [i for i, (kind, _) in enumerate(found[:-1]) if kind == END_OF_STEP][-1]
-    os.truncate(path, found[before + 1][1])
+    cut(path, found[before + 1][1])
 
 
 def start_servers(job: Job, loops: int = 1, options: list[str] = OPTIONS) -> None:

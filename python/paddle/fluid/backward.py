@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid.framework import Program, Variable
 from paddle.fluid.vartype import OpRole, dtype_is_floating
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Variables
 
 __all__ = ["append_backward", "gradients"]
 
@@ -95,7 +100,7 @@ def _note_writers(program: Program, grads: list) -> None:
 
 
 def append_backward(
-    loss: Variable, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None
+    loss: Variable, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None, checkpoints: list | None = None
 ) -> list[tuple]:
     """Appends the ops that compute the gradients of `loss`; returns pairs (parameter, gradient).
 
@@ -153,7 +158,7 @@ def _as_list(items) -> list:
     return list(items) if isinstance(items, (list, tuple)) else [items]
 
 
-def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
+def gradients(targets: Variables, inputs: Variables, target_gradients: Variables | None = None, no_grad_set: set | list | None = None) -> list:
     """Gradients of `targets` with respect to `inputs`; None where a target does not depend on an input.
 
     target_gradients: what flows into each target, ones by default.
@@ -194,7 +199,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
     return found
 
 
-def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+def calc_gradient(targets: Variables, inputs: Variables, target_gradients: Variables | None = None, no_grad_set: set | list | None = None):
     """The same as gradients(); a single input gives a single Variable."""
     found = gradients(targets, inputs, target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place
 from paddle.fluid.vartype import DTYPE_NAMES, convert_np_dtype_to_dtype_
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import PlaceLike
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -196,7 +199,7 @@ class Executor(_core.Executor):
     >>> loss_value, = exe.run(feed={"x": a, "y": b}, fetch_list=[loss])                 # doctest: +SKIP
     """
 
-    def __init__(self, place=None):
+    def __init__(self, place: PlaceLike | None = None):
         if isinstance(place, (list, tuple)):
             place = place[0] if place else None
         self.place = check_place(place)
@@ -309,7 +312,7 @@ class Executor(_core.Executor):
         copy._keep_only(feeds, [name for name in dict.fromkeys(targets) if name not in feeds])
         return copy
 
-    def train_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
+    def train_from_dataset(self, program: Program | None = None, dataset: Any = None, *args, **kwargs) -> None:
         """Training from a fluid.DatasetFactory data set; not there yet.
 
         Args:
@@ -320,7 +323,7 @@ class Executor(_core.Executor):
             "Executor.train_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
-    def infer_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
+    def infer_from_dataset(self, program: Program | None = None, dataset: Any = None, *args, **kwargs) -> None:
         """Inference over a fluid.DatasetFactory data set; not there yet.
 
         Args:

@@ -45,6 +45,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --linger is there")
     parser.add_argument("--pace", default="", help="FILE:N: no step from k * N on begins before this file has k bytes")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
+    parser.add_argument("--load", default="", help="a server loads this folder before it serves")
+    parser.add_argument("--save", default="", help="one process saves its persistables there at its end")
     parser.add_argument("--out", default="")
     return parser.parse_args()
 
@@ -211,6 +213,8 @@ def main() -> int:
             for s in range(args.steps)
         ]
         save(args, losses, [p.name for p in main_program.all_parameters()])
+        if args.save:
+            fluid.io.save_persistables(exe, args.save, main_program)
         return 0
     config = fluid.DistributeTranspilerConfig()
     config.slice_var_up = not args.no_slices
@@ -225,6 +229,8 @@ def main() -> int:
             resource.setrlimit(resource.RLIMIT_FSIZE, (args.file_limit, args.file_limit))
         main_of_server, startup = t.get_pserver_programs(args.endpoint)
         exe.run(startup)
+        if args.load:
+            fluid.io.load_persistables(exe, args.load, main_of_server)
         try:
             exe.run(main_of_server)
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from paddle.fluid.framework import Variable
@@ -9,6 +11,9 @@ from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers import homes
 from paddle.fluid.layers.build import add_op, emit, frozen, named, need_one_of, need_variable, older
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ParamAttrLike
 
 # Functions without attributes, and what they compute.
 PLAIN = {
@@ -187,7 +192,7 @@ def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> 
     return emit("soft_relu", {"X": x}, attrs={"threshold": threshold}, name=name)
 
 
-def prelu(x: Variable, mode: str, param_attr=None, name: str | None = None) -> Variable:
+def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | None = None) -> Variable:
     """x for positive x, else x times a learned factor: one for all, one per channel or one per element."""
     need_variable(x, "x", "prelu")
     need_one_of(mode, ("all", "channel", "element"), "mode", "prelu")
