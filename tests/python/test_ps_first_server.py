@@ -26,7 +26,7 @@ def test_a_server_that_cannot_reach_the_first(kind):
         options = [*MLP, *options, "--steps", "1000000"]
         job.start("server", 0, *options)
         lost = job.start("server", 1, *options, env={"PADDLE_PS_MAP": f"{first}={nowhere}"})
-        trainers = [job.start("trainer", i, *options) for i in range(2)]
+        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "60000"}) for i in range(2)]  # servers may start slowly
         begun = time.monotonic()
         for p in (*trainers, lost):
             assert p.end(30) == 1
@@ -43,9 +43,9 @@ def test_a_server_that_cannot_reach_the_first(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_servers_behind_a_gateway(tmp_path, kind):
-    """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP."""
+    """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP. Without the secret the first would not believe them."""
     options, env = KINDS[kind]
-    with Job(2, 2, env=env) as job:
+    with Job(2, 2, env={**env, "PADDLE_PS_SECRET": "a secret of this job"}) as job:
         real = job.endpoints
         job.endpoints = ["198.51.100.1:7000", "198.51.100.2:7000"]
         with FaultProxy(real, seed=1, budget=0) as proxy:
