@@ -1,5 +1,6 @@
 """Servers that do not reach the first server of their job: who, where, why and for how long is said, and nobody else is blamed."""
 
+import signal
 import time
 
 import pytest
@@ -88,3 +89,19 @@ def test_the_first_server_comes_late():
             trainer.wait_for("has waited 2 s")
         job.start("server", 0, *MLP)
         job.end(60)
+
+
+def test_the_first_server_is_silent():
+    """It is stopped; the other one has the step whole, and is not blamed for it."""
+    with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_notice": "500"}) as job:
+        job.start_all(*MLP, "--steps", "1000000", "--say-at", "20")
+        first, other, *trainers = job.processes
+        for trainer in trainers:
+            trainer.wait_for("step 20 has ended")
+        first.signal(signal.SIGSTOP)
+        for trainer in trainers:
+            trainer.wait_for(f"for the word of the first server {job.endpoints[0]}")
+        first.signal(signal.SIGCONT)
+        other.signal(signal.SIGSTOP)  # and the other way round
+        for trainer in trainers:
+            trainer.wait_for(f"{job.endpoints[1]}: no answer yet")
