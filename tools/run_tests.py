@@ -45,7 +45,7 @@ SANITIZER_SETTINGS = {
 SANITIZED = BUILD / "test-sanitized"
 SANITIZED_SETTINGS = ("-DPD_SANITIZE=address", "-DWITH_PYTHON=ON")
 SANITIZED_TESTS = tuple(f"tests/python/test_{name}.py" for name in (
-    "ops", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "sizes", "fuse", "optimizer_rules", "programs"))
+    "ops", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
 
 
 def environment() -> dict[str, str]:
@@ -161,7 +161,7 @@ def stage_extension() -> Count:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
     if not build(SANITIZED, *SANITIZED_SETTINGS, targets=("paddle_extension", "paddle_python_tree")):
         return Count(failed=1)
-    return run_pytest(*SANITIZED_TESTS, prefix=fixed_addresses(), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "30"})
+    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20"})
 
 
 def sanitized_python() -> dict[str, str]:
@@ -273,7 +273,7 @@ def span(values: list[str]) -> str:
     return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
 
 
-def run_pytest(*paths: str, prefix: list[str] = [], **options) -> Count:
+def run_pytest(*paths: str, prefix: tuple[str, ...] = (), **options) -> Count:
     REPORT.unlink(missing_ok=True)
     status = call([*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={REPORT}"], **options)
     count = Count()

@@ -8,6 +8,7 @@ docstrings, with types and defaults from the signatures: help(fluid.layers.fc) s
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Iterable, NamedTuple
 
 WIDTH = 100
@@ -88,14 +89,20 @@ def section_text(call: Callable, section: Section) -> str:
     hints = function.__annotations__
     lines = ["Args:"] if names else []
     for place, name in enumerate(names):
-        kind = f"{hints[name]}, " if name in hints else ""
-        kind += "required" if place < first else f"default {_default(defaults[place - first])}"
-        lines += _wrapped(f"    {name} ({kind}): {section.arguments.get(name) or SHARED.get(name, '')}")
+        default = None if place < first else _default(defaults[place - first])
+        lines += _argument(name, hints.get(name), default, section.arguments.get(name) or SHARED.get(name, ""))
     if section.returns:
         hint = hints.get("return", "")
         lines += ["", "Returns:"]
         lines += _wrapped(f"    {hint + ': ' if hint and hint != 'Any' else ''}{section.returns}")
     return "\n".join(lines).strip("\n")
+
+
+@functools.cache  # most lines occur in many docstrings
+def _argument(name: str, hint: str | None, default: str | None, meaning: str) -> list[str]:
+    kind = f"{hint}, " if hint else ""
+    kind += "required" if default is None else f"default {default}"
+    return _wrapped(f"    {name} ({kind}): {meaning}")
 
 
 def _wrapped(line: str) -> list[str]:

@@ -8,10 +8,10 @@ float64 is taken too. Layers that are not in it leave the check to their ops.
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from typing import Any, Callable, NamedTuple
 
+from paddle.fluid.docs import arguments_of
 from paddle.fluid.framework import Variable
 from paddle.fluid.layers.build import DTYPE_NAMES, to_vartype
 
@@ -172,7 +172,7 @@ def _check(layer: str, rule: Rule, value: Any) -> None:
 
 def checked(layer: Callable, taken: dict[str, frozenset]) -> Callable:
     """The layer, with a look at its arguments' types first."""
-    places = list(inspect.signature(layer).parameters)
+    places = arguments_of(layer)
     own = [Rule(argument, places.index(argument), names) for argument, names in taken.items()]
     name = layer.__name__
 
