@@ -60,10 +60,13 @@ for epoch in range(6):
 
 # A CTR model as older repositories have it: py_reader, read_file, decorate_paddle_reader, ParallelExecutor.
 PY_READER = """
+import random
+random.seed(0)
+
 def samples():
     for _ in range(128):
-        x = rng.rand(10).astype('float32')
-        yield x, [int(x.sum() > 5)]
+        x = rng.randn(10).astype('float32')
+        yield x, [int(x.sum() > 0)]
 
 reader = fluid.layers.py_reader(capacity=64, shapes=[[-1, 10], [-1, 1]], dtypes=['float32', 'int64'], lod_levels=[0, 0],
                                 name='train_reader', use_double_buffer=True)
@@ -80,14 +83,13 @@ build_strategy = fluid.BuildStrategy()
 pe = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name, build_strategy=build_strategy, exec_strategy=exec_strategy)
 for pass_id in range(8):
     reader.start()
-    n = 0
+    rows = []
     try:
         while True:
-            loss_val, acc_val = pe.run(fetch_list=[loss.name, acc.name])
-            n += 1
+            rows.append(pe.run(fetch_list=[loss.name, acc.name]))
     except fluid.core.EOFException:
         reader.reset()
-    print(n, float(np.mean(loss_val)), float(np.mean(acc_val)))
+    print(len(rows), *(float(each) for each in np.mean(rows, axis=0).ravel()))
 """
 
 # Image classification: train and test Programs with a reader each, parameters shared by name.
@@ -240,6 +242,148 @@ for epoch in range(6):
     print(n, float(np.mean(losses)), 1.0)
 """
 
+# Word vectors: skip-gram with nce, DataLoader with iterable=True and a list of places.
+WORD2VEC = """
+def pairs():
+    for _ in range(240):
+        word = rng.randint(20)
+        yield [word], [(word + 1) % 20]
+
+words = [fluid.layers.data(name=name, shape=[1], dtype='int64') for name in ('input_word', 'predict_word')]
+loader = fluid.io.DataLoader.from_generator(feed_list=words, capacity=8, use_double_buffer=True, iterable=True)
+emb = fluid.layers.embedding(input=words[0], is_sparse=True, size=[20, 16],
+                             param_attr=fluid.ParamAttr(name='emb', initializer=fluid.initializer.Uniform(-0.5, 0.5)))
+cost = fluid.layers.nce(input=emb, label=words[1], num_total_classes=20, num_neg_samples=5, sampler='uniform',
+                        param_attr=fluid.ParamAttr(name='nce_w'), bias_attr=fluid.ParamAttr(name='nce_b'))
+avg_cost = fluid.layers.reduce_mean(cost)
+fluid.optimizer.SGD(learning_rate=3.0).minimize(avg_cost)
+loader.set_sample_generator(pairs, batch_size=12, drop_last=True, places=fluid.cpu_places(2))
+exe = fluid.Executor(place)
+exe.run(fluid.default_startup_program())
+program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=avg_cost.name, places=fluid.cpu_places(2))
+for epoch in range(8):
+    costs = [exe.run(program, feed=feed, fetch_list=[avg_cost])[0] for feed in loader()]
+    assert all(each.shape == (2,) for each in costs)
+    print(len(costs), float(np.mean(costs)), 1.0)
+"""
+
+# A residual net with batch norm and a rate that falls by steps; the test Program is a clone that shares the reader.
+RESNET = """
+def conv_bn_layer(input, num_filters, filter_size, stride=1, act=None):
+    conv = fluid.layers.conv2d(input=input, num_filters=num_filters, filter_size=filter_size, stride=stride,
+                               padding=(filter_size - 1) // 2, groups=1, act=None, bias_attr=False)
+    return fluid.layers.batch_norm(input=conv, act=act)
+
+def shortcut(input, ch_out, stride):
+    return input if input.shape[1] == ch_out and stride == 1 else conv_bn_layer(input, ch_out, 1, stride)
+
+def basic_block(input, num_filters, stride):
+    conv = conv_bn_layer(conv_bn_layer(input, num_filters, 3, stride, 'relu'), num_filters, 3)
+    return fluid.layers.elementwise_add(x=shortcut(input, num_filters, stride), y=conv, act='relu')
+
+def images():
+    r = np.random.RandomState(5)
+    for _ in range(64):
+        label = r.randint(2)
+        yield (r.rand(3, 16, 16).astype('float32') * 0.2 + label * 0.5).reshape(-1), label
+
+image = fluid.layers.data(name='image', shape=[3, 16, 16], dtype='float32')
+label = fluid.layers.data(name='label', shape=[1], dtype='int64')
+py_reader = fluid.layers.create_py_reader_by_data(capacity=16, feed_list=[image, label])
+image, label = fluid.layers.read_file(py_reader)
+net = basic_block(conv_bn_layer(image, 4, 7, 2, 'relu'), 8, 2)
+pool = fluid.layers.pool2d(input=net, pool_size=7, pool_type='avg', pool_stride=7, global_pooling=False)
+out = fluid.layers.fc(input=pool, size=2, act='softmax')
+cost = fluid.layers.mean(fluid.layers.cross_entropy(input=out, label=label))
+acc = fluid.layers.accuracy(input=out, label=label)
+test_program = fluid.default_main_program().clone(for_test=True)
+fluid.optimizer.Momentum(learning_rate=fluid.layers.piecewise_decay([12, 20], [0.1, 0.01, 0.001]), momentum=0.9,
+                         regularization=fluid.regularizer.L2Decay(1e-4)).minimize(cost)
+exe = fluid.Executor(place)
+exe.run(fluid.default_startup_program())
+py_reader.decorate_paddle_reader(paddle.batch(images, batch_size=16))
+for pass_id in range(8):
+    py_reader.start()
+    n = 0
+    while True:
+        try:
+            loss, right = exe.run(test_program if pass_id % 4 == 3 else None, fetch_list=[cost.name, acc.name])
+            n += 1
+        except fluid.core.EOFException:
+            py_reader.reset()
+            break
+    print(n, float(loss[0]), float(right[0]))
+"""
+
+# Matching: two towers, cos_sim, a Variable label made by the script, PyReader with batches.
+TOWERS = """
+def batches():
+    for _ in range(10):
+        query = rng.randint(0, 30, (16, 1)).astype('int64')
+        near = rng.rand(16, 1) < 0.5
+        yield query, np.where(near, query, rng.randint(0, 30, (16, 1))).astype('int64'), near.astype('float32')
+
+query, doc = (fluid.data(name, [None, 1], 'int64') for name in ('query', 'doc'))
+label = fluid.data('label', [None, 1], 'float32')
+reader = fluid.io.PyReader(feed_list=[query, doc, label], capacity=4, iterable=False, use_double_buffer=False)
+
+def tower(ids):
+    emb = fluid.layers.embedding(ids, [30, 8], param_attr=fluid.ParamAttr(name='shared'))
+    return fluid.layers.fc(emb, 8, act='tanh', param_attr=fluid.ParamAttr(name='fc_w'), bias_attr=fluid.ParamAttr(name='fc_b'))
+
+score = fluid.layers.scale(fluid.layers.cos_sim(tower(query), tower(doc)), scale=4.0, bias=-2.0)
+loss = fluid.layers.mean(fluid.layers.sigmoid_cross_entropy_with_logits(score, label))
+predict = fluid.layers.sigmoid(score)
+auc, batch_auc, states = fluid.layers.auc(fluid.layers.concat([1.0 - predict, predict], axis=1), fluid.layers.cast(label, 'int64'),
+                                          slide_steps=0)
+fluid.optimizer.Adam(0.005).minimize(loss)
+exe = fluid.Executor(place)
+exe.run(fluid.default_startup_program())
+reader.decorate_batch_generator(batches)
+for epoch in range(8):
+    for state in states:
+        held = fluid.global_scope().find_var(state.name).get_tensor()
+        held.set(np.zeros(np.array(held).shape, 'int64'), place)
+    reader.start()
+    losses = []
+    try:
+        while True:
+            value, area = exe.run(fetch_list=[loss, auc])
+            losses.append(value)
+    except fluid.core.EOFException:
+        reader.reset()
+    print(len(losses), float(np.mean(losses)), float(area[0]))
+"""
+
+# Regression as the book has it, with a reader made of several processes.
+PROCESSES = """
+def part(seed):
+    def reader():
+        r = np.random.RandomState(seed)
+        for _ in range(60):
+            x = r.rand(13).astype('float32')
+            yield x.tolist(), [float(x.sum())]
+    return reader
+
+x = fluid.layers.data(name='x', shape=[13], dtype='float32')
+y = fluid.layers.data(name='y', shape=[1], dtype='float32')
+loader = fluid.io.DataLoader.from_generator(feed_list=[x, y], capacity=2, iterable=False)
+loss = fluid.layers.mean(fluid.layers.square_error_cost(input=fluid.layers.fc(input=x, size=1), label=y))
+fluid.optimizer.SGD(learning_rate=0.05).minimize(loss)
+loader.set_sample_list_generator(fluid.io.batch(fluid.io.multiprocess_reader([part(1), part(2)], use_pipe=False), batch_size=20))
+exe = fluid.Executor(place)
+exe.run(fluid.default_startup_program())
+for epoch in range(4):
+    loader.start()
+    losses = []
+    try:
+        while True:
+            losses.append(exe.run(fetch_list=[loss])[0])
+    except fluid.core.EOFException:
+        loader.reset()
+    print(len(losses), float(np.mean(losses)), 1.0)
+"""
+
 SCRIPTS = {
     "ctr_dnn": (CTR, 10, 0.5),
     "py_reader": (PY_READER, 8, 0.8),
@@ -247,6 +391,10 @@ SCRIPTS = {
     "text": (TEXT, 10, 0.9),
     "tensors": (TENSORS, 10, 0.5),
     "places": (PLACES, 6, 1.0),
+    "word2vec": (WORD2VEC, 10, 1.0),
+    "resnet": (RESNET, 4, 0.9),
+    "towers": (TOWERS, 10, 0.9),
+    "processes": (PROCESSES, 6, 1.0),
 }
 
 

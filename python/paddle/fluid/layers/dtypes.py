@@ -2,7 +2,7 @@
 in 1.8.5, and not an error of an op when it runs.
 
 The table groups arguments by the types they take: a letter for each type of TYPES. Where 1.8.5 takes float32 only,
-float64 is taken too. Layers that are not in it leave the check to their ops.
+float64 is taken too, and ids of embeddings may be int32. Layers that are not in it leave the check to their ops.
 """
 
 from __future__ import annotations
@@ -121,13 +121,13 @@ TAKEN = {
         affine_grid(out_shape) linspace(num) select_input(mask) select_output(mask)
         """,
     "il": """
-        auc(label) fill_constant(shape) gather_tree(ids,parents) hash(input) index_sample(index)
+        auc(label) fill_constant(shape) embedding(input) gather_tree(ids,parents) hash(input) index_sample(index)
         index_select(index) mean_iou(input,label) multiplex(index) one_hot(input) randint(dtype) randperm(dtype)
         sequence_enumerate(input) sequence_scatter(index) sequence_slice(offset,length)
         """,
     "l": """
         array_read(i) array_write(i) beam_search(pre_ids) beam_search_decode(ids) chunk_eval(input,label)
-        edit_distance(input,label) embedding(input) hsigmoid(label) nce(label) sequence_unpad(length)
+        edit_distance(input,label) hsigmoid(label) nce(label) sequence_unpad(length)
         shard_index(input)
         """,
 }
