@@ -149,7 +149,7 @@ class Judge:
         for number, (ours, theirs) in enumerate(zip(planned["runs"], real["runs"])):
             # Forward values, then gradients, then what these have changed.
             gradients = {name for name in ours if name.endswith("@GRAD")}
-            updated = {name for name in ours if f"{name}@GRAD" in gradients}
+            updated = {name for name in ours if f"{name}@GRAD" in gradients | set(theirs)}
             shared = set(ours) & set(theirs) - passed_over
             for name in sorted(shared - updated, key=lambda name: (name in gradients, name)):
                 if far(ours[name], theirs[name], tolerance):
