@@ -29,12 +29,10 @@ def feeds(g: Generator, sequences: int, ids: bool) -> None:
         g.feed(["B", 1], "int", high=g.random.randint(1, 5))
 
 
-def makers(g: Generator, sequences: int) -> list:
-    found = [*make_math.MAKERS, *make_shape.MAKERS]
+def makers(g: Generator) -> list:
+    found = [*make_math.MAKERS, *make_shape.MAKERS, *make_sequence.MAKERS]
     if not g.plain:
         found += [(2 * weight, maker) for weight, maker in make_inplace.MAKERS]
-    if sequences or g.tables or g.feeds:
-        found += make_sequence.MAKERS
     if g.chance(0.5):
         found += [(g.choice([1, 3]) * weight, maker) for weight, maker in make_blocks.MAKERS]
     return found
@@ -63,7 +61,7 @@ def runs(g: Generator, sequences: int) -> list[dict]:
 def recipe(g: Generator) -> dict:
     sequences = g.random.choices([0, 1, 2], [6, 3, 1])[0]
     feeds(g, sequences, ids=g.chance(0.6))
-    g.steps(g.random.choice([3, 6, 10, 16, 25]), makers(g, sequences))
+    g.steps(g.random.choice([3, 6, 10, 16, 25]), makers(g))
     late = [var.name for var in g.vars if var.kind == "float" and var.depth == 0]
     loss = sorted({late[-1], *(name for name in late[-8:] if g.chance(0.35))})
     optimizer = None

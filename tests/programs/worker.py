@@ -30,7 +30,7 @@ def packed(values):
 
 
 def set_flags(flags):
-    """Sets the flags that there are."""
+    """Sets the flags that there are: 1.8.5 does not know ours."""
     for name, value in flags.items():
         try:
             fluid.set_flags({name: value})
@@ -121,20 +121,13 @@ def answer(job):
     """What a job asks for."""
     set_flags(job.get("flags", {}))
     if job["job"] == "hello":
-        return {"version": getattr(fluid, "__version__", ""), "shares": has_flag("FLAGS_share_memory")}
+        return {}
     if job["job"] == "run":
         return run(job["recipe"], job["dtype"], job.get("apart", False))
     try:
         return slopes(job["recipe"])
     except Exception as error:
         return {"error": why(error) + "\n" + place_of(error)}
-
-
-def has_flag(name):
-    try:
-        return bool(fluid.get_flags([name]))
-    except ValueError:
-        return False
 
 
 def main():
