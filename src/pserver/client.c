@@ -52,7 +52,7 @@ static void send_job(struct wire *w)
     (void)pd_conn_send(w->conn, &head, job->at, job->n, NULL, 0, NULL, NULL);
 }
 
-static void send_names(struct wire *w)
+void pd_client_ask_names(struct wire *w)
 {
     struct pd_client *c = w->link->client;
     send_job(w);
@@ -93,11 +93,12 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     link->n_loops = welcome->loops;
     w->is_welcome = 1;
     if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", link->endpoint);
+    if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
     link->incarnation = welcome->incarnation;
     if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
     pd_log(PD_LOG_DEBUG, "connected to server %s loop %d by %s as trainer %d", link->endpoint, w->index,
            pd_conn_transport(conn), c->id);
-    send_names(w);
+    pd_client_ask_names(w);
 }
 
 static pd_status on_names(struct wire *w, const struct pd_message *m)
@@ -106,7 +107,6 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint64_t step = pd_read_u64(&r), mine = pd_read_u64(&r);
     uint32_t n = pd_read_u32(&r);
-    (void)step;
     if (m->head.request > (uint64_t)c->names.n)
         return pd_fail(PD_FORMAT, "an answer to an OPEN that was not sent");
     for (int i = w->names_answered; i < (int)m->head.request && !r.bad; i++) {
@@ -116,6 +116,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
         if (n-- == 0) r.bad = 1;
         if (number != UINT32_MAX) name->wire = w->index, name->number = number;
     }
+    (void)pd_link_read_job(w->link, &r, step);
     if (!pd_reader_done(&r) || n) return pd_fail(PD_FORMAT, "malformed answer to an OPEN");
     w->names_answered = (int)m->head.request;
     if (c->id < 0) c->id = (int)m->head.extra;
@@ -124,6 +125,11 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     w->said[0] = 0;
     w->retries = 0;
     w->broke_at = 0;
+    pd_status status = pd_link_returned(w);
+    if (status != PD_OK) {
+        job_failed(c, status, w->link->endpoint, pd_error());
+        return PD_OK;
+    }
     pd_wire_again(w, mine, m->head.step);
     return PD_OK;
 }
@@ -233,7 +239,7 @@ void pd_client_tend(struct pd_client *c, int64_t now)
             if (c->id < 0 && k > 0) break;
             if (!w->conn && !w->is_quit && now >= w->retry_at) start_wire(w);
             if (w->is_open) send_job(w);
-            if (w->is_open && w->names_opened < c->names.n) send_names(w);
+            if (w->is_open && w->names_opened < c->names.n) pd_client_ask_names(w);
         }
     }
 }
@@ -482,9 +488,15 @@ pd_status pd_client_meet(struct pd_client *c, const struct pd_run *run, int n, c
     struct link *link;
     for (int i = 0; i < n; i++)
         PD_TRY(find_link(c, endpoints[i], &link));
-    for (int i = 0; i < n; i++)
-        PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
-    return PD_OK;
+    PD_VEC(struct link *) links = {0};
+    pd_status status = PD_OK;
+    for (int i = 0; i < n && status == PD_OK; i++) {
+        status = pd_client_connect(c, run, endpoints[i], &link);
+        if (status == PD_OK && !pd_vec_push(&links, link)) status = pd_no_memory();
+    }
+    if (status == PD_OK) status = pd_client_agree(c, run, links.n, links.at);
+    pd_vec_free(&links);
+    return status;
 }
 
 static int names_are_known(void *arg)
@@ -532,7 +544,7 @@ pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const ch
     if (*number >= 0 && c->names.at[*number].wire >= 0) return PD_OK;
     if (*number < 0) PD_TRY(add_name(c, link, is_pull, text, meta, number));
     for (int k = 0; k < link->wires.n; k++)
-        if (link->wires.at[k]->is_open) send_names(link->wires.at[k]);
+        if (link->wires.at[k]->is_open) pd_client_ask_names(link->wires.at[k]);
     char what[700];
     snprintf(what, sizeof what, "asking server %s for '%s'", endpoint, text);
     PD_TRY(pd_client_turn_until(c, run, names_are_known, link, what));

@@ -76,6 +76,9 @@ struct link {
     uint64_t incarnation;        /* of the server */
     int n_loops;                 /* 0: not known yet */
     struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
+    uint64_t job_id, applied;    /* the job it is in (0: none yet) and the step it is at, as it told last */
+    int job_flags;               /* PD_PS_JOB_* */
+    uint64_t agreed;             /* the job that all servers are in; 0: not known yet */
 };
 
 struct name {
@@ -123,7 +126,14 @@ pd_status pd_client_turn_until(struct pd_client *client, const struct pd_run *ru
 /* Opens what is not open yet and tries again what broke. */
 void pd_client_tend(struct pd_client *client, int64_t now);
 void pd_client_describe(const struct pd_client *client, char *out,
-                        size_t cap); /* who is waited for, and why */
+                        size_t cap);         /* who is waited for, and why */
+void pd_client_ask_names(struct wire *wire); /* OPEN, also when no name is new */
+/* client_job.c */
+struct pd_reader;
+pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied); /* the end of OPENED */
+/* All of them are connected: are they of one job? Tells those that are new. */
+pd_status pd_client_agree(struct pd_client *client, const struct pd_run *run, int n, struct link **links);
+pd_status pd_link_returned(struct wire *wire); /* after the OPENED of a new connection */
 /* client_goodbye.c: says it everywhere, within limits. The minder has ended. */
 void pd_client_part(struct pd_client *client, int failed, const char *why, int (*poll)(void *arg), void *arg);
 /* client_minder.c */

@@ -452,8 +452,8 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
                                    "from snapshots of different steps. To go on from step %llu, if all have "
                                    "its snapshot: stop all, move log-* and what is newer than "
                                    "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir, "
-                                   "and start all again. Or set FLAGS_ps_accept_rollback=1 to train on with "
-                                   "both as they are",
+                                   "and start all again, the servers with FLAGS_ps_accept_rollback=1 where "
+                                   "there were logs. Or set it everywhere to train on with both as they are",
                                    link->endpoint, (unsigned long long)w->step - 1, newest,
                                    (unsigned long long)last - 1, (unsigned long long)w->step - 1,
                                    (unsigned long long)w->step - 1);

@@ -99,14 +99,6 @@ static void free_list(int n, const char *const *list)
     pd_free((void *)list);
 }
 
-/* The first server draws the id of a new job; the others hear it from trainers. */
-static pd_status take_job(struct pd_durable *d)
-{
-    uint64_t job = d->job;
-    if (!job && pd_durable_is_first(d)) job = pd_rng_fresh_seed();
-    return job ? pd_durable_set_job(d, job) : PD_OK;
-}
-
 pd_status pd_durable_set_job(struct pd_durable *d, uint64_t job)
 {
     if (!d) return PD_OK;
@@ -114,8 +106,12 @@ pd_status pd_durable_set_job(struct pd_durable *d, uint64_t job)
     PD_TRY(pd_durable_read_job(d->folder, &there));
     if (there != job) PD_TRY(pd_durable_write_job(d, job));
     d->job = job;
-    atomic_store(&d->server->job_id, job);
     return PD_OK;
+}
+
+int pd_durable_is_bare(const struct pd_durable *d)
+{
+    return d && d->is_bare;
 }
 
 static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
@@ -138,7 +134,10 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(pd_layout_read(d->folder, &d->layout));
     PD_TRY(pd_layout_compare(d, &d->layout));
     if (!config->is_fresh) PD_TRY(pd_durable_load(d));
-    PD_TRY(take_job(d));
+    d->is_bare = d->job && !d->taken.has_own && !d->taken.is_from_set;
+    if (!d->job && pd_durable_is_first(d)) d->job = pd_rng_fresh_seed();
+    if (d->job) PD_TRY(pd_durable_set_job(d, d->job));
+    atomic_store(&d->server->job_id, d->job);
     PD_TRY(pd_durable_replay(d));
     uint64_t step = pd_shard_step(d->server->lanes[0].shard);
     PD_TRY(pd_durable_settle(d));

@@ -173,8 +173,11 @@ pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t i
                           : "is not there; bring it back",
             (unsigned long long)number);
     if (!lanes && yes)
-        return pd_fail(PD_NOT_FOUND, "'%s/%s' goes on from another snapshot than that of step %llu", folder,
-                       name, (unsigned long long)number);
+        return pd_fail(
+            PD_NOT_FOUND,
+            "'%s/%s' goes on from another snapshot than that of step %llu: bring that one back; or set "
+            "FLAGS_ps_accept_rollback=1 to go on without the log",
+            folder, name, (unsigned long long)number);
     for (int l = 0; l < lanes; l++) {
         struct pd_replay_from from = {.step = number, .base = id};
         struct survey survey = {0};

@@ -45,6 +45,7 @@ struct pd_durable {
     char *folder, *root;
     int lock_file;           /* of the folder; -1: none */
     uint64_t job;            /* as the folder has it; 0: it is of none yet */
+    int is_bare;             /* it was, at the start, and there was no state */
     struct pd_layout layout; /* as it was found */
     struct pd_taken taken;
     struct redo *redo;               /* by lane, at the start: durable_log.c */

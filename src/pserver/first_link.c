@@ -50,6 +50,18 @@ static void describe(void *arg, char *out, size_t cap)
     pthread_mutex_unlock(&link->lock);
 }
 
+/* The first server may wait for others, who say so themselves: no deadline is made of this. */
+static void describe_silence(void *arg, char *out, size_t cap)
+{
+    const struct pd_first_link *link = arg;
+    uint64_t step;
+    int64_t since = pd_order_first_silent(link->server->order, &step);
+    snprintf(out, cap,
+             "step %llu is whole on server %s, which has waited %lld s for the word of the first server %s",
+             (unsigned long long)step, link->server->config.endpoint,
+             (long long)((pd_clock_ns() - since) / 1000000000), link->first);
+}
+
 int pd_first_link_trouble(struct pd_first_link *link, char *out, size_t cap)
 {
     pthread_mutex_lock(&link->lock);
@@ -126,7 +138,12 @@ static void tick(void *arg)
     struct pd_first_link *link = arg;
     if (!link->conn) connect_now(link);
     if (link->server->order) pd_order_first_tick(link->server->order);
-    pd_waiters_tend(link->server->waiters, link->away_since, 0, describe, link);
+    uint64_t step;
+    int64_t silent = link->server->order ? pd_order_first_silent(link->server->order, &step) : 0;
+    if (link->away_since || !silent)
+        pd_waiters_tend(link->server->waiters, link->away_since, 0, 1, describe, link);
+    else
+        pd_waiters_tend(link->server->waiters, silent, 1, 0, describe_silence, link);
 }
 
 pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control, const char *first, int self,

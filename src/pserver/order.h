@@ -50,5 +50,7 @@ void pd_order_first_opened(struct pd_order *order, struct pd_conn *conn);
 pd_status pd_order_first_said(struct pd_order *order, const struct pd_message *message);
 void pd_order_first_closed(struct pd_order *order);
 void pd_order_first_tick(struct pd_order *order);
+/* Since when it has had no word on a step that is whole here; 0: it waits for none. */
+int64_t pd_order_first_silent(const struct pd_order *order, uint64_t *step);
 
 #endif

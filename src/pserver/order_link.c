@@ -175,7 +175,7 @@ static void watch_peers(void *arg)
     int64_t since = 0;
     for (int k = 1; !o->doubt && k < o->n_servers; k++)
         if (!o->peers[k].conn && (!since || o->peers[k].away_since < since)) since = o->peers[k].away_since;
-    pd_waiters_tend(o->server->waiters, since, 1, describe_missing, o);
+    pd_waiters_tend(o->server->waiters, since, 1, 1, describe_missing, o);
 }
 
 pd_status pd_order_watch(struct pd_order *o)
@@ -208,6 +208,10 @@ void pd_order_ask(struct pd_order *o, struct stand own)
         send_wish(o, &o->wishes.at[i]);
     }
     pthread_mutex_unlock(&o->lock);
+    if (own.step && own.step != o->ready) {
+        o->ready = own.step;
+        o->ready_since = pd_clock_ns();
+    }
     if (o->is_open && own.step)
         (void)pd_conn_send(
             o->link, &(struct pd_frame_head){.type = PD_PS_READY, .step = own.step, .extra = own.version},
@@ -344,4 +348,10 @@ static void leave_alone(struct pd_order *o)
 void pd_order_first_tick(struct pd_order *o)
 {
     if (!o->is_open) leave_alone(o);
+}
+
+int64_t pd_order_first_silent(const struct pd_order *o, uint64_t *step)
+{
+    *step = o->ready;
+    return o->ready > o->committed ? o->ready_since : 0;
 }

@@ -67,6 +67,8 @@ struct pd_order {
     struct pd_conn *link;
     int is_open, was_open;
     int64_t broke_at;
+    uint64_t ready; /* the step that it is ready for, as it told, and since when */
+    int64_t ready_since;
 };
 
 /* order.c; on the control loop */

@@ -12,28 +12,30 @@
 enum pd_ps_type {
     /* Trainer to server. */
     PD_PS_OPEN =
-        16,            /* which gradients it will push and which values it will pull: u32 n, then n times
-                          {u8 is_pull, text name, u8 kind, u8 dtype, u8 rank, i64 dim[rank]}; kind 0: not known */
-    PD_PS_PUSH = 17,   /* parts of gradients: u32 n, n times {u32 unit, u32 part, u64 rows}; rows is 0 for a
-                          dense part, else the payload holds the row numbers (i64), then the rows. With
-                          PD_PS_END: u32 m, m times u32 value; extra: step of the next snapshot */
-    PD_PS_PULL = 18,   /* u32 m, m times u32 value */
-    PD_PS_ROWS = 19,   /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
-    PD_PS_BYE = 20,    /* u8 failed, text why */
-    PD_PS_BEAT = 21,   /* still there: text what it does */
-    PD_PS_SAVE = 22,   /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
-                          your disk; answered by DONE or FAILED */
-    PD_PS_STATUS = 23, /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
-    PD_PS_SUM = 24,    /* server to first server: text group, u32 server, u32 servers, u32 n, n f64 */
-    PD_PS_ORDER = 25,  /* the next three: server to first server (order.h). step: committed; members: u32 n,
-                          n times {u8 state, u64 incarnation} */
-    PD_PS_WANT = 26,   /* u32 trainer, u8 state, u64 incarnation */
-    PD_PS_READY = 27,  /* step; extra: version of the membership */
+        16,             /* which gradients it will push and which values it will pull: u32 n, then n times
+                           {u8 is_pull, text name, u8 kind, u8 dtype, u8 rank, i64 dim[rank]}; kind 0: not known */
+    PD_PS_PUSH = 17,    /* parts of gradients: u32 n, n times {u32 unit, u32 part, u64 rows}; rows is 0 for a
+                           dense part, else the payload holds the row numbers (i64), then the rows. With
+                           PD_PS_END: u32 m, m times u32 value; extra: step of the next snapshot */
+    PD_PS_PULL = 18,    /* u32 m, m times u32 value */
+    PD_PS_ROWS = 19,    /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
+    PD_PS_BYE = 20,     /* u8 failed, text why */
+    PD_PS_BEAT = 21,    /* still there: text what it does */
+    PD_PS_SAVE = 22,    /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
+                           your disk; answered by DONE or FAILED */
+    PD_PS_STATUS = 23,  /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
+    PD_PS_SUM = 24,     /* server to first server: text group, u32 server, u32 servers, u32 n, n f64 */
+    PD_PS_ORDER = 25,   /* the next three: server to first server (order.h). step: committed; members: u32 n,
+                           n times {u8 state, u64 incarnation} */
+    PD_PS_WANT = 26,    /* u32 trainer, u8 state, u64 incarnation */
+    PD_PS_READY = 27,   /* step; extra: version of the membership */
     PD_PS_PROGRAM = 28, /* trainer to server, before the first OPEN: what it trains (job_text.h) */
+    PD_PS_JOB = 29,     /* trainer to server: u64 id of the job that it is in from now on */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
-                          the order of the OPEN; 0xffffffff: another loop of this server has it; step: the
-                          last one that counts this trainer; extra: the trainer's id */
+                          the order of the OPEN; 0xffffffff: another loop of this server has it; then u64 id
+                          of its job (0: none yet), u8 PD_PS_JOB_*; step: the last one that counts this
+                          trainer; extra: the trainer's id */
     PD_PS_VALUES = 33, /* values in the order asked for, raw; step: the last one applied; extra: step of
                           the next snapshot, 0: none */
     PD_PS_DONE = 34,
@@ -51,6 +53,8 @@ enum {
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
     PD_PS_PASS =
         2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
+    PD_PS_JOB_HOLDS = 1,        /* in OPENED: the server has gradients */
+    PD_PS_JOB_BARE = 2,         /* ... its folder knew the job when it started, and had no state of it */
     PD_PS_AS_JSON = 1,          /* flag of STATUS */
     PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */
     PD_PS_PART = 512 << 10,     /* bytes of a part at most (one row at least) */

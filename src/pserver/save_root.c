@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "pserver/folder.h"
-#include "tensor/file.h"
+#include "pserver/value_file.h"
 
 static pd_status file_error(const char *path, int number)
 {
@@ -106,30 +106,6 @@ static pd_status walk(const char *root, const char *rest, const char *path, int 
     return PD_OK;
 }
 
-static pd_status write_in(int folder, const struct pd_value *value, const char *name, const char *path)
-{
-    char aside[280];
-    struct stat info;
-    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
-        return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
-    if (snprintf(aside, sizeof aside, "%s.tmp.%ld", name, (long)getpid()) >= (int)sizeof aside)
-        return file_error(path, ENAMETOOLONG);
-    unlinkat(folder, aside, 0);
-    int fd = openat(folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!file) {
-        int error = errno;
-        if (fd >= 0) close(fd);
-        return file_error(path, error);
-    }
-    pd_status status = pd_value_write_file(value, file);
-    if (status != PD_OK) pd_error_add(" [file %s]", path);
-    if (fclose(file) != 0 && status == PD_OK) status = file_error(path, errno);
-    if (status == PD_OK && renameat(folder, aside, folder, name) != 0) status = file_error(path, errno);
-    if (status != PD_OK) unlinkat(folder, aside, 0);
-    return status;
-}
-
 static pd_status refuse(const char *path, const struct pd_save_root *root)
 {
     if (root->given)
@@ -162,7 +138,7 @@ pd_status pd_save_beneath(const struct pd_value *value, const char *path, const 
         if ((rest = below(roots[i], real, root->given != NULL))) found = roots[i];
     status = rest ? walk(found, rest, path, &at) : refuse(path, root);
     if (status == PD_OK) {
-        status = write_in(at, value, name, path);
+        status = pd_value_file_write_in(at, name, value, path);
         close(at);
     }
     pd_free(real);

@@ -275,6 +275,8 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
     PD_TRY(pd_sums_new(s, &s->sums));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
+    int is_first = !job || !job->n_servers || strcmp(job->servers[0], s->config.endpoint) == 0;
+    if (!atomic_load(&s->job_id) && is_first) PD_TRY(pd_server_set_job(s, pd_rng_fresh_seed()));
     PD_TRY(pd_is_closed_job(&s->is_closed));
     const char *const *names = job && job->n_servers ? job->servers : &config->endpoint;
     PD_TRY(pd_control_new(s, job && job->n_servers ? job->n_servers : 1, names, &s->control));
@@ -341,6 +343,23 @@ void pd_server_set_step(struct pd_server *s, uint64_t step)
     uint64_t before = atomic_load(&s->step);
     while (before < step && !atomic_compare_exchange_weak(&s->step, &before, step))
         ;
+}
+
+pd_status pd_server_set_job(struct pd_server *s, uint64_t job)
+{
+    pd_status status = PD_OK;
+    pthread_mutex_lock(&s->lock);
+    uint64_t mine = atomic_load(&s->job_id);
+    if (mine && mine != job && pd_server_step(s))
+        status = pd_fail(
+            PD_INVALID,
+            "this server is of job %016llx and at step %llu, the trainer of job %016llx: are the servers' "
+            "folders those of one job?",
+            (unsigned long long)mine, (unsigned long long)pd_server_step(s), (unsigned long long)job);
+    if (status == PD_OK && mine != job) status = pd_durable_set_job(s->durable, job);
+    if (status == PD_OK) atomic_store(&s->job_id, job);
+    pthread_mutex_unlock(&s->lock);
+    return status;
 }
 
 void pd_server_wake(struct pd_server *s)

@@ -35,9 +35,9 @@ struct pd_server_config {
     int deadline_ms;  /* and fails after this */
     int wait_seconds; /* for trainers that never came, while nobody is there; 0: for ever */
     const struct pd_durable_config *durable; /* what is kept on disk */
-    const char *save_root;  /* where trainers may have files written; empty: see session_save.c */
-    const char *kept_root;  /* FLAGS_ps_dir; empty: none */
-    int n_lines; /* what the job trains (job_text.h); 0: not known, trainers are not asked */
+    const char *save_root; /* where trainers may have files written; empty: see session_save.c */
+    const char *kept_root; /* FLAGS_ps_dir; empty: none */
+    int n_lines;           /* what the job trains (job_text.h); 0: not known, trainers are not asked */
     const char *const *lines;
     int (*wants_end)(void); /* has the process been asked to end? NULL: never */
 };

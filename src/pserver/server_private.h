@@ -119,6 +119,8 @@ int pd_server_is_ending(struct pd_server *server);         /* or has failed: who
 struct pd_server *pd_server_running(const char *endpoint); /* of this process; NULL: none */
 uint64_t pd_server_step(const struct pd_server *server);
 void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes back */
+/* It is in this job from now on. An error when it has run in another one. From a lane's thread. */
+pd_status pd_server_set_job(struct pd_server *server, uint64_t job);
 void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
 /* Ends a connection that there is no memory for: until it has a user of its own it has its lane or server. */
 void pd_server_turn_away(struct pd_conn *conn);

@@ -350,7 +350,7 @@ void pd_session_left(struct session *session, enum pd_trainer_state how)
 static pd_status expect(struct session *session, const struct pd_message *m)
 {
     int type = m->head.type;
-    if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM)
+    if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM && type != PD_PS_JOB)
         return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
     if (!session->is_in && type != PD_PS_OPEN && type != PD_PS_PROGRAM)
         return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
@@ -393,6 +393,8 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         return pd_session_program(session, m);
     case PD_PS_OPEN:
         return pd_session_open(session, m);
+    case PD_PS_JOB:
+        return pd_session_job(session, m);
     case PD_PS_PUSH:
         return finish_push(session, m);
     case PD_PS_PULL:

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "net/wire.h"
+#include "pserver/durable.h"
 #include "pserver/job_text.h"
 #include "pserver/order.h"
 #include "pserver/proto.h"
@@ -49,7 +50,9 @@ static pd_status check_claim(const char *name, const struct pd_meta *mine, int i
     if (!claim->kind) return PD_OK;
     PD_TRY(pd_meta_set_dims(&theirs, claim->rank, claim->dim));
     int same_kind = (claim->kind == PD_KIND_SELECTED_ROWS) == is_rows;
-    if (same_kind && same_dims(claim, mine, is_rows) && (claim->dtype == (int)mine->dtype || claim->dtype < 0)) return PD_OK;
+    if (same_kind && same_dims(claim, mine, is_rows) &&
+        (claim->dtype == (int)mine->dtype || claim->dtype < 0))
+        return PD_OK;
     return pd_fail(
         PD_SHAPE, "'%s' is %s %s %s at the trainer, and %s %s %s here: do both run the same Program?", name,
         pd_dtype_name(claim->dtype), claim->kind == PD_KIND_SELECTED_ROWS ? "selected rows" : "tensor",
@@ -192,6 +195,17 @@ static pd_status read_names(struct session *session, const struct pd_message *m,
     return pd_reader_done(&r) ? PD_OK : pd_fail(PD_FORMAT, "malformed OPEN");
 }
 
+/* What a trainer has to know to see whether the servers are those of one job. */
+static void put_job(const struct pd_server *s, struct pd_buf *meta)
+{
+    int units = 0;
+    for (int i = 0; i < s->n_lanes; i++)
+        units += pd_shard_units(s->lanes[i].shard);
+    pd_put_u64(meta, atomic_load(&s->job_id));
+    pd_put_u8(meta, (uint8_t)((units ? PD_PS_JOB_HOLDS : 0) |
+                              (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0)));
+}
+
 static pd_status send_opened(struct session *session, uint64_t request, const struct pd_buf *numbers)
 {
     const struct pd_shard *shard = session->lane->shard;
@@ -204,6 +218,7 @@ static pd_status send_opened(struct session *session, uint64_t request, const st
     pd_put_u64(&meta, pd_shard_trainer_step(shard, session->trainer));
     pd_put_u32(&meta, (uint32_t)(numbers->n / sizeof(uint32_t)));
     if (numbers->n) pd_buf_add(&meta, numbers->at, numbers->n);
+    put_job(session->lane->server, &meta);
     pd_status status = meta.failed || numbers->failed
                            ? pd_no_memory()
                            : pd_conn_send(session->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
@@ -227,6 +242,15 @@ pd_status pd_session_program(struct session *session, const struct pd_message *m
 {
     const struct pd_buf *mine = &session->lane->server->job_text;
     pd_status status = mine->n ? pd_job_text_compare(mine, m->meta, m->head.meta) : PD_OK;
+    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+}
+
+pd_status pd_session_job(struct session *session, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint64_t job = pd_read_u64(&r);
+    pd_status status = pd_reader_done(&r) && job ? pd_server_set_job(session->lane->server, job)
+                                                 : pd_fail(PD_FORMAT, "malformed JOB");
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 

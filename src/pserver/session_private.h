@@ -43,6 +43,7 @@ void pd_session_deny(struct session *session, uint64_t request, pd_status status
 /* session_open.c */
 pd_status pd_session_program(struct session *session, const struct pd_message *message);
 pd_status pd_session_open(struct session *session, const struct pd_message *message);
+pd_status pd_session_job(struct session *session, const struct pd_message *message);
 /* session_save.c */
 pd_status pd_session_save(struct session *session, const struct pd_message *message);
 

@@ -11,6 +11,8 @@
 #include "pserver/first_link.h"
 #include "pserver/sums_private.h"
 
+enum { GRACE_MS = 1000 };
+
 /* ---- what there is ---- */
 
 static void sum_free(struct sum *s)
@@ -141,7 +143,8 @@ static void tell_trainers(struct pd_server *server, const char *text)
 static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t step)
 {
     const struct pd_server_config *config = &sums->server->config;
-    struct pd_patience patience = pd_patience_start(config->notice_ms, config->deadline_ms);
+    /* A server that waits for a trainer has the same deadline, and names it: that is to be heard first. */
+    struct pd_patience patience = pd_patience_start(config->notice_ms, config->deadline_ms + GRACE_MS);
     char late[700], text[900];
     while (s->totals_step != step) {
         pd_cond_wait_ms(&sums->changed, &sums->lock, 100);

@@ -2,14 +2,20 @@
 #include "pserver/value_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/rng.h"
 #include "pserver/folder.h"
 #include "tensor/file.h"
+
+enum { TRIES = 8 };
 
 static pd_status file_error(const char *path, int number)
 {
@@ -17,41 +23,68 @@ static pd_status file_error(const char *path, int number)
                    pd_folder_advice(number));
 }
 
-static pd_status make_folder_of(const char *path)
+/* A new file beside the one that is to be, of a name that nobody can have guessed and put a link there. */
+static int make_aside(int folder, const char *name, char aside[PD_VALUE_FILE_NAME])
 {
-    const char *slash = strrchr(path, '/');
-    if (!slash || slash == path) return PD_OK;
-    char *folder = pd_strndup(path, (size_t)(slash - path));
-    if (!folder) return pd_no_memory();
-    pd_status status = pd_folder_make(folder);
-    pd_free(folder);
+    int fd = -1;
+    for (int i = 0; i < TRIES && fd < 0; i++) {
+        int n = snprintf(aside, PD_VALUE_FILE_NAME, "%s.tmp.%016" PRIx64, name, pd_rng_fresh_seed());
+        if (n >= PD_VALUE_FILE_NAME) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = openat(folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) return -1;
+    }
+    return fd;
+}
+
+static pd_status fill(int fd, const struct pd_value *value, const char *path)
+{
+    FILE *file = fdopen(fd, "wb");
+    if (!file) {
+        pd_status status = file_error(path, errno);
+        close(fd);
+        return status;
+    }
+    pd_status status = pd_value_write_file(value, file);
+    if (status != PD_OK) pd_error_add(" [file %s]", path);
+    if (status == PD_OK && (fflush(file) != 0 || fsync(fd) != 0)) status = file_error(path, errno);
+    if (fclose(file) != 0 && status == PD_OK) status = file_error(path, errno);
     return status;
 }
 
-static pd_status write_aside(const struct pd_value *value, const char *aside, const char *path)
+pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_value *value, const char *path)
 {
-    FILE *file = fopen(aside, "wb");
-    if (!file) return file_error(path, errno);
-    pd_status status = pd_value_write_file(value, file);
-    if (status != PD_OK) pd_error_add(" [file %s]", path);
-    if (fclose(file) != 0 && status == PD_OK) status = file_error(path, errno);
-    if (status == PD_OK && rename(aside, path) != 0) status = file_error(path, errno);
-    if (status != PD_OK) remove(aside);
+    char aside[PD_VALUE_FILE_NAME];
+    struct stat info;
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
+        return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
+    int fd = make_aside(folder, name, aside);
+    if (fd < 0) return file_error(path, errno);
+    pd_status status = fill(fd, value, path);
+    if (status == PD_OK && renameat(folder, aside, folder, name) != 0) status = file_error(path, errno);
+    if (status != PD_OK) unlinkat(folder, aside, 0);
+    /* Some file systems have no such call for folders; there the name is as safe as it gets. */
+    if (status == PD_OK && fsync(folder) != 0 && errno != EINVAL) status = file_error(path, errno);
     return status;
 }
 
 pd_status pd_value_file_write(const struct pd_value *value, const char *path, enum pd_value_file_mode mode)
 {
     struct stat info;
-    struct pd_buf aside = {0};
-    if (stat(path, &info) == 0) {
-        if (S_ISDIR(info.st_mode)) return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
-        if (mode == PD_VALUE_FILE_KEEP)
-            return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
-    }
-    PD_TRY(make_folder_of(path));
-    pd_buf_printf(&aside, "%s.tmp.%ld", path, (long)getpid());
-    pd_status status = aside.failed ? pd_no_memory() : write_aside(value, aside.at, path);
-    pd_buf_free(&aside);
+    const char *slash = strrchr(path, '/');
+    if (mode == PD_VALUE_FILE_KEEP && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
+    char *folder = !slash          ? pd_strdup(".")
+                   : slash == path ? pd_strdup("/")
+                                   : pd_strndup(path, (size_t)(slash - path));
+    if (!folder) return pd_no_memory();
+    pd_status status = pd_folder_make(folder);
+    int at = status == PD_OK ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (status == PD_OK && at < 0) status = file_error(path, errno);
+    pd_free(folder);
+    if (status == PD_OK) status = pd_value_file_write_in(at, slash ? slash + 1 : path, value, path);
+    if (at >= 0) close(at);
     return status;
 }

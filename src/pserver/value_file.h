@@ -6,8 +6,14 @@
 
 enum pd_value_file_mode { PD_VALUE_FILE_KEEP, PD_VALUE_FILE_REPLACE };
 
-/* Writes aside and renames: a file under its final name is always whole. Folders that are missing are made.
- * PD_EXISTS: the file is there already, and the mode is KEEP. */
+enum { PD_VALUE_FILE_NAME = 280 };
+
+/* Writes aside, syncs and renames: a file under its final name is always whole, also after a power failure. A
+ * link of that name is replaced, not followed. Folders that are missing are made. PD_EXISTS: the file is
+ * there already, and the mode is KEEP. */
 pd_status pd_value_file_write(const struct pd_value *value, const char *path, enum pd_value_file_mode mode);
+/* The same in an open folder; `path` is for messages. */
+pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_value *value,
+                                 const char *path);
 
 #endif

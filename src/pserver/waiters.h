@@ -17,7 +17,7 @@ pd_status pd_waiters_new(struct pd_server *server, struct pd_waiters **out);
 void pd_waiters_free(struct pd_waiters *waiters); /* after all loops were freed. NULL is fine */
 /* On the control loop, on each tick: since `since` (0: all is well) it is as describe(arg) says. The log has
  * it too, only while a trainer waits when `is_quiet`. */
-void pd_waiters_tend(struct pd_waiters *waiters, int64_t since, int is_quiet,
+void pd_waiters_tend(struct pd_waiters *waiters, int64_t since, int is_quiet, int has_deadline,
                      void (*describe)(void *arg, char *out, size_t cap), void *arg);
 
 #endif

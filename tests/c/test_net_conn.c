@@ -240,6 +240,46 @@ static void a_paused_reader_holds_the_writer_back(void **state)
     pair_free(pair);
 }
 
+static void note_sent(void *arg, pd_status status)
+{
+    atomic_int *sent = arg;
+    *sent += status == PD_OK;
+}
+
+/* A server updates parameters while they are on their way (async): the receiver gets bytes of both, and the
+ * connection works. */
+static void memory_may_change_on_the_way(void **state)
+{
+    (void)state;
+    enum { SIZE = 16 << 20 };
+    struct pair *pair = pair_new(1);
+    pair->server.peer.pauses = 1;
+    pair_connect(pair);
+    uint8_t *bytes = calloc(SIZE, 1);
+    atomic_int sent = 0;
+    struct pd_span span = {bytes, SIZE};
+    assert_ok(pd_conn_send(pair->client.conn, &(struct pd_frame_head){.type = TYPE_DATA}, NULL, 0, &span, 1,
+                           note_sent, &sent));
+    size_t before = SIZE_MAX;
+    for (int still = 0; still < 20;) {
+        pd_loop_turn(pair->loop, 5);
+        size_t queued = pd_conn_queued(pair->client.conn);
+        still = queued == before ? still + 1 : 0;
+        before = queued;
+    }
+    assert_true(before > 0);
+    assert_ok(pd_loop_post(pair->server.loop, resume, &pair->server));
+    for (uint8_t value = 1; !sent && !pair->client.closed; value++) {
+        memset(bytes, value, SIZE);
+        pd_loop_turn(pair->loop, 1);
+    }
+    wait_until(pair->loop, pair->server.peer.messages == 1 || pair->client.closed);
+    assert_int_equal(pair->client.closed, 0);
+    free(bytes);
+    pair->server.peer.bad = 0; /* not the bytes that it looks for */
+    pair_free(pair);
+}
+
 /* Pausing inside an event: what was already read waits, in order. */
 static pd_status pausing_done(struct pd_conn *conn, const struct pd_message *message)
 {
@@ -494,6 +534,7 @@ static int no_spans = 0, with_spans = 1, with_borrowing = 2;
         cmocka_unit_test_setup(messages_of_random_sizes_come_back, use),                                     \
         cmocka_unit_test_setup(polling_gives_the_same, use),                                                 \
         cmocka_unit_test_setup(a_paused_reader_holds_the_writer_back, use),                                  \
+        cmocka_unit_test_setup(memory_may_change_on_the_way, use),                                           \
         cmocka_unit_test_setup(one_message_at_a_time, use),                                                  \
         cmocka_unit_test_setup(closing_writes_the_rest_first, use),                                          \
         cmocka_unit_test_setup(a_goodbye_loses_nothing, use),                                                \

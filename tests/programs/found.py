@@ -68,4 +68,16 @@ with w.block():
     L.increment(i, 1, in_place=True)
     L.less_than(i, n, cond=c)
 inplace(L.reshape, x, [-1, 0, 1])""", "v", {"x": feed("B", 5)}),
+    # What a block overwrote with a value that has no gradient kept that of its old value.
+    "a loop overwrites with what has no gradient": recipe("""
+v = L.scale(x, 2.0)
+s = stop(L.scale(x, 3.0))
+i = L.fill_constant([1], 'int64', 0)
+n = L.fill_constant([1], 'int64', 1)
+c = L.less_than(i, n)
+w = L.While(c)
+with w.block():
+    L.assign(L.scale(s, 0.5), output=v)
+    L.increment(i, 1, in_place=True)
+    L.less_than(i, n, cond=c)""", "v x", {"x": feed("B", 4)}),
 }

@@ -1,5 +1,6 @@
 """Servers that do not reach the first server of their job: who, where, why and for how long is said, and nobody else is blamed."""
 
+import signal
 import time
 
 import pytest
@@ -26,7 +27,7 @@ def test_a_server_that_cannot_reach_the_first(kind):
         options = [*MLP, *options, "--steps", "1000000"]
         job.start("server", 0, *options)
         lost = job.start("server", 1, *options, env={"PADDLE_PS_MAP": f"{first}={nowhere}"})
-        trainers = [job.start("trainer", i, *options) for i in range(2)]
+        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "60000"}) for i in range(2)]  # servers may start slowly
         begun = time.monotonic()
         for p in (*trainers, lost):
             assert p.end(30) == 1
@@ -43,9 +44,9 @@ def test_a_server_that_cannot_reach_the_first(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_servers_behind_a_gateway(tmp_path, kind):
-    """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP."""
+    """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP. Without the secret the first would not believe them."""
     options, env = KINDS[kind]
-    with Job(2, 2, env=env) as job:
+    with Job(2, 2, env={**env, "PADDLE_PS_SECRET": "a secret of this job"}) as job:
         real = job.endpoints
         job.endpoints = ["198.51.100.1:7000", "198.51.100.2:7000"]
         with FaultProxy(real, seed=1, budget=0) as proxy:
@@ -88,3 +89,19 @@ def test_the_first_server_comes_late():
             trainer.wait_for("has waited 2 s")
         job.start("server", 0, *MLP)
         job.end(60)
+
+
+def test_the_first_server_is_silent():
+    """It is stopped; the other one has the step whole, and is not blamed for it."""
+    with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_notice": "500"}) as job:
+        job.start_all(*MLP, "--steps", "1000000", "--say-at", "20")
+        first, other, *trainers = job.processes
+        for trainer in trainers:
+            trainer.wait_for("step 20 has ended")
+        first.signal(signal.SIGSTOP)
+        for trainer in trainers:
+            trainer.wait_for(f"for the word of the first server {job.endpoints[0]}")
+        first.signal(signal.SIGCONT)
+        other.signal(signal.SIGSTOP)  # and the other way round
+        for trainer in trainers:
+            trainer.wait_for(f"{job.endpoints[1]}: no answer yet")

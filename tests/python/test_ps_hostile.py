@@ -676,6 +676,21 @@ def test_who_knows_the_secret_saves_anywhere(places):
         assert sorted(p.name for p in outside.rglob("fc_0.w_0_5")) == ["fc_0.w_0_5"] * 2
 
 
+def test_links_that_lie_in_wait_are_not_followed(places):
+    """Not even for who may save anywhere: neither at the name of the file, nor at one that it might be written under first."""
+    _, outside = places
+    victim = outside / "victim"
+    victim.write_text("as it was")
+    with Job(1, 1, env={"PADDLE_PS_SECRET": "of the job"}) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        for name in ("fc_0.w_0_5", f"fc_0.w_0_5.tmp.{server.pid}", "fc_0.w_0_5.tmp"):
+            (outside / name).symlink_to(victim)
+        assert Saver(job.endpoints[0], b"of the job").save(outside) == ""
+    assert victim.read_text() == "as it was"
+    assert not (outside / "fc_0.w_0_5").is_symlink() and (outside / "fc_0.w_0_5").stat().st_size > 13 * 4
+
+
 # ---- sums over servers ----
 
 

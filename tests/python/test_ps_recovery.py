@@ -5,6 +5,9 @@ user accepts that.
 Trainers are written out by hand (test_ps_prepare.py), and initial values are drawn without a seed: what a server draws a second time is
 not what it had."""
 
+import os
+import random
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +22,7 @@ from test_ps_prepare import OPTIONS, Hand, last_log, records, same
 
 UNSEEDED = [*OPTIONS, "--seed", "0"]
 MODES = pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+ROUNDS = 60 if os.environ.get("PADDLE_SOAK") else 6
 ACCEPTED = {"FLAGS_ps_accept_rollback": "1"}
 
 
@@ -151,6 +155,19 @@ def test_a_log_is_done_again_on_nothing_else(tmp_path, what):
         said = refused(job)
         assert says[what] in said and ("FLAGS_ps_fresh=1 to start anew" in said or "Bring back" in said)
         assert len(records(last_log(tmp_path / "ps", job.endpoints[0]))) > 2  # nothing was touched
+
+
+@MODES
+def test_no_room_for_what_the_log_goes_on_from(tmp_path, mode):
+    """A disk that is full at the start is told of before anybody trains; nothing that is there disturbs the next start."""
+    options = [*mode, "--model", "mlp"]
+    with Job(1, 1, env=log_env(tmp_path)) as job:
+        for _ in range(2):
+            said = refused(job, *options, "--file-limit", "20000")  # room for empty log files, and what it says
+            assert "the log has nothing to go on from: cannot" in said and "free space" in said
+            assert snapshots(folder_of(job, tmp_path)) == []
+        start(job, *options)
+        assert len(snapshots(folder_of(job, tmp_path))) == 1
 
 
 # ---- damage ----
@@ -381,6 +398,53 @@ def test_folders_of_before(tmp_path):
         layout = (folder / "layout").read_text()
         (folder / "layout").write_text(layout[layout.index("mode") : layout.index("loops")] + "loop 0 x@GRAD 1\n")
         assert "of version 1, while this program reads version 2" in refused(job)
+
+
+# ---- kill -9 ----
+
+
+@pytest.mark.parametrize("policy", ["wait", "fail"])
+@MODES
+def test_killed_at_any_moment_of_its_life(tmp_path, record_property, mode, policy):
+    """While it starts too: before and in its first snapshot, while it does the log again, while it changes to other loops, to no log and
+    back, in snapshots that come with the steps. What was acknowledged is there each time."""
+    rng = random.Random(f"{mode} {policy}")
+    early = late = 0
+    with Job(1, 1, env=log_env(tmp_path / "ps", FLAGS_ps_on_trainer_loss=policy, FLAGS_ps_reconnect="20000")) as job:
+        step, want, life = 0, None, 1.0
+        for turn in range(ROUNDS):
+            env = {
+                "FLAGS_ps_log": rng.choice(["write", "write", "fsync", ""]),
+                "FLAGS_ps_loops": rng.choice(["0", "1", "2"]),
+                "FLAGS_ps_snapshot_steps": rng.choice(["0", "1", "3"]),
+            }
+            if step or turn % 4:  # it may be killed while it starts
+                server = job.start("server", 0, *UNSEEDED, *mode, env=env)
+                began = time.monotonic()
+                while time.monotonic() < began + rng.uniform(0.4, 1.1) * life and "Server listening on" not in server.output():
+                    time.sleep(0.001)
+                early += "Server listening on" not in server.output()
+                killed(job, server)
+            began = time.monotonic()
+            server = start(job, *mode, **env)
+            life = time.monotonic() - began
+            loops = loops_of(folder_of(job, tmp_path / "ps"))
+            if want is not None:
+                same(now(job, loops=loops), want)
+            if env["FLAGS_ps_log"]:
+                more = rng.randrange(5)
+                want = train(job, range(step + 1, step + 1 + more), loops=loops)
+                step += more
+                late += more > 0
+                time.sleep(rng.choice([0, 0, 0.01]))  # a snapshot may be on its way
+            killed(job, server)
+    record_property("killed before it served", early)
+    record_property("killed after steps", late)
+    assert late
+
+
+def loops_of(folder: Path) -> int:
+    return int(re.search("\nloops ([0-9]+)\n", (folder / "layout").read_text()).group(1))
 
 
 # ---- how long a log gets ----
