@@ -80,4 +80,14 @@ with w.block():
     L.assign(L.scale(s, 0.5), output=v)
     L.increment(i, 1, in_place=True)
     L.less_than(i, n, cond=c)""", "v x", {"x": feed("B", 4)}),
+    # 1.8.5 reads what it has written already, or counts back what it had counted up.
+    "elements move while they are overwritten": recipe("""
+v = L.scale(x, 0.5)
+w = L.tanh(v)
+op('transpose2', {'X': v}, {'Out': v, 'XShape': var(DTYPE)}, axis=[1, 0])
+op('gelu', {'X': v}, {'Out': v})
+op('sum', {'X': [w, v]}, {'Out': v})
+op('slice', {'Input': v}, {'Out': v}, axes=[1], starts=[1], ends=[3])
+m = L.mean(v)
+L.increment(m, 0.5, in_place=True)""", "v m", {"x": feed(3, 3)}, [{"B": 1, "fetch": ["v", "m"]}]),
 }

@@ -308,6 +308,7 @@ add("clip", {"X": x}, {}, attrs={"min": 1.0, "max": 0.0}, raises="may not be lar
 for most in (0.5, 100.0):
     add("clip_by_norm", {"X": x}, {"Out": x * min(1, most / np.sqrt((x * x).sum()))},
         attrs={"max_norm": most})
+add("clip_by_norm", {"X": np.zeros((2, 3))}, {"Out": np.zeros((2, 3))}, attrs={"max_norm": 1.0})
 add("clip_by_norm", {"X": x}, {}, attrs={"max_norm": 0.0}, raises="larger than 0")
 add("increment", {"X": np.array([3])}, {"Out": np.array([5])}, attrs={"step": 2.0})
 add("increment", {"X": np.array([0.5])}, {"Out": np.array([1.5])}, ["X"])
