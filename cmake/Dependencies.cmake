@@ -88,7 +88,7 @@ pd_find_library(PROTOBUF_C protobuf_c_message_unpack libprotobuf-c.a libprotobuf
 set(PD_FOR_LIBRARY "${PD_PROTOBUF_C_FOR_LIBRARY}")
 set(PD_FOR_PROGRAMS "${PD_PROTOBUF_C_FOR_PROGRAMS}")
 
-# The network: libuv for its loops, OpenSSL's libcrypto for the proof of a shared secret.
+# The network: libuv for its loops, OpenSSL's libcrypto for the proof of a shared secret and seals, its libssl for TLS.
 if(WITH_DISTRIBUTE)
   find_path(LIBUV_INCLUDE uv.h)
   find_path(OPENSSL_INCLUDE openssl/hmac.h)
@@ -96,7 +96,8 @@ if(WITH_DISTRIBUTE)
     message(FATAL_ERROR "WITH_DISTRIBUTE=ON needs libuv and OpenSSL. On Debian: apt-get install libuv1-dev libssl-dev")
   endif()
   pd_find_library(LIBUV uv_loop_init libuv_a.a libuv.so libuv1-dev)
+  pd_find_library(SSL SSL_new libssl.a libssl.so libssl-dev)
   pd_find_library(CRYPTO HMAC libcrypto.a libcrypto.so libssl-dev)
-  list(APPEND PD_FOR_LIBRARY "${PD_LIBUV_FOR_LIBRARY}" "${PD_CRYPTO_FOR_LIBRARY}")
-  list(APPEND PD_FOR_PROGRAMS "${PD_LIBUV_FOR_PROGRAMS}" "${PD_CRYPTO_FOR_PROGRAMS}")
+  list(APPEND PD_FOR_LIBRARY "${PD_LIBUV_FOR_LIBRARY}" "${PD_SSL_FOR_LIBRARY}" "${PD_CRYPTO_FOR_LIBRARY}")
+  list(APPEND PD_FOR_PROGRAMS "${PD_LIBUV_FOR_PROGRAMS}" "${PD_SSL_FOR_PROGRAMS}" "${PD_CRYPTO_FOR_PROGRAMS}")
 endif()

@@ -152,7 +152,7 @@ def page(title: str, calls: list[tuple[str, Callable]]) -> str:
 
 
 def all_pages() -> dict[Path, str]:
-    from paddle.fluid import layers
+    from paddle.fluid import hints, layers
 
     seen: set[int] = set()
     made: dict[str, tuple[str, list]] = {}
@@ -166,7 +166,8 @@ def all_pages() -> dict[Path, str]:
         key = homes.get(module, module)
         title = f"`fluid.layers`: {LAYERS[key][0] if key in LAYERS else key}"
         made.setdefault(f"layers_{key}", (title, []))[1].append((f"fluid.layers.{name}", call))
-    index = ["# API reference", "", ABOUT, ""]
+    index = ["# API reference", "", ABOUT, "", "Types of arguments:", ""]
+    index += [f"- `{name}`: {meaning}." for name, meaning in hints.MEANINGS.items()] + [""]
     for key, (title, calls) in made.items():
         links = ", ".join(f"[{name.rpartition('.')[2]}]({key}.md#{name.rpartition('.')[2].lower()})"
                           for name, _ in sorted(calls, key=lambda each: each[0].lower()))

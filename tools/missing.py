@@ -143,7 +143,7 @@ def page() -> str:
     there = op_names()
     lines = ["# What upstream had and this package has not", "", pages.paragraph(
         "Made by `tools/missing.py --write` from the lists in `tools/upstream_names` and the running package. "
-        "A script that uses one of these names gets an error that says so."), ""]
+        "A script that imports or uses one of these names gets an error that says so (`paddle/absent.py`)."), ""]
     lines += ops_part(there, upstream)
     waiting = layers_without_op(there, set(upstream) - there)
     if waiting:

@@ -40,6 +40,14 @@ SANITIZER_SETTINGS = {
 }
 
 
+# The C tests and the extension with the address sanitizer share one build. Of the Python tests those run with it that reach
+# every op and the engine in one process.
+SANITIZED = BUILD / "test-sanitized"
+SANITIZED_SETTINGS = ("-DPD_SANITIZE=address", "-DWITH_PYTHON=ON")
+SANITIZED_TESTS = tuple(f"tests/python/test_{name}.py" for name in (
+    "ops", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
+
+
 def environment() -> dict[str, str]:
     """What test programs in C need: sanitizer settings, test data, and the folder where pip puts libdnnl."""
     folders = [f"{sys.prefix}/lib", os.environ.get("LD_LIBRARY_PATH", "")]
@@ -84,15 +92,15 @@ def fixed_addresses() -> list[str]:
     return []
 
 
-def build(folder: Path, *settings: str) -> bool:
-    """Configures a build folder the first time, and builds its tests."""
+def build(folder: Path, *settings: str, targets: tuple[str, ...] = ("pd_tests",)) -> bool:
+    """Configures a build folder the first time, and builds its tests or other targets."""
     if not (folder / "CMakeCache.txt").exists():
         status = call(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DWITH_TESTING=ON",
                        "-DWITH_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}", "--log-level=WARNING",
                        *settings])
         if status:
             return False
-    return call(["cmake", "--build", folder, "--target", "pd_tests", "--parallel", JOBS]) == 0
+    return call(["cmake", "--build", folder, "--target", *targets, "--parallel", JOBS]) == 0
 
 
 def count_cmocka(report: Path) -> Count:
@@ -146,7 +154,27 @@ def stage_c() -> Count:
 
 def stage_address() -> Count:
     """C tests, with the address and undefined-behaviour sanitizers"""
-    return run_c(BUILD / "test-address", "-DPD_SANITIZE=address")
+    return run_c(SANITIZED, *SANITIZED_SETTINGS)
+
+
+def stage_extension() -> Count:
+    """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
+    if not build(SANITIZED, *SANITIZED_SETTINGS, targets=("paddle_extension", "paddle_python_tree")):
+        return Count(failed=1)
+    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20"})
+
+
+def sanitized_python() -> dict[str, str]:
+    """What makes Python run the sanitized extension: the sanitizers come first, and what Python itself leaks does not count."""
+    compiler = os.environ.get("CC", "cc")
+    libraries = [subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+                 for name in ("libasan.so", "libubsan.so")]
+    return environment() | {
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": SANITIZER_SETTINGS["ASAN_OPTIONS"] + ":detect_leaks=0",
+        "PYTHONPATH": str(SANITIZED / "python"),
+        "PYTHONMALLOC": "malloc",
+    }
 
 
 def stage_thread() -> Count:
@@ -245,9 +273,9 @@ def span(values: list[str]) -> str:
     return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
 
 
-def run_pytest(folder: str, **options) -> Count:
+def run_pytest(*paths: str, prefix: tuple[str, ...] = (), **options) -> Count:
     REPORT.unlink(missing_ok=True)
-    status = call([sys.executable, "-m", "pytest", folder, f"--junitxml={REPORT}"], **options)
+    status = call([*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={REPORT}"], **options)
     count = Count()
     if REPORT.exists():
         for suite in xml.parse(REPORT).iter("testsuite"):
@@ -283,6 +311,7 @@ STAGES: dict[str, Callable[[], Count]] = {
     "includes": stage_includes,
     "c": stage_c,
     "address": stage_address,
+    "extension": stage_extension,
     "thread": stage_thread,
     "fuzz": stage_fuzz,
     "python": stage_python,

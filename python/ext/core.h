@@ -49,6 +49,7 @@ struct core_scope {
 struct core_value {
     PyObject_HEAD struct core_state *state;
     pd_value *at;
+    PyObject *name; /* what its scope calls it; NULL: it was not asked of a scope */
 };
 
 /* module.c */
@@ -103,6 +104,8 @@ int core_array_view(struct core_state *state, PyObject *array, const char *what,
 PyObject *core_value_wrap(PyTypeObject *type, struct core_state *state,
                           pd_value *value); /* takes the reference */
 PyObject *core_value_new(PyTypeObject *type, int kind);
+/* Gives a new one its name; NULL is fine for both. */
+PyObject *core_value_named(PyObject *self, PyObject *name);
 void core_value_dealloc(PyObject *self);
 int core_value_traverse(PyObject *self, visitproc visit, void *arg);
 /* Sequences of sequences of offsets (lengths 0) or lengths (1) into the value's LoD, and back. */

@@ -39,9 +39,10 @@ static void dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static PyObject *holder(PyObject *self, pd_value *value)
+static PyObject *holder(PyObject *self, pd_value *value, PyObject *name)
 {
-    return core_value_wrap(of(self)->state->holder_type, of(self)->state, pd_value_retain(value));
+    return core_value_named(
+        core_value_wrap(of(self)->state->holder_type, of(self)->state, pd_value_retain(value)), name);
 }
 
 static PyObject *var(PyObject *self, PyObject *name)
@@ -51,7 +52,7 @@ static PyObject *var(PyObject *self, PyObject *name)
     pd_value *value;
     PyObject *result = NULL;
     if (text && !core_failed(of(self)->state, pd_scope_var(of(self)->at, text, &value)))
-        result = holder(self, value);
+        result = holder(self, value, name);
     core_scratch_free(&scratch);
     return result;
 }
@@ -63,7 +64,7 @@ static PyObject *find_var(PyObject *self, PyObject *name)
     PyObject *result = NULL;
     if (text) {
         pd_value *value = pd_scope_find(of(self)->at, text);
-        result = value ? holder(self, value) : Py_NewRef(Py_None);
+        result = value ? holder(self, value, name) : Py_NewRef(Py_None);
     }
     core_scratch_free(&scratch);
     return result;
@@ -224,7 +225,7 @@ static PyObject *as_kind(PyObject *self, int kind, PyTypeObject *type, const cha
                               kind_name(pd_value_kind(value->at)));
         if (core_failed(value->state, pd_value_become(value->at, kind))) return NULL;
     }
-    return core_value_wrap(type, value->state, pd_value_retain(value->at));
+    return core_value_named(core_value_wrap(type, value->state, pd_value_retain(value->at)), value->name);
 }
 
 static PyObject *get_tensor(PyObject *self, PyObject *unused)

@@ -53,6 +53,21 @@ static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
     return result;
 }
 
+/* A table of a distributed job has a shape here, and its rows on the servers. */
+static PyObject *from_servers(PyObject *self)
+{
+    PyObject *array = NULL;
+    if (of(self)->name) {
+        PyObject *module = PyImport_ImportModule("paddle.fluid.io_distributed");
+        if (module) array = PyObject_CallMethod(module, "value_on_servers", "O", of(self)->name);
+        Py_XDECREF(module);
+        if (!array || array != Py_None) return array;
+        Py_DECREF(array);
+    }
+    return core_raise(of(self)->state, PD_INVALID,
+                      "The tensor holds no data yet. Fill it with set() or run a Program.");
+}
+
 static PyObject *as_array(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *words[] = {CORE_TEXT("dtype"), CORE_TEXT("copy"), NULL};
@@ -65,10 +80,8 @@ static PyObject *as_array(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     pd_tensor_desc tensor;
     if (describe(self, &tensor)) return NULL;
-    if (!tensor.data && count_of(&tensor) > 0)
-        return core_raise(of(self)->state, PD_INVALID,
-                          "The tensor holds no data yet. Fill it with set() or run a Program.");
-    PyObject *array = core_array_copy(of(self)->state, &tensor);
+    PyObject *array = !tensor.data && count_of(&tensor) > 0 ? from_servers(self)
+                                                            : core_array_copy(of(self)->state, &tensor);
     if (!array || dtype == Py_None) return array;
     PyObject *converted = PyObject_CallMethod(array, "astype", "O", dtype);
     Py_DECREF(array);

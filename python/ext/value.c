@@ -12,7 +12,14 @@ PyObject *core_value_wrap(PyTypeObject *type, struct core_state *state, pd_value
     }
     self->state = state;
     self->at = value;
+    self->name = NULL;
     return (PyObject *)self;
+}
+
+PyObject *core_value_named(PyObject *self, PyObject *name)
+{
+    if (self) ((struct core_value *)self)->name = Py_XNewRef(name);
+    return self;
 }
 
 PyObject *core_value_new(PyTypeObject *type, int kind)
@@ -28,6 +35,7 @@ void core_value_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     pd_value_release(((struct core_value *)self)->at);
+    Py_XDECREF(((struct core_value *)self)->name);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }

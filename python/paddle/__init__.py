@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Threads that wait for each other inside an op spin for about half a millisecond before they sleep. The default of the
 # OpenMP library is ten times that, which hurts where other processes want the cores. It is read when the engine is loaded.
@@ -24,6 +24,14 @@ from paddle.version import full_version as __version__  # noqa: F401
 __all__ = ["batch", "compat", "dataset", "fluid", "reader", "utils", "v2", "version"]
 
 absent.answer_imports()
+
+if TYPE_CHECKING:
+    from paddle import compat as compat
+    from paddle import dataset as dataset
+    from paddle import fluid as fluid
+    from paddle import reader as reader
+    from paddle import utils as utils
+    from paddle import v2 as v2
 
 def __getattr__(name: str) -> Any:
     if name in ("compat", "dataset", "fluid", "reader", "utils", "v2"):

@@ -8,14 +8,16 @@
 
 /* X(name, kind, default, help). Kinds: BOOL, INT, DOUBLE, TEXT. */
 #define PD_FLAG_MAP(X)                                                                                       \
-    X(check_nan_inf, BOOL, "0", "after each op, fail if an output holds NaN or Inf, and name the op")        \
+    X(check_nan_inf, BOOL, "0",                                                                              \
+      "after each op, fail if an output holds NaN or Inf, and name the op; servers refuse such gradients")   \
     X(paddle_num_threads, INT, "0", "threads inside an op; 0: OMP_NUM_THREADS, else the cores")              \
     X(cpu_deterministic, BOOL, "0",                                                                          \
       "always use all threads; 0: a step runs in one where others hold the cores. The same bits either way") \
     X(fuse_ops, BOOL, "1",                                                                                   \
       "plans join neighbouring ops that are bound by memory; 0: run the Program op by op")                   \
     X(share_memory, BOOL, "1",                                                                               \
-      "temporaries use the same memory one after the other; 0: each has its own, which helps to find faults")  \
+      "temporaries use the same memory one after the other; 0: each has its own, which helps to find "       \
+      "faults")                                                                                              \
     X(log_level, TEXT, "info",                                                                               \
       "messages are given down to this level: error, warning, info or debug; GLOG_v=1 means debug too")      \
     X(rpc_deadline, INT, "180000", "milliseconds a remote call may take")                                    \
@@ -23,7 +25,7 @@
       "times an exchange is tried again after its connection broke; -1: until rpc_deadline")                 \
     X(ps_on_trainer_loss, TEXT, "",                                                                          \
       "a trainer gone without a word: fail, shrink or wait; empty: fail in sync, shrink in async")           \
-    X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one; empty: any")  \
+    X(ps_job, TEXT, "", "name of the job: a server takes only trainers that give the same one, or none too")  \
     X(ps_loops, INT, "0", "loops (threads) of a server; 0: chosen by the cores")                             \
     X(ps_spin, INT, "-1",                                                                                    \
       "microseconds servers and trainers poll before they sleep; -1: 50 where the job has no more "          \

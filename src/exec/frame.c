@@ -1,12 +1,12 @@
 /* Frames: making them, and the loop that runs the ops. */
 #include "exec/frame.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/flags.h"
 #include "exec/profile.h"
+#include "tensor/finite.h"
 
 static pd_status make_values(struct pd_frame *f)
 {
@@ -218,16 +218,6 @@ static pd_status blame(struct pd_frame_op *op, pd_status status)
     return status;
 }
 
-#define IS_FINITE_FN(name, T)                                                                                \
-    static int name(const T *x, int64_t n)                                                                   \
-    {                                                                                                        \
-        for (int64_t i = 0; i < n; i++)                                                                      \
-            if (!isfinite(x[i])) return 0;                                                                   \
-        return 1;                                                                                            \
-    }
-IS_FINITE_FN(finite_f32, float)
-IS_FINITE_FN(finite_f64, double)
-
 static pd_status check_finite(const struct pd_frame_op *op)
 {
     for (int s = 0; s < op->plan->n_out; s++)
@@ -235,11 +225,7 @@ static pd_status check_finite(const struct pd_frame_op *op)
             const struct pd_value *v = op->run.out[s].at[k];
             if (!v || !v->tensor.data) continue;
             const struct pd_tensor *t = &v->tensor;
-            int64_t n = pd_tensor_numel(t);
-            int ok = t->meta.dtype == PD_DTYPE_FP32   ? finite_f32(t->data, n)
-                     : t->meta.dtype == PD_DTYPE_FP64 ? finite_f64(t->data, n)
-                                                      : 1;
-            if (!ok)
+            if (pd_first_not_finite(t->meta.dtype, t->data, pd_tensor_numel(t)) >= 0)
                 return pd_fail(
                     PD_NOT_FINITE, "op '%s' made NaN or Inf in variable '%s' (flag check_nan_inf is on)",
                     op->plan->def->type,

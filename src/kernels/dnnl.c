@@ -124,22 +124,20 @@ const struct pd_dnnl_lib *pd_dnnl_lib(void)
     return ready ? &lib : NULL;
 }
 
-int pd_dnnl_use_threads(void)
+void pd_dnnl_use_threads(int threads)
 {
-    int threads = pd_threads();
 #ifdef _OPENMP
-    if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+    if (!omp_in_parallel() && omp_get_max_threads() != threads) omp_set_num_threads(threads);
+#else
+    (void)threads;
 #endif
-    return threads;
 }
 
 int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                  int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     if (!pd_dnnl_lib()) return 0;
-#ifdef _OPENMP
-    if (!omp_in_parallel() && omp_get_max_threads() != 1) omp_set_num_threads(1);
-#endif
+    pd_dnnl_use_threads(1);
     int worked = lib.sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c,
                            ldc) == dnnl_success;
     static pthread_once_t first = PTHREAD_ONCE_INIT; /* has made the kernels of all products */

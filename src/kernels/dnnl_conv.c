@@ -1,32 +1,30 @@
-/* Convolutions by oneDNN: activations are brought into the channels-last layout and the filter into whatever
- * layout oneDNN likes best (the fastest combination measured), all inside one call. */
+/* Convolutions by oneDNN: a cache of prepared ones, each divided among the threads.
+ *
+ * Each thread does some images of the batch by a pass of its own (dnnl_conv_pass.c); the gradients of the
+ * filter that they find are added up in order. How the batch is cut follows from its size and the number of
+ * threads, so that the result has the same bits each time, also where one thread does all parts
+ * (pd_threads_alone). A batch with fewer images than there are threads is left to oneDNN's own threads. */
 #ifdef PD_WITH_ONEDNN
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "kernels/dnnl.h"
+#include "kernels/dnnl_conv_pass.h"
 #include "kernels/dnnl_lib.h"
 
-enum { CACHED = 8, FIRST = 0, SECOND = 1, OUT = 2, OPERANDS = 3 };
-
-struct operand {
-    int arg;             /* DNNL_ARG_* */
-    dnnl_memory_t given; /* as the caller has it */
-    dnnl_memory_t inner; /* as the primitive wants it; the same object when nothing has to be reordered */
-    dnnl_primitive_t reorder;
-    size_t offset; /* of the inner copy in the scratch block */
-};
+enum { CACHED = 8 };
 
 struct prepared {
     enum pd_conv_pass pass;
     struct pd_conv conv;
     int threads;
     uint64_t last_used;
-    dnnl_primitive_t primitive;
-    dnnl_stream_t stream;
-    struct operand operand[OPERANDS];
-    dnnl_memory_t pad; /* the primitive's own scratch pad */
-    size_t pad_offset, scratch;
+    int parts;
+    struct pd_dnnl_pass **part; /* by part */
+    size_t *offset;             /* by part: its scratch memory */
+    size_t sums, scratch;       /* where the filter gradients of parts 1, 2, ... go; bytes in all */
+    int64_t filter;             /* elements of the filter */
 };
 
 struct cache {
@@ -38,16 +36,10 @@ struct cache {
 static void prepared_free(struct prepared *p)
 {
     if (!p) return;
-    const struct pd_dnnl_lib *d = pd_dnnl_lib();
-    for (int i = 0; i < OPERANDS; i++) {
-        struct operand *o = &p->operand[i];
-        if (o->reorder) d->primitive_destroy(o->reorder);
-        if (o->inner && o->inner != o->given) d->memory_destroy(o->inner);
-        if (o->given) d->memory_destroy(o->given);
-    }
-    if (p->pad) d->memory_destroy(p->pad);
-    if (p->stream) d->stream_destroy(p->stream);
-    if (p->primitive) d->primitive_destroy(p->primitive);
+    for (int i = 0; p->part && i < p->parts; i++)
+        pd_dnnl_pass_free(p->part[i]);
+    pd_free(p->part);
+    pd_free(p->offset);
     pd_free(p);
 }
 
@@ -60,158 +52,41 @@ void pd_dnnl_cache_free(void *cache)
     pd_free(c);
 }
 
-static dnnl_memory_desc_t describe_data(const struct pd_conv *c, int64_t channels, const int64_t *size,
-                                        int last)
+static int64_t first_image(const struct prepared *p, int part)
 {
-    static const dnnl_format_tag_t first_tag[] = {dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
-    static const dnnl_format_tag_t last_tag[] = {dnnl_ab, dnnl_acb, dnnl_acdb, dnnl_acdeb};
-    dnnl_dims_t dims = {c->batch, channels};
+    return p->conv.batch * part / p->parts;
+}
+
+static int64_t filter_size(const struct pd_conv *c)
+{
+    int64_t n = c->out_channels * (c->in_channels / c->groups);
     for (int i = 0; i < c->axes; i++)
-        dims[2 + i] = size[i];
-    dnnl_memory_desc_t desc = NULL;
-    pd_dnnl_lib()->memory_desc_create_with_tag(&desc, 2 + c->axes, dims, dnnl_f32,
-                                               (last ? last_tag : first_tag)[c->axes]);
-    return desc;
-}
-
-static dnnl_memory_desc_t describe_filter(const struct pd_conv *c, int any)
-{
-    static const dnnl_format_tag_t tags[] = {dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
-    dnnl_dims_t dims;
-    int rank = 0;
-    if (c->groups > 1) dims[rank++] = c->groups;
-    dims[rank++] = c->out_channels / c->groups;
-    dims[rank++] = c->in_channels / c->groups;
-    for (int i = 0; i < c->axes; i++)
-        dims[rank++] = c->kernel[i];
-    dnnl_memory_desc_t desc = NULL;
-    pd_dnnl_lib()->memory_desc_create_with_tag(&desc, rank, dims, dnnl_f32,
-                                               any ? dnnl_format_tag_any : tags[rank - 3]);
-    return desc;
-}
-
-static dnnl_primitive_desc_t describe_pass(const struct pd_conv *c, enum pd_conv_pass pass)
-{
-    const struct pd_dnnl_lib *d = pd_dnnl_lib();
-    dnnl_dims_t stride, dilate, before, after;
-    for (int i = 0; i < c->axes; i++) {
-        stride[i] = c->stride[i];
-        dilate[i] = c->dilation[i] - 1;
-        before[i] = c->before[i];
-        after[i] = c->after[i];
-    }
-    /* The gradient of an image with a few channels is seven times faster with the channels first. */
-    int last = !(pass == PD_CONV_DATA && c->in_channels <= 4);
-    dnnl_memory_desc_t x = describe_data(c, c->in_channels, c->in, last);
-    dnnl_memory_desc_t y = describe_data(c, c->out_channels, c->out, last);
-    dnnl_memory_desc_t w = describe_filter(c, 1);
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_primitive_desc_t forward = NULL, result = NULL;
-    if (x && y && w && d->primitive_attr_create(&attr) == dnnl_success &&
-        d->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
-        d->convolution_forward_primitive_desc_create(&forward, d->engine, dnnl_forward_training,
-                                                     dnnl_convolution_direct, x, w, NULL, y, stride, dilate,
-                                                     before, after, attr) == dnnl_success) {
-        if (pass == PD_CONV_FORWARD) {
-            result = forward;
-            forward = NULL;
-        } else if (pass == PD_CONV_DATA) {
-            d->convolution_backward_data_primitive_desc_create(&result, d->engine, dnnl_convolution_direct, x,
-                                                               w, y, stride, dilate, before, after, forward,
-                                                               attr);
-        } else {
-            d->convolution_backward_weights_primitive_desc_create(&result, d->engine, dnnl_convolution_direct,
-                                                                  x, w, NULL, y, stride, dilate, before,
-                                                                  after, forward, attr);
-        }
-    }
-    if (forward) d->primitive_desc_destroy(forward);
-    if (attr) d->primitive_attr_destroy(attr);
-    if (x) d->memory_desc_destroy(x);
-    if (y) d->memory_desc_destroy(y);
-    if (w) d->memory_desc_destroy(w);
-    return result;
-}
-
-static size_t reserve(struct prepared *p, size_t bytes)
-{
-    size_t at = p->scratch;
-    p->scratch += (bytes + 63) & ~(size_t)63;
-    return at;
-}
-
-/* Takes `given`. */
-static int add_operand(struct prepared *p, int index, int arg, dnnl_memory_desc_t given,
-                       const_dnnl_memory_desc_t wanted)
-{
-    const struct pd_dnnl_lib *d = pd_dnnl_lib();
-    struct operand *o = &p->operand[index];
-    dnnl_primitive_desc_t reorder = NULL;
-    o->arg = arg;
-    int ok = given && wanted && d->memory_create(&o->given, given, d->engine, NULL) == dnnl_success;
-    if (ok && d->memory_desc_equal(given, wanted)) {
-        o->inner = o->given;
-    } else if (ok) {
-        const_dnnl_memory_desc_t from = index == OUT ? wanted : given, to = index == OUT ? given : wanted;
-        ok = d->memory_create(&o->inner, wanted, d->engine, NULL) == dnnl_success &&
-             d->reorder_primitive_desc_create(&reorder, from, d->engine, to, d->engine, NULL) ==
-                 dnnl_success &&
-             d->primitive_create(&o->reorder, reorder) == dnnl_success;
-        if (ok) o->offset = reserve(p, d->memory_desc_get_size(wanted));
-    }
-    if (reorder) d->primitive_desc_destroy(reorder);
-    if (given) d->memory_desc_destroy(given);
-    return ok;
+        n *= c->kernel[i];
+    return n;
 }
 
 static struct prepared *prepare(enum pd_conv_pass pass, const struct pd_conv *c, int threads)
 {
-    const struct pd_dnnl_lib *d = pd_dnnl_lib();
     struct prepared *p = pd_calloc(1, sizeof *p);
     if (!p) return NULL;
-    p->pass = pass;
-    p->conv = *c;
-    p->threads = threads;
-    dnnl_primitive_desc_t pd = describe_pass(c, pass);
-    int ok = pd && d->primitive_create(&p->primitive, pd) == dnnl_success &&
-             d->stream_create(&p->stream, d->engine, dnnl_stream_default_flags) == dnnl_success;
-    if (ok) {
-        dnnl_memory_desc_t x = describe_data(c, c->in_channels, c->in, c->channels_last);
-        dnnl_memory_desc_t y = describe_data(c, c->out_channels, c->out, c->channels_last);
-        dnnl_memory_desc_t w = describe_filter(c, 0);
-        switch (pass) {
-        case PD_CONV_FORWARD:
-            ok =
-                add_operand(p, FIRST, DNNL_ARG_SRC, x, d->primitive_desc_query_md(pd, dnnl_query_src_md, 0)) &
-                add_operand(p, SECOND, DNNL_ARG_WEIGHTS, w,
-                            d->primitive_desc_query_md(pd, dnnl_query_weights_md, 0)) &
-                add_operand(p, OUT, DNNL_ARG_DST, y, d->primitive_desc_query_md(pd, dnnl_query_dst_md, 0));
-            break;
-        case PD_CONV_DATA:
-            ok = add_operand(p, FIRST, DNNL_ARG_DIFF_DST, y,
-                             d->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0)) &
-                 add_operand(p, SECOND, DNNL_ARG_WEIGHTS, w,
-                             d->primitive_desc_query_md(pd, dnnl_query_weights_md, 0)) &
-                 add_operand(p, OUT, DNNL_ARG_DIFF_SRC, x,
-                             d->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0));
-            break;
-        case PD_CONV_FILTER:
-            ok =
-                add_operand(p, FIRST, DNNL_ARG_SRC, x, d->primitive_desc_query_md(pd, dnnl_query_src_md, 0)) &
-                add_operand(p, SECOND, DNNL_ARG_DIFF_DST, y,
-                            d->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0)) &
-                add_operand(p, OUT, DNNL_ARG_DIFF_WEIGHTS, w,
-                            d->primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0));
-            break;
-        }
+    *p = (struct prepared){
+        .pass = pass, .conv = *c, .threads = threads, .parts = c->batch < threads ? 1 : threads};
+    p->filter = filter_size(c);
+    p->part = pd_calloc((size_t)p->parts, sizeof *p->part);
+    p->offset = pd_calloc((size_t)p->parts, sizeof *p->offset);
+    pd_dnnl_use_threads(p->parts == 1 ? threads : 1);
+    for (int i = 0; p->part && p->offset && i < p->parts; i++) {
+        struct pd_conv some = *c;
+        some.batch = first_image(p, i + 1) - first_image(p, i);
+        p->part[i] = pd_dnnl_pass_new(pass, &some);
+        if (!p->part[i]) break;
+        p->offset[i] = p->scratch;
+        p->scratch += pd_dnnl_pass_scratch(p->part[i]);
+        if (i < p->parts - 1) continue;
+        p->sums = p->scratch;
+        if (pass == PD_CONV_FILTER) p->scratch += (size_t)(p->parts - 1) * (size_t)p->filter * sizeof(float);
+        return p;
     }
-    if (ok) {
-        const_dnnl_memory_desc_t pad = d->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-        ok = d->memory_create(&p->pad, pad, d->engine, NULL) == dnnl_success;
-        if (ok) p->pad_offset = reserve(p, d->memory_desc_get_size(pad));
-    }
-    if (pd) d->primitive_desc_destroy(pd);
-    if (ok) return p;
     prepared_free(p);
     return NULL;
 }
@@ -234,8 +109,7 @@ void *pd_dnnl_conv_prepare(void **cache, enum pd_conv_pass pass, const struct pd
     struct cache *c = *cache;
     if (!c) *cache = c = pd_calloc(1, sizeof *c);
     if (!c) return NULL;
-    int threads = pd_dnnl_use_threads();
-    int oldest = 0;
+    int threads = pd_threads(), oldest = 0;
     for (int i = 0; i < c->n; i++) {
         struct prepared *p = c->at[i];
         if (p->pass == pass && p->threads == threads && same_conv(&p->conv, conv)) {
@@ -258,32 +132,75 @@ void *pd_dnnl_conv_prepare(void **cache, enum pd_conv_pass pass, const struct pd
     return p;
 }
 
-static int reorder(const struct prepared *p, const struct operand *o, int to_inner)
+struct job {
+    struct prepared *p;
+    const float *first, *second;
+    float *out;
+    char *scratch;
+    int64_t x_size, y_size; /* elements of an image */
+    int *worked;            /* by part */
+};
+
+static int64_t image_size(int64_t channels, const int64_t *size, int axes)
 {
-    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, to_inner ? o->given : o->inner},
-                              {DNNL_ARG_TO, to_inner ? o->inner : o->given}};
-    return pd_dnnl_lib()->primitive_execute(o->reorder, p->stream, 2, args) == dnnl_success;
+    for (int i = 0; i < axes; i++)
+        channels *= size[i];
+    return channels;
+}
+
+static float *sums_of(const struct job *j, int64_t part)
+{
+    return (float *)(j->scratch + j->p->sums) + (part - 1) * j->p->filter;
+}
+
+static void run_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *j = arg;
+    struct prepared *p = j->p;
+    if (p->parts > 1) pd_dnnl_use_threads(1);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t x = first_image(p, (int)i) * j->x_size, y = first_image(p, (int)i) * j->y_size;
+        const float *first = j->first + (p->pass == PD_CONV_DATA ? y : x);
+        const float *second = j->second + (p->pass == PD_CONV_FILTER ? y : 0);
+        float *out = p->pass == PD_CONV_FORWARD ? j->out + y
+                     : p->pass == PD_CONV_DATA  ? j->out + x
+                     : i                        ? sums_of(j, i)
+                                                : j->out;
+        j->worked[i] = pd_dnnl_pass_run(p->part[i], first, second, out, j->scratch + p->offset[i]);
+    }
+}
+
+static void add_sums(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *j = arg;
+    for (int part = 1; part < j->p->parts; part++) {
+        const float *restrict from = sums_of(j, part);
+        float *restrict to = j->out;
+        for (int64_t i = begin; i < end; i++)
+            to[i] += from[i];
+    }
 }
 
 int pd_dnnl_conv_run(void *prepared, const float *first, const float *second, float *out, void *scratch)
 {
-    const struct pd_dnnl_lib *d = pd_dnnl_lib();
     struct prepared *p = prepared;
-    char *block = scratch;
-    float *given[OPERANDS] = {(float *)first, (float *)second, out};
-    dnnl_exec_arg_t args[OPERANDS + 1];
-    pd_dnnl_use_threads();
-    for (int i = 0; i < OPERANDS; i++) {
-        struct operand *o = &p->operand[i];
-        d->memory_set_data_handle(o->given, given[i]);
-        if (o->reorder) d->memory_set_data_handle(o->inner, block + o->offset);
-        if (o->reorder && i != OUT && !reorder(p, o, 1)) return 0;
-        args[i] = (dnnl_exec_arg_t){o->arg, o->inner};
-    }
-    d->memory_set_data_handle(p->pad, block + p->pad_offset);
-    args[OPERANDS] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, p->pad};
-    if (d->primitive_execute(p->primitive, p->stream, OPERANDS + 1, args) != dnnl_success) return 0;
-    if (p->operand[OUT].reorder && !reorder(p, &p->operand[OUT], 0)) return 0;
-    return d->stream_wait(p->stream) == dnnl_success;
+    const struct pd_conv *c = &p->conv;
+    int all = 1, few[64] = {0}, *worked = p->parts <= 64 ? few : pd_calloc((size_t)p->parts, sizeof *worked);
+    if (!worked) return 0;
+    struct job j = {p,
+                    first,
+                    second,
+                    out,
+                    scratch,
+                    image_size(c->in_channels, c->in, c->axes),
+                    image_size(c->out_channels, c->out, c->axes),
+                    worked};
+    if (p->parts == 1) pd_dnnl_use_threads(p->threads);
+    pd_parallel(p->parts, 1, run_parts, &j);
+    for (int i = 0; i < p->parts; i++)
+        all &= worked[i];
+    if (all && p->pass == PD_CONV_FILTER) pd_parallel(p->filter, 16 * 1024, add_sums, &j);
+    if (worked != few) pd_free(worked);
+    return all;
 }
 #endif

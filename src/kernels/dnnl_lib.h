@@ -41,7 +41,8 @@ struct pd_dnnl_lib {
 
 /* NULL when oneDNN is not there. */
 const struct pd_dnnl_lib *pd_dnnl_lib(void);
-/* Makes oneDNN use as many threads as pd_threads() says, in the calling thread; returns that number. */
-int pd_dnnl_use_threads(void);
+/* How many threads oneDNN uses when the calling thread calls it; one where several threads call it at once.
+ */
+void pd_dnnl_use_threads(int threads);
 
 #endif

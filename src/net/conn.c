@@ -81,6 +81,7 @@ void pd_conn_free(struct pd_conn *conn)
     if (conn->handshake) conn->handshake->free(conn);
     pd_conn_read_free(conn);
     pd_conn_drop_queue(conn);
+    pd_tls_free(conn->tls);
     pd_free(conn->text);
     pd_free(conn);
 }
@@ -176,14 +177,25 @@ pd_status pd_conn_attach(struct pd_conn *conn, struct pd_loop *loop, int socket)
 {
     conn->loop = loop;
     pd_status status = pd_tcp_pipe(loop, conn, socket, &conn->pipe);
+    if (status == PD_OK && conn->tls) status = pd_tls_pipe(conn->tls, conn->pipe, &conn->pipe);
     pd_loop_add(loop, &conn->member);
     conn->held = 0;
     if (status == PD_OK) pd_loop_want(loop, &conn->task);
     return status;
 }
 
+pd_status pd_conn_secure(struct pd_conn *conn, const struct pd_tls_settings *settings, const char *host)
+{
+    if (!settings) return PD_OK;
+    pd_tls_free(conn->tls); /* of an address that was tried before */
+    conn->tls = NULL;
+    PD_TRY(pd_tls_new(settings, host, &conn->tls));
+    return pd_tls_pipe(conn->tls, conn->pipe, &conn->pipe);
+}
+
 pd_status pd_conn_seal(struct pd_conn *conn, int is_server)
 {
+    if (conn->tls) return PD_OK; /* which does it itself */
     const struct pd_handshake *h = conn->handshake;
     struct pd_proof keys[2]; /* of the client's way out, of the server's */
     static const char *const labels[2] = {"cpaddle client's seals", "cpaddle server's seals"};
@@ -235,6 +247,11 @@ void pd_conn_pause(struct pd_conn *conn, int paused)
     if (conn->state == PD_CONN_ENDED) return;
     pd_loop_want(conn->loop, &conn->task); /* what was read before the pause comes first, from the loop */
     pd_conn_update(conn);
+}
+
+void pd_conn_limit_meta(struct pd_conn *conn, uint32_t most)
+{
+    conn->meta_most = most;
 }
 
 void *pd_conn_user(const struct pd_conn *conn)

@@ -74,11 +74,16 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
 pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, const void *meta,
                        size_t meta_n, const struct pd_span *spans, int n_spans,
                        void (*sent)(void *arg, pd_status status), void *arg);
+/* Writes what can be written now, for a callback that goes on for long after it has sent something small. */
+void pd_conn_flush(struct pd_conn *conn);
 /* Ends the connection after what is queued was written and the other side has seen the end (`linger_ms` at
  * most; 0: at once). Of the events only `closed` comes after it. */
 void pd_conn_close(struct pd_conn *conn, int linger_ms);
 /* Stops and resumes reading, so that a slow consumer does not fill memory. */
 void pd_conn_pause(struct pd_conn *conn, int paused);
+
+/* Messages with a larger meta end the connection when their head is in; 0: PD_FRAME_META_MAX. */
+void pd_conn_limit_meta(struct pd_conn *conn, uint32_t most);
 
 void *pd_conn_user(const struct pd_conn *conn);
 void pd_conn_set_user(struct pd_conn *conn, const struct pd_conn_events *events, void *user);

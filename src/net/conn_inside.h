@@ -7,6 +7,7 @@
 #include "net/conn.h"
 #include "net/hello_inside.h"
 #include "net/loop_inside.h"
+#include "net/tls.h"
 #include "net/transport.h"
 
 enum pd_conn_state {
@@ -46,6 +47,7 @@ struct pd_conn {
     struct pd_member member;
     struct pd_task task;
     struct pd_pipe *pipe;
+    struct pd_tls *tls; /* NULL: without */
     enum pd_conn_state state;
     const struct pd_conn_events *events;
     void *user;
@@ -56,11 +58,11 @@ struct pd_conn {
     struct pd_timer *timer; /* connecting, handshake, linger */
 
     int paused;
-    int silent;   /* the user knows nothing of this connection (yet), so no event is made */
-    int held;     /* about to move to another loop: nothing is handled here any more */
+    int silent;        /* the user knows nothing of this connection (yet), so no event is made */
+    int held;          /* about to move to another loop: nothing is handled here any more */
     int is_sealed_now; /* inside the reading of the handshake's end: the bytes behind it are records */
-    int blocked;  /* the pipe is full */
-    int finished; /* closing: all is written, waiting for the other side's end */
+    int blocked;       /* the pipe is full */
+    int finished;      /* closing: all is written, waiting for the other side's end */
 
     pd_status why; /* ended: what `closed` says */
     char *text;
@@ -69,7 +71,8 @@ struct pd_conn {
     enum pd_read_phase phase;
     struct pd_message message;
     uint8_t head[PD_FRAME_HEAD];
-    size_t have; /* bytes of the current phase that are in */
+    size_t have;        /* bytes of the current phase that are in */
+    uint32_t meta_most; /* 0: PD_FRAME_META_MAX */
     struct pd_spare meta, body;
     int span; /* the payload goes on at spans[span].at + span_at */
     size_t span_at;
@@ -100,6 +103,8 @@ pd_status pd_conn_attach(struct pd_conn *conn, struct pd_loop *loop, int socket)
 void pd_conn_free(struct pd_conn *conn);
 /* Tells the pipe what is wanted now. */
 void pd_conn_update(struct pd_conn *conn);
+/* Its pipe is TCP's, and gets TLS on top. host: of the server; NULL: this is the server. */
+pd_status pd_conn_secure(struct pd_conn *conn, const struct pd_tls_settings *settings, const char *host);
 /* The handshake's messages are over: from here on all that goes over TCP is in records (record.c), with a key
  * where there is a secret. */
 pd_status pd_conn_seal(struct pd_conn *conn, int is_server);
@@ -112,7 +117,6 @@ void pd_conn_read_stash(struct pd_conn *conn);
 void pd_conn_read_free(struct pd_conn *conn);
 
 /* conn_write.c */
-void pd_conn_flush(struct pd_conn *conn);
 void pd_conn_tell_sent(struct pd_conn *conn);
 /* Calls every `sent` that is left with an error. */
 void pd_conn_drop_queue(struct pd_conn *conn);

@@ -77,6 +77,9 @@ static pd_status take_head(struct pd_conn *conn, const uint8_t *bytes)
                            head.type, (unsigned)head.meta, (unsigned long long)head.payload);
     } else if (conn->state == PD_CONN_OPEN && head.type < 16 && !is_late_refusal(conn, &head)) {
         return pd_fail(PD_FORMAT, "a message of type %d has no place after the handshake", head.type);
+    } else if (conn->meta_most && head.meta > conn->meta_most) {
+        return pd_fail(PD_FORMAT, "a message of type %d announces a meta part of %u bytes; here the most is %u",
+                       head.type, (unsigned)head.meta, (unsigned)conn->meta_most);
     }
     conn->message = (struct pd_message){.head = head};
     conn->phase = PD_READ_META;

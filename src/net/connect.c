@@ -35,6 +35,8 @@ struct client {
     struct pd_hello_message hello;
     struct pd_welcome_message welcome;
     struct pd_shm_fetch *fetch;
+    const struct pd_tls_settings *tls; /* NULL: without */
+    char host[256];
     char text[1400];
 };
 
@@ -220,6 +222,10 @@ static void connected(struct pd_conn *conn)
         try_next(conn);
         return;
     }
+    if (pd_conn_secure(conn, client->tls, client->host) != PD_OK) {
+        pd_conn_end(conn, PD_NO_MEMORY, pd_error());
+        return;
+    }
     conn->state = PD_CONN_GREETING;
     uint64_t left = time_left(conn);
     set_timer(conn, left ? left : 1, on_time);
@@ -255,7 +261,8 @@ static pd_status on_challenge(struct pd_conn *conn, const struct pd_message *mes
 static void open_now(struct pd_conn *conn)
 {
     struct pd_welcome welcome = client_of(conn)->welcome.welcome;
-    const char *way = strcmp(pd_conn_transport(conn), "shm") == 0 ? "shared memory" : "TCP";
+    const char *name = pd_conn_transport(conn);
+    const char *way = strcmp(name, "shm") == 0 ? "shared memory" : strcmp(name, "tls") == 0 ? "TLS" : "TCP";
     enum pd_log_level level = conn->hello.role == PD_ROLE_TRAINER ? PD_LOG_INFO : PD_LOG_DEBUG;
     pd_log(level, "connected to %s over %s", client_of(conn)->endpoint, way);
     conn->hello.id = welcome.id;
@@ -392,6 +399,7 @@ static pd_status prepare(struct client *client, const struct pd_hello *hello,
 {
     PD_TRY(pd_transport_choose(options ? options->transport : NULL, &client->choice));
     PD_TRY(pd_secret(&client->base.secret, &client->base.secret_n));
+    PD_TRY(pd_tls_choose(&client->tls));
     client->limit_ms = options && options->connect_ms > 0 ? options->connect_ms : pd_handshake_ms;
     client->hello.hello = *hello;
     client->hello.hello.wants_shm = client->choice != PD_TRANSPORT_TCP;
@@ -422,6 +430,7 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
     client->base.reason = reason;
     client->base.writable = connected;
     snprintf(client->endpoint, sizeof client->endpoint, "%s", endpoint);
+    snprintf(client->host, sizeof client->host, "%s", where.host[0] ? where.host : "localhost");
     pd_status status = prepare(client, hello, options);
     if (status == PD_OK) status = pd_conn_make(loop, &client->base, &conn);
     if (status != PD_OK) {

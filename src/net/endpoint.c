@@ -93,12 +93,6 @@ pd_status pd_endpoint_to_bind(const char *endpoint, struct pd_endpoint *out)
     return PD_OK;
 }
 
-int pd_endpoint_is_any(const struct pd_endpoint *endpoint)
-{
-    const char *host = endpoint->host;
-    return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
-}
-
 /* The wildcard addresses: one socket of IPv6 takes IPv4 too; IPv4 alone comes second, for machines without
  * IPv6. */
 static void wildcards(int port, int cap, struct sockaddr_storage *out, socklen_t *lengths, int *n)
@@ -212,4 +206,34 @@ const char *pd_endpoint_text(const struct sockaddr *address, char *out, size_t c
         snprintf(out, cap, "an unknown address");
     }
     return out;
+}
+
+/* IPv4 inside IPv6 is IPv4. */
+static int as_v4(const struct sockaddr_storage *a, uint32_t *out)
+{
+    if (a->ss_family == AF_INET) {
+        *out = ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr;
+        return 1;
+    }
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+    if (!IN6_IS_ADDR_V4MAPPED(six)) return 0;
+    memcpy(out, six->s6_addr + 12, sizeof *out);
+    return 1;
+}
+
+int pd_endpoint_is_loopback(const struct sockaddr_storage *a)
+{
+    uint32_t four;
+    if (as_v4(a, &four)) return ntohl(four) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+int pd_endpoint_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    uint32_t x, y;
+    if (pd_endpoint_is_loopback(a) && pd_endpoint_is_loopback(b)) return 1;
+    int a4 = as_v4(a, &x), b4 = as_v4(b, &y);
+    if (a4 || b4) return a4 && b4 && x == y;
+    return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }

@@ -17,8 +17,6 @@ pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out);
 /* Where the server of an endpoint listens: PADDLE_PS_BIND names another address than the endpoint's, alone or
  * with another port ("0.0.0.0", "10.0.0.1:7000", "::", "[::]:7000"); else the endpoint itself. */
 pd_status pd_endpoint_to_bind(const char *endpoint, struct pd_endpoint *out);
-/* Does it stand for all interfaces? */
-int pd_endpoint_is_any(const struct pd_endpoint *endpoint);
 /* Looks the name up (blocks: DNS; lookup.h does not). Fills up to `cap` addresses, IPv4 and IPv6. An empty
  * host: the wildcard address when `to_bind`, else loopback. */
 pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, int cap,
@@ -29,6 +27,10 @@ int pd_endpoint_is_numeric(const struct pd_endpoint *endpoint, int cap, struct s
 /* Where to connect to for an endpoint: PADDLE_PS_MAP="from=to,from=to" names another way to it (a forwarded
  * port, a proxy); else the endpoint itself. Returns `out`, or `endpoint`. */
 const char *pd_endpoint_map(const char *endpoint, char *out, size_t cap);
+/* Is it an address of this machine that no other one reaches? */
+int pd_endpoint_is_loopback(const struct sockaddr_storage *address);
+/* Do both addresses stand for the same machine? All loopback addresses do; ports do not matter. */
+int pd_endpoint_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 /* "127.0.0.1:6174", "[::1]:6174". Returns `out`. */
 const char *pd_endpoint_text(const struct sockaddr *address, char *out, size_t cap);
 

@@ -107,6 +107,7 @@ static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message
     struct pd_listener *listener = guest->listener;
     PD_TRY(pd_hello_unpack(message->meta, message->head.meta, &guest->hello));
     conn->hello = guest->hello.hello;
+    conn->hello.incarnation = pd_hello_mark(conn->hello.incarnation);
     guest->same_host = listener->boot[0] && strcmp(listener->boot, conn->hello.boot) == 0;
     guest->ring = guest->hello.ring ? (size_t)guest->hello.ring : listener->ring;
     if (conn->hello.version != PD_FRAME_VERSION) {
@@ -147,11 +148,12 @@ static pd_status on_proof(struct pd_conn *conn, const struct pd_message *message
                "the client's secret is not the server's: set the same PADDLE_PS_SECRET on all");
         return PD_OK;
     }
-    if (listener->job[0] && conn->hello.job[0] && strcmp(listener->job, conn->hello.job) != 0) {
+    /* A tool without a job looks at any. */
+    if (strcmp(listener->job, conn->hello.job) != 0 &&
+        (conn->hello.role != PD_ROLE_TOOL || conn->hello.job[0])) {
         refuse(conn, PD_INVALID,
-               "the client belongs to job '%s', the server to job '%s': check the endpoints, or give each "
-               "job a port of its "
-               "own",
+               "the client belongs to job '%s', the server to job '%s': check the endpoints, and give "
+               "FLAGS_ps_job to all processes of a job, or to none",
                conn->hello.job, listener->job);
         return PD_OK;
     }
@@ -258,8 +260,7 @@ static pd_status welcome(struct pd_conn *conn)
     }
     pd_proof_pack(&proof, &meta);
     PD_TRY(pd_conn_send_meta(conn, PD_WELCOME, 0, &meta));
-    if (conn->stash)
-        return pd_fail(PD_FORMAT, "the client sent more than its PROOF before it was welcomed");
+    if (conn->stash) return pd_fail(PD_FORMAT, "the client sent more than its PROOF before it was welcomed");
     PD_TRY(pd_conn_seal(conn, 1));
     if (!guest->offer) {
         open_now(conn);
@@ -352,6 +353,7 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
     listener->newest = guest;
     listener->n_guests++;
     pd_status status = pd_tcp_pipe(listener->loop, conn, socket, &conn->pipe);
+    if (status == PD_OK) status = pd_conn_secure(conn, listener->tls, NULL);
     if (status != PD_OK)
         pd_conn_end(conn, status, pd_error());
     else

@@ -217,6 +217,20 @@ int pd_proof_same(const struct pd_proof *a, const struct pd_proof *b)
     return a->n == b->n && CRYPTO_memcmp(a->bytes, b->bytes, a->n) == 0;
 }
 
+uint64_t pd_hello_mark(uint64_t incarnation)
+{
+    static const char label[] = "cpaddle incarnation";
+    uint8_t bytes[sizeof label + 8], digest[32];
+    uint64_t mark = 0;
+    memcpy(bytes, label, sizeof label);
+    for (int i = 0; i < 8; i++)
+        bytes[sizeof label + (size_t)i] = (uint8_t)(incarnation >> (8 * i));
+    if (!incarnation || !EVP_Digest(bytes, sizeof bytes, digest, NULL, EVP_sha256(), NULL)) return 0;
+    for (int i = 0; i < 8; i++)
+        mark |= (uint64_t)digest[i] << (8 * i);
+    return mark | 1;
+}
+
 pd_status pd_nonce_make(uint8_t nonce[PD_NONCE])
 {
     if (getrandom(nonce, PD_NONCE, 0) != PD_NONCE)

@@ -25,10 +25,10 @@ struct pd_hello {
     uint8_t wants_shm;    /* this client can use shared memory (set by net from the switch) */
     uint16_t loop;        /* which of the server's loops it wants to talk to */
     int32_t id;           /* trainer id; -1: give me one */
-    uint64_t incarnation; /* random, new for each process */
+    uint64_t incarnation; /* random, new for each process; at the server its mark (pd_hello_mark) */
     uint32_t pid;
     uint32_t trainers; /* barrier width it expects; 0: does not care */
-    char job[64];      /* empty: any */
+    char job[64];      /* the server's must be the same; a tool's may be empty */
     char host[64];     /* set by net: the host's name, for messages */
     char boot[40];     /* set by net: the host's boot id: same host? */
 };
@@ -55,5 +55,7 @@ enum {
  * PADDLE_PS_SECRET_FILE (trailing white space cut). *n is its size; 0: there is no secret. An empty one, or a
  * file that cannot be read, is an error. The memory stays. Takes 30 ms for a secret that is seen first. */
 pd_status pd_secret(const uint8_t **key, int *n);
+/* Do all who get in prove that they are of the job, by a secret or by a certificate? */
+pd_status pd_is_closed_job(int *is_closed);
 
 #endif

@@ -75,6 +75,9 @@ pd_status pd_proof_make(const uint8_t *secret, int secret_n, const char *label, 
 /* In constant time. */
 int pd_proof_same(const struct pd_proof *a, const struct pd_proof *b);
 
+/* What a server keeps, writes and tells of a client's incarnation: from it nobody can say the incarnation
+ * itself, by which the client takes its place again. Never 0, but for 0. */
+uint64_t pd_hello_mark(uint64_t incarnation);
 /* Fills version, pid, host, boot and has_secret; and a nonce. */
 pd_status pd_hello_fill(struct pd_hello_message *message, int has_secret);
 pd_status pd_nonce_make(uint8_t nonce[PD_NONCE]);

@@ -1,6 +1,7 @@
 /* Listening: sockets on every address of an endpoint, and a limit on clients that have not proved themselves.
  */
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ enum {
     SWEEP_MS = 250,
     ACCEPT_AT_ONCE = 64,
     WARN_EVERY_MS = 1000,
+    FILES_MOST = 512, /* descriptors that sockets leave, when there are enough */
 };
 
 void pd_listener_warn(struct pd_listener *listener, const char *peer, const char *text)
@@ -123,6 +125,14 @@ static void on_client(uv_poll_t *watch, int status, int events)
             break;
         }
         pd_endpoint_text((struct sockaddr *)&from, peer, sizeof peer);
+        if (fd >= listener->most_fd) {
+            pd_listener_warn(listener, peer,
+                             "this process has nearly all files open that it may: the rest is for snapshots "
+                             "and logs. Raise the limit with ulimit -n");
+            pd_socket_close(fd);
+            rest(listener, listener->sweep != NULL);
+            break;
+        }
         if (pd_guest_new(listener, fd, peer) != PD_OK) pd_listener_warn(listener, peer, pd_error());
     }
     pd_loop_exit(listener->loop);
@@ -237,6 +247,18 @@ static void end_member(struct pd_member *member)
     pd_listener_close((struct pd_listener *)((char *)member - offsetof(struct pd_listener, member)));
 }
 
+/* From another machine: is one of the addresses not loopback? */
+static int is_reachable(const int *fds, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct sockaddr_storage at;
+        socklen_t length = sizeof at;
+        if (getsockname(fds[i], (struct sockaddr *)&at, &length) == 0 && !pd_endpoint_is_loopback(&at))
+            return 1;
+    }
+    return 0;
+}
+
 static pd_status watch_all(struct pd_listener *listener, const int *fds, int n)
 {
     listener->sockets = pd_calloc((size_t)n, sizeof *listener->sockets);
@@ -263,12 +285,16 @@ static pd_status configure(struct pd_listener *listener, const char *job)
     PD_TRY(pd_transport_choose(NULL, &listener->choice));
     PD_TRY(pd_ring_choose(0, &listener->ring));
     PD_TRY(pd_secret(&listener->secret, &listener->secret_n));
+    PD_TRY(pd_tls_choose(&listener->tls));
     pd_boot_id(listener->boot);
     /* Strangers must leave descriptors for the job. */
     struct rlimit files;
     listener->most_guests = GUESTS_MOST;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < GUESTS_MOST)
-        listener->most_guests = files.rlim_cur / 4 > 8 ? (int)(files.rlim_cur / 4) : 8;
+    listener->most_fd = INT_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > INT_MAX) return PD_OK;
+    int most = (int)files.rlim_cur, kept = most / 4 < FILES_MOST ? most / 4 : FILES_MOST;
+    if (most / 4 < GUESTS_MOST) listener->most_guests = most / 4 > 8 ? most / 4 : 8;
+    listener->most_fd = most - kept;
     return PD_OK;
 }
 
@@ -298,12 +324,12 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
     status = watch_all(listener, fds, n);
     if (status != PD_OK) goto close_sockets;
     pd_loop_add(loop, &listener->member);
-    if (pd_endpoint_is_any(&where) && !listener->secret_n)
-        pd_log(PD_LOG_WARNING,
-               "port %d listens on all interfaces without a secret: anybody who reaches it can change the "
-               "parameters. Set "
-               "PADDLE_PS_SECRET, or name one address",
-               real_port);
+    if (!listener->secret_n && !listener->tls && is_reachable(fds, n))
+        pd_log(
+            PD_LOG_WARNING,
+            "%s can be reached from other machines, and has no secret: who gets to port %d can take part in "
+            "the job. Set PADDLE_PS_SECRET to the same value on all processes, or use TLS",
+            endpoint, real_port);
     *port = real_port;
     *out = listener;
     return PD_OK;

@@ -14,6 +14,7 @@ struct pd_listener {
     char job[64];
     const uint8_t *secret;
     int secret_n;
+    const struct pd_tls_settings *tls; /* NULL: without */
     enum pd_transport_choice choice;
     size_t ring;
     char boot[40];
@@ -28,6 +29,7 @@ struct pd_listener {
 
     struct pd_guest *oldest, *newest; /* in the handshake */
     int n_guests, most_guests;
+    int most_fd; /* sockets with this number or a higher one are closed: what is left is for files */
     struct pd_timer *sweep;
 
     uint64_t quiet_until; /* warnings about clients are few */

@@ -5,9 +5,12 @@
  *   u32 length (1 to 131072), 4 or 16 bytes seal, the bytes
  *
  * A byte is handed up only when the record it came in is whole and its seal is right. A large payload goes
- * straight into its place all the same: `placed` bytes of what is read into keep their place, so a record that
- * fits there is checked there, and until then it counts as not read. Other records come through memory of the
- * loop, many at a time; what is left of them is kept. */
+ * straight into its place all the same: `placed` bytes of what is read into keep their place, so a record
+ * that fits there is checked there, and until then it counts as not read. Other records come through memory
+ * of the loop, many at a time; what is left of them is kept.
+ *
+ * On the way out a record is sealed when it is written. One that goes out in part is copied: a server changes
+ * parameters while they are on their way (async), and the seal is that of the bytes as they were. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -40,6 +43,9 @@ struct record_pipe {
         size_t head_left, data_left;
     } made[AT_ONCE];
     int n_made;
+    uint8_t
+        *rest; /* what is to be written of the first of them, where the caller's memory may have changed */
+    size_t rest_n;
 
     struct pd_seal *in;
     uint8_t in_head[HEAD_MOST];
@@ -163,10 +169,34 @@ static int lay_out(struct record_pipe *pipe, struct place p, struct iovec *parts
         struct made *made = &pipe->made[i];
         if (made->head_left)
             parts[count++] = (struct iovec){made->head + pipe->head - made->head_left, made->head_left};
-        count += cut(p, 0, made->data_left, parts + count, PARTS - count);
+        if (i == 0 && pipe->rest)
+            parts[count++] = (struct iovec){pipe->rest + pipe->rest_n - made->data_left, made->data_left};
+        else
+            count += cut(p, 0, made->data_left, parts + count, PARTS - count);
         skip(&p, made->data_left);
     }
     return count;
+}
+
+/* The pipe below is full. A record that was begun is kept as it is; the others are sealed when it goes on. */
+static pd_status keep_begun(struct record_pipe *pipe, struct place p)
+{
+    struct made *first = pipe->made;
+    int begun = pipe->n_made && first->head_left < pipe->head;
+    pd_seal_back(pipe->out, pipe->n_made - begun);
+    pipe->n_made = begun;
+    if (!begun || pipe->rest) return PD_OK;
+    pipe->rest = pd_malloc(first->data_left);
+    if (!pipe->rest) return pd_no_memory();
+    for (size_t done = 0; done < first->data_left;) {
+        size_t room = p.parts->iov_len - p.at, left = first->data_left - done,
+               step = left < room ? left : room;
+        memcpy(pipe->rest + done, (const uint8_t *)p.parts->iov_base + p.at, step);
+        done += step;
+        skip(&p, step);
+    }
+    pipe->rest_n = first->data_left;
+    return PD_OK;
 }
 
 /* So many bytes of the made records are written. Returns how many of them are not heads. */
@@ -185,6 +215,10 @@ static size_t written(struct record_pipe *pipe, size_t n)
         data += of_data;
         if (made->data_left) break;
         gone++;
+    }
+    if (gone) {
+        pd_free(pipe->rest);
+        pipe->rest = NULL;
     }
     pipe->n_made -= gone;
     memmove(pipe->made, pipe->made + gone, (size_t)pipe->n_made * sizeof *pipe->made);
@@ -225,6 +259,7 @@ static pd_status record_write(struct pd_pipe *base, const struct iovec *given, i
         size_t data = written(pipe, wrote);
         *done += data;
         skip(&p, data);
+        if (full) PD_TRY(keep_begun(pipe, p));
     }
     return PD_OK;
 }
@@ -247,7 +282,8 @@ static pd_status check_size(struct record_pipe *pipe, size_t size)
     return size && size <= PD_RECORD_MOST ? PD_OK : damaged(pipe, "the length of a record");
 }
 
-static pd_status check_seal(struct record_pipe *pipe, const uint8_t *head, const struct iovec *parts, size_t n)
+static pd_status check_seal(struct record_pipe *pipe, const uint8_t *head, const struct iovec *parts,
+                            size_t n)
 {
     uint8_t right[PD_SEAL_TAG];
     PD_TRY(pd_seal_next(pipe->in, head, parts, n, right));
@@ -365,8 +401,7 @@ static pd_status read_raw(struct record_pipe *pipe, struct place *p, size_t room
     }
     /* No more than there is room for, so that nothing waits here while the connection is busy elsewhere. */
     size_t want = most - n < room + pipe->head ? most - n : room + pipe->head;
-    if (want)
-        PD_TRY(pipe->under->transport->read(pipe->under, &(struct iovec){raw + n, want}, 1, &got, end));
+    if (want) PD_TRY(pipe->under->transport->read(pipe->under, &(struct iovec){raw + n, want}, 1, &got, end));
     *more = got == want;
     n += got;
     PD_TRY(take(pipe, raw, n, p, &used, done, &ready));
@@ -434,6 +469,7 @@ static void free_pipe(struct record_pipe *pipe)
     pd_seal_free(pipe->out);
     pd_seal_free(pipe->in);
     pd_free(pipe->kept);
+    pd_free(pipe->rest);
     pd_free(pipe);
 }
 

@@ -10,12 +10,15 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 
-enum { ONE_KEY = 32, AHEAD = 16 /* keys that are made at once */ };
+enum {
+    ONE_KEY = 32,
+    AHEAD = PD_SEAL_BACK, /* keys that are made at once; as many stay, for those who go back */
+};
 
 struct pd_seal {
     EVP_MAC_CTX *mac;     /* NULL: checksums */
     EVP_CIPHER_CTX *keys; /* the stream that the records' keys come from */
-    uint8_t ahead[AHEAD * ONE_KEY];
+    uint8_t made[2 * AHEAD * ONE_KEY];
     int used;        /* of those */
     uint64_t number; /* of the next record */
 };
@@ -38,7 +41,7 @@ pd_status pd_seal_new(const uint8_t *key, struct pd_seal **out)
     static const uint8_t start[16];
     struct pd_seal *seal = pd_calloc(1, sizeof *seal);
     if (!seal) return pd_no_memory();
-    seal->used = AHEAD;
+    seal->used = 2 * AHEAD;
     if (key) {
         pthread_once(&once, find_poly1305);
         seal->mac = poly1305 ? EVP_MAC_CTX_new(poly1305) : NULL;
@@ -58,7 +61,7 @@ void pd_seal_free(struct pd_seal *seal)
     if (!seal) return;
     EVP_MAC_CTX_free(seal->mac);
     EVP_CIPHER_CTX_free(seal->keys);
-    OPENSSL_cleanse(seal->ahead, sizeof seal->ahead);
+    OPENSSL_cleanse(seal->made, sizeof seal->made);
     pd_free(seal);
 }
 
@@ -84,14 +87,22 @@ static void sum(uint64_t number, const uint8_t length[4], const struct iovec *pa
 
 static pd_status next_key(struct pd_seal *seal, const uint8_t **key)
 {
-    static const uint8_t zeros[sizeof seal->ahead];
+    static const uint8_t zeros[sizeof seal->made / 2];
+    uint8_t *second = seal->made + sizeof zeros;
     int got;
-    if (seal->used == AHEAD) {
-        if (EVP_EncryptUpdate(seal->keys, seal->ahead, &got, zeros, sizeof zeros) != 1) return no_cipher();
-        seal->used = 0;
+    if (seal->used == 2 * AHEAD) {
+        memcpy(seal->made, second, sizeof zeros);
+        if (EVP_EncryptUpdate(seal->keys, second, &got, zeros, sizeof zeros) != 1) return no_cipher();
+        seal->used = AHEAD;
     }
-    *key = seal->ahead + (size_t)seal->used++ * ONE_KEY;
+    *key = seal->made + (size_t)seal->used++ * ONE_KEY;
     return PD_OK;
+}
+
+void pd_seal_back(struct pd_seal *seal, int n)
+{
+    seal->number -= (uint64_t)n;
+    seal->used -= seal->mac ? n : 0;
 }
 
 pd_status pd_seal_next(struct pd_seal *seal, const uint8_t length[4], const struct iovec *parts, size_t n,

@@ -1,10 +1,10 @@
-/* Seals: a short code over bytes and their place in the stream, by which the receiver knows that they are what
- * was sent.
+/* Seals: a short code over bytes and their place in the stream, by which the receiver knows that they are
+ * what was sent.
  *
- * Without a key it is a checksum (CRC-32C), which finds damage. With a key it is Poly1305, for each record with
- * a key of its own (the next bytes of AES-256 in counter mode): who does not have the key cannot change, repeat,
- * reorder or insert anything. It is the fastest of what OpenSSL has: 12.7 GB/s on a core where AES-GMAC does
- * 8.6. */
+ * Without a key it is a checksum (CRC-32C), which finds damage. With a key it is Poly1305, for each record
+ * with a key of its own (the next bytes of AES-256 in counter mode): who does not have the key cannot change,
+ * repeat, reorder or insert anything. It is the fastest of what OpenSSL has: 12.7 GB/s on a core where
+ * AES-GMAC does 8.6. */
 #ifndef PD_NET_SEAL_H
 #define PD_NET_SEAL_H
 
@@ -17,6 +17,7 @@ enum {
     PD_SEAL_KEY = 32,
     PD_SEAL_SUM = 4,  /* bytes of a checksum */
     PD_SEAL_TAG = 16, /* of a code with a key */
+    PD_SEAL_BACK = 16,
 };
 
 /* One direction of a connection. */
@@ -30,6 +31,9 @@ int pd_seal_bytes(const struct pd_seal *seal); /* PD_SEAL_SUM or PD_SEAL_TAG */
  * little-endian). */
 pd_status pd_seal_next(struct pd_seal *seal, const uint8_t length[4], const struct iovec *parts, size_t n,
                        uint8_t out[PD_SEAL_TAG]);
+/* The last `n` records (PD_SEAL_BACK at most) were not sent after all: the next one takes the place of the
+ * first of them. */
+void pd_seal_back(struct pd_seal *seal, int n);
 /* In constant time. */
 int pd_seal_same(const struct pd_seal *seal, const uint8_t *a, const uint8_t *b);
 

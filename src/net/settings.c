@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "net/hello_inside.h"
 #include "net/shm_ring.h"
+#include "net/tls.h"
 
 static int find_transport(const char *name, enum pd_transport_choice *out)
 {
@@ -47,5 +48,16 @@ pd_status pd_ring_choose(uint64_t wish, size_t *out)
         size <<= shift;
     }
     *out = size < PD_RING_LEAST ? PD_RING_LEAST : size > PD_RING_MOST ? PD_RING_MOST : (size_t)size;
+    return PD_OK;
+}
+
+pd_status pd_is_closed_job(int *is_closed)
+{
+    const uint8_t *key;
+    const struct pd_tls_settings *tls;
+    int n;
+    PD_TRY(pd_secret(&key, &n));
+    PD_TRY(pd_tls_choose(&tls));
+    *is_closed = n > 0 || tls;
     return PD_OK;
 }

@@ -57,8 +57,16 @@ static pd_status constant_infer(const struct pd_infer *c)
 static pd_status size_rows(const struct pd_run *r, struct pd_value *value)
 {
     const struct pd_attr *shape = &r->attr[SHAPE];
-    int64_t n = shape->n ? shape->longs[0] : 0;
-    PD_TRY(pd_rows_resize(value, n, n, (enum pd_dtype)r->attr[DTYPE].i, shape->n, shape->longs));
+    int64_t given[PD_MAX_RANK];
+    const int64_t *dims = given;
+    int rank;
+    PD_TRY(pd_math_given_sizes(r, &constant_shape, given, &rank));
+    if (rank < 0) {
+        rank = shape->n;
+        dims = shape->longs;
+    }
+    int64_t n = rank ? dims[0] : 0;
+    PD_TRY(pd_rows_resize(value, n, n, (enum pd_dtype)r->attr[DTYPE].i, rank, dims));
     for (int64_t i = 0; i < n; i++)
         value->rows.at[i] = i;
     return PD_OK;

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "kernels/ew_cast.h"
+#include "tensor/half.h"
 
 pd_status pd_math_type(enum pd_dtype dtype, int *type)
 {
@@ -266,6 +267,12 @@ pd_status pd_math_fill(void *to, enum pd_dtype dtype, int64_t n, double value)
     }
     if (dtype == PD_DTYPE_BOOL) {
         memset(to, 1, (size_t)n);
+        return PD_OK;
+    }
+    if (dtype == PD_DTYPE_FP16) {
+        uint16_t *out = to, v = pd_half_from_float((float)value);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = v;
         return PD_OK;
     }
     PD_SWITCH_ANY(dtype, T, {

@@ -153,6 +153,28 @@ static pd_status settle(struct pd_opdesc *op, struct pd_var *var, const struct p
     return pd_vec_push(&op->resized, was) ? PD_OK : pd_no_memory();
 }
 
+/* Programs in float16 can be built, also where no kernel computes in it: sizes and types are those of
+ * float32. When such an op runs it says what it cannot do. Returns whether an input is float16. */
+static int as_floats(const struct side *in, int n)
+{
+    int found = 0;
+    for (int k = 0; k < n; k++) {
+        if (!in->var[k] || in->var[k]->meta.dtype != PD_DTYPE_FP16) continue;
+        in->copies[k] = in->var[k]->meta;
+        in->copies[k].dtype = PD_DTYPE_FP32;
+        in->seen[k] = &in->copies[k];
+        found = 1;
+    }
+    return found;
+}
+
+static void as_half(const struct pd_var *var, struct pd_meta *out)
+{
+    int was = var->meta.dtype;
+    if (out->dtype == PD_DTYPE_FP32 && (was == PD_DTYPE_FP16 || was == PD_DTYPE_NONE))
+        out->dtype = PD_DTYPE_FP16;
+}
+
 pd_status pd_opdesc_infer(struct pd_opdesc *op, struct pd_block *block)
 {
     if (!op->def || !op->def->infer) return PD_OK;
@@ -179,9 +201,12 @@ pd_status pd_opdesc_infer(struct pd_opdesc *op, struct pd_block *block)
             n += sides[i].n;
             if (!is_output) inputs = n;
         }
+        int half = as_floats(&all, inputs);
         struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in, .desc = op};
         status = op->def->infer(&c);
         if (status != PD_OK) pd_opdesc_blame(op, block);
+        for (int k = inputs; k < n && half; k++)
+            if (all.var[k]) as_half(all.var[k], &all.copies[k]);
         for (int k = inputs; k < n && status == PD_OK; k++)
             if (all.var[k]) status = settle(op, all.var[k], &all.copies[k]);
     }

@@ -33,7 +33,8 @@ static void broke(struct wire *w, const char *text)
     int64_t now = pd_clock_ns();
     w->conn = NULL;
     w->breaks += w->is_open;
-    w->is_open = w->said_bye = 0;
+    w->is_open = w->is_welcome = w->said_bye = 0;
+    w->said[0] = 0;
     w->names_opened = w->names_answered = w->said_job = 0;
     if (!w->broke_at) w->broke_at = now;
     /* A connection that was cut is there again at once; a server that is gone is not. */
@@ -90,6 +91,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     struct link *link = w->link;
     struct pd_client *c = link->client;
     link->n_loops = welcome->loops;
+    w->is_welcome = 1;
     if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", link->endpoint);
     if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
     link->incarnation = welcome->incarnation;
@@ -120,6 +122,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     if (c->id < 0) c->id = (int)m->head.extra;
     if (w->is_open) return PD_OK;
     w->is_open = w->was_opened = 1;
+    w->said[0] = 0;
     w->retries = 0;
     w->broke_at = 0;
     pd_status status = pd_link_returned(w);
@@ -155,6 +158,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     case PD_PS_NOTICE:
         pd_read_text(&r, text, sizeof text);
         pd_log(PD_LOG_WARNING, "server %s: %s", w->link->endpoint, text);
+        snprintf(w->said, sizeof w->said, "%.511s", text);
         w->link->client->noticed = pd_clock_ns();
         return PD_OK;
     case PD_PS_FAILED: {
@@ -240,6 +244,14 @@ void pd_client_tend(struct pd_client *c, int64_t now)
     }
 }
 
+static const char *state_of(const struct wire *w)
+{
+    if (w->said[0]) return w->said;
+    if (w->is_open) return "no answer yet";
+    if (w->is_welcome) return "connected, but not let in yet";
+    return w->trouble[0] ? w->trouble : "no connection yet";
+}
+
 void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
 {
     size_t used = 0;
@@ -248,9 +260,8 @@ void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
         for (int k = 0; k < c->links.at[i]->wires.n && used + 1 < cap; k++) {
             const struct wire *w = c->links.at[i]->wires.at[k];
             if (w->is_quit || (w->is_open && !w->waits && w->names_answered == w->names_opened)) continue;
-            int wrote =
-                snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "", c->links.at[i]->endpoint,
-                         !w->is_open ? (w->trouble[0] ? w->trouble : "no connection yet") : "no answer yet");
+            int wrote = snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "",
+                                 c->links.at[i]->endpoint, state_of(w));
             used += wrote > 0 ? (size_t)wrote : 0;
         }
 }
@@ -278,14 +289,19 @@ static pd_status check_breaks(const struct pd_client *c, const char *what)
     return PD_OK;
 }
 
+static int all_are_there(const struct pd_client *c)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (!c->links.at[i]->wires.at[k]->is_welcome) return 0;
+    return 1;
+}
+
 /* Past the deadline, but all that is waited for are answers of servers that are there: those have the same
  * deadline, and say whom they waited for when they give up. */
 static int has_grace(const struct pd_client *c, const struct pd_patience *patience)
 {
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (!c->links.at[i]->wires.at[k]->is_open) return 0;
-    return (pd_clock_ns() - patience->start) / 1000000 < patience->deadline_ms + GRACE_MS;
+    return all_are_there(c) && (pd_clock_ns() - patience->start) / 1000000 < patience->deadline_ms + GRACE_MS;
 }
 
 pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, int (*done)(void *arg),
@@ -306,9 +322,9 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
         pd_client_describe(c, who, sizeof who);
         if (now == PD_WAIT_GIVE_UP)
             return pd_fail(PD_UNAVAILABLE,
-                           "%s: no end after %lld s (%s). Is the server running at that address? "
-                           "FLAGS_rpc_deadline sets how long to wait",
-                           what, pd_patience_seconds(&patience), who);
+                           "%s: no end after %lld s (%s). %sFLAGS_rpc_deadline sets how long to wait", what,
+                           pd_patience_seconds(&patience), who,
+                           all_are_there(c) ? "" : "Is the server running at that address? ");
         pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, pd_patience_seconds(&patience), who);
     }
     return c->failed ? pd_fail(c->failure, "%s", c->failure_text) : PD_OK;

@@ -34,7 +34,8 @@ struct wire {
     struct link *link;
     int index;
     struct pd_conn *conn; /* NULL: broken */
-    int is_open;          /* the handshake and the OPEN are through */
+    int is_welcome;       /* the handshake is through, */
+    int is_open;          /* and the OPEN */
     int said_job;         /* what this trainer trains was told to this connection */
     int names_opened;     /* names told to this connection */
     int names_answered;
@@ -65,6 +66,7 @@ struct wire {
     int tried_bye;     /* on one that has ended since, too: the server has heard it, most likely */
     int is_quit;       /* goodbye was answered */
     char trouble[512]; /* the last thing that went wrong */
+    char said[512];    /* whom the server waits for, by its last notice; empty: it has answered since */
 };
 
 struct link {

@@ -300,6 +300,7 @@ pd_status pd_wire_head(struct wire *w, struct pd_message *m)
 void pd_wire_clear(struct wire *w)
 {
     w->waits = w->passes = 0;
+    w->said[0] = 0;
     w->pieces.n = w->wishes.n = w->sent_pieces = 0;
     w->is_ended = w->sent_end = w->is_pull_only = 0;
     w->rows = NULL;

@@ -1,7 +1,9 @@
 /* See control.h. */
 #include "pserver/control.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "pserver/admission.h"
 #include "pserver/order.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
@@ -11,16 +13,81 @@
 struct peer {
     struct pd_control *control;
     struct pd_conn *conn;
+    int64_t heard; /* when it said something last */
 };
 
 struct pd_control {
     struct pd_server *server;
     struct pd_loop *loop;
     struct pd_status_desk *desk;
+    struct pd_admission *admission;
+    struct pd_timer *sweeps;
     PD_VEC(struct peer *) peers;
 };
 
-enum { MOST_UNREAD = 1 << 20 }; /* bytes of answers that a tool has not read */
+enum {
+    MOST_UNREAD = 1 << 20, /* bytes of answers that a tool has not read */
+    TOOLS_MOST = 64,
+    TOOL_PATIENCE_MS = 1000, /* when there are as many, one that was silent for longer makes room */
+    TOOL_IDLE_MS = 30000,    /* a tool asks, and goes */
+    SWEEP_MS = 1000,
+};
+
+/* ---- who comes ---- */
+
+static int is_tool(const struct peer *p)
+{
+    return pd_conn_hello(p->conn)->role == PD_ROLE_TOOL;
+}
+
+static int64_t silent_ms(const struct peer *p)
+{
+    return (pd_clock_ns() - p->heard) / 1000000;
+}
+
+static void sweep(void *arg)
+{
+    struct pd_control *c = arg;
+    for (int i = c->peers.n - 1; i >= 0; i--)
+        if (is_tool(c->peers.at[i]) && silent_ms(c->peers.at[i]) >= TOOL_IDLE_MS)
+            pd_conn_close(c->peers.at[i]->conn, 0);
+}
+
+static pd_status make_room(struct pd_control *c)
+{
+    struct peer *oldest = NULL;
+    int tools = 0;
+    for (int i = 0; i < c->peers.n; i++) {
+        struct peer *p = c->peers.at[i];
+        if (!is_tool(p)) continue;
+        tools++;
+        if (!oldest || p->heard < oldest->heard) oldest = p;
+    }
+    if (tools < TOOLS_MOST) return PD_OK;
+    if (silent_ms(oldest) < TOOL_PATIENCE_MS)
+        return pd_fail(PD_UNAVAILABLE, "%d tools are connected, which is the most: ask again in a moment",
+                       TOOLS_MOST);
+    pd_conn_close(oldest->conn, 0);
+    return PD_OK;
+}
+
+pd_status pd_control_greet(struct pd_control *c, const struct pd_hello *hello, const char *peer)
+{
+    if (hello->role == PD_ROLE_TOOL) return make_room(c);
+    PD_TRY(pd_admission_check(c->admission, hello, peer));
+    for (int i = 0; i < c->peers.n; i++) {
+        const struct pd_hello *other = pd_conn_hello(c->peers.at[i]->conn);
+        if (other->role == PD_ROLE_SERVER && other->id == hello->id &&
+            other->incarnation != hello->incarnation)
+            return pd_fail(PD_EXISTS,
+                           "it calls itself server %d, and that one is connected (host %.60s, pid %u, %s): "
+                           "nobody takes its place while it is there",
+                           hello->id, other->host, other->pid, pd_conn_peer(c->peers.at[i]->conn));
+    }
+    return PD_OK;
+}
+
+/* ---- what they say ---- */
 
 /* Before anything of it is kept: no message here has a payload. */
 static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
@@ -50,7 +117,9 @@ static pd_status answer(struct peer *p, const struct pd_message *m)
 
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 {
-    pd_status status = answer(pd_conn_user(conn), m);
+    struct peer *p = pd_conn_user(conn);
+    p->heard = pd_clock_ns();
+    pd_status status = answer(p, m);
     if (status != PD_OK) pd_log(PD_LOG_WARNING, "%s: refused: %s", pd_conn_peer(conn), pd_error());
     return status;
 }
@@ -81,17 +150,23 @@ void pd_control_accepted(struct pd_control *c, struct pd_conn *conn)
         pd_server_turn_away(conn);
         return;
     }
-    *p = (struct peer){.control = c, .conn = conn};
+    *p = (struct peer){.control = c, .conn = conn, .heard = pd_clock_ns()};
     pd_conn_set_user(conn, &pd_control_events, p);
+    const struct pd_hello *hello = pd_conn_hello(conn);
+    if (hello->role == PD_ROLE_SERVER)
+        pd_log(PD_LOG_DEBUG, "server %d (host %.60s, pid %u, %s) is connected", hello->id, hello->host,
+               hello->pid, pd_conn_peer(conn));
 }
 
-pd_status pd_control_new(struct pd_server *server, struct pd_control **out)
+pd_status pd_control_new(struct pd_server *server, int n, const char *const *names, struct pd_control **out)
 {
     struct pd_control *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
     c->server = server;
     pd_status status = pd_loop_new(&c->loop);
     if (status == PD_OK) status = pd_status_desk_new(server, c->loop, &c->desk);
+    if (status == PD_OK) status = pd_admission_new(c->loop, n, names, server->is_closed, &c->admission);
+    if (status == PD_OK) status = pd_timer_start(c->loop, SWEEP_MS, SWEEP_MS, sweep, c, &c->sweeps);
     if (status != PD_OK) {
         pd_control_free(c);
         return status;
@@ -109,6 +184,8 @@ void pd_control_free(struct pd_control *c)
 {
     if (!c) return;
     pd_status_desk_close(c->desk);
+    pd_timer_stop(c->sweeps);
+    pd_admission_free(c->admission);
     pd_loop_free(c->loop);
     pd_status_desk_free(c->desk);
     pd_vec_free(&c->peers);

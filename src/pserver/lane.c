@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/flags.h"
 #include "base/log.h"
 #include "base/parallel.h"
 #include "pserver/durable.h"
@@ -324,6 +325,7 @@ pd_status pd_lane_open(struct lane *lane)
                                      .is_sync = job->is_sync,
                                      .is_gated = lane->server->order != NULL,
                                      .is_whole = job->on_loss != PD_LOSS_FAIL,
+                                     .is_checked = (int)pd_flag_int(PD_FLAG_check_nan_inf),
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,
@@ -345,6 +347,7 @@ void pd_lane_close(struct lane *lane)
     for (int i = 0; i < lane->served.n; i++)
         pd_free(lane->served.at[i].name);
     pd_vec_free(&lane->served);
+    pd_map_free(&lane->served_at);
     pd_vec_free(&lane->sessions);
     pd_free(lane->members);
     pd_shard_free(lane->shard);

@@ -253,7 +253,15 @@ pd_status pd_order_start(struct pd_order *o, struct pd_loop *control)
     for (int i = 0; i < o->server->n_lanes; i++)
         o->server->lanes[i].order_version = o->version;
     pd_order_tell_lanes(o);
-    return o->self ? pd_order_link(o) : pd_order_doubt(o);
+    if (o->self) return PD_OK;
+    PD_TRY(pd_order_watch(o));
+    return pd_order_doubt(o);
+}
+
+const char *pd_order_first(const struct pd_order *o, int *self)
+{
+    *self = o->self;
+    return o->self ? o->names[0] : NULL;
 }
 
 void pd_order_close(struct pd_order *o)

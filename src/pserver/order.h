@@ -43,4 +43,14 @@ void pd_order_whole(struct pd_order *order, struct lane *lane, uint64_t step);
 pd_status pd_order_message(struct pd_order *order, struct pd_conn *conn, const struct pd_message *message);
 void pd_order_forget(struct pd_order *order, const struct pd_conn *conn);
 
+/* At the others, for first_link.c; on the control loop. */
+const char *pd_order_first(const struct pd_order *order,
+                           int *self); /* the first server; NULL: it is this one */
+void pd_order_first_opened(struct pd_order *order, struct pd_conn *conn);
+pd_status pd_order_first_said(struct pd_order *order, const struct pd_message *message);
+void pd_order_first_closed(struct pd_order *order);
+void pd_order_first_tick(struct pd_order *order);
+/* Since when it has had no word on a step that is whole here; 0: it waits for none. */
+int64_t pd_order_first_silent(const struct pd_order *order, uint64_t *step);
+
 #endif

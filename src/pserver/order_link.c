@@ -1,12 +1,15 @@
-/* The order of steps between servers: every server has a connection to the first, made again when it breaks.
- * Then both tell what they know: the first who is in the job, the other how far it is. */
+/* The order of steps between servers: every server has a connection to the first (first_link.h). On each new
+ * one both tell what they know: the first who is in the job, the other how far it is. */
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/wire.h"
+#include "pserver/first_link.h"
 #include "pserver/order_private.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
+#include "pserver/waiters.h"
 
 enum { TICK_MS = 200 };
 #define MAX_AHEAD ((uint64_t)1 << 32) /* of a server that came back with older parameters */
@@ -141,8 +144,46 @@ void pd_order_forget(struct pd_order *o, const struct pd_conn *conn)
     for (int k = 0; o && k < o->n_servers; k++)
         if (o->peers[k].conn == conn) {
             o->peers[k].conn = NULL;
+            o->peers[k].away_since = pd_clock_ns();
             o->peers[k].ready = (struct stand){0}; /* it says so again when it is back, if it still is */
         }
+}
+
+/* ---- who is not there ---- */
+
+static void describe_missing(void *arg, char *out, size_t cap)
+{
+    const struct pd_order *o = arg;
+    int64_t since = pd_clock_ns(), now = since;
+    size_t used = 0;
+    for (int k = 1; k < o->n_servers && used + 1 < cap; k++) {
+        if (o->peers[k].conn) continue;
+        if (o->peers[k].away_since < since) since = o->peers[k].away_since;
+        int wrote = snprintf(out + used, cap - used, "%sserver %s", used ? ", " : "", o->names[k]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (used + 1 < cap)
+        snprintf(out + used, cap - used,
+                 " has not reached the first server %s, which decides on steps, for %lld s", o->names[0],
+                 (long long)((now - since) / 1000000000));
+}
+
+/* In doubt it says so itself (order_doubt.c). */
+static void watch_peers(void *arg)
+{
+    struct pd_order *o = arg;
+    int64_t since = 0;
+    for (int k = 1; !o->doubt && k < o->n_servers; k++)
+        if (!o->peers[k].conn && (!since || o->peers[k].away_since < since)) since = o->peers[k].away_since;
+    pd_waiters_tend(o->server->waiters, since, 1, 1, describe_missing, o);
+}
+
+pd_status pd_order_watch(struct pd_order *o)
+{
+    struct pd_timer *timer;
+    for (int k = 1; k < o->n_servers; k++)
+        o->peers[k].away_since = pd_clock_ns();
+    return o->n_servers > 1 ? pd_timer_start(o->loop, TICK_MS, TICK_MS, watch_peers, o, &timer) : PD_OK;
 }
 
 /* ---- at the others ---- */
@@ -167,6 +208,10 @@ void pd_order_ask(struct pd_order *o, struct stand own)
         send_wish(o, &o->wishes.at[i]);
     }
     pthread_mutex_unlock(&o->lock);
+    if (own.step && own.step != o->ready) {
+        o->ready = own.step;
+        o->ready_since = pd_clock_ns();
+    }
     if (o->is_open && own.step)
         (void)pd_conn_send(
             o->link, &(struct pd_frame_head){.type = PD_PS_READY, .step = own.step, .extra = own.version},
@@ -183,10 +228,9 @@ static void ask_again(struct pd_order *o)
     pd_order_ask(o, own);
 }
 
-static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
+void pd_order_first_opened(struct pd_order *o, struct pd_conn *conn)
 {
-    struct pd_order *o = pd_conn_user(conn);
-    (void)welcome;
+    o->link = conn;
     send_members(o, conn, PD_PS_ORDER, o->committed); /* what is not applied yet will be, whoever says what */
 }
 
@@ -214,6 +258,7 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
     if (m->head.step > o->committed) o->committed = m->head.step;
     o->is_open = 1;
     pthread_mutex_unlock(&o->lock);
+    pd_first_link_works(o->server->first);
     return PD_OK;
 }
 
@@ -227,9 +272,8 @@ static pd_status on_changed(struct pd_order *o, const struct pd_message *m)
     return pd_order_change(o, (int)t, now.incarnation, now.state, m->head.extra, m->head.step);
 }
 
-static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+pd_status pd_order_first_said(struct pd_order *o, const struct pd_message *m)
 {
-    struct pd_order *o = pd_conn_user(conn);
     pd_status status = PD_OK;
     switch (m->head.type) {
     case PD_PS_MEMBERS:
@@ -253,19 +297,14 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     return PD_OK;
 }
 
-static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+void pd_order_first_closed(struct pd_order *o)
 {
-    struct pd_order *o = pd_conn_user(conn);
-    if (why != PD_OK && why != PD_IO && o->link && !o->broke_at)
-        pd_log(PD_LOG_WARNING, "the first server %s: %s", o->names[0], text);
     o->link = NULL;
     pthread_mutex_lock(&o->lock);
     o->is_open = 0;
     pthread_mutex_unlock(&o->lock);
     if (!o->broke_at) o->broke_at = pd_clock_ns();
 }
-
-static const struct pd_conn_events events = {.opened = on_opened, .done = on_done, .closed = on_closed};
 
 /* Has everybody left, or been wished away for that long? Then there is no step any more to agree on. */
 static int is_deserted(struct pd_order *o, int64_t before)
@@ -306,14 +345,13 @@ static void leave_alone(struct pd_order *o)
     if (changed) pd_order_tell_lanes(o);
 }
 
-static void tick(void *arg)
+void pd_order_first_tick(struct pd_order *o)
 {
-    struct pd_order *o = arg;
-    if (!o->link) pd_server_call_first(o->server, o->loop, o->names[0], o->self, &events, o, &o->link);
     if (!o->is_open) leave_alone(o);
 }
 
-pd_status pd_order_link(struct pd_order *o)
+int64_t pd_order_first_silent(const struct pd_order *o, uint64_t *step)
 {
-    return pd_timer_start(o->loop, 0, TICK_MS, tick, o, &o->timer);
+    *step = o->ready;
+    return o->ready > o->committed ? o->ready_since : 0;
 }

@@ -38,6 +38,7 @@ struct order_peer {
     struct stand ready;   /* as told on this connection */
     uint64_t applied;     /* as far as is known */
     int has_spoken;       /* while there is doubt: it has said how far it is */
+    int64_t away_since;   /* when it was last connected, or this server started */
 };
 
 struct pd_order {
@@ -53,8 +54,8 @@ struct pd_order {
     struct stand *lanes;
     struct stance *members; /* by trainer; of the control loop */
     struct order_peer *peers;
-    struct pd_timer *timer;
-    uint64_t came_with; /* at the start: what all loops had, applied or prepared */
+    struct pd_timer *timer; /* of the doubt */
+    uint64_t came_with;     /* at the start: what all loops had, applied or prepared */
     /* Steps up to this one are passed over by loops that came back without them (FLAGS_ps_accept_rollback).
      */
     uint64_t jump;
@@ -66,6 +67,8 @@ struct pd_order {
     struct pd_conn *link;
     int is_open, was_open;
     int64_t broke_at;
+    uint64_t ready; /* the step that it is ready for, as it told, and since when */
+    int64_t ready_since;
 };
 
 /* order.c; on the control loop */
@@ -88,7 +91,7 @@ int pd_order_may_decide(struct pd_order *order);
 /* At another server: the first is at `step`. Can they go on together? If not, this one ends. */
 void pd_order_meet(struct pd_order *order, uint64_t step);
 /* order_link.c */
-pd_status pd_order_link(struct pd_order *order);
+pd_status pd_order_watch(struct pd_order *order); /* at the first server: who is not connected is named */
 void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */
 void pd_order_send_change(const struct pd_order *order, struct pd_conn *conn, const struct change *change);
 void pd_order_send_commit(struct pd_conn *conn, uint64_t step);

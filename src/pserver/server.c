@@ -10,10 +10,12 @@
 #include "base/wait.h"
 #include "pserver/control.h"
 #include "pserver/durable.h"
+#include "pserver/first_link.h"
 #include "pserver/job_text.h"
 #include "pserver/order.h"
 #include "pserver/spin.h"
 #include "pserver/sums.h"
+#include "pserver/waiters.h"
 
 /* ---- greeting trainers, on the listener's loop ---- */
 
@@ -42,10 +44,9 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
 {
     struct pd_server *s = arg;
     int is_trainer = hello->role == PD_ROLE_TRAINER;
-    (void)peer;
     if (hello->loop >= s->n_lanes)
         return pd_fail(PD_RANGE, "loop %d, but the server has %d", hello->loop, s->n_lanes);
-    if (is_trainer) PD_TRY(check_trainer(s, hello));
+    PD_TRY(is_trainer ? check_trainer(s, hello) : pd_control_greet(s->control, hello, peer));
     welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
     welcome->incarnation = s->incarnation;
@@ -157,7 +158,8 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
     int number;
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
     if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
-    return pd_shard_add(s->lanes[lane].shard, &spec, &number);
+    PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));
+    return pd_known_names_add(&s->names, grad->name, name, lane, number);
 }
 
 /* ---- start and end ---- */
@@ -220,6 +222,8 @@ static void free_server(struct pd_server *s)
         pd_lane_close(&s->lanes[i]);
     pd_order_free(s->order);
     pd_sums_free(s->sums);
+    pd_first_link_free(s->first);
+    pd_waiters_free(s->waiters);
     set_running(s, 0);
     pd_free(s->lanes);
     pd_book_close(s, 0);
@@ -228,6 +232,7 @@ static void free_server(struct pd_server *s)
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
     pd_free((char *)s->config.kept_root);
+    pd_known_names_free(&s->names);
     pd_buf_free(&s->job_text);
     pthread_mutex_destroy(&s->engine);
     pthread_mutex_destroy(&s->lock);
@@ -239,6 +244,15 @@ static void free_server(struct pd_server *s)
 void pd_server_free(struct pd_server *server)
 {
     if (server && !pd_durable_is_held(server->durable)) free_server(server);
+}
+
+/* The way to the first server, where something has to be agreed on or added up there. */
+static pd_status link_first(struct pd_server *s)
+{
+    int self = 0;
+    const char *first = s->order ? pd_order_first(s->order, &self) : NULL;
+    if (!first && s->sums) first = pd_sums_first(s->sums, &self);
+    return first ? pd_first_link_new(s, pd_control_loop(s->control), first, self, &s->first) : PD_OK;
 }
 
 static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct pd_server_config *config)
@@ -257,16 +271,19 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         PD_TRY(add_grad(s, frame, &config->grads[i], lane));
         bytes[lane] += bytes_of(frame, &config->grads[i]);
     }
+    pd_known_names_close(&s->names, s->program, s->job_text.n);
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
     PD_TRY(pd_sums_new(s, &s->sums));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
     int is_first = !job || !job->n_servers || strcmp(job->servers[0], s->config.endpoint) == 0;
     if (!atomic_load(&s->job_id) && is_first) PD_TRY(pd_server_set_job(s, pd_rng_fresh_seed()));
-    PD_TRY(pd_control_new(s, &s->control));
+    PD_TRY(pd_is_closed_job(&s->is_closed));
+    const char *const *names = job && job->n_servers ? job->servers : &config->endpoint;
+    PD_TRY(pd_control_new(s, job && job->n_servers ? job->n_servers : 1, names, &s->control));
+    PD_TRY(pd_waiters_new(s, &s->waiters));
     if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
-    if (s->sums) PD_TRY(pd_sums_start(s->sums, pd_control_loop(s->control)));
-    const uint8_t *secret;
-    PD_TRY(pd_secret(&secret, &s->has_secret));
+    if (s->sums) pd_sums_start(s->sums, pd_control_loop(s->control));
+    PD_TRY(link_first(s));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
     /* Not before the port is ours: a second server by mistake must leave the first one's book alone. */
@@ -292,6 +309,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->program = frame->plan->program;
     s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
+    s->calls_as = pd_rng_fresh_seed() | 1;
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
     if (status == PD_OK && config->prepare_block < 0)
@@ -352,17 +370,6 @@ void pd_server_wake(struct pd_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void pd_server_call_first(const struct pd_server *s, struct pd_loop *loop, const char *first, int self,
-                          const struct pd_conn_events *events, void *user, struct pd_conn **out)
-{
-    struct pd_hello hello = {
-        .role = PD_ROLE_SERVER, .id = self, .incarnation = s->incarnation, .pid = (uint32_t)getpid()};
-    snprintf(hello.job, sizeof hello.job, "%s", s->config.job);
-    if (pd_conn_open(loop, first, &hello, &(struct pd_conn_options){.transport = "tcp"}, events, user, out) !=
-        PD_OK)
-        pd_log(PD_LOG_WARNING, "no way to the first server %s: %s", first, pd_error());
-}
-
 static void stand_still(void *arg)
 {
     struct pd_server *s = ((struct lane *)arg)->server;
@@ -416,19 +423,21 @@ static int is_over(struct pd_server *s)
  * return. When they do not, because steps are long or they are gone too, it is that of the step before. */
 enum { DRAIN_MS = 10000, ALONE_MS = 1000 };
 
-static void drain(struct pd_server *s)
+static pd_status drain(struct pd_server *s)
 {
     int64_t now = pd_clock_ns(), until = now + (int64_t)DRAIN_MS * 1000000, seen = now;
     pd_log(PD_LOG_INFO, "asked to end (by a signal) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
-    if (!pd_durable_cut_soon(s->durable)) return;
+    if (!pd_durable_cut_soon(s->durable)) return PD_OK;
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
            now - seen < (int64_t)ALONE_MS * 1000000) {
         doze(s);
         pd_durable_tend(s->durable);
+        PD_TRY(s->run->step->poll(s->run));
         now = pd_clock_ns();
         if (atomic_load(&s->connected) > 0) seen = now;
     }
+    return PD_OK;
 }
 
 /* Last words reach the trainers before the connections go. */
@@ -457,9 +466,9 @@ pd_status pd_server_wait(struct pd_server *s)
         doze(s);
         pd_durable_tend(s->durable);
         pd_status status = s->run->step->poll(s->run);
+        if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
-        if (s->config.wants_end && s->config.wants_end()) drain(s);
     }
     if (is_over(s)) hang_up(s);
     if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);

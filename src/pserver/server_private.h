@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "pserver/known_names.h"
 #include "pserver/server.h"
 #include "pserver/shard.h"
 
@@ -16,6 +17,8 @@ struct pd_sums;
 struct pd_durable;
 struct pd_hello;
 struct pd_order;
+struct pd_first_link;
+struct pd_waiters;
 
 /* A value that trainers may pull. */
 struct served {
@@ -46,6 +49,7 @@ struct lane {
     struct member *members; /* by trainer */
     PD_VEC(struct session *) sessions;
     PD_VEC(struct served) served;
+    struct pd_map served_at; /* name -> its place there, from 1 on */
     enum waiting waiting;
     int64_t waiting_since, noticed; /* since when someone waits for that, when that was last told */
     uint64_t waiting_step;          /* in this step */
@@ -69,17 +73,21 @@ struct pd_server {
     const struct pd_run *run;
     const struct pd_program *program; /* of the plan that it runs in */
     struct pd_server_config config;   /* strings owned */
+    struct pd_known_names names;      /* what trainers may name */
     struct pd_buf job_text;           /* what it trains, as trainers tell it; empty: not known */
     struct lane *lanes;
     int n_lanes;
-    struct pd_control *control; /* its loop has the listener */
-    struct pd_sums *sums;       /* over the servers; NULL: the Program needs none */
-    uint64_t applying;          /* the step whose blocks run, and on which lane; under `engine` */
+    struct pd_control *control;  /* its loop has the listener */
+    struct pd_sums *sums;        /* over the servers; NULL: the Program needs none */
+    struct pd_first_link *first; /* to the first server; NULL: it is this one, or there is no need */
+    struct pd_waiters *waiters;
+    uint64_t applying; /* the step whose blocks run, and on which lane; under `engine` */
     int applying_lane;
     struct pd_listener *listener;
-    int has_secret; /* all who get in have proved that they know it */
+    int is_closed; /* all who get in have proved that they are of the job */
     int port;
     uint64_t incarnation;
+    uint64_t calls_as;          /* its incarnation as it is told to other servers only */
     _Atomic uint64_t job_id;    /* drawn by the first server when the job is new; 0: not known yet */
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
@@ -113,11 +121,7 @@ uint64_t pd_server_step(const struct pd_server *server);
 void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes back */
 /* It is in this job from now on. An error when it has run in another one. From a lane's thread. */
 pd_status pd_server_set_job(struct pd_server *server, uint64_t job);
-void pd_server_wake(struct pd_server *server); /* its main thread has something to do */
-/* Connects to the first server of the job, as the server `self`. What goes wrong is logged, *out stays NULL.
- */
-void pd_server_call_first(const struct pd_server *server, struct pd_loop *loop, const char *first, int self,
-                          const struct pd_conn_events *events, void *user, struct pd_conn **out);
+void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
 /* Ends a connection that there is no memory for: until it has a user of its own it has its lane or server. */
 void pd_server_turn_away(struct pd_conn *conn);
 /* Runs fn(arg) on the main thread while all lanes stand still. */
@@ -156,7 +160,8 @@ void pd_session_sweep(struct session *session, int64_t now);
 /* The trainer is in the job now: its OPEN, if one waits for that, is answered. */
 void pd_session_joined(struct session *session, int trainer, uint64_t incarnation);
 void pd_session_left(struct session *session, enum pd_trainer_state how); /* its goodbye is answered */
-int pd_session_waits(const struct session *session);
+int pd_session_waits(const struct session *session);                      /* for the answer of its step */
+int pd_session_waits_for_servers(const struct session *session);          /* or to be let in, or out */
 struct pd_conn *pd_session_conn(const struct session *session);
 
 #endif

@@ -20,12 +20,14 @@ enum {
     PULLS_EACH = 4,          /* times that a message may ask for a value, on average */
     CUT_AHEAD = 64,          /* a snapshot is announced a few steps ahead */
     OPEN_MS = 1000,          /* from the welcome to the first OPEN, at least */
+    STRANGERS = 256,         /* who have not opened, beside the job's own */
 };
 
 void pd_session_sweep(struct session *session, int64_t now)
 {
     int ms = session->lane->server->config.reconnect_ms;
-    if (session->is_in || (now - session->since) / 1000000 < (ms > OPEN_MS ? ms : OPEN_MS)) return;
+    if (session->is_in || session->opens || (now - session->since) / 1000000 < (ms > OPEN_MS ? ms : OPEN_MS))
+        return;
     session->since = now; /* once */
     pd_session_fail(session, 0, PD_UNAVAILABLE,
                     "no OPEN came within FLAGS_ps_reconnect: this connection is of no use");
@@ -34,6 +36,11 @@ void pd_session_sweep(struct session *session, int64_t now)
 int pd_session_waits(const struct session *session)
 {
     return session->waits;
+}
+
+int pd_session_waits_for_servers(const struct session *session)
+{
+    return session->waits || session->opens || session->leaves;
 }
 
 struct pd_conn *pd_session_conn(const struct session *session)
@@ -191,7 +198,8 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     for (int i = 0; i < session->parts.n; i++) {
         const struct part *p = &session->parts.at[i];
         pd_status status = pd_shard_arrived(shard, session->trainer, m->head.step, p->unit, p->part, p->rows);
-        if (status == PD_RANGE) return pd_session_refuse(session, m->head.request, status);
+        if (status == PD_RANGE || status == PD_NOT_FINITE)
+            return pd_session_refuse(session, m->head.request, status);
         if (status != PD_OK) return job_error(session, status);
     }
     if (!(m->head.flags & PD_PS_END)) return PD_OK;
@@ -427,7 +435,11 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 {
     struct session *session = pd_conn_user(conn);
     struct lane *lane = session->lane;
-    (void)why;
+    if (why != PD_OK && why != PD_IO) {
+        lane->refused++;
+        pd_log(PD_LOG_WARNING, "%s: refused: %s",
+               session->is_in ? pd_lane_who(lane, session->trainer) : pd_conn_peer(conn), text);
+    }
     if (session->is_in && lane->members[session->trainer].session == session) {
         struct member *m = &lane->members[session->trainer];
         m->session = NULL;
@@ -446,15 +458,35 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 
 const struct pd_conn_events pd_session_events = {.head = on_head, .done = on_done, .closed = on_closed};
 
+/* Those who were welcomed and have not opened are as many as the job has trainers, and some; when there are
+ * more, the oldest makes room. */
+static int has_room(struct lane *lane, int64_t now)
+{
+    struct session *oldest = NULL;
+    int n = 0;
+    for (int i = 0; i < lane->sessions.n; i++) {
+        struct session *each = lane->sessions.at[i];
+        if (each->is_in) continue;
+        n++;
+        if (!oldest || each->since < oldest->since) oldest = each;
+    }
+    if (n < lane->server->config.trainers + STRANGERS) return 1;
+    if ((now - oldest->since) / 1000000 < OPEN_MS) return 0;
+    pd_conn_close(oldest->conn, 0);
+    return 1;
+}
+
 void pd_session_accepted(void *user, struct pd_conn *conn)
 {
     struct lane *lane = user;
-    struct session *session = pd_calloc(1, sizeof *session);
+    int64_t now = pd_clock_ns();
+    struct session *session = has_room(lane, now) ? pd_calloc(1, sizeof *session) : NULL;
     if (!session || !pd_vec_push(&lane->sessions, session)) {
         pd_free(session);
         pd_server_turn_away(conn);
         return;
     }
-    *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = pd_clock_ns()};
+    *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = now};
     pd_conn_set_user(conn, &pd_session_events, session);
+    pd_conn_limit_meta(conn, lane->server->names.meta);
 }

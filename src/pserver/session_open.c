@@ -16,30 +16,16 @@ enum { NOT_MINE = 0xffffffff };
 
 /* ---- names ---- */
 
-static int find_exactly(const struct lane *lane, const char *name, size_t n)
-{
-    for (int i = 0; i < pd_shard_units(lane->shard); i++) {
-        const char *grad = pd_shard_unit(lane->shard, i)->grad;
-        if (strncmp(grad, name, n) == 0 && !grad[n]) return i;
-    }
-    return -1;
-}
-
 /* The gradient of a distributed table has ".pserver_1" behind its name at trainers, which send a part of it
  * to each server; where gradients are merged it has not, here. */
-static int find_unit(const struct lane *lane, const char *name)
+static const struct name_place *find_grad(const struct pd_server *s, const char *name)
 {
-    int unit = find_exactly(lane, name, strlen(name));
+    const struct name_place *place = pd_map_get(&s->names.grads, name);
     const char *suffix = strstr(name, ".pserver_");
-    return unit < 0 && suffix ? find_exactly(lane, name, (size_t)(suffix - name)) : unit;
-}
-
-static int owner_of_param(struct pd_server *s, const struct pd_value *value)
-{
-    for (int i = 0; i < s->n_lanes; i++)
-        for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++)
-            if (pd_shard_unit(s->lanes[i].shard, u)->param == value) return i;
-    return 0;
+    char plain[512];
+    if (place || !suffix) return place;
+    snprintf(plain, sizeof plain, "%.*s", (int)(suffix - name), name);
+    return pd_map_get(&s->names.grads, plain);
 }
 
 /* Shape and type as the trainer's Program declares them; kind 0: it does not say. */
@@ -77,28 +63,24 @@ static pd_status check_claim(const char *name, const struct pd_meta *mine, int i
 static pd_status open_push(struct session *session, const char *name, const struct claim *claim,
                            uint32_t *number)
 {
-    struct pd_server *s = session->lane->server;
-    int unit = find_unit(session->lane, name);
+    const struct lane *lane = session->lane;
+    const struct name_place *place = find_grad(lane->server, name);
     *number = NOT_MINE;
-    if (unit >= 0) {
-        const struct pd_unit_spec *spec = pd_shard_unit(session->lane->shard, unit);
-        *number = (uint32_t)unit;
-        return check_claim(name, &spec->param->tensor.meta, spec->is_rows, claim);
-    }
-    for (int i = 0; i < s->n_lanes; i++)
-        if (find_unit(&s->lanes[i], name) >= 0) return PD_OK;
-    return pd_fail(PD_NOT_FOUND,
-                   "this server has no gradient '%s': do trainer and server run the same Program?", name);
+    if (!place)
+        return pd_fail(PD_NOT_FOUND,
+                       "this server has no gradient '%s': do trainer and server run the same Program?", name);
+    if (place->lane != lane->index) return PD_OK;
+    const struct pd_unit_spec *spec = pd_shard_unit(lane->shard, place->unit);
+    *number = (uint32_t)place->unit;
+    return check_claim(name, &spec->param->tensor.meta, spec->is_rows, claim);
 }
 
 /* Parameters, and what the Program keeps from step to step. The rest of the scope is the server's own. */
-static int is_for_trainers(const struct pd_server *s, const char *name, const struct pd_value *value)
+static int is_for_trainers(const struct pd_server *s, const char *name)
 {
     const struct pd_block *top = s->program ? pd_program_block(s->program, 0) : NULL;
     const struct pd_var *var = top ? pd_block_find(top, name) : NULL;
-    for (int i = 0; i < s->n_lanes; i++)
-        for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++)
-            if (pd_shard_unit(s->lanes[i].shard, u)->param == value) return 1;
+    if (pd_map_get(&s->names.params, name)) return 1;
     return var && (var->flags & PD_VAR_PERSISTABLE) && !strstr(name, PD_GRAD_SUFFIX);
 }
 
@@ -112,24 +94,26 @@ static pd_status open_pull(struct session *session, const char *name, const stru
         !value->tensor.data)
         return pd_fail(PD_NOT_FOUND,
                        "this server has no variable '%s': do trainer and server run the same Program?", name);
-    if (!is_for_trainers(lane->server, name, value))
+    if (!is_for_trainers(lane->server, name))
         return pd_fail(PD_NOT_FOUND,
                        "'%s' is not for trainers: they may read the persistable variables of the server's "
                        "Program",
                        name);
-    if (owner_of_param(lane->server, value) != lane->index) return PD_OK;
+    const struct name_place *place = pd_map_get(&lane->server->names.params, name);
+    if ((place ? place->lane : 0) != lane->index) return PD_OK;
     PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));
-    for (int i = 0; i < lane->served.n; i++)
-        if (lane->served.at[i].value == value) {
-            *number = (uint32_t)i;
-            return PD_OK;
+    uintptr_t known = (uintptr_t)pd_map_get(&lane->served_at, name);
+    if (!known) {
+        struct served served = {pd_strdup(name), value};
+        known = (uintptr_t)lane->served.n + 1;
+        if (!served.name || !pd_map_set(&lane->served_at, name, (void *)known) ||
+            !pd_vec_push(&lane->served, served)) {
+            (void)pd_map_remove(&lane->served_at, name);
+            pd_free(served.name);
+            return pd_no_memory();
         }
-    struct served served = {pd_strdup(name), value};
-    if (!served.name || !pd_vec_push(&lane->served, served)) {
-        pd_free(served.name);
-        return pd_no_memory();
     }
-    *number = (uint32_t)lane->served.n - 1;
+    *number = (uint32_t)known - 1;
     return PD_OK;
 }
 
@@ -168,6 +152,7 @@ static pd_status enter(struct session *session, int *is_in)
     PD_TRY(pd_book_claim(lane, pd_conn_hello(session->conn), &id));
     session->trainer = id;
     session->is_in = 1;
+    pd_conn_limit_meta(session->conn, 0);
     atomic_fetch_add(&lane->server->connected, 1);
     enum pd_trainer_state before = pd_shard_trainer(lane->shard, id);
     int is_known = pd_shard_incarnation(lane->shard, id) == incarnation;
@@ -187,6 +172,9 @@ static pd_status read_names(struct session *session, const struct pd_message *m,
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint32_t n = pd_read_u32(&r);
+    int most = session->lane->server->names.most;
+    if (!r.bad && n > (uint32_t)most)
+        return pd_fail(PD_FORMAT, "an OPEN has %u names; what this server holds makes %d at most", n, most);
     for (uint32_t i = 0; i < n && !r.bad; i++) {
         char name[512];
         struct claim claim = {0};

@@ -1,9 +1,11 @@
 /* See shard.h. Units and their updates are here; who takes part in a step is in shard_step.c. */
 #include "pserver/shard_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "pserver/proto.h"
+#include "tensor/finite.h"
 
 pd_status pd_shard_new(const struct pd_shard_config *config, struct pd_shard **out)
 {
@@ -30,6 +32,7 @@ static void unit_free(struct unit *u, int trainers)
         pd_vec_free(&u->gifts[t].rows);
         pd_free(u->gifts[t].got);
     }
+    pd_sum_free(u, trainers);
     pd_free(u->gifts);
     pd_free(u->applied);
     pd_rule_free(u->spec.rule);
@@ -43,6 +46,7 @@ void pd_shard_free(struct pd_shard *shard)
     for (int i = 0; i < shard->units.n; i++)
         unit_free(shard->units.at[i], shard->config.trainers);
     pd_vec_free(&shard->units);
+    pd_sum_free_blocks(shard);
     for (int t = 0; t < shard->config.trainers; t++)
         pd_shard_free_stage(&shard->trainers[t]);
     pd_free(shard->trainers);
@@ -75,9 +79,11 @@ pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, 
     u->parts = spec->is_rows ? 0 : u->numel ? (uint32_t)((u->numel - 1) / u->part_elements) + 1 : 1;
     u->gifts = pd_calloc((size_t)shard->config.trainers, sizeof *u->gifts);
     u->applied = pd_calloc(u->parts ? u->parts : 1, sizeof *u->applied);
-    if (!u->spec.grad || !u->gifts || !u->applied || !pd_vec_push(&shard->units, u)) {
+    pd_status status = u->spec.grad && u->gifts && u->applied ? pd_sum_new(shard, u) : pd_no_memory();
+    if (status == PD_OK && !pd_vec_push(&shard->units, u)) status = pd_no_memory();
+    if (status != PD_OK) {
         unit_free(u, shard->config.trainers);
-        return pd_no_memory();
+        return status;
     }
     *number = u->number = shard->units.n - 1;
     return PD_OK;
@@ -101,7 +107,7 @@ const struct pd_gift *pd_shard_gift(const struct pd_shard *shard, int unit, int 
 
 /* ---- parts coming in ---- */
 
-static int64_t part_size(const struct unit *u, uint32_t part)
+int64_t pd_shard_part_size(const struct unit *u, uint32_t part)
 {
     int64_t first = (int64_t)part * u->part_elements;
     return u->numel - first < u->part_elements ? u->numel - first : u->part_elements;
@@ -113,6 +119,7 @@ pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *u, int trainer,
     struct pd_gift *g = &u->gifts[trainer];
     uint64_t incarnation = shard->trainers[trainer].incarnation;
     if (g->step != step || g->incarnation != incarnation) {
+        pd_sum_drop(shard, u, g);
         g->step = step;
         g->incarnation = incarnation;
         g->n_parts = 0;
@@ -150,6 +157,7 @@ static int is_old(const struct pd_shard *shard, const struct unit *u, int traine
     if (shard->config.is_sync && step <= shard->step) return 1;
     if (!shard->config.is_sync && step <= shard->trainers[trainer].step) return 1;
     if (shard->config.is_sync && !u->spec.is_rows && u->applied[part] >= step) return 1;
+    if (pd_sum_has(u, trainer, step, part)) return 1; /* of another process, too */
     if (g->step != step || g->incarnation != shard->trainers[trainer].incarnation) return 0;
     return u->spec.is_rows ? part < g->n_parts : g->got && has_part(g, part);
 }
@@ -206,8 +214,8 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
     *n = u->spec.is_rows ? 2 : 1;
     if (is_old(shard, u, trainer, step, part)) {
         void *waste;
-        size_t bytes =
-            u->spec.is_rows ? (size_t)rows * (sizeof(int64_t) + row) : (size_t)part_size(u, part) * u->item;
+        size_t bytes = u->spec.is_rows ? (size_t)rows * (sizeof(int64_t) + row)
+                                       : (size_t)pd_shard_part_size(u, part) * u->item;
         PD_TRY(waste_of(shard, &waste));
         out[0] = (struct pd_span){waste, u->spec.is_rows ? (size_t)rows * sizeof(int64_t) : bytes};
         if (u->spec.is_rows) out[1] = (struct pd_span){(char *)waste + out[0].n, (size_t)rows * row};
@@ -215,9 +223,13 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
     }
     PD_TRY(pd_shard_gift_for(shard, u, trainer, step, &g));
     if (!u->spec.is_rows) {
-        out[0].n = (size_t)part_size(u, part) * u->item;
+        out[0].n = (size_t)pd_shard_part_size(u, part) * u->item;
         out[0].at = pd_shard_stage(shard, trainer, u, part, out[0].n);
         if (out[0].at) return PD_OK;
+        if (u->sums) {
+            out[0].at = pd_sum_place(shard, u, g, part);
+            return out[0].at ? PD_OK : pd_no_memory();
+        }
         PD_TRY(grow_gift(g, (size_t)u->numel * u->item));
         out[0].at = (char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
         return PD_OK;
@@ -297,7 +309,7 @@ pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step)
 static pd_status merge_part(struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step,
                             const void **grad)
 {
-    int64_t n = part_size(u, part);
+    int64_t n = pd_shard_part_size(u, part);
     *grad = single_gift(shard, u, part, step);
     if (*grad) return PD_OK;
     if (!shard->merged) {
@@ -320,19 +332,27 @@ static pd_status merge_part(struct pd_shard *shard, const struct unit *u, uint32
 
 static pd_status do_part(struct pd_shard *shard, struct unit *u, uint32_t part, uint64_t step, int what)
 {
-    int64_t n = part_size(u, part);
+    int64_t n = pd_shard_part_size(u, part);
     const void *grad;
     if (u->applied[part] >= step) return PD_OK;
-    if (!anyone_gave(shard, u, part, step)) return PD_OK;
+    if (u->sums) {
+        PD_TRY(pd_sum_finish(shard, u, part, step, &grad));
+        if (!grad) return PD_OK;
+    } else if (!anyone_gave(shard, u, part, step)) {
+        return PD_OK;
+    }
     if (what & PD_SHARD_UPDATES) PD_TRY(pd_shard_begin(shard, step));
-    PD_TRY(merge_part(shard, u, part, step, &grad));
+    if (!u->sums) PD_TRY(merge_part(shard, u, part, step, &grad));
     if (what & PD_SHARD_LOGS)
         PD_TRY(pd_shard_log_part(shard, -1, u->number, part, step, grad, (size_t)n * u->item));
     if (!(what & PD_SHARD_UPDATES)) return PD_OK;
     u->applied[part] = step;
     u->done_parts = u->done_step == step ? u->done_parts + 1 : 1;
     u->done_step = step;
-    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, grad, u->done_parts == u->parts);
+    pd_status status =
+        pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, grad, u->done_parts == u->parts);
+    if (u->sums) pd_sum_clear(shard, u, part);
+    return status;
 }
 
 /* Puts all trainers' rows together, divided by how many take part. */
@@ -418,6 +438,25 @@ static pd_status check_rows(const struct unit *u, int trainer, const int64_t *ro
     return PD_OK;
 }
 
+/* FLAGS_check_nan_inf: of the part that has just arrived, and nothing knows of yet. */
+static pd_status check_finite(const struct unit *u, int trainer, uint64_t step, uint32_t part, uint64_t rows,
+                              const void *staged)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    size_t at =
+        u->spec.is_rows ? (size_t)g->rows.n * (size_t)u->width : (size_t)part * (size_t)u->part_elements;
+    const void *data = staged ? staged : u->sums ? g->blocks[part] : (const char *)g->data + at * u->item;
+    int64_t n = u->spec.is_rows ? (int64_t)rows * u->width : pd_shard_part_size(u, part);
+    int64_t bad = pd_first_not_finite(u->spec.param->tensor.meta.dtype, data, n);
+    char where[64] = "";
+    if (bad < 0) return PD_OK;
+    if (u->spec.is_rows)
+        snprintf(where, sizeof where, "row %lld of ", (long long)g->rows.at[g->rows.n + bad / u->width]);
+    return pd_fail(PD_NOT_FINITE,
+                   "trainer %d pushes NaN or Inf in %s'%s' in step %llu: refused (flag check_nan_inf is on)",
+                   trainer, where, u->spec.grad, (unsigned long long)step);
+}
+
 /* Async: this trainer's part alone. */
 static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trainer, uint32_t part,
                                 uint64_t step, const void *staged)
@@ -425,7 +464,7 @@ static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trai
     const struct pd_gift *g = &u->gifts[trainer];
     const void *data =
         staged ? staged : (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
-    int64_t n = part_size(u, part);
+    int64_t n = pd_shard_part_size(u, part);
     shard->changes++;
     PD_TRY(pd_shard_begin(shard, step));
     PD_TRY(pd_shard_log_part(shard, trainer, u->number, part, step, data, (size_t)n * u->item));
@@ -442,6 +481,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         return PD_OK;
     }
     struct pd_gift *g = &u->gifts[trainer];
+    if (shard->config.is_checked) PD_TRY(check_finite(u, trainer, step, part, rows, staged));
     if (u->spec.is_rows) {
         PD_TRY(check_rows(u, trainer, g->rows.at + g->rows.n, rows));
         g->rows.n += (int)rows;
@@ -454,8 +494,13 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         if (!u->spec.rule || u->spec.is_rows) return PD_OK; /* when the push has ended */
         return apply_own_part(shard, u, trainer, part, step, staged);
     }
-    if (u->spec.rule && !u->spec.is_rows && !shard->config.is_gated && !shard->config.is_whole &&
-        pd_shard_all_gave(shard, u, part, step)) {
+    if (!u->spec.rule || u->spec.is_rows || shard->config.is_gated || shard->config.is_whole) return PD_OK;
+    int is_whole;
+    if (u->sums)
+        PD_TRY(pd_sum_arrived(shard, u, part, step, &is_whole));
+    else
+        is_whole = pd_shard_all_gave(shard, u, part, step);
+    if (is_whole) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;
         pd_status status = do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES);

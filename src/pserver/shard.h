@@ -87,8 +87,9 @@ struct pd_shard_hooks {
 
 struct pd_shard_config {
     int trainers, is_sync;
-    int is_gated; /* sync: no step is applied before pd_shard_allow */
-    int is_whole; /* sync: no part is applied before its step is whole */
+    int is_gated;   /* sync: no step is applied before pd_shard_allow */
+    int is_whole;   /* sync: no part is applied before its step is whole */
+    int is_checked; /* gradients with NaN or Inf are refused: PD_NOT_FINITE of pd_shard_arrived */
     struct pd_shard_hooks hooks;
 };
 
@@ -146,6 +147,7 @@ struct pd_gift {
     size_t data_size;
     uint32_t n_parts; /* that arrived */
     uint64_t *got;    /* dense: a bit for each part */
+    void **blocks;    /* dense, of units that are added up as they come: what waits for its turn, by part */
 };
 const struct pd_gift *pd_shard_gift(const struct pd_shard *shard, int unit, int trainer);
 uint64_t pd_shard_applying(const struct pd_shard *shard); /* the step being applied */
@@ -167,6 +169,7 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
  * gone by now. It is dropped when a trainer joins before that, for a lane hears what was committed before it
  * hears who joins. 1: takes the list and its payloads; 0: it is of no use. */
 int pd_shard_set_prepared(struct pd_shard *shard, struct pd_kept_change *changes, int n);
+size_t pd_shard_held(const struct pd_shard *shard); /* bytes of room for dense gradients, kept or added up */
 uint64_t pd_shard_prepared(const struct pd_shard *shard);                 /* that step; 0: none */
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer); /* the last one seen; 0: none */
 uint64_t pd_shard_repeated(const struct pd_shard *shard);                 /* parts that came twice */

@@ -4,6 +4,14 @@
 
 #include "pserver/shard.h"
 
+/* What was given to a part so far, added up (shard_sum.c). */
+struct part_sum {
+    uint64_t step;
+    void *data;    /* a block; NULL: nothing was added yet */
+    int next;      /* the trainer whose turn it is */
+    uint64_t *who; /* a bit for each trainer whose part is in it */
+};
+
 struct unit {
     struct pd_unit_spec spec; /* grad is owned */
     int number;
@@ -12,7 +20,10 @@ struct unit {
     uint32_t parts;        /* dense; 0 for rows */
     struct pd_gift *gifts; /* by trainer */
     uint64_t *applied;     /* sync, by part: the last step applied */
-    uint64_t done_step;    /* done_parts of `parts` are applied in this step */
+    struct part_sum *sums; /* by part; NULL: what is given is kept apart until the step is applied */
+    size_t block;          /* bytes of a block, and those that are free */
+    struct block *blocks;
+    uint64_t done_step; /* done_parts of `parts` are applied in this step */
     uint32_t done_parts;
 };
 
@@ -53,9 +64,12 @@ struct pd_shard {
     PD_VEC(int64_t) rows;
     void *rows_data;
     size_t rows_data_size;
-    uint64_t repeated;   /* parts that came twice */
-    int holds;           /* answers wait for pd_shard_release */
-    PD_VEC(int32_t) who; /* took part in the step that is committed */
+    uint64_t repeated;    /* parts that came twice */
+    int holds;            /* answers wait for pd_shard_release */
+    struct block *blocks; /* free ones of PD_PS_PART bytes */
+    size_t held;          /* bytes of all blocks */
+    uint64_t adding;      /* the last step that something was added up for */
+    PD_VEC(int32_t) who;  /* took part in the step that is committed */
     /* Steps that are kept before they are applied (shard_prepare.c). */
     uint64_t prepared;                  /* the log has this one as it will be applied */
     uint64_t in_log;                    /* the log has changes of this one without END, good or void */
@@ -79,6 +93,23 @@ pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step); /* once a step,
 enum { PD_SHARD_LOGS = 1, PD_SHARD_UPDATES = 2 };
 pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what);
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step);
+int64_t pd_shard_part_size(const struct unit *unit, uint32_t part); /* elements */
+/* shard_sum.c */
+pd_status pd_sum_new(const struct pd_shard *shard, struct unit *unit); /* sets unit->sums, if it has some */
+void pd_sum_free(struct unit *unit, int trainers);
+void pd_sum_free_blocks(struct pd_shard *shard);
+void *pd_sum_place(struct pd_shard *shard, struct unit *unit, struct pd_gift *gift,
+                   uint32_t part); /* NULL: no memory */
+void pd_sum_drop(struct pd_shard *shard, struct unit *unit,
+                 struct pd_gift *gift); /* what was not added yet */
+int pd_sum_has(const struct unit *unit, int trainer, uint64_t step, uint32_t part); /* is it added? */
+/* Adds what has its turn; *is_whole: all have given it. */
+pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
+                         int *is_whole);
+/* Adds the rest and averages. *grad is NULL when nobody gave it, else good until pd_sum_clear. */
+pd_status pd_sum_finish(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
+                        const void **grad);
+void pd_sum_clear(struct pd_shard *shard, struct unit *unit, uint32_t part);
 /* shard_prepare.c */
 pd_status pd_shard_prepare(struct pd_shard *shard, uint64_t step); /* if that is still to be done */
 void pd_shard_void(struct pd_shard *shard);                /* who takes part has changed, or what was given */
@@ -109,6 +140,9 @@ void pd_shard_clear_stage(struct trainer *trainer); /* what was placed will not 
 void pd_shard_free_stage(struct trainer *trainer);
 /* shard_step.c */
 int pd_shard_count_in(const struct pd_shard *shard);
+int pd_shard_counts(const struct pd_shard *shard, int trainer); /* does the next step count it? */
+int pd_shard_gives(const struct pd_shard *shard, int trainer, uint64_t step); /* and it does not pass it */
+int pd_shard_anyone_absent(const struct pd_shard *shard);
 int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *unit, uint32_t part, uint64_t step);
 
 #endif

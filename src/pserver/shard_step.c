@@ -1,8 +1,7 @@
 /* Steps of a shard: who is in the job, when a step is whole, what it waits for. */
 #include "pserver/shard_private.h"
 
-/* Does the next step count it? */
-static int counts(const struct pd_shard *shard, int trainer)
+int pd_shard_counts(const struct pd_shard *shard, int trainer)
 {
     const struct trainer *t = &shard->trainers[trainer];
     return t->state == PD_TRAINER_IN && t->from <= shard->step + 1;
@@ -13,15 +12,20 @@ static int passes(const struct pd_shard *shard, int trainer, uint64_t step)
     return shard->trainers[trainer].passed == step;
 }
 
+int pd_shard_gives(const struct pd_shard *shard, int trainer, uint64_t step)
+{
+    return pd_shard_counts(shard, trainer) && !passes(shard, trainer, step);
+}
+
 int pd_shard_count_in(const struct pd_shard *shard)
 {
     int n = 0;
     for (int t = 0; t < shard->config.trainers; t++)
-        n += counts(shard, t) && !passes(shard, t, shard->step + 1);
+        n += pd_shard_gives(shard, t, shard->step + 1);
     return n;
 }
 
-static int anyone_absent(const struct pd_shard *shard)
+int pd_shard_anyone_absent(const struct pd_shard *shard)
 {
     for (int t = 0; t < shard->config.trainers; t++)
         if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 1;
@@ -36,7 +40,7 @@ int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_gift *g = &u->gifts[t];
         if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 0;
-        if (counts(shard, t) && (g->step != step || !g->got || !has_part(g, part))) return 0;
+        if (pd_shard_counts(shard, t) && (g->step != step || !g->got || !has_part(g, part))) return 0;
     }
     return 1;
 }
@@ -46,9 +50,10 @@ int pd_shard_takes_part(const struct pd_shard *shard, int trainer)
     for (int i = 0; i < shard->n_again; i++)
         if (shard->again[i] == trainer) return 1;
     if (shard->again) return 0;
-    return shard->only >= 0 ? trainer == shard->only
-                            : counts(shard, trainer) && shard->trainers[trainer].ended == shard->applying &&
-                                  !passes(shard, trainer, shard->applying);
+    return shard->only >= 0
+               ? trainer == shard->only
+               : pd_shard_counts(shard, trainer) && shard->trainers[trainer].ended == shard->applying &&
+                     !passes(shard, trainer, shard->applying);
 }
 
 uint64_t pd_shard_applying(const struct pd_shard *shard)
@@ -100,10 +105,10 @@ enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer
 static int is_whole(const struct pd_shard *shard, uint64_t step)
 {
     int counted = 0, later = 0;
-    if (anyone_absent(shard)) return 0;
+    if (pd_shard_anyone_absent(shard)) return 0;
     for (int t = 0; t < shard->config.trainers; t++) {
         later |= shard->trainers[t].state == PD_TRAINER_IN;
-        if (!counts(shard, t)) continue;
+        if (!pd_shard_counts(shard, t)) continue;
         if (shard->trainers[t].ended != step) return 0;
         counted++;
     }
@@ -220,9 +225,11 @@ static void drop_gifts(struct pd_shard *shard, int trainer)
 {
     uint64_t applied = shard->config.is_sync ? shard->step : shard->trainers[trainer].step;
     for (int i = 0; i < shard->units.n; i++) {
-        const struct unit *u = shard->units.at[i];
+        struct unit *u = shard->units.at[i];
         if (!shard->config.is_sync && u->spec.rule && !u->spec.is_rows) continue;
-        if (u->gifts[trainer].step > applied) u->gifts[trainer].step = 0;
+        if (u->gifts[trainer].step <= applied) continue;
+        pd_sum_drop(shard, u, &u->gifts[trainer]);
+        u->gifts[trainer].step = 0;
     }
 }
 
@@ -238,7 +245,8 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
      */
     if (!shard->config.is_gated || t->incarnation != incarnation) t->ended = t->passed = 0;
     if (t->incarnation != incarnation) drop_gifts(shard, trainer);
-    if (t->state != PD_TRAINER_IN) t->from = shard->step + (shard->begun > shard->step ? 2 : 1);
+    int is_begun = shard->begun > shard->step || shard->adding > shard->step;
+    if (t->state != PD_TRAINER_IN) t->from = shard->step + (is_begun ? 2 : 1);
     t->incarnation = incarnation;
     t->state = PD_TRAINER_IN;
     pd_shard_clear_stage(t);
@@ -294,7 +302,7 @@ int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap)
         ended |= shard->trainers[t].state == PD_TRAINER_IN && shard->trainers[t].ended > shard->step;
     for (int t = 0; ended && t < shard->config.trainers && n < cap; t++)
         if (shard->trainers[t].state == PD_TRAINER_ABSENT ||
-            (counts(shard, t) && shard->trainers[t].ended != shard->step + 1))
+            (pd_shard_counts(shard, t) && shard->trainers[t].ended != shard->step + 1))
             trainers[n++] = t;
     return n;
 }
@@ -307,6 +315,15 @@ uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer)
 uint64_t pd_shard_counted(const struct pd_shard *shard, int trainer)
 {
     return shard->trainers[trainer].step;
+}
+
+size_t pd_shard_held(const struct pd_shard *shard)
+{
+    size_t bytes = shard->held;
+    for (int i = 0; i < shard->units.n; i++)
+        for (int t = 0; t < shard->config.trainers; t++)
+            bytes += shard->units.at[i]->gifts[t].data_size;
+    return bytes;
 }
 
 uint64_t pd_shard_repeated(const struct pd_shard *shard)

@@ -149,6 +149,7 @@ pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
         r.bytes += pd_tensor_bytes(&pd_shard_unit(lane->shard, u)->param->tensor);
     r.step = pd_shard_step(lane->shard);
     r.repeated = pd_shard_repeated(lane->shard);
+    r.held = pd_shard_held(lane->shard);
     r.refused = lane->refused;
     int *late = pd_calloc((size_t)n, sizeof *late);
     if (!late || !pd_vec_reserve(&r.trainers, n)) {

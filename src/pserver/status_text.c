@@ -141,9 +141,11 @@ static void put_lane(struct pd_buf *out, int index, const struct pd_lane_report 
     if (r->is_known)
         pd_buf_printf(out,
                       ", \"parameters\": %d, \"bytes\": %llu, \"step\": %llu, \"cpu_s\": %.6f, "
-                      "\"waited_s\": %.3f, \"parts_repeated\": %llu, \"messages_refused\": %llu",
+                      "\"waited_s\": %.3f, \"parts_repeated\": %llu, \"messages_refused\": %llu, "
+                      "\"gradient_bytes\": %llu",
                       r->parameters, (unsigned long long)r->bytes, (unsigned long long)r->step, r->cpu_s,
-                      r->waited_s, (unsigned long long)r->repeated, (unsigned long long)r->refused);
+                      r->waited_s, (unsigned long long)r->repeated, (unsigned long long)r->refused,
+                      (unsigned long long)r->held);
     pd_buf_text(out, "}");
 }
 

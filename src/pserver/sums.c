@@ -8,7 +8,10 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/durable.h"
+#include "pserver/first_link.h"
 #include "pserver/sums_private.h"
+
+enum { GRACE_MS = 1000 };
 
 /* ---- what there is ---- */
 
@@ -32,8 +35,10 @@ static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op)
         sums->self = -1;
         for (int i = 0; i < endpoints->n; i++)
             if (strcmp(endpoints->strings[i], sums->server->config.endpoint) == 0) sums->self = i;
-        sums->first = pd_strdup(endpoints->strings[0]);
-        if (!sums->first) return pd_no_memory();
+        sums->names = pd_calloc((size_t)endpoints->n, sizeof *sums->names);
+        for (int i = 0; sums->names && i < endpoints->n; i++)
+            if (!(sums->names[i] = pd_strdup(endpoints->strings[i]))) return pd_no_memory();
+        if (!sums->names) return pd_no_memory();
     }
     if (sums->servers != endpoints->n || sums->self < 0)
         return pd_fail(PD_INVALID, "ps_sum of '%s' names %d servers; this one, %s, must be among them",
@@ -108,24 +113,39 @@ static void list_late(const struct pd_sums *sums, const struct sum *s, char *out
 {
     size_t used = 0;
     if (sums->self) {
-        snprintf(out, cap, "the sum at the first server %s (%s)", sums->first,
-                 sums->trouble[0] ? sums->trouble : "no answer");
+        int wrote = snprintf(out, cap, "the first server %s, which adds", sums->names[0]);
+        char why[512];
+        if (wrote > 0 && (size_t)wrote < cap && pd_first_link_trouble(sums->server->first, why, sizeof why))
+            snprintf(out + wrote, cap - (size_t)wrote, " (%s)", why);
         return;
     }
     out[0] = 0;
     for (int i = 0; i < sums->servers && used + 1 < cap; i++)
         if (!s->has[i]) {
-            int wrote = snprintf(out + used, cap - used, "%sserver %d", used ? ", " : "", i);
+            int wrote = snprintf(out + used, cap - used, "%sserver %s", used ? ", " : "", sums->names[i]);
             used += wrote > 0 ? (size_t)wrote : 0;
         }
+}
+
+/* On the thread of the lane that applies the step: its trainers wait for others than this server. */
+static void tell_trainers(struct pd_server *server, const char *text)
+{
+    struct lane *lane = &server->lanes[server->applying_lane];
+    for (int i = lane->sessions.n - 1; i >= 0; i--) {
+        struct session *session = lane->sessions.at[i];
+        if (!pd_session_waits(session)) continue;
+        pd_session_notice(session, text);
+        pd_conn_flush(pd_session_conn(session)); /* this callback goes on */
+    }
 }
 
 /* Under the lock. */
 static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t step)
 {
     const struct pd_server_config *config = &sums->server->config;
-    struct pd_patience patience = pd_patience_start(config->notice_ms, config->deadline_ms);
-    char late[512];
+    /* A server that waits for a trainer has the same deadline, and names it: that is to be heard first. */
+    struct pd_patience patience = pd_patience_start(config->notice_ms, config->deadline_ms + GRACE_MS);
+    char late[700], text[900];
     while (s->totals_step != step) {
         pd_cond_wait_ms(&sums->changed, &sums->lock, 100);
         if (s->totals_step == step) break;
@@ -137,8 +157,10 @@ static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t st
             return pd_fail(PD_UNAVAILABLE,
                            "step %llu waited %lld s for the norms of %s: given up (FLAGS_rpc_deadline)",
                            (unsigned long long)step, pd_patience_seconds(&patience), late);
-        pd_log(PD_LOG_WARNING, "step %llu has waited %lld s for the norms of %s", (unsigned long long)step,
-               pd_patience_seconds(&patience), late);
+        snprintf(text, sizeof text, "step %llu has waited %lld s for the norms of %s",
+                 (unsigned long long)step, pd_patience_seconds(&patience), late);
+        pd_log(PD_LOG_WARNING, "%s", text);
+        tell_trainers(sums->server, text);
     }
     return PD_OK;
 }
@@ -247,10 +269,15 @@ pd_status pd_sums_new(struct pd_server *server, struct pd_sums **out)
     return status;
 }
 
-pd_status pd_sums_start(struct pd_sums *sums, struct pd_loop *control)
+void pd_sums_start(struct pd_sums *sums, struct pd_loop *control)
 {
     sums->loop = control;
-    return sums->self ? pd_sums_link(sums) : PD_OK;
+}
+
+const char *pd_sums_first(const struct pd_sums *sums, int *self)
+{
+    *self = sums->self;
+    return sums->self ? sums->names[0] : NULL;
 }
 
 void pd_sums_close(struct pd_sums *sums)
@@ -267,7 +294,9 @@ void pd_sums_free(struct pd_sums *sums)
     for (int i = 0; i < sums->sums.n; i++)
         sum_free(sums->sums.at[i]);
     pd_vec_free(&sums->sums);
-    pd_free(sums->first);
+    for (int i = 0; sums->names && i < sums->servers; i++)
+        pd_free(sums->names[i]);
+    pd_free(sums->names);
     pthread_mutex_destroy(&sums->lock);
     pthread_cond_destroy(&sums->changed);
     pd_free(sums);

@@ -18,7 +18,7 @@ enum { PD_SUMS_MAX = 4096 }; /* numbers of one op */
 
 /* Before the log is read. *out is NULL when the Program adds nothing over servers. */
 pd_status pd_sums_new(struct pd_server *server, struct pd_sums **out);
-pd_status pd_sums_start(struct pd_sums *sums, struct pd_loop *control); /* before that loop runs */
+void pd_sums_start(struct pd_sums *sums, struct pd_loop *control); /* before that loop runs */
 void pd_sums_close(struct pd_sums *sums); /* before the control loop is freed: lanes post no more to it */
 void pd_sums_free(struct pd_sums *sums);  /* after all loops were freed. NULL is fine */
 
@@ -35,5 +35,11 @@ void pd_sums_read(struct pd_sums *sums, const char *text);
 /* On the control loop of the first server: SUM of another; its connection is gone. */
 pd_status pd_sums_message(struct pd_sums *sums, struct pd_conn *conn, const struct pd_message *message);
 void pd_sums_forget(struct pd_sums *sums, const struct pd_conn *conn);
+
+/* At the others, for first_link.c; on the control loop. */
+const char *pd_sums_first(const struct pd_sums *sums, int *self); /* the first server; NULL: it is this one */
+void pd_sums_first_opened(struct pd_sums *sums, struct pd_conn *conn);
+pd_status pd_sums_first_said(struct pd_sums *sums, const struct pd_message *message);
+void pd_sums_first_closed(struct pd_sums *sums);
 
 #endif

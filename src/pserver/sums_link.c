@@ -1,14 +1,10 @@
 /* Sums over servers: what they say to the first, and what it answers; see sums.h. */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
 #include "pserver/sums_private.h"
-
-enum { TICK_MS = 200 };
 
 /* ---- at the first server ---- */
 
@@ -82,7 +78,8 @@ pd_status pd_sums_message(struct pd_sums *sums, struct pd_conn *conn, const stru
                        group, server, servers, pd_conn_hello(conn)->id, sums->servers);
     /* Servers are a step apart at most; a sum of a later one would stand in the way of the real ones. */
     uint64_t applied = pd_server_step(sums->server), step = m->head.step;
-    if (step < applied || step > applied + 1)
+    if (step < applied) return PD_OK; /* said again on a new connection */
+    if (step > applied + 1)
         return pd_fail(PD_RANGE, "a SUM of step %llu, but this server has applied step %llu",
                        (unsigned long long)step, (unsigned long long)applied);
     pthread_mutex_lock(&sums->lock);
@@ -107,7 +104,7 @@ void pd_sums_forget(struct pd_sums *sums, const struct pd_conn *conn)
 void pd_sums_send(void *arg)
 {
     struct pd_sums *sums = arg;
-    if (!sums->is_open) return;
+    if (!sums->link) return;
     pthread_mutex_lock(&sums->lock);
     for (int i = 0; i < sums->sums.n; i++) {
         struct sum *s = sums->sums.at[i];
@@ -134,27 +131,23 @@ void pd_sums_send(void *arg)
     pthread_mutex_unlock(&sums->lock);
 }
 
-static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
+void pd_sums_first_opened(struct pd_sums *sums, struct pd_conn *conn)
 {
-    struct pd_sums *sums = pd_conn_user(conn);
-    (void)welcome;
+    sums->link = conn;
     pthread_mutex_lock(&sums->lock);
     for (int i = 0; i < sums->sums.n; i++)
         sums->sums.at[i]->is_sent = 0;
     pthread_mutex_unlock(&sums->lock);
-    sums->is_open = 1;
     pd_sums_send(sums);
 }
 
-static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+pd_status pd_sums_first_said(struct pd_sums *sums, const struct pd_message *m)
 {
-    struct pd_sums *sums = pd_conn_user(conn);
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     double totals[PD_SUMS_MAX];
     uint64_t number = m->head.request - 1;
     uint32_t n = pd_read_u32(&r);
-    if (m->head.type != PD_PS_SUMMED || number >= (uint64_t)sums->sums.n ||
-        n != (uint32_t)sums->sums.at[number]->n)
+    if (number >= (uint64_t)sums->sums.n || n != (uint32_t)sums->sums.at[number]->n)
         return pd_fail(PD_FORMAT, "the first server answers with other sums");
     for (uint32_t i = 0; i < n; i++)
         totals[i] = pd_read_f64(&r);
@@ -166,27 +159,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     return PD_OK;
 }
 
-static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+void pd_sums_first_closed(struct pd_sums *sums)
 {
-    struct pd_sums *sums = pd_conn_user(conn);
-    (void)why;
     sums->link = NULL;
-    sums->is_open = 0;
-    pthread_mutex_lock(&sums->lock);
-    snprintf(sums->trouble, sizeof sums->trouble, "%s", text);
-    pthread_mutex_unlock(&sums->lock);
-}
-
-static const struct pd_conn_events events = {.opened = on_opened, .done = on_done, .closed = on_closed};
-
-static void tick(void *arg)
-{
-    struct pd_sums *sums = arg;
-    if (!sums->link)
-        pd_server_call_first(sums->server, sums->loop, sums->first, sums->self, &events, sums, &sums->link);
-}
-
-pd_status pd_sums_link(struct pd_sums *sums)
-{
-    return pd_timer_start(sums->loop, 0, TICK_MS, tick, sums, &sums->timer);
 }

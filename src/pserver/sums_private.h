@@ -28,18 +28,15 @@ struct sum {
 
 struct pd_sums {
     struct pd_server *server;
-    int self, servers; /* 0 is the first */
-    char *first;
+    int self, servers;    /* 0 is the first */
+    char **names;         /* of all servers */
     struct pd_loop *loop; /* the control loop */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int is_closed;
     PD_VEC(struct sum *) sums;
     /* Not at the first server; of the control loop. */
-    struct pd_conn *link;
-    struct pd_timer *timer;
-    int is_open;
-    char trouble[300]; /* under the lock */
+    struct pd_conn *link; /* NULL: none now */
 };
 
 /* Under the lock. The sum of a group; NULL: the Program has none. */
@@ -49,7 +46,6 @@ void pd_sums_know(struct pd_sums *sums, struct sum *sum, const double *totals); 
 /* Takes a server's numbers; the last one's complete the totals. */
 void pd_sums_give(struct pd_sums *sums, struct sum *sum, int server, const double *values);
 /* sums_link.c; posted to the control loop */
-pd_status pd_sums_link(struct pd_sums *sums);
 void pd_sums_answer(void *sums); /* those who wait, where the totals are known */
 void pd_sums_send(void *sums);   /* this server's numbers, to the first */
 

@@ -190,8 +190,6 @@ static void a_server_may_bind_another_address(void **state)
         assert_int_equal(pd_endpoint_to_bind("gateway:7000", &out), PD_OK);
         assert_string_equal(out.host, good[i].host);
         assert_int_equal(out.port, good[i].port);
-        assert_int_equal(pd_endpoint_is_any(&out), strlen(good[i].host) == 0 || good[i].host[0] == '0' ||
-                                                       strcmp(good[i].host, "::") == 0);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         setenv("PADDLE_PS_BIND", bad[i], 1);

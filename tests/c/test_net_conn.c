@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "net/hello_inside.h"
 #include "net/shm_ring.h"
+#include "tls_help.h"
 
 static const char *transport; /* of the run of the suite */
 
@@ -32,9 +33,15 @@ static struct pair *pair_new(int threads)
     return pair;
 }
 
+/* What is asked for: TLS is on by the environment, and goes over TCP. */
+static const char *asked(void)
+{
+    return strcmp(transport, "tls") == 0 ? "tcp" : transport;
+}
+
 static void pair_connect_with(struct pair *pair, size_t ring)
 {
-    peer_connect_ring(&pair->client, pair->loop, pair->server.endpoint, transport, ring);
+    peer_connect_ring(&pair->client, pair->loop, pair->server.endpoint, asked(), ring);
     wait_until(pair->loop, pair->client.opened || pair->client.closed);
     if (pair->client.closed) fail_msg("not connected: %s", pair->client.text);
     wait_until(pair->loop, pair->server.accepted);
@@ -233,6 +240,46 @@ static void a_paused_reader_holds_the_writer_back(void **state)
     pair_free(pair);
 }
 
+static void note_sent(void *arg, pd_status status)
+{
+    atomic_int *sent = arg;
+    *sent += status == PD_OK;
+}
+
+/* A server updates parameters while they are on their way (async): the receiver gets bytes of both, and the
+ * connection works. */
+static void memory_may_change_on_the_way(void **state)
+{
+    (void)state;
+    enum { SIZE = 16 << 20 };
+    struct pair *pair = pair_new(1);
+    pair->server.peer.pauses = 1;
+    pair_connect(pair);
+    uint8_t *bytes = calloc(SIZE, 1);
+    atomic_int sent = 0;
+    struct pd_span span = {bytes, SIZE};
+    assert_ok(pd_conn_send(pair->client.conn, &(struct pd_frame_head){.type = TYPE_DATA}, NULL, 0, &span, 1,
+                           note_sent, &sent));
+    size_t before = SIZE_MAX;
+    for (int still = 0; still < 20;) {
+        pd_loop_turn(pair->loop, 5);
+        size_t queued = pd_conn_queued(pair->client.conn);
+        still = queued == before ? still + 1 : 0;
+        before = queued;
+    }
+    assert_true(before > 0);
+    assert_ok(pd_loop_post(pair->server.loop, resume, &pair->server));
+    for (uint8_t value = 1; !sent && !pair->client.closed; value++) {
+        memset(bytes, value, SIZE);
+        pd_loop_turn(pair->loop, 1);
+    }
+    wait_until(pair->loop, pair->server.peer.messages == 1 || pair->client.closed);
+    assert_int_equal(pair->client.closed, 0);
+    free(bytes);
+    pair->server.peer.bad = 0; /* not the bytes that it looks for */
+    pair_free(pair);
+}
+
 /* Pausing inside an event: what was already read waits, in order. */
 static pd_status pausing_done(struct pd_conn *conn, const struct pd_message *message)
 {
@@ -384,7 +431,7 @@ static void a_killed_peer_is_noticed_within_a_second(void **state)
     struct peer client = {0};
     assert_ok(pd_loop_new(&loop));
     snprintf(endpoint, sizeof endpoint, "127.0.0.1:%d", port);
-    peer_connect(&client, loop, endpoint, transport);
+    peer_connect(&client, loop, endpoint, asked());
     wait_until(loop, client.opened || client.closed);
     assert_int_equal(client.closed, 0);
     assert_string_equal(pd_conn_transport(client.conn), transport);
@@ -412,7 +459,7 @@ static void short_memory_is_survived(void **state)
         struct server server = {0};
         struct peer client = {0};
         struct pd_hello hello = {.role = PD_ROLE_TRAINER, .job = "job"};
-        struct pd_conn_options options = {.transport = transport, .ring = 64 << 10};
+        struct pd_conn_options options = {.transport = asked(), .ring = 64 << 10};
         server_open(&server, "job", 0);
         pd_alloc_fail_at(n);
         pd_status status =
@@ -439,6 +486,7 @@ static void set_up_suite(const char *name)
 {
     transport = name;
     unsetenv("PADDLE_PS_SECRET");
+    tls_help_use(strcmp(name, "tls") == 0);
 }
 
 static int use_tcp(void **state)
@@ -454,6 +502,13 @@ static int use_sealed(void **state)
     (void)state;
     set_up_suite("tcp");
     setenv("PADDLE_PS_SECRET", "of these tests and of nobody else", 1);
+    return 0;
+}
+
+static int use_tls(void **state)
+{
+    (void)state;
+    set_up_suite("tls");
     return 0;
 }
 
@@ -479,6 +534,7 @@ static int no_spans = 0, with_spans = 1, with_borrowing = 2;
         cmocka_unit_test_setup(messages_of_random_sizes_come_back, use),                                     \
         cmocka_unit_test_setup(polling_gives_the_same, use),                                                 \
         cmocka_unit_test_setup(a_paused_reader_holds_the_writer_back, use),                                  \
+        cmocka_unit_test_setup(memory_may_change_on_the_way, use),                                           \
         cmocka_unit_test_setup(one_message_at_a_time, use),                                                  \
         cmocka_unit_test_setup(closing_writes_the_rest_first, use),                                          \
         cmocka_unit_test_setup(a_goodbye_loses_nothing, use),                                                \
@@ -495,8 +551,12 @@ int main(void)
     unsetenv("PADDLE_PS_RING");
     const struct CMUnitTest tcp[] = {SUITE(use_tcp)};
     const struct CMUnitTest sealed[] = {SUITE(use_sealed)};
+    const struct CMUnitTest tls[] = {SUITE(use_tls)};
     const struct CMUnitTest shm[] = {SUITE(use_shm)};
     int failed = cmocka_run_group_tests_name("tcp", tcp, NULL, NULL);
     failed += cmocka_run_group_tests_name("tcp with a secret", sealed, NULL, NULL);
-    return failed + cmocka_run_group_tests_name("shm", shm, NULL, NULL);
+    failed += cmocka_run_group_tests_name("tls", tls, NULL, NULL);
+    failed += cmocka_run_group_tests_name("shm", shm, NULL, NULL);
+    tls_help_end();
+    return failed;
 }

@@ -75,11 +75,12 @@ static void jobs_must_fit(void **state)
     server_open(&server, "blue", 1);
     assert_fails(server.endpoint, "red", NULL, PD_INVALID, "job 'red'", "job 'blue'");
     assert_works(server.endpoint, "blue", NULL);
-    assert_works(server.endpoint, "", NULL);
+    assert_fails(server.endpoint, "", NULL, PD_INVALID, "job ''", "job 'blue'");
     server_close(&server);
     memset(&server, 0, sizeof server);
     server_open(&server, "", 1);
-    assert_works(server.endpoint, "any", NULL);
+    assert_fails(server.endpoint, "any", NULL, PD_INVALID, "job 'any'", "job ''");
+    assert_works(server.endpoint, "", NULL);
     server_close(&server);
 }
 
@@ -255,7 +256,7 @@ static void raw_send_frame(int s, const struct pd_frame_head *head, const void *
 {
     uint8_t bytes[PD_FRAME_HEAD + PD_HELLO_META_MAX];
     pd_frame_pack(head, bytes);
-    if (head->meta) memcpy(bytes + PD_FRAME_HEAD, meta, head->meta);
+    if (meta) memcpy(bytes + PD_FRAME_HEAD, meta, head->meta);
     (seals[s][0] ? raw_send_record : raw_send)(s, bytes, PD_FRAME_HEAD + head->meta);
 }
 
@@ -352,7 +353,7 @@ static void many_share_memory_where_they_must(void **state)
         struct pd_loop *loop;
         int over_tcp = 0;
         setenv("PADDLE_PS_TRANSPORT", settings[i], 1);
-        server_open(&server, "", 1);
+        server_open(&server, "job", 1);
         unsetenv("PADDLE_PS_TRANSPORT");
         assert_ok(pd_loop_new(&loop));
         for (int k = 0; k < MANY; k++) {
@@ -514,7 +515,7 @@ static void garbage_disturbs_nobody(void **state)
     struct peer good = {0};
     struct pd_loop *loop;
     uint64_t random = 88172645463325252u;
-    server_open(&server, "", 1);
+    server_open(&server, "job", 1);
     assert_ok(pd_loop_new(&loop));
     peer_connect(&good, loop, server.endpoint, "tcp");
     wait_until(loop, good.opened);
@@ -684,7 +685,7 @@ static void listeners_close_and_connections_stay(void **state)
     (void)state;
     struct server server = {0};
     struct peer client = {0};
-    server_open(&server, "", 0);
+    server_open(&server, "job", 0);
     peer_connect(&client, server.loop, server.endpoint, "shm");
     wait_until(server.loop, client.opened && server.accepted);
     int guest = raw_connect(server.port);

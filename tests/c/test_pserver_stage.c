@@ -1,119 +1,11 @@
 /* Parts that are applied as soon as they arrive, and share their memory: several in a message, the same one
  * twice, a message that breaks off, a snapshot in the middle of a push. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <paddle/paddle.h>
-
-#include "exec/executor.h"
-#include "pserver/proto.h"
-#include "pserver/shard.h"
-
-enum { PART = PD_PS_PART / sizeof(float), LAST = 1000, NUMEL = 2 * PART + LAST };
-
-struct world {
-    pd_program *program;
-    pd_scope *scope;
-    pd_executor *executor;
-    pd_value *param;
-    struct pd_shard *shard;
-    int unit;
-    uint64_t answered;
-};
-
-static void must(pd_status status)
-{
-    if (status != PD_OK) fail_msg("%s", pd_error());
-}
-
-static void add_var(struct world *w, const char *name, int64_t n, float value, unsigned flags)
-{
-    int64_t id;
-    int existed;
-    must(pd_var_create(w->program, 0, name, PD_LOD_TENSOR, &id, &existed));
-    must(pd_var_set_dtype(w->program, id, PD_FLOAT32));
-    must(pd_var_set_shape(w->program, id, 1, &n));
-    must(pd_var_set_flags(w->program, id, flags, flags));
-    if (!flags) return;
-    pd_value *held;
-    pd_tensor_desc tensor;
-    must(pd_scope_var(w->scope, name, &held));
-    must(pd_value_set_tensor(held, PD_FLOAT32, 1, &n, NULL));
-    must(pd_value_tensor(held, &tensor));
-    for (int64_t i = 0; i < n; i++)
-        ((float *)tensor.data)[i] = value;
-}
-
-static pd_status begin_step(void *arg, uint64_t step)
-{
-    (void)arg, (void)step;
-    return PD_OK;
-}
-
-static pd_status run_blocks(void *arg, struct pd_shard *shard)
-{
-    (void)arg, (void)shard;
-    return PD_OK;
-}
-
-static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
-{
-    (void)trainer, (void)request;
-    ((struct world *)arg)->answered = step;
-}
-
-/* w falls by the gradient. Nobody is there yet. */
-static void build(struct world *w, int is_sync, int trainers)
-{
-    int block;
-    int64_t id;
-    pd_op_builder *op;
-    pd_prepared *plan;
-    memset(w, 0, sizeof *w);
-    must(pd_program_create(&w->program));
-    must(pd_scope_create(NULL, &w->scope));
-    add_var(w, "w", NUMEL, 1, PD_VAR_IS_PERSISTABLE);
-    add_var(w, "rate", 1, 1, PD_VAR_IS_PERSISTABLE);
-    add_var(w, "w@GRAD", NUMEL, 0, 0);
-    must(pd_block_create(w->program, 0, &block));
-    must(pd_op_begin(w->program, "sgd", &op));
-    must(pd_op_add_arg(op, 0, "Param", "w"));
-    must(pd_op_add_arg(op, 0, "Grad", "w@GRAD"));
-    must(pd_op_add_arg(op, 0, "LearningRate", "rate"));
-    must(pd_op_add_arg(op, 1, "ParamOut", "w"));
-    must(pd_op_insert(op, block, -1, &id));
-    must(pd_executor_create(&w->executor));
-    must(pd_executor_prepare(w->executor, w->program, 0, NULL, 0, NULL, &plan));
-    plan->frame->scope = w->scope;
-    w->param = pd_scope_find(w->scope, "w");
-
-    struct pd_shard_config config = {
-        .trainers = trainers,
-        .is_sync = is_sync,
-        .hooks = {.begin_step = begin_step, .run_blocks = run_blocks, .answer = answer, .arg = w}};
-    struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = w->param};
-    must(pd_shard_new(&config, &w->shard));
-    must(pd_rule_new(plan->frame, block, "w@GRAD", &spec.rule));
-    assert_non_null(spec.rule);
-    must(pd_shard_add(w->shard, &spec, &w->unit));
-}
+#include "shard_world.h"
 
 static void make(struct world *w, int is_sync, int trainers)
 {
-    build(w, is_sync, trainers);
+    build(w, is_sync, 0, trainers);
     must(pd_shard_join(w->shard, 0, 7));
-}
-
-static void drop(struct world *w)
-{
-    pd_shard_free(w->shard);
-    pd_executor_free(w->executor);
-    pd_scope_release(w->scope);
-    pd_program_free(w->program);
 }
 
 /* All parts of a message are placed before the first of them has arrived. */
@@ -306,7 +198,7 @@ static void test_who_was_lost_and_was_not(void **state)
 static void restart(struct world *w, const struct world *from, const char *open)
 {
     pd_tensor_desc to, of;
-    build(w, 0, 3);
+    build(w, 0, 0, 3);
     must(pd_value_tensor(w->param, &to));
     must(pd_value_tensor(from->param, &of));
     memcpy(to.data, of.data, NUMEL * sizeof(float));
@@ -392,12 +284,12 @@ static void test_a_snapshot_in_the_middle_of_pushes(void **state)
         "0 18446744073709551616 1 0:0",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        build(&again, 0, 3);
+        build(&again, 0, 0, 3);
         if (pd_shard_read_open(again.shard, wrong[i]) != PD_FORMAT) fail_msg("'%s' is taken", wrong[i]);
         assert_non_null(strstr(pd_error(), "is it another job's?"));
         drop(&again);
     }
-    build(&again, 0, 3);
+    build(&again, 0, 0, 3);
     must(pd_shard_read_open(again.shard, NULL));
     must(pd_shard_read_open(again.shard, ""));
     drop(&again);

@@ -1,10 +1,12 @@
 /* Any bytes from the network: heads, the messages of the handshake, the wire's numbers and texts, and a whole
- * stream into an open connection, cut into pieces as a socket would. The first byte chooses. */
+ * stream into an open connection, cut into pieces as a socket would, as it is, in records, or taken for records.
+ * The first byte chooses. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/conn_inside.h"
+#include "net/seal.h"
 #include "net/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
@@ -175,7 +177,7 @@ static const struct pd_transport source_transport = {
 struct place {
     struct pd_span spans[2];
     uint8_t bytes[4096];
-    int closed;
+    int closed, messages;
 };
 
 static pd_status place_head(struct pd_conn *conn, struct pd_message *message)
@@ -194,6 +196,7 @@ static pd_status place_head(struct pd_conn *conn, struct pd_message *message)
 static pd_status place_done(struct pd_conn *conn, const struct pd_message *message)
 {
     uint8_t sum = 0; /* touches every byte */
+    ((struct place *)pd_conn_user(conn))->messages++;
     for (size_t i = 0; i < message->head.meta; i++)
         sum ^= ((const uint8_t *)message->meta)[i];
     if (!message->n_spans)
@@ -217,21 +220,55 @@ static void place_closed(struct pd_conn *conn, pd_status why, const char *text)
 static const struct pd_conn_events place_events = {
     .head = place_head, .done = place_done, .closed = place_closed};
 
-static void read_stream(const uint8_t *bytes, size_t n)
+/* The bytes in records with the right checksums, of sizes that they say themselves. */
+static void put_records(struct pd_buf *out, const uint8_t *bytes, size_t n)
+{
+    struct pd_seal *seal;
+    if (pd_seal_new(NULL, &seal) != PD_OK) abort();
+    while (n) {
+        size_t size = 1 + bytes[0] * (bytes[0] % 3 ? 1u : 300u);
+        if (size > n) size = n;
+        uint8_t head[4 + PD_SEAL_TAG] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16)};
+        struct iovec part = {(void *)bytes, size};
+        if (pd_seal_next(seal, head, &part, size, head + 4) != PD_OK) abort();
+        pd_buf_add(out, head, 4 + PD_SEAL_SUM);
+        pd_buf_add(out, bytes, size);
+        bytes += size;
+        n -= size;
+    }
+    pd_seal_free(seal);
+}
+
+enum way { PLAIN, RECORDS, RAW_RECORDS, SEALED };
+
+static void read_stream(const uint8_t *bytes, size_t n, enum way way)
 {
     static struct pd_loop *loop;
+    static const uint8_t key[PD_SEAL_KEY] = {1, 2, 3};
     struct place place = {0};
     struct pd_conn *conn;
+    struct pd_buf whole = {0};
     if (n == 0) return;
+    uint8_t first = bytes[0];
+    if (way == RECORDS) {
+        pd_buf_add(&whole, bytes, 1);
+        put_records(&whole, bytes + 1, n - 1);
+        if (whole.failed) abort();
+        bytes = (const uint8_t *)whole.at;
+        n = whole.n;
+    }
     if (!loop && pd_loop_new(&loop) != PD_OK) abort();
     if (pd_conn_make(loop, NULL, &conn) != PD_OK) abort();
-    struct source source = {.base = {.transport = bytes[0] % 2 ? &lending_transport : &source_transport,
+    struct source source = {.base = {.transport = first % 2 && way == PLAIN ? &lending_transport : &source_transport,
                                      .loop = loop,
                                      .conn = conn},
                             .at = bytes + 1,
                             .end = bytes + n,
                             .step = bytes[0]};
     conn->pipe = &source.base;
+    if (way != PLAIN && pd_record_pipe(&source.base, way == SEALED ? key : NULL, way == SEALED ? key : NULL, 0,
+                                       &conn->pipe) != PD_OK)
+        abort();
     conn->state = PD_CONN_OPEN;
     pd_conn_set_user(conn, &place_events, &place);
     /* It ends with the input at the latest, unless it is paused: then it goes on when nothing moves. */
@@ -242,13 +279,15 @@ static void read_stream(const uint8_t *bytes, size_t n)
         if (conn->paused) pd_conn_pause(conn, 0);
         pd_loop_exit(loop);
     }
+    if (way == SEALED && place.messages) abort(); /* nobody has the key */
     pd_loop_turn(loop, 0); /* frees what libuv has closed */
+    pd_buf_free(&whole);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     if (n == 0) return 0;
-    int which = bytes[0] % 9;
+    int which = bytes[0] % 12;
     if (which < 6)
         read_handshake(which, bytes + 1, n - 1);
     else if (which == 6)
@@ -256,6 +295,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     else if (which == 7)
         read_wire(bytes + 1, n - 1);
     else
-        read_stream(bytes + 1, n - 1);
+        read_stream(bytes + 1, n - 1, (enum way)(which - 8));
     return 0;
 }

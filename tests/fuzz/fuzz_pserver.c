@@ -12,6 +12,7 @@
 #include "exec/frame.h"
 #include "net/conn_inside.h"
 #include "net/wire.h"
+#include "pserver/job_text.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
 
@@ -225,7 +226,10 @@ static void make(struct world *w, int is_sync)
         must(pd_rule_new(frame, blocks[i], units[i].grad, &spec.rule));
         if (!spec.rule) abort();
         must(pd_shard_add(w->lane.shard, &spec, &number));
+        must(pd_known_names_add(&s->names, units[i].grad, units[i].param, 0, number));
     }
+    pd_known_names_close(&s->names, NULL, 0);
+    pd_job_text_pack(2, (const char *const[]){"mode: sync", "parameter w: float32 [4, 3]"}, &s->job_text);
 }
 
 static void drop(struct world *w)
@@ -233,6 +237,8 @@ static void drop(struct world *w)
     if (w->server.failed) abort(); /* a trainer's message must not end the job */
     pd_loop_free(w->lane.loop);
     pd_lane_close(&w->lane);
+    pd_known_names_free(&w->server.names);
+    pd_buf_free(&w->server.job_text);
     pthread_mutex_destroy(&w->server.lock);
     pthread_mutex_destroy(&w->server.engine);
     pthread_cond_destroy(&w->server.changed);

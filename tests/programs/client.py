@@ -1,5 +1,6 @@
 """A child process that runs recipes (worker.py), started again when it has died."""
 
+import contextlib
 import os
 import pickle
 import select
@@ -81,7 +82,8 @@ class Child:
 
     def close(self) -> None:
         if self.process is not None:
-            self.process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
             self.process.stdout.close()
             self.process.wait()
             self.errors.close()

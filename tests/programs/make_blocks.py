@@ -135,7 +135,7 @@ def array(g: Generator) -> None:
 
     body, _ = g.block(fill)
     g.say(f"{name} = L.While({test})", f"with {name}.block():", body)
-    if g.chance(0.7):
+    if x.rank > 3 or g.chance(0.7):
         g.new(f"L.array_read({items}, {i})", x.dims, rows=x.rows)
     else:
         g.new(f"L.reduce_sum(L.tensor_array_to_tensor({items}, axis=0, use_stack=True)[0], dim=0)", x.dims)

@@ -88,8 +88,17 @@ def sums(g: Generator) -> None:
     g.like(f"L.sums([{', '.join(var.name for var in found)}])", x)
 
 
+def reduce_to_one(g: Generator) -> None:
+    """The largest or smallest, of elements that all differ: of equal ones each would get the whole gradient, as in 1.8.5."""
+    x = g.pick(lambda var: var.rank >= 2 and all(isinstance(dim, int) for dim in var.dims[1:]))
+    spread = parameter(g, x.dims[1:])
+    dim = list(range(g.random.randint(1, x.rank - 1), x.rank))
+    g.new(f"L.reduce_{g.choice(['max', 'min'])}(L.elementwise_add({x.name}, {spread}, axis=1), dim={dim}, keep_dim=True)",
+          [1 if axis in dim else size for axis, size in enumerate(x.dims)], rows=x.rows)
+
+
 def reduce(g: Generator) -> None:
-    kind = g.choice(["sum", "mean", "max", "min", "prod"])
+    kind = g.choice(["sum", "mean", "prod"])
     x = g.pick(lambda var: var.rank >= 1)
     inner = [axis for axis in range(x.rank) if axis > 0]
     if g.chance(0.15) or not inner:
@@ -176,7 +185,7 @@ def stopped(g: Generator) -> None:
     if g.depth:
         raise NoFit
     x = g.pick()
-    text = g.choice(["{}", "{}", "L.clip_by_norm({}, 1.5)", "L.sign({})"]).format(x.name)
+    text = g.choice(["{}", "{}", "L.clip_by_norm(L.sigmoid({}), 1.5)", "L.sign({})"]).format(x.name)
     g.new(f"stop({text})", x.dims, fixed=True)
 
 
@@ -206,5 +215,5 @@ def compare(g: Generator) -> None:
         g.like(f"{y.name} * L.cast({mask.name}, DTYPE)", y)
 
 
-MAKERS = [(12, unary), (6, binary), (2, quotient), (3, operators), (3, spread), (3, sums), (4, reduce), (1, mean), (4, fc), (3, product),
+MAKERS = [(12, unary), (6, binary), (2, quotient), (3, operators), (3, spread), (3, sums), (3, reduce), (1, reduce_to_one), (1, mean), (4, fc), (3, product),
           (2, batched), (2, norm), (3, loss), (1.5, stopped), (2, image), (1, compare)]

@@ -185,7 +185,9 @@ def scatter(g: Generator) -> None:
 
 
 def top(g: Generator) -> None:
+    """The order of elements that all differ."""
     x = g.pick(lambda var: var.rank == 2 and var.inner(1) and var.dims[1] >= 2)
+    x = g.like(f"L.elementwise_add({x.name}, {parameter(g, x.dims[1:])}, axis=1)", x)
     k = g.random.randint(1, x.dims[1])
     names = [g.fresh("v"), g.fresh("v")]
     g.say(f"{names[0]}, {names[1]} = var(DTYPE), var('int64')")

@@ -158,6 +158,7 @@ def test_readers_give_each_place_a_batch(iterable, drop_last):
 
 def test_gradients_that_are_fetched_are_the_average():
     x = fluid.data("x", [None, 1])
+    x.stop_gradient = False
     loss = layers.mean(layers.fc(x, 1, bias_attr=False, param_attr=filled(1.0)))
     fluid.append_backward(loss)
     exe = fluid.Executor()
@@ -168,5 +169,6 @@ def test_gradients_that_are_fetched_are_the_average():
         program = fluid.CompiledProgram(fluid.default_main_program())
         program = program.with_data_parallel(loss_name=loss.name, build_strategy=strategy, places=fluid.cpu_places(2))
         feed = [{"x": np.ones((1, 1), "float32")}, {"x": np.full((4, 1), 3, "float32")}]
-        grads, each = exe.run(program, feed=feed, fetch_list=["fc_0.w_0@GRAD", loss])
+        grads, each, of_data = exe.run(program, feed=feed, fetch_list=["fc_0.w_0@GRAD", loss, "x@GRAD"])
         assert grads.ravel().tolist() == [want, want] and each.tolist() == [1, 3]
+        assert of_data.ravel().tolist() == [want / 4] + [want / 16] * 4

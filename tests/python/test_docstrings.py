@@ -50,7 +50,7 @@ def test_texts_name_only_layers_and_arguments_that_are_there():
 
 def test_help_shows_it():
     text = pydoc.render_doc(layers.fc, renderer=pydoc.plaintext)
-    assert text.splitlines()[2].startswith("fc(input")
+    assert re.match(r"fc\(\s*input", text.split("\n\n", 1)[1])
     assert "size (int, required): the number of columns of the result." in text
     assert "Returns:" in text and ">>> fluid.layers.fc(input=x, size=1).shape" in text
 
@@ -67,7 +67,7 @@ def test_example_in_a_docstring_runs():
 
 MODULES = """
     fluid fluid.optimizer fluid.initializer fluid.regularizer fluid.clip fluid.metrics fluid.evaluator fluid.io fluid.nets
-    fluid.backward fluid.data_feeder fluid.executor fluid.framework fluid.lod_tensor fluid.profiler fluid.param_attr
+    fluid.backward fluid.reader fluid.data_feeder fluid.executor fluid.framework fluid.lod_tensor fluid.profiler fluid.param_attr
     fluid.transpiler fluid.compiler fluid.parallel_executor fluid.unique_name fluid.average fluid.input reader batch
     """.split()
 
@@ -79,7 +79,7 @@ def public_calls() -> dict[str, object]:
         module = importlib.import_module(f"paddle.{name}")
         for each in module.__all__:
             value = getattr(module, each)
-            if inspect.ismodule(value) or value.__module__.startswith("paddle.fluid.reader"):
+            if inspect.ismodule(value):
                 continue
             found.setdefault(id(value), (f"{name}.{each}", value))
             for key, method in vars(value).items() if isinstance(value, type) else ():

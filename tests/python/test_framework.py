@@ -457,3 +457,27 @@ def test_what_a_file_says_of_a_reader_is_passed_on():
     assert program.global_block().var("batches").type == fluid.core.VarDesc.VarType.READER
     for copy in (program, program.clone(), program.clone(for_test=True)):
         assert kind in copy.desc.serialize_to_string()
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_gradients_of_what_ops_without_inputs_make(stop):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.layers.fill_constant([2], "float32", 3.0)
+        x.stop_gradient = stop
+        two = fluid.initializer.Constant(2.0)
+        weight = fluid.layers.create_parameter([2], "float32", name="w", default_initializer=two)
+        pairs = fluid.append_backward(fluid.layers.reduce_sum(x * weight))
+        assert [(param.name, grad.name) for param, grad in pairs] == [("w", "w@GRAD")]
+        assert fluid.default_main_program().global_block().has_var(f"{x.name}@GRAD") == (not stop)
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        if not stop:
+            assert exe.run(fetch_list=[f"{x.name}@GRAD"])[0].tolist() == [2, 2]
+
+
+def test_gradients_in_a_program_without_parameters():
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        doubled = 2.0 * fluid.data("i", [1], "float32")
+        assert fluid.append_backward(fluid.layers.mean(doubled * doubled)) == []
+        values = fluid.Executor().run(feed={"i": np.array([3], "float32")}, fetch_list=[doubled.grad_name])
+    assert values[0].tolist() == [12]

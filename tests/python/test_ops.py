@@ -37,6 +37,7 @@ MOST_ELEMENTS = 24  # finite differences of one input
 # Ops without a case here, each with the reason.
 ELSEWHERE = {
     "feed": "done by the executor itself; every other case feeds",
+    **dict.fromkeys(("create_py_reader", "create_double_buffer_reader", "read"), "marks for the executor: test_reader_programs.py"),
     "fetch": "done by the executor itself; every other case fetches",
     "create_py_reader": "readers: test_reader_programs.py",
     "create_double_buffer_reader": "readers: test_reader_programs.py",

@@ -205,6 +205,22 @@ def test_clipped_step_has_the_right_size(fresh, clip):
         assert np.hypot(*norms.values()) == pytest.approx(0.01, rel=1e-3)
 
 
+@pytest.mark.parametrize("by_optimizer", [True, False])
+def test_global_norm_in_float64(fresh, by_optimizer):
+    x = fluid.data("x", [-1, 4], "float64")
+    loss = fluid.layers.mean(fluid.layers.fc(x, 1, bias_attr=False))
+    clip = fluid.clip.GradientClipByGlobalNorm(0.01)
+    if not by_optimizer:
+        fluid.clip.set_gradient_clip(clip)
+    fluid.optimizer.SGD(1.0, grad_clip=clip if by_optimizer else None).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    weight = fluid.global_scope().find_var("fc_0.w_0").get_tensor()
+    before = np.array(weight)
+    exe.run(feed={"x": np.ones((2, 4))}, fetch_list=[loss])
+    assert np.linalg.norm(np.array(weight) - before) == pytest.approx(0.01, rel=1e-9)
+
+
 def test_recompute_does_what_the_inner_optimizer_does(fresh):
     loss = optimizer_cases.regression()
     optimizer = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.Momentum(0.1, 0.9))

@@ -198,6 +198,28 @@ def test_gradients_are_those_of_finite_differences(form, share):
     assert np.allclose(found, wanted, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize('runs', [0, 1])
+@pytest.mark.parametrize('way', ['branch', 'loop'])
+def test_a_block_overwrites_with_what_has_no_gradient(way, runs):
+    program = fluid.Program()
+    with fluid.program_guard(program, fluid.Program()), fluid.unique_name.guard():
+        x, limit = fluid.data('x', [1, 4], 'float64'), fluid.data('limit', [1], 'int64')
+        x.stop_gradient = False
+        v, constant = L.scale(x, 2.), L.scale(x, 3.)
+        constant.stop_gradient = True
+        i = L.fill_constant([1], 'int64', 0)
+        going = L.less_than(i, limit)
+        block = L.While(going) if way == 'loop' else L.control_flow.ConditionalBlock([going], is_scalar_condition=True)
+        with block.block():
+            L.assign(L.scale(constant, 5.), output=v)
+            if way == 'loop':
+                L.increment(i)
+                L.less_than(i, limit, cond=going)
+        grad, = fluid.gradients(L.elementwise_add(L.reduce_sum(L.square(v)), L.reduce_sum(x)), x)
+    found, = fluid.Executor().run(program, feed={'x': np.ones((1, 4)), 'limit': np.array([runs])}, fetch_list=[grad])
+    assert found.tolist() == [[1.] * 4 if runs else [9.] * 4]
+
+
 def test_two_losses_of_one_program_use_the_parameters_that_they_saw():
     program, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(program, startup), fluid.unique_name.guard():

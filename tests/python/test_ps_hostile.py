@@ -183,8 +183,8 @@ def test_strangers_change_nothing(tmp_path, undisturbed, record_property, model,
             one_stranger(rng, job.endpoints[0], rng.choice([b"", secret.encode()]), False)
         for i in range(2):
             job.start("trainer", i, *options_of(model), "--out", str(tmp_path / f"trainer-{i}.npz"))
-        server.wait_for("trainer 0 (")
-        server.wait_for("trainer 1 (")
+        server.wait_for("trainer 0 (host")
+        server.wait_for("trainer 1 (host")
         sent = 0
         while server.process.poll() is None and sent < MESSAGES:
             try:
@@ -407,7 +407,7 @@ def test_idle_connections(tmp_path, undisturbed):
                 peers[-1].greet(i % 2)
         for i in range(2):
             job.start("trainer", i, *options_of("mlp"), "--out", str(tmp_path / f"trainer-{i}.npz"))
-        server.wait_for("trainer 1 (")
+        server.wait_for("trainer 1 (host")
         assert ps.threads(server.pid) <= had + 2
         job.end(30)
         for peer in peers:
@@ -422,7 +422,7 @@ def test_a_second_process_with_the_same_id(tmp_path, undisturbed):
         options = options_of("fit_a_line")
         server = job.start("server", 0, *options)
         first = job.start("trainer", 1, *options, "--out", str(tmp_path / "trainer-1.npz"))
-        server.wait_for("trainer 1 (")
+        server.wait_for("trainer 1 (host")
         second = job.start("trainer", 1, *options, env={"FLAGS_rpc_deadline": "1500", "FLAGS_ps_notice": "300"})
         job.processes.remove(second)
         try:
@@ -516,8 +516,8 @@ def test_many_threads_of_noise_at_once(tmp_path, undisturbed):
     with Job(1, 2) as job:
         job.start_all(*options_of("fit_a_line"), out=tmp_path)
         server = job.processes[0]
-        server.wait_for("trainer 0 (")
-        server.wait_for("trainer 1 (")
+        server.wait_for("trainer 0 (host")
+        server.wait_for("trainer 1 (host")
         troubles = []
 
         def noise(seed: int) -> None:

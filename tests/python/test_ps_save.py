@@ -386,3 +386,13 @@ def test_async_ends_near_sync(tmp_path, more, how):
             ends[kind].append(losses(cluster(tmp_path / "a", *options, *extra))[-100:].mean())
     assert np.mean(ends["async"]) == pytest.approx(np.mean(ends["sync"]), rel=0.05), ends
     assert np.mean(ends["sync"]) < 1.6  # it learnt: it began at 6.4
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("options", [[], ["--distributed"]], ids=["sparse", "distributed"])
+def test_a_table_found_in_the_scope_is_fetched(servers, options):
+    """np.array(scope.find_var(name).get_tensor()), of a table whose rows lie on servers."""
+    with Job(servers, 1, script="find_table.py") as job:
+        job.start_all(*options)
+        job.end(30)
+        assert "found" in job.processes[-1].output()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cluster import Job, Process
 
+PATIENT = {"FLAGS_rpc_deadline": "60000"}  # trainers wait for servers that start slowly
 LONG = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1000000"]
 
 
@@ -29,7 +30,7 @@ class StuckJob(Job):
 
     def begin(self, *options: str) -> list[Process]:
         self.start("server", 0, *options, env=self.disk)
-        return [self.processes[0], *(self.start("trainer", i, *options) for i in range(self.trainers))]
+        return [self.processes[0], *(self.start("trainer", i, *options, env=PATIENT) for i in range(self.trainers))]
 
 
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
@@ -105,7 +106,7 @@ def test_a_disk_that_is_stuck_at_the_start(tmp_path, shim):
         server = job.start("server", 0, env=job.disk)
         server.wait_for("loading what is kept in")
         job.stuck.unlink()
-        assert job.start("trainer", 0).end(30) == 0
+        assert job.start("trainer", 0, env=PATIENT).end(30) == 0
         job.end(30)
 
 

@@ -162,6 +162,8 @@ def test_status_of_a_job():
             assert t["bytes_in"] > 3 * 220000 and t["bytes_out"] > 3 * 220000
         assert running["memory_bytes"] > 1e6 and running["uptime_s"] > before["uptime_s"]
         assert running["incarnation"] == before["incarnation"]
+        whole = before["parameters"]["bytes"]
+        assert before["loops"][0]["gradient_bytes"] == 0 and whole / 2 < running["loops"][0]["gradient_bytes"] < 2.1 * whole
         assert wait_for(endpoint, lambda s: s["step"] > running["step"])["counters"]["steps_applied"] > 0
 
         trainers[1].signal(signal.SIGSTOP)

@@ -752,3 +752,14 @@ def test_split_byref():
         block.append_op(
             type="split_byref", inputs={"X": [x]}, outputs={"Out": outs}, attrs={"sections": [2, 0, 2]}
         )
+
+
+@pytest.mark.parametrize("variable", ["TRAINING_ROLE", "PADDLE_TRAINING_ROLE"])
+def test_a_server_may_give_any_trainer_id(monkeypatch, variable):
+    monkeypatch.setenv(variable, "PSERVER")
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", shape=[4]), size=1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        transpiler = fluid.DistributeTranspiler()
+        transpiler.transpile(trainer_id=7, pservers="127.0.0.1:6174", trainers=2)
+        assert transpiler.get_pserver_program("127.0.0.1:6174").global_block().ops

@@ -1,6 +1,13 @@
 """Running averages over fetched values. Plain Python: they add nothing to a Program."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ArrayLike
 
 __all__ = ["WeightedAverage"]
 
@@ -29,7 +36,7 @@ class WeightedAverage:
         self.numerator = None
         self.denominator = None
 
-    def add(self, value, weight) -> None:
+    def add(self, value: float | ArrayLike, weight: float) -> None:
         """Adds a number or an array with its weight.
 
         Args:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid.framework import Program, Variable
 from paddle.fluid.vartype import OpRole, dtype_is_floating
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Variables
 
 __all__ = ["append_backward", "gradients"]
 
@@ -57,13 +62,30 @@ def _clips(program: Program, callbacks) -> list[tuple]:
     return clips
 
 
-def _fed_with_gradient(program: Program) -> list[str]:
-    """Data whose stop_gradient was switched off: scripts fetch their gradients by name."""
+def _sources_with_gradient(program: Program) -> list[str]:
+    """Data, and what ops without inputs make, where stop_gradient is off: scripts fetch their gradients by name."""
+    block = program.global_block()
+    made = {name for op in block.ops if not op.input_arg_names for name in op.output_arg_names}
     return [
         var.name
-        for var in program.global_block()._all_vars()
-        if var.is_data and not var.stop_gradient and dtype_is_floating(var.dtype)
+        for var in block._all_vars()
+        if (var.is_data or (var.name in made and not var.persistable))
+        and not var.stop_gradient
+        and var._has_dtype
+        and dtype_is_floating(var.dtype)
     ]
+
+
+def _first_computed(program: Program) -> list[str]:
+    """What ops make from nothing that has a gradient: where a Program has no parameters, gradients end there."""
+    block = program.global_block()
+    ends = {}
+    for op in block.ops:
+        inputs = [block._find_var_recursive(name) for name in op.input_arg_names]
+        if all(var is None or var.stop_gradient for var in inputs):
+            outputs = [block._find_var_recursive(name) for name in op.output_arg_names]
+            ends.update((var.name, var) for var in outputs if var is not None and not var.stop_gradient)
+    return [name for name, var in ends.items() if var._has_dtype and dtype_is_floating(var.dtype)]
 
 
 def _note_writers(program: Program, grads: list) -> None:
@@ -78,7 +100,7 @@ def _note_writers(program: Program, grads: list) -> None:
 
 
 def append_backward(
-    loss: Variable, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None
+    loss: Variable, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None, checkpoints: list | None = None
 ) -> list[tuple]:
     """Appends the ops that compute the gradients of `loss`; returns pairs (parameter, gradient).
 
@@ -110,15 +132,22 @@ def append_backward(
         names = [param.name for param in program.global_block().all_parameters() if param.trainable]
     program._appending_grad_times += 1
     wanted = set(names)
-    names += [name for name in _fed_with_gradient(program) if name not in wanted]
+    names += [name for name in _sources_with_gradient(program) if name not in wanted]
+    names = names or _first_computed(program)
     if not names:
         return []
     op = loss.op
     if op is not None:
         op._put_attr("op_role", int(OpRole.Forward) | int(OpRole.Loss))
-    pairs = program._append_backward(loss, names, _no_grad_names(no_grad_set), _clips(program, callbacks))
-    block = program.global_block()
-    result = [(block.var(param), block._var_recursive(grad)) for param, grad in pairs if param in wanted]
+    no_grads, clips = _no_grad_names(no_grad_set), _clips(program, callbacks)
+    if program.current_block_idx:
+        from paddle.fluid import backward_branch
+
+        pairs = backward_branch.append(program, loss, names, no_grads, clips)
+    else:
+        pairs = program._append_backward(loss, names, no_grads, clips)
+    block, here = program.global_block(), program.current_block()
+    result = [(block.var(param), here._var_recursive(grad)) for param, grad in pairs if param in wanted]
     _note_writers(program, [grad for _, grad in result])
     return result
 
@@ -129,7 +158,7 @@ def _as_list(items) -> list:
     return list(items) if isinstance(items, (list, tuple)) else [items]
 
 
-def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
+def gradients(targets: Variables, inputs: Variables, target_gradients: Variables | None = None, no_grad_set: set | list | None = None) -> list:
     """Gradients of `targets` with respect to `inputs`; None where a target does not depend on an input.
 
     target_gradients: what flows into each target, ones by default.
@@ -170,7 +199,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None) -> list:
     return found
 
 
-def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+def calc_gradient(targets: Variables, inputs: Variables, target_gradients: Variables | None = None, no_grad_set: set | list | None = None):
     """The same as gradients(); a single input gives a single Variable."""
     found = gradients(targets, inputs, target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found

@@ -3,12 +3,17 @@
 All rules work on lists of (parameter, gradient) pairs and return new pairs.
 """
 
+from __future__ import annotations
+
 import copy
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Block, Program
 
 __all__ = [
     "set_gradient_clip",
@@ -54,7 +59,7 @@ class ErrorClipByValue(BaseErrorClipAttr):
     append_clip_op = _append_clip_op
 
 
-def error_clip_callback(block, context: dict) -> None:
+def error_clip_callback(block: Block, context: dict) -> None:
     """Clips what the last op of `block` wrote. `context` maps gradients to variables, by name.
 
     Args:
@@ -267,7 +272,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
         return param, layers.elementwise_mul(x=grad, y=group["scale"])
 
 
-def set_gradient_clip(clip: GradientClipBase, param_list: list | None = None, program=None) -> None:
+def set_gradient_clip(clip: GradientClipBase, param_list: list | None = None, program: Program | None = None) -> None:
     """Asks for `clip` on the given parameters (objects or names; all of them by default).
 
     Call it after the layers are built and before minimize. From v1.8 on, `grad_clip` of the optimizer is the

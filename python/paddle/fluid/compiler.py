@@ -4,12 +4,18 @@ A program runs with threads inside its ops, so compiling is a mark on the progra
 compiled for several places. Most options are for GPUs: they are accepted and change nothing in the results.
 """
 
+from __future__ import annotations
+
 import enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle.fluid import core, framework
 from paddle.fluid.shown import call_text
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import PlaceLike
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 
@@ -108,7 +114,7 @@ class Pass:
     def type(self) -> str:
         return self._name
 
-    def set(self, name: str, value) -> None:
+    def set(self, name: str, value: object) -> None:
         """Upstream's passes have attributes."""
 
 
@@ -143,7 +149,7 @@ class CompiledProgram:
     >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
     """
 
-    def __init__(self, program_or_graph, build_strategy: BuildStrategy | None = None):
+    def __init__(self, program_or_graph: framework.Program | CompiledProgram, build_strategy: BuildStrategy | None = None):
         if isinstance(program_or_graph, CompiledProgram):
             program_or_graph = program_or_graph._program
         if not isinstance(program_or_graph, framework.Program):
@@ -170,7 +176,7 @@ class CompiledProgram:
         build_strategy: BuildStrategy | None = None,
         exec_strategy: ExecutionStrategy | None = None,
         share_vars_from: "CompiledProgram | None" = None,
-        places=None,
+        places: PlaceLike | list | None = None,
     ) -> "CompiledProgram":
         """Marks the program as data parallel; returns itself. A program that trains needs its `loss_name`.
 
@@ -212,7 +218,7 @@ class CompiledProgram:
             self._several = Places(count, self._build_strategy)
         return self._several
 
-    def with_inference_optimize(self, config) -> "CompiledProgram":
+    def with_inference_optimize(self, config: core.NativeConfig | core.AnalysisConfig) -> "CompiledProgram":
         """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.
 
         Args:

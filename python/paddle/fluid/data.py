@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid import core, suggest
 from paddle.fluid.framework import Variable
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike
 
 __all__ = ["data"]
 
 
-def data(name: str, shape: list[int | None], dtype="float32", lod_level: int = 0) -> Variable:
+def data(name: str, shape: list[int | None], dtype: DTypeLike = "float32", lod_level: int = 0) -> Variable:
     """A variable to feed. None or -1 stands for a size that only the feed tells; no batch size is added.
 
     Args:

@@ -1,10 +1,15 @@
 """From what readers yield to what the executor is fed, and the checks of types that layers share."""
 
-from typing import Callable, Iterable, Iterator
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator
 
 import numpy as np
 
 from paddle.fluid import core, suggest
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ArrayLike, DTypeLike, LoDTensor, PlaceLike, Program, ShapeLike, Variable
 
 __all__ = ["DataFeeder"]
 
@@ -23,7 +28,7 @@ _NAMES = {
 _KNOWN = frozenset(_NAMES.values())
 
 
-def convert_dtype(dtype) -> str:
+def convert_dtype(dtype: DTypeLike) -> str:
     """Returns the name ('float32', 'int64', ...) of a type given as VarType, numpy type or name."""
     if isinstance(dtype, str):
         if dtype in _KNOWN:
@@ -42,7 +47,7 @@ def convert_dtype(dtype) -> str:
     raise ValueError(f"{dtype!r} is no type of tensor elements. Use one of {', '.join(sorted(_KNOWN))}.")
 
 
-def check_type(input, input_name: str, expected_type, op_name: str, extra_message: str = "") -> None:
+def check_type(input: Variable, input_name: str, expected_type, op_name: str, extra_message: str = "") -> None:
     """Raises TypeError unless `input` is one of the expected types."""
     if not isinstance(input, expected_type):
         kinds = expected_type if isinstance(expected_type, tuple) else (expected_type,)
@@ -64,7 +69,7 @@ def check_dtype(input_dtype, input_name: str, expected_dtype, op_name: str, extr
 
 
 def check_variable_and_dtype(
-    input, input_name: str, expected_dtype, op_name: str, extra_message: str = ""
+    input: Variable, input_name: str, expected_dtype, op_name: str, extra_message: str = ""
 ) -> None:
     """Raises TypeError unless `input` is a Variable with one of the expected element types."""
     from paddle.fluid.framework import Variable
@@ -79,7 +84,7 @@ class DataToLoDTensorConverter:
     At `lod_level` n a sample is a sequence nested n deep; the lengths met on the way become the tensor's LoD.
     """
 
-    def __init__(self, place, lod_level: int, shape, dtype):
+    def __init__(self, place: PlaceLike, lod_level: int, shape: ShapeLike, dtype: DTypeLike):
         self.place = place
         self.lod_level = lod_level
         # With two unknown sides a flat array cannot be put into shape, so it is taken as it comes.
@@ -91,7 +96,7 @@ class DataToLoDTensorConverter:
         self.data: list = []
         self.lod: list = [[] for _ in range(self.lod_level)]
 
-    def feed(self, data) -> None:
+    def feed(self, data: ArrayLike | LoDTensor) -> None:
         """Adds one sample."""
         if self.lod_level == 0:
             self.data.append(data)
@@ -138,7 +143,7 @@ class DataToLoDTensorConverter:
 class BatchedTensorProvider:
     """Calls a generator of samples and yields, per `batch_size` of them, one tensor for each variable."""
 
-    def __init__(self, feed_list: list, place, batch_size: int, generator: Callable, drop_last: bool):
+    def __init__(self, feed_list: list, place: PlaceLike, batch_size: int, generator: Callable, drop_last: bool):
         for var in feed_list:
             if var.lod_level != 0:
                 raise ValueError(
@@ -176,7 +181,7 @@ class DataFeeder:
         program: where the names are looked up; None: the default main program.
     """
 
-    def __init__(self, feed_list: list, place, program=None):
+    def __init__(self, feed_list: list, place: PlaceLike, program: Program | None = None):
         from paddle.fluid.framework import Variable, default_main_program
 
         if program is None:
@@ -228,7 +233,7 @@ class DataFeeder:
                 raise ValueError(f"feed of {name}: {error}") from None
         return result
 
-    def feed_parallel(self, iterable, num_places: int | None = None) -> Iterator[dict]:
+    def feed_parallel(self, iterable: Iterable, num_places: int | None = None) -> Iterator[dict]:
         """Yields one feed for each batch in `iterable`; there must be as many batches as places.
 
         Args:

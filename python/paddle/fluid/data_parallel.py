@@ -25,7 +25,7 @@ class Halves(NamedTuple):
 
     compute: Program
     update: Program | None
-    averaged: list  # gradients of parameters
+    averaged: list  # gradients of parameters, which the places share
     carried: list  # what else the update reads: the first place's
     own: list  # persistable variables that computing changes: each place has its own
     updated: frozenset  # what the update writes
@@ -54,15 +54,23 @@ def _without(program: Program, is_out) -> Program:
     return copy
 
 
-def cut(program: Program) -> Halves:
-    """The halves of a Program; remembered while it stays the same."""
-    found = program.__dict__.get("_halves")
+def cut(program: Program, divisor: int) -> Halves:
+    """The halves of a Program, with the loss's gradient divided; remembered while it stays the same."""
+    kept = program.__dict__.setdefault("_halves", {})
+    found = kept.get(divisor)
     if found is None or found[0] != program._changes:
-        found = program._halves = program._changes, _cut(program)
+        found = kept[divisor] = program._changes, _cut(program, divisor)
     return found[1]
 
 
-def _cut(program: Program) -> Halves:
+def _divide_loss(program: Program, divisor: int) -> None:
+    """Gradients begin with 1 / divisor: the sum over all places is their average."""
+    for op in program.global_block().ops:
+        if op.type == "fill_constant" and _role(op) == int(OpRole.Backward) | int(OpRole.Loss):
+            op._put_attr("value", op.attr("value") / divisor)
+
+
+def _cut(program: Program, divisor: int) -> Halves:
     block = program.global_block()
     computed, updated, wanted, grads = set(), set(), set(), []
     for op in block.ops:
@@ -79,7 +87,10 @@ def _cut(program: Program) -> Halves:
         computed |= _names(op, "output")
         if _role(op) & int(OpRole.Backward):
             pairs = op.attr("op_role_var")
-            grads += [name for name in pairs[1::2] if name not in grads]
+            grads += [
+                grad for param, grad in zip(pairs[::2], pairs[1::2])
+                if block.has_var(param) and block.var(param).persistable and grad not in grads
+            ]  # fmt: skip
     own = sorted(
         name for name in computed
         if block.has_var(name) and block.var(name).persistable and block.var(name).type == VarType.LOD_TENSOR
@@ -88,13 +99,12 @@ def _cut(program: Program) -> Halves:
         name for name in (wanted & computed) - set(own) - set(grads)
         if not block.has_var(name) or not block.var(name).persistable
     )  # fmt: skip
-    if not updated:
-        return Halves(program, None, grads, [], own, frozenset(), bool(grads))
-    return Halves(
-        _without(program, lambda op: _role(op) & _UPDATES),
-        _without(program, lambda op: not _role(op) & _UPDATES),
-        grads, carried, own, frozenset(updated), True,
-    )  # fmt: skip
+    if not updated and not grads:
+        return Halves(program, None, [], [], own, frozenset(), False)
+    compute = _without(program, lambda op: _role(op) & _UPDATES)
+    _divide_loss(compute, divisor)
+    update = _without(program, lambda op: not _role(op) & _UPDATES) if updated else None
+    return Halves(compute, update, grads, carried, own, frozenset(updated), True)
 
 
 # ---- feeds ----
@@ -183,19 +193,16 @@ def feeds_of(program: Program, feed, count: int, trains: bool) -> list[dict]:
 # ---- the run ----
 
 
-def _average(values: list, count: int):
-    """The sum of the places' gradients, each of them divided by `count`; selected rows are put together."""
+def _sum(values: list):
+    """The sum of the places' gradients; selected rows are put together."""
     if isinstance(values[0], core.SelectedRows):
         rows = [row for value in values for row in value.rows()]
         made = core.SelectedRows(rows, values[0].height())
-        parts = [np.array(value.get_tensor()) / np.float32(count) for value in values]
-        made.get_tensor().set(np.concatenate(parts).astype(parts[0].dtype), core.CPUPlace())
+        made.get_tensor().set(np.concatenate([np.array(value.get_tensor()) for value in values]), core.CPUPlace())
         return made
-    total = None
-    for value in values:
-        array = np.asarray(value)
-        part = array / array.dtype.type(count)
-        total = part if total is None else total + part
+    total = np.array(values[0])
+    for value in values[1:]:
+        total += np.asarray(value)
     return total
 
 
@@ -224,7 +231,7 @@ class Places:
 
     def run(self, executor, program: Program, feed, fetches: list, scope, return_numpy: bool, return_merged: bool) -> list:
         """One step on all places; a list with the values of the fetches."""
-        halves = cut(program)
+        halves = cut(program, self.count if self.divides else 1)
         names = [each if isinstance(each, str) else each.name for each in fetches]
         feeds = feeds_of(program, feed, self.count, halves.trains)
         late = [name for name in names if name in halves.updated]
@@ -240,7 +247,7 @@ class Places:
         ]
         values = {name: [row[k] for row in found] for k, name in enumerate(first)}
         for name in halves.averaged:
-            values[name] = [_average(values[name], len(feeds) if self.divides else 1)]
+            values[name] = [_sum(values[name])]
         if halves.update is not None:
             given = {name: values[name][0] for name in (*halves.averaged, *halves.carried)}
             results = executor._run_fed(halves.update, given, late, scope=scope, return_numpy=False)

@@ -1,10 +1,17 @@
 """Evaluators that keep their counts in the program. `fluid.metrics` has the same on fetched arrays."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.metrics import _clone_var, _ground_truth, _run_fill
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Executor, Program, Variable
 
 __all__ = ["Accuracy", "ChunkEvaluator", "EditDistance", "DetectionMAP"]
 
@@ -19,11 +26,11 @@ class Evaluator:
         if self.helper.main_program.current_block().idx != 0:
             raise ValueError(f"{type(self).__name__} can only be made in the outermost block of a program.")
 
-    def reset(self, executor, reset_program=None) -> None:
+    def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Sets all states to zero; do it before each pass."""
         _run_fill(executor, reset_program, self.states, 0.0)
 
-    def eval(self, executor, eval_program=None):
+    def eval(self, executor: Executor, eval_program: Program | None = None):
         raise NotImplementedError(f"{type(self).__name__} must define eval(executor).")
 
     def _create_state(self, suffix: str, dtype: str, shape):
@@ -58,7 +65,7 @@ class Accuracy(Evaluator):
         k: the label may be among the first k.
     """
 
-    def __init__(self, input, label, k: int = 1, **kwargs):
+    def __init__(self, input: Variable, label: Variable, k: int = 1, **kwargs):
         from paddle.fluid import layers
 
         super().__init__("accuracy", **kwargs)
@@ -71,7 +78,7 @@ class Accuracy(Evaluator):
         self._accumulate(self.correct, layers.cast(x=correct, dtype="int64"))
         self.metrics.append(accuracy)
 
-    def eval(self, executor, eval_program=None) -> np.ndarray:
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> np.ndarray:
         """Returns the accuracy since the last reset.
 
         Args:
@@ -96,7 +103,7 @@ class ChunkEvaluator(Evaluator):
         excluded_chunk_types: kinds that do not count.
     """
 
-    def __init__(self, input, label, chunk_scheme: str, num_chunk_types: int, excluded_chunk_types=None):
+    def __init__(self, input: Variable, label: Variable, chunk_scheme: str, num_chunk_types: int, excluded_chunk_types: list | None = None):
         from paddle.fluid import layers
 
         super().__init__("chunk_eval")
@@ -115,7 +122,7 @@ class ChunkEvaluator(Evaluator):
         self._accumulate(self.num_correct_chunks, correct)
         self.metrics.extend([precision, recall, f1_score])
 
-    def eval(self, executor, eval_program=None) -> tuple:
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> tuple:
         """Returns (precision, recall, F1), an array of one float32 each.
 
         Args:
@@ -141,7 +148,7 @@ class EditDistance(Evaluator):
         ignored_tokens: tokens that are left out first.
     """
 
-    def __init__(self, input, label, ignored_tokens=None, **kwargs):
+    def __init__(self, input: Variable, label: Variable, ignored_tokens: list | None = None, **kwargs):
         from paddle.fluid import layers
 
         super().__init__("edit_distance", **kwargs)
@@ -159,7 +166,7 @@ class EditDistance(Evaluator):
         self._accumulate(self.instance_error, wrong)
         self.metrics.extend([total, wrong])
 
-    def eval(self, executor, eval_program=None) -> tuple:
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> tuple:
         """Returns (mean distance, part of sequences with errors), an array of one float32 each.
 
         Args:
@@ -193,10 +200,10 @@ class DetectionMAP(Evaluator):
 
     def __init__(
         self,
-        input,
-        gt_label,
-        gt_box,
-        gt_difficult=None,
+        input: Variable,
+        gt_label: Variable,
+        gt_box: Variable,
+        gt_difficult: Variable | None = None,
         class_num: int | None = None,
         background_label: int = 0,
         overlap_threshold: float = 0.5,
@@ -237,7 +244,7 @@ class DetectionMAP(Evaluator):
         """Returns (value of the batch, value since the last reset) as variables to fetch."""
         return self.cur_map, self.accum_map
 
-    def reset(self, executor, reset_program=None) -> None:
+    def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Starts a new accumulation.
 
         Args:

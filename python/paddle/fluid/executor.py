@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place
 from paddle.fluid.vartype import DTYPE_NAMES, convert_np_dtype_to_dtype_
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import PlaceLike
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -152,9 +155,10 @@ def _convert_feed(program, name: str, value, widen: bool = False):
 _core._set_convert_feed(_convert_feed)
 
 
-def _flat_fetches(program, fetch_list) -> list:
-    """A single item becomes a list; items may be what optimizer.minimize or fluid.gradients returned."""
+def _flat_fetches(fetch_list) -> tuple[list, list]:
+    """Variables and names, and the optimizer's ops that a script puts among them: what minimize() returned, or a part."""
     flat: list = []
+    ops: list = []
 
     def add(item) -> None:
         if isinstance(item, (Variable, str)):
@@ -162,7 +166,7 @@ def _flat_fetches(program, fetch_list) -> list:
         elif isinstance(item, bytes):
             flat.append(item.decode())
         elif isinstance(item, Operator):
-            return  # it runs anyway
+            ops.append(item)
         elif isinstance(item, (list, tuple)):
             for each in item:
                 add(each)
@@ -173,14 +177,15 @@ def _flat_fetches(program, fetch_list) -> list:
 
     if isinstance(fetch_list, (Variable, str, bytes)):
         add(fetch_list)
-        return flat
+        return flat, ops
     if not isinstance(fetch_list, (list, tuple)):
         raise TypeError(f"fetch_list must be a list of Variables or names, found {fetch_list!r}.")
     for item in fetch_list:
         if isinstance(item, tuple) and item and isinstance(item[0], (list, tuple)):
-            continue  # (ops, parameters and gradients) of minimize(): those ops run anyway
-        add(item)
-    return flat
+            add(item[0])  # (ops, parameters and gradients) of minimize()
+        else:
+            add(item)
+    return flat, ops
 
 
 class Executor(_core.Executor):
@@ -194,7 +199,7 @@ class Executor(_core.Executor):
     >>> loss_value, = exe.run(feed={"x": a, "y": b}, fetch_list=[loss])                 # doctest: +SKIP
     """
 
-    def __init__(self, place=None):
+    def __init__(self, place: PlaceLike | None = None):
         if isinstance(place, (list, tuple)):
             place = place[0] if place else None
         self.place = check_place(place)
@@ -247,10 +252,10 @@ class Executor(_core.Executor):
                 feed = merge_feeds(feed)
         if scope is not None and not isinstance(scope, core.Scope):
             raise TypeError(f"scope must be a fluid.Scope, found {scope!r} of type {type(scope).__name__}.")
-        fetches = [] if fetch_list is None else _flat_fetches(program, fetch_list)
-        if use_prune and fetches:
+        fetches, ops = ([], []) if fetch_list is None else _flat_fetches(fetch_list)
+        if ops or (use_prune and fetches):
             fed = feed[0] if isinstance(feed, (list, tuple)) and feed else feed
-            program = self._pruned(program, fed, fetches)
+            program = self._pruned(program, fed, fetches, ops)
         arrays, merged = return_numpy is not False, return_merged is not False
         if several is not None:
             scope = global_scope() if scope is None else scope
@@ -279,17 +284,35 @@ class Executor(_core.Executor):
         as_numpy = True if return_numpy is None else return_numpy
         return executor_servers.run(self, program, feed, list(fetch_list or ()), scope, as_numpy)
 
-    def _pruned(self, program, feed, fetches: list):
-        """The Program cut down to what is fetched, remembered while the Program stays the same."""
+    def _pruned(self, program, feed, fetches: list, ops: list):
+        """The Program cut down to what is fetched and to these ops of optimizers, or all of them; remembered while the
+        Program stays the same."""
         names = tuple(_to_name_str(each) for each in fetches)
-        key = program._uid, tuple(feed or ()), names
+        key = program._uid, tuple(feed or ()), names, tuple(op._id for op in ops)
         cache = self.__dict__.setdefault("_pruned_programs", {})
         found = cache.get(key)
         if found is None or found[0] != program._changes:
-            found = cache[key] = program._changes, program._prune_with_input(list(feed or ()), list(names))
+            found = cache[key] = program._changes, self._prune_program(program, list(feed or ()), names, ops)
         return found[1]
 
-    def train_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
+    def _prune_program(self, program, feeds: list, names: tuple, ops: list):
+        """A copy that has only what the fetches and the ops of optimizers need."""
+        for op in ops:
+            if not op._is_optimize_op():
+                raise TypeError(f"fetch_list holds the op {op.type!r}, which is none of an optimizer's.")
+        copy = program.clone()
+        block, wanted = copy.global_block(), {op._id for op in ops}
+        updates = [op for op in block.ops if op._is_optimize_op()]
+        targets = list(names)
+        for op in updates:
+            if not wanted or op._id in wanted:
+                targets += op.output_arg_names
+            else:
+                block._remove_op(op.idx)
+        copy._keep_only(feeds, [name for name in dict.fromkeys(targets) if name not in feeds])
+        return copy
+
+    def train_from_dataset(self, program: Program | None = None, dataset: Any = None, *args, **kwargs) -> None:
         """Training from a fluid.DatasetFactory data set; not there yet.
 
         Args:
@@ -300,7 +323,7 @@ class Executor(_core.Executor):
             "Executor.train_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
         )
 
-    def infer_from_dataset(self, program=None, dataset=None, *args, **kwargs) -> None:
+    def infer_from_dataset(self, program: Program | None = None, dataset: Any = None, *args, **kwargs) -> None:
         """Inference over a fluid.DatasetFactory data set; not there yet.
 
         Args:

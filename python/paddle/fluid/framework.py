@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import weakref
-from typing import Callable, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 from paddle import _core, absent
 from paddle.fluid import core, unique_name  # noqa: F401
@@ -17,6 +17,9 @@ from paddle.fluid.name_scopes import NameScope, device_guard, name_scope  # noqa
 from paddle.fluid.name_scopes import full_name_scope as _full_name_scope  # noqa: F401
 from paddle.fluid.protos import OpProtoHolder  # noqa: F401
 from paddle.fluid.vartype import OpRole, VarType, convert_np_dtype_to_dtype_, dtype_is_floating  # noqa: F401
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Variables
 
 __all__ = [
     "Program",
@@ -248,7 +251,7 @@ class Program(_core.Program):
             copy._appending_grad_times = self._appending_grad_times
         return copy
 
-    def _prune(self, targets) -> "Program":
+    def _prune(self, targets: Variables) -> "Program":
         """A copy that has only what the targets need.
 
         Args:
@@ -343,7 +346,12 @@ class Program(_core.Program):
 
     @property
     def random_seed(self) -> int:
-        """The seed of all random ops; 0: another one in each process."""
+        """The seed of the Program; 0: another one in each process.
+
+        Set it before the layers: initializers and dropout take it as they are made, and then give the numbers of
+        paddlepaddle 1.8.5 on a CPU. Random ops without a seed of their own follow it too, with other numbers in
+        each run.
+        """
         return self._seed
 
     @random_seed.setter
@@ -535,7 +543,7 @@ def cpu_places(device_count: int | None = None) -> list:
     return [core.CPUPlace()] * (_cpu_num() if device_count is None else device_count)
 
 
-def cuda_places(device_ids=None) -> list:
+def cuda_places(device_ids: list[int] | None = None) -> list:
     """The GPUs; raises, as this build has none.
 
     Args:
@@ -590,7 +598,7 @@ def set_flags(flags: dict) -> None:
         core.globals()[name] = value
 
 
-def get_flags(flags) -> dict:
+def get_flags(flags: str | list[str]) -> dict:
     """The values of run-time flags: get_flags(['FLAGS_check_nan_inf']).
 
     Args:

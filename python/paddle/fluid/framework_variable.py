@@ -7,11 +7,14 @@ and a clone of the Program takes these attributes along.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Sequence
 
 from paddle import _core
 from paddle.fluid import unique_name
 from paddle.fluid.vartype import VarType, convert_np_dtype_to_dtype_
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Block, DTypeLike
 
 
 def _dims(shape) -> list[int]:
@@ -58,19 +61,19 @@ class Variable(_core.Var):
 
     def __init__(
         self,
-        block,
-        type=VarType.LOD_TENSOR,
-        name=None,
-        shape=None,
-        dtype=None,
-        lod_level=None,
-        capacity=None,
-        persistable=None,
-        error_clip=None,
-        stop_gradient=None,
-        is_data=False,
-        need_check_feed=False,
-        belong_to_optimizer=False,
+        block: Block,
+        type: VarType = VarType.LOD_TENSOR,
+        name: str | None = None,
+        shape: Sequence | None = None,
+        dtype: DTypeLike | None = None,
+        lod_level: int | None = None,
+        capacity: int | None = None,
+        persistable: bool | None = None,
+        error_clip: Any = None,
+        stop_gradient: bool | None = None,
+        is_data: bool = False,
+        need_check_feed: bool = False,
+        belong_to_optimizer: bool = False,
         **kwargs,
     ):
         state = self.__dict__

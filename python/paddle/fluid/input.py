@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid import suggest
 from paddle.fluid.framework import Variable
 from paddle.fluid.layers.nn import lookup, one_hot_rows
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, ParamAttrLike
 
 __all__ = ["one_hot", "embedding"]
 
@@ -29,8 +34,8 @@ def embedding(
     is_sparse: bool = False,
     is_distributed: bool = False,
     padding_idx: int | None = None,
-    param_attr=None,
-    dtype="float32",
+    param_attr: ParamAttrLike = None,
+    dtype: DTypeLike = "float32",
 ) -> Variable:
     """The rows of a table of shape `size` that the ids name; the shape of the ids stays in front.
 

@@ -154,7 +154,7 @@ def _folder_of(dirname, filename) -> str | None:
 
 
 def save_vars(
-    executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None
+    executor: Executor, dirname: str | None, main_program: Program | None = None, vars: list | None = None, predicate: Callable | None = None, filename: str | None = None
 ):
     """Writes variables into `dirname`: a file for each, or all into the one file `filename`.
 
@@ -194,7 +194,7 @@ def save_vars(
     return None
 
 
-def save_params(executor, dirname, main_program=None, filename=None):
+def save_params(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None):
     """Writes all Parameters.
 
     Args:
@@ -206,7 +206,7 @@ def save_params(executor, dirname, main_program=None, filename=None):
     return save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
-def save_persistables(executor, dirname, main_program=None, filename=None):
+def save_persistables(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None):
     """Writes all persistable variables: Parameters, moments, learning rates, statistics.
 
     In a job with servers every trainer writes what it holds, and trainer 0 also what lies on servers.
@@ -263,7 +263,7 @@ def _check_shapes(chosen: list, where: str) -> None:
 
 
 def load_vars(
-    executor, dirname, main_program=None, vars=None, predicate: Callable | None = None, filename=None
+    executor: Executor, dirname: str | None, main_program: Program | None = None, vars: list | None = None, predicate: Callable | None = None, filename: str | None = None
 ):
     """Reads variables from `dirname`: a file for each, or all from the one file `filename`.
 
@@ -338,7 +338,7 @@ def _is_in_parts(dirname, var: Variable) -> bool:
     return bool(io_distributed.table_parts(dirname, var.name))
 
 
-def load_params(executor, dirname, main_program=None, filename=None) -> None:
+def load_params(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None) -> None:
     """Reads all Parameters.
 
     Args:
@@ -350,7 +350,7 @@ def load_params(executor, dirname, main_program=None, filename=None) -> None:
     load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
-def load_persistables(executor, dirname, main_program=None, filename=None) -> None:
+def load_persistables(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None) -> None:
     """Reads all persistable variables.
 
     A server (main_program is its Program; call it after the startup Program) reads its slices out of the same
@@ -377,7 +377,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None) -> No
     load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
 
 
-def get_parameter_value(para: Parameter, executor):
+def get_parameter_value(para: Parameter, executor: Executor):
     """The value of a Parameter, as an array."""
     if not is_parameter(para):
         raise TypeError(f"get_parameter_value takes a Parameter, found {para!r}.")
@@ -386,7 +386,7 @@ def get_parameter_value(para: Parameter, executor):
     return executor.run(program, fetch_list=[var])[0]
 
 
-def get_parameter_value_by_name(name: str, executor, program: Program | None = None):
+def get_parameter_value_by_name(name: str, executor: Executor, program: Program | None = None):
     """The value of the Parameter of that name, as an array."""
     return get_parameter_value(_valid_program(program).global_block().var(name), executor)
 
@@ -457,13 +457,13 @@ def _make_folder(folder: str) -> None:
 
 
 def save_inference_model(
-    dirname,
-    feeded_var_names,
-    target_vars,
-    executor,
-    main_program=None,
-    model_filename=None,
-    params_filename=None,
+    dirname: str,
+    feeded_var_names: list[str],
+    target_vars: list,
+    executor: Executor,
+    main_program: Program | None = None,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
     export_for_deployment: bool = True,
     program_only: bool = False,
 ) -> list:
@@ -520,7 +520,7 @@ def save_inference_model(
     return outputs
 
 
-def get_inference_program(target_vars, main_program=None) -> Program:
+def get_inference_program(target_vars: list, main_program: Program | None = None) -> Program:
     """A copy of the Program that has only what the targets need, set to test."""
     targets = target_vars if isinstance(target_vars, list) else [target_vars]
     names = []
@@ -530,7 +530,7 @@ def get_inference_program(target_vars, main_program=None) -> Program:
 
 
 def load_inference_model(
-    dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None
+    dirname: str | None, executor: Executor, model_filename: str | None = None, params_filename: str | None = None, pserver_endpoints: list[str] | None = None
 ) -> list:
     """Reads what save_inference_model wrote: [Program, names to feed, Variables to fetch].
 

@@ -57,6 +57,24 @@ def job_with(tables: list):
     return jobs[0] if len(jobs) == 1 else None
 
 
+def value_on_servers(name: str) -> np.ndarray | None:
+    """The whole table of this name as it is now, where servers of this process's job hold it: scope.find_var(name).get_tensor()
+    has no values then. None: they do not.
+    """
+    from paddle.fluid.executor import Executor
+
+    job = job_with([name])
+    if job is None:
+        return None
+    asked = _Saving(job.program, [])
+    slices = _on_servers(job.program).get(name)
+    if slices is None:
+        asked.receive_table(name)
+    else:
+        asked.receive(name, slices)
+    return Executor(core.CPUPlace()).run(asked.program, fetch_list=[asked.vars[name]])[0]
+
+
 def knowing(program: Program) -> Program:
     """The Program, or where it was copied before transpile one like it that knows which values lie on
     servers.

@@ -1,8 +1,15 @@
 """Tensors of sequences from lists and arrays."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from paddle.fluid import core, suggest
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ArrayLike, LoDTensor, PlaceLike
 
 __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
@@ -17,7 +24,7 @@ def _flatten(data: list, depth: int) -> tuple:
     return [each for group in items for each in group], lengths
 
 
-def create_lod_tensor(data, recursive_seq_lens: list, place):
+def create_lod_tensor(data: ArrayLike | LoDTensor, recursive_seq_lens: list, place: PlaceLike):
     """Makes a tensor with sequence lengths, one list of lengths per level.
 
     `data` is a numpy array or a LoDTensor with all items behind one another, or a list of sequences of
@@ -60,7 +67,7 @@ def create_lod_tensor(data, recursive_seq_lens: list, place):
     return tensor
 
 
-def create_random_int_lodtensor(recursive_seq_lens: list, base_shape: list, place, low: int, high: int):
+def create_random_int_lodtensor(recursive_seq_lens: list, base_shape: list, place: PlaceLike, low: int, high: int):
     """Makes a tensor of sequences of random integers between `low` and `high` (both can occur).
 
     One item has shape `base_shape`; there are as many as the last level's lengths add up to.

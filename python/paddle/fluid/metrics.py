@@ -1,10 +1,16 @@
 """Metrics over many batches. They take fetched arrays; only DetectionMAP adds to a Program."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle.fluid import suggest
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ArrayLike, Executor, Program, Variable
 
 __all__ = [
     "MetricBase",
@@ -76,7 +82,7 @@ class MetricBase:
         """Returns the name and a copy of the state."""
         return {"name": self._name, "states": copy.deepcopy(self._states())}
 
-    def update(self, preds, labels) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define update(preds, labels).")
 
     def eval(self):
@@ -109,7 +115,7 @@ class CompositeMetric(MetricBase):
         for metric in self._metrics:
             metric.reset()
 
-    def update(self, preds, labels) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
         """Updates all metrics.
 
         Args:
@@ -144,7 +150,7 @@ class Precision(MetricBase):
         self.tp = 0
         self.fp = 0
 
-    def update(self, preds, labels) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
         """Adds one batch: predictions in [0, 1] and labels, one per sample.
 
         Args:
@@ -174,7 +180,7 @@ class Recall(MetricBase):
         self.tp = 0
         self.fn = 0
 
-    def update(self, preds, labels) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
         """Adds one batch: predictions in [0, 1] and labels, one per sample.
 
         Args:
@@ -204,7 +210,7 @@ class Accuracy(MetricBase):
         self.value = 0.0
         self.weight = 0.0
 
-    def update(self, value, weight) -> None:
+    def update(self, value: float | ArrayLike, weight: float | ArrayLike) -> None:
         """Adds the accuracy of one batch of `weight` samples.
 
         Args:
@@ -240,7 +246,7 @@ class ChunkEvaluator(MetricBase):
         self.num_label_chunks = 0
         self.num_correct_chunks = 0
 
-    def update(self, num_infer_chunks, num_label_chunks, num_correct_chunks) -> None:
+    def update(self, num_infer_chunks: float | ArrayLike, num_label_chunks: float | ArrayLike, num_correct_chunks: float | ArrayLike) -> None:
         """Adds the counts of one batch.
 
         Args:
@@ -278,7 +284,7 @@ class EditDistance(MetricBase):
         self.seq_num = 0
         self.instance_error = 0
 
-    def update(self, distances, seq_num) -> None:
+    def update(self, distances: ArrayLike, seq_num: float | ArrayLike) -> None:
         """Adds the distances of one batch of `seq_num` sequences.
 
         Args:
@@ -319,7 +325,7 @@ class Auc(MetricBase):
         self._stat_pos[:] = 0
         self._stat_neg[:] = 0
 
-    def update(self, preds=None, labels=None, predictions=None, axis: int = 1) -> None:
+    def update(self, preds: ArrayLike | None = None, labels: ArrayLike | None = None, predictions: ArrayLike | None = None, axis: int = 1) -> None:
         """Adds one batch: the second column of preds is the probability of class 1, labels are 0 or 1.
 
         v0.12 and v0.13 called it as update(labels, predictions); that works too.
@@ -394,10 +400,10 @@ class DetectionMAP:
 
     def __init__(
         self,
-        input,
-        gt_label,
-        gt_box,
-        gt_difficult=None,
+        input: Variable,
+        gt_label: Variable,
+        gt_box: Variable,
+        gt_difficult: Variable | None = None,
         class_num: int | None = None,
         background_label: int = 0,
         overlap_threshold: float = 0.5,
@@ -446,7 +452,7 @@ class DetectionMAP:
         """Returns (value of the batch, value since the last reset) as variables to fetch."""
         return self.cur_map, self.accum_map
 
-    def reset(self, executor, reset_program=None) -> None:
+    def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Starts a new accumulation.
 
         Args:

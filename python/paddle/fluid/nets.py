@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid import layers, suggest
 from paddle.fluid.framework import Variable
 from paddle.fluid.layers.build import older
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ParamAttrLike, Sizes
 
 __all__ = [
     "simple_img_conv_pool",
@@ -19,18 +24,18 @@ __all__ = [
 def simple_img_conv_pool(
     input: Variable,
     num_filters: int,
-    filter_size,
-    pool_size,
-    pool_stride,
-    pool_padding=0,
+    filter_size: Sizes,
+    pool_size: Sizes,
+    pool_stride: Sizes,
+    pool_padding: Sizes | str = 0,
     pool_type: str = "max",
     global_pooling: bool = False,
-    conv_stride=1,
-    conv_padding=0,
-    conv_dilation=1,
+    conv_stride: Sizes = 1,
+    conv_padding: Sizes | str = 0,
+    conv_dilation: Sizes = 1,
     conv_groups: int = 1,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     use_cudnn: bool = True,
 ) -> Variable:
@@ -89,14 +94,14 @@ def simple_img_conv_pool(
 def img_conv_group(
     input: Variable,
     conv_num_filter: list[int],
-    pool_size,
-    conv_padding=1,
-    conv_filter_size=3,
+    pool_size: Sizes,
+    conv_padding: Sizes | str = 1,
+    conv_filter_size: Sizes = 3,
     conv_act: str | None = None,
-    param_attr=None,
-    conv_with_batchnorm=False,
-    conv_batchnorm_drop_rate=0.0,
-    pool_stride=1,
+    param_attr: ParamAttrLike = None,
+    conv_with_batchnorm: bool | list[bool] = False,
+    conv_batchnorm_drop_rate: float | list[float] = 0.0,
+    pool_stride: Sizes = 1,
     pool_type: str = "max",
     use_cudnn: bool = True,
 ) -> Variable:
@@ -164,10 +169,10 @@ def sequence_conv_pool(
     input: Variable,
     num_filters: int,
     filter_size: int,
-    param_attr=None,
+    param_attr: ParamAttrLike = None,
     act: str = "sigmoid",
     pool_type: str = "max",
-    bias_attr=None,
+    bias_attr: ParamAttrLike = None,
 ) -> Variable:
     """One convolution over sequences, and one row per sequence from it.
 

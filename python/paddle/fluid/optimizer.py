@@ -3,7 +3,11 @@
 `fluid.optimizer` has the long names (SGDOptimizer) and the short ones (SGD).
 """
 
+from __future__ import annotations
+
 # The parts of minimize() can also be had from here, as upstream's own tests do.
+from typing import TYPE_CHECKING, Callable
+
 from paddle.fluid import docs, suggest
 from paddle.fluid.backward import append_backward  # noqa: F401
 from paddle.fluid.clip import append_gradient_clip_ops, error_clip_callback  # noqa: F401
@@ -14,6 +18,9 @@ from paddle.fluid.log_helper import notice
 from paddle.fluid.optimizer_average import ExponentialMovingAverage, LookaheadOptimizer, ModelAverage
 from paddle.fluid.optimizer_base import Optimizer
 from paddle.fluid.regularizer import append_regularization_ops  # noqa: F401
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import GradientClipBase, Program, Rate, WeightDecayRegularizer
 
 __all__ = [
     "SGD",
@@ -112,12 +119,12 @@ class MomentumOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         momentum: float,
         parameter_list: list | None = None,
         use_nesterov: bool = False,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
     ):
@@ -144,13 +151,13 @@ class LarsMomentumOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         momentum: float,
         lars_coeff: float = 0.001,
         lars_weight_decay: float = 0.0005,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
     ):
@@ -176,11 +183,11 @@ class AdagradOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         epsilon: float = 1.0e-6,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         initial_accumulator_value: float = 0.0,
         **old,
@@ -206,12 +213,12 @@ class DecayedAdagradOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         decay: float = 0.95,
         epsilon: float = 1.0e-6,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
     ):
@@ -242,13 +249,13 @@ class AdamOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
+        learning_rate: Rate = 0.001,
+        beta1: Rate = 0.9,
+        beta2: Rate = 0.999,
         epsilon: float = 1e-8,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         lazy_mode: bool = False,
         **old,
@@ -307,15 +314,15 @@ class LambOptimizer(AdamOptimizer):
 
     def __init__(
         self,
-        learning_rate=0.001,
+        learning_rate: Rate = 0.001,
         lamb_weight_decay: float = 0.01,
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-6,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
-        exclude_from_weight_decay_fn=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        exclude_from_weight_decay_fn: Callable | None = None,
         name: str | None = None,
         **old,
     ):
@@ -357,13 +364,13 @@ class AdamaxOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate=0.001,
+        learning_rate: Rate = 0.001,
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-8,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
     ):
@@ -404,7 +411,7 @@ class DpsgdOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate=0.001,
+        learning_rate: Rate = 0.001,
         clip: float = 0.9,
         batch_size: float = 0.999,
         sigma: float = 1e-8,
@@ -442,12 +449,12 @@ class AdadeltaOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         epsilon: float = 1.0e-6,
         rho: float = 0.95,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
     ):
@@ -476,14 +483,14 @@ class RMSPropOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         rho: float = 0.95,
         epsilon: float = 1.0e-6,
         momentum: float = 0.0,
         centered: bool = False,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
     ):
@@ -515,13 +522,13 @@ class FtrlOptimizer(_Rule):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         l1: float = 0.0,
         l2: float = 0.0,
         lr_power: float = -0.5,
         parameter_list: list | None = None,
-        regularization=None,
-        grad_clip=None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
     ):
@@ -572,7 +579,7 @@ class RecomputeOptimizer(Optimizer):
     def load(self, stat_dict):
         self._imperative_only("load")
 
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None):
         """Adds the backward pass of the optimizer inside.
 
         Args:
@@ -601,7 +608,7 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer.apply_gradients(params_grads)
 
     def minimize(
-        self, loss, startup_program=None, parameter_list=None, no_grad_set=None, grad_clip=None
+        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, grad_clip: GradientClipBase | None = None
     ) -> tuple:
         """Like minimize of the optimizer inside; _set_checkpoints must come first, as upstream.
 

@@ -4,8 +4,10 @@ Each adds ops to the program of training. The first two also hold two small prog
 averages in the parameters' place and one that brings the parameters back.
 """
 
+from __future__ import annotations
+
 import contextlib
-from typing import Iterator
+from typing import TYPE_CHECKING, Iterator
 
 import numpy as np
 
@@ -13,6 +15,9 @@ from paddle.fluid import framework, unique_name
 from paddle.fluid.framework import Program, name_scope, program_guard
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.optimizer_base import Optimizer
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Variable, WeightDecayRegularizer
 
 
 def _share(block, var, shape=None):
@@ -76,7 +81,7 @@ class ModelAverage(_Swap, Optimizer):
         average_window_rate: float,
         min_average_window: int = 10000,
         max_average_window: int = 10000,
-        regularization=None,
+        regularization: WeightDecayRegularizer | None = None,
         name: str | None = None,
         **old,
     ):
@@ -167,7 +172,7 @@ class ExponentialMovingAverage(_Swap):
 
     _step_counter_name = "@EMA_STEP_COUNTER@"
 
-    def __init__(self, decay: float = 0.999, thres_steps=None, name: str | None = None):
+    def __init__(self, decay: float = 0.999, thres_steps: Variable | None = None, name: str | None = None):
         self._decay = decay
         self._thres_steps = thres_steps
         self._name = "" if name is None else name
@@ -268,7 +273,7 @@ class LookaheadOptimizer:
 
     type = "lookahead"
 
-    def __init__(self, inner_optimizer, alpha: float = 0.5, k: int = 5):
+    def __init__(self, inner_optimizer: Optimizer, alpha: float = 0.5, k: int = 5):
         if inner_optimizer is None:
             raise ValueError("LookaheadOptimizer: inner_optimizer is None. Give it an optimizer.")
         if not 0.0 <= alpha <= 1.0:
@@ -279,7 +284,7 @@ class LookaheadOptimizer:
         self.alpha = alpha
         self.k = k
 
-    def minimize(self, loss, startup_program=None) -> tuple:
+    def minimize(self, loss: Variable, startup_program: Program | None = None) -> tuple:
         """Adds the inner optimizer's ops and the slow weights; returns what the inner minimize returned.
 
         Args:

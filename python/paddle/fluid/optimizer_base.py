@@ -3,7 +3,9 @@
 An update rule is a subclass that says which state it keeps and which op it adds per parameter.
 """
 
-from typing import Iterable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Iterable
 
 from paddle.fluid import framework, suggest, unique_name
 from paddle.fluid.backward import append_backward
@@ -14,6 +16,9 @@ from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.log_helper import notice
 from paddle.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
 from paddle.fluid.shown import Shown
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Program, Rate
 
 _DEVICE = "op_device"
 
@@ -47,9 +52,9 @@ class Optimizer(Shown):
 
     def __init__(
         self,
-        learning_rate,
+        learning_rate: Rate,
         parameter_list: list | None = None,
-        regularization=None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         **old,
@@ -138,7 +143,7 @@ class Optimizer(Shown):
         """
         return self._learning_rate_map.get(framework.default_main_program() if program is None else program)
 
-    def global_learning_rate(self, program=None):
+    def global_learning_rate(self, program: Program | None = None):
         """The name of v0.x for the same.
 
         Args:
@@ -223,16 +228,7 @@ class Optimizer(Shown):
 
     def _create_optimization_pass(self, parameters_and_grads: list) -> list:
         """Adds state, rate and update ops; returns the ops that were added."""
-        program = framework.default_main_program()
-        target = program.global_block()
-        current = program.current_block()
-        if current.idx != target.idx:
-            if current.backward_block_idx == -1:
-                raise ValueError(
-                    "minimize was called in a block that has no backward block. Call it outside "
-                    "of control flow."
-                )
-            target = program.block(current.backward_block_idx)
+        target = framework.default_main_program().current_block()  # a branch updates only when it is taken
         start = len(target.ops)
         self.helper = LayerHelper(self.__class__.__name__)
         self._update_param_device_map(parameters_and_grads, target)
@@ -278,7 +274,7 @@ class Optimizer(Shown):
         return names
 
     def backward(
-        self, loss, startup_program=None, parameter_list: list | None = None, no_grad_set=None, callbacks=None
+        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None
     ) -> list:
         """Adds the backward pass of `loss`; returns the (parameter, gradient) pairs.
 
@@ -327,7 +323,7 @@ class Optimizer(Shown):
             ops.append(table_op)
         return ops
 
-    def apply_optimize(self, loss, startup_program, params_grads: list) -> list:
+    def apply_optimize(self, loss: Variable, startup_program: Program, params_grads: list) -> list:
         """Like apply_gradients, in the program of `loss`.
 
         Args:
@@ -342,7 +338,7 @@ class Optimizer(Shown):
             return self.apply_gradients(params_grads)
 
     def minimize(
-        self, loss, startup_program=None, parameter_list: list | None = None, no_grad_set=None, grad_clip=None
+        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, grad_clip: GradientClipBase | None = None
     ) -> tuple:
         """Adds all that trains on `loss`; returns (update ops, (parameter, gradient) pairs).
 

@@ -1,7 +1,14 @@
 """ParallelExecutor: an Executor bound to one program, which it runs on CPU_NUM places (data_parallel.py)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from paddle.fluid import compiler, core, framework, suggest
 from paddle.fluid.log_helper import notice
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import Program, Scope
 
 __all__ = ["ParallelExecutor"]
 
@@ -33,13 +40,13 @@ class ParallelExecutor:
         self,
         use_cuda: bool,
         loss_name: str | None = None,
-        main_program=None,
+        main_program: Program | None = None,
         share_vars_from: "ParallelExecutor | None" = None,
         exec_strategy: ExecutionStrategy | None = None,
         build_strategy: BuildStrategy | None = None,
         num_trainers: int = 1,
         trainer_id: int = 0,
-        scope=None,
+        scope: Scope | None = None,
         **old,
     ):
         from paddle.fluid import executor
@@ -78,7 +85,7 @@ class ParallelExecutor:
         self._exe = executor.Executor(self._place)
         self._dropped = True
 
-    def run(self, fetch_list: list, feed=None, feed_dict=None, return_numpy: bool = True):
+    def run(self, fetch_list: list, feed: dict | list | None = None, feed_dict: dict | list | None = None, return_numpy: bool = True):
         """Runs one step.
 
         Args:

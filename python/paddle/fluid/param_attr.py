@@ -1,9 +1,16 @@
 """What a user can say about a parameter when a layer makes it: name, first values, learning rate, ..."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from paddle.fluid import suggest
 from paddle.fluid.initializer import Constant, Initializer, Xavier
 from paddle.fluid.regularizer import WeightDecayRegularizer
 from paddle.fluid.shown import Shown
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import GradientClipBase, ParamAttrLike
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
@@ -41,7 +48,7 @@ class ParamAttr(Shown):
         regularizer: WeightDecayRegularizer | None = None,
         trainable: bool = True,
         do_model_average: bool | None = True,
-        gradient_clip=None,
+        gradient_clip: GradientClipBase | None = None,
         **old,
     ):
         if not isinstance(do_model_average, (bool, type(None))) and _is_clip(do_model_average):
@@ -99,7 +106,7 @@ class ParamAttr(Shown):
         self._set_default_initializer(Constant(0.0))
 
     @staticmethod
-    def _to_attr(arg):
+    def _to_attr(arg: ParamAttrLike) -> ParamAttr | list | bool:
         """Turns what layers accept for param_attr and bias_attr into ParamAttr, a list of them, or False.
 
         Args:
@@ -186,7 +193,7 @@ class WeightNormParamAttr(ParamAttr):
         regularizer: WeightDecayRegularizer | None = None,
         trainable: bool = True,
         do_model_average: bool | None = False,
-        gradient_clip=None,
+        gradient_clip: GradientClipBase | None = None,
         **old,
     ):
         super().__init__(

@@ -15,7 +15,9 @@ With iterable=False the loader stands in the Program, and Executor.run takes a b
 ...     loader.reset()
 """
 
-from typing import Callable, Iterator
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, Iterator, NoReturn
 
 import numpy as np
 
@@ -26,6 +28,9 @@ from paddle.fluid.framework import default_main_program
 from paddle.fluid.reader_program import Source, add_reader, fields_of, tensor_of
 from paddle.fluid.reader_queue import LoDTensorBlockingQueue, Pump
 from paddle.fluid.unique_name import UniqueNameGenerator
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import PlaceLike
 
 __all__ = ["PyReader", "DataLoader"]
 
@@ -211,9 +216,19 @@ class GeneratorLoader(DataLoaderBase):
         self._source.reset()
 
     def set_sample_generator(
-        self, reader: Callable, batch_size: int, drop_last: bool = True, places=None
+        self, reader: Callable, batch_size: int, drop_last: bool = True, places: PlaceLike | list | None = None
     ) -> "GeneratorLoader":
-        """Takes a generator of single samples (tuples of fields) and makes batches of them."""
+        """Takes a generator of single samples (tuples of fields) and makes batches of them.
+
+        Args:
+            reader: a function that gives an iterable of samples.
+            batch_size: how many samples a batch has.
+            drop_last: leave out a last batch that is shorter.
+            places: where the batches go; of several places, one feed is made.
+
+        Returns:
+            itself.
+        """
         if batch_size <= 0:
             raise ValueError(f"batch_size is {batch_size}; it must be above 0.")
         if any(var.lod_level for var in self._feed_list):
@@ -230,13 +245,29 @@ class GeneratorLoader(DataLoaderBase):
         )
         return self.set_batch_generator(provider, places=places)
 
-    def set_sample_list_generator(self, reader: Callable, places=None) -> "GeneratorLoader":
-        """Takes a generator of lists of samples, as paddle.batch makes them."""
+    def set_sample_list_generator(self, reader: Callable, places: PlaceLike | list | None = None) -> "GeneratorLoader":
+        """Takes a generator of lists of samples, as paddle.batch makes them.
+
+        Args:
+            reader: a function that gives an iterable of lists of samples.
+            places: where the batches go.
+
+        Returns:
+            itself.
+        """
         feeder = DataFeeder(feed_list=self._feed_list, place=core.CPUPlace())
         return self.set_batch_generator(feeder.decorate_reader(reader, multi_devices=False), places=places)
 
-    def set_batch_generator(self, reader: Callable, places=None) -> "GeneratorLoader":
-        """Takes a generator of whole batches: one array or tensor per variable."""
+    def set_batch_generator(self, reader: Callable, places: PlaceLike | list | None = None) -> "GeneratorLoader":
+        """Takes a generator of whole batches: one array or tensor per variable.
+
+        Args:
+            reader: a function that gives an iterable of batches.
+            places: where the batches go.
+
+        Returns:
+            itself.
+        """
         self._tensor_reader = reader
         self._devices = max(_count(places), 1)
         if self._source is not None:
@@ -281,16 +312,40 @@ class DataLoader:
         use_multiprocess: bool = False,
         drop_last: bool = True,
     ) -> GeneratorLoader:
-        """Makes a loader that holds up to `capacity` batches ready for the variables in `feed_list`."""
+        """Makes a loader that holds up to `capacity` batches ready for the variables in `feed_list`.
+
+        Args:
+            feed_list: the Variables that are fed, in the order of a sample's fields.
+            capacity: how many batches wait at most.
+            use_double_buffer: has no effect.
+            iterable: iterate over the loader; False: start() and reset(), and Executor.run takes the batches
+                itself.
+            return_list: give lists of tensors instead of feeds.
+            use_multiprocess: has no effect: a thread reads.
+            drop_last: leave out batches that do not fill all places.
+
+        Returns:
+            a loader; give it its data with set_sample_generator, set_sample_list_generator or
+                set_batch_generator.
+        """
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
     @staticmethod
-    def from_dataset(dataset, places, drop_last: bool = True):
+    def from_dataset(dataset: object, places: PlaceLike | list, drop_last: bool = True) -> NoReturn:
         raise RuntimeError("DataLoader.from_dataset is not there. Use DataLoader.from_generator.")
 
 
 class PyReader(DataLoaderBase):
-    """The older face of the same: decorate_... methods take the generator, iteration gives feeds."""
+    """The older face of the same: decorate_... methods take the generator, iteration gives feeds.
+
+    Args:
+        feed_list: the Variables that are fed, in the order of a sample's fields.
+        capacity: how many batches wait at most.
+        use_double_buffer: has no effect.
+        iterable: iterate over the reader; False: start() and reset(), and Executor.run takes the batches
+            itself.
+        return_list: give lists of tensors instead of feeds.
+    """
 
     def __init__(
         self,
@@ -319,23 +374,42 @@ class PyReader(DataLoaderBase):
         return next(self._loader)
 
     def start(self) -> None:
+        """Starts a pass over the data. For iterable=False."""
         self._loader.start()
 
     def reset(self) -> None:
+        """Ends the pass. For iterable=False."""
         self._loader.reset()
 
     def decorate_sample_generator(
-        self, sample_generator: Callable, batch_size: int, drop_last: bool = True, places=None
+        self, sample_generator: Callable, batch_size: int, drop_last: bool = True, places: PlaceLike | list | None = None
     ) -> None:
-        """Takes a generator of single samples."""
+        """Takes a generator of single samples.
+
+        Args:
+            sample_generator: a function that gives an iterable of samples.
+            batch_size: how many samples a batch has.
+            drop_last: leave out a last batch that is shorter.
+            places: where the batches go.
+        """
         self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
-    def decorate_sample_list_generator(self, reader: Callable, places=None) -> None:
-        """Takes a generator of lists of samples."""
+    def decorate_sample_list_generator(self, reader: Callable, places: PlaceLike | list | None = None) -> None:
+        """Takes a generator of lists of samples.
+
+        Args:
+            reader: a function that gives an iterable of lists of samples.
+            places: where the batches go.
+        """
         self._loader.set_sample_list_generator(reader, places)
 
-    def decorate_batch_generator(self, reader: Callable, places=None) -> None:
-        """Takes a generator of whole batches."""
+    def decorate_batch_generator(self, reader: Callable, places: PlaceLike | list | None = None) -> None:
+        """Takes a generator of whole batches.
+
+        Args:
+            reader: a function that gives an iterable of batches.
+            places: where the batches go.
+        """
         self._loader.set_batch_generator(reader, places)
 
 

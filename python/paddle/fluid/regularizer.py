@@ -1,5 +1,7 @@
 """Weight decay: ops that add a term of the parameter to its gradient."""
 
+from __future__ import annotations
+
 from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
@@ -101,7 +103,7 @@ def _regularize(param, grad, regularization):
     return total
 
 
-def append_regularization_ops(parameters_and_grads: list, regularization=None) -> list:
+def append_regularization_ops(parameters_and_grads: list, regularization: WeightDecayRegularizer | None = None) -> list:
     """Adds the decay ops for all pairs; returns the pairs with the gradients to use from here on.
 
     Args:

@@ -55,7 +55,7 @@ def generate_with_ignorable_key(key: str) -> str:
     return generator(key)
 
 
-def switch(new_generator: UniqueNameGenerator | None = None, new_para_name_checker=None) -> tuple:
+def switch(new_generator: UniqueNameGenerator | None = None, new_para_name_checker: object = None) -> tuple:
     """Makes `new_generator` (or a fresh one) current; returns the pair that was current before.
 
     Args:

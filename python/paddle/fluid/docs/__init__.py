@@ -8,6 +8,7 @@ docstrings, with types and defaults from the signatures: help(fluid.layers.fc) s
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Iterable, NamedTuple
 
 WIDTH = 100
@@ -31,7 +32,7 @@ SHARED = {
     "parameter_list": "Parameters or names that are trained; None: all trainable ones.",
     "param_attr": "how the weight is made: a ParamAttr, a name, an initializer; None: Xavier.",
     "regularization": "the decay of parameters that have none of their own, e.g. fluid.regularizer.L2Decay(1e-4).",
-    "seed": "of the random numbers; 0: the program's seed, or another one each time.",
+    "seed": "of the random numbers; 0: initializers and dropout take the Program's, others draw anew in each run.",
     "stop_gradient": "no gradient flows through the result.",
     "use_cudnn": "has no effect: it chose a library for GPUs.",
     "x": "the input.",
@@ -88,14 +89,20 @@ def section_text(call: Callable, section: Section) -> str:
     hints = function.__annotations__
     lines = ["Args:"] if names else []
     for place, name in enumerate(names):
-        kind = f"{hints[name]}, " if name in hints else ""
-        kind += "required" if place < first else f"default {_default(defaults[place - first])}"
-        lines += _wrapped(f"    {name} ({kind}): {section.arguments.get(name) or SHARED.get(name, '')}")
+        default = None if place < first else _default(defaults[place - first])
+        lines += _argument(name, hints.get(name), default, section.arguments.get(name) or SHARED.get(name, ""))
     if section.returns:
         hint = hints.get("return", "")
         lines += ["", "Returns:"]
         lines += _wrapped(f"    {hint + ': ' if hint and hint != 'Any' else ''}{section.returns}")
     return "\n".join(lines).strip("\n")
+
+
+@functools.cache  # most lines occur in many docstrings
+def _argument(name: str, hint: str | None, default: str | None, meaning: str) -> list[str]:
+    kind = f"{hint}, " if hint else ""
+    kind += "required" if default is None else f"default {default}"
+    return _wrapped(f"    {name} ({kind}): {meaning}")
 
 
 def _wrapped(line: str) -> list[str]:
@@ -106,6 +113,13 @@ def _wrapped(line: str) -> list[str]:
         lines.append(line[:cut])
         line = "        " + line[cut + 1 :]
     return [*lines, line]
+
+
+def _flush_left(doc: str) -> str:
+    """A docstring without the indentation that it has in the source (before Python 3.13)."""
+    first, *others = doc.rstrip().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)
+    return "\n".join([first, *(line[margin:] for line in others)])
 
 
 def _default(value: Any) -> str:
@@ -122,6 +136,6 @@ def complete(names: Iterable[str], module: dict[str, Any], *texts: str) -> None:
         section = sections.get(name)
         if section is None or not call.__doc__:  # python -OO drops docstrings
             continue
-        head, mark, example = call.__doc__.rstrip().partition("\n    >>> ")
-        text = section_text(call, section).replace("\n", "\n    ").replace("\n    \n", "\n\n")
-        call.__doc__ = f"{head.rstrip()}\n\n    {text}\n" + (f"\n    >>> {example}\n    " if mark else "    ")
+        head, mark, example = _flush_left(call.__doc__).partition("\n>>> ")
+        parts = [head.rstrip(), section_text(call, section)] + ([f">>> {example}"] if mark else [])
+        call.__doc__ = "\n\n".join(parts)

@@ -17,6 +17,7 @@ from paddle.fluid.layers import (  # noqa: F401  (all of them are reached as flu
     block_rnn,
     control_flow,
     device,
+    dtypes,
     io,
     layer_function_generator,
     learning_rate_scheduler,
@@ -65,9 +66,9 @@ DOCS = (network.TEXT, math.TEXT, losses.TEXT, shapes.TEXT, flow.TEXT)
 
 monkey_patch_variable()
 docs.complete(__all__, globals(), *DOCS)
-suggest.make_helpful(
-    __all__, *(vars(module) for name, module in list(sys.modules.items()) if name.startswith(__name__))
-)
+_spaces = [vars(module) for name, module in list(sys.modules.items()) if name.startswith(__name__)]
+dtypes.check_all(globals(), *_spaces)
+suggest.make_helpful(__all__, *_spaces)
 
 
 def __getattr__(name: str):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid import unique_name
 from paddle.fluid.framework import Variable
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers.build import VarType, add_op, emit, frozen, named, need_one_of, need_variable, older
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike
 
 COMPARISONS = {
     "less_equal": "<=",
@@ -84,7 +89,7 @@ def _need_array(array: Variable, layer: str) -> Variable:
     return array
 
 
-def create_array(dtype) -> Variable:
+def create_array(dtype: DTypeLike) -> Variable:
     """An empty array of tensors."""
     helper = LayerHelper("array")
     return helper.create_variable(name=f"{helper.name}.out", type=VarType.LOD_TENSOR_ARRAY, dtype=dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Iterator
+from typing import TYPE_CHECKING, Iterator
 
 from paddle.fluid import unique_name
 from paddle.fluid.framework import Variable
@@ -19,6 +19,9 @@ from paddle.fluid.layers.arrays import (
 from paddle.fluid.layers.build import VarType, need_variable
 from paddle.fluid.layers.control_flow import BlockGuard, While, _CompletingGuard, parent_of
 from paddle.fluid.layers.tensor import fill_constant
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike
 
 __all__ = ["StaticRNN", "DynamicRNN"]
 
@@ -338,7 +341,7 @@ class DynamicRNN:
         shape: list[int] | None = None,
         value: float = 0.0,
         need_reorder: bool = False,
-        dtype="float32",
+        dtype: DTypeLike = "float32",
     ) -> Variable:
         """A state from the step before; it starts as `init`, or as rows of this shape filled with a value.
 

@@ -335,7 +335,7 @@ def case(
 
 
 def switch_case(
-    branch_index: Variable, branch_fns, default: Callable | None = None, name: str | None = None
+    branch_index: Variable, branch_fns: list | dict, default: Callable | None = None, name: str | None = None
 ) -> Any:
     """The result of the function number branch_index, else of the default (the one with the largest number).
 

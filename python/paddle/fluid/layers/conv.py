@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from math import prod, sqrt
+from typing import TYPE_CHECKING
 
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Normal
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers.build import add_op, emit, need_int, need_one_of, need_variable, older
 from paddle.fluid.layers.utils import convert_to_list
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ParamAttrLike, Sizes
 
 __all__ = [
     "conv2d",
@@ -139,13 +143,13 @@ def _conv(
 def conv2d(
     input: Variable,
     num_filters: int,
-    filter_size,
-    stride=1,
-    padding=0,
-    dilation=1,
+    filter_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
     groups: int | None = None,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,
@@ -179,13 +183,13 @@ def conv2d(
 def conv3d(
     input: Variable,
     num_filters: int,
-    filter_size,
-    stride=1,
-    padding=0,
-    dilation=1,
+    filter_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
     groups: int | None = None,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,
@@ -275,14 +279,14 @@ def _conv_transpose(
 def conv2d_transpose(
     input: Variable,
     num_filters: int,
-    output_size=None,
-    filter_size=None,
-    padding=0,
-    stride=1,
-    dilation=1,
+    output_size: Sizes | None = None,
+    filter_size: Sizes | None = None,
+    padding: Sizes | str = 0,
+    stride: Sizes = 1,
+    dilation: Sizes = 1,
     groups: int | None = None,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,
@@ -311,14 +315,14 @@ def conv2d_transpose(
 def conv3d_transpose(
     input: Variable,
     num_filters: int,
-    output_size=None,
-    filter_size=None,
-    padding=0,
-    stride=1,
-    dilation=1,
+    output_size: Sizes | None = None,
+    filter_size: Sizes | None = None,
+    padding: Sizes | str = 0,
+    stride: Sizes = 1,
+    dilation: Sizes = 1,
     groups: int | None = None,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,
@@ -388,10 +392,10 @@ def _pool(
 @older(drop=("use_mkldnn",))
 def pool2d(
     input: Variable,
-    pool_size=-1,
+    pool_size: Sizes = -1,
     pool_type: str = "max",
-    pool_stride=1,
-    pool_padding=0,
+    pool_stride: Sizes = 1,
+    pool_padding: Sizes | str = 0,
     global_pooling: bool = False,
     use_cudnn: bool = True,
     ceil_mode: bool = False,
@@ -419,10 +423,10 @@ def pool2d(
 @older(drop=("use_mkldnn",))
 def pool3d(
     input: Variable,
-    pool_size=-1,
+    pool_size: Sizes = -1,
     pool_type: str = "max",
-    pool_stride=1,
-    pool_padding=0,
+    pool_stride: Sizes = 1,
+    pool_padding: Sizes | str = 0,
     global_pooling: bool = False,
     use_cudnn: bool = True,
     ceil_mode: bool = False,
@@ -465,20 +469,20 @@ def _adaptive_pool(n: int, input, pool_size, pool_type, require_index, name):
 
 
 def adaptive_pool2d(
-    input: Variable, pool_size, pool_type: str = "max", require_index: bool = False, name: str | None = None
+    input: Variable, pool_size: Sizes, pool_type: str = "max", require_index: bool = False, name: str | None = None
 ):
     """Pooling of images with windows chosen so that the output has size pool_size."""
     return _adaptive_pool(2, input, pool_size, pool_type, require_index, name)
 
 
 def adaptive_pool3d(
-    input: Variable, pool_size, pool_type: str = "max", require_index: bool = False, name: str | None = None
+    input: Variable, pool_size: Sizes, pool_type: str = "max", require_index: bool = False, name: str | None = None
 ):
     """Pooling of volumes with windows chosen so that the output has size pool_size."""
     return _adaptive_pool(3, input, pool_size, pool_type, require_index, name)
 
 
-def row_conv(input: Variable, future_context_size: int, param_attr=None, act: str | None = None) -> Variable:
+def row_conv(input: Variable, future_context_size: int, param_attr: ParamAttrLike = None, act: str | None = None) -> Variable:
     """Each step of a sequence plus weighted later steps, with own weights for each feature."""
     need_variable(input, "input", "row_conv")
     helper = LayerHelper("row_conv", param_attr=param_attr, act=act)

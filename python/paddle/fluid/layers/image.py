@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 from paddle.fluid.framework import Variable
 from paddle.fluid.layer_helper import LayerHelper
@@ -18,6 +19,9 @@ from paddle.fluid.layers.build import (
     older,
 )
 from paddle.fluid.layers.utils import convert_to_list
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ShapeLike, Sizes
 
 __all__ = [
     "image_resize",
@@ -108,8 +112,8 @@ def _resize(
 
 def image_resize(
     input: Variable,
-    out_shape=None,
-    scale=None,
+    out_shape: ShapeLike | None = None,
+    scale: float | None = None,
     name: str | None = None,
     resample: str = "BILINEAR",
     actual_shape: Variable | None = None,
@@ -134,8 +138,8 @@ def image_resize(
 
 def interpolate(
     input: Variable,
-    out_shape=None,
-    scale=None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     resample: str = "BILINEAR",
     actual_shape: Variable | None = None,
@@ -151,8 +155,8 @@ def interpolate(
 
 def resize_bilinear(
     input: Variable,
-    out_shape=None,
-    scale=None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     actual_shape: Variable | None = None,
     align_corners: bool = True,
@@ -167,8 +171,8 @@ def resize_bilinear(
 
 def resize_trilinear(
     input: Variable,
-    out_shape=None,
-    scale=None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     actual_shape: Variable | None = None,
     align_corners: bool = True,
@@ -183,8 +187,8 @@ def resize_trilinear(
 
 def resize_nearest(
     input: Variable,
-    out_shape=None,
-    scale=None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     actual_shape: Variable | None = None,
     align_corners: bool = True,
@@ -194,7 +198,7 @@ def resize_nearest(
     return image_resize(input, out_shape, scale, name, "NEAREST", actual_shape, align_corners, 1, data_format)
 
 
-def upsampling_bilinear2d(input: Variable, out_shape=None, scale=None, name: str | None = None) -> Variable:
+def upsampling_bilinear2d(input: Variable, out_shape: ShapeLike | None = None, scale: float | Variable | None = None, name: str | None = None) -> Variable:
     """The name that resize_bilinear had at first."""
     return resize_bilinear(input, out_shape, scale, name)
 
@@ -212,7 +216,7 @@ def image_resize_short(input: Variable, out_short_len: int, resample: str = "BIL
     return image_resize(input, out_shape=sides, resample=resample)
 
 
-def affine_grid(theta: Variable, out_shape, name: str | None = None) -> Variable:
+def affine_grid(theta: Variable, out_shape: ShapeLike, name: str | None = None) -> Variable:
     """The places to sample for an image transformed by the matrices theta."""
     if not isinstance(out_shape, (list, tuple, Variable)):
         raise ValueError(
@@ -292,7 +296,7 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 
 
 def unfold(
-    x: Variable, kernel_sizes, strides=1, paddings=0, dilations=1, name: str | None = None
+    x: Variable, kernel_sizes: Sizes, strides: Sizes = 1, paddings: Sizes = 0, dilations: Sizes = 1, name: str | None = None
 ) -> Variable:
     """The windows of a convolution as columns."""
     need_variable(x, "x", "unfold")
@@ -317,11 +321,11 @@ def unfold(
 @older(drop=("use_cudnn",))
 def im2sequence(
     input: Variable,
-    filter_size=1,
-    stride=1,
-    padding=0,
+    filter_size: Sizes = 1,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
     input_image_size: Variable | None = None,
-    out_stride=1,
+    out_stride: Sizes = 1,
     name: str | None = None,
 ) -> Variable:
     """Images as sequences: each window of an image is one step. Padding: up, left, down, right."""

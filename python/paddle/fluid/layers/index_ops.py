@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from typing import TYPE_CHECKING
 
 from paddle.fluid.framework import Variable
 from paddle.fluid.layers.build import (
@@ -17,6 +18,9 @@ from paddle.fluid.layers.build import (
     to_vartype,
 )
 from paddle.fluid.layers.shape_ops import slice
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike
 
 __all__ = [
     "gather",
@@ -109,14 +113,14 @@ def nonzero(input: Variable, as_tuple: bool = False):
     return tuple(slice(places, axes=[1], starts=[i], ends=[i + 1]) for i in builtins.range(ndim))
 
 
-def unique(x: Variable, dtype="int32") -> tuple[Variable, Variable]:
+def unique(x: Variable, dtype: DTypeLike = "int32") -> tuple[Variable, Variable]:
     """The different values of a vector, and for each element the place of its value among them."""
     need_variable(x, "x", "unique")
     out, index = emit("unique", {"X": x}, {"Out": x.dtype, "Index": dtype}, {"dtype": to_vartype(dtype)})
     return out, index
 
 
-def unique_with_counts(x: Variable, dtype="int32") -> tuple[Variable, Variable, Variable]:
+def unique_with_counts(x: Variable, dtype: DTypeLike = "int32") -> tuple[Variable, Variable, Variable]:
     """unique, and how often each value occurs."""
     need_variable(x, "x", "unique_with_counts")
     need_one_of(dtype_name(dtype), ("int32", "int64"), "dtype", "unique_with_counts")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 from paddle.fluid import core, reader_program, unique_name
 from paddle.fluid.data_feeder import DataFeeder
@@ -11,6 +11,9 @@ from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers import homes
 from paddle.fluid.layers.build import VarType, need_variable
 
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, PlaceLike
+
 __all__ = ["data", "load", "read_file", "double_buffer", "py_reader", "create_py_reader_by_data"]
 
 
@@ -18,9 +21,9 @@ def data(
     name: str,
     shape: list[int],
     append_batch_size: bool = True,
-    dtype="float32",
+    dtype: DTypeLike = "float32",
     lod_level: int = 0,
-    type=VarType.LOD_TENSOR,
+    type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
 ) -> Variable:
     """A variable to feed. The batch size is put in front of the shape unless the shape holds a -1 or None.
@@ -142,7 +145,7 @@ def create_py_reader_by_data(
     return _py_reader(reader_program.fields_of(feed_list), capacity, name, use_double_buffer, list(feed_list))
 
 
-def double_buffer(reader: Variable, place=None, name: str | None = None) -> Variable:
+def double_buffer(reader: Variable, place: PlaceLike | None = None, name: str | None = None) -> Variable:
     """The reader, with its next batch ready before it is asked for (which all readers here do)."""
     need_variable(reader, "reader", "double_buffer")
     return reader_program.add_double_buffer(reader, name, place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from paddle.fluid.framework import Variable
@@ -11,6 +13,9 @@ from paddle.fluid.layers import homes, nn
 from paddle.fluid.layers.build import VarType, add_op, emit, frozen, need_one_of, need_variable, older
 from paddle.fluid.layers.control_flow import equal
 from paddle.fluid.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ParamAttrLike
 
 __all__ = [
     "center_loss",
@@ -229,7 +234,7 @@ def center_loss(
     label: Variable,
     num_classes: int,
     alpha: float | Variable,
-    param_attr,
+    param_attr: ParamAttrLike,
     update_center: bool = True,
 ) -> Variable:
     """Half the squared distance of each sample to the center of its class; alpha moves the centers."""
@@ -321,12 +326,12 @@ def nce(
     label: Variable,
     num_total_classes: int,
     sample_weight: Variable | None = None,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     num_neg_samples: int | None = None,
     name: str | None = None,
     sampler: str = "uniform",
-    custom_dist=None,
+    custom_dist: list[float] | None = None,
     seed: int = 0,
     is_sparse: bool = False,
 ) -> Variable:
@@ -397,8 +402,8 @@ def hsigmoid(
     input: Variable,
     label: Variable,
     num_classes: int,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     name: str | None = None,
     path_table: Variable | None = None,
     path_code: Variable | None = None,

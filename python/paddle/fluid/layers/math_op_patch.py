@@ -6,9 +6,14 @@ where the number is on the left of / or **, turn the number into a constant firs
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid import unique_name
 from paddle.fluid.framework import Block, Variable
 from paddle.fluid.layers.build import VarType
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike
 
 __all__ = ["monkey_patch_variable"]
 
@@ -58,7 +63,7 @@ def _scaled(var: Variable, scale: float, bias: float) -> Variable:
     return out
 
 
-def _astype(self: Variable, dtype) -> Variable:
+def _astype(self: Variable, dtype: DTypeLike) -> Variable:
     """The variable as another dtype.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING
 
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant
@@ -28,6 +29,9 @@ from paddle.fluid.layers.ops import *  # noqa: F401,F403
 from paddle.fluid.layers.random_ops import *  # noqa: F401,F403
 from paddle.fluid.layers.reduce import *  # noqa: F401,F403
 from paddle.fluid.layers.shape_ops import *  # noqa: F401,F403
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, ParamAttrLike, Variables
 
 FAMILIES = (conv, elementwise, image, index_ops, norm, ops, random_ops, reduce, shape_ops)
 
@@ -60,11 +64,11 @@ __all__ += [name for family in FAMILIES for name in family.__all__]
 
 @older(drop=("use_mkldnn", "use_cudnn", "is_test"))
 def fc(
-    input,
+    input: Variables,
     size: int,
     num_flatten_dims: int = 1,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
@@ -111,8 +115,8 @@ def lookup(
     is_sparse: bool,
     is_distributed: bool,
     padding_idx: int | None,
-    param_attr,
-    dtype,
+    param_attr: ParamAttrLike,
+    dtype: DTypeLike,
 ) -> Variable:
     """An embedding: both forms of it, which differ in the op only, are made here."""
     need_variable(input, "input", "embedding")
@@ -139,8 +143,8 @@ def embedding(
     is_sparse: bool = False,
     is_distributed: bool = False,
     padding_idx: int | None = None,
-    param_attr=None,
-    dtype="float32",
+    param_attr: ParamAttrLike = None,
+    dtype: DTypeLike = "float32",
 ) -> Variable:
     """The rows of a table of shape `size` that the ids name. The ids' last dimension must be 1.
 
@@ -165,7 +169,7 @@ def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, a
     return emit("softmax", {"X": input}, attrs={"axis": axis, "use_cudnn": use_cudnn}, name=name)
 
 
-def log_softmax(input: Variable, axis: int | None = None, dtype=None, name: str | None = None) -> Variable:
+def log_softmax(input: Variable, axis: int | None = None, dtype: DTypeLike | None = None, name: str | None = None) -> Variable:
     """The logarithm of softmax; dtype casts the input first."""
     need_variable(input, "input", "log_softmax")
     helper = LayerHelper("log_softmax", name=name)
@@ -265,7 +269,7 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
 
 
 @older(drop=("use_mkldnn",))
-def sum(x) -> Variable:
+def sum(x: Variables) -> Variable:
     """The sum of several tensors."""
     parts = need_variables(x, "x", "sum")
     helper = LayerHelper("sum", x=parts)
@@ -291,7 +295,7 @@ def label_smooth(
     label: Variable,
     prior_dist: Variable | None = None,
     epsilon: float = 0.1,
-    dtype="float32",
+    dtype: DTypeLike = "float32",
     name: str | None = None,
 ) -> Variable:
     """(1 - epsilon) * label + epsilon * prior, where the prior is even when not given."""
@@ -349,8 +353,8 @@ def bilinear_tensor_product(
     size: int,
     act: str | None = None,
     name: str | None = None,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
 ) -> Variable:
     """x * W_i * y for each of `size` learned matrices W_i, with bias and activation."""
     need_variable(x, "x", "bilinear_tensor_product")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from math import prod
+from typing import TYPE_CHECKING
 
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant, Normal
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers.build import Fixed, VarType, add_op, emit, need_one_of, need_variable, older
 from paddle.fluid.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ParamAttrLike
 
 __all__ = [
     "batch_norm",
@@ -102,8 +106,8 @@ def batch_norm(
     is_test: bool = False,
     momentum: float | Variable = 0.9,
     epsilon: float = 1e-05,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     data_layout: str = "NCHW",
     in_place: bool = False,
     name: str | None = None,
@@ -138,8 +142,8 @@ def inplace_abn(
     is_test: bool = False,
     momentum: float | Variable = 0.9,
     epsilon: float = 1e-05,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     data_layout: str = "NCHW",
     name: str | None = None,
     moving_mean_name: str | None = None,
@@ -172,7 +176,7 @@ def inplace_abn(
 
 
 def instance_norm(
-    input: Variable, epsilon: float = 1e-05, param_attr=None, bias_attr=None, name: str | None = None
+    input: Variable, epsilon: float = 1e-05, param_attr: ParamAttrLike = None, bias_attr: ParamAttrLike = None, name: str | None = None
 ) -> Variable:
     """Normalize each channel of each sample by itself, then scale and shift it."""
     if bias_attr is False:
@@ -200,12 +204,12 @@ def data_norm(
     input: Variable,
     act: str | None = None,
     epsilon: float = 1e-05,
-    param_attr=None,
+    param_attr: ParamAttrLike = None,
     data_layout: str = "NCHW",
     in_place: bool = False,
     name: str | None = None,
-    moving_mean_name=None,
-    moving_variance_name=None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
     do_model_average_for_mean_and_var: bool = True,
     slot_dim: int = -1,
     sync_stats: bool = False,
@@ -261,8 +265,8 @@ def layer_norm(
     shift: bool = True,
     begin_norm_axis: int = 1,
     epsilon: float = 1e-05,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
@@ -298,8 +302,8 @@ def group_norm(
     input: Variable,
     groups: int,
     epsilon: float = 1e-05,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     data_layout: str = "NCHW",
     name: str | None = None,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from paddle.fluid.framework import Variable
 from paddle.fluid.initializer import Constant
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers import homes
-from paddle.fluid.layers.build import add_op, emit, frozen, named, need_one_of, need_variable
+from paddle.fluid.layers.build import add_op, emit, frozen, named, need_one_of, need_variable, older
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ParamAttrLike
 
 # Functions without attributes, and what they compute.
 PLAIN = {
@@ -75,16 +80,19 @@ def _plain(op_type: str, formula: str):
 globals().update({op_type: _plain(op_type, formula) for op_type, formula in PLAIN.items()})
 
 
+@older(drop=("name",))
 def softshrink(x: Variable, alpha: float | None = None) -> Variable:
     """x moved towards zero by alpha (0.5 when not given), and 0 where |x| <= alpha."""
     return emit("softshrink", {"X": x}, attrs={"lambda": alpha})
 
 
+@older(drop=("name",))
 def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
     """x, and 0 where |x| <= threshold (0.5 when not given)."""
     return emit("hard_shrink", {"X": x}, attrs={"threshold": threshold})
 
 
+@older(drop=("name",))
 def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
     """x where it is above threshold (1.0 when not given), else 0."""
     return emit("thresholded_relu", {"X": x}, attrs={"threshold": threshold})
@@ -184,7 +192,7 @@ def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> 
     return emit("soft_relu", {"X": x}, attrs={"threshold": threshold}, name=name)
 
 
-def prelu(x: Variable, mode: str, param_attr=None, name: str | None = None) -> Variable:
+def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | None = None) -> Variable:
     """x for positive x, else x times a learned factor: one for all, one per channel or one per element."""
     need_variable(x, "x", "prelu")
     need_one_of(mode, ("all", "channel", "element"), "mode", "prelu")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from paddle.fluid import unique_name
@@ -21,6 +23,9 @@ from paddle.fluid.layers.build import (
     to_vartype,
 )
 from paddle.fluid.layers.utils import shape_inputs
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, ShapeLike
 
 _FLOATS, _INTS = ("float32", "float64"), ("int32", "int64")
 
@@ -56,7 +61,7 @@ def _random_shape(helper: LayerHelper, shape, ins: dict, attrs: dict, layer: str
         ins["ShapeTensorList"] = as_tensors(helper, shape, "int64")
 
 
-def uniform_random(shape, dtype="float32", min: float = -1.0, max: float = 1.0, seed: int = 0) -> Variable:
+def uniform_random(shape: ShapeLike, dtype: DTypeLike = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0) -> Variable:
     """Values drawn evenly from min to max. With seed 0 each run draws others."""
     dtype = to_vartype("float32" if dtype is None else dtype)
     check_dtype(dtype, "dtype", _FLOATS, "uniform_random")
@@ -72,7 +77,7 @@ def uniform_random(shape, dtype="float32", min: float = -1.0, max: float = 1.0, 
     return add_op(helper, "uniform_random", ins, {"Out": dtype}, attrs)[0]
 
 
-def gaussian_random(shape, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype="float32") -> Variable:
+def gaussian_random(shape: ShapeLike, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: DTypeLike = "float32") -> Variable:
     """Values drawn from a normal distribution. With seed 0 each run draws others."""
     check_dtype(dtype, "dtype", _FLOATS, "gaussian_random")
     helper = LayerHelper("gaussian_random")
@@ -84,8 +89,8 @@ def gaussian_random(shape, mean: float = 0.0, std: float = 1.0, seed: int = 0, d
 
 def uniform_random_batch_size_like(
     input: Variable,
-    shape,
-    dtype="float32",
+    shape: ShapeLike,
+    dtype: DTypeLike = "float32",
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     min: float = -1.0,
@@ -114,13 +119,13 @@ def uniform_random_batch_size_like(
 
 def gaussian_random_batch_size_like(
     input: Variable,
-    shape,
+    shape: ShapeLike,
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     mean: float = 0.0,
     std: float = 1.0,
     seed: int = 0,
-    dtype="float32",
+    dtype: DTypeLike = "float32",
 ) -> Variable:
     """gaussian_random whose batch size is that of the input."""
     need_variable(input, "input", "gaussian_random_batch_size_like")
@@ -142,7 +147,7 @@ def gaussian_random_batch_size_like(
     )
 
 
-def sampling_id(x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype="float32") -> Variable:
+def sampling_id(x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: DTypeLike = "float32") -> Variable:
     """One column number per row, drawn with the probabilities in that row."""
     return emit("sampling_id", {"X": x}, {"Out": dtype}, {"min": min, "max": max, "seed": seed})
 
@@ -175,10 +180,10 @@ def random_crop(x: Variable, shape: list[int], seed: int | Variable | None = Non
 def randint(
     low: int,
     high: int | None = None,
-    shape=None,
+    shape: ShapeLike | None = None,
     out: Variable | None = None,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     stop_gradient: bool = False,
     seed: int = 0,
     name: str | None = None,
@@ -204,10 +209,10 @@ def randint(
 
 
 def randn(
-    shape,
+    shape: ShapeLike,
     out: Variable | None = None,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
@@ -236,7 +241,7 @@ def randn(
 
 
 def randperm(
-    n: int, out: Variable | None = None, dtype="int64", device=None, stop_gradient: bool = True, seed: int = 0
+    n: int, out: Variable | None = None, dtype: DTypeLike = "int64", device: str | None = None, stop_gradient: bool = True, seed: int = 0
 ) -> Variable:
     """The numbers from 0 to n - 1 in random order."""
     if n < 1:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid.framework import Variable
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers import nn
 from paddle.fluid.layers.build import VarType, add_op, emit, need_int, need_one_of, need_variable, older
 from paddle.fluid.layers.tensor import concat
 from paddle.fluid.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, Initializer, ParamAttrLike
 
 __all__ = [
     "dynamic_lstm",
@@ -44,14 +49,14 @@ def dynamic_lstm(
     size: int,
     h_0: Variable | None = None,
     c_0: Variable | None = None,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_peepholes: bool = True,
     is_reverse: bool = False,
     gate_activation: str = "sigmoid",
     cell_activation: str = "tanh",
     candidate_activation: str = "tanh",
-    dtype="float32",
+    dtype: DTypeLike = "float32",
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
     """An LSTM over sequences: hidden states and cells. `size` is 4 times the hidden width.
@@ -90,15 +95,15 @@ def dynamic_lstmp(
     input: Variable,
     size: int,
     proj_size: int,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_peepholes: bool = True,
     is_reverse: bool = False,
     gate_activation: str = "sigmoid",
     cell_activation: str = "tanh",
     candidate_activation: str = "tanh",
     proj_activation: str = "tanh",
-    dtype="float32",
+    dtype: DTypeLike = "float32",
     name: str | None = None,
     h_0: Variable | None = None,
     c_0: Variable | None = None,
@@ -147,8 +152,8 @@ def dynamic_lstmp(
 def dynamic_gru(
     input: Variable,
     size: int,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     is_reverse: bool = False,
     gate_activation: str = "sigmoid",
     candidate_activation: str = "tanh",
@@ -186,8 +191,8 @@ def gru_unit(
     input: Variable,
     hidden: Variable,
     size: int,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     activation: str = "tanh",
     gate_activation: str = "sigmoid",
     origin_mode: bool = False,
@@ -231,8 +236,8 @@ def lstm_unit(
     hidden_t_prev: Variable,
     cell_t_prev: Variable,
     forget_bias: float = 0.0,
-    param_attr=None,
-    bias_attr=None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
     """One step of an LSTM: the new hidden state and cell."""
@@ -277,7 +282,7 @@ def lstm(
     is_bidirec: bool = False,
     is_test: bool = False,
     name: str | None = None,
-    default_initializer=None,
+    default_initializer: Initializer | None = None,
     seed: int = -1,
 ) -> tuple[Variable, Variable, Variable]:
     """A stack of LSTM layers over padded sequences: the output, and the last hidden states and cells."""

@@ -45,7 +45,7 @@ def mean(x: Variable, name: str | None = None) -> Variable:
 
 
 def logsumexp(
-    x: Variable, dim=None, keepdim: bool = False, out: Variable | None = None, name: str | None = None
+    x: Variable, dim: int | list[int] | None = None, keepdim: bool = False, out: Variable | None = None, name: str | None = None
 ) -> Variable:
     """log(sum(exp(x))) over the dimensions dim."""
     from paddle.fluid.layers import ops

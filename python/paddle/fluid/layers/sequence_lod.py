@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from paddle.fluid.framework import Variable
 from paddle.fluid.layer_helper import LayerHelper
 from paddle.fluid.layers.build import (
@@ -16,6 +18,9 @@ from paddle.fluid.layers.build import (
     older,
     to_vartype,
 )
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, ParamAttrLike
 
 __all__ = [
     "sequence_conv",
@@ -46,8 +51,8 @@ def sequence_conv(
     filter_stride: int = 1,
     padding: bool | None = True,
     padding_start: int | None = None,
-    bias_attr=None,
-    param_attr=None,
+    bias_attr: ParamAttrLike = None,
+    param_attr: ParamAttrLike = None,
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
@@ -182,7 +187,7 @@ def sequence_enumerate(
 
 
 def sequence_mask(
-    x: Variable, maxlen: int | Variable | None = None, dtype="int64", name: str | None = None
+    x: Variable, maxlen: int | Variable | None = None, dtype: DTypeLike = "int64", name: str | None = None
 ) -> Variable:
     """For each length a row of ones and then zeros, maxlen wide (the largest length when None)."""
     by_tensor = isinstance(maxlen, Variable)

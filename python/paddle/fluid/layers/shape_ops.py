@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from paddle.fluid.layers.build import (
     need_variable,
     need_variables,
 )
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import ShapeLike, Variables
 
 __all__ = [
     "reshape",
@@ -60,7 +64,7 @@ def _ints(values, layer: str) -> list[int]:
 
 def reshape(
     x: Variable,
-    shape,
+    shape: ShapeLike,
     actual_shape: Variable | None = None,
     act: str | None = None,
     inplace: bool = False,
@@ -109,7 +113,7 @@ def squeeze(input: Variable, axes: list[int], name: str | None = None) -> Variab
     )[0]
 
 
-def unsqueeze(input: Variable, axes, name: str | None = None) -> Variable:
+def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -> Variable:
     """The input with dimensions of size 1 put in at the places `axes`."""
     need_variable(input, "input", "unsqueeze")
     helper = LayerHelper("unsqueeze2", name=name)
@@ -177,7 +181,7 @@ def t(input: Variable, name: str | None = None) -> Variable:
 
 
 def split(
-    input: Variable, num_or_sections, dim: int | Variable = -1, name: str | None = None
+    input: Variable, num_or_sections: int | list[int], dim: int | Variable = -1, name: str | None = None
 ) -> list[Variable]:
     """The input cut along a dimension, into equal parts or into parts of the sizes in a list."""
     need_variable(input, "input", "split")
@@ -213,7 +217,7 @@ def split(
     return add_op(helper, "split", ins, {"Out": outs}, attrs)[0]
 
 
-def stack(x, axis: int = 0) -> Variable:
+def stack(x: Variables, axis: int = 0) -> Variable:
     """Tensors of one shape, or an array of them, joined along a new dimension."""
     parts = need_variables(x, "x", "stack")
     axis = 0 if axis is None else axis
@@ -243,7 +247,7 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
     return add_op(helper, "unstack", {"X": [x]}, {"Y": outs}, {"axis": axis, "num": num})[0]
 
 
-def expand(x: Variable, expand_times, name: str | None = None) -> Variable:
+def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Variable:
     """x repeated along each dimension as often as expand_times says."""
     need_variable(x, "x", "expand")
     if x.dtype == VarType.BOOL and x.stop_gradient:
@@ -300,17 +304,17 @@ def _cut(op_type: str, input: Variable, axes: list[int], bounds: dict) -> Variab
     return add_op(helper, op_type, ins, {"Out": input.dtype}, {**attrs, "infer_flags": flags})[0]
 
 
-def slice(input: Variable, axes: list[int], starts, ends) -> Variable:
+def slice(input: Variable, axes: list[int], starts: ShapeLike, ends: ShapeLike) -> Variable:
     """The part of the input from starts up to ends along axes; negative places count from the end."""
     return _cut("slice", input, axes, {"starts": starts, "ends": ends})
 
 
-def strided_slice(input: Variable, axes: list[int], starts, ends, strides) -> Variable:
+def strided_slice(input: Variable, axes: list[int], starts: ShapeLike, ends: ShapeLike, strides: ShapeLike) -> Variable:
     """slice that takes every n-th element, as strides says; negative strides go backwards."""
     return _cut("strided_slice", input, axes, {"starts": starts, "ends": ends, "strides": strides})
 
 
-def crop(x: Variable, shape=None, offsets=None, name: str | None = None) -> Variable:
+def crop(x: Variable, shape: ShapeLike | None = None, offsets: ShapeLike | None = None, name: str | None = None) -> Variable:
     """The part of x that begins at offsets and has a shape, which another Variable may lend."""
     need_variable(x, "x", "crop")
     offsets = [0] * len(x.shape) if offsets is None else offsets
@@ -323,7 +327,7 @@ def crop(x: Variable, shape=None, offsets=None, name: str | None = None) -> Vari
     return emit("crop", ins, {"Out": x.dtype}, attrs, name=name)
 
 
-def crop_tensor(x: Variable, shape=None, offsets=None, name: str | None = None) -> Variable:
+def crop_tensor(x: Variable, shape: ShapeLike | None = None, offsets: ShapeLike | None = None, name: str | None = None) -> Variable:
     """crop where shape and offsets may be Variables or hold them; -1 in shape means all that is left."""
     need_variable(x, "x", "crop_tensor")
     offsets = [0] * len(x.shape) if offsets is None else offsets
@@ -360,7 +364,7 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
 
 def pad2d(
     input: Variable,
-    paddings=(0, 0, 0, 0),
+    paddings: ShapeLike = (0, 0, 0, 0),
     mode: str = "constant",
     pad_value: float = 0.0,
     data_format: str = "NCHW",
@@ -413,7 +417,7 @@ def flip(input: Variable, dims: list[int], name: str | None = None) -> Variable:
     return add_op(helper, "flip", {"X": input}, {"Out": out}, {"dims": dims})[0]
 
 
-def roll(input: Variable, shifts, dims=None) -> Variable:
+def roll(input: Variable, shifts: int | list[int], dims: int | list[int] | None = None) -> Variable:
     """The input with its elements moved on along dims, and those that fall off put in at the start."""
     was = need_variable(input, "input", "roll").shape
     shifts = [shifts] if isinstance(shifts, int) else shifts
@@ -455,7 +459,7 @@ def lod_reset(x: Variable, y: Variable | None = None, target_lod: list[int] | No
     return emit("lod_reset", {"X": x, "Y": y}, attrs=attrs)
 
 
-def lod_append(x: Variable, level) -> Variable:
+def lod_append(x: Variable, level: list[int] | Variable) -> Variable:
     """x with one more level of sequences: a list of lengths or a Variable."""
     need_variable(x, "x", "lod_append")
     if not isinstance(level, (Iterable, Variable)):

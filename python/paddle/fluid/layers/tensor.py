@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from paddle.fluid.layers.build import (
 from paddle.fluid.layers.reduce import argmax, argmin, argsort
 from paddle.fluid.layers.utils import shape_inputs
 from paddle.fluid.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddle.fluid.hints import DTypeLike, Initializer, ParamAttrLike, ShapeLike, Variables
 
 __all__ = [
     "create_tensor",
@@ -69,14 +73,14 @@ VALUE_ATTRS = {
 }
 
 
-def create_tensor(dtype, name: str | None = None, persistable: bool = False) -> Variable:
+def create_tensor(dtype: DTypeLike, name: str | None = None, persistable: bool = False) -> Variable:
     """An empty variable for later ops to write to."""
     helper = LayerHelper("create_tensor", name=name)
     return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
 
 
 def create_parameter(
-    shape, dtype, name: str | None = None, attr=None, is_bias: bool = False, default_initializer=None
+    shape: ShapeLike, dtype: DTypeLike, name: str | None = None, attr: ParamAttrLike = None, is_bias: bool = False, default_initializer: Initializer | None = None
 ) -> Variable:
     """A trainable parameter of its own, outside any layer."""
     shape = [need_int(dim, "shape", "create_parameter") for dim in shape]
@@ -86,7 +90,7 @@ def create_parameter(
 
 
 def create_global_var(
-    shape, value: float, dtype, persistable: bool = False, force_cpu: bool = False, name: str | None = None
+    shape: ShapeLike, value: float, dtype: DTypeLike, persistable: bool = False, force_cpu: bool = False, name: str | None = None
 ) -> Variable:
     """A variable of the outermost block that the startup program fills with a value."""
     helper = LayerHelper("global_var", name=name)
@@ -97,7 +101,7 @@ def create_global_var(
     return var
 
 
-def cast(x: Variable, dtype) -> Variable:
+def cast(x: Variable, dtype: DTypeLike) -> Variable:
     """x as another dtype."""
     need_variable(x, "x", "cast")
     helper = LayerHelper("cast")
@@ -105,7 +109,7 @@ def cast(x: Variable, dtype) -> Variable:
     return add_op(helper, "cast", {"X": x}, {"Out": out}, {"in_dtype": x.dtype, "out_dtype": out.dtype})[0]
 
 
-def concat(input, axis: int | Variable = 0, name: str | None = None) -> Variable:
+def concat(input: Variables, axis: int | Variable = 0, name: str | None = None) -> Variable:
     """Tensors, or an array of them, joined along an axis."""
     parts = need_variables(input, "input", "concat")
     helper = LayerHelper("concat", input=parts, name=name)
@@ -143,7 +147,7 @@ def tensor_array_to_tensor(
 
 
 @older(drop=("use_mkldnn",))
-def sums(input, out: Variable | None = None) -> Variable:
+def sums(input: Variables, out: Variable | None = None) -> Variable:
     """The sum of several tensors, in a new variable or in `out`."""
     parts = need_variables(input, "input", "sums")
     helper = LayerHelper("sum", input=parts)
@@ -190,7 +194,7 @@ def _exact(value, dtype) -> str:
     return str(int(value)) if dtype_name(dtype) in ("int64", "int32") else str(float(value))
 
 
-def fill_constant(shape, dtype, value, force_cpu: bool = False, out: Variable | None = None) -> Variable:
+def fill_constant(shape: ShapeLike, dtype: DTypeLike, value: float | Variable, force_cpu: bool = False, out: Variable | None = None) -> Variable:
     """A tensor of this shape filled with a value, in a new variable or in `out`."""
     ins, attrs = {}, {"force_cpu": force_cpu}
     if isinstance(value, Variable):
@@ -207,9 +211,9 @@ def fill_constant(shape, dtype, value, force_cpu: bool = False, out: Variable | 
 
 def fill_constant_batch_size_like(
     input: Variable,
-    shape,
-    dtype,
-    value,
+    shape: ShapeLike,
+    dtype: DTypeLike,
+    value: float | Variable,
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     force_cpu: bool = False,
@@ -234,22 +238,22 @@ def fill_constant_batch_size_like(
     )
 
 
-def ones(shape, dtype, force_cpu: bool = False) -> Variable:
+def ones(shape: ShapeLike, dtype: DTypeLike, force_cpu: bool = False) -> Variable:
     """A tensor of ones."""
     return fill_constant(shape, dtype, 1.0, force_cpu)
 
 
-def zeros(shape, dtype, force_cpu: bool = False) -> Variable:
+def zeros(shape: ShapeLike, dtype: DTypeLike, force_cpu: bool = False) -> Variable:
     """A tensor of zeros."""
     return fill_constant(shape, dtype, 0.0, force_cpu)
 
 
 def full(
-    shape,
-    fill_value,
+    shape: ShapeLike,
+    fill_value: float | Variable,
     out: Variable | None = None,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
@@ -264,10 +268,10 @@ def full(
 
 def full_like(
     input: Variable,
-    fill_value,
+    fill_value: float | Variable,
     out: Variable | None = None,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
@@ -306,7 +310,7 @@ def ones_like(x: Variable, out: Variable | None = None) -> Variable:
     )
 
 
-def reverse(x: Variable, axis) -> Variable:
+def reverse(x: Variable, axis: int | list[int]) -> Variable:
     """x with its elements in reverse order along one axis or several."""
     return emit("reverse", {"X": x}, attrs={"axis": [axis] if isinstance(axis, int) else axis})
 
@@ -332,7 +336,7 @@ def _one_value(value, dtype: str) -> Variable:
     return value if dtype_name(value.dtype) == dtype else cast(value, dtype)
 
 
-def range(start, end, step, dtype) -> Variable:
+def range(start: float | Variable, end: float | Variable, step: float | Variable, dtype: DTypeLike) -> Variable:
     """The values start, start + step, ... below end. Each of the three may be a Variable of one element."""
     dtype = dtype_name(dtype)
     helper = LayerHelper("range")
@@ -340,12 +344,12 @@ def range(start, end, step, dtype) -> Variable:
     return frozen(add_op(helper, "range", ins, {"Out": ins["Start"].dtype})[0])
 
 
-def arange(start, end, step=1, dtype=None, name: str | None = None) -> Variable:
+def arange(start: float | Variable, end: float | Variable, step: float | Variable = 1, dtype: DTypeLike | None = None, name: str | None = None) -> Variable:
     """range, of float32 when no dtype is given."""
     return range(start, end, step, "float32" if dtype is None else dtype)
 
 
-def linspace(start, stop, num, dtype) -> Variable:
+def linspace(start: float | Variable, stop: float | Variable, num: int | Variable, dtype: DTypeLike) -> Variable:
     """`num` values at equal distances from start to stop, both included."""
     helper = LayerHelper("linspace")
     values = [
@@ -366,7 +370,7 @@ def diag(diagonal: Variable | np.ndarray) -> Variable:
 
 
 def eye(
-    num_rows: int, num_columns: int | None = None, batch_shape: list[int] | None = None, dtype="float32"
+    num_rows: int, num_columns: int | None = None, batch_shape: list[int] | None = None, dtype: DTypeLike = "float32"
 ) -> Variable:
     """The identity matrix, or a batch of it."""
     from paddle.fluid.layers.shape_ops import stack

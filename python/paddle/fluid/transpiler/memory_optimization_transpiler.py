@@ -7,7 +7,7 @@ from paddle.fluid.framework import Program
 
 def memory_optimize(
     input_program: Program,
-    skip_opt_set=None,
+    skip_opt_set: set | list | None = None,
     print_log: bool = False,
     level: int = 0,
     skip_grads: bool = True,
@@ -24,7 +24,7 @@ def memory_optimize(
     input_program._is_mem_optimized = True
 
 
-def release_memory(input_program: Program, skip_opt_set=None) -> None:
+def release_memory(input_program: Program, skip_opt_set: set | list | None = None) -> None:
     """Nothing to do: the engine gives memory on as soon as a value is no longer needed.
 
     Args:

@@ -1,0 +1,175 @@
+/* See first_link.h. */
+#include "pserver/first_link.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/endpoint.h"
+#include "pserver/order.h"
+#include "pserver/proto.h"
+#include "pserver/server_private.h"
+#include "pserver/sums.h"
+#include "pserver/waiters.h"
+
+enum { TICK_MS = 200 };
+
+struct pd_first_link {
+    struct pd_server *server;
+    struct pd_loop *loop;
+    struct pd_timer *timer;
+    struct pd_conn *conn;
+    char *first;
+    int self;
+    pthread_mutex_t lock; /* the next two */
+    int64_t away_since;   /* 0: it works */
+    char trouble[300];    /* what went wrong last */
+};
+
+/* ---- what is said while there is none ---- */
+
+/* "10.0.0.1:6174 (at gateway:7000 by PADDLE_PS_MAP)" */
+static const char *where(const struct pd_first_link *link, char *out, size_t cap)
+{
+    char mapped[280];
+    const char *at = pd_endpoint_map(link->first, mapped, sizeof mapped);
+    if (at == link->first) return link->first;
+    snprintf(out, cap, "%s (at %s by PADDLE_PS_MAP)", link->first, at);
+    return out;
+}
+
+static void describe(void *arg, char *out, size_t cap)
+{
+    struct pd_first_link *link = arg;
+    char at[600];
+    pthread_mutex_lock(&link->lock);
+    snprintf(out, cap, "server %s has not reached the first server %s for %lld s: %s",
+             link->server->config.endpoint, where(link, at, sizeof at),
+             (long long)((pd_clock_ns() - link->away_since) / 1000000000),
+             link->trouble[0] ? link->trouble : "it does not answer");
+    pthread_mutex_unlock(&link->lock);
+}
+
+/* The first server may wait for others, who say so themselves: no deadline is made of this. */
+static void describe_silence(void *arg, char *out, size_t cap)
+{
+    const struct pd_first_link *link = arg;
+    uint64_t step;
+    int64_t since = pd_order_first_silent(link->server->order, &step);
+    snprintf(out, cap,
+             "step %llu is whole on server %s, which has waited %lld s for the word of the first server %s",
+             (unsigned long long)step, link->server->config.endpoint,
+             (long long)((pd_clock_ns() - since) / 1000000000), link->first);
+}
+
+int pd_first_link_trouble(struct pd_first_link *link, char *out, size_t cap)
+{
+    pthread_mutex_lock(&link->lock);
+    int is_away = link->away_since != 0;
+    pthread_mutex_unlock(&link->lock);
+    if (is_away) describe(link, out, cap);
+    return is_away;
+}
+
+/* ---- the connection ---- */
+
+void pd_first_link_works(struct pd_first_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    link->away_since = 0;
+    link->trouble[0] = 0;
+    pthread_mutex_unlock(&link->lock);
+}
+
+static void is_away(struct pd_first_link *link, const char *why)
+{
+    pthread_mutex_lock(&link->lock);
+    if (!link->away_since) link->away_since = pd_clock_ns();
+    snprintf(link->trouble, sizeof link->trouble, "%s", why);
+    pthread_mutex_unlock(&link->lock);
+}
+
+static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
+{
+    struct pd_first_link *link = pd_conn_user(conn);
+    (void)welcome;
+    /* An order is there when the first server has said who is in the job. */
+    if (link->server->order)
+        pd_order_first_opened(link->server->order, conn);
+    else
+        pd_first_link_works(link);
+    if (link->server->sums) pd_sums_first_opened(link->server->sums, conn);
+}
+
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct pd_first_link *link = pd_conn_user(conn);
+    if (m->head.type == PD_PS_SUMMED && link->server->sums) return pd_sums_first_said(link->server->sums, m);
+    if (m->head.type != PD_PS_SUMMED && link->server->order)
+        return pd_order_first_said(link->server->order, m);
+    return pd_fail(PD_FORMAT, "the first server sends a message of type %u", m->head.type);
+}
+
+static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+{
+    struct pd_first_link *link = pd_conn_user(conn);
+    link->conn = NULL;
+    is_away(link, why == PD_OK ? "it hung up" : text);
+    if (link->server->order) pd_order_first_closed(link->server->order);
+    if (link->server->sums) pd_sums_first_closed(link->server->sums);
+}
+
+static const struct pd_conn_events events = {.opened = on_opened, .done = on_done, .closed = on_closed};
+
+static void connect_now(struct pd_first_link *link)
+{
+    const struct pd_server *s = link->server;
+    char mapped[280];
+    struct pd_hello hello = {
+        .role = PD_ROLE_SERVER, .id = link->self, .incarnation = s->calls_as, .pid = (uint32_t)getpid()};
+    snprintf(hello.job, sizeof hello.job, "%s", s->config.job);
+    if (pd_conn_open(link->loop, pd_endpoint_map(link->first, mapped, sizeof mapped), &hello,
+                     &(struct pd_conn_options){.transport = "tcp"}, &events, link, &link->conn) != PD_OK)
+        is_away(link, pd_error());
+}
+
+static void tick(void *arg)
+{
+    struct pd_first_link *link = arg;
+    if (!link->conn) connect_now(link);
+    if (link->server->order) pd_order_first_tick(link->server->order);
+    uint64_t step;
+    int64_t silent = link->server->order ? pd_order_first_silent(link->server->order, &step) : 0;
+    if (link->away_since || !silent)
+        pd_waiters_tend(link->server->waiters, link->away_since, 0, 1, describe, link);
+    else
+        pd_waiters_tend(link->server->waiters, silent, 1, 0, describe_silence, link);
+}
+
+pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control, const char *first, int self,
+                            struct pd_first_link **out)
+{
+    struct pd_first_link *link = pd_calloc(1, sizeof *link);
+    if (!link) return pd_no_memory();
+    pthread_mutex_init(&link->lock, NULL);
+    link->server = server;
+    link->loop = control;
+    link->self = self;
+    link->away_since = pd_clock_ns();
+    link->first = pd_strdup(first);
+    pd_status status =
+        link->first ? pd_timer_start(control, 0, TICK_MS, tick, link, &link->timer) : pd_no_memory();
+    if (status == PD_OK)
+        *out = link;
+    else
+        pd_first_link_free(link);
+    return status;
+}
+
+void pd_first_link_free(struct pd_first_link *link)
+{
+    if (!link) return;
+    pthread_mutex_destroy(&link->lock);
+    pd_free(link->first);
+    pd_free(link);
+}

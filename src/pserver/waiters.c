@@ -1,0 +1,98 @@
+/* See waiters.h. The control loop asks the lanes, which own the connections. */
+#include "pserver/waiters.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "pserver/server_private.h"
+
+enum { LONGEST_NOTICE_MS = 60000 };
+
+struct pd_waiters {
+    struct pd_server *server;
+    pthread_mutex_t lock;
+    char notice[PD_WAITERS_TEXT]; /* under the lock; empty: nothing to tell now */
+    _Atomic int is_waiting;       /* a lane has found one */
+    int64_t told, waits_since;
+};
+
+/* On a lane's thread. */
+static void ask(void *arg)
+{
+    struct lane *lane = arg;
+    struct pd_waiters *w = lane->server->waiters;
+    char text[PD_WAITERS_TEXT];
+    pthread_mutex_lock(&w->lock);
+    snprintf(text, sizeof text, "%s", w->notice);
+    pthread_mutex_unlock(&w->lock);
+    for (int i = lane->sessions.n - 1; i >= 0; i--) {
+        struct session *session = lane->sessions.at[i];
+        if (!pd_session_waits_for_servers(session)) continue;
+        atomic_store(&w->is_waiting, 1);
+        if (text[0]) pd_session_notice(session, text);
+    }
+}
+
+static void set_notice(struct pd_waiters *w, const char *text)
+{
+    pthread_mutex_lock(&w->lock);
+    snprintf(w->notice, sizeof w->notice, "%s", text);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* How often it is said: less often with time, while nobody waits. */
+static int64_t notice_of(const struct pd_waiters *w, int64_t ms)
+{
+    int64_t usual = w->server->config.notice_ms;
+    int64_t longer = ms / 4 < LONGEST_NOTICE_MS ? ms / 4 : LONGEST_NOTICE_MS;
+    return !w->waits_since && longer > usual ? longer : usual;
+}
+
+void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int has_deadline,
+                     void (*describe)(void *arg, char *out, size_t cap), void *arg)
+{
+    const struct pd_server_config *config = &w->server->config;
+    int64_t now = pd_clock_ns(), waited = 0;
+    char text[PD_WAITERS_TEXT] = "";
+    int is_waiting = atomic_exchange(&w->is_waiting, 0);
+    if (!since || !is_waiting) w->waits_since = 0;
+    if (!since) {
+        w->told = now;
+        return;
+    }
+    if (is_waiting && !w->waits_since) w->waits_since = now;
+    if (w->waits_since) waited = now - (w->waits_since > since ? w->waits_since : since);
+    if (has_deadline && waited / 1000000 >= config->deadline_ms) {
+        describe(arg, text, sizeof text);
+        pd_server_fail(w->server, pd_fail(PD_UNAVAILABLE, "%s: given up (FLAGS_rpc_deadline is %d ms)", text,
+                                          config->deadline_ms));
+        return;
+    }
+    int64_t told = w->told > since ? w->told : since;
+    if ((now - told) / 1000000 >= notice_of(w, (now - since) / 1000000)) {
+        w->told = now;
+        describe(arg, text, sizeof text);
+        if (!is_quiet || w->waits_since) pd_log(PD_LOG_WARNING, "%s", text);
+    }
+    set_notice(w, text);
+    for (int i = 0; i < w->server->n_lanes; i++)
+        (void)pd_loop_post(w->server->lanes[i].loop, ask, &w->server->lanes[i]);
+}
+
+pd_status pd_waiters_new(struct pd_server *server, struct pd_waiters **out)
+{
+    struct pd_waiters *w = pd_calloc(1, sizeof *w);
+    if (!w) return pd_no_memory();
+    pthread_mutex_init(&w->lock, NULL);
+    w->server = server;
+    *out = w;
+    return PD_OK;
+}
+
+void pd_waiters_free(struct pd_waiters *w)
+{
+    if (!w) return;
+    pthread_mutex_destroy(&w->lock);
+    pd_free(w);
+}

@@ -1,0 +1,107 @@
+"""Servers that do not reach the first server of their job: who, where, why and for how long is said, and nobody else is blamed."""
+
+import signal
+import time
+
+import pytest
+from cluster import Job, free_ports
+from fault_proxy import FaultProxy
+
+# What servers have to say to each other: agree on steps, add norms up, or both.
+KINDS = {
+    "agree": ([], {"FLAGS_ps_on_trainer_loss": "shrink"}),
+    "add": (["--clip", "global_norm"], {}),
+    "both": (["--clip", "global_norm"], {"FLAGS_ps_on_trainer_loss": "wait"}),
+}
+SOON = {"FLAGS_rpc_deadline": "4000", "FLAGS_ps_notice": "500", "FLAGS_ps_reconnect": "1000"}
+MLP = ["--model", "mlp"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_that_cannot_reach_the_first(kind):
+    """All trainers reach both. They end with the first server's address in the message, and so do the servers."""
+    options, env = KINDS[kind]
+    nowhere = f"127.0.0.1:{free_ports(1)[0]}"
+    with Job(2, 2, env={**SOON, **env}) as job:
+        first, other = job.endpoints
+        options = [*MLP, *options, "--steps", "1000000"]
+        job.start("server", 0, *options)
+        lost = job.start("server", 1, *options, env={"PADDLE_PS_MAP": f"{first}={nowhere}"})
+        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "60000"}) for i in range(2)]  # servers may start slowly
+        begun = time.monotonic()
+        for p in (*trainers, lost):
+            assert p.end(30) == 1
+        assert time.monotonic() - begun < 25
+        said = f"server {other} has not reached the first server {first} (at {nowhere} by PADDLE_PS_MAP) for"
+        assert said in lost.output() and "refused" in lost.output(), lost.output()
+        for trainer in trainers:
+            last = trainer.output().splitlines()[-1]
+            assert f"reached the first server {first}" in last or f"for the norms of server {other}" in last, trainer.output()
+            assert "Is the server running at that address" not in last
+            told = [line for line in trainer.output().splitlines() if "warning: server" in line and "has not reached the first server" in line]
+            assert len(told) > 2 and told[0][:8] < told[-1][:8], trainer.output()  # again and again, not all at the end
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_servers_behind_a_gateway(tmp_path, kind):
+    """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP. Without the secret the first would not believe them."""
+    options, env = KINDS[kind]
+    with Job(2, 2, env={**env, "PADDLE_PS_SECRET": "a secret of this job"}) as job:
+        real = job.endpoints
+        job.endpoints = ["198.51.100.1:7000", "198.51.100.2:7000"]
+        with FaultProxy(real, seed=1, budget=0) as proxy:
+            job.env["PADDLE_PS_MAP"] = ",".join(f"{name}=127.0.0.1:{port}" for name, port in zip(job.endpoints, proxy.ports))
+            for i in range(2):
+                job.start("server", i, *MLP, *options, env={"PADDLE_PS_BIND": real[i]})
+            for i in range(2):
+                job.start("trainer", i, *MLP, *options)
+            job.end(60)
+
+
+def test_the_way_breaks_while_training(tmp_path):
+    """Trainers wait, and are told for whom; when it is back they go on."""
+    with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_notice": "300", "FLAGS_ps_reconnect": "20000"}) as job:
+        first = job.endpoints[0]
+        options = [*MLP, "--steps", "100", "--pause-at", "50", "--linger", str(tmp_path / "go")]
+        with FaultProxy([first], seed=1, budget=0) as proxy:
+            job.start("server", 0, *options)
+            other = job.start("server", 1, *options, env={"PADDLE_PS_MAP": proxy.map})
+            trainers = [job.start("trainer", i, *options) for i in range(2)]
+            for trainer in trainers:
+                trainer.wait_for("pauses")
+            proxy.close()
+            (tmp_path / "go").touch()
+            for p in (other, *trainers):
+                p.wait_for(f"has not reached the first server {first}")
+            job.processes[0].wait_for(f"server {job.endpoints[1]} has not reached the first server")
+            proxy.close(False)
+            job.end(60)
+
+
+def test_the_first_server_comes_late():
+    """Servers are started in any order, long after each other: nobody is thrown out for it."""
+    with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "500", "FLAGS_ps_notice": "300"}) as job:
+        other = job.start("server", 1, *MLP)
+        for i in range(2):
+            job.start("trainer", i, *MLP)
+        other.wait_for("has not reached the first server")
+        for trainer in job.processes[1:]:
+            trainer.wait_for("has waited 2 s")
+        job.start("server", 0, *MLP)
+        job.end(60)
+
+
+def test_the_first_server_is_silent():
+    """It is stopped; the other one has the step whole, and is not blamed for it."""
+    with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_notice": "500"}) as job:
+        job.start_all(*MLP, "--steps", "1000000", "--say-at", "20")
+        first, other, *trainers = job.processes
+        for trainer in trainers:
+            trainer.wait_for("step 20 has ended")
+        first.signal(signal.SIGSTOP)
+        for trainer in trainers:
+            trainer.wait_for(f"for the word of the first server {job.endpoints[0]}")
+        first.signal(signal.SIGCONT)
+        other.signal(signal.SIGSTOP)  # and the other way round
+        for trainer in trainers:
+            trainer.wait_for(f"{job.endpoints[1]}: no answer yet")

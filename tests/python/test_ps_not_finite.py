@@ -1,0 +1,45 @@
+"""FLAGS_check_nan_inf on servers: a gradient with NaN or Inf is refused, and who pushed it is named, with the variable."""
+
+import pytest
+from cluster import Job
+
+MODES = {
+    "sync": [],
+    "async": ["--async"],
+    "sparse": ["--sparse"],
+    "sparse async": ["--sparse", "--async"],
+    "engine": ["--decay"],
+}
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
+@pytest.mark.parametrize("mode", MODES)
+def test_who_and_what_is_named(mode, trainers):
+    options = [*MODES[mode], "--bad", str(trainers - 1)]
+    with Job(1, trainers, script="not_finite.py") as job:
+        server = job.start("server", 0, *options, env={"FLAGS_check_nan_inf": "1"})
+        others = [job.start("trainer", i, *options) for i in range(trainers)]
+        bad = others.pop()
+        assert bad.end(30) == 1
+        assert f"trainer {trainers - 1} pushes NaN or Inf in " in server.output(), server.output()
+        assert "@GRAD' in step 5: refused (flag check_nan_inf is on)" in bad.output(), bad.output()
+        if "async" in mode:  # the others go on
+            assert all(p.end(30) == 0 for p in others) and server.end(30) == 0
+        else:
+            assert all(p.end(30) == 1 and "pushes NaN or Inf" in p.output() for p in others) and server.end(30) == 1
+
+
+def test_nothing_of_it_is_applied(tmp_path):
+    """The others go on without it, and with numbers."""
+    env = {"FLAGS_check_nan_inf": "1", "FLAGS_ps_on_trainer_loss": "shrink"}
+    with Job(1, 2, script="not_finite.py", env=env) as job:
+        server = job.start("server", 0)
+        good = job.start("trainer", 0)
+        bad = job.start("trainer", 1, env={"FLAGS_check_nan_inf": "0"})
+        assert bad.end(30) == 1 and good.end(30) == 0 and server.end(30) == 0, server.output()
+
+
+def test_without_the_flag_it_is_applied():
+    with Job(1, 2, script="not_finite.py") as job:
+        job.start_all()
+        job.end(30)
