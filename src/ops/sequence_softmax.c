@@ -9,7 +9,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, 0);
     int64_t width = pd_meta_span(x, 1, x->rank);
-    if (x->rank < 1 || (width != 1 && width != -1))
+    if (c->running && (x->rank < 1 || width != 1))
         return pd_fail(PD_SHAPE, "X has shape %s; a row must be one number: [rows, 1]", pd_meta_dims_text(x));
     if (c->running) {
         const struct pd_lod_level *level = NULL;

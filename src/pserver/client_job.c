@@ -13,6 +13,7 @@ pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t appl
 {
     link->job_id = pd_read_u64(r);
     link->job_flags = pd_read_u8(r);
+    link->answers++;
     if (applied > link->applied) link->applied = applied;
     return PD_OK;
 }
@@ -102,14 +103,44 @@ static const struct link *choose(struct servers *s)
     return furthest;
 }
 
+static pd_status check_all(struct servers *s)
+{
+    s->job = 0;
+    const struct link *furthest = choose(s);
+    for (int i = 0; s->job && i < s->n; i++)
+        PD_TRY(check_link(s->links[i], furthest, s->job));
+    return PD_OK;
+}
+
+static int all_answer(void *arg)
+{
+    const struct servers *s = arg;
+    for (int i = 0; i < s->n; i++)
+        if (s->links[i]->answers < s->links[i]->expected) return 0;
+    return 1;
+}
+
+/* What a server told may be older than what another one did: others have begun to train meanwhile. Who has
+ * trained had told the job to all servers before, so what they answer now is all there is to know. */
+static pd_status ask_again(struct pd_client *c, const struct pd_run *run, struct servers *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        s->links[i]->expected = s->links[i]->answers + 1;
+        for (int k = 0; k < s->links[i]->wires.n; k++)
+            if (s->links[i]->wires.at[k]->is_open) pd_client_ask_names(s->links[i]->wires.at[k]);
+    }
+    return pd_client_turn_until(c, run, all_answer, s, "asking the servers which job they are in");
+}
+
 pd_status pd_client_agree(struct pd_client *c, const struct pd_run *run, int n, struct link **links)
 {
     struct servers s = {n, links, 0};
     if (!n || is_agreed(&s)) return PD_OK;
-    const struct link *furthest = choose(&s);
+    if (check_all(&s) != PD_OK) {
+        PD_TRY(ask_again(c, run, &s));
+        PD_TRY(check_all(&s));
+    }
     if (!s.job) return PD_OK;
-    for (int i = 0; i < n; i++)
-        PD_TRY(check_link(links[i], furthest, s.job));
     for (int i = 0; i < n; i++)
         for (int k = 0; links[i]->job_id != s.job && k < links[i]->wires.n; k++) {
             if (!links[i]->wires.at[k]->is_open) continue;

@@ -67,3 +67,15 @@ def test_last_pool_of_googlenet_on_small_images():
     assert np.allclose(after[:, :, 0, 0], before.mean((2, 3)), atol=1e-6)
     with pytest.raises(fluid.core.EnforceNotMet, match="too small for windows of 7"):
         layers.pool2d(pool, pool_size=7, pool_type="avg", pool_stride=2)
+
+
+def test_layers_as_older_releases_let_them_be_called():
+    """What upstream refuses only when it runs is built; keywords of old releases are taken."""
+    rows = layers.data("rows", [20], lod_level=1)
+    assert layers.sequence_softmax(rows).shape == (-1, 20)
+    for layer in (layers.softshrink, layers.hard_shrink, layers.thresholded_relu):
+        assert layer(rows, name="any").shape == (-1, 20)
+    exe = fluid.Executor()
+    feed = fluid.create_lod_tensor(np.ones((3, 20), "float32"), [[3]], fluid.CPUPlace())
+    with pytest.raises(fluid.core.EnforceNotMet, match="a row must be one number"):
+        exe.run(feed={"rows": feed})
