@@ -13,14 +13,15 @@
 enum {
     ONE_KEY = 32,
     AHEAD = PD_SEAL_BACK, /* keys that are made at once; as many stay, for those who go back */
+    KEYS = 2 * AHEAD * ONE_KEY,
 };
 
 struct pd_seal {
     EVP_MAC_CTX *mac;     /* NULL: checksums */
     EVP_CIPHER_CTX *keys; /* the stream that the records' keys come from */
-    uint8_t made[2 * AHEAD * ONE_KEY];
-    int used;        /* of those */
-    uint64_t number; /* of the next record */
+    uint64_t number;      /* of the next record */
+    int used;             /* of the keys that were made */
+    uint8_t made[];       /* with a key: KEYS bytes; idle connections are many */
 };
 
 static pd_status no_cipher(void)
@@ -39,7 +40,7 @@ pd_status pd_seal_new(const uint8_t *key, struct pd_seal **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const uint8_t start[16];
-    struct pd_seal *seal = pd_calloc(1, sizeof *seal);
+    struct pd_seal *seal = pd_calloc(1, sizeof *seal + (key ? KEYS : 0));
     if (!seal) return pd_no_memory();
     seal->used = 2 * AHEAD;
     if (key) {
@@ -61,7 +62,7 @@ void pd_seal_free(struct pd_seal *seal)
     if (!seal) return;
     EVP_MAC_CTX_free(seal->mac);
     EVP_CIPHER_CTX_free(seal->keys);
-    OPENSSL_cleanse(seal->made, sizeof seal->made);
+    if (seal->mac) OPENSSL_cleanse(seal->made, KEYS);
     pd_free(seal);
 }
 
@@ -87,7 +88,7 @@ static void sum(uint64_t number, const uint8_t length[4], const struct iovec *pa
 
 static pd_status next_key(struct pd_seal *seal, const uint8_t **key)
 {
-    static const uint8_t zeros[sizeof seal->made / 2];
+    static const uint8_t zeros[KEYS / 2];
     uint8_t *second = seal->made + sizeof zeros;
     int got;
     if (seal->used == 2 * AHEAD) {
