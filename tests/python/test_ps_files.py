@@ -16,6 +16,11 @@ LINE = ["--model", "fit_a_line", "--optimizer", "momentum"]
 def ended_by_sigterm(job: Job, server: Process, deadline: float = 15) -> str:
     """What it said; its place in the job is free for another one."""
     server.signal(signal.SIGTERM)
+    return ended(job, server, deadline)
+
+
+def ended(job: Job, server: Process, deadline: float = 15) -> str:
+    """The same of one that was asked to end."""
     assert server.end(deadline) == 0, server.output()
     said = server.output()
     job.processes.remove(server)
@@ -42,7 +47,7 @@ def test_a_whole_job_that_is_stopped_keeps_its_last_step(tmp_path):
         for s in servers:
             s.signal(signal.SIGTERM)
         for s in servers:
-            assert "snapshot of step 7:" in ended_by_sigterm(job, s)
+            assert "snapshot of step 7:" in ended(job, s)
         assert time.monotonic() - began < 4  # there is nobody to wait for
         job.start_all(*LINE, "--steps", "3")
         for s in job.processes[:2]:
