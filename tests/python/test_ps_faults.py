@@ -569,7 +569,7 @@ def test_frozen_server_past_the_deadline_is_an_error():
 
 
 def test_server_that_forgot_is_refused():
-    """Without a folder a server comes back empty: both steps are in the message."""
+    """Without a folder a server comes back empty: the message says so, up to which step the job had run, and what to do."""
     with Job(1, 1) as job:
         job.start_all(*LONG, "--steps", "1000000", "--say-at", "100")
         server, trainer = job.processes
@@ -577,7 +577,8 @@ def test_server_that_forgot_is_refused():
         server.kill()
         job.start("server", 0, *LONG)
         assert trainer.end(20) == 1
-        assert "came back with step 0, but this trainer is in step" in trainer.output()
+        assert "has nothing of a job that this trainer has run up to step" in trainer.output()
+        assert "FLAGS_ps_accept_rollback=1" in trainer.output()
 
 
 def test_server_not_there():

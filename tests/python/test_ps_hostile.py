@@ -467,7 +467,8 @@ def test_few_bytes_that_ask_for_much():
             with ps.Peer(job.endpoints[0]) as peer:
                 peer.greet(0, incarnation=77)
                 opened = peer.open(ps.name("fc_0.w_0", is_pull=True))
-                peer.send(ps.frame(ps.ROWS, opened.meta[-4:] + struct.pack("<Q", rows), bytes(8 * rows), request=2))
+                value = opened.meta[20:24]  # behind two steps and how many numbers there are
+                peer.send(ps.frame(ps.ROWS, value + struct.pack("<Q", rows), bytes(8 * rows), request=2))
                 if rows == most:
                     assert peer.announced() == (ps.VALUES, 32 << 20)
                 else:
