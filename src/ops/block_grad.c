@@ -37,7 +37,26 @@ struct lists {
         **inner; /* results, their gradients around the block and inside it */
     const char **wanted, **wanted_inner;
     const char **left; /* gradients of results whose old value the block may leave */
+    const char *
+        *through; /* by these: the result, where only blocks inside write it and may leave it too; else "" */
 };
+
+/* Is the variable written in this block only by ops that may leave it as it was? */
+static int may_stay(const struct pd_block *block, const char *var)
+{
+    for (int i = 0; i < block->ops.n; i++) {
+        const struct pd_opdesc *op = block->ops.at[i];
+        if (pd_opdesc_names(op, 1, var) && !(op->def && (op->def->flags & PD_OP_UPDATES))) return 0;
+    }
+    return 1;
+}
+
+static void add_left(const struct pd_grad_maker *g, struct lists *l, const char *var, const char *grad)
+{
+    const struct pd_block *block = pd_program_block(g->program, pd_opdesc_attr(g->op, "sub_block")->block);
+    l->through[l->n_left] = block && may_stay(block, var) ? var : "";
+    l->left[l->n_left++] = grad;
+}
 
 static pd_status choose(struct pd_grad_maker *g, struct lists *l)
 {
@@ -50,7 +69,7 @@ static pd_status choose(struct pd_grad_maker *g, struct lists *l)
         int came = g->has_grad(g, var), carried = find_name(l->n_wanted, l->wanted, var) >= 0;
         if (!came && !carried) continue;
         if (came) PD_TRY(g->grad_of_output(g, var, &grad));
-        if (came && !carried && g->lives_before(g, var)) l->left[l->n_left++] = grad;
+        if (came && !carried && g->lives_before(g, var)) add_left(g, l, var, grad);
         PD_TRY(grad_name(g->program, var, &l->inner[l->n_targets]));
         l->target_grads[l->n_targets] = grad;
         l->targets[l->n_targets++] = var;
@@ -81,7 +100,7 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
         /* It is read, but nothing depends on that: as if it were only overwritten. */
         int target = find_name(l->n_targets, l->targets, l->wanted[i]);
         if (target >= 0 && !is_hole(l->target_grads[target]) && g->lives_before(g, l->wanted[i]))
-            l->left[l->n_left++] = l->target_grads[target];
+            add_left(g, l, l->wanted[i], l->target_grads[target]);
     }
     const char *steps = pd_opdesc_arg(g->op, 1, how->steps);
     if (!steps)
@@ -98,6 +117,7 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
     PD_TRY(pd_opdesc_set_strings(op, "original_output_grad", l->n_targets, l->inner));
     PD_TRY(pd_opdesc_set_strings(op, "original_input", l->n_in, l->in));
     PD_TRY(pd_opdesc_set_strings(op, "original_output", l->n_out, l->out));
+    PD_TRY(pd_opdesc_set_strings(op, "left_through", l->n_left, l->through));
     return pd_opdesc_set_attr(op, "sub_block", &(struct pd_attr){.type = PD_ATTR_BLOCK, .block = block}, 0);
 }
 
@@ -106,17 +126,17 @@ pd_status pd_block_grad_make(struct pd_grad_maker *g, const struct pd_block_grad
 {
     const struct pd_io *in = pd_opdesc_slot(g->op, 0, how->in), *out = pd_opdesc_slot(g->op, 1, how->out);
     size_t n_in = in ? (size_t)in->args.n : 0, n_out = out ? (size_t)out->args.n : 0;
-    const char **names = pd_calloc(3 * n_in + 4 * n_out, sizeof *names), **next = names;
+    const char **names = pd_calloc(3 * n_in + 5 * n_out, sizeof *names), **next = names;
     if (!names) return pd_no_memory();
     struct lists l = {.n_in = (int)n_in,
                       .n_out = (int)n_out,
                       .in = in ? in->args.at : NULL,
                       .out = out ? out->args.at : NULL};
     const char ***const by_in[] = {&l.in_grads, &l.wanted, &l.wanted_inner},
-                        ***const by_out[] = {&l.targets, &l.target_grads, &l.inner, &l.left};
+                        ***const by_out[] = {&l.targets, &l.target_grads, &l.inner, &l.left, &l.through};
     for (int i = 0; i < 3; i++, next += n_in)
         *by_in[i] = next;
-    for (int i = 0; i < 4; i++, next += n_out)
+    for (int i = 0; i < 5; i++, next += n_out)
         *by_out[i] = next;
     struct pd_opdesc *op = NULL;
     pd_status status = pd_opdesc_new(g->program, how->type, &op);
@@ -220,15 +240,21 @@ pd_status pd_block_grad_fill(const struct pd_run *r)
     return PD_OK;
 }
 
-pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value)
+/* The gradient block's own gradient of a variable; NULL: it has none. */
+static pd_status inner_grad(const struct pd_run *r, const char *var, struct pd_value **value)
 {
     struct pd_buf name = {0};
-    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, forward_name(r, PD_GRAD_IN, i));
+    pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, var);
     pd_status status = name.failed
                            ? pd_no_memory()
                            : r->step->block_value(r, r->attr[PD_GRAD_SUB_BLOCK].block, name.at, value);
     pd_buf_free(&name);
     return status;
+}
+
+pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value)
+{
+    return inner_grad(r, forward_name(r, PD_GRAD_IN, i), value);
 }
 
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad)
@@ -253,8 +279,12 @@ pd_status pd_block_grad_left(const struct pd_run *r, int ran)
                 from = r->in[PD_GRAD_OUT_GRAD].at[k];
         /* Items of an array are marked when they are handed on. */
         if (!to || !from || from->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) continue;
-        if (!ran)
-            PD_TRY(pd_value_copy(to, from));
+        const struct pd_attr *through = &r->attr[PD_GRAD_THROUGH];
+        int goes_through = ran && i < (int)through->n && *through->strings[i];
+        struct pd_value *inner = NULL; /* none where the gradient block does not touch it */
+        if (goes_through) PD_TRY(inner_grad(r, through->strings[i], &inner));
+        if (!ran || goes_through)
+            PD_TRY(pd_value_copy(to, inner ? inner : from));
         else if (from->tensor.meta.kind == PD_KIND_SELECTED_ROWS)
             PD_TRY(pd_rows_resize(to, 0, from->height, from->tensor.meta.dtype, from->tensor.meta.rank,
                                   from->tensor.meta.dim));

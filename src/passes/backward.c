@@ -192,6 +192,8 @@ static pd_status prepare(struct pd_backward *p)
         struct pd_backward_node *n = pd_backward_node(p, spec->targets[i]);
         if (!n) return pd_no_memory();
         n->needed = 1;
+        /* What a block may leave as it was has its gradient from around the block. */
+        if (p->nested && !n->blocked) n->reachable = 1;
     }
     return PD_OK;
 }
@@ -236,7 +238,8 @@ static pd_status run_pass(struct pd_backward *p, char *on_path, const char **gra
         if (!updates) reach_before(p, i);
         /* What a block may overwrite has a gradient only where it did not run, whatever it reads. */
         int may_stop = updates && pd_opdesc_sub_block(op, 0) >= 0 && side_has(p, op, 1, pd_backward_reaches);
-        if (on_path[i] && side_has(p, op, 1, node_has_grad) && (may_stop || side_has(p, op, 0, pd_backward_reaches)))
+        if (on_path[i] && side_has(p, op, 1, node_has_grad) &&
+            (may_stop || side_has(p, op, 0, pd_backward_reaches)))
             PD_TRY(pd_backward_differentiate(p, op));
         else
             PD_TRY(pd_backward_pass_over(p, op));

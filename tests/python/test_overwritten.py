@@ -143,6 +143,20 @@ def written_by_a_branch_and_copied(x):
     return L.reduce_sum(o)
 
 
+def left_alone_by_a_branch_of_a_branch(x):
+    h, other = L.scale(x, 2.), L.scale(x, 3.)
+    never = L.less_than(L.fill_constant([1], 'float64', 2.), L.fill_constant([1], 'float64', 1.))
+
+    def runs():
+        block = L.control_flow.ConditionalBlock([never], is_scalar_condition=True)
+        with block.block():
+            L.assign(L.tanh(other), output=h)
+        return L.scale(other, 1.)
+
+    L.cond(never, lambda: L.scale(other, 1.), runs)
+    return L.reduce_sum(L.square(h))
+
+
 def in_a_loop(x):
     h = L.tanh(x)
     a = L.square(h)
@@ -165,7 +179,8 @@ def in_a_loop(x):
 FORMS = [read_then_assigned, overwritten_twice, result_in_place, with_another_size, old_value_is_dead,
          overwritten_by_a_constant, constant_overwritten, input_overwritten, both_operands,
          product_into_its_operand, in_a_branch, read_for_nothing_in_a_branch,
-         twice_in_one_slot, read_by_a_loop_and_reshaped, written_by_a_branch_and_copied, in_a_loop]
+         twice_in_one_slot, read_by_a_loop_and_reshaped, written_by_a_branch_and_copied,
+         left_alone_by_a_branch_of_a_branch, in_a_loop]
 
 
 @pytest.mark.parametrize('share', [0, 1])
@@ -199,7 +214,7 @@ def test_gradients_are_those_of_finite_differences(form, share):
 
 
 @pytest.mark.parametrize('runs', [0, 1])
-@pytest.mark.parametrize('way', ['branch', 'loop'])
+@pytest.mark.parametrize('way', ['branch', 'branch of a branch', 'loop'])
 def test_a_block_overwrites_with_what_has_no_gradient(way, runs):
     program = fluid.Program()
     with fluid.program_guard(program, fluid.Program()), fluid.unique_name.guard():
@@ -209,12 +224,25 @@ def test_a_block_overwrites_with_what_has_no_gradient(way, runs):
         constant.stop_gradient = True
         i = L.fill_constant([1], 'int64', 0)
         going = L.less_than(i, limit)
-        block = L.While(going) if way == 'loop' else L.control_flow.ConditionalBlock([going], is_scalar_condition=True)
-        with block.block():
+        branch = lambda: L.control_flow.ConditionalBlock([going], is_scalar_condition=True)
+
+        def overwrite():
             L.assign(L.scale(constant, 5.), output=v)
-            if way == 'loop':
-                L.increment(i)
-                L.less_than(i, limit, cond=going)
+            return L.scale(constant, 1.)
+
+        if way == 'branch of a branch':
+            def outer():
+                with branch().block():
+                    overwrite()
+                return L.scale(constant, 1.)
+
+            L.cond(L.less_than(limit, i), lambda: L.scale(constant, 2.), outer)
+        else:
+            with (L.While(going) if way == 'loop' else branch()).block():
+                overwrite()
+                if way == 'loop':
+                    L.increment(i)
+                    L.less_than(i, limit, cond=going)
         grad, = fluid.gradients(L.elementwise_add(L.reduce_sum(L.square(v)), L.reduce_sum(x)), x)
     found, = fluid.Executor().run(program, feed={'x': np.ones((1, 4)), 'limit': np.array([runs])}, fetch_list=[grad])
     assert found.tolist() == [[1.] * 4 if runs else [9.] * 4]
