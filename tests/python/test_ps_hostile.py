@@ -721,7 +721,8 @@ def summing(group: str, server: int, servers: int, values: list[float], step: in
 
 
 def test_sums_that_the_program_does_not_have(tmp_path):
-    """Other groups, sizes, numbers of servers, steps: refused, logged, not kept; the clip goes on over the true ones."""
+    """Other groups, sizes, numbers of servers, steps: refused, logged, not kept; the clip goes on over the true ones. Once the
+    true second server is there, nobody else gets in as it."""
     options = ["--model", "fit_a_line", "--steps", "1500", "--clip", "global_norm"]
     wanted = {}
     for name, is_disturbed in (("quiet", False), ("loud", True)):
@@ -730,10 +731,8 @@ def test_sums_that_the_program_does_not_have(tmp_path):
         with Job(2, 2) as job:
             (op,) = sums_of(job.endpoints, options)
             group, n, servers = op.attr("groups")[0], len(op.input("X")), len(op.attr("endpoints"))
-            job.start_all(*options, out=out)
-            server = job.processes[0]
-            server.wait_for("trainer 1 (host")
-            for i in range(300 if is_disturbed else 0):
+
+            def say(i: int) -> None:
                 far = FAR if i % 2 else 1 << 40
                 said = [
                     (f"group {i}", 1, servers, [1.0] * n, 1),
@@ -744,17 +743,30 @@ def test_sums_that_the_program_does_not_have(tmp_path):
                     (group, 1, servers, [1.0] * n, far),
                     (group, 7, servers, [1.0] * n, 1),
                 ][i % 7]
+                with ps.Peer(job.endpoints[0]) as peer:
+                    peer.greet(1, role=ps.SERVER)
+                    peer.send(summing(*said))
+                    assert peer.drain() == []  # hung up on
+
+            files = {role: [str(out / f"{role}-{i}.npz") for i in range(2)] for role in ("server", "trainer")}
+            server = job.start("server", 0, *options, "--out", files["server"][0])
+            server.wait_for("Server listening on")
+            for i in range(28 if is_disturbed else 0):
+                say(i)
+            job.start("server", 1, *options, "--out", files["server"][1])
+            for i in range(2):
+                job.start("trainer", i, *options, "--out", files["trainer"][i])
+            server.wait_for("trainer 1 (host")
+            for i in range(300 if is_disturbed else 0):
                 try:
-                    with ps.Peer(job.endpoints[0]) as peer:
-                        peer.greet(1, role=ps.SERVER)
-                        peer.send(summing(*said))
-                        assert peer.drain() == []  # hung up on
-                except (ConnectionError, ps.Gone):
-                    break  # it is over
+                    say(i)
+                except (OSError, ps.Gone):
+                    if server.process.poll() is not None:
+                        break  # it is over
             job.end(60)
             if is_disturbed:
-                assert "refused: a SUM of 'group 0'" in server.output() and i > 20
-                assert "a SUM of step" in server.output()
+                assert "refused: a SUM of 'group 0'" in server.output() and "a SUM of step" in server.output()
+                assert "nobody takes its place while it is there" in server.output()
         wanted[name] = dict(np.load(out / "trainer-0.npz"))
     for key, value in wanted["quiet"].items():
         np.testing.assert_allclose(wanted["loud"][key], value, rtol=1e-6, atol=1e-7)
