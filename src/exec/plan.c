@@ -125,15 +125,16 @@ static int sized_by_data(const struct pd_plan *plan, const struct pd_op *def, in
     return 0;
 }
 
-/* May the op write `out` while it reads `in` from the same memory? Its table says so, or the name of the slot
- * does: what goes in as Param comes out as ParamOut. */
+/* May the op write `out` while it reads `in` from the same memory? Its table says so, or the names of the
+ * slots do: what goes in as Param comes out as ParamOut, and in_sum as out_sum. */
 static int works_in_place(const struct pd_op *def, int out, int in)
 {
     for (const struct pd_share *s = def->share; s && s->out >= 0; s++)
         if (s->out == out && s->in == in) return 1;
-    size_t n = strlen(def->inputs[in].name);
-    return strncmp(def->outputs[out].name, def->inputs[in].name, n) == 0 &&
-           strcmp(def->outputs[out].name + n, "Out") == 0;
+    const char *from = def->inputs[in].name, *to = def->outputs[out].name;
+    if (strncmp(from, "in_", 3) == 0 && strncmp(to, "out_", 4) == 0) return strcmp(from + 3, to + 4) == 0;
+    size_t n = strlen(from);
+    return strncmp(to, from, n) == 0 && strcmp(to + n, "Out") == 0;
 }
 
 /* How often the op reads the variable, and in which slot last. */

@@ -45,4 +45,5 @@ const struct pd_op pd_op_fused_mul_grad_sgd = {
     .flags = PD_OP_NO_GRAD,
     .infer = infer,
     .run = run,
+    .share = (const struct pd_share[]){{PARAM_OUT, Y, 0}, {-1, -1, 0}},
 };
