@@ -91,11 +91,11 @@ def test_the_first_server_comes_late():
         job.end(60)
 
 
-def wait_for_blame(trainer, endpoint: str, deadline: float = 30) -> None:
-    """Waits until the trainer says for which server it waits, and that it is this one."""
+def wait_for_any(process, *texts: str, deadline: float = 30) -> None:
+    """Waits until the process has printed one of the texts."""
     end = time.monotonic() + deadline
-    while not any("has waited" in line and endpoint in line for line in trainer.output().splitlines()):
-        assert time.monotonic() < end and trainer.process.poll() is None, trainer.output()
+    while not any(text in process.output() for text in texts):
+        assert time.monotonic() < end and process.process.poll() is None, process.output()
         time.sleep(0.01)
 
 
@@ -108,9 +108,8 @@ def test_the_first_server_is_silent():
             trainer.wait_for("step 20 has ended")
         first.signal(signal.SIGSTOP)
         for trainer in trainers:
-            # By the other server's word, or by its own where only the answer of the first one is missing.
-            wait_for_blame(trainer, job.endpoints[0])
-            assert f"{job.endpoints[1]}: no answer yet" not in trainer.output()
+            # By the other server's word, or on its own where only the answer of the first one is missing.
+            wait_for_any(trainer, f"for the word of the first server {job.endpoints[0]}", f"s: {job.endpoints[0]}: no answer yet\n")
         first.signal(signal.SIGCONT)
         other.signal(signal.SIGSTOP)  # and the other way round
         for trainer in trainers:
