@@ -2,18 +2,6 @@
  * them; as ops they do nothing. */
 #include "program/op.h"
 
-static pd_status infer(const struct pd_infer *c)
-{
-    (void)c;
-    return PD_OK;
-}
-
-static pd_status run(const struct pd_run *r)
-{
-    (void)r;
-    return PD_OK;
-}
-
 static const struct pd_slot_def inputs[] = {{"X", 0}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 static const struct pd_attr_def attrs[] = {PD_DEF_INT("col", 0), {0}};
@@ -25,8 +13,6 @@ const struct pd_op pd_op_feed = {
     .outputs = outputs,
     .attrs = attrs,
     .flags = PD_OP_NO_GRAD | PD_OP_MARK,
-    .infer = infer,
-    .run = run,
 };
 
 const struct pd_op pd_op_fetch = {
@@ -36,6 +22,4 @@ const struct pd_op pd_op_fetch = {
     .outputs = outputs,
     .attrs = attrs,
     .flags = PD_OP_NO_GRAD | PD_OP_EFFECT | PD_OP_MARK,
-    .infer = infer,
-    .run = run,
 };

@@ -2,18 +2,6 @@
  * marks: who runs the Program takes batches from the reader and feeds them as the outputs of `read`. */
 #include "program/op.h"
 
-static pd_status infer(const struct pd_infer *c)
-{
-    (void)c;
-    return PD_OK;
-}
-
-static pd_status run(const struct pd_run *r)
-{
-    (void)r;
-    return PD_OK;
-}
-
 const struct pd_op pd_op_create_py_reader = {
     .type = "create_py_reader",
     .doc = "Marks a reader whose batches come from Python.",
@@ -28,8 +16,6 @@ const struct pd_op pd_op_create_py_reader = {
                                           PD_DEF_INT("device_count", 1),
                                           {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_MARK,
-    .infer = infer,
-    .run = run,
 };
 
 const struct pd_op pd_op_create_double_buffer_reader = {
@@ -39,8 +25,6 @@ const struct pd_op pd_op_create_double_buffer_reader = {
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("place", "AUTO"), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_MARK,
-    .infer = infer,
-    .run = run,
 };
 
 const struct pd_op pd_op_read = {
@@ -50,6 +34,4 @@ const struct pd_op pd_op_read = {
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("throw_eof_exp", 1), PD_DEF_BOOL("drop_last", 1), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_MARK,
-    .infer = infer,
-    .run = run,
 };
