@@ -436,18 +436,22 @@ free_loop:
     return status;
 }
 
-void pd_loop_free(struct pd_loop *loop)
+void pd_loop_stop(struct pd_loop *loop)
 {
-    if (!loop) return;
     atomic_store(&loop->stop, 1);
     pthread_mutex_lock(&loop->lock);
     loop->gone = 1;
     uv_async_send(&loop->bell);
     pthread_mutex_unlock(&loop->lock);
     if (loop->has_thread) pthread_join(loop->thread, NULL);
-    /* From here on the caller is the loop's thread. Posts that were taken are run, as their posters expect.
-     */
-    run_posts(loop);
+    loop->has_thread = 0;
+}
+
+void pd_loop_free(struct pd_loop *loop)
+{
+    if (!loop) return;
+    pd_loop_stop(loop);
+    run_posts(loop); /* those that were taken, as their posters expect */
     loop->depth++;
     while (loop->members)
         loop->members->end(loop->members);

@@ -16,7 +16,10 @@ struct pd_timer;
 pd_status pd_loop_new(struct pd_loop **out);
 /* Starts the thread (signals blocked). `name` shows in debuggers, at most 15 characters. */
 pd_status pd_loop_start(struct pd_loop *loop, const char *name);
-/* Ends the thread if there is one, runs what was posted, closes everything that is still open on the loop
+/* Ends the thread if there is one: from here on the caller is the loop's thread, and may take down what it
+ * keeps on the loop. No post is taken any more; those that were are run by pd_loop_free. */
+void pd_loop_stop(struct pd_loop *loop);
+/* Stops the loop, runs what was posted, closes everything that is still open on the loop
  * (each connection's `closed` runs, on the calling thread), stops the timers, frees. NULL is fine. Not from
  * the loop's own thread. A loop that a listener hands connections to is freed after the listener's. */
 void pd_loop_free(struct pd_loop *loop);

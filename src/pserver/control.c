@@ -21,7 +21,6 @@ struct pd_control {
     struct pd_loop *loop;
     struct pd_status_desk *desk;
     struct pd_admission *admission;
-    struct pd_timer *sweeps;
     PD_VEC(struct peer *) peers;
 };
 
@@ -160,13 +159,14 @@ void pd_control_accepted(struct pd_control *c, struct pd_conn *conn)
 
 pd_status pd_control_new(struct pd_server *server, int n, const char *const *names, struct pd_control **out)
 {
+    struct pd_timer *timer; /* the loop stops it */
     struct pd_control *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
     c->server = server;
     pd_status status = pd_loop_new(&c->loop);
     if (status == PD_OK) status = pd_status_desk_new(server, c->loop, &c->desk);
     if (status == PD_OK) status = pd_admission_new(c->loop, n, names, server->is_closed, &c->admission);
-    if (status == PD_OK) status = pd_timer_start(c->loop, SWEEP_MS, SWEEP_MS, sweep, c, &c->sweeps);
+    if (status == PD_OK) status = pd_timer_start(c->loop, SWEEP_MS, SWEEP_MS, sweep, c, &timer);
     if (status != PD_OK) {
         pd_control_free(c);
         return status;
@@ -184,7 +184,7 @@ void pd_control_free(struct pd_control *c)
 {
     if (!c) return;
     pd_status_desk_close(c->desk);
-    pd_timer_stop(c->sweeps);
+    if (c->loop) pd_loop_stop(c->loop);
     pd_admission_free(c->admission);
     pd_loop_free(c->loop);
     pd_status_desk_free(c->desk);
