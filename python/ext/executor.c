@@ -219,7 +219,7 @@ static PyObject *run_plain(struct core_executor *self, struct core_request *requ
 {
     struct core_call *call = core_call_find(self, request);
     if (!call || call->reads) return NULL;
-    struct core_lent lent = {0};
+    struct core_lent lent;
     PyObject *results = NULL;
     core_signal_stack();
     self->running = 1;

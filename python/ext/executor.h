@@ -60,11 +60,12 @@ void core_call_clear(struct core_call *call);
 PyObject *core_call_result(struct core_state *state, struct core_call *call, int i, int as_numpy);
 
 /* feed.c */
+enum { CORE_FEW_VIEWS = 16 };
 struct core_lent {
-    int n, room;
-    Py_buffer *views;
-    Py_buffer few[8];
+    int n;
     PyObject *keep; /* list of tensors lent, NULL: none */
+    Py_buffer *views;
+    Py_buffer few[CORE_FEW_VIEWS]; /* not cleared */
 };
 int core_feed(struct core_state *state, struct core_call *call, const struct core_request *request,
               struct core_lent *lent);

@@ -13,7 +13,9 @@ void core_lent_release(struct core_lent *lent)
 static int lent_init(struct core_lent *lent, int n)
 {
     n *= 2; /* an array that does not fit is lent once more, in another type */
-    lent->views = n <= 8 ? lent->few : PyMem_Malloc(sizeof(*lent->views) * (size_t)n);
+    lent->n = 0;
+    lent->keep = NULL;
+    lent->views = n <= CORE_FEW_VIEWS ? lent->few : PyMem_Malloc(sizeof(*lent->views) * (size_t)n);
     if (!lent->views) {
         lent->views = lent->few;
         PyErr_NoMemory();
@@ -98,9 +100,13 @@ static int feed_converted(struct core_state *state, struct core_call *call,
 static int feed_one(struct core_state *state, struct core_call *call, const struct core_request *request,
                     int i, PyObject *value, struct core_lent *lent)
 {
-    int plain = Py_IS_TYPE(value, (PyTypeObject *)state->np_ndarray) || is_value(state, value);
-    int failed = plain ? feed_plain(state, call, i, value, lent)
-                       : feed_converted(state, call, request, i, value, 0, lent);
+    int failed;
+    if (Py_IS_TYPE(value, (PyTypeObject *)state->np_ndarray))
+        failed = feed_array(state, call, i, value, lent);
+    else if (is_value(state, value))
+        failed = feed_plain(state, call, i, value, lent);
+    else
+        failed = feed_converted(state, call, request, i, value, 0, lent);
     if (!failed || !PyErr_ExceptionMatches(state->errors[PD_TYPE])) return failed;
     PyErr_Clear();
     /* What feed_array lent is given back with the rest; there is room for one more. */

@@ -212,6 +212,7 @@ static pd_status own_memory(struct pd_value *value)
 static void settle_results(struct pd_frame_op *op, int inferred)
 {
     struct pd_frame *f = op->frame;
+    op->stores = 0;
     for (int i = 0; i < op->plan->n_results; i++) {
         const struct pd_plan_result *r = &f->plan->results.at[op->plan->first_result + i];
         struct pd_value *own = f->values[f->plan->args.at[r->arg]], *to = f->values[r->to];
@@ -219,6 +220,7 @@ static void settle_results(struct pd_frame_op *op, int inferred)
                      own->tensor.meta.kind == PD_KIND_TENSOR &&
                      same_size(&own->tensor.meta, &to->tensor.meta);
         f->flat_values[r->arg] = direct ? to : own;
+        op->stores |= !direct;
     }
 }
 

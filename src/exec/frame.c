@@ -242,7 +242,7 @@ static pd_status run_watched(struct pd_frame *f, int finite, int profile)
         int64_t start = profile ? pd_clock_ns() : 0;
         pd_status status = op->late ? pd_frame_bind_late(op) : PD_OK;
         if (status == PD_OK) status = op->run.op->run(&op->run);
-        if (status == PD_OK && op->plan->n_results) status = pd_frame_store(op);
+        if (status == PD_OK && op->stores) status = pd_frame_store(op);
         if (status == PD_OK && finite) status = check_finite(op);
         if (profile) pd_profile_add(op->plan->def->type, pd_clock_ns() - start);
         if (status != PD_OK) return blame(op, status);
@@ -261,7 +261,7 @@ static pd_status run_ops(struct pd_frame *f)
         pd_status status = PD_OK;
         if (op->late) status = pd_frame_bind_late(op);
         if (status == PD_OK) status = op->run.op->run(&op->run);
-        if (op->plan->n_results && status == PD_OK) status = pd_frame_store(op);
+        if (op->stores && status == PD_OK) status = pd_frame_store(op);
         if (__builtin_expect(status != PD_OK, 0)) return blame(op, status);
         if (f->poll && __builtin_expect(pd_clock_coarse_ns() >= f->next_poll, 0)) PD_TRY(pd_frame_poll(f));
     }

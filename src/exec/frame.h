@@ -16,7 +16,8 @@ struct pd_frame_op {
     struct pd_infer infer;
     struct pd_frame *frame;
     const struct pd_plan_op *plan;
-    int late; /* as in the plan, or because sizes of variables change within a run */
+    int late;   /* as in the plan, or because sizes of variables change within a run */
+    int stores; /* something that it makes must be brought to its variable after it ran */
 };
 
 /* Memory that several temporaries use one after the other; it only grows. */
