@@ -245,6 +245,7 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
             return pd_fail(PD_INVALID, "nothing was fed for '%s'", prepared->feed_names[i]);
     f->poll = poll;
     f->poll_arg = arg;
+    f->thread = pthread_self();
     f->next_poll = poll ? pd_clock_coarse_ns() + 100 * 1000 * 1000 : 0;
     prepared->running = 1;
     int was_bound = f->bound;
