@@ -9,6 +9,8 @@
 #include "exec/plan.h"
 #include "exec/scope.h"
 
+#include <pthread.h>
+
 struct pd_frame;
 
 struct pd_frame_op {
@@ -57,10 +59,11 @@ struct pd_frame {
     size_t scratch_size;
     struct pd_frame **subs; /* by block number, made when first run */
     struct pd_plan **sub_plans;
-    /* Interruption. */
+    /* Interruption: asked for on the thread of the run, and by nobody who runs a block on another. */
     int (*poll)(void *arg);
     void *poll_arg;
     int64_t next_poll;
+    pthread_t thread;
 };
 
 pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step,

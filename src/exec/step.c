@@ -63,6 +63,18 @@ static pd_status forward_frame(struct pd_frame *f, int block, struct pd_frame **
     return PD_OK;
 }
 
+/* The frame around it may have been made anew, and variables there may have moved to another scope: the frame
+ * holds pointers to them. */
+static int hangs_below(const struct pd_frame *sub, const struct pd_frame *outer)
+{
+    if (sub->outer != outer) return 0;
+    for (int i = 0; i < sub->plan->vars.n; i++) {
+        const struct pd_plan_var *v = &sub->plan->vars.at[i];
+        if (v->place == PD_PLACE_OUTER && sub->values[i] != outer->values[v->outer]) return 0;
+    }
+    return 1;
+}
+
 pd_status pd_frame_sub(struct pd_frame *f, int block, struct pd_frame **out)
 {
     int blocks = f->plan->program->blocks.n;
@@ -77,14 +89,9 @@ pd_status pd_frame_sub(struct pd_frame *f, int block, struct pd_frame **out)
     if (!f->sub_plans[block])
         PD_TRY(pd_plan_new(f->plan->program, block, outer->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
     struct pd_frame *sub = f->subs[block];
-    /* Variables around the block may have moved to another scope: the frame holds pointers to them. */
-    for (int i = 0; sub && i < sub->plan->vars.n; i++) {
-        const struct pd_plan_var *v = &sub->plan->vars.at[i];
-        if (v->place == PD_PLACE_OUTER &&
-            (sub->outer != outer || sub->values[i] != outer->values[v->outer])) {
-            pd_frame_free(sub);
-            sub = f->subs[block] = NULL;
-        }
+    if (sub && !hangs_below(sub, outer)) {
+        pd_frame_free(sub);
+        sub = f->subs[block] = NULL;
     }
     if (!sub) PD_TRY(pd_frame_new(f->sub_plans[block], outer, f->step, &f->subs[block]));
     *out = f->subs[block];
@@ -105,11 +112,13 @@ static pd_status step_run_block(const struct pd_run *run, int block)
 {
     struct pd_frame *f = frame_of(run), *sub = NULL;
     PD_TRY(pd_frame_sub(f, block, &sub));
-    sub->poll = f->poll;
-    sub->poll_arg = f->poll_arg;
-    sub->next_poll = f->next_poll;
+    sub->thread = pthread_self();
+    int polls = pthread_equal(f->thread, sub->thread);
+    sub->poll = polls ? f->poll : NULL;
+    sub->poll_arg = polls ? f->poll_arg : NULL;
+    sub->next_poll = polls ? f->next_poll : 0;
     pd_status status = pd_frame_run(sub, f->scope);
-    f->next_poll = sub->next_poll;
+    if (polls) f->next_poll = sub->next_poll;
     return status;
 }
 

@@ -42,7 +42,7 @@ struct pd_loop {
     pthread_mutex_t lock; /* of the posts and `gone` */
     PD_VEC(struct post) posts;
     int gone;
-    atomic_int n_posts, asleep, spin, stop;
+    atomic_int n_posts, asleep, spin, stop, ended;
 
     struct pd_member *members;
     struct pd_poller *pollers, *next_poller;
@@ -379,6 +379,7 @@ static void *thread_main(void *arg)
     struct pd_loop *loop = arg;
     while (!atomic_load_explicit(&loop->stop, memory_order_acquire))
         wait_for_work(loop, -1);
+    atomic_store_explicit(&loop->ended, 1, memory_order_release);
     return NULL;
 }
 
@@ -436,15 +437,32 @@ free_loop:
     return status;
 }
 
-void pd_loop_stop(struct pd_loop *loop)
+static void ask_to_stop(struct pd_loop *loop)
 {
     atomic_store(&loop->stop, 1);
     pthread_mutex_lock(&loop->lock);
     loop->gone = 1;
     uv_async_send(&loop->bell);
     pthread_mutex_unlock(&loop->lock);
+}
+
+void pd_loop_stop(struct pd_loop *loop)
+{
+    ask_to_stop(loop);
     if (loop->has_thread) pthread_join(loop->thread, NULL);
     loop->has_thread = 0;
+}
+
+int pd_loop_stop_within(struct pd_loop *loop, int ms)
+{
+    int64_t until = pd_clock_ns() + (int64_t)ms * 1000000;
+    ask_to_stop(loop);
+    while (loop->has_thread && !atomic_load_explicit(&loop->ended, memory_order_acquire)) {
+        if (pd_clock_ns() >= until) return 0;
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    pd_loop_stop(loop);
+    return 1;
 }
 
 void pd_loop_free(struct pd_loop *loop)

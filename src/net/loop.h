@@ -19,6 +19,8 @@ pd_status pd_loop_start(struct pd_loop *loop, const char *name);
 /* Ends the thread if there is one: from here on the caller is the loop's thread, and may take down what it
  * keeps on the loop. No post is taken any more; those that were are run by pd_loop_free. */
 void pd_loop_stop(struct pd_loop *loop);
+/* The same for up to `ms`; 0: the thread has not come to its end yet, and will when it can. */
+int pd_loop_stop_within(struct pd_loop *loop, int ms);
 /* Stops the loop, runs what was posted, closes everything that is still open on the loop
  * (each connection's `closed` runs, on the calling thread), stops the timers, frees. NULL is fine. Not from
  * the loop's own thread. A loop that a listener hands connections to is freed after the listener's. */

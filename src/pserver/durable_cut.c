@@ -190,17 +190,17 @@ static void cut_async(void *arg)
     cut(d, number);
 }
 
-/* A cut as soon as all lanes can be at one step; 1 when it is on its way or done. */
-int pd_durable_cut_soon(struct pd_durable *d)
+pd_status pd_durable_cut_soon(struct pd_durable *d, int *begun)
 {
-    if (!d) return 0;
+    *begun = 1;
+    if (!d) return PD_OK;
     if (d->server->config.is_sync) {
         name_cut_ahead(d, 1);
-        return 1;
+        return PD_OK;
     }
-    if (pd_writer_wait(d) != PD_OK) return 0;
-    pd_server_stopped(d->server, cut_async, d);
-    return 1;
+    PD_TRY(pd_writer_wait(d));
+    *begun = pd_server_stopped(d->server, cut_async, d);
+    return PD_OK;
 }
 
 int pd_durable_is_idle(struct pd_durable *d)

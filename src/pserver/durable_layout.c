@@ -75,12 +75,12 @@ void pd_layout_free(struct pd_layout *layout)
     pd_buf_free(&layout->text);
 }
 
-static void describe(const struct pd_durable *d, struct pd_buf *out)
+static void describe(const struct pd_durable *d, const char *const *servers, struct pd_buf *out)
 {
     const struct pd_server *s = d->server;
     pd_buf_printf(out, MAGIC "mode %s\n", s->config.is_sync ? "sync" : "async");
     for (int i = 0; i < d->config.n_servers; i++)
-        pd_buf_printf(out, "server %s\n", d->config.servers[i]);
+        pd_buf_printf(out, "server %s\n", servers[i]);
     pd_buf_printf(out, "loops %d\n", s->n_lanes);
     for (int l = 0; l < s->n_lanes; l++)
         for (int u = 0; u < pd_shard_units(s->lanes[l].shard); u++) {
@@ -111,13 +111,42 @@ static void tell_difference(struct pd_layout *l, const struct pd_buf *mine)
              b < b_end ? b : "");
 }
 
+/* The servers that it names, in a copy of its text. */
+struct servers {
+    char *text;
+    PD_VEC(const char *) list;
+};
+
+static pd_status read_servers(const struct pd_layout *l, struct servers *out)
+{
+    static const char word[] = "server ";
+    out->text = pd_strndup(l->text.at ? l->text.at : "", l->body);
+    if (!out->text) return pd_no_memory();
+    for (char *rest = out->text, *line; (line = strsep(&rest, "\n"));)
+        if (strncmp(line, word, sizeof word - 1) == 0 && !pd_vec_push(&out->list, line + sizeof word - 1))
+            return pd_no_memory();
+    return PD_OK;
+}
+
+/* What it would be for this server. Servers that were moved to another host or port are what they were. */
+static pd_status describe_as(const struct pd_durable *d, const struct pd_layout *l, struct pd_buf *out)
+{
+    struct servers before = {0};
+    pd_status status = read_servers(l, &before);
+    int same = pd_snapshot_same_places(before.list.n, before.list.at, d->config.n_servers, d->config.servers);
+    if (status == PD_OK) describe(d, same ? before.list.at : d->config.servers, out);
+    pd_free(before.text);
+    pd_vec_free(&before.list);
+    return out->failed ? pd_no_memory() : status;
+}
+
 pd_status pd_layout_compare(const struct pd_durable *d, struct pd_layout *l)
 {
     struct pd_buf mine = {0};
-    describe(d, &mine);
-    if (mine.failed) {
+    pd_status status = describe_as(d, l, &mine);
+    if (status != PD_OK) {
         pd_buf_free(&mine);
-        return pd_no_memory();
+        return status;
     }
     l->is_same = l->exists && l->body == mine.n && memcmp(l->text.at, mine.at, mine.n) == 0;
     if (!l->exists)
@@ -131,7 +160,7 @@ pd_status pd_layout_compare(const struct pd_durable *d, struct pd_layout *l)
 pd_status pd_layout_write(const struct pd_durable *d, int has_log, uint64_t since)
 {
     struct pd_buf text = {0};
-    describe(d, &text);
+    describe(d, d->config.servers, &text);
     if (has_log)
         pd_buf_printf(&text, "log since=%" PRIu64 "\n", since);
     else

@@ -30,6 +30,21 @@ static pd_status load_rate(struct kept *k, const struct pd_snapshot_var *var)
     return PD_OK;
 }
 
+/* Rows of the whole variable: tables that are dealt out have the same name and shape on several servers. */
+static pd_status check_rows(const struct kept *k, const struct pd_snapshot_var *var)
+{
+    if (!k->whole || (strcmp(k->whole, var->whole) == 0 && k->first_row == var->first_row &&
+                      k->row_step == var->row_step && k->whole_rows == var->whole_rows))
+        return PD_OK;
+    return pd_fail(PD_INVALID,
+                   "the snapshot's '%s' is of the rows %lld, %lld, ... of the %lld of '%s', this server's of "
+                   "the rows %lld, %lld, ... of the %lld of '%s': is it another job's, or another server's? "
+                   "Bring back the folder of this server; or set FLAGS_ps_fresh=1 to start anew",
+                   k->name, (long long)var->first_row, (long long)(var->first_row + var->row_step),
+                   (long long)var->whole_rows, var->whole, (long long)k->first_row,
+                   (long long)(k->first_row + k->row_step), (long long)k->whole_rows, k->whole);
+}
+
 static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     for (int i = 0; i < d->kept.n; i++) {
@@ -45,6 +60,7 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
                 "the snapshot in %s has no '%s': is it another job's? FLAGS_ps_fresh=1 starts anew",
                 d->folder, k->name);
         PD_TRY(check_shape(k, var));
+        PD_TRY(check_rows(k, var));
         memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
     }
     return PD_OK;
@@ -154,12 +170,23 @@ static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snaps
     return PD_OK;
 }
 
-static int same_servers(const struct pd_durable *d, const struct pd_snapshot_info *info)
+/* Is the snapshot of a job with as many servers in the same order? It is this server's own then: the folder
+ * must have been written by the server that had its place. */
+static pd_status is_own(const struct pd_durable *d, const struct pd_snapshot_info *info, int *yes)
 {
-    if (info->n_servers != d->config.n_servers) return 0;
-    for (int i = 0; i < info->n_servers; i++)
-        if (strcmp(info->servers[i], d->config.servers[i]) != 0) return 0;
-    return 1;
+    const char *self = d->server->config.endpoint;
+    int n = d->config.n_servers ? d->config.n_servers : 1;
+    const char *const *servers = d->config.n_servers ? d->config.servers : &self;
+    *yes = pd_snapshot_same_places(info->n_servers, info->servers, n, servers);
+    int place = pd_snapshot_place(n, servers, self);
+    int of = pd_snapshot_place(info->n_servers, info->servers, info->endpoint);
+    if (!*yes || place == of) return PD_OK;
+    return pd_fail(
+        PD_INVALID,
+        "the folder '%s' was written by server %s, number %d of %d, but this is server %s, number %d: "
+        "folders of servers were exchanged, or given to the wrong one. Give that folder to server "
+        "number %d, which is %s, and this server its own; or set FLAGS_ps_fresh=1 to start anew",
+        d->folder, info->endpoint, of + 1, n, self, place + 1, of + 1, servers[of]);
 }
 
 /* ---- which one ---- */
@@ -303,13 +330,12 @@ pd_status pd_durable_load(struct pd_durable *d)
     struct pd_snapshot *own;
     char name[64];
     int yes;
+    int mine = 0;
     PD_TRY(open_own(d, &own));
-    if (own && same_servers(d, pd_snapshot_info(own))) {
-        pd_status status = take_own(d, own);
-        pd_snapshot_close(own);
-        return status;
-    }
+    pd_status status = own ? is_own(d, pd_snapshot_info(own), &mine) : PD_OK;
+    if (status == PD_OK && mine) status = take_own(d, own);
     pd_snapshot_close(own);
+    if (status != PD_OK || mine) return status;
     d->taken.broken = 0;
     if (own) return take_set(d);
     PD_TRY(pd_journal_has_records(d->folder, 0, &yes, name));

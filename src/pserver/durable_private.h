@@ -138,7 +138,7 @@ pd_status pd_durable_watch(struct pd_durable *durable); /* before anything is do
 void pd_durable_watch_end(struct pd_durable *durable);
 /* Around all that touches the disk, on a lane's thread (`who` is its index) or the main one (the number of
  * lanes). */
-enum disk_what { DISK_LOGS, DISK_ROTATES, DISK_MAKES, DISK_REMOVES, DISK_LOADS };
+enum disk_what { DISK_LOGS, DISK_ROTATES, DISK_MAKES, DISK_REMOVES, DISK_LOADS, DISK_BOOK };
 void pd_durable_begin(struct pd_durable *durable, int who, enum disk_what what);
 void pd_durable_end(struct pd_durable *durable, int who);
 

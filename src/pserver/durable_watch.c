@@ -16,6 +16,7 @@ static const char *const texts[] = {
     [DISK_MAKES] = "making the folder of a snapshot",
     [DISK_REMOVES] = "removing old snapshots and logs",
     [DISK_LOADS] = "loading what is kept",
+    [DISK_BOOK] = "writing the book of trainers and the job's id",
 };
 
 struct disk_work {
@@ -29,7 +30,7 @@ struct disk_watch {
     pthread_mutex_t lock;
     pthread_cond_t over;
     int is_running, is_over;
-    struct disk_work work[]; /* by lane, then the main thread */
+    struct disk_work work[]; /* by lane, then the main thread, then who has the book */
 };
 
 void pd_durable_begin(struct pd_durable *d, int who, enum disk_what what)
@@ -44,6 +45,16 @@ void pd_durable_end(struct pd_durable *d, int who)
     atomic_store_explicit(&d->watch->work[who].since, 0, memory_order_relaxed);
 }
 
+void pd_durable_begin_book(struct pd_durable *d)
+{
+    if (d) pd_durable_begin(d, d->server->n_lanes + 1, DISK_BOOK);
+}
+
+void pd_durable_end_book(struct pd_durable *d)
+{
+    if (d) pd_durable_end(d, d->server->n_lanes + 1);
+}
+
 /* How long it has taken, in ms; 0: nothing is done. */
 static int64_t taken(const struct disk_work *w)
 {
@@ -54,7 +65,7 @@ static int64_t taken(const struct disk_work *w)
 static void look(const struct pd_durable *d)
 {
     int64_t now = pd_clock_coarse_ns(), notice = d->server->config.notice_ms;
-    for (int i = 0; i <= d->server->n_lanes; i++) {
+    for (int i = 0; i < d->server->n_lanes + 2; i++) {
         struct disk_work *w = &d->watch->work[i];
         int64_t ms = taken(w);
         int what = atomic_load_explicit(&w->what, memory_order_relaxed);
@@ -80,7 +91,7 @@ static void *watch(void *arg)
 
 pd_status pd_durable_watch(struct pd_durable *d)
 {
-    struct disk_watch *w = pd_calloc(1, sizeof *w + ((size_t)d->server->n_lanes + 1) * sizeof *w->work);
+    struct disk_watch *w = pd_calloc(1, sizeof *w + ((size_t)d->server->n_lanes + 2) * sizeof *w->work);
     if (!w) return pd_no_memory();
     pthread_mutex_init(&w->lock, NULL);
     pd_cond_init(&w->over);
@@ -105,7 +116,7 @@ void pd_durable_watch_end(struct pd_durable *d)
 
 int pd_durable_is_held(const struct pd_durable *d)
 {
-    for (int i = 0; d && i < d->server->n_lanes; i++)
-        if (taken(&d->watch->work[i]) >= d->server->config.notice_ms) return 1;
+    for (int i = 0; d && i < d->server->n_lanes + 2; i++)
+        if (i != d->server->n_lanes && taken(&d->watch->work[i]) >= d->server->config.notice_ms) return 1;
     return 0;
 }

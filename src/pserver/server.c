@@ -159,7 +159,8 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
     if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
     PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));
-    return pd_known_names_add(&s->names, grad->name, name, lane, number);
+    return pd_known_names_add(&s->names, program, grad->name, name, pd_program_block(program, grad->block),
+                              lane, number);
 }
 
 /* ---- start and end ---- */
@@ -197,11 +198,13 @@ static int lightest(const size_t *bytes, int n)
     return best;
 }
 
-/* Ends all loops; what they own stays. */
-static void stop_loops(struct pd_server *s)
+/* Ends all loops; what they own stays. 0: the disk holds one. */
+static int stop_loops(struct pd_server *s)
 {
     pthread_mutex_lock(&s->lock);
     s->ending = 1; /* a lane may wait for other servers */
+    s->stops = 0;
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     /* The listener goes first, then those who may still talk to others. */
     pd_order_close(s->order);
@@ -209,14 +212,18 @@ static void stop_loops(struct pd_server *s)
     pd_control_free(s->control);
     s->control = NULL;
     for (int i = 0; i < s->n_lanes; i++) {
+        while (s->lanes[i].loop && !pd_loop_stop_within(s->lanes[i].loop, 100))
+            if (pd_durable_is_held(s->durable)) return 0;
         pd_loop_free(s->lanes[i].loop);
         s->lanes[i].loop = NULL;
     }
+    return 1;
 }
 
-static void free_server(struct pd_server *s)
+/* A lane that the disk holds cannot be ended, and uses what the server has: all of it is left behind. */
+void pd_server_free(struct pd_server *s)
 {
-    stop_loops(s);
+    if (!s || !stop_loops(s)) return;
     pd_durable_close(s->durable);
     for (int i = 0; i < s->n_lanes; i++)
         pd_lane_close(&s->lanes[i]);
@@ -236,14 +243,9 @@ static void free_server(struct pd_server *s)
     pd_buf_free(&s->job_text);
     pthread_mutex_destroy(&s->engine);
     pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->book_lock);
     pthread_cond_destroy(&s->changed);
     pd_free(s);
-}
-
-/* A lane that the disk holds cannot be ended, and uses what the server has: all of it is left behind. */
-void pd_server_free(struct pd_server *server)
-{
-    if (server && !pd_durable_is_held(server->durable)) free_server(server);
 }
 
 /* The way to the first server, where something has to be agreed on or added up there. */
@@ -265,6 +267,9 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         PD_TRY(pd_loop_new(&s->lanes[i].loop));
         PD_TRY(pd_lane_open(&s->lanes[i]));
     }
+    if (config->lr_block >= 0)
+        PD_TRY(pd_known_names_add_shared(&s->names, frame->plan->program,
+                                         pd_program_block(frame->plan->program, config->lr_block)));
     size_t bytes[MAX_LOOPS] = {0};
     for (int i = 0; i < config->n_grads; i++) {
         int lane = lightest(bytes, s->n_lanes);
@@ -304,6 +309,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     if (!s) return pd_no_memory();
     pd_cond_init(&s->changed);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->book_lock, NULL);
     pthread_mutex_init(&s->engine, NULL);
     s->run = run;
     s->program = frame->plan->program;
@@ -320,7 +326,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->n_lanes = s->lanes ? loops : 0;
     if (status == PD_OK) status = start(s, frame, config);
     if (status != PD_OK) {
-        free_server(s);
+        pd_server_free(s);
         return status;
     }
     pd_log(PD_LOG_INFO, "Server listening on %s selected port: %d", s->config.endpoint, s->port);
@@ -348,7 +354,7 @@ void pd_server_set_step(struct pd_server *s, uint64_t step)
 pd_status pd_server_set_job(struct pd_server *s, uint64_t job)
 {
     pd_status status = PD_OK;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->book_lock);
     uint64_t mine = atomic_load(&s->job_id);
     if (mine && mine != job && pd_server_step(s))
         status = pd_fail(
@@ -356,9 +362,11 @@ pd_status pd_server_set_job(struct pd_server *s, uint64_t job)
             "this server is of job %016llx and at step %llu, the trainer of job %016llx: are the servers' "
             "folders those of one job?",
             (unsigned long long)mine, (unsigned long long)pd_server_step(s), (unsigned long long)job);
+    pd_durable_begin_book(s->durable);
     if (status == PD_OK && mine != job) status = pd_durable_set_job(s->durable, job);
+    pd_durable_end_book(s->durable);
     if (status == PD_OK) atomic_store(&s->job_id, job);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->book_lock);
     return status;
 }
 
@@ -382,23 +390,38 @@ static void stand_still(void *arg)
     pthread_mutex_unlock(&s->lock);
 }
 
-void pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
+/* Lanes go on; those that have not come to a stop yet will not stop. */
+static void go_on(struct pd_server *s)
 {
-    int posted = 0;
-    pthread_mutex_lock(&s->lock);
-    s->stops = 1;
-    pthread_mutex_unlock(&s->lock);
-    for (int i = 0; i < s->n_lanes; i++)
-        posted += pd_loop_post(s->lanes[i].loop, stand_still, &s->lanes[i]) == PD_OK;
-    pthread_mutex_lock(&s->lock);
-    while (s->stopped < posted)
-        pthread_cond_wait(&s->changed, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-    if (posted == s->n_lanes) fn(arg);
     pthread_mutex_lock(&s->lock);
     s->stops = 0;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+}
+
+enum { STAND_MS = 100 };
+
+int pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
+{
+    int64_t until = pd_clock_ns() + (int64_t)STAND_MS * 1000000;
+    if (!s->stops) { /* set by this thread only */
+        pthread_mutex_lock(&s->lock);
+        s->stops = 1;
+        pthread_mutex_unlock(&s->lock);
+        for (int i = 0; i < s->n_lanes; i++)
+            if (pd_loop_post(s->lanes[i].loop, stand_still, &s->lanes[i]) != PD_OK) {
+                go_on(s);
+                return 0;
+            }
+    }
+    pthread_mutex_lock(&s->lock);
+    while (s->stopped < s->n_lanes && pd_clock_ns() < until)
+        pd_cond_wait_ms(&s->changed, &s->lock, STAND_MS);
+    int all_stand = s->stopped == s->n_lanes;
+    pthread_mutex_unlock(&s->lock);
+    if (all_stand) fn(arg);
+    if (all_stand || pd_durable_is_held(s->durable)) go_on(s);
+    return all_stand;
 }
 
 /* Waits up to 100 ms for something to do. The end of a child wakes nobody. */
@@ -428,7 +451,11 @@ static pd_status drain(struct pd_server *s)
     int64_t now = pd_clock_ns(), until = now + (int64_t)DRAIN_MS * 1000000, seen = now;
     pd_log(PD_LOG_INFO, "asked to end (by a signal) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
-    if (!pd_durable_cut_soon(s->durable)) return PD_OK;
+    for (int begun = 0; !begun;) {
+        PD_TRY(pd_durable_cut_soon(s->durable, &begun));
+        PD_TRY(s->run->step->poll(s->run));
+        if (is_over(s) || pd_durable_is_held(s->durable)) return PD_OK;
+    }
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
            now - seen < (int64_t)ALONE_MS * 1000000) {
         doze(s);
@@ -470,13 +497,13 @@ pd_status pd_server_wait(struct pd_server *s)
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
     }
+    go_on(s);
     if (is_over(s)) hang_up(s);
     if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);
     if (is_over(s) && !is_finished(s)) pd_log(PD_LOG_WARNING, "%s", s->failure_text);
-    if (pd_durable_is_held(s->durable))
+    if (pd_durable_is_held(s->durable) || !stop_loops(s))
         return pd_fail(PD_IO, "the disk does not answer: ended without a last snapshot; what was "
                               "acknowledged is in the log");
-    stop_loops(s);
     int finished = is_finished(s);
     /* Async: the cut is behind it, and what was applied since then was acknowledged to nobody. */
     int is_cut = !finished && !s->config.is_sync;

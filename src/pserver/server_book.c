@@ -40,8 +40,10 @@ static void note(struct pd_server *s, int id)
     if (s->book < 0) return;
     int n = snprintf(line, sizeof line, "%s %d %016llx\n", words[seat->state], id,
                      (unsigned long long)seat->incarnation);
+    pd_durable_begin_book(s->durable);
     if (write(s->book, line, (size_t)n) != n || (s->book_syncs && fdatasync(s->book) != 0))
         book_trouble(s, errno);
+    pd_durable_end_book(s->durable);
 }
 
 /* The last line of each trainer counts; one that was torn is not whole and says nothing. */
@@ -75,9 +77,9 @@ static void settle(void *arg)
     struct pd_server *s = lane->server;
     pd_status status = PD_OK;
     for (int t = 0; t < s->config.trainers && status == PD_OK; t++) {
-        pthread_mutex_lock(&s->lock);
+        pthread_mutex_lock(&s->book_lock);
         const struct seat seat = s->seats[t];
-        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_unlock(&s->book_lock);
         if (pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT) continue;
         if (seat.is_read && seat.state == PD_TRAINER_IN) lane->members[t].lost_at = pd_clock_ns();
         if (!is_gone(&seat)) continue;
@@ -195,34 +197,34 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
 
 pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id)
 {
-    pthread_mutex_lock(&lane->server->lock);
+    pthread_mutex_lock(&lane->server->book_lock);
     pd_status status = claim(lane, hello, id);
-    pthread_mutex_unlock(&lane->server->lock);
+    pthread_mutex_unlock(&lane->server->book_lock);
     return status;
 }
 
 void pd_book_release(struct pd_server *s, int id)
 {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->book_lock);
     s->seats[id].sessions--;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->book_lock);
 }
 
 int pd_book_is_here(struct pd_server *s, int id, uint64_t *incarnation)
 {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->book_lock);
     int here = s->seats[id].sessions > 0;
     *incarnation = s->seats[id].incarnation;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->book_lock);
     return here;
 }
 
 void pd_book_leave(struct pd_server *s, int id, enum pd_trainer_state how)
 {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->book_lock);
     if (s->seats[id].state != how) {
         s->seats[id].state = how;
         note(s, id);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->book_lock);
 }

@@ -24,6 +24,7 @@ struct pd_waiters;
 struct served {
     char *name;
     struct pd_value *value; /* of the scope; borrowed */
+    int is_shared;          /* other lanes change it too, under `engine` */
 };
 
 /* What a lane knows of a trainer beside the shard's own book. */
@@ -105,6 +106,9 @@ struct pd_server {
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
+    /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
+     * which the main thread needs to end the server. */
+    pthread_mutex_t book_lock;
     struct seat *seats; /* by trainer */
     int book;           /* its file; -1: none */
     int book_is_old;    /* it was read, and tells of trainers; not believed yet */
@@ -121,11 +125,11 @@ uint64_t pd_server_step(const struct pd_server *server);
 void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes back */
 /* It is in this job from now on. An error when it has run in another one. From a lane's thread. */
 pd_status pd_server_set_job(struct pd_server *server, uint64_t job);
-void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
+void pd_server_wake(struct pd_server *server); /* its main thread has something to do */
 /* Ends a connection that there is no memory for: until it has a user of its own it has its lane or server. */
 void pd_server_turn_away(struct pd_conn *conn);
-/* Runs fn(arg) on the main thread while all lanes stand still. */
-void pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
+/* Runs fn(arg) on the main thread while all lanes stand still; 0: they do not yet, call it again. */
+int pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
 /* server_book.c */
 /* Before the lanes run: what the folder knows of trainers that were in the job, or have ended. */
 pd_status pd_book_open(struct pd_server *server, const struct pd_durable_config *config);

@@ -87,10 +87,40 @@ pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status
 
 /* ---- values out ---- */
 
+static void free_copies(void *arg, pd_status status)
+{
+    (void)status;
+    pd_free(arg);
+}
+
+/* Values that other lanes change too are sent from a copy: the connection reads them more than once, and
+ * later. NULL when there are none. */
+static pd_status copy_shared(struct session *session, const uint32_t *numbers, int n, char **out)
+{
+    const struct lane *lane = session->lane;
+    size_t bytes = 0, at = 0;
+    *out = NULL;
+    for (int i = 0; i < n; i++)
+        if (lane->served.at[numbers[i]].is_shared) bytes += session->spans.at[i].n;
+    if (!bytes) return PD_OK;
+    if (!(*out = pd_malloc(bytes))) return pd_no_memory();
+    pthread_mutex_lock(&lane->server->engine);
+    for (int i = 0; i < n; i++) {
+        struct pd_span *span = &session->spans.at[i];
+        if (!lane->served.at[numbers[i]].is_shared) continue;
+        memcpy(*out + at, span->at, span->n);
+        span->at = *out + at;
+        at += span->n;
+    }
+    pthread_mutex_unlock(&lane->server->engine);
+    return PD_OK;
+}
+
 static pd_status send_values(struct session *session, uint64_t request, uint64_t step,
                              const uint32_t *numbers, int n)
 {
     struct lane *lane = session->lane;
+    char *copies;
     session->spans.n = 0;
     if (!pd_vec_reserve(&session->spans, n + 1)) return pd_no_memory();
     struct pd_frame_head head = {.type = PD_PS_VALUES,
@@ -104,7 +134,11 @@ static pd_status send_values(struct session *session, uint64_t request, uint64_t
         session->spans.at[session->spans.n++] = (struct pd_span){t->data, pd_tensor_bytes(t)};
         head.payload += pd_tensor_bytes(t);
     }
-    return pd_conn_send(session->conn, &head, NULL, 0, session->spans.at, session->spans.n, NULL, NULL);
+    PD_TRY(copy_shared(session, numbers, n, &copies));
+    pd_status status = pd_conn_send(session->conn, &head, NULL, 0, session->spans.at, session->spans.n,
+                                    copies ? free_copies : NULL, copies);
+    if (status != PD_OK) pd_free(copies);
+    return status;
 }
 
 void pd_session_answer(struct session *session, uint64_t request, uint64_t step)

@@ -80,7 +80,7 @@ static int is_for_trainers(const struct pd_server *s, const char *name)
 {
     const struct pd_block *top = s->program ? pd_program_block(s->program, 0) : NULL;
     const struct pd_var *var = top ? pd_block_find(top, name) : NULL;
-    if (pd_map_get(&s->names.params, name)) return 1;
+    if (pd_map_get(&s->names.values, name)) return 1;
     return var && (var->flags & PD_VAR_PERSISTABLE) && !strstr(name, PD_GRAD_SUFFIX);
 }
 
@@ -99,12 +99,12 @@ static pd_status open_pull(struct session *session, const char *name, const stru
                        "'%s' is not for trainers: they may read the persistable variables of the server's "
                        "Program",
                        name);
-    const struct name_place *place = pd_map_get(&lane->server->names.params, name);
+    const struct name_place *place = pd_map_get(&lane->server->names.values, name);
     if ((place ? place->lane : 0) != lane->index) return PD_OK;
     PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));
     uintptr_t known = (uintptr_t)pd_map_get(&lane->served_at, name);
     if (!known) {
-        struct served served = {pd_strdup(name), value};
+        struct served served = {pd_strdup(name), value, place && place->unit == PD_UNIT_SHARED};
         known = (uintptr_t)lane->served.n + 1;
         if (!served.name || !pd_map_set(&lane->served_at, name, (void *)known) ||
             !pd_vec_push(&lane->served, served)) {

@@ -108,6 +108,12 @@ uint64_t pd_snapshot_job_id(const struct pd_snapshot *snapshot);
 /* Reads all data and compares the checksums. */
 pd_status pd_snapshot_check(const struct pd_snapshot *snapshot);
 
+/* Do these two lists of a job's servers stand for the same servers, in the same places? Each has the name
+ * that it had or, moved to another host or port, one that nobody had. */
+int pd_snapshot_same_places(int n, const char *const *before, int m, const char *const *now);
+/* Which of the servers it is of, from 0 on; -1: none. */
+int pd_snapshot_place(int n, const char *const *servers, const char *endpoint);
+
 /* Rows of a variable (a scalar has one), and bytes of one row. */
 int64_t pd_snapshot_rows(const struct pd_snapshot_var *var);
 int64_t pd_snapshot_row_bytes(const struct pd_snapshot_var *var);

@@ -118,6 +118,22 @@ static pd_status index_slices(struct pd_snapshot_set *set)
     return check_slices(set);
 }
 
+int pd_snapshot_place(int n, const char *const *servers, const char *endpoint)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(servers[i], endpoint) == 0) return i;
+    return -1;
+}
+
+int pd_snapshot_same_places(int n, const char *const *before, int m, const char *const *now)
+{
+    int same = n == m;
+    for (int i = 0; i < n && same; i++)
+        same = strcmp(before[i], now[i]) == 0 ||
+               (pd_snapshot_place(m, now, before[i]) < 0 && pd_snapshot_place(n, before, now[i]) < 0);
+    return same;
+}
+
 static int has_servers(const struct pd_snapshot_info *a, int n, const char *const *servers)
 {
     int same = a->n_servers == n;

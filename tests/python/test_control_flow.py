@@ -80,3 +80,22 @@ def test_while_counts():
     for n in (5, 0, 100):
         got, count = at({"end": np.array([n], "int64")})
         assert float(got[0]) == n * (n - 1) / 2 and int(count[0]) == n
+
+
+def test_a_branch_over_a_variable_that_is_another_in_each_scope():
+    """The gradient's block uses nothing of the blocks around it, and still hangs below the frame of the forward block, which is made anew
+    when the scope changes."""
+    x = fluid.default_main_program().global_block().create_var(name="x", shape=[4], dtype="float32")
+    x.stop_gradient = False
+    holds = fluid.layers.less_than(fluid.layers.fill_constant([1], "float32", 0.0), fluid.layers.fill_constant([1], "float32", 1.0))
+    loss = fluid.layers.mean(fluid.layers.cond(holds, lambda: fluid.layers.scale(x, 2.0), lambda: fluid.layers.scale(x, 3.0)))
+    slope, = fluid.gradients(loss, x)
+    exe = fluid.Executor(fluid.CPUPlace())
+    scopes = [fluid.Scope() for _ in range(3)]
+    for i, scope in enumerate(scopes):
+        scope.var("x").get_tensor().set(np.full(4, i + 1, "float32"), fluid.CPUPlace())
+    others = []
+    for i in range(30):
+        value, grad = exe.run(fetch_list=[loss, slope], scope=scopes[i % 3])
+        assert value[0] == 2 * (i % 3 + 1) and (grad == 0.5).all()
+        others.append(bytearray(600))  # memory that was freed is soon somebody else's

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -132,3 +133,18 @@ def test_the_end_of_a_process_whose_thread_is_in_a_step(tmp_path):
         assert trainer.end(30) == 0, trainer.output()
         assert "main ends" in trainer.output()
         server.kill()
+
+
+@pytest.mark.parametrize("what", ["--schedule", "--decay"])
+def test_ctrl_c_at_a_server_whose_loops_run_blocks(what):
+    """The interrupt belongs to the thread that runs the server's Program: the loops, which run blocks of it, leave it alone."""
+    for _ in range(3):
+        with Job(1, 1) as job:
+            job.start_all("--model", "fit_a_line", "--optimizer", "momentum", what, "--steps", "1000000", "--say-at", "500")
+            server, trainer = job.processes
+            trainer.wait_for("step 500 has ended")
+            begun = time.monotonic()
+            server.signal(signal.SIGINT)
+            assert server.end(40) != 0
+            assert time.monotonic() - begun < 5, server.output()
+            trainer.kill()

@@ -110,10 +110,13 @@ def test_a_disk_that_is_stuck_at_the_start(tmp_path, shim):
         job.end(30)
 
 
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_end_while_the_log_is_stuck(tmp_path, shim, number):
-    with StuckJob(tmp_path, shim, FLAGS_ps_log="fsync", FLAGS_rpc_deadline="60000") as job:
-        server, trainer = job.begin(*LONG, "--pause-at", "20", "--linger", str(tmp_path / "go"))
+def test_asked_to_end_while_the_log_is_stuck(tmp_path, shim, number, mode):
+    """In async mode a snapshot, too, is wanted meanwhile, for which the lane that is stuck would have to stop."""
+    more = {"FLAGS_ps_snapshot_seconds": "1"} if mode else {}
+    with StuckJob(tmp_path, shim, FLAGS_ps_log="fsync", FLAGS_rpc_deadline="60000", **more) as job:
+        server, trainer = job.begin(*LONG, *mode, "--pause-at", "20", "--linger", str(tmp_path / "go"))
         trainer.wait_for("pauses")
         job.stuck.touch()
         (tmp_path / "go").touch()
@@ -138,3 +141,21 @@ def test_a_log_that_cannot_be_written_now(tmp_path, shim):
         trainer.wait_for(job.endpoints[0])  # it waits for this server, and says so
         job.stuck.unlink()
         job.end(30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_trainer_that_joins_while_the_disk_is_stuck(tmp_path, shim, number):
+    """Its name goes into a file: the server says that this does not come to an end, and can be ended meanwhile."""
+    with StuckJob(tmp_path, shim, trainers=2, FLAGS_ps_log="fsync", FLAGS_rpc_deadline="60000") as job:
+        server = job.start("server", 0, *LONG, env=job.disk)
+        first = job.start("trainer", 0, *LONG, env=PATIENT)
+        server.wait_for("trainer 0 (host")
+        job.stuck.touch()
+        second = job.start("trainer", 1, *LONG, env=PATIENT)
+        server.wait_for("writing the book of trainers and the job's id in")
+        server.signal(number)
+        begun = time.monotonic()
+        assert server.end(30) != 0
+        assert time.monotonic() - begun < (5 if number == signal.SIGINT else 20), server.output()
+        first.kill()
+        second.kill()

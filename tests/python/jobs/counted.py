@@ -1,0 +1,63 @@
+"""A process of a job that counts: each lookup of a row of a distributed table takes 1 from it, whatever else happens, so that every
+update that is lost, or done twice, is seen in the rows."""
+
+import argparse
+import os
+import time
+
+import numpy as np
+
+import paddle.fluid as fluid
+
+ROWS, BATCH = 50, 4
+
+
+def ids_of(trainer: int, step: int) -> np.ndarray:
+    return np.random.RandomState(trainer * 100003 + step).randint(0, ROWS, (BATCH, 1)).astype("int64")
+
+
+def counts(steps: dict[int, int]) -> np.ndarray:
+    """The rows after so many steps of each trainer, alone or in async mode."""
+    want = np.zeros(ROWS)
+    for trainer, n in steps.items():
+        for step in range(n):
+            np.subtract.at(want, ids_of(trainer, step)[:, 0], 1)
+    return want
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", choices=["server", "trainer"])
+    parser.add_argument("--endpoints", default="")
+    parser.add_argument("--endpoint", default="")
+    parser.add_argument("--trainers", type=int, default=1)
+    parser.add_argument("--id", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--async", dest="is_async", action="store_true")
+    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
+    parser.add_argument("--until", default="")
+    args = parser.parse_args()
+    ids = fluid.layers.data("ids", [1], dtype="int64")
+    table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(0.0))
+    rows = fluid.layers.embedding(ids, [ROWS, 1], is_sparse=True, is_distributed=True, param_attr=table)
+    fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(rows))
+    job = fluid.DistributeTranspiler()
+    job.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
+    exe = fluid.Executor(fluid.CPUPlace())
+    if args.role == "server":
+        main, startup = job.get_pserver_programs(args.endpoint)
+        exe.run(startup)
+        exe.run(main)
+        return
+    exe.run(fluid.default_startup_program())
+    print("steps done", job.steps_done(), flush=True)
+    for step in range(job.steps_done(), args.steps):
+        if step == args.pause_at:
+            print("pauses", flush=True)
+            while not os.path.exists(args.until):
+                time.sleep(0.01)
+        exe.run(job.get_trainer_program(), feed={"ids": ids_of(args.id, step)})
+
+
+if __name__ == "__main__":
+    main()
