@@ -587,6 +587,7 @@ static void free_client(struct pd_client *c)
     pd_vec_free(&c->names);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->over);
+    pthread_cond_destroy(&c->turn_over);
     pd_free(c);
 }
 
