@@ -320,8 +320,11 @@ PD_API int pd_prepared_is_current(const pd_prepared *prepared);
 /* Lends an array to the next run; the memory must stay until the run ends. lod offsets as pd_value_set_lod, copied. */
 PD_API pd_status pd_prepared_feed(pd_prepared *prepared, int i, int dtype, int rank, const int64_t *dims, const void *data,
                                   int levels, const int64_t *const *offsets, const int64_t *counts);
-/* The same from a value (also selected rows and tensor arrays). */
+/* The same from a value (also selected rows and tensor arrays). The plan holds its memory until it is fed again or let
+ * go of: who sets the value meanwhile gets other memory. */
 PD_API pd_status pd_prepared_feed_value(pd_prepared *prepared, int i, const pd_value *value);
+/* After a run, when its fetches were read: lets go of the values that were fed. */
+PD_API void pd_prepared_unfeed(pd_prepared *prepared);
 
 typedef struct pd_run_options {
     /* Called now and then by the running thread; non-zero ends the run with PD_INTERRUPTED. May be NULL. */

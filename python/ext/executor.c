@@ -234,6 +234,7 @@ static PyObject *run_plain(struct core_executor *self, struct core_request *requ
             results = take_results(self->state, call, request->as_numpy);
     }
     self->running = 0;
+    if (lent.keep) pd_prepared_unfeed(call->prepared);
     core_lent_release(&lent);
     return results;
 }

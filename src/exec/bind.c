@@ -224,10 +224,27 @@ static void settle_results(struct pd_frame_op *op, int inferred)
     }
 }
 
+/* Sizes are multiplied from here on without a look: they fit into memory's addresses, or are refused. */
+static pd_status check_sizes(const struct pd_frame_op *op)
+{
+    const struct pd_frame *f = op->frame;
+    for (int s = 0; s < op->plan->n_out; s++)
+        for (int k = 0; k < op->plan->out[s].n; k++) {
+            int number = f->plan->args.at[op->plan->out[s].first + k];
+            if (number < 0 || pd_meta_fits(&f->values[number]->tensor.meta)) continue;
+            return pd_fail(PD_SHAPE, "'%s' would have shape %s, which is more than any memory holds",
+                           f->plan->vars.at[number].name, pd_meta_dims_text(&f->values[number]->tensor.meta));
+        }
+    return PD_OK;
+}
+
 static pd_status infer_op(struct pd_frame_op *op)
 {
     int infers = op->plan->def->infer && !(op->plan->def->flags & PD_OP_DYNAMIC);
-    if (infers) PD_TRY(op->plan->def->infer(&op->infer));
+    if (infers) {
+        PD_TRY(op->plan->def->infer(&op->infer));
+        PD_TRY(check_sizes(op));
+    }
     if (op->plan->n_results) settle_results(op, infers);
     return PD_OK;
 }

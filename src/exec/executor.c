@@ -215,11 +215,28 @@ pd_status pd_exec_feed_value(struct pd_prepared *prepared, int i, const struct p
         if (!t->data)
             return pd_fail(PD_INVALID, "feed '%s': the tensor holds no data; call set() on it first",
                            v->name);
-        return pd_exec_feed(prepared, i, t->meta.dtype, t->meta.rank, t->meta.dim, t->data, t->meta.lod);
+        PD_TRY(pd_exec_feed(prepared, i, t->meta.dtype, t->meta.rank, t->meta.dim, t->data, t->meta.lod));
+        /* Whoever fills the value anew meanwhile gets other memory. */
+        if (!slot->copies) prepared->frame->values[slot->number]->tensor.buffer = pd_buffer_ref(t->buffer);
+        slot->shares = !slot->copies;
+        return PD_OK;
     }
     PD_TRY(pd_value_copy(prepared->frame->values[slot->number], value));
     slot->fed = 1;
     return PD_OK;
+}
+
+void pd_exec_unfeed(struct pd_prepared *prepared)
+{
+    for (int i = 0; i < prepared->n_feeds; i++) {
+        struct pd_feed_slot *slot = &prepared->feeds[i];
+        struct pd_tensor *t = &prepared->frame->values[slot->number]->tensor;
+        if (!slot->shares) continue;
+        pd_buffer_unref(t->buffer);
+        t->buffer = NULL;
+        t->data = NULL;
+        slot->shares = 0;
+    }
 }
 
 /* What was fed for persistable variables stays in the scope, as the run left it. */

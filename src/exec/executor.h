@@ -10,6 +10,7 @@ struct pd_feed_slot {
     int fed;    /* given for the next run */
     int copies; /* the Program writes it: the caller's memory must not be touched */
     int stays;  /* persistable: the scope has it after the run */
+    int shares; /* it holds the memory of the value that was fed */
 };
 
 struct pd_prepared {
@@ -38,12 +39,14 @@ void pd_exec_free(struct pd_executor *executor);
 /* Do the flags ask for plans with fused ops? Looking for NaN keeps to the Program's ops, to name the one. */
 int pd_exec_fuses(void);
 /* From the cache, or a new plan. */
-pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *program, int n_feeds, const char *const *feeds,
-                          int n_fetches, const char *const *fetches, struct pd_prepared **out);
+pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *program, int n_feeds,
+                          const char *const *feeds, int n_fetches, const char *const *fetches,
+                          struct pd_prepared **out);
 /* Lends memory to the next run. `lod` is borrowed. */
-pd_status pd_exec_feed(struct pd_prepared *prepared, int i, enum pd_dtype dtype, int rank, const int64_t *dim, const void *data,
-                       struct pd_lod *lod);
+pd_status pd_exec_feed(struct pd_prepared *prepared, int i, enum pd_dtype dtype, int rank, const int64_t *dim,
+                       const void *data, struct pd_lod *lod);
 pd_status pd_exec_feed_value(struct pd_prepared *prepared, int i, const struct pd_value *value);
+void pd_exec_unfeed(struct pd_prepared *prepared);
 pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int (*poll)(void *), void *arg);
 const struct pd_value *pd_exec_fetched(const struct pd_prepared *prepared, int i);
 

@@ -500,7 +500,8 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         PD_TRY(pd_sum_arrived(shard, u, part, step, &is_whole));
     else
         is_whole = pd_shard_all_gave(shard, u, part, step);
-    if (is_whole) {
+    /* Where the step before is still to be kept, nothing changes until it is. */
+    if (is_whole && !shard->holds) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;
         pd_status status = do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES);

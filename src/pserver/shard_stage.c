@@ -1,7 +1,7 @@
 /* Parts that are applied as soon as they are there need no memory of their own: they arrive in a small place
  * that is used again for each message of the trainer, and so stays in the cache. That is so for the rules of
- * async mode, and of sync mode with one trainer that ends the job when it is lost. All else is kept until the
- * step is whole. */
+ * async mode, and of sync mode with one trainer that ends the job when it is lost, unless the step before is
+ * still to be kept (the shard holds). All else is kept until the step is whole. */
 #include "pserver/proto.h"
 #include "pserver/shard_private.h"
 
@@ -9,7 +9,7 @@ static int is_applied_at_once(const struct pd_shard *shard, const struct unit *u
 {
     const struct pd_shard_config *config = &shard->config;
     return u->spec.rule && !u->spec.is_rows &&
-           (!config->is_sync || (config->trainers == 1 && !config->is_whole));
+           (!config->is_sync || (config->trainers == 1 && !config->is_whole && !shard->holds));
 }
 
 /* Room for the first part of each gradient, and no more than a message usually has. */

@@ -9,17 +9,28 @@
 const char *pd_kind_name(enum pd_kind kind)
 {
     switch (kind) {
-    case PD_KIND_TENSOR: return "tensor";
-    case PD_KIND_SELECTED_ROWS: return "selected rows";
-    case PD_KIND_FEED: return "feed list";
-    case PD_KIND_FETCH: return "fetch list";
-    case PD_KIND_STEP_SCOPES: return "step scopes";
-    case PD_KIND_RANK_TABLE: return "rank table";
-    case PD_KIND_TENSOR_ARRAY: return "tensor array";
-    case PD_KIND_PLACE_LIST: return "place list";
-    case PD_KIND_READER: return "reader";
-    case PD_KIND_RAW: return "raw";
-    case PD_KIND_TUPLE: return "tuple";
+    case PD_KIND_TENSOR:
+        return "tensor";
+    case PD_KIND_SELECTED_ROWS:
+        return "selected rows";
+    case PD_KIND_FEED:
+        return "feed list";
+    case PD_KIND_FETCH:
+        return "fetch list";
+    case PD_KIND_STEP_SCOPES:
+        return "step scopes";
+    case PD_KIND_RANK_TABLE:
+        return "rank table";
+    case PD_KIND_TENSOR_ARRAY:
+        return "tensor array";
+    case PD_KIND_PLACE_LIST:
+        return "place list";
+    case PD_KIND_READER:
+        return "reader";
+    case PD_KIND_RAW:
+        return "raw";
+    case PD_KIND_TUPLE:
+        return "tuple";
     }
     return "unknown kind";
 }
@@ -29,12 +40,25 @@ int64_t pd_meta_span(const struct pd_meta *meta, int from, int to)
     int64_t n = 1;
     for (int i = from; i < to; i++) {
         if (meta->dim[i] < 0) return -1;
-        n *= meta->dim[i];
+        if (__builtin_mul_overflow(n, meta->dim[i], &n)) n = INT64_MAX; /* no such tensor is ever made */
     }
     return n;
 }
 
-int64_t pd_meta_numel(const struct pd_meta *meta) { return pd_meta_span(meta, 0, meta->rank); }
+int pd_meta_fits(const struct pd_meta *meta)
+{
+    size_t bytes = pd_dtype_size(meta->dtype);
+    for (int i = 0; i < meta->rank; i++)
+        if (meta->dim[i] >= 0 &&
+            (__builtin_mul_overflow(bytes, (size_t)meta->dim[i], &bytes) || bytes > SIZE_MAX / 4))
+            return 0;
+    return 1;
+}
+
+int64_t pd_meta_numel(const struct pd_meta *meta)
+{
+    return pd_meta_span(meta, 0, meta->rank);
+}
 
 pd_status pd_meta_set_dims(struct pd_meta *meta, int rank, const int64_t *dim)
 {

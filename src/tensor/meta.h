@@ -1,5 +1,5 @@
-/* What is known of a variable without its data: kind, element type, shape, LoD. The same struct describes a variable
- * of a Program (dimensions may be -1: not known yet) and a tensor at run time. */
+/* What is known of a variable without its data: kind, element type, shape, LoD. The same struct describes a
+ * variable of a Program (dimensions may be -1: not known yet) and a tensor at run time. */
 #ifndef PD_TENSOR_META_H
 #define PD_TENSOR_META_H
 
@@ -38,12 +38,20 @@ const char *pd_kind_name(enum pd_kind kind);
 
 /* Product of the dimensions; -1 when one of them is not known. */
 int64_t pd_meta_numel(const struct pd_meta *meta);
+/* Can memory hold it? What is not known counts as 1. */
+int pd_meta_fits(const struct pd_meta *meta);
 /* Product of dimensions [from, to); -1 when one is not known. */
 int64_t pd_meta_span(const struct pd_meta *meta, int from, int to);
 /* Sets rank and dimensions (all others stay). */
 pd_status pd_meta_set_dims(struct pd_meta *meta, int rank, const int64_t *dim);
-static inline void pd_meta_set_1d(struct pd_meta *m, int64_t d0) { m->rank = 1, m->dim[0] = d0; }
-static inline void pd_meta_set_2d(struct pd_meta *m, int64_t d0, int64_t d1) { m->rank = 2, m->dim[0] = d0, m->dim[1] = d1; }
+static inline void pd_meta_set_1d(struct pd_meta *m, int64_t d0)
+{
+    m->rank = 1, m->dim[0] = d0;
+}
+static inline void pd_meta_set_2d(struct pd_meta *m, int64_t d0, int64_t d1)
+{
+    m->rank = 2, m->dim[0] = d0, m->dim[1] = d1;
+}
 /* Copies rank and dimensions. */
 void pd_meta_copy_dims(struct pd_meta *to, const struct pd_meta *from);
 /* Makes `to` carry the LoD of `from` (both the level count of a Program and the LoD of a run). */

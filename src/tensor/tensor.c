@@ -22,12 +22,17 @@ pd_status pd_buffer_new(const struct pd_device *device, size_t size, struct pd_b
     return PD_OK;
 }
 
-pd_status pd_buffer_wrap(void *data, size_t size, void (*owner_free)(void *), void *owner, struct pd_buffer **out)
+pd_status pd_buffer_wrap(void *data, size_t size, void (*owner_free)(void *), void *owner,
+                         struct pd_buffer **out)
 {
     struct pd_buffer *b = pd_calloc(1, sizeof *b);
     if (!b) return pd_no_memory();
-    *b = (struct pd_buffer){.refs = 1, .size = size, .data = data, .device = &pd_device_cpu,
-                            .owner_free = owner_free, .owner = owner};
+    *b = (struct pd_buffer){.refs = 1,
+                            .size = size,
+                            .data = data,
+                            .device = &pd_device_cpu,
+                            .owner_free = owner_free,
+                            .owner = owner};
     *out = b;
     return PD_OK;
 }
@@ -57,10 +62,10 @@ static pd_status checked_bytes(const struct pd_meta *meta, size_t *out)
 {
     size_t bytes = pd_dtype_size(meta->dtype);
     if (!bytes) return pd_fail(PD_TYPE, "a tensor needs an element type, found number %d", (int)meta->dtype);
-    for (int i = 0; i < meta->rank; i++)
-        if (meta->dim[i] < 0 || __builtin_mul_overflow(bytes, (size_t)meta->dim[i], &bytes) || bytes > SIZE_MAX / 4)
-            return pd_fail(PD_SHAPE, "cannot make a tensor of shape %s", pd_meta_dims_text(meta));
-    *out = bytes;
+    int64_t n = pd_meta_numel(meta);
+    if (!pd_meta_fits(meta) || n < 0)
+        return pd_fail(PD_SHAPE, "cannot make a tensor of shape %s", pd_meta_dims_text(meta));
+    *out = bytes * (size_t)n;
     return PD_OK;
 }
 

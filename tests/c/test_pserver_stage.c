@@ -167,6 +167,37 @@ static void test_who_joins_in_the_middle_of_a_step(void **state)
     }
 }
 
+/* The snapshot of a step is cut later than the step ends: until then a trainer that comes back may give the
+ * next one, and nothing of it may be in the snapshot. */
+static void test_nothing_changes_until_the_step_before_is_kept(void **state)
+{
+    struct world w;
+    (void)state;
+    for (int trainers = 1; trainers <= 2; trainers++) {
+        make(&w, 1, trainers);
+        for (int t = 1; t < trainers; t++)
+            must(pd_shard_join(w.shard, t, 8));
+        for (int t = 0; t < trainers; t++) {
+            message_of(&w, t, 1, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+            must(pd_shard_end(w.shard, t, 1, 1));
+        }
+        expect(&w, (float[]){0, -1, -2});
+        pd_shard_hold(w.shard);
+        must(pd_shard_join(w.shard, 0, 9)); /* another process */
+        for (int t = 0; t < trainers; t++) {
+            message_of(&w, t, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+            expect(&w, (float[]){0, -1, -2});
+            must(pd_shard_end(w.shard, t, 2, 2));
+        }
+        expect(&w, (float[]){0, -1, -2});
+        assert_int_equal(pd_shard_step(w.shard), 1);
+        must(pd_shard_release(w.shard));
+        assert_int_equal(pd_shard_step(w.shard), 2);
+        expect(&w, (float[]){-1, -3, -5});
+        drop(&w);
+    }
+}
+
 /* Async: a trainer that was taken for lost sends its push again. */
 static void test_who_was_lost_and_was_not(void **state)
 {
@@ -307,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_a_message_that_breaks_off),
         cmocka_unit_test(test_bytes_that_stay_where_they_are),
         cmocka_unit_test(test_who_joins_in_the_middle_of_a_step),
+        cmocka_unit_test(test_nothing_changes_until_the_step_before_is_kept),
         cmocka_unit_test(test_who_was_lost_and_was_not),
         cmocka_unit_test(test_a_snapshot_in_the_middle_of_pushes),
     };

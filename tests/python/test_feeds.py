@@ -84,3 +84,23 @@ def test_sequences_are_checked_by_their_width_not_by_their_rows():
             exe.run(feed={"x": wide}, fetch_list=[out])
         with pytest.raises(ValueError, match=r"declares shape \[2, 3\], found \[5, 3\]"):
             exe.run(feed={"x": np.ones((5, 3), "float32")}, fetch_list=[out])
+
+
+def test_a_tensor_that_is_filled_again_while_it_is_fed():
+    """Readers use one tensor for all their batches, of other sizes: a run keeps the memory that it was given."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.layers.data("x", [1024])
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.fc(x, 512), 512))
+        loader = fluid.io.DataLoader.from_generator(feed_list=[x], capacity=2)
+
+        def batches():
+            tensor = fluid.LoDTensor()
+            for i in range(60):
+                tensor.set(np.ones((2048 if i % 2 else 32, 1024), "float32"), fluid.CPUPlace())
+                yield [tensor]
+
+        loader.set_batch_generator(batches, places=fluid.CPUPlace())
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        losses = [exe.run(feed=batch, fetch_list=[loss])[0] for batch in loader()]
+        np.testing.assert_allclose(losses, [losses[0]] * 60, rtol=1e-4)

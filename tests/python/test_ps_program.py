@@ -4,6 +4,11 @@ import pytest
 from cluster import Job
 
 SERVER = ["--rows", "8", "--cols", "16"]
+DECAY = "regularizer=fluid.regularizer.L2Decay(0.5)"
+OPTIONS = {  # of the server, where it has some
+    "number of the optimizer": ["--optimizer", "Momentum(0.1, 0.9)"],
+    "whose decay": ["--attr", "w0", DECAY],
+}
 
 DIFFERENT = {
     "shape, as many elements": (["--rows", "16", "--cols", "8"], "parameter w0 is float32 [16, 8]", "float32 [8, 16]"),
@@ -14,6 +19,8 @@ DIFFERENT = {
     "optimizer": (["--optimizer", "Adagrad(0.1)"], "parameter w0 is float32 [8, 16], adagrad(", "sgd("),
     "number of the optimizer": (["--optimizer", "Momentum(0.1, 0.8)"], "momentum(mu=0.8", "momentum(mu=0.9"),
     "decay": (["--decay", "0.5"], "the trainer has update op 0", "which the server has not"),
+    "learning rate": (["--optimizer", "SGD(0.5)"], "input of the update of w0 is", "LearningRate 0.5 at the trainer, and"),
+    "whose decay": (["--attr", "w1", DECAY], "X=w1) at the trainer", "X=w0) here"),
     "mode": (["--async"], "mode is async", "sync here"),
     "another start": (["--async", "--no-startup"], "mode is async", "sync here"),
 }
@@ -22,7 +29,7 @@ DIFFERENT = {
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_another_program_is_refused(what):
     options, theirs, ours = DIFFERENT[what]
-    server = [*SERVER, "--optimizer", "Momentum(0.1, 0.9)"] if what == "number of the optimizer" else SERVER
+    server = [*SERVER, *OPTIONS.get(what, [])]
     with Job(2, 1, "shapes.py") as job:
         servers = [job.start("server", i, *server) for i in range(2)]
         for each in servers:

@@ -19,6 +19,7 @@ parser.add_argument("--params", type=int, default=2)
 parser.add_argument("--dtype", default="float32")
 parser.add_argument("--optimizer", default="SGD(0.1)")
 parser.add_argument("--decay", type=float, default=0)
+parser.add_argument("--attr", nargs=2, default=("", ""), metavar=("NAME", "MORE"), help="arguments of the ParamAttr of one parameter")
 parser.add_argument("--async", dest="is_async", action="store_true")
 parser.add_argument("--no-startup", action="store_true", help="a trainer that starts from values of its own")
 args = parser.parse_args()
@@ -26,7 +27,8 @@ args = parser.parse_args()
 fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 1
 total = None
 for i in range(args.params):
-    w = fluid.layers.create_parameter([args.rows, args.cols], args.dtype, name=f"w{i}")
+    attr = fluid.ParamAttr(name=f"w{i}", **eval(f"dict({args.attr[1] if args.attr[0] == f'w{i}' else ''})"))
+    w = fluid.layers.create_parameter([args.rows, args.cols], args.dtype, attr=attr)
     term = fluid.layers.reduce_mean(fluid.layers.square(w))
     total = term if total is None else fluid.layers.elementwise_add(total, term)
 decay = fluid.regularizer.L2Decay(args.decay) if args.decay else None

@@ -67,12 +67,13 @@ class UpdateGraph:
                 "Program that has it."
             )
         read = {name for op in rules for name in self.flow.reads[op]}
-        between = [op for op in self.flow.needed(read, is_update_op) if not is_rule(op)]
+        between = written = [op for op in self.flow.needed(read, is_update_op) if not is_rule(op)]
         if clip_on_trainer:
             between = self._without_gradient_only(between)
         self.table_rule = next((op for op in rules if op.input("Param")[0] == table), None)
         self._set_moved([*between, *(op for op in rules if op is not self.table_rule)])
         self._follow(rules)
+        self.asked = self._asked({*written, *rules})
         self._keep_used(rules)
         self.updates = [self._update(op) for op in self.moved if is_rule(op)]
         self._check_parameters()
@@ -124,6 +125,15 @@ class UpdateGraph:
         self.rate_ops = flow.in_order(rates)
         self._set_moved([op for op in {*self.moved, *self._followed} if op not in rates])
         self._check_known(grads, wanted, rules)
+
+    def _asked(self, written: set) -> list:
+        """All that the user's Program does for updates, whoever runs it: [(place of the op, kind, who)]."""
+        rates = set(self.rate_ops)
+        found = []
+        for op in self.flow.in_order({*written, *self.moved, *rates}):
+            is_here = op in rates or op in self._moved or op is self.table_rule
+            found.append((self._places[op], "learning rate" if op in rates else "update", "" if is_here else ", run by trainers"))
+        return found
 
     def _keep_used(self, rules: list) -> None:
         """Servers compute rates before the updates. An update that stood before a change of a rate gets a
