@@ -58,12 +58,17 @@ def test_feeds_in_all_forms(line):
 def test_fetches_in_all_forms(line):
     feed = {"x": line.value}
     wanted = line.value @ line.w
-    for fetch in ([line.y], [line.y.name], (line.y,), line.y, line.y.name, [[line.y]]):
+    for fetch in ([line.y], [line.y.name], (line.y,), line.y, line.y.name, [[line.y]], {line.y}, frozenset([line.y.name])):
         (found,) = line.exe.run(line.main, feed=feed, fetch_list=fetch, scope=line.scope)
         assert np.allclose(found, wanted, atol=1e-6)
     both = line.run(feed, [line.y, "w", line.x])
     assert np.array_equal(both[1], line.w) and np.array_equal(both[2], line.value)
     assert line.exe.run(line.main, feed=feed, scope=line.scope) == []
+    assert line.exe.run(line.main, feed=feed, fetch_list=set(), scope=line.scope) == []
+    with pytest.raises(TypeError, match="must be a list of Variables or names, found a set: .* A set has no order"):
+        line.run(feed, {line.y, line.x})
+    with pytest.raises(TypeError, match="must be a list of Variables or names, found a dict_values: "):
+        line.run(feed, {"y": line.y}.values())
     (tensor,) = line.run(feed, return_numpy=False)
     assert isinstance(tensor, core.LoDTensor) and np.allclose(np.array(tensor), wanted, atol=1e-6)
 
