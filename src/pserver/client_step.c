@@ -435,41 +435,64 @@ static int nobody_passes(void *arg)
     return 1;
 }
 
-/* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
- * its gradients count in the same steps everywhere. */
+/* The wires of a step, at servers that it is pushed to. */
+struct span {
+    uint64_t first, last; /* steps that they are in */
+    const char *oldest, *newest;
+    int is_counted; /* those in the last one have this trainer in the one before */
+};
+
+static struct span span_of(const struct pd_client *c, int n, const char *const *endpoints)
+{
+    struct span at = {.first = UINT64_MAX, .is_counted = 1};
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < c->links.n; i++)
+            for (int k = 0; is_pushed_to(c->links.at[i], n, endpoints) && k < c->links.at[i]->wires.n; k++) {
+                const struct wire *w = c->links.at[i]->wires.at[k];
+                if (w->step > at.last) at.last = w->step, at.newest = w->link->endpoint;
+                if (w->step < at.first) at.first = w->step, at.oldest = w->link->endpoint;
+                if (turn && w->step == at.last && w->counted + 1 != at.last) at.is_counted = 0;
+            }
+    return at;
+}
+
+static pd_status too_far_apart(const struct span *at)
+{
+    unsigned long long first = at->first - 1, last = at->last - 1;
+    return pd_fail(
+        PD_INVALID,
+        "server %s is at step %llu, server %s at step %llu: they were started from snapshots of "
+        "different steps. To go on from step %llu, if all have its snapshot: stop all, move log-* "
+        "and what is newer than snapshot-%020llu out of the folders that servers have in "
+        "FLAGS_ps_dir, and start all again, the servers with FLAGS_ps_accept_rollback=1 where there "
+        "were logs. Or set it everywhere to train on with both as they are",
+        at->oldest, first, at->newest, last, first, first);
+}
+
+/* A trainer that starts may find a server a step behind another, because they were killed then or are in the
+ * middle of it. Where those ahead have this trainer in that step, from the process before this one, it does
+ * the step again, with the same batch (steps_done tells it to): those ahead put it aside. Otherwise it passes
+ * the step at those behind. Either way its gradients count in the same steps everywhere. */
 static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
 {
-    uint64_t last = 0;
-    const char *newest = "";
     if (c->is_aligned) return PD_OK;
-    for (int turn = 0; turn < 2; turn++)
-        for (int i = 0; i < c->links.n; i++) {
-            const struct link *link = c->links.at[i];
-            for (int k = 0; is_pushed_to(link, n, endpoints) && k < link->wires.n; k++) {
-                struct wire *w = link->wires.at[k];
-                if (w->step > last) {
-                    last = w->step;
-                    newest = link->endpoint;
-                }
-                if (turn == 1 && n && w->step + 1 < last && !pd_flag_int(PD_FLAG_ps_accept_rollback))
-                    return pd_fail(PD_INVALID,
-                                   "server %s is at step %llu, server %s at step %llu: they were started "
-                                   "from snapshots of different steps. To go on from step %llu, if all have "
-                                   "its snapshot: stop all, move log-* and what is newer than "
-                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir, "
-                                   "and start all again, the servers with FLAGS_ps_accept_rollback=1 where "
-                                   "there were logs. Or set it everywhere to train on with both as they are",
-                                   link->endpoint, (unsigned long long)w->step - 1, newest,
-                                   (unsigned long long)last - 1, (unsigned long long)w->step - 1,
-                                   (unsigned long long)w->step - 1);
-                if (turn == 0 || w->step + 1 != last) continue;
-                w->passes = 1;
-                pd_wire_flush(w);
-            }
+    struct span at = span_of(c, n, endpoints);
+    if (n && at.first + 1 < at.last && !pd_flag_int(PD_FLAG_ps_accept_rollback)) return too_far_apart(&at);
+    int again = at.first + 1 == at.last && at.is_counted;
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; is_pushed_to(c->links.at[i], n, endpoints) && k < c->links.at[i]->wires.n; k++) {
+            struct wire *w = c->links.at[i]->wires.at[k];
+            if (again && w->step == at.last) w->step = at.first;
+            if (again || w->step + 1 != at.last) continue;
+            w->passes = 1;
+            pd_wire_flush(w);
         }
     PD_TRY(pd_client_turn_until(c, run, nobody_passes, c, "joining the step that the servers are in"));
-    if (last > 1)
-        pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
+    if (again)
+        pd_log(PD_LOG_INFO, "trainer %d does step %llu again, which server %s has and server %s has not",
+               c->id, (unsigned long long)at.first, at.newest, at.oldest);
+    else if (at.last > 1)
+        pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)at.last - 1);
     c->is_aligned = 1;
     return PD_OK;
 }
