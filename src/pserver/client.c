@@ -407,7 +407,7 @@ uint64_t pd_client_own_steps(void)
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++)
             if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
-    return last;
+    return pd_client_repeats(c) ? last - 1 : last;
 }
 
 static int link_is_open(void *arg)
