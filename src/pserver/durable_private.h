@@ -62,10 +62,10 @@ struct pd_durable {
     uint64_t last_applied;        /* sync: the step that it is of */
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */
     uint64_t sure_step, sure_applied, sure_changes; /* the same of the last one that was written */
-    _Atomic int is_spoilt;  /* a lane could not begin a file for the cut that is named */
-    _Atomic uint64_t grown; /* bytes that went to the logs since the last cut */
-    uint64_t log_most;      /* bytes that may; 0: any number */
-    char trouble[512];      /* why the last one was not; empty: it was */
+    _Atomic uint64_t spoilt; /* a lane could not begin a file for the cut of this step; 0: all could */
+    _Atomic uint64_t grown;  /* bytes that went to the logs since the last cut */
+    uint64_t log_most;       /* bytes that may; 0: any number */
+    char trouble[512];       /* why the last one was not; empty: it was */
     /* The child that writes a snapshot (durable_writer.c). */
     struct pd_snapshot_job *writing;
     pid_t child;              /* 0: none */
