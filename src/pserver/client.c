@@ -404,20 +404,16 @@ int pd_client_own_id(void)
 
 uint64_t pd_client_own_steps(void)
 {
-    uint64_t first = UINT64_MAX, last = 0;
+    uint64_t last = 0;
     pthread_mutex_lock(&making);
     struct pd_client *c = the_client && the_client->pid == getpid() ? the_client : NULL;
     pthread_mutex_unlock(&making);
     if (!c) return 0;
     PD_CLIENT_HOLD(c);
     for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            uint64_t counted = c->links.at[i]->wires.at[k]->counted;
-            if (counted > last) last = counted;
-            if (counted < first) first = counted;
-        }
-    /* A step that one server lacks is done again; who lacks more was allowed to go on without it. */
-    return first + 1 == last ? first : last;
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
+    return pd_client_repeats(c) ? last - 1 : last;
 }
 
 static int link_is_open(void *arg)

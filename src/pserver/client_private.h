@@ -51,6 +51,7 @@ struct wire {
     int is_ended; /* END was asked for */
     int sent_end;
     int passes;          /* it gives nothing to this step, which others are in already */
+    int has;             /* the server has what this trainer gives to this step: others lack it */
     int is_pull_only;    /* wishes without a push */
     const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
     int64_t n_rows;
@@ -160,6 +161,8 @@ void pd_wire_flush(struct wire *wire);              /* sends what can be sent of
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */
 void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
+/* Before the first step: the one that is given again, to servers that lack it; 0: none. */
+uint64_t pd_client_repeats(const struct pd_client *client);
 void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
 pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);

@@ -109,6 +109,10 @@ void pd_wire_flush(struct wire *w)
     if (!w->conn || !w->is_open || w->sent_end) return;
     if (w->passes && !w->waits) send_pass(w);
     if (w->passes || (!w->link->client->is_aligned && !w->is_pull_only)) return;
+    if (w->has && !w->is_pull_only) {
+        if (!w->is_ended) return;
+        w->sent_pieces = w->pieces.n;
+    }
     while (w->sent_pieces < w->pieces.n) {
         size_t bytes = 0;
         int to = w->sent_pieces;
@@ -158,18 +162,19 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
     w->sent_end = 0;
     w->waits = 0;
     w->sent_pieces = 0;
+    if (applied < w->step) w->has = 0;
     if (applied >= w->step) {
         /* Applied with this trainer: only the answer is missing. Without it, because it was away for long:
          * what it gives goes to the next step. That is the same on all servers, which agree on who is in it.
          */
-        if (counted < w->step && !w->passes)
+        if (counted < w->step && !w->passes && !w->has)
             pd_log(PD_LOG_WARNING,
                    "server %s went on to step %llu without this trainer, whose connection was gone for long: "
                    "its step %llu counts as step %llu",
                    w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step,
                    (unsigned long long)applied + 1);
         w->next = applied + 1;
-        if (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes) {
+        if (w->has || (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes)) {
             w->sent_pieces = w->pieces.n;
         } else {
             w->step = w->next;
@@ -334,6 +339,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     }
     if (w->is_ended && !w->is_pull_only) {
         w->counted = w->step++;
+        w->has = 0;
         if (w->step < w->next) w->step = w->next;
     }
     pd_wire_clear(w);
@@ -435,64 +441,78 @@ static int nobody_passes(void *arg)
     return 1;
 }
 
-/* The wires of a step, at servers that it is pushed to. */
-struct span {
-    uint64_t first, last; /* steps that they are in */
-    const char *oldest, *newest;
-    int is_counted; /* those in the last one have this trainer in the one before */
-};
-
-static struct span span_of(const struct pd_client *c, int n, const char *const *endpoints)
+/* A trainer that starts again may find one server a step behind another, and that its gradients are in that
+ * step where it was applied: all were ended within the step. It gives it again to those that lack it. */
+uint64_t pd_client_repeats(const struct pd_client *c)
 {
-    struct span at = {.first = UINT64_MAX, .is_counted = 1};
+    uint64_t last = 0;
+    int is_lacking = 0;
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < c->links.n; i++)
-            for (int k = 0; is_pushed_to(c->links.at[i], n, endpoints) && k < c->links.at[i]->wires.n; k++) {
+            for (int k = 0; k < c->links.at[i]->wires.n; k++) {
                 const struct wire *w = c->links.at[i]->wires.at[k];
-                if (w->step > at.last) at.last = w->step, at.newest = w->link->endpoint;
-                if (w->step < at.first) at.first = w->step, at.oldest = w->link->endpoint;
-                if (turn && w->step == at.last && w->counted + 1 != at.last) at.is_counted = 0;
+                if (w->step > last) last = w->step;
+                if (turn == 0) continue;
+                if (w->counted + 1 != w->step || w->step + 1 < last) return 0;
+                is_lacking |= w->step < last;
             }
-    return at;
+    return is_lacking && !c->is_aligned ? last - 1 : 0;
 }
 
-static pd_status too_far_apart(const struct span *at)
+static void repeat(struct pd_client *c, uint64_t step)
 {
-    unsigned long long first = at->first - 1, last = at->last - 1;
-    return pd_fail(
-        PD_INVALID,
-        "server %s is at step %llu, server %s at step %llu: they were started from snapshots of "
-        "different steps. To go on from step %llu, if all have its snapshot: stop all, move log-* "
-        "and what is newer than snapshot-%020llu out of the folders that servers have in "
-        "FLAGS_ps_dir, and start all again, the servers with FLAGS_ps_accept_rollback=1 where there "
-        "were logs. Or set it everywhere to train on with both as they are",
-        at->oldest, first, at->newest, last, first, first);
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            struct wire *w = c->links.at[i]->wires.at[k];
+            if (w->step == step) continue;
+            w->next = w->step;
+            w->step = step;
+            w->has = 1;
+        }
+    pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
+           (unsigned long long)step);
+    c->is_aligned = 1;
 }
 
-/* A trainer that starts may find a server a step behind another, because they were killed then or are in the
- * middle of it. Where those ahead have this trainer in that step, from the process before this one, it does
- * the step again, with the same batch (steps_done tells it to): those ahead put it aside. Otherwise it passes
- * the step at those behind. Either way its gradients count in the same steps everywhere. */
+/* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
+ * its gradients count in the same steps everywhere. */
 static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
 {
+    uint64_t last = 0;
+    const char *newest = "";
     if (c->is_aligned) return PD_OK;
-    struct span at = span_of(c, n, endpoints);
-    if (n && at.first + 1 < at.last && !pd_flag_int(PD_FLAG_ps_accept_rollback)) return too_far_apart(&at);
-    int again = at.first + 1 == at.last && at.is_counted;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; is_pushed_to(c->links.at[i], n, endpoints) && k < c->links.at[i]->wires.n; k++) {
-            struct wire *w = c->links.at[i]->wires.at[k];
-            if (again && w->step == at.last) w->step = at.first;
-            if (again || w->step + 1 != at.last) continue;
-            w->passes = 1;
-            pd_wire_flush(w);
+    if (pd_client_repeats(c)) {
+        repeat(c, pd_client_repeats(c));
+        return PD_OK;
+    }
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < c->links.n; i++) {
+            const struct link *link = c->links.at[i];
+            for (int k = 0; is_pushed_to(link, n, endpoints) && k < link->wires.n; k++) {
+                struct wire *w = link->wires.at[k];
+                if (w->step > last) {
+                    last = w->step;
+                    newest = link->endpoint;
+                }
+                if (turn == 1 && n && w->step + 1 < last && !pd_flag_int(PD_FLAG_ps_accept_rollback))
+                    return pd_fail(PD_INVALID,
+                                   "server %s is at step %llu, server %s at step %llu: they were started "
+                                   "from snapshots of different steps. To go on from step %llu, if all have "
+                                   "its snapshot: stop all, move log-* and what is newer than "
+                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir, "
+                                   "and start all again, the servers with FLAGS_ps_accept_rollback=1 where "
+                                   "there were logs. Or set it everywhere to train on with both as they are",
+                                   link->endpoint, (unsigned long long)w->step - 1, newest,
+                                   (unsigned long long)last - 1, (unsigned long long)w->step - 1,
+                                   (unsigned long long)w->step - 1);
+                if (turn == 0 || w->step + 1 != last) continue;
+                w->passes = 1;
+                pd_wire_flush(w);
+            }
         }
     PD_TRY(pd_client_turn_until(c, run, nobody_passes, c, "joining the step that the servers are in"));
-    if (again)
-        pd_log(PD_LOG_INFO, "trainer %d does step %llu again, which server %s has and server %s has not",
-               c->id, (unsigned long long)at.first, at.newest, at.oldest);
-    else if (at.last > 1)
-        pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)at.last - 1);
+    if (last > 1)
+        pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
     c->is_aligned = 1;
     return PD_OK;
 }

@@ -240,7 +240,7 @@ def test_the_whole_job_is_killed_when_one_server_has_a_step(tmp_path, mode, trai
         job.processes.clear()
         job.start_all(*options, "--resume")
         job.end(60)
-        assert all("does step 10 again" in p.output() for p in job.processes[2:]), job.processes[2].output()
+        assert all("repeats step 10" in p.output() for p in job.processes[2:]), job.processes[2].output()
     want = np.tile(np.bincount(np.arange(steps) % PLACES, minlength=PLACES), trainers)
     for name, value in gather(tmp_path).items():
         np.testing.assert_array_equal(value.reshape(trainers * PLACES, -1), np.tile(want[:, None] / (1 if mode else trainers), (1, WIDTH if name == "table" else 1)), name)
