@@ -132,11 +132,23 @@ void pd_wire_flush(struct wire *w)
         send_push(w, 0, 0, 1);
 }
 
+/* The last step that counts this trainer there. */
+static void note_counted(struct wire *w, uint64_t step)
+{
+    const struct pd_client *c = w->link->client;
+    uint64_t last = 0;
+    w->counted = step;
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
+    atomic_store(&w->link->client->steps, last);
+}
+
 void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
 {
     struct pd_client *c = w->link->client;
     if (w->step <= 1 && !w->pieces.n && !w->is_ended)
-        w->step = applied + 1, w->counted = counted; /* a trainer that starts, or starts again */
+        w->step = applied + 1, note_counted(w, counted); /* a trainer that starts, or starts again */
     if (applied + 1 < w->step && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
         pd_log(PD_LOG_WARNING,
                "server %s came back with step %llu instead of %llu: going on with its older parameters",
@@ -200,12 +212,21 @@ static void drop(struct wire *w)
     w->passes = passes;
 }
 
+int pd_client_is_pushing(struct pd_client *c)
+{
+    PD_CLIENT_HOLD(c);
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->pieces.n) return 1;
+    return 0;
+}
+
 void pd_client_drop_step(struct pd_client *c)
 {
+    PD_CLIENT_HOLD(c);
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
-            if (!pthread_equal(w->by, pthread_self())) continue; /* another thread's run goes on */
             if (is_begun(w) && !c->spoilt[0])
                 snprintf(c->spoilt, sizeof c->spoilt,
                          "an earlier run failed when servers had a part of step %llu from it, which another "
@@ -229,7 +250,6 @@ static pd_status add_piece(struct pd_client *c, const struct piece *p)
     PD_TRY(check_spoilt(c));
     if (w->is_ended)
         return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
-    w->by = pthread_self();
     return pd_vec_push(&w->pieces, *p) ? PD_OK : pd_no_memory();
 }
 
@@ -270,7 +290,6 @@ pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes
 {
     PD_CLIENT_HOLD(c);
     struct wire *w = wire_of(c, number);
-    w->by = pthread_self();
     return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
 }
 
@@ -330,7 +349,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
         return PD_OK;
     }
     if (w->is_ended && !w->is_pull_only) {
-        w->counted = w->step++;
+        note_counted(w, w->step++);
         if (w->step < w->next) w->step = w->next;
     }
     pd_wire_clear(w);
@@ -369,7 +388,6 @@ static pd_status want_alone(struct pd_client *c, int number, void *out, size_t b
         return pd_fail(PD_INVALID, "'%s' is asked for in the middle of an exchange",
                        c->names.at[number].text);
     if (!pd_vec_push(&w->wishes, ((struct wish){number, out, bytes}))) return pd_no_memory();
-    w->by = pthread_self();
     w->is_ended = w->is_pull_only = 1;
     return PD_OK;
 }
@@ -490,7 +508,6 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
         for (int k = 0; k < link->wires.n; k++) {
             struct wire *w = link->wires.at[k];
             if (!pushed && !w->wishes.n) continue;
-            w->by = pthread_self();
             w->is_ended = 1;
             w->is_pull_only = !pushed;
             pd_wire_flush(w);
