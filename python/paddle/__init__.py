@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-from paddle import absent
+from paddle import absent, brought
 from paddle.batch import batch
 from paddle.version import full_version as __version__  # noqa: F401
 
 __all__ = ["batch", "compat", "dataset", "fluid", "reader", "utils", "v2", "version"]
 
 absent.answer_imports()
+brought.explain()
 
 if TYPE_CHECKING:
     from paddle import compat as compat

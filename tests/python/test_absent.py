@@ -36,6 +36,17 @@ MISSING_MODULES = [path for path in read("modules.txt") if not can_be_imported(p
 MISSING_NAMES = [f"paddle.{path}" for path in read("fluid.txt") if not is_there(f"paddle.{path}")]
 
 
+def test_every_sentence_ends_with_what_to_do():
+    from paddle import fluid
+
+    for row in absent.ABSENT:
+        assert absent.sentence("paddle.x", row).endswith((row.instead, "docs/MISSING.md lists what is missing."))
+    with pytest.raises(AttributeError, match=r"of Paddle 0\.12 to 1\.2\. Build the network without it, and run it on several places"):
+        fluid.layers.ParallelDo
+    with pytest.raises(AttributeError, match=r"docs/MISSING\.md lists what is missing\.$"):
+        fluid.layers.warpctc
+
+
 def test_there_is_something_to_test():
     assert "paddle.fluid.incubate.fleet.base.role_maker" in MISSING_MODULES
     assert "paddle.fluid.layers.warpctc" in MISSING_NAMES

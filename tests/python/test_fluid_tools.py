@@ -180,3 +180,13 @@ def test_names_of_core_that_upstreams_own_tests_ask_for():
     passes.insert_pass(0, "b")
     passes.remove_pass(1)
     assert [each.type() for each in passes.all_passes()] == ["b"]
+
+
+@pytest.mark.parametrize("name, instead", [("multi_batch_merge_pass", "num_repeats times as large"), ("is_test_pass", "for_test=True"),
+                                           ("sync_batch_norm_pass", "one place")])
+def test_a_pass_that_would_change_the_training_is_refused(name, instead):
+    passes = fluid.BuildStrategy()._finalize_strategy_and_create_passes()
+    for add in (passes.append_pass, lambda name: passes.insert_pass(0, name)):
+        with pytest.raises(NotImplementedError, match=f"'{name}' is not there yet, and training without it .*{instead}"):
+            add(name)
+    assert passes.all_passes() == []

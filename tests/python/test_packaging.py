@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paddle import _core
+from paddle import _core, brought
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -35,6 +35,22 @@ def test_six_is_always_there():
 def test_the_extra_scripts_brings_what_1_8_5_brought():
     there = names(PROJECT["dependencies"]) | names(PROJECT["optional-dependencies"]["scripts"])
     assert set(BROUGHT) <= there
+
+
+IMPORTED_AS = {"opencv-python": "cv2", "pillow": "PIL", "protobuf": "google", "pyyaml": "yaml"}
+
+
+def test_a_script_that_lacks_a_module_that_1_8_5_brought_is_told_what_to_do(tmp_path):
+    extra = names(PROJECT["optional-dependencies"]["scripts"])
+    assert {IMPORTED_AS.get(name, name) for name in extra} == brought.MODULES
+    for module in ("PIL", "google.protobuf", "torchvision"):
+        script = tmp_path / "script.py"
+        script.write_text(f"import sys\nsys.modules['PIL'] = sys.modules['google'] = None\nimport paddle\n"
+                          f"try:\n    import PIL\nexcept ImportError:\n    print('tried')\nimport {module}\n")
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (1, "tried\n")
+        last = done.stderr.splitlines()[-1]
+        assert ("pip install 'cpaddle[scripts]'" in last) == (module != "torchvision"), done.stderr
 
 
 # ---- the command: it holds no engine of its own, and finds the library wherever both are put ----
