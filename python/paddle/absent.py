@@ -86,7 +86,9 @@ ABSENT = (
         "paddle.fluid.contrib": "mixed_precision",
     }),
     Absent("fluid.contrib", "0.15", "", "", {"paddle.fluid.contrib": "*"}),
-    Absent("the module fluid.debugger, by a misspelt name,", "0.12", "0.12", "Use fluid.debugger.", {"paddle.fluid": "debuger"}),
+    Absent("the exchange of tensors by DLPack", "1.5", "", "numpy.array(tensor) and LoDTensor.set go by way of numpy.", {
+        "paddle.fluid.core": "from_dlpack",
+    }),
     # Layers.
     Absent("the layers for sequence labelling", "0.11", "", "", {
         "paddle.fluid.layers": "linear_chain_crf crf_decoding ctc_greedy_decoder warpctc",
@@ -184,7 +186,8 @@ def refuse(module: str, name: str) -> NoReturn:
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
     if _asked_by_import(sys._getframe(2)):
         raise NotThereYet(sentence(path, row))
-    raise AttributeError(sentence(path, row))
+    # With this object Python, which would name the nearest name that is there, finds none.
+    raise AttributeError(sentence(path, row), name=name, obj=None)
 
 
 class _Finder:

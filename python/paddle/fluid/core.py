@@ -2,7 +2,7 @@
 
 import importlib
 
-from paddle import _core
+from paddle import _core, absent
 from paddle._core import (  # noqa: F401
     AlreadyExistsError,
     DataTypeError,
@@ -298,6 +298,7 @@ _LAZY = {
     "get_grad_op_desc": "paddle.fluid.descs",
     "prune": "paddle.fluid.descs",
     "Operator": "paddle.fluid.op",
+    "RecordIOWriter": "paddle.fluid.recordio",
     "Executor": "paddle.fluid.executor",
     "ParallelExecutor": "paddle.fluid.parallel_executor",
     "BuildStrategy": "paddle.fluid.compiler",
@@ -319,6 +320,4 @@ _LAZY = {
 def __getattr__(name: str):
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name.startswith("__"):
-        raise AttributeError(f"module 'paddle.fluid.core' has no attribute {name!r}")
-    raise AttributeError(f"fluid.core.{name} is not there in this package.")
+    absent.refuse(__name__, name)
