@@ -234,7 +234,10 @@ class _Flags:
     def _bare(name: str) -> str:
         bare = name[len("FLAGS_") :] if name.startswith("FLAGS_") else name
         if bare not in _flag_names():
-            raise ValueError(f"There is no flag {name!r}. There are: {', '.join(_flags.keys())}.")
+            from paddle.fluid import suggest
+
+            hint = suggest.did_you_mean(bare, _flag_names()).replace("mean '", "mean 'FLAGS_")
+            raise ValueError(f"There is no flag {name!r}.{hint or ' docs/FLAGS.md lists them.'}")
         return bare
 
     def __getitem__(self, name: str):
