@@ -244,9 +244,11 @@ static pd_status keep_feeds(const struct pd_prepared *prepared, struct pd_scope 
 {
     for (int i = 0; i < prepared->n_feeds; i++) {
         if (!prepared->feeds[i].stays) continue;
-        struct pd_value *value = pd_scope_lookup(scope, prepared->feed_names[i]);
-        if (!value) PD_TRY(pd_scope_get(pd_scope_root(scope), prepared->feed_names[i], &value));
-        PD_TRY(pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]));
+        struct pd_value *value;
+        PD_TRY(pd_scope_hold(scope, prepared->feed_names[i], 1, &value));
+        pd_status status = pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]);
+        pd_value_unref(value);
+        PD_TRY(status);
     }
     return PD_OK;
 }

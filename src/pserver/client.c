@@ -363,6 +363,12 @@ pd_status pd_client_get(int trainer_id, struct pd_client **out)
                          "this process was forked by a trainer (pid %d), whose connections it does not have: "
                          "start each trainer as a process of its own, or fork before the first step",
                          (int)the_client->pid);
+    else if (pd_client_is_mine(the_client))
+        status =
+            pd_fail(PD_INVALID,
+                    "this thread is in a step with the servers already, and asks them for something else: "
+                    "a signal handler that does so has to wait for the step's end, e.g. by a variable that "
+                    "is looked at after exe.run");
     *out = the_client;
     pthread_mutex_unlock(&making);
     return status;
@@ -373,7 +379,7 @@ void pd_client_abandon(void)
     pthread_mutex_lock(&making);
     struct pd_client *c = the_client && the_client->pid == getpid() ? the_client : NULL;
     pthread_mutex_unlock(&making);
-    if (!c) return;
+    if (!c || pd_client_is_mine(c)) return; /* the step around this one goes on */
     PD_CLIENT_HOLD(c);
     pd_client_drop_step(c);
 }
@@ -581,6 +587,7 @@ static void free_client(struct pd_client *c)
     pd_vec_free(&c->names);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->over);
+    pthread_cond_destroy(&c->turn_over);
     pd_free(c);
 }
 

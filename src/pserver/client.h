@@ -6,7 +6,10 @@
  * step on every server, and waits for the answers, which carry the values that were asked for
  * (pd_client_pull). The loop is turned by the calling thread: no hand-over. Only while that is elsewhere for
  * long, another one looks after the connections (client_minder.c). Waiting never is silent and has a
- * deadline. */
+ * deadline.
+ *
+ * Threads take turns: from the first push, pull or wish of one until its exchange is over the others wait
+ * (client_turn.c). Each run is a step of its own, as if one thread had done one after the other. */
 #ifndef PD_PSERVER_CLIENT_H
 #define PD_PSERVER_CLIENT_H
 
@@ -17,6 +20,9 @@ struct pd_client;
 /* The client of this process, made at the first call. trainer_id -1: the first server hands one out. */
 pd_status pd_client_get(int trainer_id, struct pd_client **out);
 
+/* At the start of an op: waits until no other thread is between its first push and the end of its exchange.
+ */
+pd_status pd_client_begin(struct pd_client *client, const struct pd_run *run);
 /* Servers that names will be asked of: they are connected to at the same time, and when one is missing all
  * that are missing are told. `trainers`: how many the job has, which servers check; 0: not known. */
 pd_status pd_client_expect(struct pd_client *client, int trainers, int n, const char *const *endpoints);

@@ -83,6 +83,7 @@ void pd_client_mind(struct pd_client *c)
     pthread_attr_t small;
     pthread_mutex_init(&c->lock, NULL);
     pd_cond_init(&c->over);
+    pd_cond_init(&c->turn_over);
     sigfillset(&all); /* signals are for the trainer's thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&small);

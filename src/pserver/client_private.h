@@ -94,6 +94,8 @@ struct name {
 struct pd_client {
     pthread_mutex_t lock; /* all that follows, and the loop: held during each call, else by the minder */
     pthread_cond_t over;
+    pthread_cond_t turn_over; /* nothing is pushed or wished for any more: another thread may begin */
+    uint64_t turns;           /* how often that was so */
     pthread_t minder;
     int has_minder, is_over;
     int64_t left_at;         /* when the last call ended */
@@ -149,6 +151,9 @@ int pd_client_is_mine(const struct pd_client *client); /* is this thread in a ca
 /* Ends the minder. 0: poll(arg) was not 0, or busy_ms (-1: none) were over, before another thread's call had
  * ended. */
 int pd_client_unmind(struct pd_client *client, int busy_ms, int (*poll)(void *arg), void *arg);
+/* client_turn.c: within a call, waits until no other thread has begun an exchange; `run` may be NULL. */
+pd_status pd_client_take_turn(struct pd_client *client, const struct pd_run *run);
+void pd_client_end_turn(struct pd_client *client);
 /* client_step.c */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, in a call */
 void pd_wire_flush(struct wire *wire);              /* sends what can be sent of the step */

@@ -214,6 +214,7 @@ void pd_client_drop_step(struct pd_client *c)
                          (unsigned long long)w->step, pd_error());
             drop(w);
         }
+    pd_client_end_turn(c);
 }
 
 static pd_status check_spoilt(const struct pd_client *c)
@@ -226,6 +227,7 @@ static pd_status check_spoilt(const struct pd_client *c)
 static pd_status add_piece(struct pd_client *c, const struct piece *p)
 {
     struct wire *w = wire_of(c, p->name);
+    PD_TRY(pd_client_take_turn(c, NULL));
     PD_TRY(check_spoilt(c));
     if (w->is_ended)
         return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
@@ -270,6 +272,7 @@ pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes
 {
     PD_CLIENT_HOLD(c);
     struct wire *w = wire_of(c, number);
+    PD_TRY(pd_client_take_turn(c, NULL));
     w->by = pthread_self();
     return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
 }
@@ -365,6 +368,7 @@ int pd_client_is_asked(struct pd_client *c, int number)
 static pd_status want_alone(struct pd_client *c, int number, void *out, size_t bytes, struct wire **wire)
 {
     struct wire *w = *wire = wire_of(c, number);
+    PD_TRY(pd_client_take_turn(c, NULL));
     if (w->is_ended || w->wishes.n || w->pieces.n)
         return pd_fail(PD_INVALID, "'%s' is asked for in the middle of an exchange",
                        c->names.at[number].text);
@@ -408,6 +412,7 @@ pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const ch
 {
     PD_CLIENT_HOLD(c);
     PD_TRY(pd_client_turn_until(c, run, is_over, c, what));
+    pd_client_end_turn(c);
     pd_status status = c->refusal;
     c->refusal = PD_OK;
     return status == PD_OK ? PD_OK : pd_fail(status, "%s", c->refusal_text);
@@ -477,6 +482,7 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
         struct link *link;
         PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
     }
+    PD_TRY(pd_client_take_turn(c, run));
     int pushes = 0;
     for (int i = 0; i < c->links.n; i++)
         pushes |= is_pushed_to(c->links.at[i], n, endpoints);
@@ -496,5 +502,7 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
             pd_wire_flush(w);
         }
     }
-    return pd_client_turn_until(c, run, is_over, c, "the exchange with the servers");
+    PD_TRY(pd_client_turn_until(c, run, is_over, c, "the exchange with the servers"));
+    pd_client_end_turn(c);
+    return PD_OK;
 }

@@ -16,6 +16,7 @@ pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, str
 {
     r->step->failed = pd_client_abandon;
     PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, out));
+    PD_TRY(pd_client_begin(*out, r));
     if (!known) return PD_OK;
     *is_new = *known != pd_client_incarnation(*out);
     *known = pd_client_incarnation(*out);

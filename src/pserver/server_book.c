@@ -159,6 +159,28 @@ static int pick_id(struct lane *lane, uint64_t incarnation)
     return -1;
 }
 
+static int came_beside(const struct seat *seat, uint64_t incarnation)
+{
+    for (int i = 0; i < PD_SEAT_BESIDE; i++)
+        if (seat->refused[i] == incarnation) return 1;
+    return 0;
+}
+
+static void note_beside(struct seat *seat, uint64_t incarnation)
+{
+    if (came_beside(seat, incarnation)) return;
+    memmove(seat->refused + 1, seat->refused, sizeof seat->refused - sizeof *seat->refused);
+    seat->refused[0] = incarnation;
+}
+
+/* Its connections broke a moment ago, and it may come back. Who has been started in its place did not come
+ * while it was there. */
+static int is_kept(const struct pd_server *s, const struct seat *seat, uint64_t incarnation)
+{
+    return seat->state == PD_TRAINER_IN && came_beside(seat, incarnation) &&
+           (pd_clock_ns() - seat->left_at) / 1000000 < s->config.reconnect_ms;
+}
+
 static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
 {
     struct pd_server *s = lane->server;
@@ -170,15 +192,15 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
             s->config.trainers);
     struct seat *seat = &s->seats[*id];
     int is_known = seat->incarnation == hello->incarnation;
-    if (seat->sessions && !is_known) {
-        seat->refused = hello->incarnation;
+    if (!is_known && (seat->sessions || is_kept(s, seat, hello->incarnation))) {
+        note_beside(seat, hello->incarnation);
         return pd_fail(PD_EXISTS,
                        "%s is in the job, and another process (host %.60s, pid %u) comes with the same id: "
                        "give each trainer its own id, or end the other one",
                        pd_lane_who(lane, *id), hello->host, hello->pid);
     }
     /* Who was there beside it has not been started because it had ended. */
-    if (seat->state == PD_TRAINER_DONE && !is_known && seat->refused == hello->incarnation)
+    if (seat->state == PD_TRAINER_DONE && !is_known && came_beside(seat, hello->incarnation))
         return pd_fail(PD_INVALID,
                        "%s has ended its work; this process came with the same id while it was in the job: "
                        "give each trainer its own id",
@@ -206,7 +228,7 @@ pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id
 void pd_book_release(struct pd_server *s, int id)
 {
     pthread_mutex_lock(&s->book_lock);
-    s->seats[id].sessions--;
+    if (--s->seats[id].sessions == 0) s->seats[id].left_at = pd_clock_ns();
     pthread_mutex_unlock(&s->book_lock);
 }
 

@@ -57,17 +57,22 @@ struct lane {
     uint64_t refused;               /* messages that could not be served */
     int order_at; /* changes of membership that it has taken in, and the version of the last */
     uint64_t order_version;
-    _Atomic uint64_t applied; /* the last step */
+    _Atomic uint64_t applied;    /* the last step */
+    _Atomic int64_t saves_since; /* it writes a file for a trainer; 0: none */
+    int64_t save_noticed;        /* of the main thread: when that was last told */
     int finished;
 };
 
 /* A trainer in the server's book (server_book.c). */
+enum { PD_SEAT_BESIDE = 8 };
+
 struct seat {
     uint64_t incarnation; /* the process that stands for it; 0: none yet */
     enum pd_trainer_state state;
-    int sessions;     /* its connections, on all lanes */
-    uint64_t refused; /* the last process that came with its id while it was there */
-    int is_read;      /* from the file: it was there before this server was started */
+    int sessions;                     /* its connections, on all lanes */
+    int64_t left_at;                  /* when the last of them ended */
+    uint64_t refused[PD_SEAT_BESIDE]; /* the last processes that came with its id while it was there */
+    int is_read;                      /* from the file: it was there before this server was started */
 };
 
 struct pd_server {

@@ -78,7 +78,15 @@ class Process:
             raise AssertionError(f"{self.name} did not end within {deadline} s:\n{self.output()}") from None
 
     def signal(self, number: int) -> None:
+        """SIGSTOP: returns when all threads stand still."""
         self.process.send_signal(number)
+        end = time.monotonic() + 10
+        while number == signal.SIGSTOP and any(state not in "TZ" for state in self._states()):
+            assert time.monotonic() < end, f"{self.name} does not stop"
+            time.sleep(0.001)
+
+    def _states(self) -> list[str]:
+        return [(task / "stat").read_text().rsplit(")", 1)[1].split()[0] for task in Path(f"/proc/{self.pid}/task").iterdir()]
 
     def kill(self) -> None:
         if self.process.poll() is None:

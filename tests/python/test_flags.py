@@ -49,3 +49,12 @@ def test_set_flags_names_the_flag_that_is_meant():
 
 def test_flags_that_test_tools_ask_for():
     assert fluid.core.globals()["FLAGS_use_system_allocator"] is False
+
+
+def test_texts_of_any_length():
+    """Folders of clusters have long names: one that is cut, or dropped, would keep nothing."""
+    folder = "/" + "d" * 700
+    env = {**os.environ, "FLAGS_ps_dir": folder}
+    script = "import paddle.fluid as fluid\nprint(fluid.get_flags('FLAGS_ps_dir')['FLAGS_ps_dir'])\nfluid.set_flags({'FLAGS_ps_dir': '/e' * 300})\nprint(fluid.get_flags('FLAGS_ps_dir')['FLAGS_ps_dir'])"
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == [folder, "/e" * 300] and not done.stderr

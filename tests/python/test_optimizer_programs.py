@@ -307,3 +307,28 @@ def test_a_schedule_of_ones_own_counts_steps_as_the_others_do(fresh):
     feed = {"x": np.ones((4, 13), "float32"), "y": np.ones((4, 1), "float32")}
     found = [exe.run(feed=feed, fetch_list=[rate])[0][0] for _ in range(4)]
     np.testing.assert_allclose(found, [0.0, 0.05, 0.08, 0.07], rtol=1e-5)
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["all", "listed"])
+def test_a_parameter_whose_stop_gradient_is_on_is_left_alone(listed):
+    """As scripts freeze layers before they fine-tune."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
+        x = fluid.layers.data("x", [4])
+        hidden = fluid.layers.fc(x, 6, param_attr="frozen.w", bias_attr="frozen.b", act="relu")
+        loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(hidden, 1, param_attr="free.w", bias_attr="free.b")))
+        for param in main.all_parameters():
+            param.stop_gradient = param.name.startswith("frozen")
+        rule = fluid.optimizer.Adam(0.1, regularization=fluid.regularizer.L2Decay(0.1))
+        _, pairs = rule.minimize(loss, parameter_list=[param.name for param in main.all_parameters()] if listed else None)
+        assert sorted(param.name for param, _ in pairs) == ["free.b", "free.w"]
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+
+        def values():
+            return {param.name: np.array(fluid.global_scope().find_var(param.name).get_tensor()) for param in main.all_parameters()}
+
+        before = values()
+        exe.run(main, feed={"x": np.ones((2, 4), "float32")})
+        moved = sorted(name for name, value in values().items() if not np.array_equal(value, before[name]))
+        assert moved == ["free.b", "free.w"]

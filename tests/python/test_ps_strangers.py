@@ -1,5 +1,6 @@
 """What somebody without the secret can do to a job that has none: nothing that stops it, and nothing in another's name."""
 
+import json
 import struct
 import time
 
@@ -24,6 +25,14 @@ def members(peer: ps.Peer, trainers: int) -> list[tuple[int, int]]:
     peer.send(ps.frame(ps.ORDER, struct.pack("<I", trainers) + struct.pack("<BQ", 0, 0) * trainers))
     got = peer.answer()
     return [struct.unpack_from("<BQ", got.meta, 4 + 9 * i) for i in range(trainers)]
+
+
+def asked(endpoint: str) -> bytes:
+    """What a server tells of itself."""
+    with ps.Peer(endpoint) as tool:
+        assert tool.greet(-1, role=ps.TOOL).type == ps.WELCOME
+        tool.send(ps.frame(ps.STATUS, flags=1, request=1))
+        return tool.answer().payload
 
 
 def test_incarnations_are_told_to_nobody(tmp_path):
@@ -211,3 +220,37 @@ def test_losses_are_those_of_a_job_alone(tmp_path):
         results[name] = dict(np.load(out / "trainer-0.npz"))
     for key, value in results["quiet"].items():
         np.testing.assert_allclose(results["loud"][key], value, rtol=1e-6, atol=1e-7)
+
+
+def test_who_came_beside_a_trainer_does_not_take_its_place_when_its_connection_breaks():
+    """The trainer comes back; a process that has been started in its place comes in at once."""
+    with Job(1, 1, env={"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "60000"}) as job:
+        server = job.start("server", 0, *SMALL)
+        server.wait_for("Server listening on")
+
+        def comes(incarnation: int) -> tuple[ps.Peer, ps.Frame]:
+            peer = ps.Peer(job.endpoints[0])
+            assert peer.greet(0, incarnation=incarnation).type == ps.WELCOME
+            return peer, peer.open()
+
+        def breaks(peer: ps.Peer) -> None:
+            peer.socket.close()
+            until(lambda: json.loads(asked(job.endpoints[0]))["trainers"][0]["away_s"] > 0)
+
+        first, answer = comes(101)
+        assert answer.type == ps.OPENED
+        for beside in range(201, 204):
+            peer, answer = comes(beside)
+            peer.socket.close()
+            assert answer.type == ps.FAILED and "is in the job" in answer.text()
+        breaks(first)
+        for beside in range(201, 204):
+            peer, answer = comes(beside)
+            peer.socket.close()
+            assert answer.type == ps.FAILED and "is in the job" in answer.text()
+        first, answer = comes(101)
+        assert answer.type == ps.OPENED
+        breaks(first)
+        instead, answer = comes(301)
+        assert answer.type == ps.OPENED
+        instead.socket.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paddle.fluid.framework import Program, Variable
+from paddle.fluid.framework import Parameter, Program, Variable
 from paddle.fluid.vartype import OpRole, dtype_is_floating
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ def _clips(program: Program, callbacks) -> list[tuple]:
     return clips
 
 
+def _is_stopped(program: Program, name: str) -> bool:
+    """Is it a parameter that the script froze by its stop_gradient?"""
+    var = program.global_block().vars.get(name)
+    return isinstance(var, Parameter) and var.stop_gradient
+
+
 def _sources_with_gradient(program: Program) -> list[str]:
     """Data, and what ops without inputs make, where stop_gradient is off: scripts fetch their gradients by name."""
     block = program.global_block()
@@ -104,7 +110,8 @@ def append_backward(
 ) -> list[tuple]:
     """Appends the ops that compute the gradients of `loss`; returns pairs (parameter, gradient).
 
-    parameter_list: Variables or names, all trainable parameters by default. no_grad_set: what gets none.
+    parameter_list: Variables or names, all trainable parameters by default. no_grad_set: what gets none; a parameter whose
+    stop_gradient is on gets none either.
     checkpoints save memory upstream by computing again; here they change nothing.
 
     Args:
@@ -131,6 +138,7 @@ def append_backward(
     else:
         names = [param.name for param in program.global_block().all_parameters() if param.trainable]
     program._appending_grad_times += 1
+    names = [name for name in names if not _is_stopped(program, name)]
     wanted = set(names)
     names += [name for name in _sources_with_gradient(program) if name not in wanted]
     names = names or _first_computed(program)
