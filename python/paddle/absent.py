@@ -131,7 +131,7 @@ ABSENT = (
     Absent("v1, the configurations for `paddle train`,", "0.9", "1.2", "Write the network with fluid.layers.", {
         "paddle": "trainer trainer_config_helpers proto",
     }),
-    Absent("the tools", "0.9", "", "", {"paddle": "sysconfig libs check_import_scipy", "paddle.utils": "*"}),
+    Absent("the tools", "0.9", "", "", {"paddle": "libs check_import_scipy", "paddle.utils": "*"}),
     Absent("the names that lead to Paddle 2,", "1.8", "", "Scripts for paddle.fluid run here.", {
         "paddle": "complex incubate device distribution regularizer common_ops_import",
     }),
