@@ -1,14 +1,16 @@
 # Short on purpose: each target calls tools/setup, cmake, pip or pytest, which can all be called by hand too.
 #
-#   make        build, and install the package into ./.venv
-#   make dev    quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
-#   make demo   train on 2 servers and 2 trainers on this machine, with a live table and a loss plot
-#   make test   every check there is, with one closing line
-#   make soak   the long tests, about an hour: many batches, big tables, all of MNIST, every layout of servers and
-#               trainers, hundreds of faults, five minutes of each fuzz target, random Programs for 15
-#   make bench  measure speed and memory
-#   make format lay out the C files as .clang-format says
-#   make clean  remove what was built
+#   make         build, and install the package into ./.venv
+#   make dev     quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
+#   make scripts install into ./.venv what paddlepaddle 1.8.5 brought along: Pillow, matplotlib, scipy, ...
+#   make demo    train on 2 servers and 2 trainers on this machine, with a live table and a loss plot
+#   make test    every check there is, with one closing line
+#   make soak    the long tests, about an hour: many batches, big tables, all of MNIST, every layout of servers and
+#                trainers, hundreds of faults, five minutes of each fuzz target, random Programs for 15
+#   make bench   measure speed and memory
+#   make format  lay out the C files as .clang-format says
+#   make clean   remove what was built
+#   make help    show these lines
 
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
@@ -19,7 +21,7 @@ LOCKED := mkdir -p build && flock build/.lock
 
 export PYTHON
 
-.PHONY: install dev setup demo test soak bench format clean
+.PHONY: install dev setup scripts demo test soak bench format clean help
 install: setup
 	@$(LOCKED) tools/install wheel -j$(JOBS)
 
@@ -28,6 +30,9 @@ dev: setup
 
 setup:
 	@$(LOCKED) tools/setup
+
+scripts: setup
+	@$(LOCKED) tools/install scripts
 
 demo: install
 	$(VENV)/python examples/demo.py
@@ -48,3 +53,6 @@ format:
 
 clean:
 	rm -rf build dist
+
+help:
+	@sed -n 's/^#   //p' Makefile

@@ -167,7 +167,7 @@ typedef struct pd_var_desc {
     const char *name;
     int block, kind, dtype; /* dtype -1: not known yet */
     int rank;
-    const int64_t *dims; /* -1: known only at run time */
+    const int64_t *dims; /* below 0: known only at run time */
     int lod_level;
     unsigned flags;
 } pd_var_desc;

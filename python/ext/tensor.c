@@ -230,18 +230,22 @@ static PyObject *get_double(PyObject *self, PyObject *index)
 
 static PyObject *set_float(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    float *at = core_arity("_set_float_element", n, 2, 2) ? NULL : element(self, args[0], PD_FLOAT32);
-    double value = at ? PyFloat_AsDouble(args[1]) : 0;
-    if (!at || (value == -1.0 && PyErr_Occurred())) return NULL;
+    if (core_arity("_set_float_element", n, 2, 2)) return NULL;
+    double value = PyFloat_AsDouble(args[1]); /* may run Python, which may move the memory */
+    if (value == -1.0 && PyErr_Occurred()) return NULL;
+    float *at = element(self, args[0], PD_FLOAT32);
+    if (!at) return NULL;
     *at = (float)value;
     return Py_NewRef(Py_None);
 }
 
 static PyObject *set_double(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    double *at = core_arity("_set_double_element", n, 2, 2) ? NULL : element(self, args[0], PD_FLOAT64);
-    double value = at ? PyFloat_AsDouble(args[1]) : 0;
-    if (!at || (value == -1.0 && PyErr_Occurred())) return NULL;
+    if (core_arity("_set_double_element", n, 2, 2)) return NULL;
+    double value = PyFloat_AsDouble(args[1]); /* may run Python, which may move the memory */
+    if (value == -1.0 && PyErr_Occurred()) return NULL;
+    double *at = element(self, args[0], PD_FLOAT64);
+    if (!at) return NULL;
     *at = value;
     return Py_NewRef(Py_None);
 }

@@ -17,12 +17,13 @@ class Absent(NamedTuple):
     what: str
     since: str  # the first release of Paddle that had it
     until: str  # the last one; "" when 1.8 still has it
-    instead: str  # what to do meanwhile; "" when there is nothing to say
+    instead: str  # what to do meanwhile; "" when nothing takes its place
     names: dict[str, str]  # module -> names, separated by blanks
 
 
 BUILD = "Build a Program with fluid.layers and run it with fluid.Executor."
 TRANSPILE = "fluid.DistributeTranspiler trains with parameter servers: docs/DISTRIBUTED.md is the guide."
+STEPS = "Write the step with fluid.layers.StaticRNN, DynamicRNN or While."
 FEED = "Read the files in Python and feed batches: paddle.batch, fluid.DataFeeder, fluid.io.DataLoader."
 
 ABSENT = (
@@ -69,12 +70,8 @@ ABSENT = (
     }),
     Absent("the drawings of Programs", "0.11", "", "fluid.debugger.draw_block_graphviz draws a block.",
            {"paddle.fluid": "net_drawer"}),
-    Absent("the channels and goroutines", "0.12", "0.15", "", {
+    Absent("the channels and goroutines", "0.12", "0.15", "Call Executor.run for each part, and pass values on in Python.", {
         "paddle.fluid": "concurrency Go Select channel_close channel_recv channel_send make_channel",
-    }),
-    Absent("the InferenceTranspiler", "0.12", "1.5", "The engine fuses what it can by itself.", {
-        "paddle.fluid": "InferenceTranspiler inference_transpiler",
-        "paddle.fluid.transpiler": "InferenceTranspiler inference_transpiler",
     }),
     Absent("the SimpleDistributeTranspiler", "0.12", "0.13", TRANSPILE, {
         "paddle.fluid": "SimpleDistributeTranspiler distribute_transpiler_simple",
@@ -85,8 +82,13 @@ ABSENT = (
         "paddle.fluid.transpiler": "collective geo_sgd_transpiler",
         "paddle.fluid.layers": "collective",
     }),
+    Absent("the training in float16", "1.4", "", "Leave the decoration of the optimizer out: the script then trains in float32.", {
+        "paddle.fluid.contrib": "mixed_precision",
+    }),
     Absent("fluid.contrib", "0.15", "", "", {"paddle.fluid.contrib": "*"}),
-    Absent("the module fluid.debugger, by a misspelt name,", "0.12", "0.12", "Use fluid.debugger.", {"paddle.fluid": "debuger"}),
+    Absent("the exchange of tensors by DLPack", "1.5", "", "numpy.array(tensor) and LoDTensor.set go by way of numpy.", {
+        "paddle.fluid.core": "from_dlpack",
+    }),
     # Layers.
     Absent("the layers for sequence labelling", "0.11", "", "", {
         "paddle.fluid.layers": "linear_chain_crf crf_decoding ctc_greedy_decoder warpctc",
@@ -105,20 +107,23 @@ ABSENT = (
             matrix_nms detection_map
             """,
     }),
-    Absent("the layers for distributions", "1.6", "", "", {
+    Absent("the layers for distributions", "1.6", "", "Write their formulas with fluid.layers.gaussian_random, uniform_random, exp "
+           "and log.", {
         "paddle.fluid.layers": "distributions Uniform Normal Categorical MultivariateNormalDiag",
     }),
-    Absent("the cells and decoders of recurrent networks", "1.6", "", "", {
+    Absent("the cells and decoders of recurrent networks", "1.6", "", STEPS, {
         "paddle.fluid.layers": """
             RNNCell GRUCell LSTMCell Decoder BeamSearchDecoder dynamic_decode DecodeHelper TrainingHelper
             GreedyEmbeddingHelper SampleEmbeddingHelper BasicDecoder
             """,
     }),
-    Absent("the layers", "1.2", "", "", {"paddle.fluid.layers": "similarity_focus tree_conv append_LARS"}),
-    Absent("the layers", "0.12", "0.13", "", {
-        "paddle.fluid.layers": """
-            ListenAndServ BlockGuardServ Send Recv BlockGuardWithCompletion StaticRNNMemoryLink WhileGuard ParallelDo
-            """,
+    Absent("the layers", "1.2", "", "", {"paddle.fluid.layers": "similarity_focus tree_conv"}),
+    Absent("the learning rates", "0.14", "1.4", "fluid.optimizer.LarsMomentum has the same rule.", {"paddle.fluid.layers": "append_LARS"}),
+    Absent("the layers", "0.12", "1.2", "Build the network without it, and run it on several places with fluid.ParallelExecutor or "
+           "fluid.CompiledProgram(...).with_data_parallel.", {"paddle.fluid.layers": "ParallelDo"}),
+    Absent("the layers", "0.12", "", TRANSPILE, {"paddle.fluid.layers": "ListenAndServ BlockGuardServ Send Recv"}),
+    Absent("the inner parts", "0.12", "", STEPS, {
+        "paddle.fluid.layers": "BlockGuardWithCompletion StaticRNNMemoryLink WhileGuard",
     }),
     # Other generations.
     Absent("the layer API of v2", "0.10", "1.2", "paddle.v2 has batch, minibatch, reader, dataset, image, plot and fluid.",
@@ -126,7 +131,7 @@ ABSENT = (
     Absent("v1, the configurations for `paddle train`,", "0.9", "1.2", "Write the network with fluid.layers.", {
         "paddle": "trainer trainer_config_helpers proto",
     }),
-    Absent("the tools", "0.9", "", "", {"paddle": "sysconfig libs check_import_scipy", "paddle.utils": "*"}),
+    Absent("the tools", "0.9", "", "", {"paddle": "libs check_import_scipy", "paddle.utils": "*"}),
     Absent("the names that lead to Paddle 2,", "1.8", "", "Scripts for paddle.fluid run here.", {
         "paddle": "complex incubate device distribution regularizer common_ops_import",
     }),
@@ -162,7 +167,8 @@ def sentence(path: str, row: Absent) -> str:
     """What is missing, which releases had it, what to do."""
     end = f" to {row.until}" if row.until else " and later"
     time = row.since + ("" if row.until == row.since else end)
-    return f"{path} is not there yet. It belongs to {row.what} of Paddle {time}. {row.instead}".rstrip()
+    instead = row.instead or "Nothing takes its place so far; docs/MISSING.md lists what is missing."
+    return f"{path} is not there yet. It belongs to {row.what} of Paddle {time}. {instead}"
 
 
 def _asked_by_import(frame: Any) -> bool:
@@ -180,7 +186,8 @@ def refuse(module: str, name: str) -> NoReturn:
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
     if _asked_by_import(sys._getframe(2)):
         raise NotThereYet(sentence(path, row))
-    raise AttributeError(sentence(path, row))
+    # With this object Python, which would name the nearest name that is there, finds none.
+    raise AttributeError(sentence(path, row), name=name, obj=None)
 
 
 class _Finder:

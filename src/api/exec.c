@@ -31,19 +31,12 @@ pd_status pd_scope_erase(pd_scope *scope, const char *name)
 
 void pd_scope_drop_kids(pd_scope *scope)
 {
-    /* Whoever holds a kid keeps it; it only stops counting as one. */
-    scope->kids.n = 0;
+    pd_scope_forget_kids(scope);
 }
 
 pd_status pd_scope_names(const pd_scope *scope, const char ***names, int *n)
 {
-    const char **list = pd_calloc((size_t)scope->order.n, sizeof *list);
-    if (!list) return pd_no_memory();
-    for (int i = 0; i < scope->order.n; i++)
-        list[i] = scope->order.at[i];
-    *names = list;
-    *n = scope->order.n;
-    return PD_OK;
+    return pd_scope_list(scope, names, n);
 }
 
 void pd_names_free(const char **names)

@@ -145,8 +145,6 @@ pd_status pd_var_set_shape(pd_program *program, int64_t id, int rank, const int6
 {
     struct pd_var *v;
     PD_TRY(pd_api_var(program, id, &v));
-    for (int i = 0; i < rank; i++)
-        if (dims[i] < -1) return pd_fail(PD_SHAPE, "variable '%s': dimension %d is %lld; -1 stands for any size", v->name, i, (long long)dims[i]);
     program->version++;
     return pd_meta_set_dims(&v->meta, rank, dims);
 }

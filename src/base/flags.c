@@ -24,10 +24,16 @@ static const struct {
 #undef ROW
 };
 
+/* Texts are of any length. One that was replaced stays: somebody may still read it. */
+struct text {
+    struct text *older;
+    char at[];
+};
+
 static struct {
     int64_t i;
     double d;
-    char text[128];
+    struct text *text;
 } now[PD_FLAG_COUNT];
 
 /* 1 when the text fits the flag. */
@@ -39,7 +45,7 @@ static int parse(int flag, const char *text, int64_t *i, double *d)
     case KIND_TEXT:
         *i = flag == PD_FLAG_log_level ? pd_log_find_level(text) : 0;
         *d = (double)*i;
-        return *i >= 0 && strlen(text) < sizeof now[0].text;
+        return *i >= 0;
     case KIND_DOUBLE:
         *d = strtod(text, &end);
         *i = (int64_t)*d;
@@ -59,13 +65,27 @@ static int parse(int flag, const char *text, int64_t *i, double *d)
     }
 }
 
-static void put(int flag, const char *text, int64_t i, double d)
+static pd_status put(int flag, const char *text, int64_t i, double d)
 {
+    if (!now[flag].text || strcmp(now[flag].text->at, text) != 0) {
+        size_t n = strlen(text) + 1;
+        struct text *t = malloc(sizeof *t + n);
+        if (!t) return pd_no_memory();
+        memcpy(t->at, text, n);
+        t->older = now[flag].text;
+        __atomic_store_n(&now[flag].text, t, __ATOMIC_RELEASE);
+    }
     now[flag].i = i;
     now[flag].d = d;
-    snprintf(now[flag].text, sizeof now[flag].text, "%s", text);
     if (flag == PD_FLAG_paddle_num_threads && i > 0) pd_threads_set_default((int)i);
     if (flag == PD_FLAG_log_level) pd_log_set_limit((enum pd_log_level)i);
+    return PD_OK;
+}
+
+static const char *text_of(int flag)
+{
+    const struct text *text = __atomic_load_n(&now[flag].text, __ATOMIC_ACQUIRE);
+    return text ? text->at : table[flag].value;
 }
 
 /* The value of a flag in the environment, or NULL. Old scripts ask for more messages with GLOG_v. */
@@ -86,7 +106,7 @@ static void read_environment(void)
     for (int f = 0; f < PD_FLAG_COUNT; f++) {
         const char *value = environment(f, name);
         if (!value || !parse(f, value, &i, &d)) parse(f, value = table[f].value, &i, &d);
-        put(f, value, i, d);
+        (void)put(f, value, i, d);
     }
     /* Only now is it known which messages are wanted. */
     for (int f = 0; f < PD_FLAG_COUNT; f++) {
@@ -126,7 +146,7 @@ double pd_flag_double(enum pd_flag flag)
 
 const char *pd_flag_text(enum pd_flag flag)
 {
-    return start(), now[flag].text;
+    return start(), text_of(flag);
 }
 
 const char *pd_flag_name_of(enum pd_flag flag)
@@ -166,14 +186,13 @@ pd_status pd_flag_assign(const char *name, const char *value)
     if (!parse(flag, value, &i, &d))
         return pd_fail(PD_INVALID, "flag '%s' cannot take the value '%s': %s", table[flag].name, value,
                        table[flag].help);
-    put(flag, value, i, d);
-    return PD_OK;
+    return put(flag, value, i, d);
 }
 
 pd_status pd_flag_read(const char *name, const char **value)
 {
     int flag = find(name);
     if (flag < 0) return no_flag(name);
-    *value = now[flag].text;
+    *value = text_of(flag);
     return PD_OK;
 }

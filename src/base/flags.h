@@ -6,7 +6,7 @@
 #include <paddle/status.h>
 #include <stdint.h>
 
-/* X(name, kind, default, help). Kinds: BOOL, INT, DOUBLE, TEXT. */
+/* X(name, kind, default, help). Kinds: BOOL, INT, LONG, DOUBLE, TEXT. */
 #define PD_FLAG_MAP(X)                                                                                       \
     X(check_nan_inf, BOOL, "0",                                                                              \
       "after each op, fail if an output holds NaN or Inf, and name the op; servers refuse such gradients")   \

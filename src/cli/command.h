@@ -2,6 +2,8 @@
 #ifndef PADDLE_CLI_COMMAND_H
 #define PADDLE_CLI_COMMAND_H
 
+#include <stdio.h>
+
 /* What the process returns to the shell. */
 enum pd_cli_exit { PD_CLI_EXIT_OK = 0, PD_CLI_EXIT_FAILED = 1, PD_CLI_EXIT_USAGE = 2 };
 
@@ -9,7 +11,9 @@ struct pd_cli_command {
     const char *name;
     const char *arguments; /* what follows the name in a usage line; "" when nothing may */
     const char *summary;   /* one line for the list of commands */
-    /* Runs the command. argv[0] is its name. Returns a pd_cli_exit; writes its own messages. */
+    const char *details;   /* lines that say what it does and list its options; NULL: the summary says it all */
+    /* Runs the command. argv[0] is its name. Returns a pd_cli_exit; writes its own messages. Not called when
+     * --help is among the arguments. */
     int (*run)(int argc, char **argv);
 };
 
@@ -18,6 +22,9 @@ extern const struct pd_cli_command *const pd_cli_commands[];
 
 /* The command of that name, or NULL. */
 const struct pd_cli_command *pd_cli_find(const char *name);
+
+/* How the command is called and what it does: the answer to --help. */
+void pd_cli_show_help(const struct pd_cli_command *command, FILE *to);
 
 /* Reports that there is no such command, with the nearest name if one is near. Returns PD_CLI_EXIT_USAGE. */
 int pd_cli_report_unknown(const char *name);

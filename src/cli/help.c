@@ -4,14 +4,23 @@
 #include <stddef.h>
 #include <stdio.h>
 
+void pd_cli_show_help(const struct pd_cli_command *command, FILE *to)
+{
+    fprintf(to, "usage: paddle %s%s%s\n\n", command->name, command->arguments[0] ? " " : "",
+            command->arguments);
+    if (command->details)
+        fputs(command->details, to);
+    else
+        fprintf(to, "%s\n", command->summary);
+}
+
 static int run(int argc, char **argv)
 {
     if (argc > 2) return pd_cli_report_extra(&pd_cli_help, argv[2]);
     if (argc == 2) {
         const struct pd_cli_command *command = pd_cli_find(argv[1]);
         if (!command) return pd_cli_report_unknown(argv[1]);
-        printf("usage: paddle %s%s%s\n\n%s\n", command->name, command->arguments[0] ? " " : "",
-               command->arguments, command->summary);
+        pd_cli_show_help(command, stdout);
         return PD_CLI_EXIT_OK;
     }
     printf("usage: paddle <command> [arguments]\n\nThe commands are:\n");

@@ -3,6 +3,7 @@
 
 #include <paddle/paddle.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A full disk or a closed pipe shows only when the output is flushed; then the run has failed after all. */
 static int finish(int code)
@@ -26,5 +27,10 @@ int main(int argc, char **argv)
     }
     command = pd_cli_find(argv[1]);
     if (!command) return pd_cli_report_unknown(argv[1]);
+    for (int i = 2; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            pd_cli_show_help(command, stdout);
+            return finish(PD_CLI_EXIT_OK);
+        }
     return finish(command->run(argc - 1, argv + 1));
 }

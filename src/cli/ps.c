@@ -8,9 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: paddle ps status ENDPOINT [--json] [--watch SECONDS]\n"
-    "\n"
+static const char details[] =
     "Asks the parameter server at ENDPOINT (host:port) for its parameters, its step and mode, the trainers "
     "it\n"
     "knows (in, waiting, late, lost, done) and its counters.\n"
@@ -20,8 +18,8 @@ static const char usage[] =
 
 static int misused(const char *what, const char *found)
 {
-    fprintf(stderr, "paddle: ps: %s%s%s%s\n%s", what, found ? " '" : "", found ? found : "", found ? "'" : "",
-            usage);
+    fprintf(stderr, "paddle: ps: %s%s%s%s\n", what, found ? " '" : "", found ? found : "", found ? "'" : "");
+    pd_cli_show_help(&pd_cli_ps, stderr);
     return PD_CLI_EXIT_USAGE;
 }
 
@@ -50,10 +48,6 @@ static int status(int argc, char **argv)
     int as_json = 0;
     double every = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            fputs(usage, stdout);
-            return PD_CLI_EXIT_OK;
-        }
         if (strcmp(argv[i], "--json") == 0) {
             as_json = 1;
         } else if (strcmp(argv[i], "--watch") == 0) {
@@ -83,10 +77,6 @@ static int status(int argc, char **argv)
 static int run(int argc, char **argv)
 {
     if (argc < 2) return misused("say what: status", NULL);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        fputs(usage, stdout);
-        return PD_CLI_EXIT_OK;
-    }
     if (strcmp(argv[1], "status") != 0) return misused("it can tell the status, it cannot", argv[1]);
     return status(argc - 1, argv + 1);
 }
@@ -95,5 +85,6 @@ const struct pd_cli_command pd_cli_ps = {
     .name = "ps",
     .arguments = "status ENDPOINT [--json] [--watch SECONDS]",
     .summary = "Show what a running parameter server holds and whom it waits for.",
+    .details = details,
     .run = run,
 };

@@ -11,9 +11,7 @@
 enum { MAX_SIZES = 32 };
 
 /* Short lines each, so that the layout here is what a terminal shows. */
-static const char usage[] =
-    "usage: paddle psbench [options]\n"
-    "\n"
+static const char details[] =
     "Starts a parameter server and its trainers on this machine and measures pushes (with the\n"
     "update applied) and pulls, one exchange of a trainer at a time. Before the rows of a size\n"
     "stand the limits of the machine for as many bytes, measured in the same run: a blocking TCP\n"
@@ -256,11 +254,6 @@ static int run(int argc, char **argv)
                     .optimizer = "sgd"},
         .sizes = {4 << 10, 1 << 20, 30 << 20},
     };
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            fputs(usage, stdout);
-            return PD_CLI_EXIT_OK;
-        }
     int code = read_options(&asked, argc, argv);
     if (code != PD_CLI_EXIT_OK) return code;
     asked.options.sizes = asked.sizes;
@@ -276,5 +269,6 @@ const struct pd_cli_command pd_cli_psbench = {
     .name = "psbench",
     .arguments = "[options]",
     .summary = "Measure a parameter server on this machine, beside the machine's limits.",
+    .details = details,
     .run = run,
 };

@@ -244,9 +244,11 @@ static pd_status keep_feeds(const struct pd_prepared *prepared, struct pd_scope 
 {
     for (int i = 0; i < prepared->n_feeds; i++) {
         if (!prepared->feeds[i].stays) continue;
-        struct pd_value *value = pd_scope_lookup(scope, prepared->feed_names[i]);
-        if (!value) PD_TRY(pd_scope_get(pd_scope_root(scope), prepared->feed_names[i], &value));
-        PD_TRY(pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]));
+        struct pd_value *value;
+        PD_TRY(pd_scope_hold(scope, prepared->feed_names[i], 1, &value));
+        pd_status status = pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]);
+        pd_value_unref(value);
+        PD_TRY(status);
     }
     return PD_OK;
 }
@@ -267,10 +269,10 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     prepared->running = 1;
     int was_bound = f->bound;
     pd_pace_begin(&prepared->pace);
-    prepared->step.failed = NULL;
+    prepared->step.over = NULL;
     prepared->step.number = __atomic_fetch_add(&prepared->plan->program->lineage->runs, 1, __ATOMIC_RELAXED);
     pd_status status = pd_frame_run(f, scope);
-    if (status != PD_OK && prepared->step.failed) prepared->step.failed();
+    if (prepared->step.over) status = prepared->step.over(&prepared->step, status);
     if (status == PD_OK) status = keep_feeds(prepared, scope);
     pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;

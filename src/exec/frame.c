@@ -151,33 +151,37 @@ void pd_frame_free(struct pd_frame *f)
 
 /* ---- variables of the scope ---- */
 
+static pd_status not_there(const struct pd_plan_var *v)
+{
+    if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
+        return pd_fail(PD_NOT_FOUND,
+                       "variable '%s' is not in the scope; run the startup program first, or load it",
+                       v->name);
+    return pd_fail(PD_NOT_FOUND, "variable '%s' has no value: feed it, or put it into the scope", v->name);
+}
+
+/* The stamp is of the time before: should another thread change the scope meanwhile, all are looked up again
+ * in the next run. */
 static pd_status find_scope_vars(struct pd_frame *f, struct pd_scope *scope)
 {
+    uint64_t stamp = pd_scope_stamp(scope);
     for (int e = 0; e < f->n_externals; e++) {
         int i = f->externals[e];
         const struct pd_plan_var *v = &f->plan->vars.at[i];
         if (v->place != PD_PLACE_SCOPE) continue;
-        struct pd_value *value = pd_scope_lookup(scope, v->name);
+        struct pd_value *value;
+        PD_TRY(pd_scope_hold(scope, v->name, 0, &value));
         if (!value) {
-            if (v->read_first)
-                return v->desc && (v->desc->flags & PD_VAR_PERSISTABLE)
-                           ? pd_fail(PD_NOT_FOUND,
-                                     "variable '%s' is not in the scope; run the startup program first, or "
-                                     "load it",
-                                     v->name)
-                           : pd_fail(PD_NOT_FOUND,
-                                     "variable '%s' has no value: feed it, or put it into the scope",
-                                     v->name);
-            PD_TRY(pd_scope_get(pd_scope_root(scope), v->name, &value));
+            if (v->read_first) return not_there(v);
+            PD_TRY(pd_scope_hold(scope, v->name, 1, &value));
             if (v->desc && v->desc->meta.kind != PD_KIND_TENSOR) pd_value_reset(value, v->desc->meta.kind);
         }
-        pd_value_ref(value);
         pd_value_unref(f->values[i]);
         f->values[i] = value;
     }
     link_ops(f);
     f->scope_uid = scope->uid;
-    f->scope_stamp = pd_scope_stamp(scope);
+    f->scope_stamp = stamp;
     f->bound = 0;
     return PD_OK;
 }
@@ -274,8 +278,6 @@ pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
     if (frame->scope_uid != scope->uid || frame->scope_stamp != pd_scope_stamp(scope)) {
         frame->scope_uid = 0;
         PD_TRY(find_scope_vars(frame, scope));
-        /* Making variables raised the stamp. */
-        frame->scope_stamp = pd_scope_stamp(scope);
     }
     PD_TRY(check_ready(frame));
     if (!frame->bound || pd_frame_stale(frame)) {

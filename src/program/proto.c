@@ -218,7 +218,7 @@ static pd_status read_tensor(const char *name, const Pd__VarType__TensorDesc *fr
     /* More elements than memory can address would overflow the arithmetic of shapes later. */
     int64_t elements = 1;
     for (size_t i = 0; i < from->n_dims; i++)
-        if (from->dims[i] < -1 || __builtin_mul_overflow(elements, from->dims[i] > 0 ? from->dims[i] : 1, &elements) || elements > 1ll << 40)
+        if (__builtin_mul_overflow(elements, from->dims[i] > 0 ? from->dims[i] : 1, &elements) || elements > 1ll << 40)
             return pd_fail(PD_FORMAT, "the model file gives variable '%s' an impossible shape", name);
     return pd_meta_set_dims(meta, (int)from->n_dims, from->dims);
 }

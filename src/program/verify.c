@@ -122,11 +122,19 @@ pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out,
 
 /* The variables of a slot as the op sees them: `seen` is what it infers on, `var` where that belongs. An op
  * may write a variable that it reads, and what it infers must not change what it still looks at: outputs are
- * copies. Returns the count, 0 when all are holes. */
+ * copies. A size that is not known may be declared as any number below 0 (scripts write -1 * 256); ops see
+ * -1. Returns the count, 0 when all are holes. */
 struct side {
     struct pd_meta **seen, *copies;
     struct pd_var **var;
 };
+
+static int has_odd_sizes(const struct pd_meta *meta)
+{
+    for (int i = 0; i < meta->rank; i++)
+        if (meta->dim[i] < -1) return 1;
+    return 0;
+}
 
 static int gather(const struct pd_io *io, struct pd_block *block, struct side at, int is_output)
 {
@@ -134,18 +142,23 @@ static int gather(const struct pd_io *io, struct pd_block *block, struct side at
     for (int k = 0; k < io->args.n; k++) {
         at.var[k] = pd_block_find(block, io->args.at[k]);
         at.seen[k] = at.var[k] ? &at.var[k]->meta : NULL;
-        if (!is_output || !at.var[k]) continue;
+        if (!at.var[k] || !(is_output || has_odd_sizes(at.seen[k]))) continue;
         at.copies[k] = at.var[k]->meta;
         at.seen[k] = &at.copies[k];
+        for (int i = 0; i < at.copies[k].rank; i++)
+            if (at.copies[k].dim[i] < -1) at.copies[k].dim[i] = -1;
     }
     return io->args.n;
 }
 
-/* What was inferred of an output becomes the variable's; a size that it had before is noted. */
-static pd_status settle(struct pd_opdesc *op, struct pd_var *var, const struct pd_meta *found)
+/* What was inferred of an output becomes the variable's; a size that it had before is noted. One that stays
+ * unknown keeps the number it was declared with. */
+static pd_status settle(struct pd_opdesc *op, struct pd_var *var, struct pd_meta *found)
 {
     struct pd_resized was = {var->name, var->meta};
     int known = var->meta.rank > 0 && found->rank > 0;
+    for (int i = 0; i < found->rank && found->rank == was.was.rank; i++)
+        if (found->dim[i] < 0 && was.was.dim[i] < 0) found->dim[i] = was.was.dim[i];
     var->meta = *found;
     if (!known || pd_meta_same_dims(&was.was, found)) return PD_OK;
     for (int i = 0; i < op->resized.n; i++)
@@ -160,7 +173,7 @@ static int as_floats(const struct side *in, int n)
     int found = 0;
     for (int k = 0; k < n; k++) {
         if (!in->var[k] || in->var[k]->meta.dtype != PD_DTYPE_FP16) continue;
-        in->copies[k] = in->var[k]->meta;
+        in->copies[k] = *in->seen[k];
         in->copies[k].dtype = PD_DTYPE_FP32;
         in->seen[k] = &in->copies[k];
         found = 1;

@@ -77,6 +77,12 @@ static uint64_t most_logged(const struct pd_durable *d)
 
 /* ---- open and close ---- */
 
+const char *const *pd_durable_servers(const struct pd_durable *d, int *n)
+{
+    *n = d->config.n_servers ? d->config.n_servers : 1;
+    return d->config.n_servers ? d->config.servers : &d->server->config.endpoint;
+}
+
 static char *copy_text(const char *text)
 {
     return pd_strdup(text ? text : "");

@@ -105,6 +105,8 @@ pd_status pd_durable_settle(struct pd_durable *d)
         PD_TRY(rebase(d));
     else if (!has_log && !layout->is_same)
         PD_TRY(pd_layout_write(d, 0, 0));
+    if (!has_log && !layout->has_log && d->taken.is_from_set && d->taken.is_less)
+        PD_TRY(pd_durable_drop(d, 0, d->taken.number, UINT64_MAX, "the job goes on without what came later"));
     /* Snapshots that cannot be used would be counted among those that are kept. */
     if (d->taken.broken)
         PD_TRY(pd_durable_drop(d, 0, d->taken.number, d->taken.broken + 1, "snapshots that are damaged"));

@@ -85,7 +85,7 @@ int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
         if (status != PD_OK) {
             pd_log(PD_LOG_WARNING, "loop %d begins no new log for the snapshot of step %llu: %s", lane,
                    (unsigned long long)step, pd_error());
-            atomic_store(&d->is_spoilt, 1);
+            atomic_store(&d->spoilt, step);
         }
     }
     pthread_mutex_lock(&d->lock);
@@ -109,7 +109,6 @@ static void end_cut(struct pd_durable *d, int goes_on)
 {
     struct pd_server *s = d->server;
     atomic_store(&d->next, 0);
-    atomic_store(&d->is_spoilt, 0);
     for (int l = 0; l < s->n_lanes; l++) {
         if (d->stands[l] && goes_on) (void)pd_loop_post(s->lanes[l].loop, release, &s->lanes[l]);
         d->stands[l] = 0;
@@ -133,7 +132,7 @@ static void cut(struct pd_durable *d, uint64_t step)
     d->last_step = step;
     d->last_applied = pd_shard_step(d->server->lanes[0].shard);
     atomic_store(&d->grown, 0);
-    pd_status status = atomic_exchange(&d->is_spoilt, 0)
+    pd_status status = atomic_load(&d->spoilt) == step
                            ? pd_fail(PD_IO, "a loop could not begin a new log for it")
                            : pd_durable_prepare(d, step);
     if (status == PD_OK) status = pd_writer_start(d);

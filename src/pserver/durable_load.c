@@ -22,7 +22,7 @@ static pd_status check_shape(const struct kept *k, const struct pd_snapshot_var 
 }
 
 /* A computed learning rate, if there was one. */
-static pd_status load_rate(struct kept *k, const struct pd_snapshot_var *var)
+pd_status pd_durable_load_rate(struct kept *k, const struct pd_snapshot_var *var)
 {
     if (!var) return PD_OK;
     PD_TRY(pd_tensor_resize(&k->value->tensor, var->dtype, var->rank, var->dim));
@@ -51,7 +51,7 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
         struct kept *k = &d->kept.at[i];
         const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
         if (!k->value->tensor.data) {
-            PD_TRY(load_rate(k, var));
+            PD_TRY(pd_durable_load_rate(k, var));
             continue;
         }
         if (!var)
@@ -62,43 +62,6 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
         PD_TRY(check_shape(k, var));
         PD_TRY(check_rows(k, var));
         memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
-    }
-    return PD_OK;
-}
-
-/* From the snapshots of a job with other servers. */
-static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_set *set)
-{
-    for (int i = 0; i < d->kept.n; i++) {
-        struct kept *k = &d->kept.at[i];
-        const char *whole = k->whole ? k->whole : k->name;
-        const struct pd_meta *m = &k->value->tensor.meta;
-        const struct pd_snapshot_var *var = pd_snapshot_set_find(set, whole);
-        if (!k->value->tensor.data) {
-            PD_TRY(load_rate(k, var));
-            continue;
-        }
-        if (!var && k->whole) var = pd_snapshot_set_find(set, k->name);
-        if (!var)
-            return pd_fail(
-                PD_NOT_FOUND,
-                "the snapshots in %s have no '%s': are they another job's? FLAGS_ps_fresh=1 starts anew",
-                d->root, whole);
-        int64_t rows = m->rank ? m->dim[0] : 1;
-        size_t bytes = pd_tensor_bytes(&k->value->tensor);
-        if (k->row_step > 1) {
-            size_t row = bytes / (size_t)(rows ? rows : 1);
-            for (int64_t r = 0; r < rows; r++)
-                PD_TRY(pd_snapshot_set_read(set, whole, k->first_row + r * k->row_step, 1,
-                                            (char *)k->value->tensor.data + (size_t)r * row, row));
-            continue;
-        }
-        /* State of one number for each slice (powers of beta) is the same in all of them. */
-        if (pd_snapshot_rows(var) == 1 && rows == 1 && !k->whole)
-            memcpy(k->value->tensor.data, var->data, bytes);
-        else
-            PD_TRY(pd_snapshot_set_read(set, whole, k->whole ? k->first_row : 0, rows, k->value->tensor.data,
-                                        bytes));
     }
     return PD_OK;
 }
@@ -115,7 +78,7 @@ static void take_loop_steps(struct pd_shard *shard, int trainers, const char *te
     }
 }
 
-static const char *note_of(const struct pd_snapshot *snapshot, const char *key, int lane)
+const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane)
 {
     char name[24];
     snprintf(name, sizeof name, "%s%d", key, lane);
@@ -136,13 +99,12 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
     struct pd_server *s = d->server;
     int trainers = s->config.trainers;
-    const char *note = pd_snapshot_note(snapshot, "applied");
-    uint64_t applied = note ? strtoull(note, NULL, 10) : info->step;
+    uint64_t applied = pd_snapshot_applied(snapshot);
     for (int l = 0; l < s->n_lanes; l++) {
         struct pd_shard *shard = s->lanes[l].shard;
         for (int t = 0; t < trainers && t < info->n_trainers; t++)
             pd_shard_set_trainer_step(shard, t, info->trainers[t].step);
-        take_loop_steps(shard, trainers, note_of(snapshot, "loop", l));
+        take_loop_steps(shard, trainers, pd_durable_note(snapshot, "loop", l));
         pd_shard_set_step(shard, s->config.is_sync ? applied : highest(shard, trainers));
         pd_server_set_step(s, pd_shard_step(shard));
     }
@@ -158,7 +120,7 @@ static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snaps
 {
     struct pd_server *s = d->server;
     if (s->config.is_sync) return PD_OK;
-    if (!note_of(snapshot, "loop", s->n_lanes - 1) || note_of(snapshot, "loop", s->n_lanes)) {
+    if (!pd_durable_note(snapshot, "loop", s->n_lanes - 1) || pd_durable_note(snapshot, "loop", s->n_lanes)) {
         pd_log(PD_LOG_WARNING,
                "the snapshot in %s is of another number of loops (FLAGS_ps_loops): a step that was under way "
                "then may be counted twice in part",
@@ -166,7 +128,7 @@ static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snaps
         return PD_OK;
     }
     for (int l = 0; l < s->n_lanes; l++)
-        PD_TRY(pd_shard_read_open(s->lanes[l].shard, note_of(snapshot, "open", l)));
+        PD_TRY(pd_shard_read_open(s->lanes[l].shard, pd_durable_note(snapshot, "open", l)));
     return PD_OK;
 }
 
@@ -175,8 +137,8 @@ static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snaps
 static pd_status is_own(const struct pd_durable *d, const struct pd_snapshot_info *info, int *yes)
 {
     const char *self = d->server->config.endpoint;
-    int n = d->config.n_servers ? d->config.n_servers : 1;
-    const char *const *servers = d->config.n_servers ? d->config.servers : &self;
+    int n;
+    const char *const *servers = pd_durable_servers(d, &n);
     *yes = pd_snapshot_same_places(info->n_servers, info->servers, n, servers);
     int place = pd_snapshot_place(n, servers, self);
     int of = pd_snapshot_place(info->n_servers, info->servers, info->endpoint);
@@ -192,7 +154,7 @@ static pd_status is_own(const struct pd_durable *d, const struct pd_snapshot_inf
 /* ---- which one ---- */
 
 /* A folder and a snapshot in it are of one job, where both say of which. */
-static pd_status check_job(struct pd_durable *d, const struct pd_snapshot *snapshot)
+pd_status pd_durable_check_job(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
     uint64_t job = pd_snapshot_job_id(snapshot);
@@ -244,84 +206,68 @@ static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
 
 static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
 {
-    PD_TRY(check_job(d, own));
+    PD_TRY(pd_durable_check_job(d, own));
     PD_TRY(load_own(d, own));
     take_steps(d, own);
     d->taken.has_own = 1;
     d->taken.number = pd_snapshot_info(own)->step;
     d->taken.id = pd_snapshot_id(own);
+    if (d->era < pd_snapshot_era(own)) d->era = pd_snapshot_era(own);
     return take_open(d, own);
 }
 
-/* A log cannot be taken up by other servers than those who wrote it. */
-static pd_status check_logs_of_set(struct pd_durable *d, const struct pd_snapshot_set *set)
+/* Has the job gone on with other servers since this snapshot of its own? What those have left is below the
+ * root then, unless it is of the present servers only: they went on, and this folder is an old one. */
+static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, int *yes)
 {
-    for (int i = 0; i < pd_snapshot_set_count(set); i++) {
-        const struct pd_snapshot *snapshot = pd_snapshot_set_at(set, i);
-        const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
-        uint64_t steps = 0;
-        char *folder, why[256] = "";
-        PD_TRY(pd_snapshot_folder(d->root, info->endpoint, &folder));
-        pd_status status = pd_durable_count_steps(folder, info->step, pd_snapshot_id(snapshot), &steps);
-        pd_free(folder);
-        if (status == PD_NO_MEMORY) return status;
-        if (status == PD_OK && !steps) continue;
-        if (status == PD_OK)
-            snprintf(why, sizeof why, "has %llu steps past it in its log", (unsigned long long)steps);
-        else
-            snprintf(why, sizeof why, "has a log that cannot be read (%.180s)", pd_error());
-        if (pd_flag_int(PD_FLAG_ps_accept_rollback)) {
-            pd_log(PD_LOG_WARNING,
-                   "server %s of before %s: they are lost (FLAGS_ps_accept_rollback), the job goes on from "
-                   "step %llu",
-                   info->endpoint, why, (unsigned long long)info->step);
-            d->taken.is_less = 1;
-            continue;
-        }
-        return pd_fail(PD_INVALID,
-                       "this server starts from the snapshots of step %llu by other servers, but server %s "
-                       "%s, and a log is of "
-                       "use only to the servers that wrote it. Start those once more, without trainers, and "
-                       "end them with "
-                       "SIGTERM: that makes snapshots of it. Then start these. Or set "
-                       "FLAGS_ps_accept_rollback=1 to go on "
-                       "without those steps",
-                       (unsigned long long)info->step, info->endpoint, why);
-    }
+    uint64_t job = pd_snapshot_job_id(own), newest;
+    PD_TRY(pd_snapshot_newest_era(d->root, job ? job : d->job, &newest));
+    *yes = newest > pd_snapshot_era(own);
+    if (!*yes) return PD_OK;
+    PD_TRY(pd_durable_load_set(d));
+    if (d->taken.is_from_set && d->era >= newest) return PD_OK;
+    if (!pd_flag_int(PD_FLAG_ps_accept_rollback))
+        return pd_fail(
+            PD_INVALID,
+            "the newest snapshot in '%s', of step %llu, is of before the job went on with other "
+            "servers, as others in '%s' are: what this server had since then is not there. Bring "
+            "its newest folder back; or set FLAGS_ps_accept_rollback=1 to go on from that snapshot; "
+            "or set FLAGS_ps_fresh=1 on all servers to start anew",
+            d->folder, (unsigned long long)pd_snapshot_info(own)->step, d->root);
+    d->taken = (struct pd_taken){.is_less = 1};
+    d->era = newest;
+    *yes = 0;
     return PD_OK;
 }
 
-static pd_status take_set(struct pd_durable *d)
+/* The newest snapshot is damaged, and there is none before it by the same servers. */
+static pd_status check_broken(struct pd_durable *d)
 {
-    struct pd_snapshot_set *set;
-    struct pd_snapshot_but but = {d->config.n_servers, d->config.servers};
-    pd_status status = pd_snapshot_set_open(d->root, PD_SNAPSHOT_NEWEST, &but, &set);
-    if (status == PD_NOT_FOUND) return PD_OK;
-    if (status == PD_INVALID)
-        pd_error_add(". Bring all of them there; or, to start anew, move them away or set FLAGS_ps_fresh=1");
-    PD_TRY(status);
-    const char *damage = pd_snapshot_set_damage(set);
-    if (*damage && !pd_flag_int(PD_FLAG_ps_accept_rollback))
-        status = pd_fail(
+    uint64_t broken = d->taken.broken;
+    d->taken.broken = 0;
+    if (!broken) return PD_OK;
+    if (!pd_flag_int(PD_FLAG_ps_accept_rollback))
+        return pd_fail(
             PD_FORMAT,
-            "the newest snapshots of other servers that are whole are of step %llu, but there are newer "
-            "ones: %s. Bring those back from a copy; or set FLAGS_ps_accept_rollback=1 to go on from step "
-            "%llu",
-            (unsigned long long)pd_snapshot_set_step(set), damage,
-            (unsigned long long)pd_snapshot_set_step(set));
-    for (int i = 0; i < pd_snapshot_set_count(set) && status == PD_OK; i++) {
-        status = check_job(d, pd_snapshot_set_at(set, i));
-        if (status == PD_OK) status = pd_snapshot_check(pd_snapshot_set_at(set, i));
-    }
-    if (status == PD_OK) status = check_logs_of_set(d, set);
-    if (status == PD_OK) status = load_from_set(d, set);
-    if (status == PD_OK) {
-        take_steps(d, pd_snapshot_set_at(set, 0));
-        d->taken.is_from_set = 1;
-        d->taken.number = pd_snapshot_set_step(set);
-    }
-    pd_snapshot_set_close(set);
-    return status;
+            "the newest snapshot in '%s', of step %llu, is damaged, and those before it are of other "
+            "servers: "
+            "what was acknowledged since them would be lost (%s). Bring it back from a copy; or set "
+            "FLAGS_ps_accept_rollback=1 to go on from what those have",
+            d->folder, (unsigned long long)broken, d->taken.why);
+    d->taken.is_less = 1;
+    return PD_OK;
+}
+
+/* The newest snapshot of the folder, if it is of this job's servers. */
+static pd_status load_own_if(struct pd_durable *d, const struct pd_snapshot *own)
+{
+    int is_mine, is_done = 0;
+    PD_TRY(is_own(d, pd_snapshot_info(own), &is_mine));
+    if (is_mine) PD_TRY(is_stale(d, own, &is_done));
+    if (is_done) return PD_OK;
+    if (is_mine) return take_own(d, own);
+    PD_TRY(check_broken(d));
+    return pd_durable_load_set(d);
 }
 
 /* Own snapshot first; a job with other servers is put together from all of theirs. */
@@ -330,14 +276,12 @@ pd_status pd_durable_load(struct pd_durable *d)
     struct pd_snapshot *own;
     char name[64];
     int yes;
-    int mine = 0;
     PD_TRY(open_own(d, &own));
-    pd_status status = own ? is_own(d, pd_snapshot_info(own), &mine) : PD_OK;
-    if (status == PD_OK && mine) status = take_own(d, own);
-    pd_snapshot_close(own);
-    if (status != PD_OK || mine) return status;
-    d->taken.broken = 0;
-    if (own) return take_set(d);
+    if (own) {
+        pd_status status = load_own_if(d, own);
+        pd_snapshot_close(own);
+        return status;
+    }
     PD_TRY(pd_journal_has_records(d->folder, 0, &yes, name));
     if (yes)
         return pd_fail(
@@ -345,5 +289,5 @@ pd_status pd_durable_load(struct pd_durable *d)
             "the folder '%s' has a log (%s), but not the snapshot that it goes on from: bring that back, "
             "or set FLAGS_ps_fresh=1 to start anew",
             d->folder, name);
-    return take_set(d);
+    return pd_durable_load_set(d);
 }

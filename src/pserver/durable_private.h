@@ -45,6 +45,7 @@ struct pd_durable {
     char *folder, *root;
     int lock_file;           /* of the folder; -1: none */
     uint64_t job;            /* as the folder has it; 0: it is of none yet */
+    uint64_t era;            /* how often the job has gone on with other servers */
     int is_bare;             /* it was, at the start, and there was no state */
     struct pd_layout layout; /* as it was found */
     struct pd_taken taken;
@@ -61,10 +62,10 @@ struct pd_durable {
     uint64_t last_applied;        /* sync: the step that it is of */
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */
     uint64_t sure_step, sure_applied, sure_changes; /* the same of the last one that was written */
-    _Atomic int is_spoilt;  /* a lane could not begin a file for the cut that is named */
-    _Atomic uint64_t grown; /* bytes that went to the logs since the last cut */
-    uint64_t log_most;      /* bytes that may; 0: any number */
-    char trouble[512];      /* why the last one was not; empty: it was */
+    _Atomic uint64_t spoilt; /* a lane could not begin a file for the cut of this step; 0: all could */
+    _Atomic uint64_t grown;  /* bytes that went to the logs since the last cut */
+    uint64_t log_most;       /* bytes that may; 0: any number */
+    char trouble[512];       /* why the last one was not; empty: it was */
     /* The child that writes a snapshot (durable_writer.c). */
     struct pd_snapshot_job *writing;
     pid_t child;              /* 0: none */
@@ -91,6 +92,13 @@ pd_status pd_layout_write(const struct pd_durable *durable, int has_log, uint64_
 void pd_layout_free(struct pd_layout *layout);
 /* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers. */
 pd_status pd_durable_load(struct pd_durable *durable);
+pd_status pd_durable_check_job(struct pd_durable *durable, const struct pd_snapshot *snapshot);
+pd_status pd_durable_load_rate(struct kept *kept, const struct pd_snapshot_var *var);
+const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane);
+/* durable_set.c: from what the servers of before have left, if there is anything. */
+pd_status pd_durable_load_set(struct pd_durable *durable);
+/* The servers of the job: at least this one. */
+const char *const *pd_durable_servers(const struct pd_durable *durable, int *n);
 /* durable_log.c: does again what the logs have after the snapshot. */
 pd_status pd_durable_replay(struct pd_durable *durable);
 /* How many steps do the logs of a folder have past a snapshot in it? An error when they cannot be read. */

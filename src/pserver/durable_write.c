@@ -20,7 +20,7 @@ uint64_t pd_durable_id(const struct pd_durable *d, uint64_t number)
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* two by lane, sums over servers, the schedule, three names */
+    struct pd_snapshot_note *notes;       /* two by lane, sums over servers, the schedule, five names */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
@@ -102,7 +102,8 @@ static pd_status take_sums(const struct pd_server *s, struct picture *p)
     return add_note(p, "sums", -1);
 }
 
-/* What the log and the folder know it by; and in sync mode the step, where the number is another one. */
+/* What the log, the folder and other servers know it by; and in sync mode the step, where the number is
+ * another one. */
 static pd_status take_names(const struct pd_durable *d, uint64_t number, struct picture *p)
 {
     uint64_t job = atomic_load(&d->server->job_id), step = pd_shard_step(d->server->lanes[0].shard);
@@ -110,6 +111,10 @@ static pd_status take_names(const struct pd_durable *d, uint64_t number, struct 
     PD_TRY(add_note(p, "id", -1));
     if (job) pd_buf_printf(next_text(p), "%016" PRIx64, job);
     PD_TRY(add_note(p, "job", -1));
+    if (d->era) pd_buf_printf(next_text(p), "%" PRIu64, d->era);
+    PD_TRY(add_note(p, "era", -1));
+    if (!d->server->config.is_sync) pd_buf_text(next_text(p), "async");
+    PD_TRY(add_note(p, "mode", -1));
     if (d->server->config.is_sync && step != number) pd_buf_printf(next_text(p), "%" PRIu64, step);
     return add_note(p, "applied", -1);
 }
@@ -125,8 +130,9 @@ static pd_status take_schedule(const struct pd_server *s, struct picture *p)
 pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 5;
-    const char *self = s->config.endpoint;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 7;
+    int n_servers;
+    const char *const *servers = pd_durable_servers(d, &n_servers);
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
                         .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
                         .notes = pd_calloc(n_notes, sizeof *p.notes),
@@ -141,8 +147,8 @@ pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
         int n_vars = take_vars(d, p.vars);
         struct pd_snapshot_info info = {.step = number,
                                         .endpoint = s->config.endpoint,
-                                        .n_servers = d->config.n_servers ? d->config.n_servers : 1,
-                                        .servers = d->config.n_servers ? d->config.servers : &self,
+                                        .n_servers = n_servers,
+                                        .servers = servers,
                                         .n_trainers = s->config.trainers,
                                         .trainers = p.trainers,
                                         .n_vars = n_vars,

@@ -38,16 +38,23 @@ static const char *where(const struct pd_first_link *link, char *out, size_t cap
     return out;
 }
 
-static void describe(void *arg, char *out, size_t cap)
+/* 1: the link is down. What it says is of one moment. */
+static int describe_if_away(struct pd_first_link *link, char *out, size_t cap)
 {
-    struct pd_first_link *link = arg;
     char at[600];
     pthread_mutex_lock(&link->lock);
+    int is_away = link->away_since != 0;
     snprintf(out, cap, "server %s has not reached the first server %s for %lld s: %s",
              link->server->config.endpoint, where(link, at, sizeof at),
              (long long)((pd_clock_ns() - link->away_since) / 1000000000),
              link->trouble[0] ? link->trouble : "it does not answer");
     pthread_mutex_unlock(&link->lock);
+    return is_away;
+}
+
+static void describe(void *arg, char *out, size_t cap)
+{
+    (void)describe_if_away(arg, out, cap);
 }
 
 /* The first server may wait for others, who say so themselves: no deadline is made of this. */
@@ -64,11 +71,7 @@ static void describe_silence(void *arg, char *out, size_t cap)
 
 int pd_first_link_trouble(struct pd_first_link *link, char *out, size_t cap)
 {
-    pthread_mutex_lock(&link->lock);
-    int is_away = link->away_since != 0;
-    pthread_mutex_unlock(&link->lock);
-    if (is_away) describe(link, out, cap);
-    return is_away;
+    return describe_if_away(link, out, cap);
 }
 
 /* ---- the connection ---- */

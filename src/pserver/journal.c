@@ -299,8 +299,9 @@ pd_status pd_journal_drop_before(struct pd_journal *j, uint64_t step)
     int n, dropped = 0;
     pd_status status = PD_OK;
     PD_TRY(pd_log_list(j->folder, j->lane, &steps, &n));
-    /* The oldest first, so that what is left has no holes when this is ended half-way. */
-    for (int i = 0; status == PD_OK && i + 1 < n && steps[i + 1] <= step && steps[i] < j->head.step; i++) {
+    /* The newest is being written to, and stays. The oldest first, so that what is left has no holes when
+     * this is ended half-way. */
+    for (int i = 0; status == PD_OK && i + 1 < n && steps[i + 1] <= step; i++) {
         char path[PATH_MAX];
         status = path_of(path, j->folder, j->lane, steps[i]);
         if (status == PD_OK && unlink(path) != 0 && errno != ENOENT)

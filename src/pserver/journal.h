@@ -56,7 +56,8 @@ pd_status pd_journal_resume(struct pd_journal *journal);
  * be past that of the present file; where that has no records yet and the same base, the same step is fine
  * and does nothing. On error the present file stays in use. */
 pd_status pd_journal_rotate(struct pd_journal *journal, uint64_t step, uint64_t base);
-/* No snapshot before that of `step` will be gone on from: removes the files that have nothing newer. */
+/* No snapshot before that of `step` will be gone on from: removes the files that have nothing newer. Also
+ * from another thread than the journal's. */
 pd_status pd_journal_drop_before(struct pd_journal *journal, uint64_t step);
 
 /* Step and bytes of the present file, with what is not committed. */

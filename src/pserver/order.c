@@ -128,7 +128,10 @@ static void decide(struct pd_order *o, const struct wish *wish)
     uint64_t version = o->version + 1, incarnation = wish->incarnation;
     if (!incarnation) incarnation = o->members[wish->trainer].incarnation;
     pd_status status = pd_order_change(o, wish->trainer, incarnation, wish->state, version, o->committed);
-    if (status != PD_OK) pd_server_fail(o->server, status);
+    if (status != PD_OK) {
+        pd_server_fail(o->server, status);
+        return;
+    }
     for (int k = 1; k < o->n_servers; k++)
         if (o->peers[k].conn) pd_order_send_change(o, o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
     pd_order_tell_lanes(o);

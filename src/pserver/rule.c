@@ -10,6 +10,7 @@ static const char *const elementwise[] = {
 struct slot_view {
     struct pd_value *whole; /* of the scope */
     struct pd_value *part;  /* the view handed to the op; the same as `whole` for single numbers */
+    int is_written;
 };
 
 /* One op with its arguments at hand. */
@@ -164,6 +165,8 @@ static pd_status bind_side(struct pd_rule *rule, struct call *c, const struct pd
         for (int k = 0; io && k < io->args.n; k++) {
             if (strcmp(io->args.at[k], PD_EMPTY_VAR) == 0) continue;
             PD_TRY(bind_arg(rule, c, frame, io->args.at[k], merged, &c->args[*used]));
+            for (int v = 0; is_output && v < c->n_views; v++)
+                if (c->views[v].part == c->args[*used]) c->views[v].is_written = 1;
             ++*used;
             slots[s].n++;
         }
@@ -341,21 +344,28 @@ static void aim(struct pd_rule *rule, int64_t first, int64_t n)
     }
 }
 
-/* Single numbers that the optimizer itself advances (powers of beta) may do so once a step: before the last
- * part they are put back. */
+/* A single number that the optimizer itself advances (a power of beta). It is this loop's alone, as all that
+ * an update writes; a number that it only reads, such as the rate, may be changed by another loop meanwhile.
+ */
+static int is_advanced(const struct slot_view *v)
+{
+    return v->is_written && v->part == v->whole;
+}
+
+/* Such numbers may advance once a step: before the last part they are put back. */
 static pd_status run_update(struct pd_rule *rule, int last)
 {
     struct call *c = &rule->update;
     double kept[8];
     int n_kept = 0;
     for (int i = 0; !last && i < c->n_views && n_kept < 8; i++)
-        if (c->views[i].part == c->views[i].whole)
+        if (is_advanced(&c->views[i]))
             memcpy(&kept[n_kept++], c->views[i].whole->tensor.data,
                    pd_dtype_size(c->views[i].whole->tensor.meta.dtype));
     PD_TRY(c->run.op->run(&c->run));
     n_kept = 0;
     for (int i = 0; !last && i < c->n_views && n_kept < 8; i++)
-        if (c->views[i].part == c->views[i].whole)
+        if (is_advanced(&c->views[i]))
             memcpy(c->views[i].whole->tensor.data, &kept[n_kept++],
                    pd_dtype_size(c->views[i].whole->tensor.meta.dtype));
     for (int i = 0; last && i < rule->n_tail; i++)

@@ -198,6 +198,33 @@ static int lightest(const size_t *bytes, int n)
     return best;
 }
 
+/* How long a lane has written a file for a trainer, in ms; 0: it does not. */
+static int64_t saves_for(const struct lane *lane)
+{
+    int64_t since = atomic_load(&lane->saves_since);
+    return since ? (pd_clock_ns() - since) / 1000000 : 0;
+}
+
+/* Does the disk hold a lane, for longer than it takes to say so? Then it cannot be ended. */
+static int is_held(const struct pd_server *s)
+{
+    for (int i = 0; s->lanes && i < s->n_lanes; i++)
+        if (saves_for(&s->lanes[i]) >= s->config.notice_ms) return 1;
+    return pd_durable_is_held(s->durable);
+}
+
+static void tell_of_saves(struct pd_server *s)
+{
+    for (int i = 0; i < s->n_lanes; i++) {
+        struct lane *lane = &s->lanes[i];
+        int64_t ms = saves_for(lane), now = pd_clock_ns();
+        if (ms < s->config.notice_ms || (now - lane->save_noticed) / 1000000 < s->config.notice_ms) continue;
+        lane->save_noticed = now;
+        pd_log(PD_LOG_WARNING, "writing a value for a trainer has taken %lld s: is the disk stuck?",
+               (long long)(ms / 1000));
+    }
+}
+
 /* Ends all loops; what they own stays. 0: the disk holds one. */
 static int stop_loops(struct pd_server *s)
 {
@@ -213,7 +240,7 @@ static int stop_loops(struct pd_server *s)
     s->control = NULL;
     for (int i = 0; i < s->n_lanes; i++) {
         while (s->lanes[i].loop && !pd_loop_stop_within(s->lanes[i].loop, 100))
-            if (pd_durable_is_held(s->durable)) return 0;
+            if (is_held(s)) return 0;
         pd_loop_free(s->lanes[i].loop);
         s->lanes[i].loop = NULL;
     }
@@ -420,7 +447,7 @@ int pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
     int all_stand = s->stopped == s->n_lanes;
     pthread_mutex_unlock(&s->lock);
     if (all_stand) fn(arg);
-    if (all_stand || pd_durable_is_held(s->durable)) go_on(s);
+    if (all_stand || is_held(s)) go_on(s);
     return all_stand;
 }
 
@@ -454,7 +481,7 @@ static pd_status drain(struct pd_server *s)
     for (int begun = 0; !begun;) {
         PD_TRY(pd_durable_cut_soon(s->durable, &begun));
         PD_TRY(s->run->step->poll(s->run));
-        if (is_over(s) || pd_durable_is_held(s->durable)) return PD_OK;
+        if (is_over(s) || is_held(s)) return PD_OK;
     }
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
            now - seen < (int64_t)ALONE_MS * 1000000) {
@@ -492,6 +519,7 @@ pd_status pd_server_wait(struct pd_server *s)
     while (!is_over(s) && !s->draining) {
         doze(s);
         pd_durable_tend(s->durable);
+        tell_of_saves(s);
         pd_status status = s->run->step->poll(s->run);
         if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
         if (status != PD_OK) pd_durable_break_off(s->durable);
@@ -501,7 +529,7 @@ pd_status pd_server_wait(struct pd_server *s)
     if (is_over(s)) hang_up(s);
     if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);
     if (is_over(s) && !is_finished(s)) pd_log(PD_LOG_WARNING, "%s", s->failure_text);
-    if (pd_durable_is_held(s->durable) || !stop_loops(s))
+    if (is_held(s) || !stop_loops(s))
         return pd_fail(PD_IO, "the disk does not answer: ended without a last snapshot; what was "
                               "acknowledged is in the log");
     int finished = is_finished(s);

@@ -57,7 +57,9 @@ struct lane {
     uint64_t refused;               /* messages that could not be served */
     int order_at; /* changes of membership that it has taken in, and the version of the last */
     uint64_t order_version;
-    _Atomic uint64_t applied; /* the last step */
+    _Atomic uint64_t applied;    /* the last step */
+    _Atomic int64_t saves_since; /* it writes a file for a trainer; 0: none */
+    int64_t save_noticed;        /* of the main thread: when that was last told */
     int finished;
 };
 

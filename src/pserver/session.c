@@ -333,7 +333,9 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
                                  .step = pd_shard_step(session->lane->shard),
                                  .payload = n * row};
     struct pd_span span = {out, (size_t)n * row};
-    return pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
+    pd_status status = pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
+    if (status != PD_OK) pd_free_aligned(out);
+    return status;
 }
 
 /* ---- leaving ---- */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
@@ -43,7 +44,9 @@ static pd_status save_value(struct session *session, const struct pd_message *m)
         return pd_fail(PD_NOT_FOUND, "value number %u, but %d were opened", number, session->lane->served.n);
     const struct served *served = &session->lane->served.at[number];
     pd_buf_printf(&path, "%s/%s_%u", *folder ? folder : ".", served->name, part);
+    atomic_store(&session->lane->saves_since, pd_clock_ns());
     pd_status status = path.failed ? pd_no_memory() : write_file(session, served->value, path.at);
+    atomic_store(&session->lane->saves_since, 0);
     if (status == PD_OK) pd_log(PD_LOG_INFO, "'%s' is written to %s", served->name, path.at);
     pd_buf_free(&path);
     return status;

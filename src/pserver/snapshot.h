@@ -105,6 +105,11 @@ const char *pd_snapshot_note(const struct pd_snapshot *snapshot, const char *key
 uint64_t pd_snapshot_id(const struct pd_snapshot *snapshot);
 /* The job that it is of; 0: it does not say. */
 uint64_t pd_snapshot_job_id(const struct pd_snapshot *snapshot);
+/* How often its job had gone on with other servers. */
+uint64_t pd_snapshot_era(const struct pd_snapshot *snapshot);
+/* The step that it is of. In async mode, where each server counts for itself, its number. */
+uint64_t pd_snapshot_applied(const struct pd_snapshot *snapshot);
+int pd_snapshot_is_async(const struct pd_snapshot *snapshot);
 /* Reads all data and compares the checksums. */
 pd_status pd_snapshot_check(const struct pd_snapshot *snapshot);
 
@@ -124,21 +129,35 @@ struct pd_snapshot_set;
 
 #define PD_SNAPSHOT_NEWEST UINT64_MAX
 
-/* Servers whose own snapshots are not looked for: n 0: none. */
+/* Whose snapshots are not looked for: those of a job with just these servers (n 0: none), and those of
+ * another job than this one (0: any). */
 struct pd_snapshot_but {
     int n;
     const char *const *servers;
+    uint64_t job;
 };
 
-/* Opens the snapshots of one step of all servers that the manifests name: of `step`, or of the newest step
- * that all have. Those of a job with just the servers of `but` (may be NULL) are passed over. PD_NOT_FOUND:
- * there are none; when there are some, and none of them is whole, the error is another one for NEWEST. */
+/* Opens what all servers of a job have left: of `step`, or the newest. In sync mode the snapshots of one
+ * step, in async mode, where each server counts for itself, the newest of each. All of them are checked.
+ * PD_NOT_FOUND: there are none; when there are some, and none of them is whole, the error is another one for
+ * NEWEST. */
 pd_status pd_snapshot_set_open(const char *root, uint64_t step, const struct pd_snapshot_but *but,
                                struct pd_snapshot_set **out);
-/* A newer step that was passed over because a snapshot of it is damaged; empty: there is none. */
+/* What is newer and was passed over, because it is damaged or not all servers have it; empty: nothing is. */
 const char *pd_snapshot_set_damage(const struct pd_snapshot_set *set);
+/* The highest era of a snapshot of that job (0: of any) below the root; those that cannot be read are passed
+ * over. */
+pd_status pd_snapshot_newest_era(const char *root, uint64_t job, uint64_t *era);
 void pd_snapshot_set_close(struct pd_snapshot_set *set);
+/* The step of what was taken; in async mode, of the furthest server. */
 uint64_t pd_snapshot_set_step(const struct pd_snapshot_set *set);
+uint64_t pd_snapshot_set_number(const struct pd_snapshot_set *set); /* the highest */
+/* The highest era of what lies below the root, without that of `but`. */
+uint64_t pd_snapshot_set_era(const struct pd_snapshot_set *set);
+/* The one that counts for what several of them have. */
+const struct pd_snapshot *pd_snapshot_set_lead(const struct pd_snapshot_set *set);
+/* The servers whose folders they lie in. */
+const char *const *pd_snapshot_set_endpoints(const struct pd_snapshot_set *set);
 /* The servers' snapshots, in the order of the manifest. */
 int pd_snapshot_set_count(const struct pd_snapshot_set *set);
 const struct pd_snapshot *pd_snapshot_set_at(const struct pd_snapshot_set *set, int server);

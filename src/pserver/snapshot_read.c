@@ -477,6 +477,28 @@ uint64_t pd_snapshot_job_id(const struct pd_snapshot *s)
     return hex_note(s, "job");
 }
 
+static uint64_t number_note(const struct pd_snapshot *s, const char *key, uint64_t otherwise)
+{
+    const char *text = pd_snapshot_note(s, key);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+uint64_t pd_snapshot_era(const struct pd_snapshot *s)
+{
+    return number_note(s, "era", 0);
+}
+
+uint64_t pd_snapshot_applied(const struct pd_snapshot *s)
+{
+    return number_note(s, "applied", s->info.step);
+}
+
+int pd_snapshot_is_async(const struct pd_snapshot *s)
+{
+    const char *mode = pd_snapshot_note(s, "mode");
+    return mode && strcmp(mode, "async") == 0;
+}
+
 pd_status pd_snapshot_check(const struct pd_snapshot *s)
 {
     uint64_t end = 0;

@@ -1,5 +1,6 @@
 /* What is known of a variable without its data: kind, element type, shape, LoD. The same struct describes a
- * variable of a Program (dimensions may be -1: not known yet) and a tensor at run time. */
+ * variable of a Program (a dimension below 0 is not known yet; ops see -1, see verify.c) and a tensor at run
+ * time. */
 #ifndef PD_TENSOR_META_H
 #define PD_TENSOR_META_H
 
@@ -62,7 +63,7 @@ void pd_meta_take_lod(struct pd_meta *meta, struct pd_lod *lod);
 void pd_meta_like(struct pd_meta *to, const struct pd_meta *from);
 /* Equal rank and dimensions. */
 int pd_meta_same_dims(const struct pd_meta *a, const struct pd_meta *b);
-/* Dimensions agree where both are known (-1 matches all). */
+/* Dimensions agree where both are known. */
 int pd_meta_dims_match(const struct pd_meta *a, const struct pd_meta *b);
 /* "[-1, 13]" into a rotating per-thread buffer: fine inside one pd_fail call. */
 const char *pd_meta_dims_text(const struct pd_meta *meta);

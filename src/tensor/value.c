@@ -77,7 +77,10 @@ pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from)
     case PD_KIND_TENSOR:
         return pd_tensor_copy(&to->tensor, &from->tensor);
     case PD_KIND_SELECTED_ROWS:
-        if (from->tensor.meta.dtype == PD_DTYPE_NONE) return PD_OK;
+        if (from->tensor.meta.dtype == PD_DTYPE_NONE) { /* never sized */
+            pd_value_reset(to, kind);
+            return PD_OK;
+        }
         PD_TRY(pd_rows_resize(to, from->rows.n, from->height, from->tensor.meta.dtype, from->tensor.meta.rank,
                               from->tensor.meta.dim));
         if (!from->rows.n) return PD_OK;

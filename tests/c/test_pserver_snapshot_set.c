@@ -141,10 +141,14 @@ static void test_incomplete_sets(void **state)
     write_whole(root, "a file", "x", 1);
     for (uint64_t step = 10; step <= 30; step += 10)
         save_job(root, step, 3, (int[]){20, 30, 3}, w, table);
-    /* The last server has not got as far; the newest that all have counts. */
+    set = set_of(root, PD_SNAPSHOT_NEWEST);
+    assert_string_equal(pd_snapshot_set_damage(set), "");
+    pd_snapshot_set_close(set);
+    /* The last server has not got as far: the newest that all have counts, and the others are named. */
     empty_folder(path_in(root, "10.0.0.2_6174/snapshot-00000000000000000030"));
     set = set_of(root, PD_SNAPSHOT_NEWEST);
     assert_int_equal(pd_snapshot_set_step(set), 20);
+    assert_non_null(strstr(pd_snapshot_set_damage(set), "has no snapshot of step 30"));
     pd_snapshot_set_close(set);
     assert_error(pd_snapshot_set_open(root, 30, NULL, &set), PD_NOT_FOUND,
                  "'10.0.0.2:6174' has no snapshot of step 30");
@@ -176,6 +180,96 @@ static void test_incomplete_sets(void **state)
     drop_folder(root);
 }
 
+/* One value of each server, all of it rows of "w". */
+static void save_one(const char *root, uint64_t number, int n, int server, float value,
+                     const struct pd_snapshot_note *notes, int n_notes)
+{
+    static const char *const servers[] = {"10.0.0.0:1", "10.0.0.1:1", "10.0.0.2:1"};
+    struct pd_snapshot_var vars[] = {
+        {.name = "w",
+         .dtype = PD_DTYPE_FP32,
+         .rank = 1,
+         .dim = {1},
+         .data = &value,
+         .whole = "w",
+         .first_row = server,
+         .whole_rows = n},
+        {.name = "counter", .dtype = PD_DTYPE_FP32, .rank = 1, .dim = {1}, .data = &value},
+    };
+    char *folder;
+    assert_ok(pd_snapshot_folder(root, servers[server], &folder));
+    save(folder, &(struct pd_snapshot_info){.step = number,
+                                            .endpoint = servers[server],
+                                            .n_servers = n,
+                                            .servers = servers,
+                                            .n_vars = 2,
+                                            .vars = vars,
+                                            .n_notes = n_notes,
+                                            .notes = notes});
+    pd_free(folder);
+}
+
+static void assert_set(const char *root, const float *want, int n, float counter, int is_whole)
+{
+    float got[3] = {0};
+    struct pd_snapshot_set *set = set_of(root, PD_SNAPSHOT_NEWEST);
+    assert_ok(pd_snapshot_set_read(set, "w", 0, n, got, (size_t)n * sizeof *got));
+    assert_memory_equal(got, want, (size_t)n * sizeof *got);
+    assert_ok(pd_snapshot_set_read(set, "counter", 0, 1, got, sizeof *got));
+    assert_true(got[0] == counter);
+    assert_int_equal(!pd_snapshot_set_damage(set)[0], is_whole);
+    pd_snapshot_set_close(set);
+}
+
+/* Each server counts for itself; what both have is of the one that is furthest. */
+static void test_async_sets(void **state)
+{
+    char *root = make_folder();
+    static const struct pd_snapshot_note async[] = {{"mode", "async"}},
+                                         next[] = {{"era", "1"}, {"mode", "async"}};
+    pd_log_set_limit(PD_LOG_ERROR);
+    for (int number = 10; number <= 12; number++)
+        save_one(root, (uint64_t)number, 2, 0, (float)number, async, 1);
+    save_one(root, 7, 2, 1, 7, async, 1);
+    assert_set(root, (float[]){12, 7}, 2, 12, 1);
+    save_one(root, 20, 2, 1, 20, async, 1);
+    assert_set(root, (float[]){12, 20}, 2, 20, 1);
+    /* The newest of one of them is damaged: the one before it, and it is told. */
+    char *newest = strdup(path_in(root, "10.0.0.0_1/snapshot-00000000000000000012"));
+    write_whole(newest, "data", "x", 1);
+    free(newest);
+    assert_set(root, (float[]){11, 20}, 2, 20, 0);
+    /* Servers that the job went on with count, also when their numbers are lower. */
+    save_one(root, 13, 1, 0, 3, next, 2);
+    assert_set(root, (float[]){3}, 1, 3, 1);
+    pd_log_set_limit(PD_LOG_INFO);
+    drop_folder(root);
+}
+
+/* In sync mode the step counts: a server that wrote it once more has another number. */
+static void test_numbers_of_one_step(void **state)
+{
+    char *root = make_folder();
+    static const struct pd_snapshot_note again[] = {{"applied", "20"}};
+    save_one(root, 20, 2, 0, 1, NULL, 0);
+    save_one(root, 20, 2, 1, 2, NULL, 0);
+    save_one(root, 21, 2, 1, 3, again, 1);
+    assert_set(root, (float[]){1, 3}, 2, 3, 1);
+    drop_folder(root);
+}
+
+static void test_same_places(void **state)
+{
+    static const char *const a[] = {"a", "b"}, *const moved[] = {"a", "c"}, *const both[] = {"c", "d"},
+                             *const turned[] = {"b", "a"}, *const shifted[] = {"b", "c"};
+    assert_true(pd_snapshot_same_places(2, a, 2, a));
+    assert_true(pd_snapshot_same_places(2, a, 2, moved));
+    assert_true(pd_snapshot_same_places(2, a, 2, both));
+    assert_false(pd_snapshot_same_places(2, a, 2, turned));
+    assert_false(pd_snapshot_same_places(2, a, 2, shifted));
+    assert_false(pd_snapshot_same_places(2, a, 1, a));
+}
+
 static void test_short_memory(void **state)
 {
     char *root = make_folder();
@@ -199,9 +293,9 @@ static void test_short_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reshard),
-        cmocka_unit_test(test_incomplete_sets),
-        cmocka_unit_test(test_short_memory),
+        cmocka_unit_test(test_reshard),     cmocka_unit_test(test_incomplete_sets),
+        cmocka_unit_test(test_async_sets),  cmocka_unit_test(test_numbers_of_one_step),
+        cmocka_unit_test(test_same_places), cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

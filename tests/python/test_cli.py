@@ -53,6 +53,15 @@ def test_help_of_one_command():
     assert done.stdout.startswith("usage: paddle version\n")
 
 
+@pytest.mark.parametrize("name, option", [("help", None), ("ps", "--watch SECONDS"), ("psbench", "--seconds S"), ("version", None)])
+def test_help_and_the_option_help_say_the_same(name, option):
+    done = run("help", name)
+    assert (done.returncode, done.stderr) == (0, "") and (option or "Show the") in done.stdout
+    for words in ([name, "--help"], [name, "-h"], [name, "status", "here", "--help"]):
+        again = run(*words)
+        assert (again.returncode, again.stderr, again.stdout) == (0, "", done.stdout)
+
+
 def test_no_command_shows_help_and_fails():
     done = run()
     assert done.returncode == 2

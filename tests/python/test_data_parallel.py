@@ -172,3 +172,22 @@ def test_gradients_that_are_fetched_are_the_average():
         grads, each, of_data = exe.run(program, feed=feed, fetch_list=["fc_0.w_0@GRAD", loss, "x@GRAD"])
         assert grads.ravel().tolist() == [want, want] and each.tolist() == [1, 3]
         assert of_data.ravel().tolist() == [want / 4] + [want / 16] * 4
+
+
+def test_statistics_of_all_places_together_are_refused():
+    x = fluid.data("x", [None, 3])
+    loss = layers.mean(layers.batch_norm(layers.fc(x, 3)))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    strategy = fluid.BuildStrategy()
+    strategy.sync_batch_norm = True
+
+    def run(count):
+        program = fluid.CompiledProgram(fluid.default_main_program())
+        program.with_data_parallel(loss_name=loss.name, build_strategy=strategy, places=[fluid.CPUPlace()] * count)
+        return exe.run(program, feed={"x": np.ones((4, 3), "float32")}, fetch_list=[loss])[0]
+
+    assert run(1).shape == (1,)  # one place has all of the batch
+    with pytest.raises(NotImplementedError, match="sync_batch_norm is not there yet: on 2 places .* Run on one place"):
+        run(2)

@@ -58,12 +58,17 @@ def test_feeds_in_all_forms(line):
 def test_fetches_in_all_forms(line):
     feed = {"x": line.value}
     wanted = line.value @ line.w
-    for fetch in ([line.y], [line.y.name], (line.y,), line.y, line.y.name, [[line.y]]):
+    for fetch in ([line.y], [line.y.name], (line.y,), line.y, line.y.name, [[line.y]], {line.y}, frozenset([line.y.name])):
         (found,) = line.exe.run(line.main, feed=feed, fetch_list=fetch, scope=line.scope)
         assert np.allclose(found, wanted, atol=1e-6)
     both = line.run(feed, [line.y, "w", line.x])
     assert np.array_equal(both[1], line.w) and np.array_equal(both[2], line.value)
     assert line.exe.run(line.main, feed=feed, scope=line.scope) == []
+    assert line.exe.run(line.main, feed=feed, fetch_list=set(), scope=line.scope) == []
+    with pytest.raises(TypeError, match="must be a list of Variables or names, found a set: .* A set has no order"):
+        line.run(feed, {line.y, line.x})
+    with pytest.raises(TypeError, match="must be a list of Variables or names, found a dict_values: "):
+        line.run(feed, {"y": line.y}.values())
     (tensor,) = line.run(feed, return_numpy=False)
     assert isinstance(tensor, core.LoDTensor) and np.allclose(np.array(tensor), wanted, atol=1e-6)
 
@@ -340,3 +345,28 @@ def test_a_value_that_is_not_finite_is_enforce_not_met_itself():
         finally:
             core.globals()["FLAGS_check_nan_inf"] = False
     assert type(caught.value) is core.EnforceNotMet
+
+
+def test_threads_with_an_executor_each_and_one_scope():
+    """Their first runs make variables in the same scope at the same time: none is lost, none is damaged."""
+    startups, count = [], 150
+    for k in range(8):
+        with fluid.program_guard(fluid.Program(), fluid.Program()):
+            for i in range(count):
+                fluid.layers.create_global_var([1], float(i), "float32", persistable=True, name=f"v{k}_{i}")
+            startups.append(fluid.default_startup_program())
+    for _ in range(12):
+        scope, gate = fluid.Scope(), threading.Barrier(len(startups))
+
+        def start(startup, scope=scope, gate=gate):
+            exe = fluid.Executor(fluid.CPUPlace())
+            gate.wait()
+            exe.run(startup, scope=scope)
+
+        threads = [threading.Thread(target=start, args=(each,)) for each in startups]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = [[np.array(scope.find_var(f"v{k}_{i}").get_tensor())[0] for i in range(count)] for k in range(len(startups))]
+        np.testing.assert_array_equal(found, [range(count)] * len(startups))

@@ -48,6 +48,7 @@ def test_text_and_picture_of_a_program(tmp_path):
     fluid.optimizer.SGD(0.1).minimize(optimizer_cases.regression())
     main = fluid.default_main_program()
     text = debugger.pprint_program_codes(main)
+    assert fluid.debuger.pprint_program_codes is debugger.pprint_program_codes  # its name in v0.12
     assert "Tensor fc_0.w_0 (tensor(type=float32, shape=[13, 1]))" in text
     assert "fc_0.tmp_0 = mul(X=x, Y=fc_0.w_0)" in text
     assert "@GRAD" not in text
@@ -180,3 +181,13 @@ def test_names_of_core_that_upstreams_own_tests_ask_for():
     passes.insert_pass(0, "b")
     passes.remove_pass(1)
     assert [each.type() for each in passes.all_passes()] == ["b"]
+
+
+@pytest.mark.parametrize("name, instead", [("multi_batch_merge_pass", "num_repeats times as large"), ("is_test_pass", "for_test=True"),
+                                           ("sync_batch_norm_pass", "one place")])
+def test_a_pass_that_would_change_the_training_is_refused(name, instead):
+    passes = fluid.BuildStrategy()._finalize_strategy_and_create_passes()
+    for add in (passes.append_pass, lambda name: passes.insert_pass(0, name)):
+        with pytest.raises(NotImplementedError, match=f"'{name}' is not there yet, and training without it .*{instead}"):
+            add(name)
+    assert passes.all_passes() == []

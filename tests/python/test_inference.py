@@ -319,3 +319,33 @@ def test_compiled_program_with_predictor(model):
         compiled._with_inference_optimize(native(model))
     with pytest.raises(TypeError, match="NativeConfig"):
         fluid.CompiledProgram(fluid.Program())._with_inference_optimize("m")
+
+
+@pytest.mark.parametrize("for_test", [False, True])
+def test_the_inference_transpiler_of_old_scripts(tmp_path, for_test):
+    """As v0.14's image classification uses it: on a clone of what load_inference_model gave, and then saved again."""
+    from paddle.fluid.inference_transpiler import InferenceTranspiler
+
+    assert fluid.InferenceTranspiler is InferenceTranspiler is fluid.transpiler.InferenceTranspiler
+    place = fluid.CPUPlace()
+    exe = fluid.Executor(place)
+    image = np.random.RandomState(3).rand(4, 2, 5, 5).astype("float32")
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.layers.data("x", [2, 5, 5])
+        y = fluid.layers.dropout(fluid.layers.batch_norm(fluid.layers.conv2d(x, 3, 3)), 0.5)
+        exe.run(fluid.default_startup_program())
+        exe.run(feed={"x": image}, fetch_list=[y])
+        expected, = exe.run(fluid.default_main_program().clone(for_test=True), feed={"x": image}, fetch_list=[y])
+        program = fluid.default_main_program().clone(for_test=for_test)
+        fluid.InferenceTranspiler().transpile(program, place)
+        for _ in range(2):
+            np.testing.assert_array_equal(exe.run(program, feed={"x": image}, fetch_list=[y])[0], expected)
+        fluid.io.save_inference_model(str(tmp_path), ["x"], [program.global_block().var(y.name)], exe, program)
+    with fluid.scope_guard(fluid.Scope()):
+        loaded, _, fetches = fluid.io.load_inference_model(str(tmp_path), exe)
+        transpiled = loaded.clone()
+        fluid.InferenceTranspiler().transpile(transpiled, place, fluid.global_scope())
+        for each in (loaded, transpiled):
+            np.testing.assert_array_equal(exe.run(each, feed={"x": image}, fetch_list=fetches)[0], expected)
+    with pytest.raises(TypeError, match="program must be a Program, not 'x'"):
+        fluid.InferenceTranspiler().transpile("x", place)

@@ -1,5 +1,6 @@
 """What an installation brings along."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddle import _core
+from paddle import _core, brought
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -35,6 +36,22 @@ def test_six_is_always_there():
 def test_the_extra_scripts_brings_what_1_8_5_brought():
     there = names(PROJECT["dependencies"]) | names(PROJECT["optional-dependencies"]["scripts"])
     assert set(BROUGHT) <= there
+
+
+IMPORTED_AS = {"opencv-python": "cv2", "pillow": "PIL", "protobuf": "google", "pyyaml": "yaml"}
+
+
+def test_a_script_that_lacks_a_module_that_1_8_5_brought_is_told_what_to_do(tmp_path):
+    extra = names(PROJECT["optional-dependencies"]["scripts"])
+    assert {IMPORTED_AS.get(name, name) for name in extra} == brought.MODULES
+    for module in ("PIL", "google.protobuf", "torchvision"):
+        script = tmp_path / "script.py"
+        script.write_text(f"import sys\nsys.modules['PIL'] = sys.modules['google'] = None\nimport paddle\n"
+                          f"try:\n    import PIL\nexcept ImportError:\n    print('tried')\nimport {module}\n")
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (1, "tried\n")
+        last = done.stderr.splitlines()[-1]
+        assert ("pip install 'cpaddle[scripts]'" in last) == (module != "torchvision"), done.stderr
 
 
 # ---- the command: it holds no engine of its own, and finds the library wherever both are put ----
@@ -81,3 +98,19 @@ def test_the_command_runs_where_the_environment_is_moved(tmp_path):
 ])
 def test_the_command_runs_in_other_layouts(tmp_path, folder):
     assert version(place(tmp_path / "bin", tmp_path / folder)).returncode == 0
+
+
+# ---- C programs ----
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_the_command_at_the_head_of_the_example_in_c_builds_and_runs_it(tmp_path):
+    source = ROOT / "examples" / "fit_a_line.c"
+    head = source.read_text(encoding="utf-8").partition("*/")[0]
+    lines = [line.removeprefix(" *     ") for line in head.splitlines() if line.startswith(" *     ")]
+    shutil.copy(source, tmp_path)
+    script = "\n".join(["set -e", *lines]).replace("[folder]", "model")
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert len(lines) == 3 and done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "model").is_dir()

@@ -3,12 +3,14 @@
 The rows of a distributed table count the updates (jobs/counted.py): the same name and shape on all servers, and other rows on each."""
 
 import shutil
+import signal
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import JOBS, Job, Process, free_ports
+from cluster import JOBS, Job, free_ports
+from test_ps_files import ended, ended_by_sigterm
 from test_ps_recovery import MODES, folder_of, snapshots
 
 sys.path.insert(0, str(JOBS))
@@ -34,8 +36,10 @@ def clear(job: Job) -> list[str]:
     return said
 
 
-def run(job: Job, *options: str, steps: int) -> list[str]:
-    job.start_all(*options, "--steps", str(steps))
+def run(job: Job, *options: str, steps: int, **env: str) -> list[str]:
+    for role, n in ("server", len(job.endpoints)), ("trainer", job.trainers):
+        for i in range(n):
+            job.start(role, i, *options, *(["--steps", str(steps)] if role == "trainer" else []), env=env)
     job.end(40)
     return clear(job)
 
@@ -115,3 +119,125 @@ def test_a_job_moves_to_other_ports_with_its_folders_and_logs(tmp_path, mode):
         half[1].rename(folder_of(job, root, 1))
         assert "steps done 5" in run(job, *mode, steps=7)[-1]
         np.testing.assert_array_equal(table(job, root), counts({0: 7}))
+
+
+# ---- another number of servers ----
+
+
+def set_servers(job: Job, n: int, *, keep: int = 99) -> None:
+    """The first of them as before."""
+    kept = job.endpoints[:keep][:n]
+    job.endpoints[:] = kept + [f"127.0.0.1:{port}" for port in free_ports(n - len(kept))]
+
+
+def uneven(job: Job, tmp_path: Path) -> None:
+    """An async job of two servers that ends well, and whose servers have snapshots of other numbers."""
+    servers = [job.start("server", i, "--async") for i in range(2)]
+    trainers = [
+        job.start("trainer", i, "--async", "--steps", str(steps), "--pause-at", str(pause), "--until", str(tmp_path / f"go{i}"))
+        for i, (steps, pause) in enumerate([(20, 19), (10, 5)])
+    ]
+    for trainer in trainers:
+        trainer.wait_for("pauses")
+    (tmp_path / "go0").touch()
+    assert trainers[0].end(30) == 0
+    servers[0].signal(signal.SIGTERM)
+    ended(job, servers[0])
+    job.start("server", 0, "--async").wait_for("Server listening on")
+    (tmp_path / "go1").touch()
+    job.end(40)
+    clear(job)
+
+
+@LOGS
+def test_async_snapshots_of_other_numbers_make_a_whole(tmp_path, log):
+    """Each server counts for itself: the newest of each is what there is."""
+    root = tmp_path / "ps"
+    with job_of(root, 2, 2, log) as job:
+        uneven(job, tmp_path)
+        assert len({snapshots(folder_of(job, root, i))[-1] for i in range(2)}) == 2
+        np.testing.assert_array_equal(table(job, root), counts({0: 20, 1: 10}))
+        for n, steps in (3, 21), (1, 22), (2, 23):
+            set_servers(job, n)
+            said = run(job, "--async", steps=steps)
+            assert f"steps done {steps - 1}" in said[n]
+            np.testing.assert_array_equal(table(job, root), counts({0: steps, 1: steps}))
+
+
+def test_async_logs_are_refused_and_the_advice_helps(tmp_path):
+    root = tmp_path / "ps"
+    with job_of(root, 2, log="write") as job:
+        half_done(job, tmp_path, "--async")
+        before = list(job.endpoints)
+        set_servers(job, 3)
+        for said in refused(job, "--async"):
+            assert "Start those servers once more, without trainers, and end them with SIGTERM" in said
+            assert "has 2 steps past it in its log" in said
+        after, job.endpoints[:] = list(job.endpoints), before
+        for server in [job.start("server", i, "--async") for i in range(2)]:
+            server.wait_for("Server listening on")
+            ended_by_sigterm(job, server)
+        job.endpoints[:] = after
+        assert "steps done 2" in run(job, "--async", steps=5)[-1]
+        np.testing.assert_array_equal(table(job, root), counts({0: 5}))
+
+
+@MODES
+def test_a_folder_of_before_the_job_went_on_with_others(tmp_path, mode):
+    """The second server's folder has snapshots by the same two servers, but the job has gone on without it since."""
+    with job_of(tmp_path, 2) as job:
+        run(job, *mode, steps=4)
+        both = list(job.endpoints)
+        old = tmp_path.parent / f"{tmp_path.name}-old"
+        shutil.copytree(folder_of(job, tmp_path, 1), old)
+        del job.endpoints[1:]
+        run(job, *mode, steps=6)
+        job.endpoints[:] = both
+        assert "steps done 6" in run(job, *mode, steps=8)[-1]
+        np.testing.assert_array_equal(table(job, tmp_path), counts({0: 8}))
+        assert "steps done 8" in run(job, *mode, steps=12)[-1]
+        np.testing.assert_array_equal(table(job, tmp_path), counts({0: 12}))
+        # An old copy of it, when nothing is left of what it should have gone on from.
+        for name in snapshots(folder_of(job, tmp_path, 0))[:-1]:
+            shutil.rmtree(folder_of(job, tmp_path, 0) / f"snapshot-{name:020}")
+        shutil.rmtree(folder_of(job, tmp_path, 1))
+        shutil.copytree(old, folder_of(job, tmp_path, 1))
+        server = job.start("server", 1, *mode)
+        assert server.end(20) == 1 and "is of before the job went on with other servers" in server.output()
+        clear(job)
+        job.start("server", 1, *mode, env={"FLAGS_ps_accept_rollback": "1"}).wait_for("taken up at step 4")
+
+
+def damage(folder: Path) -> None:
+    path = folder / f"snapshot-{snapshots(folder)[-1]:020}" / "data"
+    path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+
+
+@pytest.mark.parametrize("what", ["damaged", "gone"])
+@MODES
+def test_newer_snapshots_are_not_passed_over_in_silence(tmp_path, mode, what):
+    """That not all servers have, or that are damaged: other servers do not go back behind them, unless the user says so."""
+    with job_of(tmp_path, 2) as job:
+        run(job, *mode, steps=4)
+        first = table(job, tmp_path)
+        run(job, *mode, steps=6)
+        last = folder_of(job, tmp_path, 1)
+        if what == "damaged":
+            damage(last)
+        else:
+            shutil.rmtree(last / f"snapshot-{snapshots(last)[-1]:020}")
+        if mode and what == "gone":
+            return  # nothing tells that server 1 had more
+        set_servers(job, 3)
+        for said in refused(job, *mode):
+            assert "FLAGS_ps_accept_rollback=1" in said
+            assert "they were damaged" in said if what == "damaged" else "has no snapshot of step 6" in said
+        said = run(job, *mode, steps=8, FLAGS_ps_accept_rollback="1")
+        assert f"steps done {6 if mode else 4}" in said[-1]
+        got = table(job, tmp_path)
+        if not mode:
+            np.testing.assert_array_equal(got, counts({0: 8}))
+        else:  # what the damaged one had is gone, and nothing else
+            np.testing.assert_array_equal(got[::2], counts({0: 8})[::2])
+            np.testing.assert_array_equal(got[1::2], (first + counts({0: 8}) - counts({0: 6}))[1::2])
+        assert "steps done 8" in run(job, *mode, steps=9)[-1]

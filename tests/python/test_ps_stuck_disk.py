@@ -159,3 +159,18 @@ def test_a_trainer_that_joins_while_the_disk_is_stuck(tmp_path, shim, number):
         assert time.monotonic() - begun < (5 if number == signal.SIGINT else 20), server.output()
         first.kill()
         second.kill()
+
+
+def test_a_table_that_cannot_be_written_for_a_trainer(tmp_path, shim):
+    """A server that keeps nothing of its own: it says that the file takes long, and ends when it is asked to."""
+    with Job(1, 1, "saving.py", env={"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "60000"}) as job:
+        stuck = tmp_path / "stuck"
+        stuck.touch()
+        server = job.start("server", 0, "--model", "table", env={"LD_PRELOAD": shim, "STUCK_DISK": str(stuck)})
+        trainer = job.start("trainer", 0, "--model", "table", "--save", str(tmp_path / "saved"), env=PATIENT)
+        server.wait_for("writing a value for a trainer has taken")
+        server.signal(signal.SIGINT)
+        begun = time.monotonic()
+        assert server.end(30) != 0
+        assert time.monotonic() - begun < 5, server.output()
+        trainer.kill()

@@ -54,6 +54,16 @@ def test_first_cluster(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_help_names_every_target():
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    targets = re.search(r"^\.PHONY: (.*)$", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+    shown = re.findall(r"^make (\w*) ", done.stdout, re.MULTILINE)
+    assert sorted(shown) == sorted({*targets, ""} - {"install", "setup"})  # `make` alone installs
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_commands_of_make_are_there():
     makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"`?make (\w+)", README)):

@@ -28,3 +28,82 @@ def test_sizes_whose_product_is_past_what_numbers_hold():
         total = fluid.layers.reduce_sum(made, dim=1)
         with pytest.raises(fluid.core.EnforceNotMet, match=r"would have shape \[274177, 67280421310721\], which is more than any memory holds"):
             fluid.Executor(fluid.CPUPlace()).run(fetch_list=[total])
+
+
+LABELS = 256  # the Transformer of PaddlePaddle/models declares its labels as [batch_size * 256, 1] with batch_size = -1
+
+
+def labelled_words(make):
+    """A network whose inputs come from `make`; returns the loss and the prediction."""
+    word = make("word", [-1 * LABELS, 1], "int64")
+    label = make("label", [-1 * LABELS, 1], "int64")
+    weight = make("weight", [-1 * LABELS, 1], "float32")
+    hidden = fluid.layers.embedding(word, size=[7, 4], param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant(0.1)))
+    predicted = fluid.layers.fc(fluid.layers.concat([hidden, weight], axis=1), 5, act="softmax")
+    smooth = fluid.layers.label_smooth(fluid.layers.one_hot(label, depth=5), epsilon=0.1)
+    cost = fluid.layers.cross_entropy(predicted, smooth, soft_label=True) * weight
+    return fluid.layers.reduce_sum(cost) / fluid.layers.reduce_sum(weight), predicted
+
+
+def labelled_batch(rows):
+    rng = np.random.RandomState(rows)
+    return {"word": rng.randint(7, size=(rows, 1)), "label": rng.randint(5, size=(rows, 1)), "weight": np.ones((rows, 1), "float32")}
+
+
+def losses_of(make, rows=(6, 256, 1, 6)):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()), fluid.unique_name.guard():
+        fluid.default_startup_program().random_seed = 5
+        loss, _ = labelled_words(make)
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        return [exe.run(feed=labelled_batch(n), fetch_list=[loss])[0].item() for n in rows]
+
+
+def old_data(name, shape, dtype):
+    return fluid.layers.data(name, shape, dtype=dtype, append_batch_size=False)
+
+
+def test_a_size_below_zero_is_any_size():
+    usual = losses_of(lambda name, shape, dtype: old_data(name, [-1, 1], dtype))
+    assert losses_of(old_data) == usual and usual[3] < usual[0]
+    assert losses_of(fluid.data) == usual
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [-4, 2])
+        assert x.shape == (-4, 2) and fluid.layers.relu(x).shape == (-1, 2) and fluid.layers.data("y", [-4, 2]).shape == (-4, 2)
+        with pytest.raises(fluid.core.EnforceNotMet, match=r"feed 'x': the Program declares shape \[-4, 2\], found \[4, 3\]"):
+            fluid.Executor().run(feed={"x": np.ones((4, 3), "float32")}, fetch_list=[fluid.layers.relu(x)])
+        with pytest.raises(ValueError, match=r"shape \(-4, 2\); it cannot be made again with shape \(-1, 2\)"):
+            fluid.data("x", [-1, 2])
+
+
+def test_readers_and_feeders_with_a_size_below_zero():
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [-3, 2])
+        fed = fluid.DataFeeder([x], fluid.CPUPlace()).feed([([1, 2, 3, 4],), ([5, 6, 7, 8],), ([9, 10, 11, 12],)])["x"]
+        assert fed.shape() == [3, 4]  # as many dimensions as declared: taken as it is
+        fed = fluid.DataFeeder([x], fluid.CPUPlace()).feed([(1,), (2,), (3,), (4,)])["x"]
+        assert np.array(fed).tolist() == [[1, 2], [3, 4]]
+        reader = fluid.layers.py_reader(4, [[-1 * LABELS, 2]], ["float32"], use_double_buffer=False)
+        total = fluid.layers.reduce_sum(fluid.layers.read_file(reader))
+        reader.decorate_tensor_provider(lambda: iter([[np.ones((rows, 2), "float32")] for rows in (3, 256)]))
+        reader.start()
+        assert [fluid.Executor().run(fetch_list=[total])[0].item() for _ in range(2)] == [6, 512]
+
+
+def test_files_keep_a_size_below_zero(tmp_path):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        _, predicted = labelled_words(fluid.data)
+        inner = fluid.default_main_program().global_block().create_var(name="inner", shape=[-512, 5], dtype="float32")
+        fluid.default_main_program().global_block().append_op("relu", {"X": [predicted]}, {"Out": [inner]})
+        assert inner.shape == (-512, 5)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_inference_model(str(tmp_path), ["word", "weight"], [inner], exe)
+        batch = labelled_batch(3)
+        expected, = exe.run(feed=batch, fetch_list=[inner])
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path), exe)
+        assert [program.global_block().var(name).shape for name in (*feeds, "inner")] == [(-256, 1), (-256, 1), (-512, 5)]
+        found, = exe.run(program, feed={name: batch[name] for name in feeds}, fetch_list=fetches)
+    np.testing.assert_array_equal(found, expected)

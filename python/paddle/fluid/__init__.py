@@ -84,9 +84,10 @@ _OLD_NAMES = {
     "EndStepEvent": "trainer",
     "CheckpointConfig": "trainer",
     "Inferencer": "inferencer",
+    "InferenceTranspiler": "transpiler",
 }
 _OLD_MODULES = frozenset("""
-    distribute_transpiler distributed_splitter inferencer memory_optimization_transpiler trainer
+    debuger distribute_transpiler distributed_splitter inference_transpiler inferencer memory_optimization_transpiler trainer
     """.split())
 
 # The same for tools that read the code without running it.
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from paddle.fluid import compiler as compiler
     from paddle.fluid import contrib as contrib
     from paddle.fluid import data_feeder as data_feeder
+    from paddle.fluid import debuger as debuger
     from paddle.fluid import debugger as debugger
     from paddle.fluid import default_scope_funcs as default_scope_funcs
     from paddle.fluid import distribute_lookup_table as distribute_lookup_table
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from paddle.fluid import evaluator as evaluator
     from paddle.fluid import executor as executor
     from paddle.fluid import graphviz as graphviz
+    from paddle.fluid import inference_transpiler as inference_transpiler
     from paddle.fluid import inferencer as inferencer
     from paddle.fluid import initializer as initializer
     from paddle.fluid import input as input
@@ -170,6 +173,7 @@ if TYPE_CHECKING:
     from paddle.fluid.transpiler import DistributeTranspiler as DistributeTranspiler
     from paddle.fluid.transpiler import DistributeTranspilerConfig as DistributeTranspilerConfig
     from paddle.fluid.transpiler import HashName as HashName
+    from paddle.fluid.transpiler import InferenceTranspiler as InferenceTranspiler
     from paddle.fluid.transpiler import RoundRobin as RoundRobin
     from paddle.fluid.transpiler import memory_optimize as memory_optimize
     from paddle.fluid.transpiler import release_memory as release_memory

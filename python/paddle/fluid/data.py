@@ -14,11 +14,12 @@ __all__ = ["data"]
 
 
 def data(name: str, shape: list[int | None], dtype: DTypeLike = "float32", lod_level: int = 0) -> Variable:
-    """A variable to feed. None or -1 stands for a size that only the feed tells; no batch size is added.
+    """A variable to feed. None, -1 or another number below 0 stands for a size that only the feed
+    tells; no batch size is added.
 
     Args:
         name: of the variable, by which it is fed.
-        shape: the sizes; None or -1: any.
+        shape: the sizes; None or below 0: any.
         dtype: the element type.
         lod_level: how many levels of sequences the feed has; 0: a plain tensor.
 

@@ -88,7 +88,7 @@ class DataToLoDTensorConverter:
         self.place = place
         self.lod_level = lod_level
         # With two unknown sides a flat array cannot be put into shape, so it is taken as it comes.
-        self.shape = None if sum(side < 0 for side in shape) > 1 else list(shape)
+        self.shape = None if sum(side < 0 for side in shape) > 1 else [max(side, -1) for side in shape]
         self.dtype = convert_dtype(dtype)
         self._reset()
 

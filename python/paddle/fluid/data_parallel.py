@@ -213,6 +213,7 @@ class Places:
         self.count = count
         scale = None if strategy is None else strategy.gradient_scale_strategy
         self.divides = scale in (None, BuildStrategy.GradientScaleStrategy.CoeffNumDevice)
+        self.syncs = strategy is not None and strategy.sync_batch_norm
         self._scopes: dict = {}
 
     def scope_of(self, scope, place: int, own: list):
@@ -231,6 +232,11 @@ class Places:
 
     def run(self, executor, program: Program, feed, fetches: list, scope, return_numpy: bool, return_merged: bool) -> list:
         """One step on all places; a list with the values of the fetches."""
+        if self.syncs and any(op.type == "batch_norm" for block in program.blocks for op in block.ops):
+            raise NotImplementedError(
+                f"BuildStrategy.sync_batch_norm is not there yet: on {self.count} places batch_norm has the statistics of each "
+                "place's part of the batch. Run on one place (places, CPU_NUM), where they are those of the whole batch."
+            )
         halves = cut(program, self.count if self.divides else 1)
         names = [each if isinstance(each, str) else each.name for each in fetches]
         feeds = feeds_of(program, feed, self.count, halves.trains)

@@ -143,10 +143,10 @@ def _convert_feed(program, name: str, value, widen: bool = False):
             return np.array([value])
         array = np.asarray(value, dtype=dtype)
     except (ValueError, TypeError) as error:
+        hint = "Sequences of different lengths go into a LoDTensor: see fluid.create_lod_tensor."
         raise core.InvalidArgumentError(
-            f"The feed {name!r} of type {type(value).__name__} cannot become an array of "
-            f"{dtype or 'numbers'}: {error} Sequences of different lengths go into a LoDTensor: see "
-            "fluid.create_lod_tensor."
+            f"The feed {name!r} of type {type(value).__name__} cannot become an array of {dtype or 'numbers'}: "
+            f"{str(error).rstrip('.')}. {hint if 'inhomogeneous' in str(error) else 'Feed numbers.'}"
         ) from None
     if array.dtype == object:
         raise core.DataTypeError(f"The feed {name!r} of type {type(value).__name__} is no array of numbers.")
@@ -179,8 +179,13 @@ def _flat_fetches(fetch_list) -> tuple[list, list]:
     if isinstance(fetch_list, (Variable, str, bytes)):
         add(fetch_list)
         return flat, ops
+    if isinstance(fetch_list, (set, frozenset)) and len(fetch_list) < 2:
+        fetch_list = list(fetch_list)  # 1.0 to 1.5 took sets
     if not isinstance(fetch_list, (list, tuple)):
-        raise TypeError(f"fetch_list must be a list of Variables or names, found {fetch_list!r}.")
+        hint = " A set has no order: the results could come in any." if isinstance(fetch_list, (set, frozenset)) else ""
+        raise TypeError(
+            f"fetch_list must be a list of Variables or names, found a {type(fetch_list).__name__}: {fetch_list!r}.{hint}"
+        )
     for item in fetch_list:
         if isinstance(item, tuple) and item and isinstance(item[0], (list, tuple)):
             add(item[0])  # (ops, parameters and gradients) of minimize()

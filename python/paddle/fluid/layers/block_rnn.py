@@ -114,7 +114,7 @@ class StaticRNN:
         need_variable(x, "x", "StaticRNN.step_input")
         if self.seq_len is None:
             self.seq_len = x.shape[0]
-        elif x.shape[0] != -1 and self.seq_len != x.shape[0]:
+        elif x.shape[0] >= 0 and self.seq_len != x.shape[0]:
             raise ValueError(
                 f"StaticRNN: all step inputs must have the same number of steps, but {x.name} has "
                 f"{x.shape[0]} and another one {self.seq_len}."

@@ -26,7 +26,8 @@ def data(
     type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
 ) -> Variable:
-    """A variable to feed. The batch size is put in front of the shape unless the shape holds a -1 or None.
+    """A variable to feed. The batch size is put in front of the shape unless the shape holds None or a number
+    below 0, which stand for any size.
 
     >>> fluid.layers.data(name='x', shape=[13], dtype='float32').shape
     (-1, 13)

@@ -1,0 +1,196 @@
+/* A server of a job with other servers than before: what it holds is put together from what all of those have
+ * left. Nothing of that is dropped without the user's word. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "pserver/durable_private.h"
+#include "pserver/sums.h"
+
+/* ---- values and steps ---- */
+
+static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    for (int i = 0; i < d->kept.n; i++) {
+        struct kept *k = &d->kept.at[i];
+        const char *whole = k->whole ? k->whole : k->name;
+        const struct pd_meta *m = &k->value->tensor.meta;
+        const struct pd_snapshot_var *var = pd_snapshot_set_find(set, whole);
+        if (!k->value->tensor.data) {
+            PD_TRY(pd_durable_load_rate(k, var));
+            continue;
+        }
+        if (!var && k->whole) var = pd_snapshot_set_find(set, k->name);
+        if (!var)
+            return pd_fail(
+                PD_NOT_FOUND,
+                "the snapshots in %s have no '%s': are they another job's? FLAGS_ps_fresh=1 starts anew",
+                d->root, whole);
+        int64_t rows = m->rank ? m->dim[0] : 1;
+        size_t bytes = pd_tensor_bytes(&k->value->tensor);
+        if (k->row_step > 1) {
+            size_t row = bytes / (size_t)(rows ? rows : 1);
+            for (int64_t r = 0; r < rows; r++)
+                PD_TRY(pd_snapshot_set_read(set, whole, k->first_row + r * k->row_step, 1,
+                                            (char *)k->value->tensor.data + (size_t)r * row, row));
+            continue;
+        }
+        /* State of one number for each slice (powers of beta) is the same in all of them. */
+        if (pd_snapshot_rows(var) == 1 && rows == 1 && !k->whole)
+            memcpy(k->value->tensor.data, var->data, bytes);
+        else
+            PD_TRY(pd_snapshot_set_read(set, whole, k->whole ? k->first_row : 0, rows, k->value->tensor.data,
+                                        bytes));
+    }
+    return PD_OK;
+}
+
+/* The furthest that any loop of any server has got with each trainer. A step that only some of them have was
+ * not acknowledged; done again, it would count twice there. */
+static void raise_steps(const struct pd_snapshot *snapshot, int trainers, uint64_t *steps)
+{
+    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
+    const char *text;
+    for (int t = 0; t < trainers && t < info->n_trainers; t++)
+        if (info->trainers[t].step > steps[t]) steps[t] = info->trainers[t].step;
+    for (int l = 0; (text = pd_durable_note(snapshot, "loop", l)); l++)
+        for (int t = 0; t < trainers; t++) {
+            char *end;
+            unsigned long long step = strtoull(text, &end, 10);
+            if (end == text) break;
+            if (step > steps[t]) steps[t] = step;
+            text = end;
+        }
+}
+
+static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    struct pd_server *s = d->server;
+    const struct pd_snapshot *lead = pd_snapshot_set_lead(set);
+    uint64_t most = 0, *steps = pd_calloc((size_t)s->config.trainers, sizeof *steps);
+    if (!steps) return pd_no_memory();
+    for (int i = 0; i < pd_snapshot_set_count(set); i++)
+        raise_steps(pd_snapshot_set_at(set, i), s->config.trainers, steps);
+    for (int t = 0; t < s->config.trainers; t++)
+        if (steps[t] > most) most = steps[t];
+    if (!pd_snapshot_is_async(lead)) most = pd_snapshot_set_step(set);
+    for (int l = 0; l < s->n_lanes; l++) {
+        for (int t = 0; t < s->config.trainers; t++)
+            pd_shard_set_trainer_step(s->lanes[l].shard, t, steps[t]);
+        pd_shard_set_step(s->lanes[l].shard, most);
+    }
+    pd_free(steps);
+    pd_server_set_step(s, most);
+    const char *schedule = pd_snapshot_note(lead, "schedule");
+    s->lr_step = schedule ? strtoull(schedule, NULL, 10) : most;
+    pd_sums_read(s->sums, pd_snapshot_note(lead, "sums"));
+    d->last_step = d->sure_step = d->taken.number = pd_snapshot_set_number(set);
+    d->last_applied = d->sure_applied = most;
+    return PD_OK;
+}
+
+/* ---- whether it is all ---- */
+
+/* How the servers of before get all that they have into snapshots that belong together. */
+static const char advice[] =
+    "Start those servers once more, without trainers, and end them with SIGTERM: that makes snapshots of all "
+    "that they have. In sync mode, where they were stopped within a step, start their trainers too, and end "
+    "the servers when the step is through. Then start these";
+
+/* A log cannot be taken up by other servers than those who wrote it. */
+static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    const char *const *endpoints = pd_snapshot_set_endpoints(set);
+    int n;
+    const char *const *servers = pd_durable_servers(d, &n);
+    int is_moved = pd_snapshot_same_places(pd_snapshot_set_count(set), endpoints, n, servers);
+    for (int i = 0; i < pd_snapshot_set_count(set); i++) {
+        const struct pd_snapshot *snapshot = pd_snapshot_set_at(set, i);
+        uint64_t steps = 0, number = pd_snapshot_info(snapshot)->step;
+        char *folder, why[256] = "";
+        if (is_moved && strcmp(endpoints[i], servers[i]) == 0) continue; /* it has it still */
+        PD_TRY(pd_snapshot_folder(d->root, endpoints[i], &folder));
+        pd_status status = pd_durable_count_steps(folder, number, pd_snapshot_id(snapshot), &steps);
+        pd_free(folder);
+        if (status == PD_NO_MEMORY) return status;
+        if (status == PD_OK && !steps) continue;
+        if (status == PD_OK)
+            snprintf(why, sizeof why, "has %llu steps past it in its log", (unsigned long long)steps);
+        else
+            snprintf(why, sizeof why, "has a log that cannot be read (%.180s)", pd_error());
+        if (pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+            pd_log(PD_LOG_WARNING,
+                   "server %s of before %s: they are lost (FLAGS_ps_accept_rollback), the job goes on from "
+                   "step %llu",
+                   endpoints[i], why, (unsigned long long)number);
+            d->taken.is_less = 1;
+            continue;
+        }
+        if (is_moved)
+            return pd_fail(PD_INVALID,
+                           "server %s, whose place this job gives to server %s, %s: give its folder below "
+                           "'%s' the name of the new one. Or set FLAGS_ps_accept_rollback=1 to go on without "
+                           "those steps",
+                           endpoints[i], servers[i], why, d->root);
+        return pd_fail(PD_INVALID,
+                       "this server starts from the snapshots of step %llu by other servers, but server %s "
+                       "%s, and a log is of use only to the servers that wrote it. %s. Or set "
+                       "FLAGS_ps_accept_rollback=1 to go on without those steps",
+                       (unsigned long long)number, endpoints[i], why, advice);
+    }
+    return PD_OK;
+}
+
+static pd_status check_damage(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    const char *damage = pd_snapshot_set_damage(set);
+    unsigned long long step = pd_snapshot_set_step(set);
+    if (!*damage) return PD_OK;
+    if (!pd_flag_int(PD_FLAG_ps_accept_rollback))
+        return pd_fail(PD_FORMAT,
+                       "the newest snapshots of other servers that are whole are of step %llu, but there are "
+                       "newer ones: %s. Bring those back from a copy. Or: %s. Or set "
+                       "FLAGS_ps_accept_rollback=1 to go on from step %llu",
+                       step, damage, advice, step);
+    pd_log(PD_LOG_WARNING,
+           "the job goes on from the snapshots of step %llu by other servers, without newer ones "
+           "(FLAGS_ps_accept_rollback): %s",
+           step, damage);
+    d->taken.is_less = 1;
+    return PD_OK;
+}
+
+static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    int n;
+    const char *const *servers = pd_durable_servers(d, &n);
+    PD_TRY(check_damage(d, set));
+    for (int i = 0; i < pd_snapshot_set_count(set); i++)
+        PD_TRY(pd_durable_check_job(d, pd_snapshot_set_at(set, i)));
+    PD_TRY(check_logs(d, set));
+    PD_TRY(load_from_set(d, set));
+    PD_TRY(take_steps(d, set));
+    d->taken.is_from_set = 1;
+    d->era = pd_snapshot_set_era(set) +
+             !pd_snapshot_same_places(pd_snapshot_set_count(set), pd_snapshot_set_endpoints(set), n, servers);
+    return PD_OK;
+}
+
+pd_status pd_durable_load_set(struct pd_durable *d)
+{
+    struct pd_snapshot_set *set;
+    struct pd_snapshot_but but = {.job = d->job};
+    but.servers = pd_durable_servers(d, &but.n);
+    pd_status status = pd_snapshot_set_open(d->root, PD_SNAPSHOT_NEWEST, &but, &set);
+    if (status == PD_NOT_FOUND) return PD_OK;
+    if (status == PD_INVALID)
+        pd_error_add(". Bring all of them there. Or: %s. Or, to start anew, move them away or set "
+                     "FLAGS_ps_fresh=1",
+                     advice);
+    PD_TRY(status);
+    status = take(d, set);
+    pd_snapshot_set_close(set);
+    return status;
+}
