@@ -83,6 +83,25 @@ void pd_client_ask_names(struct wire *w)
     pd_buf_free(&meta);
 }
 
+/* Servers that do not agree on what to do about a lost trainer would do it each for itself, or wait for each
+ * other. Those that train the same are of one job. */
+static void compare_policies(struct link *link, const char *mine)
+{
+    struct pd_client *c = link->client;
+    snprintf(link->on_loss, sizeof link->on_loss, "%.15s", mine);
+    for (int i = 0; i < c->links.n; i++) {
+        const struct link *other = c->links.at[i];
+        int is_same_job = other != link && link->job.n && other->job.n == link->job.n &&
+                          memcmp(other->job.at, link->job.at, link->job.n) == 0;
+        if (!is_same_job || !other->on_loss[0] || strcmp(other->on_loss, link->on_loss) == 0) continue;
+        (void)pd_fail(PD_INVALID,
+                      "FLAGS_ps_on_trainer_loss is '%s' there, and '%s' at server %s: give all servers of a "
+                      "job the same",
+                      link->on_loss, other->on_loss, other->endpoint);
+        job_failed(c, PD_INVALID, link->endpoint, pd_error());
+    }
+}
+
 static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
 {
     struct wire *w = pd_conn_user(conn);
@@ -95,6 +114,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
     link->incarnation = welcome->incarnation;
     if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
+    compare_policies(link, welcome->note);
     pd_log(PD_LOG_DEBUG, "connected to server %s loop %d by %s as trainer %d", link->endpoint, w->index,
            pd_conn_transport(conn), c->id);
     pd_client_ask_names(w);

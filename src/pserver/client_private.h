@@ -93,6 +93,7 @@ struct link {
     struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
     uint64_t job_id, applied;    /* the job it is in (0: none yet) and the step it is at, as it told last */
     int job_flags;               /* PD_PS_JOB_* */
+    char on_loss[16];            /* what it does about lost trainers; empty: not known yet */
     uint64_t answers, expected;  /* how often it has told that, and how often it is to have */
     uint64_t agreed;             /* the job that all servers are in; 0: not known yet */
 };
