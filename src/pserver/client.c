@@ -251,7 +251,8 @@ static void start_wire(struct wire *w)
     struct pd_client *c = w->link->client;
     pd_status status = pd_wire_connect(w, &events, w, &w->conn);
     if (status == PD_OK) return;
-    if (status == PD_INVALID || status == PD_FORMAT) job_failed(c, status, w->link->endpoint, pd_error());
+    /* About arguments and settings: a secret that cannot be read, a wrong address. */
+    if (status != PD_NO_MEMORY) job_failed(c, status, w->link->endpoint, pd_error());
     broke(w, pd_error());
 }
 
@@ -383,6 +384,7 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
     if (!c) return pd_no_memory();
     pd_status status = pd_flag_positive(PD_FLAG_rpc_deadline, &c->deadline_ms);
     if (status == PD_OK) status = pd_flag_positive(PD_FLAG_ps_notice, &c->notice_ms);
+    if (status == PD_OK) status = pd_endpoint_check_map();
     if (status == PD_OK) status = pd_loop_new(&c->loop);
     if (status != PD_OK) {
         pd_free(c);
