@@ -90,13 +90,13 @@ def test_one_file_and_no_trainer_id(tmp_path):
 
 
 def test_parameters_without_a_chief(tmp_path):
-    """A trainer that is not the chief saves what it holds and does not fail."""
+    """A trainer that is not the chief saves a whole model too: its folder may be on a disk of its own."""
     out = {i: tmp_path / f"params-{i}" for i in range(2)}
     options = ["--model", "word2vec_sparse"]
     cluster(tmp_path / "a", *options, own=lambda i: ["--save-params", str(out[i])])
     single(tmp_path / "b.npz", *options, "--save-params", str(tmp_path / "one"))
-    assert_same_files(out[0], tmp_path / "one")
-    assert sorted(files(out[1])) == sorted(set(files(out[0])) - {"emb"})
+    for folder in out.values():
+        assert_same_files(folder, tmp_path / "one")
 
 
 @pytest.mark.parametrize("model, filename", [("word2vec_sparse", None), ("table", None), ("table", "weights")])

@@ -133,7 +133,7 @@ def lasting_on_servers(program: Program) -> list[str]:
 
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
     """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
-    bytes.
+    bytes. Every trainer fetches parameters that lie on servers, so that its model is whole; trainer 0 alone the states.
     """
     remote, table = _on_servers(program), program._distributed_lookup_table
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
@@ -141,7 +141,7 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
     local = [var for var in chosen if var.name not in remote and var.name != table]
     saving = _Saving(program, local)
     if folder is None or filename is not None:
-        if (away or has_table) and not is_chief(program):
+        if states and (away or has_table) and not is_chief(program):
             return b"" if folder is None else None  # half of the variables would be no use
         for name in away:
             saving.receive(name, remote[name])
@@ -149,14 +149,14 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
             saving.receive_table(table)
         return saving.as_bytes(executor) if folder is None else saving.join(executor, folder, filename)
     saving.each(folder)
-    if is_chief(program):
-        for name in away:
+    for name in away:
+        if name not in states or is_chief(program):
             saving.fetch(folder, name, remote[name])
-        if has_table and states:
-            saving.notify(folder, table)
-        elif has_table:
-            saving.receive_table(table)
-            saving.write(folder, table)
+    if has_table and not states:
+        saving.receive_table(table)
+        saving.write(folder, table)
+    elif has_table and is_chief(program):
+        saving.notify(folder, table)
     saving.run(executor)
     return None
 
