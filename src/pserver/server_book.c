@@ -281,3 +281,13 @@ void pd_book_leave(struct pd_server *s, int id, enum pd_trainer_state how, uint6
     }
     pthread_mutex_unlock(&s->book_lock);
 }
+
+int pd_book_has_done(struct pd_server *s)
+{
+    int done = 0;
+    pthread_mutex_lock(&s->book_lock);
+    for (int t = 0; t < s->config.trainers; t++)
+        done |= s->seats[t].state == PD_TRAINER_DONE;
+    pthread_mutex_unlock(&s->book_lock);
+    return done;
+}
