@@ -438,7 +438,7 @@ def _without_feed_fetch(program: Program) -> None:
 
 def _write(path: str, data: bytes) -> None:
     """Writes aside, then renames: there is never half a file under the name."""
-    aside = f"{path}.{os.getpid()}.part"
+    aside = f"{path}.{os.urandom(8).hex()}.part"  # processes of several machines may write into one folder
     try:
         with open(aside, "wb") as file:
             file.write(data)
