@@ -269,10 +269,10 @@ pd_status pd_exec_run(struct pd_prepared *prepared, struct pd_scope *scope, int 
     prepared->running = 1;
     int was_bound = f->bound;
     pd_pace_begin(&prepared->pace);
-    prepared->step.failed = NULL;
+    prepared->step.over = NULL;
     prepared->step.number = __atomic_fetch_add(&prepared->plan->program->lineage->runs, 1, __ATOMIC_RELAXED);
     pd_status status = pd_frame_run(f, scope);
-    if (status != PD_OK && prepared->step.failed) prepared->step.failed();
+    if (prepared->step.over) status = prepared->step.over(&prepared->step, status);
     if (status == PD_OK) status = keep_feeds(prepared, scope);
     pd_pace_end(&prepared->pace, was_bound && status == PD_OK);
     prepared->running = 0;

@@ -94,9 +94,10 @@ struct pd_step {
     struct pd_value *(*find)(const struct pd_run *run, const char *name);
     /* Name of the i-th variable of an output or input slot. */
     const char *(*name)(const struct pd_run *run, int is_output, int slot, int i);
-    /* Set by an op that has begun something beyond its own run(), NULL when a run starts: called when the run fails, while all
-     * that its ops lent out is still there. Keeps pd_error() as it is. */
-    void (*failed)(void);
+    /* Set by an op that has begun something beyond its own run(), NULL when a run starts: called when the run is over, with its
+     * status, while all that its ops lent out is still there. Returns the status; that of a failure, and pd_error(), stay as they
+     * are. */
+    pd_status (*over)(const struct pd_step *step, pd_status status);
 };
 
 struct pd_run {

@@ -122,7 +122,7 @@ static pd_status prepare(struct work *w, int trainer)
     for (int64_t i = 0; i < n; i++)
         w->grad[i] = 1e-6f, w->value[i] = 0;
     w->random = 0x9e3779b97f4a7c15u * (uint64_t)(trainer + 1);
-    PD_TRY(pd_client_get(trainer, &w->client));
+    PD_TRY(pd_client_get(trainer, &w->run, &w->client));
     return connect_names(w);
 }
 

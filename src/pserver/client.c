@@ -19,10 +19,6 @@ enum {
     GRACE_MS = 2000, /* past the deadline: a server that is there knows better whom the step waits for */
 };
 
-static struct pd_client *the_client;
-static int has_left; /* this process has said goodbye before */
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-
 static void start_wire(struct wire *w);
 static void job_failed(struct pd_client *c, pd_status status, const char *endpoint, const char *text);
 
@@ -332,7 +328,7 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
 
 /* ---- finding and making ---- */
 
-static pd_status new_client(int trainer_id, struct pd_client **out)
+pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
 {
     struct pd_client *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
@@ -346,42 +342,10 @@ static pd_status new_client(int trainer_id, struct pd_client **out)
     c->id = trainer_id;
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
-    c->comes_again = has_left;
+    c->comes_again = comes_again;
     pd_client_mind(c);
     *out = c;
     return PD_OK;
-}
-
-pd_status pd_client_get(int trainer_id, struct pd_client **out)
-{
-    pd_status status = PD_OK;
-    pthread_mutex_lock(&making);
-    if (!the_client)
-        status = new_client(trainer_id, &the_client);
-    else if (the_client->pid != getpid())
-        status = pd_fail(PD_INVALID,
-                         "this process was forked by a trainer (pid %d), whose connections it does not have: "
-                         "start each trainer as a process of its own, or fork before the first step",
-                         (int)the_client->pid);
-    else if (pd_client_is_mine(the_client))
-        status =
-            pd_fail(PD_INVALID,
-                    "this thread is in a step with the servers already, and asks them for something else: "
-                    "a signal handler that does so has to wait for the step's end, e.g. by a variable that "
-                    "is looked at after exe.run");
-    *out = the_client;
-    pthread_mutex_unlock(&making);
-    return status;
-}
-
-void pd_client_abandon(void)
-{
-    pthread_mutex_lock(&making);
-    struct pd_client *c = the_client && the_client->pid == getpid() ? the_client : NULL;
-    pthread_mutex_unlock(&making);
-    if (!c || pd_client_is_mine(c)) return; /* the step around this one goes on */
-    PD_CLIENT_HOLD(c);
-    pd_client_drop_step(c);
 }
 
 uint64_t pd_client_incarnation(const struct pd_client *client)
@@ -392,28 +356,6 @@ uint64_t pd_client_incarnation(const struct pd_client *client)
 int pd_client_id(const struct pd_client *client)
 {
     return client->id;
-}
-
-int pd_client_own_id(void)
-{
-    pthread_mutex_lock(&making);
-    int id = the_client ? the_client->id : -1;
-    pthread_mutex_unlock(&making);
-    return id;
-}
-
-uint64_t pd_client_own_steps(void)
-{
-    uint64_t last = 0;
-    pthread_mutex_lock(&making);
-    struct pd_client *c = the_client && the_client->pid == getpid() ? the_client : NULL;
-    pthread_mutex_unlock(&making);
-    if (!c) return 0;
-    PD_CLIENT_HOLD(c);
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
-    return last;
 }
 
 static int link_is_open(void *arg)
@@ -569,7 +511,7 @@ static void free_wire(struct wire *w)
     pd_free(w);
 }
 
-static void free_client(struct pd_client *c)
+void pd_client_free(struct pd_client *c)
 {
     pd_loop_free(c->loop);
     for (int i = 0; i < c->links.n; i++) {
@@ -585,22 +527,8 @@ static void free_client(struct pd_client *c)
     for (int i = 0; i < c->names.n; i++)
         pd_free(c->names.at[i].text);
     pd_vec_free(&c->names);
+    pthread_mutex_unlock(&c->lock);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->over);
-    pthread_cond_destroy(&c->turn_over);
     pd_free(c);
-}
-
-void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
-{
-    pthread_mutex_lock(&making);
-    struct pd_client *c = the_client;
-    /* A forked child is not the trainer; and who is called back from within a call, by a signal, leaves that
-     * first. */
-    int is_possible = c && c->pid == getpid() && !pd_client_is_mine(c);
-    if (is_possible) the_client = NULL, has_left = 1;
-    pthread_mutex_unlock(&making);
-    if (!is_possible || !pd_client_unmind(c, busy_ms, poll, arg)) return;
-    pd_client_part(c, failed, why ? why : "", poll, arg);
-    free_client(c);
 }

@@ -8,8 +8,8 @@
  * long, another one looks after the connections (client_minder.c). Waiting never is silent and has a
  * deadline.
  *
- * Threads take turns: from the first push, pull or wish of one until its exchange is over the others wait
- * (client_turn.c). Each run is a step of its own, as if one thread had done one after the other. */
+ * Threads take turns (client_turn.c): pd_client_get waits for one, and its run has the client until
+ * pd_client_rest or its end. */
 #ifndef PD_PSERVER_CLIENT_H
 #define PD_PSERVER_CLIENT_H
 
@@ -17,12 +17,12 @@
 
 struct pd_client;
 
-/* The client of this process, made at the first call. trainer_id -1: the first server hands one out. */
-pd_status pd_client_get(int trainer_id, struct pd_client **out);
+/* The client of this process, made at the first call, once it is this run's turn: each op that uses it asks
+ * anew. trainer_id -1: the first server hands one out. */
+pd_status pd_client_get(int trainer_id, const struct pd_run *run, struct pd_client **out);
+/* An op is done with it: the turn is given back, unless a step is begun. */
+void pd_client_rest(struct pd_client *client);
 
-/* At the start of an op: waits until no other thread is between its first push and the end of its exchange.
- */
-pd_status pd_client_begin(struct pd_client *client, const struct pd_run *run);
 /* Servers that names will be asked of: they are connected to at the same time, and when one is missing all
  * that are missing are told. `trainers`: how many the job has, which servers check; 0: not known. */
 pd_status pd_client_expect(struct pd_client *client, int trainers, int n, const char *const *endpoints);
@@ -58,10 +58,12 @@ int pd_client_is_asked(struct pd_client *client, int number); /* its connection 
 pd_status pd_client_want_saved(struct pd_client *client, int number, const char *folder, uint32_t part);
 pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
 
-/* After a run that failed: nothing is read from or written to memory that it lent any more, and the next run
- * begins its step anew. Where that cannot be, because servers have a part of the step, all further pushes are
- * refused. Keeps pd_error(). */
-void pd_client_abandon(void);
+/* When a run has the turn, after something failed: nothing is read from or written to memory that it lent any
+ * more, and the next run begins its step anew. Where that cannot be, because servers have a part of the step,
+ * all further pushes are refused. Keeps pd_error(). */
+void pd_client_abandon(const struct pd_step *step);
+/* For pd_step.over: that, and an error when a run that went well has not ended its step. */
+pd_status pd_client_run_over(const struct pd_step *step, pd_status status);
 
 /* Never 0. Numbers of names are those of one client: another has another incarnation. */
 uint64_t pd_client_incarnation(const struct pd_client *client);
@@ -73,7 +75,7 @@ int pd_client_own_id(void); /* of the client that this process has; -1: it has n
 uint64_t pd_client_own_steps(void);
 /* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
  * frees the client. One that is done waits for a server that is down, up to the deadline; poll(arg), which
- * may be NULL, ends that when it is not 0. A call of another thread is waited for, for busy_ms at most; -1:
+ * may be NULL, ends that when it is not 0. A step of another thread is waited for, for busy_ms at most; -1:
  * until it ends. */
 void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg);
 

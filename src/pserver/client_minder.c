@@ -6,7 +6,6 @@
  * touches nothing while a step is being exchanged: memory that is borrowed for it may be gone after an
  * error. */
 #include <signal.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/wait.h"
@@ -17,7 +16,6 @@ enum { IDLE_MS = 500, TURNS = 200, TURN_MS = 5, STACK = 256 << 10 };
 struct pd_client *pd_client_enter(struct pd_client *c)
 {
     pthread_mutex_lock(&c->lock);
-    atomic_store(&c->owner, pthread_self());
     return c;
 }
 
@@ -25,13 +23,7 @@ void pd_client_leave(struct pd_client **held)
 {
     struct pd_client *c = *held;
     c->left_at = pd_clock_ns();
-    atomic_store(&c->owner, (pthread_t)0);
     pthread_mutex_unlock(&c->lock);
-}
-
-int pd_client_is_mine(const struct pd_client *c)
-{
-    return pthread_equal(atomic_load(&c->owner), pthread_self());
 }
 
 static int is_idle(const struct pd_client *c)
@@ -83,7 +75,6 @@ void pd_client_mind(struct pd_client *c)
     pthread_attr_t small;
     pthread_mutex_init(&c->lock, NULL);
     pd_cond_init(&c->over);
-    pd_cond_init(&c->turn_over);
     sigfillset(&all); /* signals are for the trainer's thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&small);
@@ -94,19 +85,18 @@ void pd_client_mind(struct pd_client *c)
     if (!c->has_minder) pd_log(PD_LOG_DEBUG, "no thread to look after connections while the trainer is busy");
 }
 
-int pd_client_unmind(struct pd_client *c, int busy_ms, int (*poll)(void *arg), void *arg)
+static int lock_it(struct pd_client *c, int waits)
 {
-    const struct timespec moment = {0, TURN_MS * 1000000};
-    int64_t start = pd_clock_ns();
-    while (pthread_mutex_trylock(&c->lock) != 0) {
-        if (poll && poll(arg)) return 0;
-        if (busy_ms >= 0 && (pd_clock_ns() - start) / 1000000 >= busy_ms) return 0;
-        nanosleep(&moment, NULL);
-    }
+    return waits ? pthread_mutex_lock(&c->lock) == 0 : pthread_mutex_trylock(&c->lock) == 0;
+}
+
+int pd_client_unmind(struct pd_client *c, int waits)
+{
+    if (!lock_it(c, waits)) return 0;
     c->is_over = 1;
     pthread_cond_signal(&c->over);
     pthread_mutex_unlock(&c->lock);
     if (c->has_minder) pthread_join(c->minder, NULL);
     c->has_minder = 0;
-    return 1;
+    return lock_it(c, waits);
 }

@@ -1,5 +1,5 @@
-/* The inside of a client, for client.c (connections), client_step.c (what is exchanged), client_goodbye.c and
- * client_minder.c. */
+/* The inside of a client, for client.c (connections), client_step.c (what is exchanged), client_turn.c (whose
+ * it is), client_goodbye.c and client_minder.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
@@ -44,13 +44,13 @@ struct wire {
     uint64_t counted; /* the last one that counts this trainer */
     uint64_t request; /* of the last message that wants an answer */
     int waits;        /* for the answer of `request` */
-    pthread_t by;     /* whose the pieces and wishes are */
     PD_VEC(struct piece) pieces;
     int sent_pieces; /* handed to the connection */
     PD_VEC(struct wish) wishes;
     int is_ended; /* END was asked for */
     int sent_end;
     int passes;          /* it gives nothing to this step, which others are in already */
+    int has;             /* the server has what this trainer gives to this step: others lack it */
     int is_pull_only;    /* wishes without a push */
     const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
     int64_t n_rows;
@@ -94,15 +94,14 @@ struct name {
 struct pd_client {
     pthread_mutex_t lock; /* all that follows, and the loop: held during each call, else by the minder */
     pthread_cond_t over;
-    pthread_cond_t turn_over; /* nothing is pushed or wished for any more: another thread may begin */
-    uint64_t turns;           /* how often that was so */
     pthread_t minder;
     int has_minder, is_over;
-    int64_t left_at;         /* when the last call ended */
-    _Atomic pthread_t owner; /* who is in a call; 0: nobody */
+    int64_t left_at; /* when the last call ended */
     struct pd_loop *loop;
-    int id, trainers; /* its number, and how many there are; -1 and 0: not known */
-    pid_t pid;        /* a forked child has none of its connections */
+    _Atomic int id;         /* -1: not known */
+    _Atomic uint64_t steps; /* the last that counts this trainer anywhere */
+    int trainers;           /* how many there are; 0: not known */
+    pid_t pid;              /* a forked child has none of its connections */
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
     PD_VEC(struct link *) links;
@@ -120,6 +119,8 @@ struct pd_client {
 };
 
 /* client.c */
+pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out);
+void pd_client_free(struct pd_client *client); /* after pd_client_unmind */
 pd_status pd_client_connect(struct pd_client *client, const struct pd_run *run, const char *endpoint,
                             struct link **out);
 /* Turns the loop until done(arg), an error of the job, an interruption or the deadline. `what` is for
@@ -146,20 +147,18 @@ void pd_client_leave(struct pd_client **client);
 #define PD_CLIENT_HOLD(client)                                                                               \
     __attribute__((cleanup(pd_client_leave))) struct pd_client *held_until_return = pd_client_enter(client); \
     (void)held_until_return
-void pd_client_mind(struct pd_client *client);         /* makes the lock and starts the minder */
-int pd_client_is_mine(const struct pd_client *client); /* is this thread in a call? */
-/* Ends the minder. 0: poll(arg) was not 0, or busy_ms (-1: none) were over, before another thread's call had
- * ended. */
-int pd_client_unmind(struct pd_client *client, int busy_ms, int (*poll)(void *arg), void *arg);
-/* client_turn.c: within a call, waits until no other thread has begun an exchange; `run` may be NULL. */
-pd_status pd_client_take_turn(struct pd_client *client, const struct pd_run *run);
-void pd_client_end_turn(struct pd_client *client);
+void pd_client_mind(struct pd_client *client); /* makes the lock and starts the minder */
+/* Ends the minder, and keeps the lock. 0, unless it waits: another thread is in a call. */
+int pd_client_unmind(struct pd_client *client, int waits);
 /* client_step.c */
-void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, in a call */
+int pd_client_is_pushing(struct pd_client *client); /* a step is begun */
+void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, for who has the turn */
 void pd_wire_flush(struct wire *wire);              /* sends what can be sent of the step */
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */
 void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
+/* Before the first step: the one that is given again, to servers that lack it; 0: none. */
+uint64_t pd_client_repeats(const struct pd_client *client);
 void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
 pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);

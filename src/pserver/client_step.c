@@ -109,6 +109,10 @@ void pd_wire_flush(struct wire *w)
     if (!w->conn || !w->is_open || w->sent_end) return;
     if (w->passes && !w->waits) send_pass(w);
     if (w->passes || (!w->link->client->is_aligned && !w->is_pull_only)) return;
+    if (w->has && !w->is_pull_only) {
+        if (!w->is_ended) return;
+        w->sent_pieces = w->pieces.n;
+    }
     while (w->sent_pieces < w->pieces.n) {
         size_t bytes = 0;
         int to = w->sent_pieces;
@@ -132,11 +136,23 @@ void pd_wire_flush(struct wire *w)
         send_push(w, 0, 0, 1);
 }
 
+/* The last step that counts this trainer there; and the last that counts it everywhere, for who asks. */
+static void note_counted(struct wire *w, uint64_t step)
+{
+    const struct pd_client *c = w->link->client;
+    uint64_t last = 0;
+    w->counted = step;
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
+    atomic_store(&w->link->client->steps, pd_client_repeats(c) ? last - 1 : last);
+}
+
 void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
 {
     struct pd_client *c = w->link->client;
     if (w->step <= 1 && !w->pieces.n && !w->is_ended)
-        w->step = applied + 1, w->counted = counted; /* a trainer that starts, or starts again */
+        w->step = applied + 1, note_counted(w, counted); /* a trainer that starts, or starts again */
     if (applied + 1 < w->step && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
         pd_log(PD_LOG_WARNING,
                "server %s came back with step %llu instead of %llu: going on with its older parameters",
@@ -158,18 +174,19 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
     w->sent_end = 0;
     w->waits = 0;
     w->sent_pieces = 0;
+    if (applied < w->step) w->has = 0;
     if (applied >= w->step) {
         /* Applied with this trainer: only the answer is missing. Without it, because it was away for long:
          * what it gives goes to the next step. That is the same on all servers, which agree on who is in it.
          */
-        if (counted < w->step && !w->passes)
+        if (counted < w->step && !w->passes && !w->has)
             pd_log(PD_LOG_WARNING,
                    "server %s went on to step %llu without this trainer, whose connection was gone for long: "
                    "its step %llu counts as step %llu",
                    w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step,
                    (unsigned long long)applied + 1);
         w->next = applied + 1;
-        if (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes) {
+        if (w->has || (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes)) {
             w->sent_pieces = w->pieces.n;
         } else {
             w->step = w->next;
@@ -200,12 +217,21 @@ static void drop(struct wire *w)
     w->passes = passes;
 }
 
+int pd_client_is_pushing(struct pd_client *c)
+{
+    PD_CLIENT_HOLD(c);
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (c->links.at[i]->wires.at[k]->pieces.n) return 1;
+    return 0;
+}
+
 void pd_client_drop_step(struct pd_client *c)
 {
+    PD_CLIENT_HOLD(c);
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
-            if (!pthread_equal(w->by, pthread_self())) continue; /* another thread's run goes on */
             if (is_begun(w) && !c->spoilt[0])
                 snprintf(c->spoilt, sizeof c->spoilt,
                          "an earlier run failed when servers had a part of step %llu from it, which another "
@@ -214,7 +240,6 @@ void pd_client_drop_step(struct pd_client *c)
                          (unsigned long long)w->step, pd_error());
             drop(w);
         }
-    pd_client_end_turn(c);
 }
 
 static pd_status check_spoilt(const struct pd_client *c)
@@ -227,11 +252,9 @@ static pd_status check_spoilt(const struct pd_client *c)
 static pd_status add_piece(struct pd_client *c, const struct piece *p)
 {
     struct wire *w = wire_of(c, p->name);
-    PD_TRY(pd_client_take_turn(c, NULL));
     PD_TRY(check_spoilt(c));
     if (w->is_ended)
         return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
-    w->by = pthread_self();
     return pd_vec_push(&w->pieces, *p) ? PD_OK : pd_no_memory();
 }
 
@@ -272,8 +295,6 @@ pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes
 {
     PD_CLIENT_HOLD(c);
     struct wire *w = wire_of(c, number);
-    PD_TRY(pd_client_take_turn(c, NULL));
-    w->by = pthread_self();
     return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
 }
 
@@ -333,7 +354,8 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
         return PD_OK;
     }
     if (w->is_ended && !w->is_pull_only) {
-        w->counted = w->step++;
+        w->has = 0;
+        note_counted(w, w->step++);
         if (w->step < w->next) w->step = w->next;
     }
     pd_wire_clear(w);
@@ -368,12 +390,10 @@ int pd_client_is_asked(struct pd_client *c, int number)
 static pd_status want_alone(struct pd_client *c, int number, void *out, size_t bytes, struct wire **wire)
 {
     struct wire *w = *wire = wire_of(c, number);
-    PD_TRY(pd_client_take_turn(c, NULL));
     if (w->is_ended || w->wishes.n || w->pieces.n)
         return pd_fail(PD_INVALID, "'%s' is asked for in the middle of an exchange",
                        c->names.at[number].text);
     if (!pd_vec_push(&w->wishes, ((struct wish){number, out, bytes}))) return pd_no_memory();
-    w->by = pthread_self();
     w->is_ended = w->is_pull_only = 1;
     return PD_OK;
 }
@@ -412,7 +432,6 @@ pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const ch
 {
     PD_CLIENT_HOLD(c);
     PD_TRY(pd_client_turn_until(c, run, is_over, c, what));
-    pd_client_end_turn(c);
     pd_status status = c->refusal;
     c->refusal = PD_OK;
     return status == PD_OK ? PD_OK : pd_fail(status, "%s", c->refusal_text);
@@ -435,6 +454,39 @@ static int nobody_passes(void *arg)
     return 1;
 }
 
+/* A trainer that starts again may find one server a step behind another, and that its gradients are in that
+ * step where it was applied: all were ended within the step. It gives it again to those that lack it. */
+uint64_t pd_client_repeats(const struct pd_client *c)
+{
+    uint64_t last = 0;
+    int is_lacking = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < c->links.n; i++)
+            for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+                const struct wire *w = c->links.at[i]->wires.at[k];
+                if (w->step > last) last = w->step;
+                if (turn == 0) continue;
+                if (w->counted + 1 != w->step || w->step + 1 < last) return 0;
+                is_lacking |= w->step < last;
+            }
+    return is_lacking && !c->is_aligned ? last - 1 : 0;
+}
+
+static void repeat(struct pd_client *c, uint64_t step)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            struct wire *w = c->links.at[i]->wires.at[k];
+            if (w->step == step) continue;
+            w->next = w->step;
+            w->step = step;
+            w->has = 1;
+        }
+    pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
+           (unsigned long long)step);
+    c->is_aligned = 1;
+}
+
 /* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
  * its gradients count in the same steps everywhere. */
 static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
@@ -442,6 +494,10 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
     uint64_t last = 0;
     const char *newest = "";
     if (c->is_aligned) return PD_OK;
+    if (pd_client_repeats(c)) {
+        repeat(c, pd_client_repeats(c));
+        return PD_OK;
+    }
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < c->links.n; i++) {
             const struct link *link = c->links.at[i];
@@ -482,7 +538,6 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
         struct link *link;
         PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
     }
-    PD_TRY(pd_client_take_turn(c, run));
     int pushes = 0;
     for (int i = 0; i < c->links.n; i++)
         pushes |= is_pushed_to(c->links.at[i], n, endpoints);
@@ -496,13 +551,10 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
         for (int k = 0; k < link->wires.n; k++) {
             struct wire *w = link->wires.at[k];
             if (!pushed && !w->wishes.n) continue;
-            w->by = pthread_self();
             w->is_ended = 1;
             w->is_pull_only = !pushed;
             pd_wire_flush(w);
         }
     }
-    PD_TRY(pd_client_turn_until(c, run, is_over, c, "the exchange with the servers"));
-    pd_client_end_turn(c);
-    return PD_OK;
+    return pd_client_turn_until(c, run, is_over, c, "the exchange with the servers");
 }

@@ -1,70 +1,224 @@
-/* Threads of one trainer take turns. What a run pushes is gathered until its exchange ends the step: nothing
- * of another run may get between. See client.h. */
-#include <time.h>
+/* Whose turn it is. A process has one client and may have many threads that train, an executor each; what a
+ * run pushes and asks for is gathered in the client until an exchange. So one run at a time has the client:
+ * from its first gradient to the end of its exchange, or for one op that only asks. The others wait, and each
+ * run is a step of its own.
+ *
+ * The turn belongs to a run, not to a thread: what runs within it (a signal handler, a function of the
+ * user's) must not end its step, and cannot wait for it. It ends with the run at the latest, also with one
+ * that fails. */
+#include <unistd.h>
 
+#include "base/flags.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/client_private.h"
 
-/* Has another thread begun what is not over? */
-static int is_others(const struct pd_client *c)
+enum { LOOK_MS = 50 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
+static pthread_cond_t given_back;
+static struct pd_client *the_client;
+static int has_left;                /* this process has said goodbye before */
+static const struct pd_step *owner; /* the run that has the turn; NULL: nobody */
+static pthread_t owner_thread;
+static const struct pd_step leaving; /* stands for who says goodbye */
+
+/* ---- the lock and forks ---- */
+
+static void before_fork(void)
 {
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            const struct wire *w = c->links.at[i]->wires.at[k];
-            if ((w->pieces.n || w->wishes.n || w->is_ended) && !pthread_equal(w->by, pthread_self()))
-                return 1;
-        }
-    return 0;
+    pthread_mutex_lock(&lock);
 }
 
-pd_status pd_client_take_turn(struct pd_client *c, const struct pd_run *run)
+static void in_parent(void)
 {
-    struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
-    uint64_t turns = c->turns;
-    while (is_others(c)) {
-        pd_cond_wait_ms(&c->turn_over, &c->lock, PD_CLIENT_TURN_MS);
-        atomic_store(&c->owner, pthread_self());
-        if (run) PD_TRY(run->step->poll(run));
-        if (c->turns != turns) { /* there may be many threads: each has its time */
-            patience = pd_patience_start(c->notice_ms, c->deadline_ms);
-            turns = c->turns;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The parent's client is refused here; nobody is to wait for a thread that stayed with the parent. */
+static void in_child(void)
+{
+    owner = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static void make_ready(void)
+{
+    pd_cond_init(&given_back);
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void lock_all(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_ready);
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_all(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static int is_here(void)
+{
+    return the_client && the_client->pid == getpid();
+}
+
+/* ---- the turn ---- */
+
+static void take(const struct pd_step *step)
+{
+    owner = step;
+    owner_thread = pthread_self();
+}
+
+static void give_back(void)
+{
+    lock_all();
+    owner = NULL;
+    pthread_cond_signal(&given_back);
+    unlock_all();
+}
+
+/* NULL: the run does not have the turn. */
+static struct pd_client *client_of(const struct pd_step *step)
+{
+    lock_all();
+    struct pd_client *c = owner == step ? the_client : NULL;
+    unlock_all();
+    return c;
+}
+
+/* With the lock, which is free while it waits: until the turn is given back, or for a moment. */
+static void doze(void)
+{
+    pd_cond_wait_ms(&given_back, &lock, LOOK_MS);
+}
+
+/* With the lock. There is no deadline but those of the runs that are waited for. */
+static pd_status wait_for_turn(const struct pd_run *run)
+{
+    int64_t start = pd_clock_ns(), told = start, notice = pd_flag_int(PD_FLAG_ps_notice) * 1000000;
+    while (owner && owner != run->step) {
+        if (pthread_equal(owner_thread, pthread_self()))
+            return pd_fail(
+                PD_INVALID,
+                "this thread is in a step with the servers already, and asks them for something else: "
+                "a signal handler that does so has to wait for the step's end, e.g. by a variable that "
+                "is looked at after exe.run");
+        doze();
+        unlock_all();
+        pd_status status = run->step->poll(run);
+        int64_t now = pd_clock_ns();
+        if (status == PD_OK && now - told >= notice) {
+            told = now;
+            pd_log(PD_LOG_WARNING,
+                   "a run has waited %lld s for another thread of this process, which has a step with the "
+                   "servers",
+                   (long long)((now - start) / 1000000000));
         }
-        enum pd_patience_now now = pd_patience_ask(&patience);
-        if (now == PD_WAIT_GIVE_UP && is_others(c))
-            return pd_fail(PD_UNAVAILABLE,
-                           "another thread of this trainer has begun a step and not ended it after %lld s: "
-                           "does its Program send gradients without a send_barrier or recv behind them? "
-                           "FLAGS_rpc_deadline sets how long to wait",
-                           pd_patience_seconds(&patience));
-        if (now == PD_WAIT_TELL)
-            pd_log(PD_LOG_WARNING, "a thread has waited %lld s for another one's step to end",
-                   pd_patience_seconds(&patience));
+        lock_all();
+        PD_TRY(status);
     }
     return PD_OK;
 }
 
-void pd_client_end_turn(struct pd_client *c)
+/* With the lock. */
+static pd_status check_fork(void)
 {
-    c->turns++;
-    pthread_cond_broadcast(&c->turn_over);
+    if (!the_client || is_here()) return PD_OK;
+    return pd_fail(PD_INVALID,
+                   "this process was forked by a trainer (pid %d), whose connections it does not have: "
+                   "start each trainer as a process of its own, or fork before the first step",
+                   (int)the_client->pid);
 }
 
-/* Another thread may be in a call for as long as servers make it wait: Ctrl-C works meanwhile. */
-pd_status pd_client_begin(struct pd_client *c, const struct pd_run *run)
+pd_status pd_client_get(int trainer_id, const struct pd_run *run, struct pd_client **out)
 {
-    while (pthread_mutex_trylock(&c->lock) != 0) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME,
-                      &until); /* the only clock that all systems have here; no harm in a jump */
-        until.tv_nsec += PD_CLIENT_TURN_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        if (pthread_mutex_timedlock(&c->lock, &until) == 0) break;
-        PD_TRY(run->step->poll(run));
-    }
-    atomic_store(&c->owner, pthread_self());
-    pd_status status = pd_client_take_turn(c, run);
-    pd_client_leave(&c);
+    lock_all();
+    pd_status status = check_fork();
+    if (status == PD_OK) status = wait_for_turn(run);
+    if (status == PD_OK && !the_client) status = pd_client_new(trainer_id, has_left, &the_client);
+    if (status == PD_OK) take(run->step);
+    *out = the_client;
+    unlock_all();
     return status;
+}
+
+void pd_client_rest(struct pd_client *client)
+{
+    if (!pd_client_is_pushing(client)) give_back();
+}
+
+void pd_client_abandon(const struct pd_step *step)
+{
+    struct pd_client *c = client_of(step);
+    if (!c) return;
+    pd_client_drop_step(c);
+    give_back();
+}
+
+pd_status pd_client_run_over(const struct pd_step *step, pd_status status)
+{
+    struct pd_client *c = client_of(step);
+    if (status == PD_OK && c && pd_client_is_pushing(c))
+        status = pd_fail(PD_INVALID,
+                         "the Program sends gradients and does not end its step: it needs a send_barrier or "
+                         "a recv behind its last send");
+    pd_client_abandon(step);
+    return status;
+}
+
+/* ---- the process ---- */
+
+int pd_client_own_id(void)
+{
+    lock_all();
+    int id = the_client ? the_client->id : -1;
+    unlock_all();
+    return id;
+}
+
+uint64_t pd_client_own_steps(void)
+{
+    lock_all();
+    uint64_t steps = is_here() ? atomic_load(&the_client->steps) : 0;
+    unlock_all();
+    return steps;
+}
+
+/* With the lock: until no other thread's run has the turn. 0: poll(arg) was not 0. Past busy_ms (-1: none) it
+ * returns 1 all the same. */
+static int wait_for_others(int busy_ms, int (*poll)(void *arg), void *arg)
+{
+    int64_t start = pd_clock_ns();
+    while (is_here() && owner && !pthread_equal(owner_thread, pthread_self())) {
+        if (busy_ms >= 0 && (pd_clock_ns() - start) / 1000000 >= busy_ms) return 1;
+        doze();
+        unlock_all();
+        int gives_up = poll && poll(arg);
+        lock_all();
+        if (gives_up) return 0;
+    }
+    return 1;
+}
+
+/* A forked child is not the trainer; and who is called back from within a run, by a signal, leaves that
+ * first. A run that has the turn past busy_ms is one of a process that ends: between two calls it is stopped
+ * where it is, and may have pointers to the client. */
+void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
+{
+    lock_all();
+    int goes = wait_for_others(busy_ms, poll, arg) && is_here() &&
+               !(owner && pthread_equal(owner_thread, pthread_self()));
+    struct pd_client *c = goes ? the_client : NULL;
+    int is_torn = goes && owner;
+    if (goes) the_client = NULL, has_left = 1, take(&leaving);
+    unlock_all();
+    if (!goes || !pd_client_unmind(c, !is_torn)) return;
+    pd_client_part(c, failed, why ? why : "", poll, arg);
+    if (is_torn) return;
+    pd_client_free(c);
+    give_back();
 }

@@ -14,13 +14,18 @@ void pd_ps_state_free(void *state)
 
 pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, struct pd_client **out)
 {
-    r->step->failed = pd_client_abandon;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, out));
-    PD_TRY(pd_client_begin(*out, r));
+    r->step->over = pd_client_run_over;
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, r, out));
     if (!known) return PD_OK;
     *is_new = *known != pd_client_incarnation(*out);
     *known = pd_client_incarnation(*out);
     return PD_OK;
+}
+
+pd_status pd_ps_done(struct pd_client *client, pd_status status)
+{
+    if (status == PD_OK) pd_client_rest(client);
+    return status;
 }
 
 /* One op of a trainer's Program tells what the job trains. */
@@ -298,7 +303,7 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
     PD_TRY(client_of(r, &client));
     if (r->out[0].n == 1 && names->n > 1) {
         PD_TRY(pull_slices(r, client, names));
-        return pd_client_exchange(client, r, 0, NULL);
+        return pd_ps_done(client, pd_client_exchange(client, r, 0, NULL));
     }
     if (!state->n) {
         if (names->n != r->out[0].n) names = pd_ps_attr(r, "varnames");
@@ -309,7 +314,7 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
         struct pd_tensor *t = &r->out[0].at[i]->tensor;
         PD_TRY(pd_client_pull(client, state->numbers[i], t->data, pd_tensor_bytes(t)));
     }
-    return pd_client_exchange(client, r, 0, NULL);
+    return pd_ps_done(client, pd_client_exchange(client, r, 0, NULL));
 }
 
 /* ---- barriers ---- */
@@ -319,7 +324,7 @@ pd_status pd_ps_send_barrier_run(const struct pd_run *r)
     struct pd_client *client;
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
     PD_TRY(pd_ps_client(r, NULL, NULL, &client));
-    return pd_client_exchange(client, r, endpoints->n, endpoints->strings);
+    return pd_ps_done(client, pd_client_exchange(client, r, endpoints->n, endpoints->strings));
 }
 
 /* recv waits by itself. Servers that hold nothing, or only rows, learn here that this trainer is in the job.
@@ -330,7 +335,7 @@ pd_status pd_ps_fetch_barrier_run(const struct pd_run *r)
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
     PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     PD_TRY(say_job(r, client));
-    return pd_client_meet(client, r, endpoints->n, endpoints->strings);
+    return pd_ps_done(client, pd_client_meet(client, r, endpoints->n, endpoints->strings));
 }
 
 /* ---- all of it in one exchange ---- */
@@ -367,5 +372,5 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
         PD_TRY(pd_client_pull(client, state->numbers[i], (char *)t->data + at, bytes));
         at += bytes;
     }
-    return pd_client_exchange(client, r, endpoints->n, endpoints->strings);
+    return pd_ps_done(client, pd_client_exchange(client, r, endpoints->n, endpoints->strings));
 }

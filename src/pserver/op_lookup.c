@@ -174,7 +174,7 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
     PD_TRY(deal_out(r, l, &map, heights, padding));
     const struct pd_meta *out = &pd_run_out_at(r, 0, 0)->meta;
     size_t row = (size_t)out->dim[out->rank - 1] * pd_dtype_size(out->dtype);
-    PD_TRY(ask(r, client, l, row));
+    PD_TRY(pd_ps_done(client, ask(r, client, l, row)));
     for (int k = 0; k < r->in[IDS].n; k++) {
         const struct pd_tensor *t = pd_run_in_at(r, IDS, k);
         char *to = pd_run_out_at(r, 0, k)->data;
@@ -239,7 +239,7 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
         l->shares[i].row = (size_t)width * pd_dtype_size(out->meta.dtype);
         l->shares[i].to = out->data;
     }
-    PD_TRY(fetch(r, client, l));
+    PD_TRY(pd_ps_done(client, fetch(r, client, l)));
     blank_padding(r, pd_ps_attr(r, "padding_idx")->l);
     return PD_OK;
 }

@@ -83,9 +83,9 @@ static pd_status pull_whole(const struct pd_run *r, const struct slices *slices,
         status = pd_client_name(client, r, slices->endpoints->strings[i], 1, slices->names->strings[i], NULL,
                                 &numbers[i]);
     if (status == PD_OK) status = pull_slices(r, slices, numbers, client, &whole->tensor);
-    if (status != PD_OK) pd_client_abandon(); /* an answer may be on its way to what is freed next */
+    if (status != PD_OK) pd_client_abandon(r->step); /* an answer may be on its way to what is freed next */
     pd_free(numbers);
-    return status;
+    return pd_ps_done(client, status);
 }
 
 pd_status pd_ps_recv_save_run(const struct pd_run *r)
@@ -127,7 +127,7 @@ pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
         status = pd_client_want_saved(client, numbers[i], folder, (uint32_t)i);
     if (status == PD_OK) status = pd_client_wait(client, r, "saving the table on the servers");
     pd_free(numbers);
-    return status;
+    return pd_ps_done(client, status);
 }
 
 /* ---- delete_var ---- */

@@ -1,5 +1,5 @@
-/* A whole job in one process: a server on one thread, its trainer on another, over the network, with loops, a
- * log and snapshots. Under the thread sanitizer this is what finds races between them. */
+/* A whole job in one process: a server on one thread, its trainer on another or on several, over the network,
+ * with loops, a log and snapshots. Under the thread sanitizer this is what finds races between them. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "files_help.h"
 #include "ps_job_help.h"
 
-enum { PARAMS = 3, STEPS = 60 };
+enum { PARAMS = 3, STEPS = 60, THREADS = 3 };
 
 struct served {
     struct ps_job job;
@@ -34,19 +34,35 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Gradients are ones: w falls by 0.5 a step. */
-static void run_job(int is_sync, const char *loops, const char *folder)
+static pthread_t start_server(struct served *served, int is_sync, const char *loops, const char *folder)
 {
-    struct served served = {.job = {.n_servers = 1, .trainers = 1, .params = PARAMS, .is_sync = is_sync}};
     pthread_t server;
-    pd_scope *scope;
-    pd_executor *exe;
-    snprintf(served.job.endpoint[0], sizeof served.job.endpoint[0], "127.0.0.1:%d", free_port());
+    *served = (struct served){.job = {.n_servers = 1, .trainers = 1, .params = PARAMS, .is_sync = is_sync}};
+    snprintf(served->job.endpoint[0], sizeof served->job.endpoint[0], "127.0.0.1:%d", free_port());
     must(pd_flag_set("ps_loops", loops));
     must(pd_flag_set("ps_dir", folder));
     must(pd_flag_set("ps_log", *folder ? "write" : ""));
     must(pd_flag_set("ps_snapshot_steps", *folder ? "20" : "0"));
-    assert_int_equal(pthread_create(&server, NULL, serve, &served), 0);
+    assert_int_equal(pthread_create(&server, NULL, serve, served), 0);
+    return server;
+}
+
+static void end_job(const struct served *served, pthread_t server, int steps)
+{
+    pd_leave_job(0, "");
+    assert_int_equal(pthread_join(server, NULL), 0);
+    assert_int_equal(served->status, PD_JOB_OVER);
+    for (int i = 0; i < PARAMS; i++)
+        assert_true(served->w[i] == 1 - 0.5f * (float)steps);
+}
+
+/* Gradients are ones: w falls by 0.5 a step. */
+static void run_job(int is_sync, const char *loops, const char *folder)
+{
+    struct served served;
+    pd_scope *scope;
+    pd_executor *exe;
+    pthread_t server = start_server(&served, is_sync, loops, folder);
     pd_program *p = trainer_program(&served.job, 0, 1);
     must(pd_scope_create(NULL, &scope));
     must(pd_executor_create(&exe));
@@ -54,11 +70,7 @@ static void run_job(int is_sync, const char *loops, const char *folder)
         must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
         assert_true(weight(scope, 2, WIDTH - 1) == 1 - 0.5f * (float)step);
     }
-    pd_leave_job(0, "");
-    assert_int_equal(pthread_join(server, NULL), 0);
-    assert_int_equal(served.status, PD_JOB_OVER);
-    for (int i = 0; i < PARAMS; i++)
-        assert_true(served.w[i] == 1 - 0.5f * STEPS);
+    end_job(&served, server, STEPS);
     pd_executor_free(exe);
     pd_scope_release(scope);
     pd_program_free(p);
@@ -92,13 +104,47 @@ static void test_log_and_snapshots(void **state)
     }
 }
 
+static void *train(void *arg)
+{
+    const struct ps_job *job = arg;
+    pd_scope *scope;
+    pd_executor *exe;
+    pd_program *p = trainer_program(job, 0, 1);
+    must(pd_scope_create(NULL, &scope));
+    must(pd_executor_create(&exe));
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
+        assert_true(pd_job_steps() >= step);
+        assert_int_equal(pd_job_id(), 0);
+    }
+    pd_executor_free(exe);
+    pd_scope_release(scope);
+    pd_program_free(p);
+    return NULL;
+}
+
+/* Threads of one trainer: each run is a step of its own. */
+static void test_threads_of_a_trainer(void **state)
+{
+    (void)state;
+    for (int is_sync = 0; is_sync < 2; is_sync++) {
+        struct served served;
+        pthread_t server = start_server(&served, is_sync, "2", ""), threads[THREADS];
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, train, &served.job), 0);
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(pd_job_steps(), THREADS * STEPS);
+        end_job(&served, server, THREADS * STEPS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sync_one_loop),
-        cmocka_unit_test(test_sync_three_loops),
-        cmocka_unit_test(test_async_two_loops),
-        cmocka_unit_test(test_log_and_snapshots),
+        cmocka_unit_test(test_sync_one_loop),        cmocka_unit_test(test_sync_three_loops),
+        cmocka_unit_test(test_async_two_loops),      cmocka_unit_test(test_log_and_snapshots),
+        cmocka_unit_test(test_threads_of_a_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

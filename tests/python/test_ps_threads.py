@@ -1,15 +1,93 @@
-"""Threads of one trainer, each with an executor of its own: every run of theirs is a step, and counts once."""
+"""Trainers with several threads: every run is a step of its own, and nothing of it is lost or mixed with another's."""
 
+import signal
+import time
+
+import numpy as np
 import pytest
 from cluster import Job
 
+START = 4096
 
+
+def check(outs, share: float = 1) -> None:
+    """What the last trainer to end got from the servers is what all have fed."""
+    found = [dict(np.load(out)) for out in outs]
+    fed, looked_up = sum(f["fed"] for f in found) * share, sum(f["looked_up"] for f in found) * share
+    last = min(found, key=lambda f: f["w"][0])
+    assert last["w"] == [-fed]
+    np.testing.assert_array_equal(last["wide"], np.full_like(last["wide"], -fed))
+    np.testing.assert_allclose(last["table"][:, 0], START - looked_up, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [[], ["--is-async"], ["--wide", "60000"], ["--stumble"], ["--is-async", "--stumble"]], ids=" ".join)
 @pytest.mark.parametrize("transport", ["tcp", "auto"])
-@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
-def test_every_run_of_a_thread_counts_once(mode, transport):
-    with Job(2, 1, "threads.py", env={"PADDLE_PS_TRANSPORT": transport}) as job:
-        servers = [job.start("server", i, *mode) for i in range(2)]
-        trainer = job.start("trainer", 0, *mode)
-        assert trainer.end(120) == 0, trainer.output()
-        assert "given 1197" in trainer.output(), trainer.output()
-        assert all(each.end(20) == 0 for each in servers)
+def test_every_run_counts_once(tmp_path, options, transport):
+    """Batches that fail, and are caught, count nowhere."""
+    env = {"PADDLE_PS_TRANSPORT": transport, "FLAGS_check_nan_inf": str(int("--stumble" in options))}
+    with Job(2, 1, script="threads.py", env=env) as job:
+        job.start_all(*options, out=tmp_path)
+        job.end(60)
+    check([tmp_path / "trainer-0.npz"])
+
+
+def test_two_trainers_with_threads(tmp_path):
+    """Sync: a step is one run of each, and averages the two."""
+    with Job(1, 2, script="threads.py") as job:
+        job.start_all("--threads", "3", out=tmp_path)
+        job.end(60)
+    check([tmp_path / f"trainer-{i}.npz" for i in range(2)], share=0.5)
+
+
+def test_a_signal_handler_saves_in_the_middle_of_steps(tmp_path):
+    """With another executor: it is told to wait where a step has begun, and disturbs none."""
+    with Job(1, 1, script="threads.py") as job:
+        job.start_all("--how", "signals", "--layers", "6", out=tmp_path)
+        job.end(90)
+    check([tmp_path / "trainer-0.npz"])
+
+
+def test_an_executor_is_closed_while_a_thread_trains(tmp_path):
+    """That says goodbye for the process: not in the middle of a step. The thread comes back with its next one."""
+    with Job(1, 2, script="threads.py") as job:
+        options = ["--is-async", "--wide", "60000"]
+        job.start("server", 0, *options)
+        stays = job.start("trainer", 1, *options, "--how", "stay", "--go", str(tmp_path / "go"))
+        closes = job.start("trainer", 0, *options, "--how", "close", "--threads", "2", "--runs", "300", "--out", str(tmp_path / "trainer-0.npz"))
+        assert closes.end(60) == 0, closes.output()
+        (tmp_path / "go").touch()
+        assert stays.end(30) == 0, stays.output()
+        job.end(30)
+    check([tmp_path / "trainer-0.npz"])
+
+
+def test_children_of_a_trainer_with_threads(tmp_path):
+    with Job(1, 1, script="threads.py") as job:
+        job.start_all("--how", "fork", "--runs", "200", out=tmp_path)
+        job.end(60)
+    check([tmp_path / "trainer-0.npz"])
+
+
+def test_ctrl_c_while_another_thread_has_the_step(tmp_path):
+    with Job(1, 1, script="threads.py", env={"FLAGS_ps_notice": "300"}) as job:
+        job.start_all("--how", "interrupt", "--threads", "1", "--go", str(tmp_path / "go"), out=tmp_path)
+        server, trainer = job.processes
+        trainer.wait_for("ready")
+        server.signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        trainer.wait_for("for another thread of this process")
+        asked = time.monotonic()
+        trainer.signal(signal.SIGINT)
+        trainer.wait_for("interrupted")
+        assert time.monotonic() - asked < 10  # not the deadline, which is 180 s
+        server.signal(signal.SIGCONT)
+        job.end(30)
+    check([tmp_path / "trainer-0.npz"])
+
+
+def test_a_program_that_does_not_end_its_step():
+    """Its gradients would go into the next run's step, or be lost."""
+    with Job(1, 1, script="threads.py") as job:
+        job.start_all("--how", "open")
+        job.end(30)
+        assert job.processes[1].output().count("does not end its step") == 2, job.processes[1].output()

@@ -1,62 +1,217 @@
-"""Threads of one trainer, an executor each, which train one Program: w -= mean(x), so that w counts what was given."""
+"""One process of a job whose trainers have several threads, an executor each. What they train tells what has counted: with a rate of
+1, `w` and every element of `wide` lose what was fed, and a row of `table` loses 1 each time it is looked up.
+"""
 
 import argparse
+import os
+import signal
 import sys
 import threading
+import time
 
 import numpy as np
 
 import paddle.fluid as fluid
 
-parser = argparse.ArgumentParser()
-parser.add_argument("role")
-parser.add_argument("--endpoints")
-parser.add_argument("--endpoint")
-parser.add_argument("--trainers", type=int)
-parser.add_argument("--id", type=int, default=0)
-parser.add_argument("--threads", type=int, default=4)
-parser.add_argument("--steps", type=int, default=100)
-parser.add_argument("--async", dest="is_async", action="store_true")
-args = parser.parse_args()
-
-x = fluid.layers.data("x", [1])
-zero = fluid.initializer.Constant(0.0)
-ws = [fluid.layers.create_parameter([1], "float32", name=f"w{i}", default_initializer=zero) for i in range(2)]
-loss = fluid.layers.mean(fluid.layers.elementwise_mul(x, ws[0])) + fluid.layers.mean(fluid.layers.elementwise_mul(x, ws[1]))
-fluid.optimizer.SGD(1.0).minimize(loss)
-t = fluid.DistributeTranspiler()
-t.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
-exe = fluid.Executor(fluid.CPUPlace())
-if args.role == "server":
-    main, startup = t.get_pserver_programs(args.endpoint)
-    exe.run(startup)
-    exe.run(main)
-    sys.exit(0)
-exe.run(fluid.default_startup_program())
-program = t.get_trainer_program()
-given, failed = [0.0] * args.threads, []
+ROWS, START = 50, 4096.0
 
 
-def train(number):
+def build(args):
+    x = fluid.layers.data(name="x", shape=[1], dtype="float32")
+    ids = fluid.layers.data(name="ids", shape=[1], dtype="int64")
+    scale = fluid.layers.data(name="scale", shape=[1], dtype="float32")  # 0: the backward pass makes NaN below what is sent by then
+    many = fluid.layers.data(name="many", shape=[1024], dtype="float32")
+    zero = fluid.initializer.Constant(0.0)
+    table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(START))
+    rows = fluid.layers.embedding(ids, size=[ROWS, 1], is_sparse=True, param_attr=table)
+    losses = [fluid.layers.reduce_sum(fluid.layers.sqrt(fluid.layers.square(fluid.layers.elementwise_mul(rows, scale))))]
+    for i in range(args.layers):  # of no effect on the rest, but long
+        many = fluid.layers.fc(many, size=1024, bias_attr=False, param_attr=fluid.ParamAttr(name=f"long{i}", initializer=zero, learning_rate=0.0))
+        losses.append(fluid.layers.reduce_sum(many))
+    mean = fluid.layers.mean(x)
+    for name, n in (("w", 1), ("wide", args.wide)):
+        parameter = fluid.layers.create_parameter([n], "float32", name=name, default_initializer=zero)
+        losses.append(fluid.layers.reduce_sum(fluid.layers.elementwise_mul(parameter, mean)))
+    loss = fluid.layers.sums(losses)
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    return loss
+
+
+class Trainer:
+    def __init__(self, args, program, loss):
+        self.args, self.program, self.loss = args, program, loss
+        self.lock, self.fed, self.looked_up = threading.Lock(), 0.0, np.zeros(ROWS)
+        self.main = fluid.Executor(fluid.CPUPlace())
+
+    def run(self, executor, value: float, ids, scale: float = 1.0) -> None:
+        n = len(ids)
+        feed = {"x": np.full((n, 1), value, "float32"), "ids": np.reshape(ids, (n, 1)).astype("int64"), "scale": np.full((n, 1), scale, "float32")}
+        if self.args.layers:
+            feed["many"] = np.ones((256, 1024), "float32")
+        executor.run(self.program, feed=feed, fetch_list=[self.loss])
+        with self.lock:
+            self.fed += value
+            np.add.at(self.looked_up, np.ravel(ids), 1)
+
+    def train(self, thread: int) -> None:
+        executor, rng = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(100 * self.args.id + thread)
+        for step in range(self.args.runs):
+            if self.args.stumble and step % 5 == thread % 5:
+                try:
+                    self.run(executor, 1000.0, [1, 2, 3], scale=0.0)
+                    raise AssertionError("a batch without a gradient went well")
+                except fluid.core.EnforceNotMet as error:
+                    assert "NaN or Inf" in str(error), error
+            self.run(executor, float(rng.integers(7)), rng.integers(ROWS, size=1 + step % 3))
+
+    def start(self) -> list[threading.Thread]:
+        def train(thread: int) -> None:
+            try:
+                self.train(thread)
+            except BaseException as error:
+                print(f"thread {thread} failed: {error!r}", flush=True)
+                os._exit(3)
+
+        threads = [threading.Thread(target=train, args=(k,)) for k in range(self.args.threads)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def report(self) -> None:
+        self.run(self.main, 0.0, [0])
+        values = {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in ("w", "wide", "table")}
+        np.savez(self.args.out, fed=self.fed, looked_up=self.looked_up, **values)
+
+
+def handle_signals(trainer: Trainer) -> None:
+    """Saves with another executor, whenever the signal comes."""
+    fluid.io.save_persistables(trainer.main, trainer.args.out + ".saved", trainer.program)
+    count, handled, over = {"saved": 0, "refused": 0}, threading.Event(), threading.Event()
+
+    def save(*unused) -> None:
+        try:
+            fluid.io.save_persistables(fluid.Executor(fluid.CPUPlace()), trainer.args.out + ".saved", trainer.program)
+            count["saved"] += 1
+        except fluid.core.EnforceNotMet as error:
+            assert "in a step with the servers already" in str(error), error
+            count["refused"] += 1
+        handled.set()
+
+    signal.signal(signal.SIGUSR1, save)
+
+    def send() -> None:
+        while not over.wait(0.03):
+            handled.clear()
+            os.kill(os.getpid(), signal.SIGUSR1)
+            handled.wait(30)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    deadline = time.monotonic() + 60
+    while not (count["refused"] > 2 and count["saved"] > 2) and time.monotonic() < deadline:
+        trainer.run(trainer.main, 1.0, [0])
+    over.set()
+    sender.join()
+    print("handled", count, flush=True)
+    assert count["refused"] and count["saved"], count
+
+
+def close_others(trainer: Trainer) -> None:
+    threads = trainer.start()
+    for _ in range(5):
+        fluid.Executor(fluid.CPUPlace()).close()
+        time.sleep(0.05)
+    print("closed", flush=True)
+    for thread in threads:
+        thread.join()
+
+
+def fork(trainer: Trainer) -> None:
+    """Children that try to train are told that they cannot, whatever the parent's threads were at."""
+    threads = trainer.start()
+    for _ in range(10):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            try:
+                trainer.run(fluid.Executor(fluid.CPUPlace()), 100.0, [0])
+                os._exit(0)
+            except fluid.core.EnforceNotMet as error:
+                os._exit(7 if "forked by a trainer" in str(error) else 8)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    for thread in threads:
+        thread.join()
+
+
+def interrupt(trainer: Trainer) -> None:
+    """The server is stopped: a thread is in its exchange, and the main thread waits for its turn."""
+    trainer.run(trainer.main, 1.0, [0])
+    print("ready", flush=True)
+    while not os.path.exists(trainer.args.go):
+        time.sleep(0.01)
+    threads = trainer.start()
     try:
-        own = fluid.Executor(fluid.CPUPlace())
-        for step in range(args.steps):
-            value = float((number * args.steps + step) % 7)
-            (seen,) = own.run(program, feed={"x": np.full((1 + step % 3, 1), value, "float32")}, fetch_list=[x])
-            assert (seen == value).all()
-            given[number] += value
-    except Exception as error:
-        failed.append(error)
+        trainer.run(trainer.main, 500.0, [0])
+        raise AssertionError("nothing interrupted this run")
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    for thread in threads:
+        thread.join()
 
 
-threads = [threading.Thread(target=train, args=(number,)) for number in range(args.threads)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-assert not failed, failed[0]
-exe.run(program, feed={"x": np.zeros((1, 1), "float32")}, fetch_list=[loss])
-found = [float(np.array(fluid.global_scope().find_var(w.name).get_tensor())[0]) for w in ws]
-print(f"given {sum(given)} found {found}", flush=True)
-assert found == [-sum(given)] * 2, (found, sum(given))
-exe.close()
+def leave_open(trainer: Trainer) -> None:
+    """A Program that sends and has nothing behind it: its step is refused, not left to the next run."""
+    block = trainer.program.global_block()
+    while block.ops[-1].type != "send":
+        block._remove_op(len(block.ops) - 1)
+    for _ in range(2):
+        try:
+            trainer.run(trainer.main, 9.0, [0])
+            raise AssertionError("a step without an end went well")
+        except fluid.core.EnforceNotMet as error:
+            print(f"refused: {error}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", choices=["server", "trainer"])
+    parser.add_argument("--endpoints", required=True)
+    parser.add_argument("--endpoint", default="")
+    parser.add_argument("--trainers", type=int, required=True)
+    parser.add_argument("--id", type=int, default=0)
+    parser.add_argument("--is-async", action="store_true")
+    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--runs", type=int, default=40, help="of each thread")
+    parser.add_argument("--wide", type=int, default=8, help="elements: many are sent before the backward pass ends")
+    parser.add_argument("--layers", type=int, default=0, help="of a Program that takes long")
+    parser.add_argument("--stumble", action="store_true", help="some batches fail in their backward pass")
+    parser.add_argument("--how", choices=["train", "signals", "close", "fork", "interrupt", "open", "stay"], default="train")
+    parser.add_argument("--go", default="", help="a file that is waited for")
+    parser.add_argument("--out", default="")
+    args = parser.parse_args()
+    loss = build(args)
+    t = fluid.DistributeTranspiler()
+    t.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
+    executor = fluid.Executor(fluid.CPUPlace())
+    if args.role == "server":
+        program, startup = t.get_pserver_programs(args.endpoint)
+        executor.run(startup)
+        executor.run(program)
+        raise AssertionError("the server's run ends the process")
+    executor.run(fluid.default_startup_program())
+    trainer = Trainer(args, t.get_trainer_program(), loss)
+    if args.how == "train":
+        for thread in trainer.start():
+            thread.join()
+    elif args.how == "stay":
+        while not os.path.exists(args.go):
+            time.sleep(0.01)
+    else:
+        {"signals": handle_signals, "close": close_others, "fork": fork, "interrupt": interrupt, "open": leave_open}[args.how](trainer)
+    if args.out:
+        trainer.report()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
