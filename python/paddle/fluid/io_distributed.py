@@ -1,9 +1,10 @@
 """Saving and loading in a job with parameter servers.
 
-Files are those of one process: the names and shapes of whole variables. Every trainer writes what it holds;
-the chief (trainer 0) also writes what lies on servers only: sparse parameters, states of optimizers and
-schedules. A distributed table is written by the servers themselves, each its rows to
-`__lookup_table__/<table>_<i>`.
+Files are those of one process: the names and shapes of whole variables. A trainer that saves writes all of them:
+what it holds, and what it fetches because it lies on servers only (sparse parameters, states of optimizers and
+schedules). Whether others save too does not matter: their folder may be on another disk, and where it is the same
+one each file is written aside and renamed. A distributed table is written by the servers themselves, each its rows
+to `__lookup_table__/<table>_<i>`.
 """
 
 from __future__ import annotations
@@ -99,11 +100,6 @@ def trainer_id(program: Program) -> int:
     return _core.job_id() if job is None or job.trainer_id < 0 else job.trainer_id
 
 
-def is_chief(program: Program) -> bool:
-    """Is this process trainer 0?"""
-    return bool(program._is_chief) or trainer_id(program) == 0
-
-
 def _on_servers(program: Program) -> dict:
     """What trainers do not hold: the name of the whole variable -> its slices, in order."""
     groups: dict = {}
@@ -141,8 +137,6 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
     local = [var for var in chosen if var.name not in remote and var.name != table]
     saving = _Saving(program, local)
     if folder is None or filename is not None:
-        if states and (away or has_table) and not is_chief(program):
-            return b"" if folder is None else None  # half of the variables would be no use
         for name in away:
             saving.receive(name, remote[name])
         if has_table:
@@ -150,13 +144,12 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
         return saving.as_bytes(executor) if folder is None else saving.join(executor, folder, filename)
     saving.each(folder)
     for name in away:
-        if name not in states or is_chief(program):
-            saving.fetch(folder, name, remote[name])
-    if has_table and not states:
+        saving.fetch(folder, name, remote[name])
+    if has_table and states:
+        saving.notify(folder, table)
+    elif has_table:
         saving.receive_table(table)
         saving.write(folder, table)
-    elif has_table and is_chief(program):
-        saving.notify(folder, table)
     saving.run(executor)
     return None
 
