@@ -144,7 +144,8 @@ static void tick(void *arg)
     uint64_t step;
     int64_t silent = link->server->order ? pd_order_first_silent(link->server->order, &step) : 0;
     if (link->away_since || !silent)
-        pd_waiters_tend(link->server->waiters, link->away_since, 0, 1, describe, link);
+        pd_waiters_tend(link->server->waiters, link->away_since, 0, link->server->config.deadline_ms,
+                        describe, link);
     else
         pd_waiters_tend(link->server->waiters, silent, 1, 0, describe_silence, link);
 }

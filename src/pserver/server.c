@@ -541,6 +541,10 @@ pd_status pd_server_wait(struct pd_server *s)
     int is_cut = !finished && !s->config.is_sync;
     pd_status status = is_cut ? pd_durable_check(s->durable) : pd_durable_last(s->durable);
     pd_book_close(s, finished && status == PD_OK);
+    if (status == PD_OK && finished && !s->draining && !pd_book_has_done(s))
+        status =
+            pd_fail(PD_UNAVAILABLE, "no trainer of this job has done its work: all failed or were lost%s%s",
+                    s->loss_text[0] ? ", the last: " : "", s->loss_text);
     return status;
 }
 
@@ -550,6 +554,13 @@ static void tell_failure(void *arg)
     struct lane *lane = arg;
     for (int i = lane->sessions.n - 1; i >= 0; i--)
         pd_session_fail(lane->sessions.at[i], 0, lane->server->failure, lane->server->failure_text);
+}
+
+void pd_server_note_loss(struct pd_server *s, const char *text)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void pd_server_fail(struct pd_server *s, pd_status status)
