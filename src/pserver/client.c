@@ -70,7 +70,8 @@ void pd_client_ask_names(struct wire *w)
         for (int d = 0; d < name->meta.rank; d++)
             pd_put_i64(&meta, name->meta.dim[d]);
     }
-    struct pd_frame_head head = {.type = PD_PS_OPEN, .request = (uint64_t)c->names.n};
+    struct pd_frame_head head = {
+        .type = PD_PS_OPEN, .request = (uint64_t)c->names.n, .flags = c->is_beside ? PD_PS_BESIDE : 0};
     w->names_opened = c->names.n;
     if (meta.n > PD_FRAME_META_MAX) {
         (void)pd_fail(PD_RANGE,
@@ -141,6 +142,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     if (c->id < 0) c->id = (int)m->head.extra;
     if (w->is_open) return PD_OK;
     w->is_open = w->was_opened = 1;
+    c->is_beside = 0;
     w->said[0] = 0;
     w->retries = 0;
     w->broke_at = 0;
@@ -187,7 +189,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         if (!status || status > PD_UNAVAILABLE) status = PD_UNAVAILABLE;
         /* Another process has this trainer's id: it may be on its way out, so we try again and say so. */
         if (status == PD_EXISTS && !w->is_open) {
-            w->is_taken = 1;
+            w->is_taken = w->link->client->is_beside = 1;
             snprintf(w->trouble, sizeof w->trouble, "%.511s", text);
             return PD_OK;
         }
