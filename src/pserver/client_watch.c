@@ -69,7 +69,8 @@ static int has_moved(struct wire *w)
     int moved = heard != w->watch.heard || unsent < w->watch.unsent || request != w->watch.request;
     w->watch.request = request;
     w->watch.heard = heard;
-    w->watch.unsent = unsent;
+    /* That the question itself has left says nothing. */
+    if (!w->watch.asked || unsent < w->watch.unsent) w->watch.unsent = unsent;
     return moved;
 }
 
@@ -108,7 +109,6 @@ void pd_wire_watch(struct wire *w, int64_t now)
         struct pd_frame_head head = {.type = PD_PS_BEAT, .request = 1};
         w->watch.asked = 1;
         (void)pd_conn_send(w->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
-        w->watch.unsent = pd_conn_unsent(w->conn);
     }
     if (silent_ms < limit) return;
     if (w->watch.met_at && (now - w->watch.met_at) / 1000000 >= SLACK_MS) {
