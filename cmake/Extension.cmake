@@ -24,5 +24,6 @@ if(NOT SKBUILD)
   add_custom_target(paddle_python_tree ALL
     COMMAND "${CMAKE_COMMAND}" "-DFROM=${PROJECT_SOURCE_DIR}/python/paddle" "-DTO=${PROJECT_BINARY_DIR}/python/paddle"
       -P "${PROJECT_SOURCE_DIR}/cmake/LinkTree.cmake"
+    COMMAND "${CMAKE_COMMAND}" -E create_symlink "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/python/paddle/include"
     COMMENT "Linking the Python files" VERBATIM)
 endif()

@@ -1,6 +1,8 @@
 /* fit_a_line in C: builds the Program, derives its gradients, trains, saves, and loads again in a second scope.
  *
- *     cc fit_a_line.c -I<prefix>/include -L<prefix>/lib -lpaddle -o fit_a_line && ./fit_a_line [folder]
+ *     include=$(python -c 'import paddle; print(paddle.sysconfig.get_include())')
+ *     lib=$(python -c 'import paddle; print(paddle.sysconfig.get_lib())')
+ *     cc fit_a_line.c -I$include -L$lib -Wl,-rpath,$lib -lpaddle -o fit_a_line && ./fit_a_line [folder]
  *
  * The data are made up: y = 3 x0 - 2 x1 + ... + noise. Prints the loss now and then, and the largest difference between
  * the predictions of the trained and of the reloaded model, which is 0. */

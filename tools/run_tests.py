@@ -293,13 +293,12 @@ def stage_example() -> Count:
     package = Path(sysconfig.get_path("platlib")) / "paddle"
     if not (package / "_lib").is_dir():
         package = BUILD / "dev" / "python" / "paddle"
-    headers = package / "include" if (package / "include").is_dir() else ROOT / "include"
     total = Count()
     for source in sorted((ROOT / "examples").rglob("*.c")):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / source.stem
             compiled = call([os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", source,
-                             "-o", program, f"-I{headers}", f"-L{package / '_lib'}", "-lpaddle", "-lm",
+                             "-o", program, f"-I{package / 'include'}", f"-L{package / '_lib'}", "-lpaddle", "-lm",
                              f"-Wl,-rpath,{package / '_lib'}"])
             total.add(Count.of(compiled == 0 and call([program], cwd=folder, env=environment()) == 0))
     if not total.passed + total.failed:

@@ -86,7 +86,9 @@ ABSENT = (
         "paddle.fluid.contrib": "mixed_precision",
     }),
     Absent("fluid.contrib", "0.15", "", "", {"paddle.fluid.contrib": "*"}),
-    Absent("the module fluid.debugger, by a misspelt name,", "0.12", "0.12", "Use fluid.debugger.", {"paddle.fluid": "debuger"}),
+    Absent("the exchange of tensors by DLPack", "1.5", "", "numpy.array(tensor) and LoDTensor.set go by way of numpy.", {
+        "paddle.fluid.core": "from_dlpack",
+    }),
     # Layers.
     Absent("the layers for sequence labelling", "0.11", "", "", {
         "paddle.fluid.layers": "linear_chain_crf crf_decoding ctc_greedy_decoder warpctc",
@@ -129,7 +131,7 @@ ABSENT = (
     Absent("v1, the configurations for `paddle train`,", "0.9", "1.2", "Write the network with fluid.layers.", {
         "paddle": "trainer trainer_config_helpers proto",
     }),
-    Absent("the tools", "0.9", "", "", {"paddle": "sysconfig libs check_import_scipy", "paddle.utils": "*"}),
+    Absent("the tools", "0.9", "", "", {"paddle": "libs check_import_scipy", "paddle.utils": "*"}),
     Absent("the names that lead to Paddle 2,", "1.8", "", "Scripts for paddle.fluid run here.", {
         "paddle": "complex incubate device distribution regularizer common_ops_import",
     }),
@@ -184,7 +186,8 @@ def refuse(module: str, name: str) -> NoReturn:
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
     if _asked_by_import(sys._getframe(2)):
         raise NotThereYet(sentence(path, row))
-    raise AttributeError(sentence(path, row))
+    # With this object Python, which would name the nearest name that is there, finds none.
+    raise AttributeError(sentence(path, row), name=name, obj=None)
 
 
 class _Finder:

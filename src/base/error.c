@@ -11,8 +11,8 @@ static __thread int failed_part;
 const char *pd_status_name(pd_status status)
 {
     switch (status) {
-#define NAME(name, value, text)                                                                                \
-    case PD_##name:                                                                                            \
+#define NAME(name, value, text)                                                                              \
+    case PD_##name:                                                                                          \
         return "PD_" #name;
         PD_STATUS_MAP(NAME)
 #undef NAME
@@ -23,8 +23,8 @@ const char *pd_status_name(pd_status status)
 const char *pd_status_text(pd_status status)
 {
     switch (status) {
-#define TEXT(name, value, text)                                                                                \
-    case PD_##name:                                                                                            \
+#define TEXT(name, value, text)                                                                              \
+    case PD_##name:                                                                                          \
         return text;
         PD_STATUS_MAP(TEXT)
 #undef TEXT
@@ -32,7 +32,10 @@ const char *pd_status_text(pd_status status)
     return "unknown status";
 }
 
-const char *pd_error(void) { return message; }
+const char *pd_error(void)
+{
+    return message;
+}
 
 pd_status pd_fail(pd_status status, const char *format, ...)
 {
@@ -56,7 +59,28 @@ void pd_error_add(const char *format, ...)
     va_end(args);
 }
 
-void pd_error_set_part(int part) { failed_part = part; }
-int pd_error_part(void) { return failed_part; }
+void pd_error_lead(const char *format, ...)
+{
+    char text[sizeof message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s", message);
+    memcpy(message, text, strlen(text) + 1);
+}
 
-pd_status pd_no_memory(void) { return pd_fail(PD_NO_MEMORY, "out of memory"); }
+void pd_error_set_part(int part)
+{
+    failed_part = part;
+}
+int pd_error_part(void)
+{
+    return failed_part;
+}
+
+pd_status pd_no_memory(void)
+{
+    return pd_fail(PD_NO_MEMORY, "out of memory");
+}

@@ -8,6 +8,8 @@
 pd_status pd_fail(pd_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Appends to the stored message: where the error happened (an op and its variables, a file). */
 void pd_error_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Puts a text in front of the stored message: the likely reason, where it is not what failed. */
+void pd_error_lead(const char *format, ...) __attribute__((format(printf, 1, 2)));
 pd_status pd_no_memory(void);
 /* An op that stands for several says which of them failed, so that messages name that one. pd_fail sets it back to 0. */
 void pd_error_set_part(int part);

@@ -1,4 +1,5 @@
-/* Finds misspelt flags in the environment: FLAGS_rpc_deadlin would otherwise be passed over in silence.
+/* Finds misspelt flags and settings in the environment: FLAGS_rpc_deadlin would otherwise be passed over in
+ * silence, and with PADDLE_PS_SECERT a job would run without its secret.
  *
  * Runs once, when the flags are read; a name that is known costs a hundred short comparisons, a microsecond.
  */
@@ -107,9 +108,29 @@ const char *pd_flag_nearest(const char *name, int length)
     return nearest.best;
 }
 
+/* What src/net reads. Nobody else has names that begin like these, so every other one is a slip. */
+static const char *const settings[] = {"PADDLE_PS_BIND",        "PADDLE_PS_MAP",
+                                       "PADDLE_PS_RING",        "PADDLE_PS_SECRET",
+                                       "PADDLE_PS_SECRET_FILE", "PADDLE_PS_TLS_CA",
+                                       "PADDLE_PS_TLS_CERT",    "PADDLE_PS_TLS_KEY",
+                                       "PADDLE_PS_TRANSPORT",   NULL};
+
+static void check_setting(const char *entry)
+{
+    struct pd_nearest nearest = {.name = entry, .length = (int)strcspn(entry, "=")};
+    for (int i = 0; settings[i]; i++) {
+        if (strncmp(settings[i], entry, (size_t)nearest.length) == 0 && !settings[i][nearest.length]) return;
+        pd_nearest_offer(&nearest, settings[i]);
+    }
+    pd_log(PD_LOG_WARNING, "%.*s is not a setting and has no effect%s%s%s", nearest.length, entry,
+           nearest.best ? "; is " : ": docs/DISTRIBUTED.md lists them", nearest.best ? nearest.best : "",
+           nearest.best ? " meant?" : "");
+}
+
 void pd_flag_check_environment(void)
 {
     for (char **each = environ; each && *each; each++) {
+        if (strncmp(*each, "PADDLE_PS_", 10) == 0) check_setting(*each);
         if (strncmp(*each, "FLAGS_", 6) != 0) continue;
         const char *name = *each + 6, *equals = strchr(name, '=');
         int length = equals ? (int)(equals - name) : 0;

@@ -318,8 +318,8 @@ static void hint_feeds(const struct pd_frame *f)
         const struct pd_plan_var *v = &f->plan->vars.at[f->externals[e]];
         const struct pd_meta *is = &f->values[f->externals[e]]->tensor.meta;
         if (v->place == PD_PLACE_FEED && v->desc && !pd_meta_dims_match(&v->desc->meta, is))
-            pd_error_add("; '%s' is declared with shape %s and was fed %s", v->name,
-                         pd_meta_dims_text(&v->desc->meta), pd_meta_dims_text(is));
+            pd_error_lead("feed '%s': the Program declares shape %s, found %s; ", v->name,
+                          pd_meta_dims_text(&v->desc->meta), pd_meta_dims_text(is));
     }
 }
 

@@ -270,8 +270,10 @@ static pd_status add_fetches(struct pd_plan *plan, int n, const char *const *fet
                            fetches[i]);
         if (number < 0 && !var) {
             struct pd_buf near = {0};
-            pd_status status = pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable%s",
-                                       fetches[i], meant(plan, fetches[i], &near));
+            const char *hint = meant(plan, fetches[i], &near);
+            pd_status status =
+                pd_fail(PD_NOT_FOUND, "fetch '%s': the Program has no such variable%s", fetches[i],
+                        *hint ? hint : "; give the Variable that its layer returned, or that one's .name");
             pd_buf_free(&near);
             return status;
         }

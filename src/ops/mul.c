@@ -24,6 +24,9 @@ static const struct pd_attr_def attrs[] = {
 static pd_status check_split(const char *name, int cols, const struct pd_meta *meta, const char *slot)
 {
     if (cols >= 1 && cols < meta->rank) return PD_OK;
+    if (meta->rank < 2)
+        return pd_fail(PD_INVALID, "%s must have 2 dimensions or more, but its shape is %s", slot,
+                       pd_meta_dims_text(meta));
     return pd_fail(PD_INVALID, "%s is %d, but %s has shape %s: give 1 to %d.", name, cols, slot,
                    pd_meta_dims_text(meta), meta->rank - 1);
 }

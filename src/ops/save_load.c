@@ -4,11 +4,13 @@
  * Files are written aside and renamed, so that a file under its final name is always whole. Loading reads
  * everything before it changes any variable. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/rng.h"
 #include "ops/math_util.h"
 #include "tensor/file.h"
 #include "tensor/half.h"
@@ -110,7 +112,9 @@ static pd_status save_file(const struct pd_run *r, const char *path, int overwri
     }
     PD_TRY(make_folders(path));
     struct pd_buf aside = {0};
-    pd_buf_printf(&aside, "%s.tmp.%ld", path, (long)getpid());
+    /* Processes of several machines may write into one folder, and have the same number in their containers.
+     */
+    pd_buf_printf(&aside, "%s.tmp.%016" PRIx64, path, pd_rng_fresh_seed());
     if (aside.failed) {
         pd_buf_free(&aside);
         return pd_no_memory();

@@ -109,6 +109,10 @@ void pd_wire_flush(struct wire *w)
     if (!w->conn || !w->is_open || w->sent_end) return;
     if (w->passes && !w->waits) send_pass(w);
     if (w->passes || (!w->link->client->is_aligned && !w->is_pull_only)) return;
+    if (w->has && !w->is_pull_only) {
+        if (!w->is_ended) return;
+        w->sent_pieces = w->pieces.n;
+    }
     while (w->sent_pieces < w->pieces.n) {
         size_t bytes = 0;
         int to = w->sent_pieces;
@@ -132,7 +136,7 @@ void pd_wire_flush(struct wire *w)
         send_push(w, 0, 0, 1);
 }
 
-/* The last step that counts this trainer there. */
+/* The last step that counts this trainer there; and the last that counts it everywhere, for who asks. */
 static void note_counted(struct wire *w, uint64_t step)
 {
     const struct pd_client *c = w->link->client;
@@ -141,7 +145,7 @@ static void note_counted(struct wire *w, uint64_t step)
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++)
             if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
-    atomic_store(&w->link->client->steps, last);
+    atomic_store(&w->link->client->steps, pd_client_repeats(c) ? last - 1 : last);
 }
 
 void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
@@ -170,18 +174,19 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
     w->sent_end = 0;
     w->waits = 0;
     w->sent_pieces = 0;
+    if (applied < w->step) w->has = 0;
     if (applied >= w->step) {
         /* Applied with this trainer: only the answer is missing. Without it, because it was away for long:
          * what it gives goes to the next step. That is the same on all servers, which agree on who is in it.
          */
-        if (counted < w->step && !w->passes)
+        if (counted < w->step && !w->passes && !w->has)
             pd_log(PD_LOG_WARNING,
                    "server %s went on to step %llu without this trainer, whose connection was gone for long: "
                    "its step %llu counts as step %llu",
                    w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step,
                    (unsigned long long)applied + 1);
         w->next = applied + 1;
-        if (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes) {
+        if (w->has || (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes)) {
             w->sent_pieces = w->pieces.n;
         } else {
             w->step = w->next;
@@ -349,6 +354,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
         return PD_OK;
     }
     if (w->is_ended && !w->is_pull_only) {
+        w->has = 0;
         note_counted(w, w->step++);
         if (w->step < w->next) w->step = w->next;
     }
@@ -448,6 +454,39 @@ static int nobody_passes(void *arg)
     return 1;
 }
 
+/* A trainer that starts again may find one server a step behind another, and that its gradients are in that
+ * step where it was applied: all were ended within the step. It gives it again to those that lack it. */
+uint64_t pd_client_repeats(const struct pd_client *c)
+{
+    uint64_t last = 0;
+    int is_lacking = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < c->links.n; i++)
+            for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+                const struct wire *w = c->links.at[i]->wires.at[k];
+                if (w->step > last) last = w->step;
+                if (turn == 0) continue;
+                if (w->counted + 1 != w->step || w->step + 1 < last) return 0;
+                is_lacking |= w->step < last;
+            }
+    return is_lacking && !c->is_aligned ? last - 1 : 0;
+}
+
+static void repeat(struct pd_client *c, uint64_t step)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            struct wire *w = c->links.at[i]->wires.at[k];
+            if (w->step == step) continue;
+            w->next = w->step;
+            w->step = step;
+            w->has = 1;
+        }
+    pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
+           (unsigned long long)step);
+    c->is_aligned = 1;
+}
+
 /* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
  * its gradients count in the same steps everywhere. */
 static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
@@ -455,6 +494,10 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
     uint64_t last = 0;
     const char *newest = "";
     if (c->is_aligned) return PD_OK;
+    if (pd_client_repeats(c)) {
+        repeat(c, pd_client_repeats(c));
+        return PD_OK;
+    }
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < c->links.n; i++) {
             const struct link *link = c->links.at[i];

@@ -150,7 +150,10 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     pd_durable_free_redo(d);
     pd_durable_end(d, d->server->n_lanes);
     pd_server_set_step(d->server, step);
-    if (step) pd_log(PD_LOG_INFO, "taken up at step %llu from %s", (unsigned long long)step, d->folder);
+    if (step)
+        pd_log(PD_LOG_INFO, "taken up at step %llu from %s%s", (unsigned long long)step,
+               d->taken.is_from_set ? "other servers' folders in " : "",
+               d->taken.is_from_set ? d->root : d->folder);
     d->last_cut = pd_clock_ns();
     return pd_durable_ready(d);
 }

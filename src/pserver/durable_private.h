@@ -56,6 +56,7 @@ struct pd_durable {
     pthread_mutex_t lock;         /* who changes the next three holds it; sync only */
     _Atomic uint64_t next;        /* step of the next cut; 0: none */
     uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
+    uint64_t ahead;               /* sync: by how much the number of a snapshot is past its step */
     int *stands;                  /* by lane: it has reached `next`, and holds its answers */
     int64_t last_cut;             /* when */
     _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */

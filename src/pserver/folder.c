@@ -148,6 +148,18 @@ pd_status pd_folder_lock(const char *folder, const char *name, int *fd)
     return PD_OK;
 }
 
+long pd_folder_holder(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    long pid = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (long)lock.l_pid : 0;
+    close(fd);
+    return pid;
+}
+
 static pd_status remove_files(int fd, const char *name)
 {
     DIR *folder = fdopendir(fd);

@@ -253,7 +253,7 @@ void pd_lane_finish_if_done(struct lane *lane)
 static pd_status leave_now(struct lane *lane, int trainer, enum pd_trainer_state how)
 {
     lane->members[trainer].is_back = lane->members[trainer].is_missed = 0;
-    pd_book_leave(lane->server, trainer, how);
+    pd_book_leave(lane->server, trainer, how, pd_shard_counted(lane->shard, trainer));
     PD_TRY(pd_shard_leave(lane->shard, trainer, how));
     pd_lane_finish_if_done(lane);
     return PD_OK;

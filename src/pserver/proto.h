@@ -20,7 +20,7 @@ enum pd_ps_type {
     PD_PS_PULL = 18,    /* u32 m, m times u32 value */
     PD_PS_ROWS = 19,    /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
     PD_PS_BYE = 20,     /* u8 failed, text why */
-    PD_PS_BEAT = 21,    /* still there: text what it does */
+    PD_PS_BEAT = 21,    /* still there: text what it does; with a request: say HERE */
     PD_PS_SAVE = 22,    /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
                            your disk; answered by DONE or FAILED */
     PD_PS_STATUS = 23,  /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
@@ -46,6 +46,7 @@ enum pd_ps_type {
     PD_PS_MEMBERS = 39, /* to ORDER. step: committed; extra: version; members as there */
     PD_PS_CHANGED = 40, /* as WANT; step: the last one before it; extra: version */
     PD_PS_COMMIT = 41,  /* step */
+    PD_PS_HERE = 42,    /* to BEAT with a request */
 };
 
 enum {

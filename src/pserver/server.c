@@ -20,6 +20,9 @@
 /* ---- greeting trainers, on the listener's loop ---- */
 
 /* Who it stands for is settled by its first OPEN (server_book.c): here is only checked what it says. */
+const char *const pd_loss_names[3] = {
+    [PD_LOSS_FAIL] = "fail", [PD_LOSS_SHRINK] = "shrink", [PD_LOSS_WAIT] = "wait"};
+
 static pd_status check_trainer(const struct pd_server *s, const struct pd_hello *hello)
 {
     if (hello->trainers && (int)hello->trainers != s->config.trainers)
@@ -51,6 +54,7 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     welcome->loops = (uint16_t)s->n_lanes;
     welcome->incarnation = s->incarnation;
     welcome->processes = (uint32_t)processes_of(s);
+    snprintf(welcome->note, sizeof welcome->note, "%s", pd_loss_names[s->config.on_loss]);
     *loop = is_trainer ? s->lanes[hello->loop].loop : pd_control_loop(s->control);
     *events = is_trainer ? &pd_session_events : &pd_control_events;
     *user = is_trainer ? (void *)&s->lanes[hello->loop] : (void *)s;

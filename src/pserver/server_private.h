@@ -73,6 +73,7 @@ struct seat {
     int64_t left_at;                  /* when the last of them ended */
     uint64_t refused[PD_SEAT_BESIDE]; /* the last processes that came with its id while it was there */
     int is_read;                      /* from the file: it was there before this server was started */
+    uint64_t step;                    /* and, when it had left, this was the last one that counted it */
 };
 
 struct pd_server {
@@ -148,7 +149,8 @@ void pd_book_release(struct pd_server *server, int id); /* one of its connection
 int pd_book_has_done(struct pd_server *server);         /* has a trainer done its work? */
 /* Has it a connection, on whichever lane? *incarnation: the process that stands for it. */
 int pd_book_is_here(struct pd_server *server, int id, uint64_t *incarnation);
-void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how); /* DONE or LOST; any lane */
+/* DONE or LOST; any lane. `step`: the last one that counts it. */
+void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how, uint64_t step);
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */
 void pd_lane_close(struct lane *lane);

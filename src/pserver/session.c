@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/wire.h"
+#include "pserver/control.h"
 #include "pserver/durable.h"
 #include "pserver/proto.h"
 #include "pserver/session_private.h"
@@ -448,7 +449,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     case PD_PS_SAVE:
         return pd_session_save(session, m);
     default:
-        return PD_OK; /* BEAT */
+        return pd_control_beat(conn, m);
     }
 }
 

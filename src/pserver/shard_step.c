@@ -195,6 +195,7 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     int through_engine = 0, gives = shard->trainers[trainer].passed != step;
     shard->taking_part = 1;
     shard->applying = step;
+    PD_TRY(pd_shard_begin(shard, step)); /* whatever it gives, as when the log is done again */
     for (int i = 0; gives && i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
         if (!u->spec.rule)

@@ -47,6 +47,25 @@ def test_every_sentence_ends_with_what_to_do():
         fluid.layers.warpctc
 
 
+def test_python_adds_no_guess_to_the_sentence():
+    done = subprocess.run([sys.executable, "-c", "import paddle.fluid as fluid\nfluid.DataFeedDesc"], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 1 and done.stderr.endswith("fluid.DataFeeder, fluid.io.DataLoader.\n"), done.stderr
+
+
+def test_names_of_core():
+    from paddle.fluid import core
+
+    with pytest.raises(AttributeError, match=r"fluid\.core\.from_dlpack is not there yet\. .* by way of numpy\.$"):
+        core.from_dlpack
+    with pytest.raises(AttributeError, match=r"module 'paddle\.fluid\.core' has no attribute 'nothing'"):
+        core.nothing
+    assert not hasattr(core, "__wrapped__")
+    assert core.RecordIOWriter.Compressor.Snappy != core.RecordIOWriter.Compressor.NoCompress
+    with pytest.raises(NotImplementedError, match=r"RecordIOWriter is not there yet\. It belongs to the recordio files"):
+        core.RecordIOWriter("x.recordio", core.RecordIOWriter.Compressor.Snappy, 1000)
+
+
 def test_there_is_something_to_test():
     assert "paddle.fluid.incubate.fleet.base.role_maker" in MISSING_MODULES
     assert "paddle.fluid.layers.warpctc" in MISSING_NAMES
@@ -90,7 +109,7 @@ def test_a_name_that_never_was_is_just_unknown(path):
 
 
 @pytest.mark.parametrize("line, near", [
-    ("fluid.layers.sigmod", "sigmoid"), ("fluid.Exector", "Executor"), ("fluid.optimizer.Adm", "Adam"),
+    ("fluid.layers.sigmod", "sigmoid"), ("fluid.Exector", "Executor"), ("fluid.optimizer.Adm", "Adam"), ("fluid.core.LoDTenser", "LoDTensor"),
 ])
 def test_a_slip_in_a_name_gives_the_nearest(line, near):
     done = subprocess.run([sys.executable, "-c", f"import paddle.fluid as fluid\nfluid.optimizer, fluid.layers\n{line}"],

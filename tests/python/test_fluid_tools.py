@@ -48,6 +48,7 @@ def test_text_and_picture_of_a_program(tmp_path):
     fluid.optimizer.SGD(0.1).minimize(optimizer_cases.regression())
     main = fluid.default_main_program()
     text = debugger.pprint_program_codes(main)
+    assert fluid.debuger.pprint_program_codes is debugger.pprint_program_codes  # its name in v0.12
     assert "Tensor fc_0.w_0 (tensor(type=float32, shape=[13, 1]))" in text
     assert "fc_0.tmp_0 = mul(X=x, Y=fc_0.w_0)" in text
     assert "@GRAD" not in text

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -265,9 +266,31 @@ def test_wrong_arguments(net, tmp_path):
         fluid.io.save_inference_model(str(tmp_path), [net.x], [net.predict], net.exe, net.main)
     with pytest.raises(ValueError, match="target_vars"):
         fluid.io.save_inference_model(str(tmp_path), ["x"], ["predict"], net.exe, net.main)
-    with pytest.raises(ValueError, match="'nobody'"):
+    with pytest.raises(ValueError, match="feeded_var_names has 'nobody', which the Program has not. It declares the data x, y."):
         fluid.io.save_inference_model(str(tmp_path), ["nobody"], [net.predict], net.exe, net.main)
     with pytest.raises(TypeError, match="main_program"):
         fluid.io.save_params(net.exe, str(tmp_path), "main")
     with pytest.raises(TypeError, match="vars"):
         fluid.io.save_vars(net.exe, str(tmp_path), net.main, vars=[3])
+
+
+def test_several_writers_of_one_file(tmp_path):
+    """Each file is written aside under a name of its own: threads, and processes of several machines with one number."""
+    programs = []
+    for i in range(4):
+        programs.append(fluid.Program())
+        with fluid.program_guard(programs[i], fluid.Program()):
+            x = fluid.layers.fill_constant([1 << 18], "float32", i)
+            programs[i].global_block().append_op("save", {"X": [x]}, {}, {"file_path": str(tmp_path / "tensor")})
+
+    def write(i):
+        exe = fluid.Executor(fluid.CPUPlace())
+        for _ in range(20):
+            exe.run(programs[i], scope=fluid.Scope())
+            fluid.io._write(str(tmp_path / "bytes"), bytes([i]) * (1 << 20))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert sorted(os.listdir(tmp_path)) == ["bytes", "tensor"]
+    assert len(set((tmp_path / "bytes").read_bytes())) == 1
+    assert len(set(np.frombuffer((tmp_path / "tensor").read_bytes()[-(1 << 20) :], "float32"))) == 1

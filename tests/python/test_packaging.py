@@ -1,5 +1,6 @@
 """What an installation brings along."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -97,3 +98,19 @@ def test_the_command_runs_where_the_environment_is_moved(tmp_path):
 ])
 def test_the_command_runs_in_other_layouts(tmp_path, folder):
     assert version(place(tmp_path / "bin", tmp_path / folder)).returncode == 0
+
+
+# ---- C programs ----
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_the_command_at_the_head_of_the_example_in_c_builds_and_runs_it(tmp_path):
+    source = ROOT / "examples" / "fit_a_line.c"
+    head = source.read_text(encoding="utf-8").partition("*/")[0]
+    lines = [line.removeprefix(" *     ") for line in head.splitlines() if line.startswith(" *     ")]
+    shutil.copy(source, tmp_path)
+    script = "\n".join(["set -e", *lines]).replace("[folder]", "model")
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert len(lines) == 3 and done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "model").is_dir()

@@ -209,3 +209,39 @@ def test_async_through_broken_connections(tmp_path, record_property):
             assert sum(proxy.done.values()) > 3, proxy.done
         assert check_books(out, 2) == 2 * 1500
         record_property(f"faults in round {round}", sum(proxy.done.values()))
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_the_whole_job_is_killed_when_one_server_has_a_step(tmp_path, mode, trainers):
+    """The other server lacks it. Trainers that are started again do it again for that one: it counts once, everywhere."""
+
+    def log_bytes() -> int:
+        folder = tmp_path / "ps" / job.endpoints[0].replace(":", "_")
+        return sum(path.stat().st_size for path in folder.glob("log-*"))
+
+    go, steps = tmp_path / "go", 20
+    with Job(2, trainers, "ledger.py", env={"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}) as job:
+        options = ["--steps", str(steps), "--out", str(tmp_path), *mode]
+        job.start_all(*options, "--pause-at", "9", "--until", str(go))
+        for trainer in job.processes[2:]:
+            trainer.wait_for("pauses")
+        before = log_bytes()
+        job.processes[1].signal(signal.SIGSTOP)
+        go.touch()
+        end = time.monotonic() + 30
+        while log_bytes() < before + 64 * trainers and time.monotonic() < end:
+            time.sleep(0.05)
+        seen = 0
+        while seen != log_bytes():  # until nothing more is written
+            seen = log_bytes()
+            time.sleep(0.3)
+        for p in job.processes:
+            p.kill()
+        job.processes.clear()
+        job.start_all(*options, "--resume")
+        job.end(60)
+        assert all("repeats step 10" in p.output() for p in job.processes[2:]), job.processes[2].output()
+    want = np.tile(np.bincount(np.arange(steps) % PLACES, minlength=PLACES), trainers)
+    for name, value in gather(tmp_path).items():
+        np.testing.assert_array_equal(value.reshape(trainers * PLACES, -1), np.tile(want[:, None] / (1 if mode else trainers), (1, WIDTH if name == "table" else 1)), name)

@@ -75,7 +75,7 @@ def test_files_are_those_of_one_process_and_both_go_on_from_them(tmp_path, model
 
 
 def test_one_file_and_no_trainer_id(tmp_path):
-    """All in one file: trainer 0 writes it, whoever that is."""
+    """All in one file, which both trainers write."""
     options = ["--model", "word2vec_sparse", "--optimizer", "adam", "--schedule"]
     one, many = tmp_path / "one", tmp_path / "many"
     single(tmp_path / "a.npz", *options, "--save", str(one), "--filename", "all")
@@ -89,14 +89,32 @@ def test_one_file_and_no_trainer_id(tmp_path):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
-def test_parameters_without_a_chief(tmp_path):
-    """A trainer that is not the chief saves what it holds and does not fail."""
+@pytest.mark.parametrize("filename", [None, "all"])
+@pytest.mark.parametrize("how", ["--save-params", "--save"])
+def test_every_trainer_writes_all(tmp_path, how, filename):
+    """Trainers may have disks of their own, and what an earlier job left there must not be mixed with this one's."""
     out = {i: tmp_path / f"params-{i}" for i in range(2)}
-    options = ["--model", "word2vec_sparse"]
-    cluster(tmp_path / "a", *options, own=lambda i: ["--save-params", str(out[i])])
-    single(tmp_path / "b.npz", *options, "--save-params", str(tmp_path / "one"))
-    assert_same_files(out[0], tmp_path / "one")
-    assert sorted(files(out[1])) == sorted(set(files(out[0])) - {"emb"})
+    options = ["--model", "word2vec_sparse", "--optimizer", "adam", *(["--filename", filename] if filename else [])]
+    single(tmp_path / "a.npz", *options, how, str(tmp_path / "one"))
+    single(tmp_path / "b.npz", *options, "--seed", "8", how, str(out[1]))
+    stale = files(out[1])
+    cluster(tmp_path / "c", *options, own=lambda i: [how, str(out[i])])
+    for folder in out.values():
+        assert_same_files(folder, tmp_path / "one")
+    assert files(out[0]) == files(out[1])
+    assert all(files(out[1])[name] != data for name, data in stale.items() if "beta" not in name and "learning_rate" not in name)
+
+
+def test_trainers_of_one_folder_load_what_they_saved(tmp_path):
+    """As scripts of fluid.Trainer do: each saves its parameters, then infers from them."""
+    folder = tmp_path / "model"
+    options = ["--model", "word2vec_sparse", "--model-to", str(folder), "--infer"]
+    single(tmp_path / "a.npz", *options, "--seed", "8")  # an earlier run
+    before = files(folder)["emb"]
+    want = single(tmp_path / "b.npz", "--model", "word2vec_sparse", "--model-to", str(tmp_path / "one"), "--infer")["losses"][-1]
+    for each in cluster(tmp_path / "c", *options):
+        np.testing.assert_allclose(each["losses"][-1], want, rtol=1e-5)
+    assert files(folder)["emb"] != before
 
 
 @pytest.mark.parametrize("model, filename", [("word2vec_sparse", None), ("table", None), ("table", "weights")])
@@ -199,12 +217,14 @@ def test_fluid_save_has_what_lies_on_servers_and_loads_everywhere(tmp_path, mode
         np.testing.assert_allclose(losses(got), want, rtol=1e-5)
 
 
-def test_fluid_save_by_trainer_0_alone(tmp_path):
-    """Another trainer's files would lack what lies on servers, and could overwrite whole ones."""
+def test_fluid_save_by_every_trainer(tmp_path):
     out = {i: tmp_path / f"trainer-{i}" for i in range(2)}
     cluster(tmp_path / "a", "--model", "word2vec_sparse", own=lambda i: ["--fluid-save", str(out[i] / "m")])
-    assert sorted(os.listdir(out[0])) == ["m.pdmodel", "m.pdopt", "m.pdparams"]
-    assert not out[1].exists()
+    for folder in out.values():
+        assert sorted(os.listdir(folder)) == ["m.pdmodel", "m.pdopt", "m.pdparams"]
+    first, second = (pickle.loads((out[i] / "m.pdparams").read_bytes()) for i in range(2))
+    assert "emb" in first and sorted(first) == sorted(second)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
 
 
 def test_fluid_load_of_another_model_names_the_variable(tmp_path):

@@ -109,3 +109,59 @@ def test_fetches_and_feeds():
         exe.run(feed={"something_else": array}, fetch_list=[loss])
     with pytest.raises(ValueError, match="Block 0 has no variable 'mean_0.tmp'. Did you mean 'mean_0.tmp_0'?"):
         fluid.default_main_program().global_block().var("mean_0.tmp")
+
+
+# ---- other mistakes: the error says what was found and what to do ----
+
+
+def test_a_fetch_that_is_near_to_no_variable():
+    run_ = fluid.Executor().run
+    value = {"x": np.ones((2, 4), "float32")}
+    y = layers.fc(x(), 1)
+    run_(fluid.default_startup_program())
+    with pytest.raises(core.NotFoundError, match="fetch 'accuracy': the Program has no such variable; give the Variable that its layer"):
+        run_(feed=value, fetch_list=["accuracy"])
+    with pytest.raises(core.NotFoundError, match=f"no such variable; is '{y.name}' meant"):
+        run_(feed=value, fetch_list=[y.name + "s"])
+
+
+def test_a_flag_that_is_not_there():
+    with pytest.raises(ValueError, match="There is no flag 'FLAGS_check_nan_inff'. Did you mean 'FLAGS_check_nan_inf'\\?$"):
+        fluid.set_flags({"FLAGS_check_nan_inff": 1})
+    with pytest.raises(ValueError, match="There is no flag 'FLAGS_qqq'. docs/FLAGS.md lists them.$"):
+        fluid.get_flags("FLAGS_qqq")
+
+
+def test_a_feed_of_another_shape_is_named_before_the_op_that_it_does_not_fit():
+    y = layers.fc(x(), 1)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    with pytest.raises(core.EnforceNotMet, match=r"^feed 'x': the Program declares shape \[-1, 4\], found \[3\]; X must have 2 dimensions"):
+        exe.run(feed={"x": [1, 2, 3]}, fetch_list=[y])
+    with pytest.raises(core.EnforceNotMet, match=r"^feed 'x': the Program declares shape \[-1, 4\], found \[2, 3\]; X \[2, 3\] has 3"):
+        exe.run(feed={"x": np.ones((2, 3), "float32")}, fetch_list=[y])
+
+
+def test_a_feed_of_texts_and_one_of_sequences():
+    y = layers.scale(x(), 2.0)
+    with pytest.raises(core.InvalidArgumentError, match=r"could not convert string to float: 'a'\. Feed numbers\.$"):
+        fluid.Executor().run(feed={"x": [["a"] * 4]}, fetch_list=[y])
+    with pytest.raises(core.InvalidArgumentError, match=r"inhomogeneous.*\. Sequences of different lengths go into a LoDTensor"):
+        fluid.Executor().run(feed={"x": [[1, 2], [3]]}, fetch_list=[y])
+
+
+def test_a_variable_is_no_number():
+    loss = layers.mean(x())
+    for kind in (float, int, complex):
+        with pytest.raises(TypeError, match=f"{kind.__name__}\\(\\) cannot take the Variable '{loss.name}'. .* fetch it with"):
+            kind(loss)
+    with pytest.raises(RuntimeError, match="item\\(\\) belongs to dygraph.* fetch it with"):
+        loss.item()
+
+
+def test_a_condition_in_python_is_warned_of(recwarn):
+    loss = layers.mean(x())
+    assert loss and not recwarn.list  # `if bias:` asks whether there is one
+    with pytest.warns(UserWarning, match="counts as true here, whatever it will hold.*fluid.layers.cond") as found:
+        assert loss > 0.5
+    assert found[0].filename == __file__

@@ -57,10 +57,10 @@ def test_prints_programs():
     assert out.getvalue().count("elementwise_add") >= 2
 
 
-def test_one_process_in_two_jobs_is_the_chief_of_one(monkeypatch):
-    """Trainer 0 of the process's first job is not trainer 0 of a Program with an id of its own."""
-    monkeypatch.setattr(io_distributed._core, "job_id", lambda: 0)
-    chiefs = {}
+def test_one_process_in_two_jobs_has_the_number_of_each(monkeypatch):
+    """The number in the process's first job is not that of a Program with an id of its own."""
+    monkeypatch.setattr(io_distributed._core, "job_id", lambda: 5)
+    numbers = {}
     for number in (0, 1, -1):
         main, startup = fluid.Program(), fluid.Program()
         with fluid.program_guard(main, startup), fluid.unique_name.guard():
@@ -68,8 +68,8 @@ def test_one_process_in_two_jobs_is_the_chief_of_one(monkeypatch):
             fluid.optimizer.SGD(0.1).minimize(loss)
         t = fluid.DistributeTranspiler()
         t.transpile(number, program=main, startup_program=startup, pservers="127.0.0.1:6174", trainers=2)
-        chiefs[number] = io_distributed.is_chief(t.get_trainer_program().clone(for_test=True))
-    assert chiefs == {0: True, 1: False, -1: True}
+        numbers[number] = io_distributed.trainer_id(t.get_trainer_program().clone(for_test=True))
+    assert numbers == {0: 0, 1: 1, -1: 5}
 
 
 def test_modules_of_all_releases():

@@ -87,7 +87,7 @@ _OLD_NAMES = {
     "InferenceTranspiler": "transpiler",
 }
 _OLD_MODULES = frozenset("""
-    distribute_transpiler distributed_splitter inference_transpiler inferencer memory_optimization_transpiler trainer
+    debuger distribute_transpiler distributed_splitter inference_transpiler inferencer memory_optimization_transpiler trainer
     """.split())
 
 # The same for tools that read the code without running it.
@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from paddle.fluid import compiler as compiler
     from paddle.fluid import contrib as contrib
     from paddle.fluid import data_feeder as data_feeder
+    from paddle.fluid import debuger as debuger
     from paddle.fluid import debugger as debugger
     from paddle.fluid import default_scope_funcs as default_scope_funcs
     from paddle.fluid import distribute_lookup_table as distribute_lookup_table

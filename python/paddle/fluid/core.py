@@ -2,7 +2,7 @@
 
 import importlib
 
-from paddle import _core
+from paddle import _core, absent
 from paddle._core import (  # noqa: F401
     AlreadyExistsError,
     DataTypeError,
@@ -234,7 +234,10 @@ class _Flags:
     def _bare(name: str) -> str:
         bare = name[len("FLAGS_") :] if name.startswith("FLAGS_") else name
         if bare not in _flag_names():
-            raise ValueError(f"There is no flag {name!r}. There are: {', '.join(_flags.keys())}.")
+            from paddle.fluid import suggest
+
+            hint = suggest.did_you_mean(bare, _flag_names()).replace("mean '", "mean 'FLAGS_")
+            raise ValueError(f"There is no flag {name!r}.{hint or ' docs/FLAGS.md lists them.'}")
         return bare
 
     def __getitem__(self, name: str):
@@ -298,6 +301,7 @@ _LAZY = {
     "get_grad_op_desc": "paddle.fluid.descs",
     "prune": "paddle.fluid.descs",
     "Operator": "paddle.fluid.op",
+    "RecordIOWriter": "paddle.fluid.recordio",
     "Executor": "paddle.fluid.executor",
     "ParallelExecutor": "paddle.fluid.parallel_executor",
     "BuildStrategy": "paddle.fluid.compiler",
@@ -319,6 +323,4 @@ _LAZY = {
 def __getattr__(name: str):
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name.startswith("__"):
-        raise AttributeError(f"module 'paddle.fluid.core' has no attribute {name!r}")
-    raise AttributeError(f"fluid.core.{name} is not there in this package.")
+    absent.refuse(__name__, name)

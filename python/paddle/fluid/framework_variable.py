@@ -7,6 +7,7 @@ and a clone of the Program takes these attributes along.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
 from paddle import _core
@@ -184,6 +185,16 @@ class Variable(_core.Var):
     def __hash__(self) -> int:
         return id(self)
 
+    def __bool__(self) -> bool:
+        """True, as in 1.8.5; a condition says that this is not what it holds."""
+        if self.dtype == VarType.BOOL and self.type == VarType.LOD_TENSOR:
+            warnings.warn(
+                f"The condition {self.name!r} counts as true here, whatever it will hold. {_NO_VALUE} Inside a Program use "
+                "fluid.layers.cond, Switch or While.",
+                stacklevel=2,
+            )
+        return True
+
     def _set_error_clip(self, error_clip) -> None:
         self.error_clip = error_clip
 
@@ -221,23 +232,33 @@ class Variable(_core.Var):
             "Take it apart with fluid.layers.unstack or with indices."
         )
 
-    def __bool__(self) -> bool:
-        return True
+_NO_VALUE = (
+    "A Variable of a Program has a value only while it runs: fetch it with Executor.run(fetch_list=[...])."
+)
 
 
 def _static_only(name: str):
     def method(self, *args, **kwargs):
-        raise RuntimeError(
-            f"Variable.{name}() belongs to dygraph, which this package does not have. A Variable of a "
-            "Program has a value only while it runs: fetch it with Executor.run(fetch_list=[...])."
-        )
+        raise RuntimeError(f"Variable.{name}() belongs to dygraph, which this package does not have. {_NO_VALUE}")
 
     method.__name__ = name
     return method
 
 
-for _name in ("numpy", "detach", "set_value", "backward", "gradient", "clear_gradient"):
+for _name in ("numpy", "item", "detach", "set_value", "backward", "gradient", "clear_gradient"):
     setattr(Variable, _name, _static_only(_name))
+
+
+def _no_number(kind: str):
+    def method(self):
+        raise TypeError(f"{kind}() cannot take the Variable {self.name!r}. {_NO_VALUE}")
+
+    method.__name__ = f"__{kind}__"
+    return method
+
+
+for _name in ("float", "int", "complex"):
+    setattr(Variable, f"__{_name}__", _no_number(_name))
 
 
 class Parameter(Variable):

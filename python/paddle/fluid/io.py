@@ -438,7 +438,7 @@ def _without_feed_fetch(program: Program) -> None:
 
 def _write(path: str, data: bytes) -> None:
     """Writes aside, then renames: there is never half a file under the name."""
-    aside = f"{path}.{os.getpid()}.part"
+    aside = f"{path}.{os.urandom(8).hex()}.part"  # processes of several machines may write into one folder
     try:
         with open(aside, "wb") as file:
             file.write(data)
@@ -497,8 +497,15 @@ def save_inference_model(
         warnings.warn(
             "The model has an auc op: its state is saved as it is. Set it to zeros before.", stacklevel=2
         )
+    block = program.global_block()
     for name in feeds:
-        program.global_block().var(name)
+        if not block.has_var(name):
+            hint = suggest.did_you_mean(name, block.vars)
+            data = ", ".join(var.name for var in block.vars.values() if var.is_data)
+            raise ValueError(
+                f"save_inference_model: feeded_var_names has {name!r}, which the Program has not.{hint} "
+                f"{f'It declares the data {data}.' if data else 'It declares no data.'}"
+            )
     _without_feed_fetch(program)
     if io_distributed.is_trainer(program):
         io_distributed.own_lookups(program)

@@ -1,9 +1,10 @@
 """Saving and loading in a job with parameter servers.
 
-Files are those of one process: the names and shapes of whole variables. Every trainer writes what it holds;
-the chief (trainer 0) also writes what lies on servers only: sparse parameters, states of optimizers and
-schedules. A distributed table is written by the servers themselves, each its rows to
-`__lookup_table__/<table>_<i>`.
+Files are those of one process: the names and shapes of whole variables. A trainer that saves writes all of them:
+what it holds, and what it fetches because it lies on servers only (sparse parameters, states of optimizers and
+schedules). Whether others save too does not matter: their folder may be on another disk, and where it is the same
+one each file is written aside and renamed. A distributed table is written by the servers themselves, each its rows
+to `__lookup_table__/<table>_<i>`.
 """
 
 from __future__ import annotations
@@ -99,11 +100,6 @@ def trainer_id(program: Program) -> int:
     return _core.job_id() if job is None or job.trainer_id < 0 else job.trainer_id
 
 
-def is_chief(program: Program) -> bool:
-    """Is this process trainer 0?"""
-    return bool(program._is_chief) or trainer_id(program) == 0
-
-
 def _on_servers(program: Program) -> dict:
     """What trainers do not hold: the name of the whole variable -> its slices, in order."""
     groups: dict = {}
@@ -133,7 +129,7 @@ def lasting_on_servers(program: Program) -> list[str]:
 
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
     """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
-    bytes.
+    bytes. Every trainer fetches parameters that lie on servers, so that its model is whole; trainer 0 alone the states.
     """
     remote, table = _on_servers(program), program._distributed_lookup_table
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
@@ -141,22 +137,19 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
     local = [var for var in chosen if var.name not in remote and var.name != table]
     saving = _Saving(program, local)
     if folder is None or filename is not None:
-        if (away or has_table) and not is_chief(program):
-            return b"" if folder is None else None  # half of the variables would be no use
         for name in away:
             saving.receive(name, remote[name])
         if has_table:
             saving.receive_table(table)
         return saving.as_bytes(executor) if folder is None else saving.join(executor, folder, filename)
     saving.each(folder)
-    if is_chief(program):
-        for name in away:
-            saving.fetch(folder, name, remote[name])
-        if has_table and states:
-            saving.notify(folder, table)
-        elif has_table:
-            saving.receive_table(table)
-            saving.write(folder, table)
+    for name in away:
+        saving.fetch(folder, name, remote[name])
+    if has_table and states:
+        saving.notify(folder, table)
+    elif has_table:
+        saving.receive_table(table)
+        saving.write(folder, table)
     saving.run(executor)
     return None
 

@@ -94,7 +94,7 @@ def _prefix(model_path: str) -> str:
 def save(program: Program, model_path: str) -> None:
     """Writes `model_path`.pdparams, .pdopt and .pdmodel.
 
-    In a job with servers trainer 0 writes them, whole; the other trainers write nothing.
+    In a job with servers they are whole, too: what lies on servers is fetched.
 
     Args:
         program: whose parameters and states are written.
@@ -105,8 +105,6 @@ def save(program: Program, model_path: str) -> None:
             f"fluid.save: the path must end in the first part of a file name, found {model_path!r}."
         )
     program = io_distributed.knowing(program)
-    if not io_state_servers.writes(program):
-        return
     if os.path.dirname(model_path):
         fluid_io._make_folder(os.path.dirname(model_path))
     params = _values(program, fluid_io.get_program_parameter(program))

@@ -1,6 +1,6 @@
 """fluid.save and load in a job with parameter servers: whole values, wherever they lie.
 
-Trainer 0 writes what one process would: its own values, and those that lie on servers only (sparse
+A trainer writes what one process would: its own values, and those that lie on servers only (sparse
 parameters, states of optimizers and schedules, the distributed table). A server cuts its slices out of them.
 """
 
@@ -19,11 +19,6 @@ from paddle.fluid.framework import Program
 def is_server(program: Program) -> bool:
     """Is it the Program of a server in such a job?"""
     return io_distributed.is_job_server(program)
-
-
-def writes(program: Program) -> bool:
-    """Does this process write the files? Of the trainers, number 0 alone does: it has all values."""
-    return not io_distributed.is_trainer(program) or io_distributed.is_chief(program)
 
 
 def held(program: Program, chosen: list) -> list:

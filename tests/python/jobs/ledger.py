@@ -7,6 +7,7 @@ for each step that was acknowledged, so that the history survives their end too.
 import argparse
 import os
 import sys
+import time
 
 import numpy as np
 
@@ -53,6 +54,8 @@ def main() -> int:
     parser.add_argument("--until", default="", help="a trainer ends when this file is there")
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--wide", action="store_true", help="with a parameter of many parts")
+    parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already")
+    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
     parser.add_argument("--out", required=True, help="a folder")
     args = parser.parse_args()
     build(args)
@@ -62,8 +65,11 @@ def main() -> int:
     if args.role == "trainer":
         exe.run(fluid.default_startup_program())
         with open(f"{args.out}/acknowledged-{args.id}-{os.getpid()}", "w", buffering=1) as ledger:
-            for step in range(args.steps):
-                if args.until and os.path.exists(args.until):
+            for step in range(t.steps_done() if args.resume else 0, args.steps):
+                while step == args.pause_at and not os.path.exists(args.until):
+                    print("pauses", flush=True)
+                    time.sleep(0.05)
+                if args.until and os.path.exists(args.until) and args.pause_at < 0:
                     break
                 exe.run(t.get_trainer_program(), feed=feed(args, step))
                 ledger.write(f"{step}\n")

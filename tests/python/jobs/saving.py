@@ -123,6 +123,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--save-params", default="")
     parser.add_argument("--of-clone", action="store_true", help="save with a test clone made before transpile")
     parser.add_argument("--model-to", default="")
+    parser.add_argument("--infer", action="store_true", help="the last loss is that of the model just saved, on a batch of its own")
     parser.add_argument("--filename", default=None)
     parser.add_argument("--fluid-save", default="", help="the path that fluid.save is given")
     parser.add_argument("--fluid-load", default="")
@@ -180,6 +181,12 @@ def save(args, exe, program, loss, batch) -> None:
         fluid.io.save_inference_model(args.model_to, feeds, [loss], exe, program, params_filename=args.filename)
 
 
+def infer(args, exe, batch) -> float:
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, outs = fluid.io.load_inference_model(args.model_to, exe, params_filename=args.filename)
+        return exe.run(program, feed=batch(np.random.default_rng(1), 32), fetch_list=outs)[0].item()
+
+
 def main() -> int:
     args = parse()
     loss, batch = equality.build(args)
@@ -207,6 +214,8 @@ def main() -> int:
         if args.evaluate:  # with what the step has made of the parameters
             losses.append(float(np.mean(exe.run(test, feed=feed, fetch_list=[loss.name])[0])))
     save(args, exe, test if args.of_clone else program, loss, batch)
+    if args.infer:
+        losses.append(infer(args, exe, batch))
     equality.save(args, losses, [p.name for p in program.all_parameters()])
     return 0
 

@@ -99,12 +99,14 @@ def parse(values: tuple, named: dict) -> Arguments:
 
 
 def _trainers(value) -> int:
-    if isinstance(value, str):
+    if isinstance(value, str) and ":" in value:
         raise TypeError(
             f"trainers is {value!r}; with parameter servers it is the number of trainers. Endpoints of "
-            "trainers belong to "
-            "mode 'nccl2', which this package does not have."
+            "trainers belong to mode 'nccl2', which this package does not have."
         )
+    if isinstance(value, str):
+        hint = f"give int({value!r})." if value.strip().isdigit() else "give a whole number, such as 2."
+        raise TypeError(f"trainers is the text {value!r}; it is the number of trainers: {hint}")
     number = _number(value)
     if number is None:
         raise TypeError(f"trainers is {value!r}; it must be a whole number.")

@@ -202,7 +202,7 @@ class DistributeTranspiler:
         return program
 
     def steps_done(self) -> int:
-        """How many steps of the job count this trainer, once the startup Program has run.
+        """How many steps of the job count this trainer on all servers, once the startup Program has run.
 
         More than 0 right after that: the job, or this trainer, was started again. A script that wants to go on
         in its data where it was skips as many batches.
