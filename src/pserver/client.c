@@ -408,11 +408,6 @@ uint64_t pd_client_incarnation(const struct pd_client *client)
     return client->incarnation;
 }
 
-int pd_client_id(const struct pd_client *client)
-{
-    return client->id;
-}
-
 static int link_is_open(void *arg)
 {
     const struct link *link = arg;
