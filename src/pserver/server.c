@@ -526,6 +526,12 @@ pd_status pd_server_wait(struct pd_server *s)
         tell_of_saves(s);
         pd_status status = s->run->step->poll(s->run);
         if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
+        if (status == PD_OK && atomic_load(&s->all_left) && pd_durable_is_given_up(s->durable))
+            status =
+                pd_fail(PD_IO,
+                        "all trainers have ended, and the disk does not answer (FLAGS_rpc_deadline is %d "
+                        "ms): ended without a last snapshot",
+                        s->config.deadline_ms);
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
     }
