@@ -44,7 +44,7 @@ OTHERS = {
     "reader": ("`paddle.batch` and `paddle.reader`", "batch reader"),
 }
 
-ABOUT = "Made by `tools/api_pages.py --write` from the docstrings, which `help()` shows too."
+ABOUT = "Made by `tools/api_pages.py --write` from the docstrings, which `help()` shows too. Examples run after `import numpy as np, paddle, paddle.fluid as fluid`."
 
 
 def signature_of(call: Any, name: str) -> str:

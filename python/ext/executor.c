@@ -291,7 +291,7 @@ static PyMethodDef methods[] = {
      "    scope: where parameters live; None: fluid.global_scope().\n"
      "    return_numpy: arrays come back; False: LoDTensors, which a value with sequences needs.\n"
      "    use_program_cache: has no effect: plans are always kept.\n"
-     "    return_merged: has no effect: there is one device.\n"
+     "    return_merged: False: one value for each place, of a CompiledProgram with several.\n"
      "    use_prune: run only what the fetches need.\n\n"
      "Returns:\n"
      "    a list with the value of each fetch."},

@@ -23,7 +23,7 @@ def batch(
     Returns:
         a reader of lists.
 
-    >>> list(batch(lambda: range(5), 2)())
+    >>> list(paddle.batch(lambda: range(5), 2)())
     [[0, 1], [2, 3], [4]]
     """
     size = int(batch_size)

@@ -70,7 +70,8 @@ void pd_client_ask_names(struct wire *w)
         for (int d = 0; d < name->meta.rank; d++)
             pd_put_i64(&meta, name->meta.dim[d]);
     }
-    struct pd_frame_head head = {.type = PD_PS_OPEN, .request = (uint64_t)c->names.n};
+    struct pd_frame_head head = {
+        .type = PD_PS_OPEN, .request = (uint64_t)c->names.n, .flags = c->is_beside ? PD_PS_BESIDE : 0};
     w->names_opened = c->names.n;
     if (meta.n > PD_FRAME_META_MAX) {
         (void)pd_fail(PD_RANGE,
@@ -141,6 +142,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     if (c->id < 0) c->id = (int)m->head.extra;
     if (w->is_open) return PD_OK;
     w->is_open = w->was_opened = 1;
+    c->is_beside = 0;
     w->said[0] = 0;
     w->retries = 0;
     w->broke_at = 0;
@@ -187,7 +189,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         if (!status || status > PD_UNAVAILABLE) status = PD_UNAVAILABLE;
         /* Another process has this trainer's id: it may be on its way out, so we try again and say so. */
         if (status == PD_EXISTS && !w->is_open) {
-            w->is_taken = 1;
+            w->is_taken = w->link->client->is_beside = 1;
             snprintf(w->trouble, sizeof w->trouble, "%.511s", text);
             return PD_OK;
         }
@@ -251,7 +253,8 @@ static void start_wire(struct wire *w)
     struct pd_client *c = w->link->client;
     pd_status status = pd_wire_connect(w, &events, w, &w->conn);
     if (status == PD_OK) return;
-    if (status == PD_INVALID || status == PD_FORMAT) job_failed(c, status, w->link->endpoint, pd_error());
+    /* About arguments and settings: a secret that cannot be read, a wrong address. */
+    if (status != PD_NO_MEMORY) job_failed(c, status, w->link->endpoint, pd_error());
     broke(w, pd_error());
 }
 
@@ -383,6 +386,7 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
     if (!c) return pd_no_memory();
     pd_status status = pd_flag_positive(PD_FLAG_rpc_deadline, &c->deadline_ms);
     if (status == PD_OK) status = pd_flag_positive(PD_FLAG_ps_notice, &c->notice_ms);
+    if (status == PD_OK) status = pd_endpoint_check_map();
     if (status == PD_OK) status = pd_loop_new(&c->loop);
     if (status != PD_OK) {
         pd_free(c);
@@ -402,11 +406,6 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
 uint64_t pd_client_incarnation(const struct pd_client *client)
 {
     return client->incarnation;
-}
-
-int pd_client_id(const struct pd_client *client)
-{
-    return client->id;
 }
 
 static int link_is_open(void *arg)

@@ -120,6 +120,7 @@ struct pd_client {
     pid_t pid;              /* a forked child has none of its connections */
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
+    int is_beside;   /* it was refused, as another process had its id */
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
     uint64_t cut;   /* the step of the next snapshot, as a server told: passed on to all */

@@ -153,6 +153,7 @@ static void tick(void *arg)
 pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control, const char *first, int self,
                             struct pd_first_link **out)
 {
+    PD_TRY(pd_endpoint_check_map());
     struct pd_first_link *link = pd_calloc(1, sizeof *link);
     if (!link) return pd_no_memory();
     pthread_mutex_init(&link->lock, NULL);

@@ -62,6 +62,7 @@ static void read_book(struct pd_server *s)
             if (strcmp(word, words[state]) == 0)
                 s->seats[id] = (struct seat){.incarnation = incarnation,
                                              .state = (enum pd_trainer_state)state,
+                                             .left_at = pd_clock_ns(),
                                              .is_read = 1,
                                              .step = step};
     }
@@ -203,15 +204,18 @@ static void note_beside(struct seat *seat, uint64_t incarnation)
     seat->refused[0] = incarnation;
 }
 
-/* Its connections broke a moment ago, and it may come back. Who has been started in its place did not come
- * while it was there. */
-static int is_kept(const struct pd_server *s, const struct seat *seat, uint64_t incarnation)
+/* Its connections broke a moment ago, or this server was started a moment ago, and it may come back. Who has
+ * been started in its place did not come while it was there; what this server knew of that before it was
+ * started again, the process says itself. */
+static int is_kept(const struct pd_server *s, const struct seat *seat, uint64_t incarnation, int says_beside)
 {
-    return seat->state == PD_TRAINER_IN && came_beside(seat, incarnation) &&
-           (pd_clock_ns() - seat->left_at) / 1000000 < s->config.reconnect_ms;
+    int is_late = seat->is_read && s->config.on_loss == PD_LOSS_FAIL; /* as in lane.c */
+    int64_t limit = is_late ? s->config.deadline_ms : s->config.reconnect_ms;
+    return seat->state == PD_TRAINER_IN && (says_beside || came_beside(seat, incarnation)) &&
+           (pd_clock_ns() - seat->left_at) / 1000000 < limit;
 }
 
-static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
+static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id)
 {
     struct pd_server *s = lane->server;
     *id = hello->id < 0 ? pick_id(lane, hello->incarnation) : hello->id;
@@ -222,7 +226,7 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
             s->config.trainers);
     struct seat *seat = &s->seats[*id];
     int is_known = seat->incarnation == hello->incarnation;
-    if (!is_known && (seat->sessions || is_kept(s, seat, hello->incarnation))) {
+    if (!is_known && (seat->sessions || is_kept(s, seat, hello->incarnation, says_beside))) {
         note_beside(seat, hello->incarnation);
         return pd_fail(PD_EXISTS,
                        "%s is in the job, and another process (host %.60s, pid %u) comes with the same id: "
@@ -248,10 +252,10 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
     return PD_OK;
 }
 
-pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id)
+pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id)
 {
     pthread_mutex_lock(&lane->server->book_lock);
-    pd_status status = claim(lane, hello, id);
+    pd_status status = claim(lane, hello, says_beside, id);
     pthread_mutex_unlock(&lane->server->book_lock);
     return status;
 }

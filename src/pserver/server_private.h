@@ -145,7 +145,7 @@ int pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg
 pd_status pd_book_open(struct pd_server *server, const struct pd_durable_config *config);
 void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody needs the file any more */
 /* On a lane's thread: an OPEN of this process. *id is its trainer; PD_EXISTS when another one is there. */
-pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id);
+pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id);
 void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
 int pd_book_has_done(struct pd_server *server);         /* has a trainer done its work? */
 /* Has it a connection, on whichever lane? *incarnation: the process that stands for it. */

@@ -21,7 +21,7 @@ def _is_number(value) -> bool:
 class WeightedAverage:
     """sum(value * weight) / sum(weight) over all that was added since the last `reset`.
 
-    >>> avg = WeightedAverage()
+    >>> avg = fluid.average.WeightedAverage()
     >>> avg.add(value=2.0, weight=1)
     >>> avg.add(value=4.0, weight=2)
     >>> round(avg.eval(), 4)

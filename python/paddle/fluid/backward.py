@@ -124,7 +124,9 @@ def append_backward(
     Returns:
         pairs (parameter, gradient).
 
-    >>> pairs = fluid.append_backward(loss)    # doctest: +SKIP
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data(name='x', shape=[None, 2]), 1))
+    >>> [grad.name for _, grad in fluid.backward.append_backward(loss)]
+    ['fc_0.w_0@GRAD', 'fc_0.b_0@GRAD']
     """
     if not isinstance(loss, Variable):
         raise TypeError(

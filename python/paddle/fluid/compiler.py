@@ -157,7 +157,8 @@ class CompiledProgram:
         program_or_graph: the Program.
         build_strategy: accepted; the engine decides.
 
-    >>> train = CompiledProgram(main).with_data_parallel(loss_name=loss.name)    # doctest: +SKIP
+    >>> loss = fluid.layers.mean(fluid.data(name='x', shape=[None, 2]))
+    >>> train = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
     """
 
     def __init__(self, program_or_graph: framework.Program | CompiledProgram, build_strategy: BuildStrategy | None = None):
@@ -196,7 +197,7 @@ class CompiledProgram:
             build_strategy: accepted; the engine decides.
             exec_strategy: accepted; the engine decides.
             share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
-            places: where to run; has no effect on a machine without GPUs.
+            places: one part of each batch for each of them; None: as many as CPU_NUM says.
 
         Returns:
             itself.

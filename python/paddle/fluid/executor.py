@@ -44,8 +44,9 @@ def scope_guard(scope: core.Scope) -> Iterator[None]:
     Args:
         scope: a fluid.Scope.
 
-    >>> with fluid.scope_guard(fluid.Scope()):    # doctest: +SKIP
-    ...     exe.run(startup)
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     fluid.Executor().run(fluid.default_startup_program())
+    []
     """
     before = _switch_scope(scope)
     try:
@@ -200,9 +201,13 @@ class Executor(_core.Executor):
     Args:
         place: fluid.CPUPlace(); None: the same.
 
-    >>> exe = fluid.Executor(fluid.CPUPlace())                                          # doctest: +SKIP
-    >>> exe.run(fluid.default_startup_program())                                        # doctest: +SKIP
-    >>> loss_value, = exe.run(feed={"x": a, "y": b}, fetch_list=[loss])                 # doctest: +SKIP
+    >>> x = fluid.data(name='x', shape=[None, 2])
+    >>> y = fluid.layers.scale(x, 3.0)
+    >>> exe = fluid.Executor(fluid.CPUPlace())
+    >>> exe.run(fluid.default_startup_program())
+    []
+    >>> exe.run(feed={'x': np.ones((1, 2), 'float32')}, fetch_list=[y])
+    [array([[3., 3.]], dtype=float32)]
     """
 
     def __init__(self, place: PlaceLike | None = None):

@@ -70,8 +70,8 @@ JOBS: weakref.WeakSet = weakref.WeakSet()
 class Program(_core.Program):
     """Blocks of ops over named variables. Layers append to the default one, which program_guard changes.
 
-    >>> main, startup = fluid.Program(), fluid.Program()                         # doctest: +SKIP
-    >>> with fluid.program_guard(main, startup):                                 # doctest: +SKIP
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.program_guard(main, startup):
     ...     y = fluid.layers.fc(fluid.layers.data("x", [4]), size=2)
     """
 

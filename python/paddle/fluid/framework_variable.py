@@ -30,8 +30,8 @@ class Variable(_core.Var):
         name: None: an automatic one.
         type: the kind: a VarType.
 
-    >>> x = fluid.layers.data(name="x", shape=[13], dtype="float32")    # doctest: +SKIP
-    >>> x.name, x.shape, x.dtype                                        # doctest: +SKIP
+    >>> x = fluid.layers.data(name="x", shape=[13], dtype="float32")
+    >>> x.name, x.shape, x.dtype
     ('x', (-1, 13), VarType.FP32)
     """
 

@@ -485,6 +485,13 @@ def save_inference_model(
 
     Returns:
         the names of the model's outputs.
+
+    >>> predicted = fluid.layers.fc(fluid.data(name='x', shape=[None, 2]), 1)
+    >>> exe = fluid.Executor()
+    >>> exe.run(fluid.default_startup_program())
+    []
+    >>> fluid.io.save_inference_model('model', ['x'], [predicted], exe)
+    ['save_infer_model/scale_0.tmp_0']
     """
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)

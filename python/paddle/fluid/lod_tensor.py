@@ -38,7 +38,7 @@ def create_lod_tensor(data: ArrayLike | LoDTensor, recursive_seq_lens: list, pla
     Returns:
         a LoDTensor.
 
-    >>> t = create_lod_tensor([[1, 2], [3]], [[2, 1]], core.CPUPlace())
+    >>> t = fluid.create_lod_tensor([[1, 2], [3]], [[2, 1]], fluid.CPUPlace())
     >>> t.shape()
     [3, 1]
     """

@@ -38,7 +38,8 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
     Args:
         prefix: the part of the name.
 
-    >>> with fluid.name_scope("encoder"):    # doctest: +SKIP
+    >>> x = fluid.data(name='x', shape=[None, 4])
+    >>> with fluid.name_scope("encoder"):
     ...     hidden = fluid.layers.fc(x, 10)
     """
     global _scope, _path

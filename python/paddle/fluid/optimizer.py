@@ -102,7 +102,13 @@ def _numbers(who: str, **values) -> list:
 
 
 class SGDOptimizer(_Rule):
-    """param -= learning_rate * grad"""
+    """param -= learning_rate * grad
+
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data(name='x', shape=[None, 2]), 1))
+    >>> ops, pairs = fluid.optimizer.SGD(learning_rate=0.1).minimize(loss)
+    >>> [param.name for param, grad in pairs]
+    ['fc_0.w_0', 'fc_0.b_0']
+    """
 
     type = "sgd"
 
@@ -233,6 +239,9 @@ class AdamOptimizer(_Rule):
     """Adam. `beta1` and `beta2` may be Variables.
 
     With `lazy_mode`, a sparse gradient updates only its own rows; else all rows decay.
+
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data(name='x', shape=[None, 2]), 1))
+    >>> ops, pairs = fluid.optimizer.Adam(learning_rate=0.001).minimize(loss)
     """
 
     type = "adam"

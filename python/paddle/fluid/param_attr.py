@@ -36,7 +36,7 @@ class ParamAttr(Shown):
         do_model_average: ModelAverage averages it.
         gradient_clip: the clip of its gradient, as up to v1.7.
 
-    >>> ParamAttr(name="w", learning_rate=0.5).name
+    >>> fluid.ParamAttr(name="w", learning_rate=0.5).name
     'w'
     """
 

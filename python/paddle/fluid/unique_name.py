@@ -83,8 +83,8 @@ def guard(new_generator: str | bytes | UniqueNameGenerator | None = None) -> Ite
     Args:
         new_generator: a UniqueNameGenerator, or a prefix; None: a fresh one.
 
-    >>> with guard("A"):
-    ...     generate("fc")
+    >>> with fluid.unique_name.guard("A"):
+    ...     fluid.unique_name.generate("fc")
     'Afc_0'
     """
     if isinstance(new_generator, bytes):

@@ -3,7 +3,7 @@
 A reader is a function without arguments that returns an iterable of samples. The names below are
 loaded at first use, so that importing the package costs nothing.
 
->>> list(firstn(lambda: range(10), 3)())
+>>> list(paddle.reader.firstn(lambda: range(10), 3)())
 [0, 1, 2]
 """
 

@@ -56,7 +56,7 @@ def cache(reader: Reader) -> Reader:
     Returns:
         a reader.
 
-    >>> twice = cache(lambda: iter([1, 2]))
+    >>> twice = paddle.reader.cache(lambda: iter([1, 2]))
     >>> list(twice()), list(twice())
     ([1, 2], [1, 2])
     """
@@ -78,7 +78,7 @@ def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
     Returns:
         a reader.
 
-    >>> list(map_readers(lambda a, b: a * b, lambda: [2, 3], lambda: [5, 7])())
+    >>> list(paddle.reader.map_readers(lambda a, b: a * b, lambda: [2, 3], lambda: [5, 7])())
     [10, 21]
     """
 
@@ -98,7 +98,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
     Returns:
         a reader.
 
-    >>> sorted(shuffle(lambda: range(5), 3)())
+    >>> sorted(paddle.reader.shuffle(lambda: range(5), 3)())
     [0, 1, 2, 3, 4]
     """
     size = max(1, int(buf_size))
@@ -115,7 +115,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
 def chain(*readers: Reader) -> Reader:
     """Read one reader after the other.
 
-    >>> list(chain(lambda: [1], lambda: [2, 3])())
+    >>> list(paddle.reader.chain(lambda: [1], lambda: [2, 3])())
     [1, 2, 3]
     """
 
@@ -143,7 +143,7 @@ def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
     Returns:
         a reader.
 
-    >>> list(compose(lambda: [(1, 2)], lambda: [3])())
+    >>> list(paddle.reader.compose(lambda: [(1, 2)], lambda: [3])())
     [(1, 2, 3)]
     """
 
@@ -172,7 +172,7 @@ def firstn(reader: Reader, n: int) -> Reader:
     Returns:
         a reader.
 
-    >>> list(firstn(lambda: range(100), 2)())
+    >>> list(paddle.reader.firstn(lambda: range(100), 2)())
     [0, 1]
     """
 
@@ -185,7 +185,7 @@ def firstn(reader: Reader, n: int) -> Reader:
 class Fake:
     """Repeat the first sample of a reader, to time everything but the reading.
 
-    >>> list(Fake()(lambda: iter([7, 8]), 3)())
+    >>> list(paddle.reader.Fake()(lambda: iter([7, 8]), 3)())
     [7, 7, 7]
     """
 

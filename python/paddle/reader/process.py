@@ -132,7 +132,7 @@ class PipeReader:
         bufsize: how many bytes are read at a time.
         file_type: 'plain', or 'gzip' for zipped output.
 
-    >>> list(PipeReader("echo one line").get_line())
+    >>> list(paddle.reader.PipeReader("echo one line").get_line())
     ['one line']
     """
 

@@ -49,7 +49,7 @@ def buffered(reader: Reader, size: int) -> Reader:
     Returns:
         a reader.
 
-    >>> list(buffered(lambda: range(3), 2)())
+    >>> list(paddle.reader.buffered(lambda: range(3), 2)())
     [0, 1, 2]
     """
 
@@ -96,7 +96,7 @@ def xmap_readers(
     Returns:
         a reader.
 
-    >>> list(xmap_readers(lambda x: x + 1, lambda: range(4), 2, 8, order=True)())
+    >>> list(paddle.reader.xmap_readers(lambda x: x + 1, lambda: range(4), 2, 8, order=True)())
     [1, 2, 3, 4]
     """
     workers = int(process_num)

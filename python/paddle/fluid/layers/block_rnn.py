@@ -36,6 +36,7 @@ class _Memory:
 class StaticRNN:
     """A network over steps: the first dimension of each step input is the time.
 
+    >>> words = fluid.data(name='words', shape=[20, None, 16])  # 20 steps
     >>> rnn = fluid.layers.StaticRNN()
     >>> with rnn.step():
     ...     word = rnn.step_input(words)
@@ -204,6 +205,7 @@ class StaticRNN:
 class DynamicRNN:
     """A network over sequences of any lengths: step t sees the sequences that are long enough, longest first.
 
+    >>> words = fluid.layers.data(name='words', shape=[16], lod_level=1)
     >>> rnn = fluid.layers.DynamicRNN()
     >>> with rnn.block():
     ...     word = rnn.step_input(words)

@@ -111,10 +111,15 @@ def _need_condition(cond: Any, layer: str) -> None:
 class While:
     """A loop that runs its block as long as a condition, which the block must renew, is True.
 
+    >>> i = fluid.layers.fill_constant([1], 'int64', 0)
+    >>> limit = fluid.layers.fill_constant([1], 'int64', 10)
+    >>> going_on = fluid.layers.less_than(i, limit)
     >>> loop = fluid.layers.While(cond=going_on)
     >>> with loop.block():
-    ...     fluid.layers.increment(i)
-    ...     fluid.layers.less_than(i, limit, cond=going_on)
+    ...     i = fluid.layers.increment(i)
+    ...     going_on = fluid.layers.less_than(i, limit, cond=going_on)
+    >>> fluid.Executor().run(fetch_list=[i])
+    [array([10])]
     """
 
     BEFORE_WHILE_BLOCK, IN_WHILE_BLOCK, AFTER_WHILE_BLOCK = 0, 1, 2
@@ -208,11 +213,13 @@ class ConditionalBlock:
 class Switch:
     """The first case whose condition holds, or the default.
 
+    >>> step = fluid.layers.fill_constant([1], 'float32', 7.0)
+    >>> rate = fluid.layers.create_global_var([1], 0.0, 'float32', persistable=True)
     >>> with fluid.layers.Switch() as switch:
-    ...     with switch.case(step < limit):
-    ...         fluid.layers.assign(small, rate)
+    ...     with switch.case(step < 5.0):
+    ...         rate = fluid.layers.assign(np.array([0.1], 'float32'), rate)
     ...     with switch.default():
-    ...         fluid.layers.assign(large, rate)
+    ...         rate = fluid.layers.assign(np.array([0.01], 'float32'), rate)
     """
 
     def __init__(self, name: str | None = None):
@@ -376,7 +383,9 @@ def switch_case(
 class IfElse:
     """Rows of a batch go through one of two blocks, as a column of bools says, and come back in their order.
 
-    >>> choice = fluid.layers.IfElse(column_of_bools)
+    >>> x = fluid.data(name='x', shape=[None, 4])
+    >>> label = fluid.data(name='label', shape=[None, 1], dtype='int64')
+    >>> choice = fluid.layers.IfElse(label < fluid.layers.fill_constant([1], 'int64', 5))
     >>> with choice.true_block():
     ...     choice.output(fluid.layers.fc(choice.input(x), size=10))
     >>> with choice.false_block():

@@ -120,10 +120,13 @@ def py_reader(
 ) -> Variable:
     """A reader in the program. read_file gives its variables; a thread holds up to `capacity` batches ready.
 
-    >>> reader = fluid.layers.py_reader(64, [(-1, 784), (-1, 1)], ['float32', 'int64'])      # doctest: +SKIP
-    >>> image, label = fluid.layers.read_file(reader)                                        # doctest: +SKIP
-    >>> reader.decorate_paddle_reader(paddle.batch(paddle.dataset.mnist.train(), 32))        # doctest: +SKIP
+    >>> reader = fluid.layers.py_reader(64, [(-1, 4), (-1, 1)], ['float32', 'int64'])
+    >>> image, label = fluid.layers.read_file(reader)
+    >>> samples = lambda: ((np.ones(4, 'float32'), i) for i in range(6))
+    >>> reader.decorate_paddle_reader(paddle.batch(samples, 3))
     >>> reader.start()            # then exe.run() without feed until core.EOFException, then reader.reset()
+    >>> fluid.Executor().run(fetch_list=[label])[0].ravel()
+    array([0, 1, 2])
     """
     if len(shapes) != len(dtypes) or (lod_levels is not None and len(lod_levels) != len(shapes)):
         raise ValueError(

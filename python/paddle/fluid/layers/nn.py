@@ -149,6 +149,10 @@ def embedding(
     """The rows of a table of shape `size` that the ids name. The ids' last dimension must be 1.
 
     is_sparse makes the gradient hold the touched rows only. Ids equal to padding_idx give zeros.
+
+    >>> ids = fluid.layers.data(name='ids', shape=[1], dtype='int64')
+    >>> fluid.layers.embedding(ids, size=[1000, 16], is_sparse=True).shape
+    (-1, 16)
     """
     return lookup("lookup_table", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 

@@ -33,9 +33,9 @@ class DistributeTranspilerConfig:
         others; False adds it up, as Fluid did.
     print_log: print what each server gets.
 
-    >>> config = fluid.DistributeTranspilerConfig()                    # doctest: +SKIP
-    >>> config.slice_var_up = False                                    # doctest: +SKIP
-    >>> t = fluid.DistributeTranspiler(config=config)                  # doctest: +SKIP
+    >>> config = fluid.DistributeTranspilerConfig()
+    >>> config.slice_var_up = False
+    >>> t = fluid.DistributeTranspiler(config=config)
     """
 
     slice_var_up = True

@@ -46,9 +46,12 @@ class DistributeTranspiler:
     Args:
         config: the choices; None: the defaults.
 
-    >>> t = fluid.DistributeTranspiler()                                               # doctest: +SKIP
-    >>> t.transpile(trainer_id=0, pservers="10.0.0.1:6174,10.0.0.2:6174", trainers=2)   # doctest: +SKIP
-    >>> if is_server:                                                                  # doctest: +SKIP
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data(name='x', shape=[None, 2]), 1))
+    >>> ops, pairs = fluid.optimizer.SGD(0.1).minimize(loss)
+    >>> t = fluid.DistributeTranspiler()
+    >>> t.transpile(trainer_id=0, pservers="10.0.0.1:6174,10.0.0.2:6174", trainers=2)
+    >>> is_server = True
+    >>> if is_server:
     ...     main, startup = t.get_pserver_programs("10.0.0.1:6174")
     ... else:
     ...     main, startup = t.get_trainer_program(), fluid.default_startup_program()

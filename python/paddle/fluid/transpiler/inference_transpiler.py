@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class InferenceTranspiler:
     """Makes a Program ready for inference: its batch_norm and dropout use what training found.
 
-    >>> program = fluid.default_main_program().clone(for_test=True)      # doctest: +SKIP
-    >>> fluid.InferenceTranspiler().transpile(program, fluid.CPUPlace()) # doctest: +SKIP
+    >>> program = fluid.default_main_program().clone(for_test=True)
+    >>> fluid.InferenceTranspiler().transpile(program, fluid.CPUPlace())
     """
 
     def transpile(self, program: Program, place: PlaceLike, scope: Scope | None = None) -> None:

@@ -45,7 +45,7 @@ class RoundRobin(PSDispatcher):
     Args:
         pserver_endpoints: HOST:PORT of all servers.
 
-    >>> RoundRobin(["a:1", "b:2"]).dispatch(["x", "y", "z"])
+    >>> fluid.transpiler.RoundRobin(["a:1", "b:2"]).dispatch(["x", "y", "z"])
     ['a:1', 'b:2', 'a:1']
     """
 
