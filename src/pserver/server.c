@@ -48,7 +48,11 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     struct pd_server *s = arg;
     int is_trainer = hello->role == PD_ROLE_TRAINER;
     if (hello->loop >= s->n_lanes)
-        return pd_fail(PD_RANGE, "loop %d, but the server has %d", hello->loop, s->n_lanes);
+        return pd_fail(
+            PD_RANGE,
+            "it wants loop %d of this server, which has %d (FLAGS_ps_loops, or the machine's cores): "
+            "it was started again with another number. Start the trainers again, too",
+            hello->loop, s->n_lanes);
     PD_TRY(is_trainer ? check_trainer(s, hello) : pd_control_greet(s->control, hello, peer));
     welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
