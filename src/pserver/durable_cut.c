@@ -245,8 +245,20 @@ void pd_durable_tend(struct pd_durable *d)
     pthread_mutex_unlock(&d->lock);
     if (is_time) {
         /* A child that still writes the last one is waited for: cuts come no faster than they can be written.
-         * But nobody waits for one that stands still. */
-        if (writer == PD_WRITER_WRITES || (writer == PD_WRITER_STUCK && s->draining)) return;
+         * But nobody waits for long, or for one that stands still. */
+        if (!d->stood_at) d->stood_at = pd_clock_ns();
+        int is_long = (pd_clock_ns() - d->stood_at) / 1000000 >= s->config.notice_ms;
+        if ((writer == PD_WRITER_WRITES && (s->draining || !is_long)) ||
+            (writer == PD_WRITER_STUCK && s->draining))
+            return;
+        if (writer == PD_WRITER_WRITES)
+            pd_log(PD_LOG_WARNING,
+                   "no snapshot of step %llu: that of step %llu is still being written, at %.1f of %.1f MB. "
+                   "Training goes on; let snapshots come less often (FLAGS_ps_snapshot_steps, "
+                   "FLAGS_ps_snapshot_seconds), or keep them on a faster disk",
+                   (unsigned long long)next, (unsigned long long)d->last_step,
+                   (double)pd_snapshot_done(d->writing) / 1e6, (double)pd_snapshot_bytes(d->writing) / 1e6);
+        d->stood_at = 0;
         d->last_cut = pd_clock_ns();
         if (writer == PD_WRITER_NONE) cut(d, number_at(d, next));
         pthread_mutex_lock(&d->lock);

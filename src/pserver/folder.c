@@ -77,6 +77,9 @@ pd_status pd_folder_make(const char *path)
     if (n == 0 || n >= sizeof part)
         return pd_fail(PD_INVALID, "'%s' is no path of a folder: it has %zu characters", path, n);
     memcpy(part, path, n + 1);
+    /* One that is there is left alone: a disk that is stuck answers this, and does not make anything. */
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return PD_OK;
     for (size_t i = 1; i <= n; i++) {
         if (part[i] != '/' && part[i] != 0) continue;
         char kept = part[i];
@@ -93,7 +96,6 @@ pd_status pd_folder_make(const char *path)
         }
         part[i] = kept;
     }
-    struct stat st;
     if (stat(path, &st) != 0) return pd_folder_trouble("use the folder", path, errno);
     return S_ISDIR(st.st_mode) ? PD_OK : pd_folder_trouble("use as a folder", path, ENOTDIR);
 }

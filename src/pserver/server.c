@@ -48,7 +48,11 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     struct pd_server *s = arg;
     int is_trainer = hello->role == PD_ROLE_TRAINER;
     if (hello->loop >= s->n_lanes)
-        return pd_fail(PD_RANGE, "loop %d, but the server has %d", hello->loop, s->n_lanes);
+        return pd_fail(
+            PD_RANGE,
+            "it wants loop %d of this server, which has %d (FLAGS_ps_loops, or the machine's cores): "
+            "it was started again with another number. Start the trainers again, too",
+            hello->loop, s->n_lanes);
     PD_TRY(is_trainer ? check_trainer(s, hello) : pd_control_greet(s->control, hello, peer));
     welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
@@ -526,6 +530,12 @@ pd_status pd_server_wait(struct pd_server *s)
         tell_of_saves(s);
         pd_status status = s->run->step->poll(s->run);
         if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
+        if (status == PD_OK && atomic_load(&s->all_left) && pd_durable_is_given_up(s->durable))
+            status =
+                pd_fail(PD_IO,
+                        "all trainers have ended, and the disk does not answer (FLAGS_rpc_deadline is %d "
+                        "ms): ended without a last snapshot",
+                        s->config.deadline_ms);
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
     }

@@ -247,6 +247,7 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says
     if (!is_known) seat->is_read = 0;
     seat->incarnation = hello->incarnation;
     seat->state = PD_TRAINER_IN;
+    atomic_store(&s->all_left, 0);
     note(s, *id);
     return PD_OK;
 }
@@ -281,6 +282,10 @@ void pd_book_leave(struct pd_server *s, int id, enum pd_trainer_state how, uint6
     if (s->seats[id].state != how) {
         s->seats[id].state = how;
         s->seats[id].step = step;
+        int gone = 0;
+        for (int t = 0; t < s->config.trainers; t++)
+            gone += is_gone(&s->seats[t]);
+        atomic_store(&s->all_left, gone == s->config.trainers);
         note(s, id);
     }
     pthread_mutex_unlock(&s->book_lock);

@@ -120,6 +120,7 @@ struct pd_server {
     int book;           /* its file; -1: none */
     int book_is_old;    /* it was read, and tells of trainers; not believed yet */
     int book_syncs;
+    _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
     char *book_path;
 };
 

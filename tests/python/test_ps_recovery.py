@@ -400,6 +400,25 @@ def test_folders_of_before(tmp_path):
         assert "of version 1, while this program reads version 2" in refused(job)
 
 
+@pytest.mark.parametrize("keep", ["0", "-3"])
+def test_at_least_one_snapshot_is_kept(tmp_path, keep):
+    with Job(1, 1, env=log_env(tmp_path / "ps")) as job:
+        assert f"FLAGS_ps_keep is {keep}: at least 1 snapshot is kept" in refused(job, FLAGS_ps_keep=keep)
+
+
+def test_other_loops_and_a_trainer_that_is_there(tmp_path):
+    """It cannot know of them, and is told what to do."""
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_reconnect": "200", "FLAGS_rpc_deadline": "20000"}) as job:
+        server = start(job, FLAGS_ps_loops="2")
+        trainer = job.start("trainer", 0, *UNSEEDED, "--steps", "9", "--pause-at", "3", "--linger", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        ended_by_sigterm(job, server)
+        start(job, FLAGS_ps_loops="1")
+        (tmp_path / "go").touch()
+        assert trainer.end(40) == 1
+        assert "wants loop 1 of this server, which has 1" in trainer.output() and "Start the trainers again, too" in trainer.output()
+
+
 @MODES
 def test_everything_but_the_layout_is_gone(tmp_path, mode):
     with Job(1, 1, env=log_env(tmp_path / "ps")) as job:
