@@ -134,6 +134,16 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
     pthread_mutex_unlock(&d->lock);
 }
 
+/* Sync: is what the lanes hold the state at one step? Not when one is behind another, or has begun the next:
+ * parts may be applied when they arrive. */
+static int is_between_steps(const struct pd_server *s)
+{
+    uint64_t step = pd_shard_step(s->lanes[0].shard);
+    for (int l = 0; l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) != step || pd_shard_is_within(s->lanes[l].shard)) return 0;
+    return 1;
+}
+
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
 static void cut(struct pd_durable *d, uint64_t number)
 {
@@ -141,9 +151,12 @@ static void cut(struct pd_durable *d, uint64_t number)
     d->last_step = number;
     d->last_applied = pd_shard_step(d->server->lanes[0].shard);
     atomic_store(&d->grown, 0);
-    pd_status status = atomic_load(&d->spoilt) == number
-                           ? pd_fail(PD_IO, "a loop could not begin a new log for it")
-                           : pd_durable_prepare(d, number);
+    pd_status status = PD_OK;
+    if (atomic_load(&d->spoilt) == number)
+        status = pd_fail(PD_IO, "a loop could not begin a new log for it");
+    else if (d->server->config.is_sync && !is_between_steps(d->server)) /* its log would do them again */
+        status = pd_fail(PD_INVALID, "it would have parts of the next step");
+    if (status == PD_OK) status = pd_durable_prepare(d, number);
     if (status == PD_OK) status = pd_writer_start(d);
     if (status != PD_OK) pd_writer_failed(d, pd_error());
 }
@@ -275,16 +288,6 @@ void pd_durable_tend(struct pd_durable *d)
         number_at(d, pd_server_step(s)) > d->last_step)
         name_cut_ahead(d, 2);
     if (!s->config.is_sync) pd_server_stopped(s, cut_async, d);
-}
-
-/* Sync: is what the lanes hold the state at one step? Not when one is behind another, or has begun the next:
- * parts may be applied when they arrive. */
-static int is_between_steps(const struct pd_server *s)
-{
-    uint64_t step = pd_shard_step(s->lanes[0].shard);
-    for (int l = 0; l < s->n_lanes; l++)
-        if (pd_shard_step(s->lanes[l].shard) != step || pd_shard_is_within(s->lanes[l].shard)) return 0;
-    return 1;
 }
 
 static pd_status outcome(const struct pd_durable *d)
