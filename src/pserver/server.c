@@ -537,6 +537,10 @@ pd_status pd_server_wait(struct pd_server *s)
     int is_cut = !finished && !s->config.is_sync;
     pd_status status = is_cut ? pd_durable_check(s->durable) : pd_durable_last(s->durable);
     pd_book_close(s, finished && status == PD_OK);
+    if (finished && status == PD_OK)
+        pd_log(PD_LOG_INFO,
+               "the job is done after step %llu: all trainers have ended, and so does this server",
+               (unsigned long long)pd_server_step(s));
     return status;
 }
 
