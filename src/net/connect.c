@@ -261,10 +261,6 @@ static pd_status on_challenge(struct pd_conn *conn, const struct pd_message *mes
 static void open_now(struct pd_conn *conn)
 {
     struct pd_welcome welcome = client_of(conn)->welcome.welcome;
-    const char *name = pd_conn_transport(conn);
-    const char *way = strcmp(name, "shm") == 0 ? "shared memory" : strcmp(name, "tls") == 0 ? "TLS" : "TCP";
-    enum pd_log_level level = conn->hello.role == PD_ROLE_TRAINER ? PD_LOG_INFO : PD_LOG_DEBUG;
-    pd_log(level, "connected to %s over %s", client_of(conn)->endpoint, way);
     conn->hello.id = welcome.id;
     pd_conn_opened(conn);
     if (!conn->events->opened) return;

@@ -37,8 +37,8 @@ static void broke(struct wire *w, const char *text)
     if (!w->broke_at) w->broke_at = now;
     /* A connection that was cut is there again at once; a server that is gone is not. */
     w->retry_at = now + (int64_t)(w->retries++ ? RETRY_MS : RETRY_MS / 20) * 1000000;
+    /* Why it was not let in tells more than that the server is gone now. */
     if (!w->is_taken) snprintf(w->trouble, sizeof w->trouble, "%s", text);
-    w->is_taken = 0;
 }
 
 static void send_job(struct wire *w)
@@ -110,6 +110,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     struct pd_client *c = link->client;
     link->n_loops = welcome->loops;
     w->is_welcome = 1;
+<<<<<<< HEAD
     w->refusals = 0;
     if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", link->endpoint);
     if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
@@ -118,7 +119,21 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     compare_policies(link, welcome->note);
     pd_log(PD_LOG_DEBUG, "connected to server %s loop %d by %s as trainer %d", link->endpoint, w->index,
            pd_conn_transport(conn), c->id);
+=======
+    if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
+    link->incarnation = welcome->incarnation;
+    if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
+>>>>>>> wt-new
     pd_client_ask_names(w);
+}
+
+/* Said once the server has let this trainer in: it may refuse one again and again. */
+static void say_connected(const struct wire *w)
+{
+    const char *name = pd_conn_transport(w->conn), *to = w->link->endpoint;
+    const char *way = strcmp(name, "shm") == 0 ? "shared memory" : strcmp(name, "tls") == 0 ? "TLS" : "TCP";
+    pd_log(PD_LOG_INFO, "connected to %s over %s", to, way);
+    if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", to);
 }
 
 static pd_status on_names(struct wire *w, const struct pd_message *m)
@@ -141,9 +156,11 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     w->names_answered = (int)m->head.request;
     if (c->id < 0) c->id = (int)m->head.extra;
     if (w->is_open) return PD_OK;
+    say_connected(w);
     w->is_open = w->was_opened = 1;
     c->is_beside = 0;
     w->said[0] = 0;
+    w->is_taken = 0;
     w->retries = 0;
     w->broke_at = 0;
     pd_status status = pd_link_returned(w);
@@ -308,8 +325,10 @@ void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
         for (int k = 0; k < c->links.at[i]->wires.n && used + 1 < cap; k++) {
             const struct wire *w = c->links.at[i]->wires.at[k];
             if (w->is_quit || (w->is_open && !w->waits && w->names_answered == w->names_opened)) continue;
-            int wrote = snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "",
-                                 c->links.at[i]->endpoint, state_of(w));
+            const char *to = c->links.at[i]->endpoint, *state = state_of(w);
+            int wrote = strstr(state, to)
+                            ? snprintf(out + used, cap - used, "%s%s", used ? "; " : "", state)
+                            : snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "", to, state);
             used += wrote > 0 ? (size_t)wrote : 0;
         }
 }
@@ -335,6 +354,16 @@ static pd_status check_breaks(const struct pd_client *c, const char *what)
                                what, c->links.at[i]->endpoint, w->trouble, w->breaks, (int)most);
         }
     return PD_OK;
+}
+
+/* Has each server that is not there told why, or the connection to it? */
+static int all_told_why(const struct pd_client *c)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++)
+            if (!c->links.at[i]->wires.at[k]->is_welcome && !c->links.at[i]->wires.at[k]->trouble[0])
+                return 0;
+    return 1;
 }
 
 static int all_are_there(const struct pd_client *c)
@@ -370,9 +399,9 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
         pd_client_describe(c, who, sizeof who);
         if (now == PD_WAIT_GIVE_UP)
             return pd_fail(PD_UNAVAILABLE,
-                           "%s: no end after %lld s (%s). %sFLAGS_rpc_deadline sets how long to wait", what,
+                           "%s: not done after %lld s (%s). %sFLAGS_rpc_deadline sets how long to wait", what,
                            pd_patience_seconds(&patience), who,
-                           all_are_there(c) ? "" : "Is the server running at that address? ");
+                           all_told_why(c) ? "" : "Is the server running at that address? ");
         pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, pd_patience_seconds(&patience), who);
     }
     return c->failed ? pd_fail(c->failure, "%s", c->failure_text) : PD_OK;

@@ -55,6 +55,8 @@ struct lane {
     int64_t waiting_since, noticed; /* since when someone waits for that, when that was last told */
     uint64_t waiting_step;          /* in this step */
     uint64_t refused;               /* messages that could not be served */
+    int64_t refusal_told;           /* when this was last logged: */
+    char refusal[256];
     int order_at; /* changes of membership that it has taken in, and the version of the last */
     uint64_t order_version;
     _Atomic uint64_t applied;    /* the last step */

@@ -75,12 +75,24 @@ void pd_session_fail(struct session *session, uint64_t request, pd_status status
     pd_conn_close(session->conn, 1000);
 }
 
+/* Who is refused may try again several times a second: the same reason is told every 10 s. */
+static enum pd_log_level level_of_refusal(struct lane *lane, const char *text)
+{
+    int64_t now = pd_clock_ns();
+    int is_new = strncmp(lane->refusal, text, sizeof lane->refusal - 1) != 0;
+    if (!is_new && now - lane->refusal_told < 10 * 1000000000ll) return PD_LOG_DEBUG;
+    lane->refusal_told = now;
+    snprintf(lane->refusal, sizeof lane->refusal, "%.255s", text);
+    return PD_LOG_WARNING;
+}
+
 pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status status)
 {
     char text[1024];
     session->lane->refused++;
     snprintf(text, sizeof text, "%s", pd_error());
-    pd_log(PD_LOG_WARNING, "%s: refused: %s",
+    enum pd_log_level level = level_of_refusal(session->lane, text);
+    pd_log(level, "%s: refused: %s",
            session->is_in ? pd_lane_who(session->lane, session->trainer) : pd_conn_peer(session->conn), text);
     pd_session_fail(session, request, status, text);
     return PD_OK;

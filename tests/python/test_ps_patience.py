@@ -72,8 +72,8 @@ def test_all_missing_servers_are_named():
         assert trainer.end(20) == 1
         notices = [line for line in trainer.output().splitlines() if "has waited" in line]
         for text in (*notices, trainer.output().splitlines()[-1]):
-            assert all(f"{endpoint}: " in text for endpoint in missing), trainer.output()
-            assert f"{there}: " not in text, trainer.output()
+            assert all(f"connection to {endpoint} refused" in text for endpoint in missing), trainer.output()
+            assert there not in text, trainer.output()
         assert notices
 
 
@@ -104,3 +104,46 @@ def test_a_deadline_must_be_a_time(role):
         process = job.start(role, 0)
         assert process.end(20) == 1
         assert "FLAGS_rpc_deadline is 0" in process.output()
+
+
+def test_what_a_trainer_says_of_a_server_that_is_not_there():
+    """Each line names the address once beside what is tried, and asks one question."""
+    with Job(1, 1, env={"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "1200"}) as job:
+        trainer = job.start("trainer", 0, *LONG)
+        assert trainer.end(20) == 1
+        said = [line for line in trainer.output().splitlines() if "connecting to server" in line]
+        tried = f"connecting to server {job.endpoints[0]}"
+        assert len(said) >= 2 and f"{tried} has waited 0 s: connection to {job.endpoints[0]} refused: is the server running?" in said[0]
+        assert f"{tried}: not done after 1 s (connection to {job.endpoints[0]} refused: is the server running?). FLAGS_rpc_deadline" in said[-1]
+
+
+@pytest.mark.parametrize("server_stays", [True, False])
+def test_what_a_second_process_with_the_same_id_is_told(server_stays):
+    """It tries again and again; the logs tell it once, and the error has the reason, also when the server is gone then."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *LONG)
+        first = job.start("trainer", 0, *LONG)
+        server.wait_for(f"pid {first.pid}")
+        second = job.start("trainer", 0, *LONG, env={"FLAGS_rpc_deadline": "3000", "FLAGS_ps_notice": "500"})
+        second.wait_for("give each trainer its own id")
+        if not server_stays:
+            server.kill()
+        assert second.end(30) == 1
+        text = second.output()
+        assert "connected to" not in text and text.count("has waited") <= 6, text
+        assert "give each trainer its own id" in text.splitlines()[-1] and "s the server running" not in text.splitlines()[-1]
+        assert server.output().count("comes with the same id") == 1, server.output()
+
+
+def test_the_last_line_of_a_server():
+    with Job(1, 2) as job:
+        job.start_all("--steps", "5")
+        job.end(30)
+        assert job.processes[0].output().splitlines()[-1].endswith("the job is done after step 5: all trainers have ended, and so does this server")
+    with Job(1, 2) as job:
+        job.start_all(*LONG, "--say-at", "5")
+        server, trainer = job.processes[:2]
+        trainer.wait_for("step 5 has ended")
+        trainer.signal(signal.SIGINT)
+        assert server.end(20) == 1
+        assert server.output().splitlines()[-1].endswith("failed: KeyboardInterrupt"), server.output()

@@ -18,7 +18,7 @@ _failure = ""
 def _remember(kind: type, error: BaseException | None) -> None:
     global _failure
     if not issubclass(kind, SystemExit):
-        _failure = f"{kind.__name__}: {error}"
+        _failure = f"{kind.__name__}: {error}" if str(error) else kind.__name__
 
 
 def _watch() -> None:
