@@ -110,20 +110,11 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     struct pd_client *c = link->client;
     link->n_loops = welcome->loops;
     w->is_welcome = 1;
-<<<<<<< HEAD
     w->refusals = 0;
-    if (w->broke_at && w->step > 1) pd_log(PD_LOG_INFO, "server %s is back", link->endpoint);
     if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
     link->incarnation = welcome->incarnation;
     if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
     compare_policies(link, welcome->note);
-    pd_log(PD_LOG_DEBUG, "connected to server %s loop %d by %s as trainer %d", link->endpoint, w->index,
-           pd_conn_transport(conn), c->id);
-=======
-    if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
-    link->incarnation = welcome->incarnation;
-    if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
->>>>>>> wt-new
     pd_client_ask_names(w);
 }
 

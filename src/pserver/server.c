@@ -551,17 +551,14 @@ pd_status pd_server_wait(struct pd_server *s)
     int is_cut = !finished && !s->config.is_sync;
     pd_status status = is_cut ? pd_durable_check(s->durable) : pd_durable_last(s->durable);
     pd_book_close(s, finished && status == PD_OK);
-<<<<<<< HEAD
     if (status == PD_OK && finished && !s->draining && !pd_book_has_done(s))
         status =
             pd_fail(PD_UNAVAILABLE, "no trainer of this job has done its work: all failed or were lost%s%s",
                     s->loss_text[0] ? ", the last: " : "", s->loss_text);
-=======
     if (finished && status == PD_OK)
         pd_log(PD_LOG_INFO,
                "the job is done after step %llu: all trainers have ended, and so does this server",
                (unsigned long long)pd_server_step(s));
->>>>>>> wt-new
     return status;
 }
 
