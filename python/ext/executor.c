@@ -152,13 +152,14 @@ static PyObject *call_python(PyObject *self, const char *name, PyObject **given)
     return result;
 }
 
-/* A run that failed for want of a variable: what lies on servers is asked for there. Python decides, and
- * returns NotImplemented where the error stands. */
-static PyObject *run_with_servers(PyObject *self, PyObject **given)
+/* A run that failed for want of a variable: one that is fed to a Program that has none of that name is left
+ * out, and what lies on servers is asked for there. Python decides, and returns NotImplemented where the
+ * error stands. */
+static PyObject *run_lacking(PyObject *self, PyObject **given)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *result = call_python(self, "_run_with_servers", given);
+    PyObject *result = call_python(self, "_run_lacking", given);
     if (result == Py_NotImplemented) {
         Py_DECREF(result);
         PyErr_Restore(type, value, trace);
@@ -263,7 +264,7 @@ static PyObject *run_given(PyObject *self, PyObject *const *args, Py_ssize_t n, 
     Py_DECREF(request.program);
     Py_DECREF(request.scope);
     if (!results && !PyErr_Occurred()) return call_python(self, "_run_reading", given);
-    return !results && lacks_variable(of(self)->state) ? run_with_servers(self, given) : results;
+    return !results && lacks_variable(of(self)->state) ? run_lacking(self, given) : results;
 }
 
 static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -290,7 +291,7 @@ static PyMethodDef methods[] = {
      "    scope: where parameters live; None: fluid.global_scope().\n"
      "    return_numpy: arrays come back; False: LoDTensors, which a value with sequences needs.\n"
      "    use_program_cache: has no effect: plans are always kept.\n"
-     "    return_merged: has no effect: there is one device.\n"
+     "    return_merged: False: one value for each place, of a CompiledProgram with several.\n"
      "    use_prune: run only what the fetches need.\n\n"
      "Returns:\n"
      "    a list with the value of each fetch."},

@@ -139,11 +139,6 @@ pd_status pd_flag_positive(enum pd_flag flag, int *out)
     return PD_OK;
 }
 
-double pd_flag_double(enum pd_flag flag)
-{
-    return start(), now[flag].d;
-}
-
 const char *pd_flag_text(enum pd_flag flag)
 {
     return start(), text_of(flag);
@@ -152,11 +147,6 @@ const char *pd_flag_text(enum pd_flag flag)
 const char *pd_flag_name_of(enum pd_flag flag)
 {
     return (unsigned)flag < PD_FLAG_COUNT ? table[flag].name : NULL;
-}
-
-const char *pd_flag_help(enum pd_flag flag)
-{
-    return table[flag].help;
 }
 
 static int find(const char *name)

@@ -75,10 +75,8 @@ enum pd_flag {
 int64_t pd_flag_int(enum pd_flag flag); /* BOOL, INT and LONG flags; cheap to read */
 /* An INT flag that must be above 0: a time. */
 pd_status pd_flag_positive(enum pd_flag flag, int *out);
-double pd_flag_double(enum pd_flag flag);
 const char *pd_flag_text(enum pd_flag flag);
 const char *pd_flag_name_of(enum pd_flag flag); /* NULL past the last */
-const char *pd_flag_help(enum pd_flag flag);
 /* The name that a misspelt one comes nearest to, or NULL; it may be one that is only passed over. */
 const char *pd_flag_nearest(const char *name, int length);
 /* Reports misspelt names in the environment; called once, when the flags are read. */

@@ -223,35 +223,16 @@ void pd_copy_run(const struct pd_copy *c, void *to, const void *from)
     pd_parallel(units * w.bands, GRAIN / per_unit + 1, run_units, &w);
 }
 
-/* ---- rows and blocks ---- */
+/* ---- blocks ---- */
 
-struct rows {
+struct block {
     char *to;
     const char *from;
-    int64_t to_row, from_row, width;
 };
-
-static void run_rows(void *arg, int64_t begin, int64_t end)
-{
-    const struct rows *x = arg;
-    for (int64_t i = begin; i < end; i++)
-        memcpy(x->to + i * x->to_row, x->from + i * x->from_row, (size_t)x->width);
-}
-
-void pd_copy_rows(void *to, int64_t to_row, const void *from, int64_t from_row, int64_t rows, int64_t width)
-{
-    if (rows <= 0 || width <= 0) return;
-    if (to_row == width && from_row == width) {
-        pd_copy_bytes(to, from, (size_t)(rows * width));
-        return;
-    }
-    struct rows x = {to, from, to_row, from_row, width};
-    pd_parallel(rows, GRAIN / width + 1, run_rows, &x);
-}
 
 static void run_bytes(void *arg, int64_t begin, int64_t end)
 {
-    const struct rows *x = arg;
+    const struct block *x = arg;
     memcpy(x->to + begin, x->from + begin, (size_t)(end - begin));
 }
 
@@ -262,13 +243,13 @@ void pd_copy_bytes(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
         return;
     }
-    struct rows x = {.to = to, .from = from};
+    struct block x = {.to = to, .from = from};
     pd_parallel((int64_t)bytes, 2 * GRAIN, run_bytes, &x);
 }
 
 static void run_zero(void *arg, int64_t begin, int64_t end)
 {
-    const struct rows *x = arg;
+    const struct block *x = arg;
     memset(x->to + begin, 0, (size_t)(end - begin));
 }
 
@@ -279,6 +260,6 @@ void pd_copy_zero(void *to, size_t bytes)
         memset(to, 0, bytes);
         return;
     }
-    struct rows x = {.to = to};
+    struct block x = {.to = to};
     pd_parallel((int64_t)bytes, 2 * GRAIN, run_zero, &x);
 }

@@ -27,8 +27,6 @@ void pd_copy_run(const struct pd_copy *c, void *to, const void *from);
 /* Row-major steps of an array of these dimensions. */
 void pd_copy_steps(int rank, const int64_t *dim, int64_t *step);
 
-/* `rows` rows of `width` bytes, each `to_row` and `from_row` bytes after the one before. */
-void pd_copy_rows(void *to, int64_t to_row, const void *from, int64_t from_row, int64_t rows, int64_t width);
 /* One block of memory, by several threads when it is large. */
 void pd_copy_bytes(void *to, const void *from, size_t bytes);
 void pd_copy_zero(void *to, size_t bytes);

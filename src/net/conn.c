@@ -285,6 +285,12 @@ uint64_t pd_conn_bytes(const struct pd_conn *conn, int sent)
     return conn->bytes[sent ? 1 : 0];
 }
 
+size_t pd_conn_unsent(const struct pd_conn *conn)
+{
+    const struct pd_pipe *pipe = conn->pipe;
+    return conn->queued + (pipe && pipe->transport->pending ? pipe->transport->pending(pipe) : 0);
+}
+
 size_t pd_conn_queued(const struct pd_conn *conn)
 {
     return conn->queued;

@@ -93,6 +93,8 @@ const char *pd_conn_peer(const struct pd_conn *conn);         /* "192.168.1.2:51
 const char *pd_conn_transport(const struct pd_conn *conn);    /* "tcp" or "shm" */
 uint64_t pd_conn_bytes(const struct pd_conn *conn, int sent); /* so far */
 size_t pd_conn_queued(const struct pd_conn *conn);            /* bytes waiting to be written */
+/* The same, and those on their way to the other machine. */
+size_t pd_conn_unsent(const struct pd_conn *conn);
 
 struct pd_listener_events {
     /* A client has proved itself. Fills `welcome` and names the loop that shall own the connection (the hello

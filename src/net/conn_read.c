@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "net/conn_inside.h"
 
 enum {
@@ -25,7 +26,8 @@ static size_t least(size_t a, size_t b)
 
 static int may_handle(const struct pd_conn *conn)
 {
-    return !conn->held && !conn->is_sealed_now && (conn->state == PD_CONN_GREETING || (conn->state == PD_CONN_OPEN && !conn->paused));
+    return !conn->held && !conn->is_sealed_now &&
+           (conn->state == PD_CONN_GREETING || (conn->state == PD_CONN_OPEN && !conn->paused));
 }
 
 static int is_alive(const struct pd_conn *conn)
@@ -78,7 +80,8 @@ static pd_status take_head(struct pd_conn *conn, const uint8_t *bytes)
     } else if (conn->state == PD_CONN_OPEN && head.type < 16 && !is_late_refusal(conn, &head)) {
         return pd_fail(PD_FORMAT, "a message of type %d has no place after the handshake", head.type);
     } else if (conn->meta_most && head.meta > conn->meta_most) {
-        return pd_fail(PD_FORMAT, "a message of type %d announces a meta part of %u bytes; here the most is %u",
+        return pd_fail(PD_FORMAT,
+                       "a message of type %d announces a meta part of %u bytes; here the most is %u",
                        head.type, (unsigned)head.meta, (unsigned)conn->meta_most);
     }
     conn->message = (struct pd_message){.head = head};
@@ -116,15 +119,27 @@ static pd_status meta_is_in(struct pd_conn *conn, const uint8_t *meta)
     return PD_OK;
 }
 
+/* The handshake's messages come before there are records. */
+static pd_status check_sum(const struct pd_conn *conn, const struct pd_message *message)
+{
+    if (message->head.step == pd_frame_sum(&message->head, message->meta)) return PD_OK;
+    pd_log(PD_LOG_WARNING,
+           "a message of the handshake with %s was damaged on the way. The connection is made anew",
+           conn->peer);
+    return pd_fail(PD_IO, "a message of the handshake was damaged on the way");
+}
+
 static pd_status message_is_in(struct pd_conn *conn)
 {
     pd_status status = PD_OK;
     conn->phase = PD_READ_HEAD;
     conn->have = 0;
     if (conn->state == PD_CONN_GREETING) {
-        status = conn->handshake->message(conn, &conn->message);
+        status = check_sum(conn, &conn->message);
+        if (status == PD_OK) status = conn->handshake->message(conn, &conn->message);
     } else if (is_late_refusal(conn, &conn->message.head)) {
-        status = refused_late(&conn->message);
+        status = check_sum(conn, &conn->message);
+        if (status == PD_OK) status = refused_late(&conn->message);
     } else if (conn->state == PD_CONN_OPEN) {
         pd_loop_made(conn->loop);
         status = conn->events->done(conn, &conn->message);
@@ -283,8 +298,8 @@ static void keep(struct pd_conn *conn, const uint8_t *bytes, size_t n)
     conn->stash_n = n;
 }
 
-/* The handshake ended in these bytes: what stands behind it is the first of the records. Returns how many were
- * taken. */
+/* The handshake ended in these bytes: what stands behind it is the first of the records. Returns how many
+ * were taken. */
 static size_t feed(struct pd_conn *conn, const uint8_t *bytes, size_t n)
 {
     if (!conn->is_sealed_now) return 0;

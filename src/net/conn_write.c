@@ -93,7 +93,8 @@ pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, c
 
 pd_status pd_conn_send_meta(struct pd_conn *conn, uint16_t type, uint64_t extra, struct pd_buf *meta)
 {
-    struct pd_frame_head head = {.type = type, .extra = extra};
+    struct pd_frame_head head = {.type = type, .extra = extra, .meta = (uint32_t)meta->n};
+    if (!meta->failed) head.step = pd_frame_sum(&head, meta->at);
     pd_status status =
         meta->failed ? pd_no_memory() : queue(conn, &head, meta->at, meta->n, NULL, 0, NULL, NULL);
     pd_buf_free(meta);

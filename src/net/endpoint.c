@@ -182,6 +182,34 @@ const char *pd_endpoint_map(const char *endpoint, char *out, size_t cap)
     return endpoint;
 }
 
+static pd_status check_entry(const char *entry, size_t length)
+{
+    struct pd_endpoint unused;
+    char text[600];
+    snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), entry);
+    char *to = strchr(text, '=');
+    if (to) *to++ = 0;
+    if (to && length < sizeof text && pd_endpoint_parse(text, &unused) == PD_OK &&
+        pd_endpoint_parse(to, &unused) == PD_OK)
+        return PD_OK;
+    return pd_fail(
+        PD_INVALID,
+        "PADDLE_PS_MAP has the entry '%.*s': write each as HOST:PORT=HOST:PORT (of the Program, then "
+        "where to connect to), with commas between",
+        (int)(length < 300 ? length : 300), entry);
+}
+
+pd_status pd_endpoint_check_map(void)
+{
+    const char *entry = getenv("PADDLE_PS_MAP");
+    while (entry && *entry) {
+        size_t length = strcspn(entry, ",");
+        if (length) PD_TRY(check_entry(entry, length));
+        entry += length + (entry[length] == ',');
+    }
+    return PD_OK;
+}
+
 const char *pd_endpoint_text(const struct sockaddr *address, char *out, size_t cap)
 {
     char host[INET6_ADDRSTRLEN] = "?", zone[IF_NAMESIZE + 1] = "";

@@ -27,6 +27,7 @@ int pd_endpoint_is_numeric(const struct pd_endpoint *endpoint, int cap, struct s
 /* Where to connect to for an endpoint: PADDLE_PS_MAP="from=to,from=to" names another way to it (a forwarded
  * port, a proxy); else the endpoint itself. Returns `out`, or `endpoint`. */
 const char *pd_endpoint_map(const char *endpoint, char *out, size_t cap);
+pd_status pd_endpoint_check_map(void); /* does each entry say from where to where? */
 /* Is it an address of this machine that no other one reaches? */
 int pd_endpoint_is_loopback(const struct sockaddr_storage *address);
 /* Do both addresses stand for the same machine? All loopback addresses do; ports do not matter. */

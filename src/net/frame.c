@@ -3,6 +3,7 @@
  * versions can tell each other which they are. */
 #include "net/frame.h"
 
+#include "base/crc32c.h"
 #include "base/error.h"
 
 static void put(uint8_t *at, uint64_t value, int n)
@@ -31,6 +32,15 @@ void pd_frame_pack(const struct pd_frame_head *head, uint8_t out[PD_FRAME_HEAD])
     put(out + 24, head->request, 8);
     put(out + 32, head->step, 8);
     put(out + 40, head->extra, 8);
+}
+
+uint32_t pd_frame_sum(const struct pd_frame_head *head, const void *meta)
+{
+    struct pd_frame_head plain = *head;
+    uint8_t bytes[PD_FRAME_HEAD];
+    plain.step = 0;
+    pd_frame_pack(&plain, bytes);
+    return pd_crc32c(pd_crc32c(0, bytes, sizeof bytes), meta, head->meta);
 }
 
 int pd_frame_version(const uint8_t bytes[PD_FRAME_HEAD])

@@ -11,7 +11,7 @@
 
 enum {
     PD_FRAME_MAGIC = 0x4C445043, /* "CPDL" */
-    PD_FRAME_VERSION = 2,
+    PD_FRAME_VERSION = 3,
     PD_FRAME_HEAD = 48,          /* bytes of a head on the wire */
     PD_FRAME_META_MAX = 4 << 20, /* a meta that announces more ends the connection */
 };
@@ -22,11 +22,14 @@ struct pd_frame_head {
     uint32_t meta;    /* bytes */
     uint64_t payload; /* bytes */
     uint64_t request; /* an answer carries the number of what it answers */
-    uint64_t step;
-    uint64_t extra; /* meaning by type */
+    uint64_t step;    /* of a message of the handshake: pd_frame_sum */
+    uint64_t extra;   /* meaning by type */
 };
 
 void pd_frame_pack(const struct pd_frame_head *head, uint8_t out[PD_FRAME_HEAD]);
+/* The checksum of a message of the handshake: of its head, with 0 for `step`, and of its meta. Damage to what
+ * comes later is found by records (record.c). */
+uint32_t pd_frame_sum(const struct pd_frame_head *head, const void *meta);
 /* The version that the head's sender speaks; -1 when these are not our bytes. The place never changes. */
 int pd_frame_version(const uint8_t bytes[PD_FRAME_HEAD]);
 /* What the head announces, unchecked: to plan a read by, no more. */

@@ -39,7 +39,7 @@ struct pd_welcome {
     uint16_t loops;       /* how many loops the server has */
     uint64_t incarnation; /* the server's */
     uint32_t processes;   /* trainers and loops of servers in the job; 0: not known */
-    char note[128];
+    char note[128]; /* what else a client should know; the layer above says what */
 };
 
 enum {

@@ -2,7 +2,10 @@
  * with its length and its seal (seal.h). A pipe over another pipe: above it are bytes of messages, below it
  * records.
  *
- *   u32 length (1 to 131072), 4 or 16 bytes seal, the bytes
+ *   u32 length (1 to 131072) and check, 4 or 16 bytes seal, the bytes
+ *
+ * The length has a check of its own, since the seal is looked at when the record is whole: a length that was
+ * damaged would be waited for.
  *
  * A byte is handed up only when the record it came in is whole and its seal is right. A large payload goes
  * straight into its place all the same: `placed` bytes of what is read into keep their place, so a record
@@ -14,6 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "net/conn.h"
@@ -23,6 +27,7 @@
 
 enum {
     LENGTH = 4,
+    LENGTH_BITS = 18, /* of the four bytes; the others are its check */
     HEAD_MOST = LENGTH + PD_SEAL_TAG,
     PARTS = 96,       /* 64 of a call, and where they are cut, and heads */
     ALONE = 32 << 10, /* a part this large has records of its own: it can be checked in its place there */
@@ -59,9 +64,23 @@ struct record_pipe {
 
 static const struct pd_transport records;
 
-static uint32_t length_of(const uint8_t *head)
+/* The lower bits of a CRC-32C find any four that were flipped. */
+uint32_t pd_record_word(uint32_t length)
+{
+    uint8_t bytes[4];
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (uint8_t)(length >> (8 * i));
+    return length | pd_crc32c(0, bytes, 4) << LENGTH_BITS;
+}
+
+static uint32_t word_of(const uint8_t *head)
 {
     return (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24;
+}
+
+static uint32_t length_of(const uint8_t *head)
+{
+    return word_of(head) & ((1U << LENGTH_BITS) - 1);
 }
 
 /* ---- parts ---- */
@@ -139,8 +158,9 @@ static pd_status make(struct record_pipe *pipe, struct place p)
     struct iovec parts[PARTS];
     struct made *made = &pipe->made[pipe->n_made];
     size_t n = record_size(p);
+    uint32_t word = pd_record_word((uint32_t)n);
     for (int i = 0; i < LENGTH; i++)
-        made->head[i] = (uint8_t)(n >> (8 * i));
+        made->head[i] = (uint8_t)(word >> (8 * i));
     (void)cut(p, 0, n, parts, PARTS);
     PD_TRY(pd_seal_next(pipe->out, made->head, parts, n, made->head + LENGTH));
     made->head_left = pipe->head;
@@ -277,9 +297,12 @@ static pd_status damaged(const struct record_pipe *pipe, const char *what)
     return pd_fail(PD_IO, "bytes came that are not what was sent (%s): %s", what, how);
 }
 
-static pd_status check_size(struct record_pipe *pipe, size_t size)
+static pd_status check_size(struct record_pipe *pipe, const uint8_t *head)
 {
-    return size && size <= PD_RECORD_MOST ? PD_OK : damaged(pipe, "the length of a record");
+    uint32_t size = length_of(head);
+    return size && size <= PD_RECORD_MOST && word_of(head) == pd_record_word(size)
+               ? PD_OK
+               : damaged(pipe, "the length of a record");
 }
 
 static pd_status check_seal(struct record_pipe *pipe, const uint8_t *head, const struct iovec *parts,
@@ -343,7 +366,7 @@ static pd_status read_in_place(struct record_pipe *pipe, struct place *p, size_t
     pipe->in_head_n = got - missing;
     if (pipe->in_head_n < pipe->head) return PD_OK;
     pipe->size = length_of(pipe->in_head);
-    return check_size(pipe, pipe->size);
+    return check_size(pipe, pipe->in_head);
 }
 
 /* Handles whole records of raw bytes. Returns how many were used; what was checked and had no room is told in
@@ -355,7 +378,7 @@ static pd_status take(struct record_pipe *pipe, uint8_t *raw, size_t n, struct p
     while (!*ready && n - *used >= pipe->head) {
         uint8_t *at = raw + *used, *data = at + pipe->head;
         size_t size = length_of(at);
-        PD_TRY(check_size(pipe, size));
+        PD_TRY(check_size(pipe, at));
         if (n - *used - pipe->head < size) break;
         PD_TRY(check_seal(pipe, at, &(struct iovec){data, size}, size));
         size_t gave = put(p, data, size);
@@ -457,6 +480,12 @@ static void record_want(struct pd_pipe *base, int read, int write)
     pipe->under->transport->want(pipe->under, read, write);
 }
 
+static size_t record_pending(const struct pd_pipe *base)
+{
+    const struct pd_pipe *under = ((const struct record_pipe *)base)->under;
+    return under->transport->pending(under);
+}
+
 static int record_finish(struct pd_pipe *base)
 {
     struct record_pipe *pipe = (struct record_pipe *)base;
@@ -517,6 +546,7 @@ static const struct pd_transport records = {
     .name = "tcp",
     .write = record_write,
     .read = record_read,
+    .pending = record_pending,
     .want = record_want,
     .finish = record_finish,
     .detach = record_detach,

@@ -127,10 +127,14 @@ pd_status pd_secret(const uint8_t **key, int *n)
     *n = 0;
     if (value && !*value) return is_empty("PADDLE_PS_SECRET");
     if (path && !*path) return is_empty("PADDLE_PS_SECRET_FILE");
-    if (value)
+    if (path) PD_TRY(read_file(path, text, sizeof text, &length));
+    if (value && path && (strlen(value) != length || memcmp(value, text, length) != 0))
+        return pd_fail(PD_INVALID,
+                       "PADDLE_PS_SECRET and PADDLE_PS_SECRET_FILE=%s are both set, to different secrets: unset one",
+                       path);
+    if (value) {
         PD_TRY(keep("PADDLE_PS_SECRET", value, strlen(value), key));
-    else if (path) {
-        PD_TRY(read_file(path, text, sizeof text, &length));
+    } else if (path) {
         PD_TRY(keep("PADDLE_PS_SECRET_FILE", text, length, key));
     }
     if (*key) *n = KEY;

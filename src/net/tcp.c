@@ -1,9 +1,11 @@
 /* TCP as a transport: a raw socket, so that bytes go straight from and into tensors; libuv only says when it
  * is ready. */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -164,6 +166,12 @@ static void tcp_want(struct pd_pipe *base, int read, int write)
         uv_poll_stop(&pipe->watch);
 }
 
+static size_t tcp_pending(const struct pd_pipe *base)
+{
+    int n = 0;
+    return ioctl(pd_tcp_socket(base), SIOCOUTQ, &n) == 0 && n > 0 ? (size_t)n : 0;
+}
+
 static int tcp_finish(struct pd_pipe *base)
 {
     shutdown(pd_tcp_socket(base), SHUT_WR);
@@ -193,6 +201,7 @@ static const struct pd_transport tcp = {
     .name = "tcp",
     .write = tcp_write,
     .read = tcp_read,
+    .pending = tcp_pending,
     .want = tcp_want,
     .finish = tcp_finish,
     .detach = tcp_detach,

@@ -158,6 +158,7 @@ static void tell_plain(struct pd_tls *tls, const char *text)
     size_t wrote;
     pd_refused_pack(text, &meta);
     struct pd_frame_head about = {.type = PD_REFUSED, .meta = (uint32_t)meta.n, .extra = PD_INVALID};
+    if (!meta.failed) about.step = pd_frame_sum(&about, meta.at);
     pd_frame_pack(&about, head);
     if (!meta.failed)
         (void)tls->under->transport->write(
@@ -310,6 +311,12 @@ static void tls_want(struct pd_pipe *base, int read, int write)
     pipe->under->transport->want(pipe->under, read || pipe->write_waits, write && !pipe->write_waits);
 }
 
+static size_t tls_pending(const struct pd_pipe *base)
+{
+    const struct pd_pipe *under = ((const struct tls_pipe *)base)->under;
+    return under->transport->pending(under);
+}
+
 static int tls_finish(struct pd_pipe *base)
 {
     struct tls_pipe *pipe = (struct tls_pipe *)base;
@@ -355,6 +362,7 @@ static const struct pd_transport tls_transport = {
     .name = "tls",
     .write = tls_write,
     .read = tls_read,
+    .pending = tls_pending,
     .want = tls_want,
     .finish = tls_finish,
     .detach = tls_detach,

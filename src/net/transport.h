@@ -1,7 +1,7 @@
 /* A transport moves bytes of one connection; framing, queues and the handshake are above it (conn.c).
  *
- * One struct per transport: tcp.c, record.c and shm.c end with theirs. All calls are on the loop's thread and never
- * block. A pipe says by pd_pipe_ready that it can read or write; one that needs no system call to know
+ * One struct per transport: tcp.c, record.c and shm.c end with theirs. All calls are on the loop's thread and
+ * never block. A pipe says by pd_pipe_ready that it can read or write; one that needs no system call to know
  * (shared memory) also lets the loop poll it (pd_poller in loop_inside.h). */
 #ifndef PD_NET_TRANSPORT_H
 #define PD_NET_TRANSPORT_H
@@ -42,6 +42,8 @@ struct pd_transport {
      * optional. */
     const void *(*borrow)(struct pd_pipe *pipe, size_t n, size_t alignment);
     void (*give_back)(struct pd_pipe *pipe, size_t n);
+    /* Bytes that were written and that the other machine has not acknowledged. Optional: NULL means none. */
+    size_t (*pending)(const struct pd_pipe *pipe);
     /* Says which events are wanted: pd_pipe_ready is then called when it can read, or can write. */
     void (*want)(struct pd_pipe *pipe, int read, int write);
     /* No more will be written. 1: what was written may be lost by closing before the other side ended too. */
@@ -68,6 +70,8 @@ int pd_tcp_socket(const struct pd_pipe *pipe);
  * checksums only. The first `plain` bytes that are written go out as they are. */
 pd_status pd_record_pipe(struct pd_pipe *under, const uint8_t *key_in, const uint8_t *key_out, size_t plain,
                          struct pd_pipe **out);
+/* A record's length as it travels, with its check. */
+uint32_t pd_record_word(uint32_t length);
 /* Bytes that were read from the pipe below before this one was made. Does nothing to other pipes. */
 pd_status pd_record_feed(struct pd_pipe *pipe, const void *bytes, size_t n);
 

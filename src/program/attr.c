@@ -155,21 +155,3 @@ refuse:
     return pd_fail(PD_TYPE, "a value of type %s cannot stand for type %s", pd_attr_type_name(from->type),
                    pd_attr_type_name(type));
 }
-
-int pd_attr_equal(const struct pd_attr *a, const struct pd_attr *b)
-{
-    if (a->type != b->type || (is_list(a->type) && a->n != b->n)) return 0;
-    switch (a->type) {
-    case PD_ATTR_STRING: return strcmp(a->s, b->s) == 0;
-    case PD_ATTR_STRINGS:
-        for (int i = 0; i < a->n; i++)
-            if (strcmp(a->strings[i], b->strings[i]) != 0) return 0;
-        return 1;
-    case PD_ATTR_FLOAT: return a->f == b->f;
-    case PD_ATTR_BOOL: return a->b == b->b;
-    case PD_ATTR_INT:
-    case PD_ATTR_BLOCK: return a->i == b->i;
-    case PD_ATTR_LONG: return a->l == b->l;
-    default: return a->n == 0 || memcmp(a->ints, b->ints, (size_t)a->n * item_size(a->type)) == 0;
-    }
-}

@@ -41,6 +41,5 @@ void pd_attr_free(struct pd_attr *attr);
 /* A copy of `from` as `type`, where that loses nothing a user meant (int for float, int for long, bool for int, a single
  * value for a list, ...). PD_TYPE otherwise. */
 pd_status pd_attr_convert(struct pd_attr *to, enum pd_attr_type type, const struct pd_attr *from);
-int pd_attr_equal(const struct pd_attr *a, const struct pd_attr *b);
 
 #endif

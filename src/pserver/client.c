@@ -16,6 +16,7 @@
 
 enum {
     RETRY_MS = 200,
+    REFUSALS = 3, /* in a row count. One may be made of bytes that were damaged, or by somebody on the way */
     GRACE_MS = 2000, /* past the deadline: a server that is there knows better whom the step waits for */
 };
 
@@ -27,6 +28,7 @@ static void job_failed(struct pd_client *c, pd_status status, const char *endpoi
 static void broke(struct wire *w, const char *text)
 {
     int64_t now = pd_clock_ns();
+    pd_wire_unwatch(w);
     w->conn = NULL;
     w->breaks += w->is_open;
     w->is_open = w->is_welcome = w->said_bye = 0;
@@ -68,7 +70,8 @@ void pd_client_ask_names(struct wire *w)
         for (int d = 0; d < name->meta.rank; d++)
             pd_put_i64(&meta, name->meta.dim[d]);
     }
-    struct pd_frame_head head = {.type = PD_PS_OPEN, .request = (uint64_t)c->names.n};
+    struct pd_frame_head head = {
+        .type = PD_PS_OPEN, .request = (uint64_t)c->names.n, .flags = c->is_beside ? PD_PS_BESIDE : 0};
     w->names_opened = c->names.n;
     if (meta.n > PD_FRAME_META_MAX) {
         (void)pd_fail(PD_RANGE,
@@ -81,6 +84,25 @@ void pd_client_ask_names(struct wire *w)
     pd_buf_free(&meta);
 }
 
+/* Servers that do not agree on what to do about a lost trainer would do it each for itself, or wait for each
+ * other. Those that train the same are of one job. */
+static void compare_policies(struct link *link, const char *mine)
+{
+    struct pd_client *c = link->client;
+    snprintf(link->on_loss, sizeof link->on_loss, "%.15s", mine);
+    for (int i = 0; i < c->links.n; i++) {
+        const struct link *other = c->links.at[i];
+        int is_same_job = other != link && link->job.n && other->job.n == link->job.n &&
+                          memcmp(other->job.at, link->job.at, link->job.n) == 0;
+        if (!is_same_job || !other->on_loss[0] || strcmp(other->on_loss, link->on_loss) == 0) continue;
+        (void)pd_fail(PD_INVALID,
+                      "FLAGS_ps_on_trainer_loss is '%s' there, and '%s' at server %s: give all servers of a "
+                      "job the same",
+                      link->on_loss, other->on_loss, other->endpoint);
+        job_failed(c, PD_INVALID, link->endpoint, pd_error());
+    }
+}
+
 static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
 {
     struct wire *w = pd_conn_user(conn);
@@ -88,9 +110,11 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     struct pd_client *c = link->client;
     link->n_loops = welcome->loops;
     w->is_welcome = 1;
+    w->refusals = 0;
     if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
     link->incarnation = welcome->incarnation;
     if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
+    compare_policies(link, welcome->note);
     pd_client_ask_names(w);
 }
 
@@ -125,6 +149,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     if (w->is_open) return PD_OK;
     say_connected(w);
     w->is_open = w->was_opened = 1;
+    c->is_beside = 0;
     w->said[0] = 0;
     w->is_taken = 0;
     w->retries = 0;
@@ -161,6 +186,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         return on_names(w, m);
     case PD_PS_NOTICE:
         pd_read_text(&r, text, sizeof text);
+        w->watch.notices += PD_FRAME_HEAD + m->head.meta;
         pd_log(PD_LOG_WARNING, "server %s: %s", w->link->endpoint, text);
         snprintf(w->said, sizeof w->said, "%.511s", text);
         w->link->client->noticed = pd_clock_ns();
@@ -171,7 +197,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         if (!status || status > PD_UNAVAILABLE) status = PD_UNAVAILABLE;
         /* Another process has this trainer's id: it may be on its way out, so we try again and say so. */
         if (status == PD_EXISTS && !w->is_open) {
-            w->is_taken = 1;
+            w->is_taken = w->link->client->is_beside = 1;
             snprintf(w->trouble, sizeof w->trouble, "%.511s", text);
             return PD_OK;
         }
@@ -179,6 +205,8 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
             job_failed(w->link->client, (pd_status)status, w->link->endpoint, text);
         return PD_OK;
     }
+    case PD_PS_HERE:
+        return PD_OK;
     default:
         return pd_wire_done(w, m);
     }
@@ -187,16 +215,19 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 {
     struct wire *w = pd_conn_user(conn);
-    /* What the other side refuses once, it refuses again. */
-    if (why == PD_INVALID || why == PD_RANGE || why == PD_UNSUPPORTED)
+    int is_refusal = why == PD_INVALID || why == PD_RANGE || why == PD_UNSUPPORTED;
+    if (is_refusal && (w->is_welcome || ++w->refusals == REFUSALS))
         job_failed(w->link->client, why, w->link->endpoint, text);
+    else if (is_refusal)
+        pd_log(PD_LOG_INFO, "%s. Trying again", text);
     broke(w, text);
 }
 
 static const struct pd_conn_events events = {
     .opened = on_opened, .head = on_head, .done = on_done, .closed = on_closed};
 
-static void start_wire(struct wire *w)
+pd_status pd_wire_connect(struct wire *w, const struct pd_conn_events *handlers, void *user,
+                          struct pd_conn **out)
 {
     struct pd_client *c = w->link->client;
     struct pd_hello hello = {.role = PD_ROLE_TRAINER,
@@ -208,10 +239,30 @@ static void start_wire(struct wire *w)
     snprintf(hello.job, sizeof hello.job, "%s", pd_flag_text(PD_FLAG_ps_job));
     struct pd_conn_options options = {.connect_ms = 5000};
     char mapped[280];
-    pd_status status = pd_conn_open(c->loop, pd_endpoint_map(w->link->endpoint, mapped, sizeof mapped),
-                                    &hello, &options, &events, w, &w->conn);
+    return pd_conn_open(c->loop, pd_endpoint_map(w->link->endpoint, mapped, sizeof mapped), &hello, &options,
+                        handlers, user, out);
+}
+
+void pd_wire_replace(struct wire *w, struct pd_conn *conn, const struct pd_welcome *welcome, const char *why)
+{
+    static const struct pd_conn_events nobody = {0};
+    if (w->conn) {
+        pd_conn_set_user(w->conn, &nobody, NULL);
+        pd_conn_close(w->conn, 0);
+    }
+    broke(w, why);
+    w->conn = conn;
+    pd_conn_set_user(conn, &events, w);
+    on_opened(conn, welcome);
+}
+
+static void start_wire(struct wire *w)
+{
+    struct pd_client *c = w->link->client;
+    pd_status status = pd_wire_connect(w, &events, w, &w->conn);
     if (status == PD_OK) return;
-    if (status == PD_INVALID || status == PD_FORMAT) job_failed(c, status, w->link->endpoint, pd_error());
+    /* About arguments and settings: a secret that cannot be read, a wrong address. */
+    if (status != PD_NO_MEMORY) job_failed(c, status, w->link->endpoint, pd_error());
     broke(w, pd_error());
 }
 
@@ -244,6 +295,7 @@ void pd_client_tend(struct pd_client *c, int64_t now)
             if (!w->conn && !w->is_quit && now >= w->retry_at) start_wire(w);
             if (w->is_open) send_job(w);
             if (w->is_open && w->names_opened < c->names.n) pd_client_ask_names(w);
+            pd_wire_watch(w, now);
         }
     }
 }
@@ -354,12 +406,15 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
     if (!c) return pd_no_memory();
     pd_status status = pd_flag_positive(PD_FLAG_rpc_deadline, &c->deadline_ms);
     if (status == PD_OK) status = pd_flag_positive(PD_FLAG_ps_notice, &c->notice_ms);
+    if (status == PD_OK) status = pd_endpoint_check_map();
     if (status == PD_OK) status = pd_loop_new(&c->loop);
     if (status != PD_OK) {
         pd_free(c);
         return status;
     }
     c->id = trainer_id;
+    int64_t silence = pd_flag_int(PD_FLAG_ps_dead_after);
+    c->silence_ms = silence <= 0 ? 0 : silence < 3600 ? (int)silence * 1000 : 3600000;
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->comes_again = comes_again;
@@ -371,11 +426,6 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
 uint64_t pd_client_incarnation(const struct pd_client *client)
 {
     return client->incarnation;
-}
-
-int pd_client_id(const struct pd_client *client)
-{
-    return client->id;
 }
 
 static int link_is_open(void *arg)

@@ -67,8 +67,6 @@ pd_status pd_client_run_over(const struct pd_step *step, pd_status status);
 
 /* Never 0. Numbers of names are those of one client: another has another incarnation. */
 uint64_t pd_client_incarnation(const struct pd_client *client);
-/* The id this trainer has; -1 before it is known. */
-int pd_client_id(const struct pd_client *client);
 int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */
 /* The last step that counts this trainer, also one of a process that stood for it before; 0: there is none,
  * or no client yet. */

@@ -29,6 +29,19 @@ struct wish {
     size_t bytes;
 };
 
+/* Whether a connection on which something is waited for still carries anything (client_watch.c). */
+struct pd_watch {
+    uint64_t heard, notices; /* bytes that came, when last looked at; those of notices */
+    size_t unsent;           /* bytes on their way out, then */
+    uint64_t request;        /* what was waited for, then */
+    int64_t looked, since;   /* when that was; neither has moved since then */
+    int asked;               /* a BEAT wants an answer */
+    struct pd_conn *second;  /* another connection to the same loop; NULL: none */
+    int64_t second_at;       /* when it was begun, */
+    int64_t met_at;          /* and welcomed; 0: it was not */
+    struct pd_welcome welcome;
+};
+
 /* One connection: a loop of a server. */
 struct wire {
     struct link *link;
@@ -58,13 +71,15 @@ struct wire {
     uint32_t part;                /* with this number behind its name */
     PD_VEC(struct pd_span) spans; /* where the answer goes */
     int64_t broke_at, retry_at;
-    int was_opened;    /* at least once */
-    int retries;       /* connections that ended since it was open */
-    int breaks;        /* open connections that ended in the present wait */
-    int is_taken;      /* another process has our id; `trouble` tells */
-    int said_bye;      /* on this connection */
-    int tried_bye;     /* on one that has ended since, too: the server has heard it, most likely */
-    int is_quit;       /* goodbye was answered */
+    int was_opened; /* at least once */
+    int retries;    /* connections that ended since it was open */
+    int refusals;   /* ... of them, those that the handshake refused */
+    int breaks;     /* open connections that ended in the present wait */
+    int is_taken;   /* another process has our id; `trouble` tells */
+    int said_bye;   /* on this connection */
+    int tried_bye;  /* on one that has ended since, too: the server has heard it, most likely */
+    int is_quit;    /* goodbye was answered */
+    struct pd_watch watch;
     char trouble[512]; /* the last thing that went wrong */
     char said[512];    /* whom the server waits for, by its last notice; empty: it has answered since */
 };
@@ -78,6 +93,7 @@ struct link {
     struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
     uint64_t job_id, applied;    /* the job it is in (0: none yet) and the step it is at, as it told last */
     int job_flags;               /* PD_PS_JOB_* */
+    char on_loss[16];            /* what it does about lost trainers; empty: not known yet */
     uint64_t answers, expected;  /* how often it has told that, and how often it is to have */
     uint64_t agreed;             /* the job that all servers are in; 0: not known yet */
 };
@@ -104,6 +120,7 @@ struct pd_client {
     pid_t pid;              /* a forked child has none of its connections */
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
+    int is_beside;   /* it was refused, as another process had its id */
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
     uint64_t cut;   /* the step of the next snapshot, as a server told: passed on to all */
@@ -115,6 +132,7 @@ struct pd_client {
     char refusal_text[1024];
     char spoilt[1024]; /* why this trainer cannot push any more; empty: it can */
     int deadline_ms, notice_ms;
+    int silence_ms; /* after which a connection counts as stalled; 0: never */
     int64_t noticed;
 };
 
@@ -132,6 +150,16 @@ void pd_client_tend(struct pd_client *client, int64_t now);
 void pd_client_describe(const struct pd_client *client, char *out,
                         size_t cap);         /* who is waited for, and why */
 void pd_client_ask_names(struct wire *wire); /* OPEN, also when no name is new */
+/* Starts a connection to the wire's loop. */
+struct pd_conn_events;
+pd_status pd_wire_connect(struct wire *wire, const struct pd_conn_events *events, void *user,
+                          struct pd_conn **out);
+/* Takes another connection, which is welcome, for the one that it has. */
+void pd_wire_replace(struct wire *wire, struct pd_conn *conn, const struct pd_welcome *welcome,
+                     const char *why);
+/* client_watch.c */
+void pd_wire_watch(struct wire *wire, int64_t now);
+void pd_wire_unwatch(struct wire *wire); /* its connection has ended */
 /* client_job.c */
 struct pd_reader;
 pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied); /* the end of OPENED */

@@ -101,6 +101,12 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
     return status;
 }
 
+pd_status pd_control_beat(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct pd_frame_head head = {.type = PD_PS_HERE, .request = m->head.request};
+    return m->head.request ? pd_conn_send(conn, &head, NULL, 0, NULL, 0, NULL, NULL) : PD_OK;
+}
+
 static pd_status answer(struct peer *p, const struct pd_message *m)
 {
     if (m->head.type == PD_PS_SUM && pd_conn_hello(p->conn)->role == PD_ROLE_SERVER)
@@ -110,7 +116,8 @@ static pd_status answer(struct peer *p, const struct pd_message *m)
         return pd_order_message(p->control->server->order, p->conn, m);
     if (m->head.type == PD_PS_STATUS)
         return pd_status_ask(p->control->desk, p->conn, m->head.request, m->head.flags & PD_PS_AS_JSON);
-    if (m->head.type == PD_PS_BEAT || m->head.type == PD_PS_BYE) return PD_OK;
+    if (m->head.type == PD_PS_BEAT) return pd_control_beat(p->conn, m);
+    if (m->head.type == PD_PS_BYE) return PD_OK;
     return pd_fail(PD_UNSUPPORTED, "message type %u is not known here", m->head.type);
 }
 

@@ -16,5 +16,7 @@ struct pd_loop *pd_control_loop(const struct pd_control *control);
 extern const struct pd_conn_events pd_control_events;
 void pd_control_accepted(struct pd_control *control, struct pd_conn *conn);
 void pd_control_free(struct pd_control *control);
+/* Answers a BEAT that wants to know whether it arrives. On any loop. */
+pd_status pd_control_beat(struct pd_conn *conn, const struct pd_message *message);
 
 #endif

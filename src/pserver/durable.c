@@ -129,6 +129,8 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     if (!d->root || !d->config.log) return pd_no_memory();
     if (*config->log && strcmp(config->log, "write") != 0 && strcmp(config->log, "fsync") != 0)
         return pd_fail(PD_INVALID, "FLAGS_ps_log is '%s': give write, fsync or nothing", config->log);
+    if (config->keep < 1)
+        return pd_fail(PD_INVALID, "FLAGS_ps_keep is %d: at least 1 snapshot is kept", config->keep);
     PD_TRY(copy_list(config->n_servers, config->servers, &d->config.servers));
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
@@ -150,7 +152,10 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     pd_durable_free_redo(d);
     pd_durable_end(d, d->server->n_lanes);
     pd_server_set_step(d->server, step);
-    if (step) pd_log(PD_LOG_INFO, "taken up at step %llu from %s", (unsigned long long)step, d->folder);
+    if (step)
+        pd_log(PD_LOG_INFO, "taken up at step %llu from %s%s", (unsigned long long)step,
+               d->taken.is_from_set ? "other servers' folders in " : "",
+               d->taken.is_from_set ? d->root : d->folder);
     d->last_cut = pd_clock_ns();
     return pd_durable_ready(d);
 }

@@ -67,6 +67,7 @@ int pd_durable_is_waited_for(struct pd_durable *durable); /* lanes stand until t
 void pd_durable_break_off(struct pd_durable *durable);
 /* Is a lane held by the disk, for longer than it takes to say so? Then it cannot be ended. 0 for NULL too. */
 int pd_durable_is_held(const struct pd_durable *durable);
+int pd_durable_is_given_up(const struct pd_durable *durable); /* the same for as long as anybody waits */
 /* Around what writes the book of trainers or the job's id; whoever does holds the book's lock. NULL is fine.
  */
 void pd_durable_begin_book(struct pd_durable *durable);

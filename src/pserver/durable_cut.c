@@ -13,6 +13,13 @@ uint64_t pd_durable_next(struct pd_durable *d)
     return d ? atomic_load(&d->next) : 0;
 }
 
+/* Sync: numbers go on from those that are used, also when the job has gone back, or a log has its step's
+ * number without a snapshot. */
+static uint64_t number_at(const struct pd_durable *d, uint64_t step)
+{
+    return step + d->ahead;
+}
+
 /* A cut is taken when every lane has come to stand at its step, so it must be a step that every lane still
  * has before it: one that has it behind would leave the others standing there for ever. No lane is past
  * `furthest`: it is raised by the steps that lanes came back with, before they run; by each lane when it
@@ -22,7 +29,7 @@ uint64_t pd_durable_next(struct pd_durable *d)
  * takes it back. */
 static void name_cut(struct pd_durable *d, uint64_t step)
 {
-    if (!atomic_load(&d->next) && step > d->furthest && step > atomic_load(&d->last_step) &&
+    if (!atomic_load(&d->next) && step > d->furthest && number_at(d, step) > atomic_load(&d->last_step) &&
         (!atomic_load(&d->is_stuck) || d->server->draining))
         atomic_store(&d->next, step);
 }
@@ -63,6 +70,7 @@ pd_status pd_durable_ready(struct pd_durable *d)
     if (!d->stands) return pd_no_memory();
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > d->furthest) d->furthest = pd_shard_step(s->lanes[l].shard);
+    if (s->config.is_sync && d->last_step > d->last_applied) d->ahead = d->last_step - d->last_applied;
     return PD_OK;
 }
 
@@ -80,12 +88,13 @@ int pd_durable_applied(struct pd_durable *d, int lane, uint64_t step)
         /* Without a file of its own the log goes on in the one it has, and the snapshot is not written. When
          * the disk is the trouble, the next commit tells. */
         pd_durable_begin(d, lane, DISK_ROTATES);
-        pd_status status = pd_journal_rotate(d->journals[lane], step, pd_durable_id(d, step));
+        pd_status status =
+            pd_journal_rotate(d->journals[lane], number_at(d, step), pd_durable_id(d, number_at(d, step)));
         pd_durable_end(d, lane);
         if (status != PD_OK) {
             pd_log(PD_LOG_WARNING, "loop %d begins no new log for the snapshot of step %llu: %s", lane,
                    (unsigned long long)step, pd_error());
-            atomic_store(&d->spoilt, step);
+            atomic_store(&d->spoilt, number_at(d, step));
         }
     }
     pthread_mutex_lock(&d->lock);
@@ -126,15 +135,15 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
 }
 
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
-static void cut(struct pd_durable *d, uint64_t step)
+static void cut(struct pd_durable *d, uint64_t number)
 {
     d->last_cut = pd_clock_ns();
-    d->last_step = step;
+    d->last_step = number;
     d->last_applied = pd_shard_step(d->server->lanes[0].shard);
     atomic_store(&d->grown, 0);
-    pd_status status = atomic_load(&d->spoilt) == step
+    pd_status status = atomic_load(&d->spoilt) == number
                            ? pd_fail(PD_IO, "a loop could not begin a new log for it")
-                           : pd_durable_prepare(d, step);
+                           : pd_durable_prepare(d, number);
     if (status == PD_OK) status = pd_writer_start(d);
     if (status != PD_OK) pd_writer_failed(d, pd_error());
 }
@@ -148,17 +157,17 @@ static uint64_t changes_of(const struct pd_server *s)
     return changes;
 }
 
-/* The number of a snapshot now; 0: there is nothing that the last one has not. In sync mode it is the step.
- * In async mode each trainer has its own, on each loop: it is the highest, unless that was used before the
- * others came nearer, or names a log. */
+/* The number of a snapshot now; 0: there is nothing that the last one has not. In sync mode it is the step,
+ * in async mode, where each trainer has its own on each loop, the highest; unless that was used before, or
+ * names a log. */
 static uint64_t number_of(const struct pd_durable *d)
 {
     const struct pd_server *s = d->server;
     uint64_t number = 0, last = atomic_load(&d->last_step);
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > number) number = pd_shard_step(s->lanes[l].shard);
-    if (s->config.is_sync) return number == d->last_applied ? 0 : number > last ? number : last + 1;
-    if (changes_of(s) == d->last_changes) return 0;
+    if (s->config.is_sync ? number == d->last_applied : changes_of(s) == d->last_changes) return 0;
+    number = number_at(d, number);
     for (int l = 0; d->journals && l < s->n_lanes; l++)
         if (pd_journal_step(d->journals[l]) > last) last = pd_journal_step(d->journals[l]);
     return number > last ? number : last + 1;
@@ -236,10 +245,22 @@ void pd_durable_tend(struct pd_durable *d)
     pthread_mutex_unlock(&d->lock);
     if (is_time) {
         /* A child that still writes the last one is waited for: cuts come no faster than they can be written.
-         * But nobody waits for one that stands still. */
-        if (writer == PD_WRITER_WRITES || (writer == PD_WRITER_STUCK && s->draining)) return;
+         * But nobody waits for long, or for one that stands still. */
+        if (!d->stood_at) d->stood_at = pd_clock_ns();
+        int is_long = (pd_clock_ns() - d->stood_at) / 1000000 >= s->config.notice_ms;
+        if ((writer == PD_WRITER_WRITES && (s->draining || !is_long)) ||
+            (writer == PD_WRITER_STUCK && s->draining))
+            return;
+        if (writer == PD_WRITER_WRITES)
+            pd_log(PD_LOG_WARNING,
+                   "no snapshot of step %llu: that of step %llu is still being written, at %.1f of %.1f MB. "
+                   "Training goes on; let snapshots come less often (FLAGS_ps_snapshot_steps, "
+                   "FLAGS_ps_snapshot_seconds), or keep them on a faster disk",
+                   (unsigned long long)next, (unsigned long long)d->last_step,
+                   (double)pd_snapshot_done(d->writing) / 1e6, (double)pd_snapshot_bytes(d->writing) / 1e6);
+        d->stood_at = 0;
         d->last_cut = pd_clock_ns();
-        if (writer == PD_WRITER_NONE) cut(d, next);
+        if (writer == PD_WRITER_NONE) cut(d, number_at(d, next));
         pthread_mutex_lock(&d->lock);
         end_cut(d, !s->draining); /* a server that ends after this cut lets nobody get past it */
         pthread_mutex_unlock(&d->lock);
@@ -250,7 +271,8 @@ void pd_durable_tend(struct pd_durable *d)
     int is_large = is_log_large(d);
     if (!(due || is_large) || next || writer != PD_WRITER_NONE) return;
     /* Two steps ahead: known to all before anyone gets there. */
-    if (s->config.is_sync && (is_large || pd_durable_is_first(d)) && pd_server_step(s) > d->last_step)
+    if (s->config.is_sync && (is_large || pd_durable_is_first(d)) &&
+        number_at(d, pd_server_step(s)) > d->last_step)
         name_cut_ahead(d, 2);
     if (!s->config.is_sync) pd_server_stopped(s, cut_async, d);
 }

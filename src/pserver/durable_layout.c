@@ -1,6 +1,6 @@
 /* For whom a folder's logs are. A log tells of gradients by number, so it is of use only to a server that
- * holds the same slices in the same loops: the file `layout` says which, and since which snapshot there is a
- * log, so that one that was removed is missed. */
+ * holds the same slices in the same loops, and does the same with them: the file `layout` says which and
+ * what, and since which snapshot there is a log, so that one that was removed is missed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "pserver/durable_private.h"
 #include "pserver/folder.h"
+#include "pserver/job_text.h"
 
 #define NAME "layout"
 #define MAGIC "paddle-layout 2\n"
@@ -75,7 +76,12 @@ void pd_layout_free(struct pd_layout *layout)
     pd_buf_free(&layout->text);
 }
 
-static void describe(const struct pd_durable *d, const char *const *servers, struct pd_buf *out)
+#define RULE "program "
+/* Where states and rates begin is not of interest: the snapshot has them. */
+#define NO_RULE "input of the update of "
+
+static void describe(const struct pd_durable *d, const char *const *servers, int with_rules,
+                     struct pd_buf *out)
 {
     const struct pd_server *s = d->server;
     pd_buf_printf(out, MAGIC "mode %s\n", s->config.is_sync ? "sync" : "async");
@@ -88,6 +94,7 @@ static void describe(const struct pd_durable *d, const char *const *servers, str
             pd_buf_printf(out, "loop %d %s %lld\n", l, unit->grad,
                           (long long)pd_meta_numel(&unit->param->tensor.meta));
         }
+    if (with_rules) pd_job_text_put(&s->job_text, RULE, NO_RULE, out);
 }
 
 static int line_length(const char *text, const char *end)
@@ -134,7 +141,9 @@ static pd_status describe_as(const struct pd_durable *d, const struct pd_layout 
     struct servers before = {0};
     pd_status status = read_servers(l, &before);
     int same = pd_snapshot_same_places(before.list.n, before.list.at, d->config.n_servers, d->config.servers);
-    if (status == PD_OK) describe(d, same ? before.list.at : d->config.servers, out);
+    /* One that was written before it told of rules is for the same. */
+    int with_rules = !l->body || strstr(l->text.at, "\n" RULE);
+    if (status == PD_OK) describe(d, same ? before.list.at : d->config.servers, with_rules, out);
     pd_free(before.text);
     pd_vec_free(&before.list);
     return out->failed ? pd_no_memory() : status;
@@ -160,7 +169,7 @@ pd_status pd_layout_compare(const struct pd_durable *d, struct pd_layout *l)
 pd_status pd_layout_write(const struct pd_durable *d, int has_log, uint64_t since)
 {
     struct pd_buf text = {0};
-    describe(d, d->config.servers, &text);
+    describe(d, d->config.servers, 1, &text);
     if (has_log)
         pd_buf_printf(&text, "log since=%" PRIu64 "\n", since);
     else

@@ -289,5 +289,10 @@ pd_status pd_durable_load(struct pd_durable *d)
             "the folder '%s' has a log (%s), but not the snapshot that it goes on from: bring that back, "
             "or set FLAGS_ps_fresh=1 to start anew",
             d->folder, name);
+    if (d->layout.exists && d->layout.has_log && d->layout.body)
+        return pd_fail(PD_NOT_FOUND,
+                       "the folder '%s' has neither the log that its file 'layout' tells of nor the snapshot "
+                       "that it goes on from: bring them back, or set FLAGS_ps_fresh=1 to start anew",
+                       d->folder);
     return pd_durable_load_set(d);
 }

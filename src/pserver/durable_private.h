@@ -56,8 +56,10 @@ struct pd_durable {
     pthread_mutex_t lock;         /* who changes the next three holds it; sync only */
     _Atomic uint64_t next;        /* step of the next cut; 0: none */
     uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
+    uint64_t ahead;               /* sync: by how much the number of a snapshot is past its step */
     int *stands;                  /* by lane: it has reached `next`, and holds its answers */
     int64_t last_cut;             /* when */
+    int64_t stood_at;             /* since when all lanes stand at `next`; 0: they do not */
     _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
     uint64_t last_applied;        /* sync: the step that it is of */
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */

@@ -7,9 +7,31 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "pserver/durable_private.h"
+#include "pserver/folder.h"
 #include "pserver/sums.h"
 
 /* ---- values and steps ---- */
+
+/* Is it the same variable, whoever has its rows? */
+static pd_status check_whole(const struct kept *k, const struct pd_snapshot_var *var, const char *whole)
+{
+    const struct pd_meta *m = &k->value->tensor.meta;
+    int64_t rows = k->whole ? k->whole_rows : m->rank ? m->dim[0] : 1;
+    int same = m->dtype == var->dtype && m->rank == var->rank && rows == var->whole_rows;
+    for (int i = 1; i < m->rank && same; i++)
+        same = m->dim[i] == var->dim[i];
+    if (same) return PD_OK;
+    struct pd_meta there = {.dtype = var->dtype}, here = *m;
+    PD_TRY(pd_meta_set_dims(&there, var->rank, var->dim));
+    if (there.rank) there.dim[0] = var->whole_rows;
+    if (here.rank) here.dim[0] = rows;
+    return pd_fail(
+        PD_SHAPE,
+        "the snapshots of other servers have '%s' as %s %s, the Program as %s %s: are they another "
+        "job's? FLAGS_ps_fresh=1 starts anew",
+        whole, pd_dtype_name(var->dtype), pd_meta_dims_text(&there), pd_dtype_name(m->dtype),
+        pd_meta_dims_text(&here));
+}
 
 static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
@@ -28,6 +50,7 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
                 PD_NOT_FOUND,
                 "the snapshots in %s have no '%s': are they another job's? FLAGS_ps_fresh=1 starts anew",
                 d->root, whole);
+        PD_TRY(check_whole(k, var, whole));
         int64_t rows = m->rank ? m->dim[0] : 1;
         size_t bytes = pd_tensor_bytes(&k->value->tensor);
         if (k->row_step > 1) {
@@ -162,10 +185,35 @@ static pd_status check_damage(struct pd_durable *d, const struct pd_snapshot_set
     return PD_OK;
 }
 
+/* A server that runs has what it has for itself: that is another job below the same root, or one that was not
+ * ended. */
+static pd_status check_ended(const struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    const char *const *endpoints = pd_snapshot_set_endpoints(set);
+    int n;
+    const char *const *servers = pd_durable_servers(d, &n);
+    for (int i = 0; i < pd_snapshot_set_count(set); i++) {
+        char *folder;
+        if (pd_snapshot_place(n, servers, endpoints[i]) >= 0) continue; /* of this job: it starts, too */
+        PD_TRY(pd_snapshot_folder(d->root, endpoints[i], &folder));
+        long holder = pd_folder_holder(folder, "lock");
+        pd_free(folder);
+        if (holder)
+            return pd_fail(
+                PD_EXISTS,
+                "this server finds no snapshot of its own, and those of server %s below '%s', which "
+                "runs (process %ld): give this job a folder of its own (FLAGS_ps_dir); or, if it is "
+                "to go on with what that one has, end that one first",
+                endpoints[i], d->root, holder);
+    }
+    return PD_OK;
+}
+
 static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
     int n;
     const char *const *servers = pd_durable_servers(d, &n);
+    PD_TRY(check_ended(d, set));
     PD_TRY(check_damage(d, set));
     for (int i = 0; i < pd_snapshot_set_count(set); i++)
         PD_TRY(pd_durable_check_job(d, pd_snapshot_set_at(set, i)));

@@ -114,9 +114,19 @@ void pd_durable_watch_end(struct pd_durable *d)
     pd_free(w);
 }
 
-int pd_durable_is_held(const struct pd_durable *d)
+static int is_held_for(const struct pd_durable *d, int64_t ms)
 {
     for (int i = 0; d && i < d->server->n_lanes + 2; i++)
-        if (i != d->server->n_lanes && taken(&d->watch->work[i]) >= d->server->config.notice_ms) return 1;
+        if (i != d->server->n_lanes && taken(&d->watch->work[i]) >= ms) return 1;
     return 0;
+}
+
+int pd_durable_is_held(const struct pd_durable *d)
+{
+    return d && is_held_for(d, d->server->config.notice_ms);
+}
+
+int pd_durable_is_given_up(const struct pd_durable *d)
+{
+    return d && is_held_for(d, d->server->config.deadline_ms);
 }

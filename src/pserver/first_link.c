@@ -144,7 +144,8 @@ static void tick(void *arg)
     uint64_t step;
     int64_t silent = link->server->order ? pd_order_first_silent(link->server->order, &step) : 0;
     if (link->away_since || !silent)
-        pd_waiters_tend(link->server->waiters, link->away_since, 0, 1, describe, link);
+        pd_waiters_tend(link->server->waiters, link->away_since, 0, link->server->config.deadline_ms,
+                        describe, link);
     else
         pd_waiters_tend(link->server->waiters, silent, 1, 0, describe_silence, link);
 }
@@ -152,6 +153,7 @@ static void tick(void *arg)
 pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control, const char *first, int self,
                             struct pd_first_link **out)
 {
+    PD_TRY(pd_endpoint_check_map());
     struct pd_first_link *link = pd_calloc(1, sizeof *link);
     if (!link) return pd_no_memory();
     pthread_mutex_init(&link->lock, NULL);

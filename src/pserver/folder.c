@@ -77,6 +77,9 @@ pd_status pd_folder_make(const char *path)
     if (n == 0 || n >= sizeof part)
         return pd_fail(PD_INVALID, "'%s' is no path of a folder: it has %zu characters", path, n);
     memcpy(part, path, n + 1);
+    /* One that is there is left alone: a disk that is stuck answers this, and does not make anything. */
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return PD_OK;
     for (size_t i = 1; i <= n; i++) {
         if (part[i] != '/' && part[i] != 0) continue;
         char kept = part[i];
@@ -93,7 +96,6 @@ pd_status pd_folder_make(const char *path)
         }
         part[i] = kept;
     }
-    struct stat st;
     if (stat(path, &st) != 0) return pd_folder_trouble("use the folder", path, errno);
     return S_ISDIR(st.st_mode) ? PD_OK : pd_folder_trouble("use as a folder", path, ENOTDIR);
 }
@@ -146,6 +148,18 @@ pd_status pd_folder_lock(const char *folder, const char *name, int *fd)
     pd_log(PD_LOG_WARNING, "no lock on '%s' (%s): take care that no second server uses this folder", path,
            pd_folder_error(errno));
     return PD_OK;
+}
+
+long pd_folder_holder(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    long pid = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (long)lock.l_pid : 0;
+    close(fd);
+    return pid;
 }
 
 static pd_status remove_files(int fd, const char *name)

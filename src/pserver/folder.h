@@ -13,6 +13,9 @@ pd_status pd_folder_make(const char *path);
 /* Locks the folder by the file `name` in it, which is made; *fd holds the lock until it is closed. PD_EXISTS:
  * a process has it, which the message names. Where there are no locks a warning is logged and *fd is fine. */
 pd_status pd_folder_lock(const char *path, const char *name, int *fd);
+/* The process that has that lock; 0: none, or it cannot be known. Not of a lock of this process, which would
+ * lose it. */
+long pd_folder_holder(const char *path, const char *name);
 /* Writes a file in the folder, aside first, and syncs it: it is whole under its name, or as it was before. */
 pd_status pd_folder_write(const char *path, const char *name, const void *bytes, size_t n);
 /* Names in the folder reach the disk. */

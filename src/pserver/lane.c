@@ -193,6 +193,7 @@ static void watch_losses(struct lane *lane, int64_t now)
             continue;
         }
         uint64_t step = pd_shard_step(lane->shard) + 1;
+        char text[400];
         const char *what = state == PD_TRAINER_IN
                                ? "is gone without a word"
                                : "was in the job before this server was started again, and is not back";
@@ -205,8 +206,10 @@ static void watch_losses(struct lane *lane, int64_t now)
                            pd_lane_who(lane, t), what, (unsigned long long)step));
             return;
         case PD_LOSS_SHRINK:
-            pd_log(PD_LOG_WARNING, "%s %s in step %llu: the others go on", pd_lane_who(lane, t), what,
-                   (unsigned long long)step);
+            snprintf(text, sizeof text, "%s %s in step %llu", pd_lane_who(lane, t), what,
+                     (unsigned long long)step);
+            pd_log(PD_LOG_WARNING, "%s: the others go on", text);
+            pd_server_note_loss(s, text);
             if (state == PD_TRAINER_ABSENT && s->order) {
                 pd_order_want(s->order, t, process, PD_TRAINER_LOST); /* unless another one came elsewhere */
             } else if (pd_lane_leave(lane, t, PD_TRAINER_LOST) != PD_OK) {
@@ -250,7 +253,7 @@ void pd_lane_finish_if_done(struct lane *lane)
 static pd_status leave_now(struct lane *lane, int trainer, enum pd_trainer_state how)
 {
     lane->members[trainer].is_back = lane->members[trainer].is_missed = 0;
-    pd_book_leave(lane->server, trainer, how);
+    pd_book_leave(lane->server, trainer, how, pd_shard_counted(lane->shard, trainer));
     PD_TRY(pd_shard_leave(lane->shard, trainer, how));
     pd_lane_finish_if_done(lane);
     return PD_OK;

@@ -31,12 +31,10 @@ static pd_status read_grad(const char *entry, struct pd_server_grad *out, char *
 static pd_status read_policy(int is_sync, enum pd_loss_policy *out)
 {
     const char *text = pd_flag_text(PD_FLAG_ps_on_trainer_loss);
-    static const char *const names[] = {
-        [PD_LOSS_FAIL] = "fail", [PD_LOSS_SHRINK] = "shrink", [PD_LOSS_WAIT] = "wait"};
     *out = is_sync ? PD_LOSS_FAIL : PD_LOSS_SHRINK;
     if (!*text) return PD_OK;
     for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) {
+        if (strcmp(text, pd_loss_names[i]) == 0) {
             *out = (enum pd_loss_policy)i;
             return PD_OK;
         }

@@ -142,15 +142,20 @@ void pd_order_wish(struct pd_order *o, const struct wish *wish)
     if (!pd_order_is_so(o, wish)) decide(o, wish);
 }
 
+int pd_order_is_ready(const struct pd_order *o, int k)
+{
+    const struct order_peer *p = &o->peers[k];
+    uint64_t step = o->committed + 1;
+    return p->applied >= step || (p->ready.step == step && p->ready.version == o->version);
+}
+
 /* At the first server: is the next step whole everywhere, with the same trainers in it? */
 void pd_order_commit(struct pd_order *o)
 {
     for (;;) {
         uint64_t step = o->committed + 1;
-        for (int k = 0; k < o->n_servers; k++) {
-            const struct order_peer *p = &o->peers[k];
-            if (p->applied < step && (p->ready.step != step || p->ready.version != o->version)) return;
-        }
+        for (int k = 0; k < o->n_servers; k++)
+            if (!pd_order_is_ready(o, k)) return;
         pthread_mutex_lock(&o->lock);
         o->committed = step;
         pthread_mutex_unlock(&o->lock);
@@ -170,6 +175,8 @@ struct stand pd_order_own(struct pd_order *o)
         if (atomic_load(&o->server->lanes[i].applied) >= next.step) continue;
         if (lane->step != next.step || lane->version != next.version) return (struct stand){0};
     }
+    if (o->ready != next.step) o->ready_since = pd_clock_ns();
+    o->ready = next.step;
     return next;
 }
 

@@ -149,33 +149,73 @@ void pd_order_forget(struct pd_order *o, const struct pd_conn *conn)
         }
 }
 
-/* ---- who is not there ---- */
+/* ---- who is not there, who is late ---- */
+
+static int is_missing(const struct pd_order *o, int k)
+{
+    return !o->peers[k].conn;
+}
+
+/* It stands still, or computes; or a trainer has not given it all, which it says itself. */
+static int is_late(const struct pd_order *o, int k)
+{
+    return o->peers[k].conn && pd_order_is_ready(o, 0) && !pd_order_is_ready(o, k);
+}
+
+static size_t list(const struct pd_order *o, int (*is_one)(const struct pd_order *o, int k), char *out,
+                   size_t cap)
+{
+    size_t used = 0;
+    for (int k = 1; k < o->n_servers && used + 1 < cap; k++) {
+        if (!is_one(o, k)) continue;
+        int wrote = snprintf(out + used, cap - used, "%sserver %s", used ? ", " : "", o->names[k]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return used < cap ? used : cap - 1;
+}
 
 static void describe_missing(void *arg, char *out, size_t cap)
 {
     const struct pd_order *o = arg;
     int64_t since = pd_clock_ns(), now = since;
-    size_t used = 0;
-    for (int k = 1; k < o->n_servers && used + 1 < cap; k++) {
-        if (o->peers[k].conn) continue;
-        if (o->peers[k].away_since < since) since = o->peers[k].away_since;
-        int wrote = snprintf(out + used, cap - used, "%sserver %s", used ? ", " : "", o->names[k]);
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-    if (used + 1 < cap)
-        snprintf(out + used, cap - used,
-                 " has not reached the first server %s, which decides on steps, for %lld s", o->names[0],
-                 (long long)((now - since) / 1000000000));
+    for (int k = 1; k < o->n_servers; k++)
+        if (is_missing(o, k) && o->peers[k].away_since < since) since = o->peers[k].away_since;
+    size_t used = list(o, is_missing, out, cap);
+    snprintf(out + used, cap - used,
+             " has not reached the first server %s, which decides on steps, for %lld s", o->names[0],
+             (long long)((now - since) / 1000000000));
 }
+
+static void describe_late(void *arg, char *out, size_t cap)
+{
+    const struct pd_order *o = arg;
+    char who[PD_WAITERS_TEXT / 2];
+    list(o, is_late, who, sizeof who);
+    snprintf(
+        out, cap,
+        "step %llu is whole on the first server %s, and has waited %lld s for %s, which is connected and "
+        "has not said that it is whole there: is it stopped, or busy?",
+        (unsigned long long)o->committed + 1, o->names[0],
+        (long long)((pd_clock_ns() - o->ready_since) / 1000000000), who);
+}
+
+/* Past the deadline: a server that is late because of a trainer knows better whom the step waits for. */
+enum { GRACE_MS = 1000 };
 
 /* In doubt it says so itself (order_doubt.c). */
 static void watch_peers(void *arg)
 {
     struct pd_order *o = arg;
-    int64_t since = 0;
-    for (int k = 1; !o->doubt && k < o->n_servers; k++)
-        if (!o->peers[k].conn && (!since || o->peers[k].away_since < since)) since = o->peers[k].away_since;
-    pd_waiters_tend(o->server->waiters, since, 1, 1, describe_missing, o);
+    int64_t away = 0, late = 0;
+    int deadline = o->server->config.deadline_ms;
+    for (int k = 1; !o->doubt && k < o->n_servers; k++) {
+        if (is_missing(o, k) && (!away || o->peers[k].away_since < away)) away = o->peers[k].away_since;
+        if (is_late(o, k)) late = o->ready_since;
+    }
+    if (away || !late)
+        pd_waiters_tend(o->server->waiters, away, 1, deadline, describe_missing, o);
+    else
+        pd_waiters_tend(o->server->waiters, late, 1, deadline + GRACE_MS, describe_late, o);
 }
 
 pd_status pd_order_watch(struct pd_order *o)
@@ -208,10 +248,6 @@ void pd_order_ask(struct pd_order *o, struct stand own)
         send_wish(o, &o->wishes.at[i]);
     }
     pthread_mutex_unlock(&o->lock);
-    if (own.step && own.step != o->ready) {
-        o->ready = own.step;
-        o->ready_since = pd_clock_ns();
-    }
     if (o->is_open && own.step)
         (void)pd_conn_send(
             o->link, &(struct pd_frame_head){.type = PD_PS_READY, .step = own.step, .extra = own.version},

@@ -63,20 +63,21 @@ struct pd_order {
      * that any of them has. */
     uint64_t doubt, most;
     int64_t doubts_since, noticed;
+    uint64_t ready; /* the step that this server is ready for, and since when */
+    int64_t ready_since;
     /* Not at the first server. */
     struct pd_conn *link;
     int is_open, was_open;
     int64_t broke_at;
-    uint64_t ready; /* the step that it is ready for, as it told, and since when */
-    int64_t ready_since;
 };
 
 /* order.c; on the control loop */
 int pd_order_is_so(const struct pd_order *order, const struct wish *wish);
 void pd_order_wish(struct pd_order *order, const struct wish *wish);
 void pd_order_commit(struct pd_order *order);
-struct stand pd_order_own(struct pd_order *order); /* under the lock */
-void pd_order_tidy(struct pd_order *order);        /* drops wishes that are so */
+int pd_order_is_ready(const struct pd_order *order, int k); /* at the first: server k, for the next step */
+struct stand pd_order_own(struct pd_order *order);          /* under the lock */
+void pd_order_tidy(struct pd_order *order);                 /* drops wishes that are so */
 pd_status pd_order_change(struct pd_order *order, int trainer, uint64_t incarnation,
                           enum pd_trainer_state state, uint64_t version, uint64_t after);
 void pd_order_tell_lanes(struct pd_order *order);

@@ -20,7 +20,7 @@ enum pd_ps_type {
     PD_PS_PULL = 18,    /* u32 m, m times u32 value */
     PD_PS_ROWS = 19,    /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
     PD_PS_BYE = 20,     /* u8 failed, text why */
-    PD_PS_BEAT = 21,    /* still there: text what it does */
+    PD_PS_BEAT = 21,    /* still there: text what it does; with a request: say HERE */
     PD_PS_SAVE = 22,    /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
                            your disk; answered by DONE or FAILED */
     PD_PS_STATUS = 23,  /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
@@ -46,6 +46,7 @@ enum pd_ps_type {
     PD_PS_MEMBERS = 39, /* to ORDER. step: committed; extra: version; members as there */
     PD_PS_CHANGED = 40, /* as WANT; step: the last one before it; extra: version */
     PD_PS_COMMIT = 41,  /* step */
+    PD_PS_HERE = 42,    /* to BEAT with a request */
 };
 
 enum {
@@ -53,6 +54,7 @@ enum {
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
     PD_PS_PASS =
         2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
+    PD_PS_BESIDE = 1,           /* flag of OPEN: it was refused before, as another process had its id */
     PD_PS_JOB_HOLDS = 1,        /* in OPENED: the server has gradients */
     PD_PS_JOB_BARE = 2,         /* ... its folder knew the job when it started, and had no state of it */
     PD_PS_AS_JSON = 1,          /* flag of STATUS */

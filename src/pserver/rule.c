@@ -117,11 +117,6 @@ void pd_rule_free(struct pd_rule *rule)
     pd_free(rule);
 }
 
-struct pd_value *pd_rule_param(const struct pd_rule *rule)
-{
-    return rule->param;
-}
-
 /* The value an argument stands for while a part is updated. The parameter and state of its shape become
  * views; a variable has one view however many slots name it. */
 static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_frame *frame,

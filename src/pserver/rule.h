@@ -20,7 +20,6 @@ int pd_rule_adds(const struct pd_rule *rule);
 /* Is this a row of the parameter? One that is selected rows has only some of its height. */
 int pd_rule_has_row(const struct pd_rule *rule, int64_t row);
 
-struct pd_value *pd_rule_param(const struct pd_rule *rule);
 /* Elements [first, first + n) of a dense gradient; n is a multiple of a row unless it is the last. `last`:
  * the step's last part of this parameter (state of one element advances). */
 pd_status pd_rule_dense(struct pd_rule *rule, int64_t first, int64_t n, const void *grad, int last);

@@ -20,6 +20,9 @@
 /* ---- greeting trainers, on the listener's loop ---- */
 
 /* Who it stands for is settled by its first OPEN (server_book.c): here is only checked what it says. */
+const char *const pd_loss_names[3] = {
+    [PD_LOSS_FAIL] = "fail", [PD_LOSS_SHRINK] = "shrink", [PD_LOSS_WAIT] = "wait"};
+
 static pd_status check_trainer(const struct pd_server *s, const struct pd_hello *hello)
 {
     if (hello->trainers && (int)hello->trainers != s->config.trainers)
@@ -45,12 +48,17 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     struct pd_server *s = arg;
     int is_trainer = hello->role == PD_ROLE_TRAINER;
     if (hello->loop >= s->n_lanes)
-        return pd_fail(PD_RANGE, "loop %d, but the server has %d", hello->loop, s->n_lanes);
+        return pd_fail(
+            PD_RANGE,
+            "it wants loop %d of this server, which has %d (FLAGS_ps_loops, or the machine's cores): "
+            "it was started again with another number. Start the trainers again, too",
+            hello->loop, s->n_lanes);
     PD_TRY(is_trainer ? check_trainer(s, hello) : pd_control_greet(s->control, hello, peer));
     welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
     welcome->incarnation = s->incarnation;
     welcome->processes = (uint32_t)processes_of(s);
+    snprintf(welcome->note, sizeof welcome->note, "%s", pd_loss_names[s->config.on_loss]);
     *loop = is_trainer ? s->lanes[hello->loop].loop : pd_control_loop(s->control);
     *events = is_trainer ? &pd_session_events : &pd_control_events;
     *user = is_trainer ? (void *)&s->lanes[hello->loop] : (void *)s;
@@ -522,6 +530,12 @@ pd_status pd_server_wait(struct pd_server *s)
         tell_of_saves(s);
         pd_status status = s->run->step->poll(s->run);
         if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
+        if (status == PD_OK && atomic_load(&s->all_left) && pd_durable_is_given_up(s->durable))
+            status =
+                pd_fail(PD_IO,
+                        "all trainers have ended, and the disk does not answer (FLAGS_rpc_deadline is %d "
+                        "ms): ended without a last snapshot",
+                        s->config.deadline_ms);
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
     }
@@ -537,6 +551,10 @@ pd_status pd_server_wait(struct pd_server *s)
     int is_cut = !finished && !s->config.is_sync;
     pd_status status = is_cut ? pd_durable_check(s->durable) : pd_durable_last(s->durable);
     pd_book_close(s, finished && status == PD_OK);
+    if (status == PD_OK && finished && !s->draining && !pd_book_has_done(s))
+        status =
+            pd_fail(PD_UNAVAILABLE, "no trainer of this job has done its work: all failed or were lost%s%s",
+                    s->loss_text[0] ? ", the last: " : "", s->loss_text);
     if (finished && status == PD_OK)
         pd_log(PD_LOG_INFO,
                "the job is done after step %llu: all trainers have ended, and so does this server",
@@ -550,6 +568,13 @@ static void tell_failure(void *arg)
     struct lane *lane = arg;
     for (int i = lane->sessions.n - 1; i >= 0; i--)
         pd_session_fail(lane->sessions.at[i], 0, lane->server->failure, lane->server->failure_text);
+}
+
+void pd_server_note_loss(struct pd_server *s, const char *text)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void pd_server_fail(struct pd_server *s, pd_status status)

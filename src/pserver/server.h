@@ -14,6 +14,7 @@ struct pd_durable_config; /* durable.h */
 
 /* What happens when a trainer is gone without a word. */
 enum pd_loss_policy { PD_LOSS_FAIL, PD_LOSS_SHRINK, PD_LOSS_WAIT };
+extern const char *const pd_loss_names[3]; /* as FLAGS_ps_on_trainer_loss has them */
 
 struct pd_server_grad {
     const char *name;

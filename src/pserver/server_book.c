@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/flags.h"
 #include "base/log.h"
 #include "net/hello.h"
 #include "pserver/durable.h"
@@ -38,8 +39,8 @@ static void note(struct pd_server *s, int id)
     char line[80];
     const struct seat *seat = &s->seats[id];
     if (s->book < 0) return;
-    int n = snprintf(line, sizeof line, "%s %d %016llx\n", words[seat->state], id,
-                     (unsigned long long)seat->incarnation);
+    int n = snprintf(line, sizeof line, "%s %d %016llx %llu\n", words[seat->state], id,
+                     (unsigned long long)seat->incarnation, (unsigned long long)seat->step);
     pd_durable_begin_book(s->durable);
     if (write(s->book, line, (size_t)n) != n || (s->book_syncs && fdatasync(s->book) != 0))
         book_trouble(s, errno);
@@ -53,14 +54,17 @@ static void read_book(struct pd_server *s)
     FILE *file = fopen(s->book_path, "re");
     while (file && fgets(line, sizeof line, file)) {
         int id;
-        unsigned long long incarnation;
-        if (!strchr(line, '\n') || sscanf(line, "%15s %d %16llx", word, &id, &incarnation) != 3 || id < 0 ||
-            id >= s->config.trainers)
+        unsigned long long incarnation, step = 0;
+        if (!strchr(line, '\n') || sscanf(line, "%15s %d %16llx %llu", word, &id, &incarnation, &step) < 3 ||
+            id < 0 || id >= s->config.trainers)
             continue;
         for (int state = PD_TRAINER_IN; state <= PD_TRAINER_LOST; state++)
             if (strcmp(word, words[state]) == 0)
-                s->seats[id] = (struct seat){
-                    .incarnation = incarnation, .state = (enum pd_trainer_state)state, .is_read = 1};
+                s->seats[id] = (struct seat){.incarnation = incarnation,
+                                             .state = (enum pd_trainer_state)state,
+                                             .left_at = pd_clock_ns(),
+                                             .is_read = 1,
+                                             .step = step};
     }
     if (file) fclose(file);
 }
@@ -99,11 +103,34 @@ static void believe(struct pd_server *s)
         (void)pd_loop_post(s->lanes[i].loop, settle, &s->lanes[i]);
 }
 
+/* All trainers have ended, and would not come back: has this server all that they were told it had? Where it
+ * has not, the user may accept that; then trainers are waited for, to train it again. */
+static pd_status check_held(struct pd_server *s, int *is_behind)
+{
+    *is_behind = 0;
+    for (int t = 0; t < s->config.trainers && !*is_behind; t++) {
+        uint64_t held = 0;
+        for (int l = 0; l < s->n_lanes; l++)
+            if (pd_shard_counted(s->lanes[l].shard, t) > held) held = pd_shard_counted(s->lanes[l].shard, t);
+        *is_behind = held < s->seats[t].step;
+        if (*is_behind && !pd_flag_int(PD_FLAG_ps_accept_rollback))
+            return pd_fail(
+                PD_INVALID,
+                "the trainers of this job have ended, trainer %d after step %llu, but of that this server "
+                "has "
+                "kept only step %llu: its last snapshot could not be written, or it was killed. Bring its "
+                "newest folder back; or set FLAGS_ps_accept_rollback=1 and start the trainers too, to go on "
+                "from step %llu; or set FLAGS_ps_fresh=1 to start anew",
+                t, (unsigned long long)s->seats[t].step, (unsigned long long)held, (unsigned long long)held);
+    }
+    return PD_OK;
+}
+
 pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *config)
 {
     struct pd_buf path = {0};
     char *folder;
-    int known = 0, gone = 0;
+    int known = 0, gone = 0, is_behind = 0;
     if (!config || !config->root || !*config->root) return PD_OK;
     PD_TRY(pd_snapshot_folder(config->root, s->config.endpoint, &folder));
     pd_buf_printf(&path, "%s/trainers", folder);
@@ -120,11 +147,15 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
         known += s->seats[t].is_read;
         gone += is_gone(&s->seats[t]);
     }
-    s->book_is_old = known > 0;
-    s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (config->is_fresh ? O_TRUNC : 0),
-                   0666);
+    if (gone == s->config.trainers) PD_TRY(check_held(s, &is_behind));
+    for (int t = 0; t < s->config.trainers && is_behind; t++)
+        s->seats[t] = (struct seat){0};
+    s->book_is_old = known > 0 && !is_behind;
+    s->book =
+        open(s->book_path,
+             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (config->is_fresh || is_behind ? O_TRUNC : 0), 0666);
     if (s->book < 0) book_trouble(s, errno);
-    if (gone == s->config.trainers) believe(s);
+    if (gone == s->config.trainers && !is_behind) believe(s);
     return PD_OK;
 }
 
@@ -173,15 +204,18 @@ static void note_beside(struct seat *seat, uint64_t incarnation)
     seat->refused[0] = incarnation;
 }
 
-/* Its connections broke a moment ago, and it may come back. Who has been started in its place did not come
- * while it was there. */
-static int is_kept(const struct pd_server *s, const struct seat *seat, uint64_t incarnation)
+/* Its connections broke a moment ago, or this server was started a moment ago, and it may come back. Who has
+ * been started in its place did not come while it was there; what this server knew of that before it was
+ * started again, the process says itself. */
+static int is_kept(const struct pd_server *s, const struct seat *seat, uint64_t incarnation, int says_beside)
 {
-    return seat->state == PD_TRAINER_IN && came_beside(seat, incarnation) &&
-           (pd_clock_ns() - seat->left_at) / 1000000 < s->config.reconnect_ms;
+    int is_late = seat->is_read && s->config.on_loss == PD_LOSS_FAIL; /* as in lane.c */
+    int64_t limit = is_late ? s->config.deadline_ms : s->config.reconnect_ms;
+    return seat->state == PD_TRAINER_IN && (says_beside || came_beside(seat, incarnation)) &&
+           (pd_clock_ns() - seat->left_at) / 1000000 < limit;
 }
 
-static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
+static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id)
 {
     struct pd_server *s = lane->server;
     *id = hello->id < 0 ? pick_id(lane, hello->incarnation) : hello->id;
@@ -192,7 +226,7 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
             s->config.trainers);
     struct seat *seat = &s->seats[*id];
     int is_known = seat->incarnation == hello->incarnation;
-    if (!is_known && (seat->sessions || is_kept(s, seat, hello->incarnation))) {
+    if (!is_known && (seat->sessions || is_kept(s, seat, hello->incarnation, says_beside))) {
         note_beside(seat, hello->incarnation);
         return pd_fail(PD_EXISTS,
                        "%s is in the job, and another process (host %.60s, pid %u) comes with the same id: "
@@ -213,14 +247,15 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int *id)
     if (!is_known) seat->is_read = 0;
     seat->incarnation = hello->incarnation;
     seat->state = PD_TRAINER_IN;
+    atomic_store(&s->all_left, 0);
     note(s, *id);
     return PD_OK;
 }
 
-pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id)
+pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id)
 {
     pthread_mutex_lock(&lane->server->book_lock);
-    pd_status status = claim(lane, hello, id);
+    pd_status status = claim(lane, hello, says_beside, id);
     pthread_mutex_unlock(&lane->server->book_lock);
     return status;
 }
@@ -241,12 +276,27 @@ int pd_book_is_here(struct pd_server *s, int id, uint64_t *incarnation)
     return here;
 }
 
-void pd_book_leave(struct pd_server *s, int id, enum pd_trainer_state how)
+void pd_book_leave(struct pd_server *s, int id, enum pd_trainer_state how, uint64_t step)
 {
     pthread_mutex_lock(&s->book_lock);
     if (s->seats[id].state != how) {
         s->seats[id].state = how;
+        s->seats[id].step = step;
+        int gone = 0;
+        for (int t = 0; t < s->config.trainers; t++)
+            gone += is_gone(&s->seats[t]);
+        atomic_store(&s->all_left, gone == s->config.trainers);
         note(s, id);
     }
     pthread_mutex_unlock(&s->book_lock);
+}
+
+int pd_book_has_done(struct pd_server *s)
+{
+    int done = 0;
+    pthread_mutex_lock(&s->book_lock);
+    for (int t = 0; t < s->config.trainers; t++)
+        done |= s->seats[t].state == PD_TRAINER_DONE;
+    pthread_mutex_unlock(&s->book_lock);
+    return done;
 }

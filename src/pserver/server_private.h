@@ -75,6 +75,7 @@ struct seat {
     int64_t left_at;                  /* when the last of them ended */
     uint64_t refused[PD_SEAT_BESIDE]; /* the last processes that came with its id while it was there */
     int is_read;                      /* from the file: it was there before this server was started */
+    uint64_t step;                    /* and, when it had left, this was the last one that counted it */
 };
 
 struct pd_server {
@@ -113,6 +114,7 @@ struct pd_server {
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
+    char loss_text[700]; /* the last trainer that failed or was lost, and how */
     /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
      * which the main thread needs to end the server. */
     pthread_mutex_t book_lock;
@@ -120,12 +122,15 @@ struct pd_server {
     int book;           /* its file; -1: none */
     int book_is_old;    /* it was read, and tells of trainers; not believed yet */
     int book_syncs;
+    _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
     char *book_path;
 };
 
 /* server.c */
 /* Ends the job with this thread's error; every trainer is told. From any thread. */
 void pd_server_fail(struct pd_server *server, pd_status status);
+/* A trainer failed or was lost, and the others go on, if there are any. From any thread. */
+void pd_server_note_loss(struct pd_server *server, const char *text);
 int pd_server_is_ending(struct pd_server *server);         /* or has failed: who waits in a lane gives up */
 struct pd_server *pd_server_running(const char *endpoint); /* of this process; NULL: none */
 uint64_t pd_server_step(const struct pd_server *server);
@@ -142,11 +147,13 @@ int pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg
 pd_status pd_book_open(struct pd_server *server, const struct pd_durable_config *config);
 void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody needs the file any more */
 /* On a lane's thread: an OPEN of this process. *id is its trainer; PD_EXISTS when another one is there. */
-pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int *id);
+pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id);
 void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
+int pd_book_has_done(struct pd_server *server);         /* has a trainer done its work? */
 /* Has it a connection, on whichever lane? *incarnation: the process that stands for it. */
 int pd_book_is_here(struct pd_server *server, int id, uint64_t *incarnation);
-void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how); /* DONE or LOST; any lane */
+/* DONE or LOST; any lane. `step`: the last one that counts it. */
+void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how, uint64_t step);
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */
 void pd_lane_close(struct lane *lane);

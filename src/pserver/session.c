@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/wire.h"
+#include "pserver/control.h"
 #include "pserver/durable.h"
 #include "pserver/proto.h"
 #include "pserver/session_private.h"
@@ -368,8 +369,12 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
                        pd_fail(PD_UNAVAILABLE, "%s failed: %s", pd_lane_who(lane, session->trainer), why));
         return PD_OK;
     }
-    if (failed)
-        pd_log(PD_LOG_WARNING, "%s failed: %s: the others go on", pd_lane_who(lane, session->trainer), why);
+    if (failed) {
+        char text[700];
+        snprintf(text, sizeof text, "%s failed: %.480s", pd_lane_who(lane, session->trainer), why);
+        pd_log(PD_LOG_WARNING, "%s: the others go on", text);
+        pd_server_note_loss(lane->server, text);
+    }
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
     session->leaves = 1;
     session->leaves_as = m->head.request;
@@ -456,7 +461,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     case PD_PS_SAVE:
         return pd_session_save(session, m);
     default:
-        return PD_OK; /* BEAT */
+        return pd_control_beat(conn, m);
     }
 }
 

@@ -143,13 +143,13 @@ static void take_place(struct session *session)
 }
 
 /* The first OPEN: who is it? *is_in is 0 when that has to be settled with the other servers first. */
-static pd_status enter(struct session *session, int *is_in)
+static pd_status enter(struct session *session, int says_beside, int *is_in)
 {
     struct lane *lane = session->lane;
     struct pd_order *order = lane->server->order;
     uint64_t incarnation = pd_conn_hello(session->conn)->incarnation;
     int id;
-    PD_TRY(pd_book_claim(lane, pd_conn_hello(session->conn), &id));
+    PD_TRY(pd_book_claim(lane, pd_conn_hello(session->conn), says_beside, &id));
     session->trainer = id;
     session->is_in = 1;
     pd_conn_limit_meta(session->conn, 0);
@@ -259,7 +259,7 @@ pd_status pd_session_open(struct session *session, const struct pd_message *m)
     struct pd_buf numbers = {0};
     int is_in = 1;
     pd_status status = read_names(session, m, &numbers);
-    if (status == PD_OK && !session->is_in) status = enter(session, &is_in);
+    if (status == PD_OK && !session->is_in) status = enter(session, m->head.flags & PD_PS_BESIDE, &is_in);
     if (status == PD_OK && !is_in) {
         session->opens = 1;
         session->opens_as = m->head.request;

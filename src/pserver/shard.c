@@ -123,6 +123,7 @@ pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *u, int trainer,
         g->step = step;
         g->incarnation = incarnation;
         g->n_parts = 0;
+        g->is_early = 0;
         g->rows.n = 0;
         if (g->got) memset(g->got, 0, ((size_t)u->parts + 63) / 64 * sizeof *g->got);
     }
@@ -457,9 +458,9 @@ static pd_status check_finite(const struct unit *u, int trainer, uint64_t step, 
                    trainer, where, u->spec.grad, (unsigned long long)step);
 }
 
-/* Async: this trainer's part alone. */
+/* Async: this trainer's part alone. `is_last` of the gradient. */
 static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trainer, uint32_t part,
-                                uint64_t step, const void *staged)
+                                uint64_t step, const void *staged, int is_last)
 {
     const struct pd_gift *g = &u->gifts[trainer];
     const void *data =
@@ -468,7 +469,18 @@ static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trai
     shard->changes++;
     PD_TRY(pd_shard_begin(shard, step));
     PD_TRY(pd_shard_log_part(shard, trainer, u->number, part, step, data, (size_t)n * u->item));
-    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, data, g->n_parts == u->parts);
+    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, data, is_last);
+}
+
+pd_status pd_shard_apply_own_parts(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    uint32_t done = 0;
+    if (g->step != step || !g->got) return PD_OK;
+    for (uint32_t part = 0; part < u->parts; part++)
+        if (has_part(g, part))
+            PD_TRY(apply_own_part(shard, u, trainer, part, step, NULL, ++done == u->parts));
+    return PD_OK;
 }
 
 pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
@@ -481,9 +493,15 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         return PD_OK;
     }
     struct pd_gift *g = &u->gifts[trainer];
-    if (shard->config.is_checked) PD_TRY(check_finite(u, trainer, step, part, rows, staged));
+    pd_status status = PD_OK;
+    if (shard->config.is_checked) status = check_finite(u, trainer, step, part, rows, staged);
+    if (status == PD_OK && u->spec.is_rows) status = check_rows(u, trainer, g->rows.at + g->rows.n, rows);
+    if (status != PD_OK) {
+        /* Sync: others may know that it had ended its step; it goes when the trainer does. */
+        if (!shard->config.is_sync) pd_shard_drop_gifts(shard, trainer);
+        return status;
+    }
     if (u->spec.is_rows) {
-        PD_TRY(check_rows(u, trainer, g->rows.at + g->rows.n, rows));
         g->rows.n += (int)rows;
     } else {
         g->got[part / 64] |= (uint64_t)1 << (part % 64);
@@ -491,8 +509,8 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
     g->n_parts++;
     if (shard->prepared == step) pd_shard_void(shard); /* it gives more than it had when it ended the step */
     if (!shard->config.is_sync) {
-        if (!u->spec.rule || u->spec.is_rows) return PD_OK; /* when the push has ended */
-        return apply_own_part(shard, u, trainer, part, step, staged);
+        if (!pd_shard_is_early(shard, u, trainer)) return PD_OK; /* when the push has ended */
+        return apply_own_part(shard, u, trainer, part, step, staged, g->n_parts == u->parts);
     }
     if (!u->spec.rule || u->spec.is_rows || shard->config.is_gated || shard->config.is_whole) return PD_OK;
     int is_whole;
@@ -504,11 +522,10 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
     if (is_whole && !shard->holds) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;
-        pd_status status = do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES);
+        status = do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES);
         shard->at_hand = NULL;
-        return status;
     }
-    return PD_OK;
+    return status;
 }
 
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)

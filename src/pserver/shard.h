@@ -4,7 +4,8 @@
  * Sync: a step is applied when every trainer that is in the job has ended its push of it; gradients are
  * averaged over those that pushed. A part that all have given is applied at once, while it is in the cache,
  * unless one of them may be lost and the step goes on without it.
- * Async: each part is applied when it arrives. Either way a part is applied once: it is known by (trainer,
+ * Async: each part is applied when it arrives; where gradients are checked, when the push has ended, so that
+ * one that is refused leaves nothing. Either way a part is applied once: it is known by (trainer,
  * incarnation, step, unit, part), and one that was seen before is put aside. */
 #ifndef PD_PSERVER_SHARD_H
 #define PD_PSERVER_SHARD_H
@@ -89,7 +90,7 @@ struct pd_shard_config {
     int trainers, is_sync;
     int is_gated;   /* sync: no step is applied before pd_shard_allow */
     int is_whole;   /* sync: no part is applied before its step is whole */
-    int is_checked; /* gradients with NaN or Inf are refused: PD_NOT_FINITE of pd_shard_arrived */
+    int is_checked; /* pushes with NaN or Inf are refused: PD_NOT_FINITE of pd_shard_arrived */
     struct pd_shard_hooks hooks;
 };
 
@@ -127,7 +128,7 @@ pd_status pd_shard_read_open(struct pd_shard *shard, const char *text);
  * know. */
 pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
                          uint64_t rows, struct pd_span out[2], int *n);
-/* It has arrived there. */
+/* It has arrived there. PD_RANGE, PD_NOT_FINITE: it is refused; async: with all that waits of its push. */
 pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
                            uint64_t rows);
 /* The only part that is placed for this trainer may also be used where it is, at this alignment, if it is
@@ -148,6 +149,7 @@ struct pd_gift {
     uint32_t n_parts; /* that arrived */
     uint64_t *got;    /* dense: a bit for each part */
     void **blocks;    /* dense, of units that are added up as they come: what waits for its turn, by part */
+    int is_early;     /* its parts were applied before this server was started, and were not checked then */
 };
 const struct pd_gift *pd_shard_gift(const struct pd_shard *shard, int unit, int trainer);
 uint64_t pd_shard_applying(const struct pd_shard *shard); /* the step being applied */

@@ -1,17 +1,12 @@
 /* Pushes that have not ended when a snapshot is cut (async): parts of them are in the parameters, and the
  * process that gave them will send all of them again, for the step was never acknowledged. So the snapshot
  * says which they are. For each trainer: its number, incarnation and step, then for each gradient its number
- * and the parts. "0 81985529216486895 13 0:0-2,5 3:0;2 ..." Rows, and what runs through the engine, wait for
- * the end of the push and are not kept. */
+ * and the parts. "0 81985529216486895 13 0:0-2,5 3:0;2 ..." Rows, what runs through the engine, and
+ * all parts where gradients are checked wait for the end of the push and are not kept. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "pserver/shard_private.h"
-
-static int is_applied_early(const struct unit *u)
-{
-    return u->spec.rule && !u->spec.is_rows;
-}
 
 /* ---- out ---- */
 
@@ -37,8 +32,8 @@ void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
         for (int k = 0; k < shard->units.n; k++) {
             const struct unit *u = shard->units.at[k];
             const struct pd_gift *g = &u->gifts[i];
-            if (!is_applied_early(u) || g->step != t->step + 1 || g->incarnation != t->incarnation ||
-                !g->n_parts)
+            if (!pd_shard_is_early(shard, u, i) || g->step != t->step + 1 ||
+                g->incarnation != t->incarnation || !g->n_parts)
                 continue;
             if (!n++)
                 pd_buf_printf(out, "%s%d %" PRIu64 " %" PRIu64, out->n ? ";" : "", i, t->incarnation,
@@ -118,10 +113,11 @@ static pd_status read_push(struct pd_shard *shard, const char *text, const char 
             !takes(at, ':'))
             return wrong(text, start);
         struct unit *u = shard->units.at[k];
-        if (!is_applied_early(u) || !u->parts) return wrong(text, start);
+        if (!u->spec.rule || u->spec.is_rows || !u->parts) return wrong(text, start);
         struct pd_gift *g;
         PD_TRY(pd_shard_gift_for(shard, u, (int)i, step, &g));
         if (g->n_parts || !read_parts(at, u, g)) return wrong(text, start);
+        g->is_early = 1;
         next = k + 1;
     }
     return PD_OK;

@@ -84,6 +84,13 @@ static inline int has_part(const struct pd_gift *g, uint32_t part)
     return (int)(g->got[part / 64] >> (part % 64) & 1);
 }
 
+/* Async: is a dense part of this trainer's push applied when it arrives? Where gradients are checked nothing
+ * is before the push has ended, unless a part of it was when the server was started. */
+static inline int pd_shard_is_early(const struct pd_shard *shard, const struct unit *u, int trainer)
+{
+    return u->spec.rule && !u->spec.is_rows && (!shard->config.is_checked || u->gifts[trainer].is_early);
+}
+
 /* shard.c */
 /* Makes the gift one of (trainer's incarnation, step): older contents go. */
 pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step,
@@ -92,7 +99,9 @@ pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step); /* once a step,
 /* Merges all that is left of the step, and logs it, updates by it, or both. */
 enum { PD_SHARD_LOGS = 1, PD_SHARD_UPDATES = 2 };
 pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what);
+/* Async, at the end of a push: what waited for that. */
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step);
+pd_status pd_shard_apply_own_parts(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step);
 int64_t pd_shard_part_size(const struct unit *unit, uint32_t part); /* elements */
 /* shard_sum.c */
 pd_status pd_sum_new(const struct pd_shard *shard, struct unit *unit); /* sets unit->sums, if it has some */
@@ -139,6 +148,7 @@ const void *pd_shard_unstage(struct pd_shard *shard, int trainer, const struct u
 void pd_shard_clear_stage(struct trainer *trainer); /* what was placed will not arrive */
 void pd_shard_free_stage(struct trainer *trainer);
 /* shard_step.c */
+void pd_shard_drop_gifts(struct pd_shard *shard, int trainer); /* what it gave and is not applied */
 int pd_shard_count_in(const struct pd_shard *shard);
 int pd_shard_counts(const struct pd_shard *shard, int trainer); /* does the next step count it? */
 int pd_shard_gives(const struct pd_shard *shard, int trainer, uint64_t step); /* and it does not pass it */

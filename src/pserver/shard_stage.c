@@ -1,25 +1,25 @@
 /* Parts that are applied as soon as they are there need no memory of their own: they arrive in a small place
  * that is used again for each message of the trainer, and so stays in the cache. That is so for the rules of
- * async mode, and of sync mode with one trainer that ends the job when it is lost, unless the step before is
- * still to be kept (the shard holds). All else is kept until the step is whole. */
+ * async mode where nothing is checked, and of sync mode with one trainer that ends the job when it is lost,
+ * unless the step before is still to be kept (the shard holds). All else is kept until the step is whole. */
 #include "pserver/proto.h"
 #include "pserver/shard_private.h"
 
-static int is_applied_at_once(const struct pd_shard *shard, const struct unit *u)
+static int is_applied_at_once(const struct pd_shard *shard, const struct unit *u, int trainer)
 {
     const struct pd_shard_config *config = &shard->config;
-    return u->spec.rule && !u->spec.is_rows &&
-           (!config->is_sync || (config->trainers == 1 && !config->is_whole && !shard->holds));
+    if (!config->is_sync) return pd_shard_is_early(shard, u, trainer);
+    return u->spec.rule && !u->spec.is_rows && config->trainers == 1 && !config->is_whole && !shard->holds;
 }
 
 /* Room for the first part of each gradient, and no more than a message usually has. */
-static size_t room(const struct pd_shard *shard)
+static size_t room(const struct pd_shard *shard, int trainer)
 {
     size_t bytes = 0;
     for (int i = 0; i < shard->units.n && bytes < PD_PS_PART; i++) {
         const struct unit *u = shard->units.at[i];
         int64_t n = u->numel < u->part_elements ? u->numel : u->part_elements;
-        if (is_applied_at_once(shard, u)) bytes += ((size_t)n * u->item + 63) / 64 * 64;
+        if (is_applied_at_once(shard, u, trainer)) bytes += ((size_t)n * u->item + 63) / 64 * 64;
     }
     return bytes < PD_PS_PART ? bytes : PD_PS_PART;
 }
@@ -28,9 +28,9 @@ void *pd_shard_stage(struct pd_shard *shard, int trainer, const struct unit *u, 
 {
     struct trainer *t = &shard->trainers[trainer];
     size_t aligned = (bytes + 63) / 64 * 64;
-    if (!is_applied_at_once(shard, u)) return NULL;
+    if (!is_applied_at_once(shard, u, trainer)) return NULL;
     if (!t->stage) {
-        t->stage_size = room(shard);
+        t->stage_size = room(shard, trainer);
         t->stage = pd_malloc_aligned(t->stage_size);
     }
     if (!t->stage || aligned > t->stage_size - t->stage_used) return NULL;

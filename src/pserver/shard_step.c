@@ -195,12 +195,15 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     int through_engine = 0, gives = shard->trainers[trainer].passed != step;
     shard->taking_part = 1;
     shard->applying = step;
+    PD_TRY(pd_shard_begin(shard, step)); /* whatever it gives, as when the log is done again */
     for (int i = 0; gives && i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
         if (!u->spec.rule)
             through_engine = 1;
         else if (u->spec.is_rows)
             PD_TRY(pd_shard_apply_own_rows(shard, u, trainer, step));
+        else if (!pd_shard_is_early(shard, u, trainer))
+            PD_TRY(pd_shard_apply_own_parts(shard, u, trainer, step));
     }
     if (through_engine) {
         shard->only = trainer;
@@ -219,14 +222,14 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
 
 /* ---- what trainers do ---- */
 
-/* What it gave to a step that is not applied goes with it. Async: dense parts of rules are in the parameters,
- * and stay known, should the same process send them again. */
-static void drop_gifts(struct pd_shard *shard, int trainer)
+/* Async: parts that were applied as they came are in the parameters, and stay known, should the same process
+ * send them again. */
+void pd_shard_drop_gifts(struct pd_shard *shard, int trainer)
 {
     uint64_t applied = shard->config.is_sync ? shard->step : shard->trainers[trainer].step;
     for (int i = 0; i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
-        if (!shard->config.is_sync && u->spec.rule && !u->spec.is_rows) continue;
+        if (!shard->config.is_sync && pd_shard_is_early(shard, u, trainer)) continue;
         if (u->gifts[trainer].step <= applied) continue;
         pd_sum_drop(shard, u, &u->gifts[trainer]);
         u->gifts[trainer].step = 0;
@@ -244,7 +247,7 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
     /* It will end the step again, on its new connection. That it was whole stays true where others know it.
      */
     if (!shard->config.is_gated || t->incarnation != incarnation) t->ended = t->passed = 0;
-    if (t->incarnation != incarnation) drop_gifts(shard, trainer);
+    if (t->incarnation != incarnation) pd_shard_drop_gifts(shard, trainer);
     int is_begun = shard->begun > shard->step || shard->adding > shard->step;
     if (t->state != PD_TRAINER_IN) t->from = shard->step + (is_begun ? 2 : 1);
     t->incarnation = incarnation;
@@ -261,7 +264,7 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
     t->state = how;
     t->waits = 0;
     pd_shard_void(shard);
-    drop_gifts(shard, trainer);
+    pd_shard_drop_gifts(shard, trainer); /* they go with it */
     t->ended = 0;
     return finish_step(shard);
 }
@@ -270,7 +273,7 @@ void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step)
 {
     if (step <= pd_shard_trainer_step(shard, trainer)) return;
     if (!passes(shard, trainer, step)) pd_shard_void(shard);
-    drop_gifts(shard, trainer);
+    pd_shard_drop_gifts(shard, trainer);
     shard->trainers[trainer].passed = step;
 }
 

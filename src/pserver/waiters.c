@@ -49,7 +49,7 @@ static int64_t notice_of(const struct pd_waiters *w, int64_t ms)
     return !w->waits_since && longer > usual ? longer : usual;
 }
 
-void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int has_deadline,
+void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int deadline_ms,
                      void (*describe)(void *arg, char *out, size_t cap), void *arg)
 {
     const struct pd_server_config *config = &w->server->config;
@@ -63,7 +63,7 @@ void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int has_
     }
     if (is_waiting && !w->waits_since) w->waits_since = now;
     if (w->waits_since) waited = now - (w->waits_since > since ? w->waits_since : since);
-    if (has_deadline && waited / 1000000 >= config->deadline_ms) {
+    if (deadline_ms && waited / 1000000 >= deadline_ms) {
         describe(arg, text, sizeof text);
         pd_server_fail(w->server, pd_fail(PD_UNAVAILABLE, "%s: given up (FLAGS_rpc_deadline is %d ms)", text,
                                           config->deadline_ms));

@@ -22,21 +22,6 @@ pd_status pd_buffer_new(const struct pd_device *device, size_t size, struct pd_b
     return PD_OK;
 }
 
-pd_status pd_buffer_wrap(void *data, size_t size, void (*owner_free)(void *), void *owner,
-                         struct pd_buffer **out)
-{
-    struct pd_buffer *b = pd_calloc(1, sizeof *b);
-    if (!b) return pd_no_memory();
-    *b = (struct pd_buffer){.refs = 1,
-                            .size = size,
-                            .data = data,
-                            .device = &pd_device_cpu,
-                            .owner_free = owner_free,
-                            .owner = owner};
-    *out = b;
-    return PD_OK;
-}
-
 struct pd_buffer *pd_buffer_ref(struct pd_buffer *buffer)
 {
     if (buffer) __atomic_add_fetch(&buffer->refs, 1, __ATOMIC_RELAXED);
@@ -46,10 +31,7 @@ struct pd_buffer *pd_buffer_ref(struct pd_buffer *buffer)
 void pd_buffer_unref(struct pd_buffer *buffer)
 {
     if (!buffer || __atomic_sub_fetch(&buffer->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    if (buffer->owner_free)
-        buffer->owner_free(buffer->owner);
-    else
-        buffer->device->release(buffer->device, buffer->data);
+    buffer->device->release(buffer->device, buffer->data);
     pd_free(buffer);
 }
 
@@ -74,7 +56,7 @@ pd_status pd_tensor_alloc(struct pd_tensor *tensor)
     size_t bytes;
     PD_TRY(checked_bytes(&tensor->meta, &bytes));
     struct pd_buffer *b = tensor->buffer;
-    if (b && b->size >= bytes && tensor->data == b->data && !b->owner_free &&
+    if (b && b->size >= bytes && tensor->data == b->data &&
         __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) == 1)
         return PD_OK;
     struct pd_buffer *fresh;

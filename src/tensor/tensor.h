@@ -5,20 +5,15 @@
 #include "backend/device.h"
 #include "tensor/meta.h"
 
-/* Counted memory. `version` is raised by whoever rewrites the contents outside a plan's own data flow. */
+/* Counted memory. */
 struct pd_buffer {
     int refs; /* atomic */
     size_t size;
     void *data;
     const struct pd_device *device;
-    /* For borrowed memory: called at the last unref instead of the device's release; may be NULL. */
-    void (*owner_free)(void *owner);
-    void *owner;
 };
 
 pd_status pd_buffer_new(const struct pd_device *device, size_t size, struct pd_buffer **out);
-/* Wraps memory of someone else; `owner_free(owner)` runs when the last reference goes. Takes `owner`. */
-pd_status pd_buffer_wrap(void *data, size_t size, void (*owner_free)(void *), void *owner, struct pd_buffer **out);
 struct pd_buffer *pd_buffer_ref(struct pd_buffer *buffer);
 void pd_buffer_unref(struct pd_buffer *buffer);
 

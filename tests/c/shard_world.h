@@ -68,8 +68,8 @@ static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
     ((struct world *)arg)->answered = step;
 }
 
-/* w falls by the gradient. Nobody is there yet. */
-static void build(struct world *w, int is_sync, int is_whole, int trainers)
+/* w falls by the gradient. Nobody is there yet. The hooks of `config` are given here. */
+static void build_as(struct world *w, struct pd_shard_config config)
 {
     int block;
     int64_t id;
@@ -93,16 +93,18 @@ static void build(struct world *w, int is_sync, int is_whole, int trainers)
     plan->frame->scope = w->scope;
     w->param = pd_scope_find(w->scope, "w");
 
-    struct pd_shard_config config = {
-        .trainers = trainers,
-        .is_sync = is_sync,
-        .is_whole = is_whole,
-        .hooks = {.begin_step = begin_step, .run_blocks = run_blocks, .answer = answer, .arg = w}};
+    config.hooks = (struct pd_shard_hooks){
+        .begin_step = begin_step, .run_blocks = run_blocks, .answer = answer, .arg = w};
     struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = w->param};
     must(pd_shard_new(&config, &w->shard));
     must(pd_rule_new(plan->frame, block, "w@GRAD", &spec.rule));
     assert_non_null(spec.rule);
     must(pd_shard_add(w->shard, &spec, &w->unit));
+}
+
+static void build(struct world *w, int is_sync, int is_whole, int trainers)
+{
+    build_as(w, (struct pd_shard_config){.trainers = trainers, .is_sync = is_sync, .is_whole = is_whole});
 }
 
 static void drop(struct world *w)

@@ -13,6 +13,7 @@
 #include "net/hello_inside.h"
 #include "net/shm_copy.h"
 #include "net/shm_ring.h"
+#include "net/transport.h"
 #include "net/wire.h"
 
 static void numbers_and_texts_come_back(void **state)
@@ -636,9 +637,28 @@ static void a_post_wakes_a_sleeping_loop(void **state)
     pd_loop_free(loop);
 }
 
+/* Up to four flipped bits of a record's length make another that has no right check. */
+static void damaged_lengths_have_no_check(void **state)
+{
+    (void)state;
+    uint32_t word = pd_record_word(1000), bits = (1U << 18) - 1;
+    for (int a = 0; a < 32; a++)
+        for (int b = a; b < 32; b++)
+            for (int c = b; c < 32; c++)
+                for (int d = c; d < 32; d++) {
+                    uint32_t other = word ^ 1U << a;
+                    other = b > a ? other ^ 1U << b : other;
+                    other = c > b ? other ^ 1U << c : other;
+                    other = d > c ? other ^ 1U << d : other;
+                    assert_true(other != pd_record_word(other & bits));
+                }
+    assert_int_equal(word & bits, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(damaged_lengths_have_no_check),
         cmocka_unit_test(numbers_and_texts_come_back),
         cmocka_unit_test(a_reader_never_passes_its_end),
         cmocka_unit_test(heads_come_back_and_are_checked),

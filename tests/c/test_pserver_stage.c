@@ -225,6 +225,81 @@ static void test_who_was_lost_and_was_not(void **state)
     drop(&w);
 }
 
+/* One part of this value. */
+static pd_status part_of(struct world *w, uint64_t step, uint32_t part, float value)
+{
+    struct pd_span at[2];
+    int spans;
+    must(pd_shard_place(w->shard, 0, step, (uint32_t)w->unit, part, 0, at, &spans));
+    for (size_t k = 0; k < at[0].n / sizeof(float); k++)
+        ((float *)at[0].at)[k] = 1;
+    ((float *)at[0].at)[at[0].n / sizeof(float) - 1] = value;
+    return pd_shard_arrived(w->shard, 0, step, (uint32_t)w->unit, part, 0);
+}
+
+/* Async, checked: nothing of a push is applied before all of it was found good. */
+static void test_a_push_that_is_checked(void **state)
+{
+    struct world w;
+    struct pd_buf open = {0};
+    (void)state;
+    build_as(&w, (struct pd_shard_config){.trainers = 2, .is_checked = 1});
+    must(pd_shard_join(w.shard, 0, 7));
+    message(&w, 1, 2, (uint32_t[]){0, 1}, 1, 1);
+    assert_int_equal(pd_shard_may_lend(w.shard, 0), 0);
+    pd_shard_write_open(w.shard, &open); /* a snapshot here has nothing of it */
+    assert_int_equal(open.n, 0);
+    message(&w, 1, 2, (uint32_t[]){2, 1}, 1, 1);
+    assert_int_equal(pd_shard_repeated(w.shard), 1);
+    expect(&w, (float[]){1, 1, 1});
+    must(pd_shard_end(w.shard, 0, 1, 1));
+    assert_int_equal(w.answered, 1);
+    expect(&w, (float[]){0, -1, -2});
+
+    must(part_of(&w, 2, 0, 1));
+    must(part_of(&w, 2, 1, 1));
+    assert_int_equal(part_of(&w, 2, 2, __builtin_nanf("")), PD_NOT_FINITE);
+    assert_non_null(strstr(pd_error(), "trainer 0 pushes NaN or Inf in 'w@GRAD' in step 2"));
+    expect(&w, (float[]){0, -1, -2});
+    message(&w, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1); /* it would begin anew */
+    assert_int_equal(pd_shard_repeated(w.shard), 1);
+    must(pd_shard_end(w.shard, 0, 2, 2));
+    expect(&w, (float[]){-1, -3, -5});
+
+    must(part_of(&w, 3, 0, 1));
+    assert_int_equal(part_of(&w, 3, 1, __builtin_inff()), PD_NOT_FINITE);
+    must(pd_shard_end(w.shard, 0, 3, 3)); /* no client does that: it ends a step that has nothing */
+    expect(&w, (float[]){-1, -3, -5});
+
+    message(&w, 4, 2, (uint32_t[]){0, 2}, 1, 1);
+    must(pd_shard_leave(w.shard, 0, PD_TRAINER_LOST)); /* it takes along what it gave */
+    must(pd_shard_join(w.shard, 0, 7));
+    message(&w, 4, 1, (uint32_t[]){1}, 1, 1);
+    must(pd_shard_end(w.shard, 0, 4, 4));
+    expect(&w, (float[]){-1, -5, -5});
+    pd_buf_free(&open);
+    drop(&w);
+}
+
+/* The server had not checked before it was started again: what is in the snapshot stays, and counts once. */
+static void test_a_push_that_is_checked_from_its_middle_on(void **state)
+{
+    struct world w;
+    (void)state;
+    build_as(&w, (struct pd_shard_config){.trainers = 2, .is_checked = 1});
+    must(pd_shard_read_open(w.shard, "0 7 1 0:0,2"));
+    must(pd_shard_join(w.shard, 0, 7));
+    message(&w, 1, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    assert_int_equal(pd_shard_repeated(w.shard), 2);
+    must(pd_shard_end(w.shard, 0, 1, 1));
+    expect(&w, (float[]){1, -1, 1});
+    message(&w, 2, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+    expect(&w, (float[]){1, -1, 1});
+    must(pd_shard_end(w.shard, 0, 2, 2));
+    expect(&w, (float[]){0, -3, -2});
+    drop(&w);
+}
+
 /* As after a restart: the values and the steps of the snapshot, and what it says of open pushes. */
 static void restart(struct world *w, const struct world *from, const char *open)
 {
@@ -340,6 +415,8 @@ int main(void)
         cmocka_unit_test(test_who_joins_in_the_middle_of_a_step),
         cmocka_unit_test(test_nothing_changes_until_the_step_before_is_kept),
         cmocka_unit_test(test_who_was_lost_and_was_not),
+        cmocka_unit_test(test_a_push_that_is_checked),
+        cmocka_unit_test(test_a_push_that_is_checked_from_its_middle_on),
         cmocka_unit_test(test_a_snapshot_in_the_middle_of_pushes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Any bytes from the network: heads, the messages of the handshake, the wire's numbers and texts, and a whole
- * stream into an open connection, cut into pieces as a socket would, as it is, in records, or taken for records.
- * The first byte chooses. */
+ * stream into an open connection, cut into pieces as a socket would, as it is, in records, or taken for
+ * records. The first byte chooses. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +228,9 @@ static void put_records(struct pd_buf *out, const uint8_t *bytes, size_t n)
     while (n) {
         size_t size = 1 + bytes[0] * (bytes[0] % 3 ? 1u : 300u);
         if (size > n) size = n;
-        uint8_t head[4 + PD_SEAL_TAG] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16)};
+        uint32_t word = pd_record_word((uint32_t)size);
+        uint8_t head[4 + PD_SEAL_TAG] = {(uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16),
+                                         (uint8_t)(word >> 24)};
         struct iovec part = {(void *)bytes, size};
         if (pd_seal_next(seal, head, &part, size, head + 4) != PD_OK) abort();
         pd_buf_add(out, head, 4 + PD_SEAL_SUM);
@@ -259,15 +261,16 @@ static void read_stream(const uint8_t *bytes, size_t n, enum way way)
     }
     if (!loop && pd_loop_new(&loop) != PD_OK) abort();
     if (pd_conn_make(loop, NULL, &conn) != PD_OK) abort();
-    struct source source = {.base = {.transport = first % 2 && way == PLAIN ? &lending_transport : &source_transport,
-                                     .loop = loop,
-                                     .conn = conn},
-                            .at = bytes + 1,
-                            .end = bytes + n,
-                            .step = bytes[0]};
+    struct source source = {
+        .base = {.transport = first % 2 && way == PLAIN ? &lending_transport : &source_transport,
+                 .loop = loop,
+                 .conn = conn},
+        .at = bytes + 1,
+        .end = bytes + n,
+        .step = bytes[0]};
     conn->pipe = &source.base;
-    if (way != PLAIN && pd_record_pipe(&source.base, way == SEALED ? key : NULL, way == SEALED ? key : NULL, 0,
-                                       &conn->pipe) != PD_OK)
+    if (way != PLAIN && pd_record_pipe(&source.base, way == SEALED ? key : NULL, way == SEALED ? key : NULL,
+                                       0, &conn->pipe) != PD_OK)
         abort();
     conn->state = PD_CONN_OPEN;
     pd_conn_set_user(conn, &place_events, &place);
@@ -280,7 +283,7 @@ static void read_stream(const uint8_t *bytes, size_t n, enum way way)
         pd_loop_exit(loop);
     }
     if (way == SEALED && place.messages) abort(); /* nobody has the key */
-    pd_loop_turn(loop, 0); /* frees what libuv has closed */
+    pd_loop_turn(loop, 0);                        /* frees what libuv has closed */
     pd_buf_free(&whole);
 }
 

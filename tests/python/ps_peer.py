@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ps_seal import Seal, stretched
+from ps_seal import Seal, crc32c, length_in, stretched
 
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = 1, 2, 3, 4, 5
 OPEN, PUSH, PULL, ROWS, BYE, BEAT, SAVE, STATUS, SUM, ORDER, WANT, READY, PROGRAM = range(16, 29)
@@ -40,11 +40,14 @@ class Frame:
         return self.meta[6 if self.type == FAILED else 2 :].decode(errors="replace")
 
 
-def head(type: int, meta: int = 0, payload: int = 0, flags: int = 0, request: int = 0, step: int = 0, extra: int = 0, version: int = 2) -> bytes:
+def head(type: int, meta: int = 0, payload: int = 0, flags: int = 0, request: int = 0, step: int = 0, extra: int = 0, version: int = 3) -> bytes:
     return HEAD.pack(b"CPDL", version, type, flags, 0, meta, payload, request, step, extra)
 
 
 def frame(type: int, meta: bytes = b"", payload: bytes = b"", **more) -> bytes:
+    """A message; one of the handshake has its checksum."""
+    if type < OPEN and "step" not in more:
+        more["step"] = crc32c(0, head(type, len(meta), len(payload), **more) + meta)
     return head(type, len(meta), len(payload), **more) + meta + payload
 
 
@@ -72,7 +75,7 @@ def numbers(values: list[int]) -> bytes:
     return struct.pack(f"<I{len(values)}I", len(values), *values)
 
 
-def hello(id: int, incarnation: int = 0, role: int = TRAINER, loop: int = 0, job: str = "", version: int = 2, has_secret: bool = False) -> bytes:
+def hello(id: int, incarnation: int = 0, role: int = TRAINER, loop: int = 0, job: str = "", version: int = 3, has_secret: bool = False) -> bytes:
     return (
         struct.pack("<HBBHiQII", version, role, 0, loop, id, incarnation or random.getrandbits(63) | 1, os.getpid(), 0)
         + text(job)
@@ -138,7 +141,7 @@ class Peer:
             return
         seal = self.seals[1]
         while len(self.raw) >= 4 + seal.bytes:
-            (n,) = struct.unpack_from("<I", self.raw)
+            n = length_in(self.raw)
             head = 4 + seal.bytes
             if len(self.raw) < head + n:
                 return

@@ -60,6 +60,20 @@ def crc32c(start: int, data: bytes) -> int:
     return ~_plain(crc, data) & 0xFFFFFFFF
 
 
+# ---- lengths ----
+
+
+def with_check(n: int) -> bytes:
+    """A length as it travels: 18 bits, and 14 of its checksum."""
+    return struct.pack("<I", n | (crc32c(0, struct.pack("<I", n)) << 18 & 0xFFFFFFFF))
+
+
+def length_in(head: bytes) -> int:
+    n = struct.unpack_from("<I", head)[0] & 0x3FFFF
+    assert head[:4] == with_check(n), "the check of a record's length is wrong"
+    return n
+
+
 # ---- Poly1305, with keys from AES-256 in counter mode ----
 
 
@@ -106,7 +120,7 @@ class Seal:
 
     def next(self, data: bytes) -> bytes:
         """Of the next record."""
-        whole, number = data + struct.pack("<I", len(data)), self.number
+        whole, number = data + with_check(len(data)), self.number
         self.number += 1
         if not self.key:
             return struct.pack("<I", crc32c(number & 0xFFFFFFFF, whole))
@@ -119,5 +133,5 @@ class Seal:
         out = []
         for at in range(0, len(data), MOST):
             piece = data[at : at + MOST]
-            out.append(struct.pack("<I", len(piece)) + self.next(piece) + piece)
+            out.append(with_check(len(piece)) + self.next(piece) + piece)
         return b"".join(out)

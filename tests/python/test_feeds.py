@@ -104,3 +104,19 @@ def test_a_tensor_that_is_filled_again_while_it_is_fed():
         exe.run(fluid.default_startup_program())
         losses = [exe.run(feed=batch, fetch_list=[loss])[0] for batch in loader()]
         np.testing.assert_allclose(losses, [losses[0]] * 60, rtol=1e-4)
+
+
+def test_what_the_program_does_not_know_is_left_out_with_a_warning():
+    """One feed for training and for a pruned Program; a misspelt name is still told."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x, y = layers.data("x", [2]), layers.data("y", [1])
+        out = layers.reduce_sum(x)
+        layers.mean(layers.square_error_cost(layers.fc(x, 1), y))
+        pruned = fluid.default_main_program()._prune([out])
+        exe = fluid.Executor(fluid.CPUPlace())
+        feed = {"x": np.ones((3, 2), "float32"), "y": np.ones((3, 1), "float32")}
+        with pytest.warns(UserWarning, match="The variable y is not found in program"):
+            (got,) = exe.run(pruned, feed=feed, fetch_list=[out.name])
+        assert got == 6
+        with pytest.warns(UserWarning), pytest.raises(fluid.core.NotFoundError, match="feed 'X': .*it declares the data x"):
+            exe.run(pruned, feed={"X": feed["x"]}, fetch_list=[out.name])

@@ -1,4 +1,4 @@
-"""Sync training on n servers x m trainers gives what one process gives with the joined batch."""
+"""Sync training on n servers x m trainers, and async training of one trainer, gives what one process gives with the joined batch."""
 
 import itertools
 import os
@@ -22,6 +22,9 @@ SMALL = [
     ("2x2", "mlp", "adam", ["--clip", "global_norm"]),
     ("2x2", "mlp", "sgd", ["--no-slices"]),
     ("3x2", "fit_a_line", "sgd", ["--no-slices"]),  # two parameters: one server has none
+    ("1x1", "mlp", "adam", ["--async", "--schedule"]),  # of one trainer, whose steps come one after the other
+    ("2x1", "mlp", "momentum", ["--async", "--decay", "--schedule"]),
+    ("2x1", "word2vec_sparse", "adagrad", ["--async", "--decay", "--schedule"]),
 ]
 WHOLE = [
     (shape, model, optimizer, [*more, *slices])
@@ -70,7 +73,7 @@ def distance(got: np.ndarray, want: np.ndarray) -> float:
 def test_equals_one_process(tmp_path, one_process, record_property, shape, model, optimizer, more):
     servers, trainers = map(int, shape.split("x"))
     options = ["--model", model, "--optimizer", optimizer, *more]
-    want = one_process(trainers, [word for word in options if word != "--no-slices"])  # slices are of the servers
+    want = one_process(trainers, [word for word in options if word not in ("--no-slices", "--async")])  # those are of the servers
     with Job(servers, trainers) as job:
         job.start_all(*options, out=tmp_path)
         job.end(deadline=60)

@@ -111,6 +111,70 @@ def test_the_first_server_is_silent():
             # By the other server's word, or on its own where only the answer of the first one is missing.
             wait_for_any(trainer, f"for the word of the first server {job.endpoints[0]}", f"s: {job.endpoints[0]}: no answer yet\n")
         first.signal(signal.SIGCONT)
-        other.signal(signal.SIGSTOP)  # and the other way round
-        for trainer in trainers:
-            trainer.wait_for(f"{job.endpoints[1]}: no answer yet")
+
+
+def stop_until_named(job: Job, k: int) -> str:
+    """Stops server k when trainers are past step 20, in the middle of a step that it has not agreed to: the text by which the first
+    server then names it. Elsewhere only its answer is missing, and a trainer that lacks it says so by itself: it goes on and is
+    stopped again."""
+    still, trainers = job.processes[k], job.processes[-2:]
+    named, alone = f"s for server {job.endpoints[k]}, which is connected", f"s: {job.endpoints[k]}: no answer yet\n"
+    for trainer in trainers:
+        trainer.wait_for("step 20 has ended")
+    for _ in range(30):
+        seen = [len(trainer.output()) for trainer in trainers]
+        still.signal(signal.SIGSTOP)
+        end, said = time.monotonic() + 30, ""
+        while named not in said and alone not in said:
+            assert time.monotonic() < end and all(t.process.poll() is None for t in trainers), trainers[0].output() + trainers[1].output()
+            time.sleep(0.01)
+            said = "".join(trainer.output()[n:] for trainer, n in zip(trainers, seen))
+        if named in said:
+            return named
+        still.signal(signal.SIGCONT)
+    raise AssertionError(f"never stopped in the middle of a step: {said}")
+
+
+@pytest.mark.parametrize("loss", ["shrink", "wait"])
+def test_another_server_stands_still(loss):
+    """The first server alone knows that it is that one: it says so, to its log and to the trainers, and they go on when it does."""
+    with Job(3, 2, env={"FLAGS_ps_on_trainer_loss": loss, "FLAGS_ps_notice": "300"}) as job:
+        job.start_all(*MLP, "--steps", "3000", "--say-at", "20")
+        first, other, still, *trainers = job.processes
+        named = stop_until_named(job, 2)
+        for p in (first, *trainers):
+            p.wait_for(named)
+        assert named not in other.output()
+        still.signal(signal.SIGCONT)
+        job.end(120)
+
+
+@pytest.mark.parametrize("loss", ["shrink", "wait"])
+def test_another_server_stands_still_past_the_deadline(loss):
+    """The job ends and names it. When it goes on, nobody has done the job's work, so that it has failed as well."""
+    env = {"FLAGS_ps_on_trainer_loss": loss, "FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "8000", "FLAGS_ps_reconnect": "500"}
+    with Job(2, 2, env=env) as job:
+        job.start_all(*MLP, "--steps", "1000000", "--say-at", "20")
+        first, still, *trainers = job.processes
+        named = stop_until_named(job, 1)
+        for p in (first, *trainers):
+            assert p.end(60) == 1
+            assert named in p.output().splitlines()[-1], p.output()
+        still.signal(signal.SIGCONT)
+        assert still.end(60) == 1, still.output()
+
+
+def test_a_trainer_is_late_at_another_server_only():
+    """That server knows which trainer it is; the first one does not end the job with less than that."""
+    env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_notice": "500", "FLAGS_rpc_deadline": "8000", "FLAGS_ps_reconnect": "60000"}
+    with Job(2, 2, env=env) as job:
+        options = [*MLP, "--steps", "1000000", "--say-at", "20"]
+        with FaultProxy([job.endpoints[1]], seed=1, budget=0) as proxy:
+            first, other = (job.start("server", i, *options) for i in range(2))
+            late = job.start("trainer", 0, *options, env={"PADDLE_PS_MAP": proxy.map, "FLAGS_rpc_deadline": "60000"})
+            waits = job.start("trainer", 1, *options, env={"FLAGS_rpc_deadline": "60000"})
+            for trainer in (late, waits):
+                trainer.wait_for("step 20 has ended")
+            proxy.close()
+            assert waits.end(60) == 1
+        assert "for trainer 0" in waits.output().splitlines()[-1], waits.output()

@@ -175,3 +175,31 @@ def test_servers_from_snapshots_of_different_steps(tmp_path):
         start_all()
         job.end(20)
         assert all("taken up at step 2" in server.output() for server in job.processes[:2])
+
+
+ENDS = {"raises": ["--fail-at", "3"], "exits": ["--exit-at", "3"], "is killed": ["--exit-at", "3", "--exit", "os.kill(os.getpid(), 9)"]}
+
+
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_all_trainers_fail_and_servers_go_on_without_them(mode, how):
+    """When none is left that has done its work, the servers have failed too, and say why."""
+    env = {"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "300"}
+    with Job(2, 2, env=env) as job:
+        job.start_all(*mode, *ENDS[how])
+        servers, trainers = job.processes[:2], job.processes[2:]
+        assert all(t.end(60) != 0 for t in trainers)
+        for server in servers:
+            assert server.end(60) == 1, server.output()
+            last = server.output().splitlines()[-1]
+            assert "no trainer of this job has done its work" in last, server.output()
+            assert re.search("the last: trainer [01] .*(failed: |is gone without a word)", last) or server is servers[1], server.output()
+
+
+def test_one_trainer_fails_and_the_others_do_the_work():
+    with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_reconnect": "300"}) as job:
+        for i in range(2):
+            job.start("server", i)
+        fails, works = job.start("trainer", 0, "--fail-at", "3"), job.start("trainer", 1, "--steps", "50")
+        assert fails.end(60) == 1 and works.end(60) == 0
+        assert [server.end(60) for server in job.processes[:2]] == [0, 0]

@@ -241,3 +241,27 @@ def test_newer_snapshots_are_not_passed_over_in_silence(tmp_path, mode, what):
             np.testing.assert_array_equal(got[::2], counts({0: 8})[::2])
             np.testing.assert_array_equal(got[1::2], (first + counts({0: 8}) - counts({0: 6}))[1::2])
         assert "steps done 8" in run(job, *mode, steps=9)[-1]
+
+
+def test_another_shape_is_refused_on_other_servers_too(tmp_path):
+    with job_of(tmp_path, 2) as job:
+        run(job, steps=3)
+        set_servers(job, 3)
+        for rows in "51", "49":
+            for said in refused(job, "--rows", rows):
+                assert f"have 'table' as float32 [50, 1], the Program as float32 [{rows}, 1]" in said
+
+
+def test_a_server_that_runs_keeps_what_it_has(tmp_path):
+    """Another job below the same root does not begin with it; when that server has ended, a job that is moved does."""
+    root = tmp_path / "ps"
+    with job_of(root, 1) as job, job_of(root, 1) as other:
+        run(job, steps=3)
+        server = job.start("server", 0)
+        server.wait_for("Server listening on")
+        said = refused(other)[0]
+        assert f"server {job.endpoints[0]} below '{root}', which runs (process {server.process.pid})" in said and "FLAGS_ps_dir" in said
+        ended_by_sigterm(job, server)
+        said = run(other, steps=5)
+        assert f"taken up at step 3 from other servers' folders in {root}" in said[0]
+        np.testing.assert_array_equal(table(other, root), counts({0: 5}))

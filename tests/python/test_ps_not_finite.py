@@ -1,5 +1,6 @@
 """FLAGS_check_nan_inf on servers: a gradient with NaN or Inf is refused, and who pushed it is named, with the variable."""
 
+import numpy as np
 import pytest
 from cluster import Job
 
@@ -23,8 +24,8 @@ def test_who_and_what_is_named(mode, trainers):
         assert bad.end(30) == 1
         assert f"trainer {trainers - 1} pushes NaN or Inf in " in server.output(), server.output()
         assert "@GRAD' in step 5: refused (flag check_nan_inf is on)" in bad.output(), bad.output()
-        if "async" in mode:  # the others go on
-            assert all(p.end(30) == 0 for p in others) and server.end(30) == 0
+        if "async" in mode:  # the others go on, if there are any
+            assert all(p.end(30) == 0 for p in others) and server.end(30) == (0 if others else 1)
         else:
             assert all(p.end(30) == 1 and "pushes NaN or Inf" in p.output() for p in others) and server.end(30) == 1
 
@@ -43,3 +44,21 @@ def test_without_the_flag_it_is_applied():
     with Job(1, 2, script="not_finite.py") as job:
         job.start_all()
         job.end(30)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_nothing_of_its_step_is_applied(mode, tmp_path):
+    """A gradient of four parts, of which only the last has a NaN in its last element, and another one of the same step that has
+    none. Trainer 1 gives zeros, so that the parameters tell what was applied of trainer 0."""
+    env = {"FLAGS_check_nan_inf": "1", "FLAGS_ps_on_trainer_loss": "shrink", "FLAGS_ps_loops": "1"}
+    options = [*MODES[mode], "--wide", "--bad", "0", "--go", str(tmp_path / "go")]
+    with Job(1, 2, script="not_finite.py") as job:
+        server = job.start("server", 0, *options, env=env)
+        bad = job.start("trainer", 0, *options)
+        good = job.start("trainer", 1, *options, "--out", str(tmp_path / "out.npz"))
+        assert bad.end(60) == 1 and "trainer 0 pushes NaN or Inf in 'wide@GRAD' in step 5" in bad.output(), bad.output()
+        (tmp_path / "go").touch()
+        assert good.end(60) == 0 and server.end(60) == 0, server.output()
+    out = np.load(tmp_path / "out.npz")
+    for name in ("wide", "other"):
+        assert np.unique(out[name]).tolist() == [-4 if mode == "async" else -2], (name, np.unique(out[name]))

@@ -390,7 +390,8 @@ def test_the_first_server_ends_when_all_have_left(tmp_path):
         for hand in hands:
             hand.die()
         job.processes.pop().close()
-        assert start_again(job, 0).end(20) == 0
+        again = start_again(job, 0)
+        assert again.end(20) == 1 and "no trainer of this job has done its work" in again.output(), again.output()
 
 
 def test_the_first_server_does_not_wait_for_ever(tmp_path):

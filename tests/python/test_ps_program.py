@@ -53,3 +53,16 @@ def test_another_number_of_trainers_is_refused():
         trainer = job.start("trainer", 0, *SERVER)
         assert trainer.end(60) != 0
         assert "3" in trainer.output() and "trainers" in trainer.output()
+
+
+@pytest.mark.parametrize("policies", [("shrink", "fail"), ("fail", "shrink"), ("wait", "shrink")], ids="-".join)
+def test_servers_that_differ_in_what_a_lost_trainer_means_are_refused(policies):
+    with Job(2, 2, "shapes.py") as job:
+        servers = [job.start("server", i, *SERVER, env={"FLAGS_ps_on_trainer_loss": policy}) for i, policy in enumerate(policies)]
+        for each in servers:
+            each.wait_for("Server listening on")
+        trainer = job.start("trainer", 0, *SERVER)  # the first to come finds out
+        assert trainer.end(60) != 0  # FLAGS_rpc_deadline is 180 s
+        said = trainer.output()
+        assert "FLAGS_ps_on_trainer_loss is '" in said and all(f"'{policy}'" in said for policy in policies), said
+        assert "give all servers of a job the same" in said

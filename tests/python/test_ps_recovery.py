@@ -400,6 +400,135 @@ def test_folders_of_before(tmp_path):
         assert "of version 1, while this program reads version 2" in refused(job)
 
 
+@pytest.mark.parametrize("keep", ["0", "-3"])
+def test_at_least_one_snapshot_is_kept(tmp_path, keep):
+    with Job(1, 1, env=log_env(tmp_path / "ps")) as job:
+        assert f"FLAGS_ps_keep is {keep}: at least 1 snapshot is kept" in refused(job, FLAGS_ps_keep=keep)
+
+
+def test_other_loops_and_a_trainer_that_is_there(tmp_path):
+    """It cannot know of them, and is told what to do."""
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_reconnect": "200", "FLAGS_rpc_deadline": "20000"}) as job:
+        server = start(job, FLAGS_ps_loops="2")
+        trainer = job.start("trainer", 0, *UNSEEDED, "--steps", "9", "--pause-at", "3", "--linger", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        ended_by_sigterm(job, server)
+        start(job, FLAGS_ps_loops="1")
+        (tmp_path / "go").touch()
+        assert trainer.end(40) == 1
+        assert "wants loop 1 of this server, which has 1" in trainer.output() and "Start the trainers again, too" in trainer.output()
+
+
+@MODES
+def test_everything_but_the_layout_is_gone(tmp_path, mode):
+    with Job(1, 1, env=log_env(tmp_path / "ps")) as job:
+        folder = folder_of(job, tmp_path / "ps")
+        server = start(job, *mode)
+        train(job, range(1, 4))
+        killed(job, server)
+        for path in [*folder.glob("log-*"), *folder.glob("snapshot-*")]:
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+        said = refused(job, *mode)
+        assert "has neither the log that its file 'layout' tells of nor the snapshot" in said and "FLAGS_ps_fresh=1" in said
+
+
+# ---- other rules ----
+
+
+@pytest.mark.parametrize("options, trainers", [(["--mu", "0.5"], 1), (["--decay"], 1), (["--clip", "value"], 1), ([], 2)], ids=["mu", "decay", "clip", "trainers"])
+@MODES
+def test_a_log_is_not_done_again_by_another_rule(tmp_path, mode, options, trainers):
+    """Refused, and what the message says helps; a rate that is another one is a variable, and no rule."""
+    momentum = ["--optimizer", "momentum", *mode]
+    with Job(1, 1, env=log_env(tmp_path / "ps")) as job:
+        server = start(job, *momentum)
+        want = train(job, range(1, 4))
+        killed(job, server)
+        job.trainers = trainers
+        said = refused(job, *momentum, *options)
+        assert "has 3 steps past the snapshot of step 0 that this server cannot do again: it was written for '" in said
+        assert "Start it as before and end it with SIGTERM" in said
+        job.trainers = 1
+        server = start(job, *momentum)
+        same(now(job), want)
+        ended_by_sigterm(job, server)
+        job.trainers = trainers
+        assert "taken up at step 3" in start(job, *momentum, *options).output()
+
+
+# ---- what trainers that have ended were told ----
+
+
+@pytest.mark.parametrize("before", [0, 10])
+@MODES
+def test_a_job_that_ended_is_not_over_for_a_server_that_lost_its_end(tmp_path, mode, before):
+    """The last snapshot could not be written, and trainers had ended well: the server does not end well with what it has."""
+    options = ["--model", "mlp", *mode]
+    with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
+        if before:
+            job.start_all(*options, "--steps", str(before))
+            job.end(40)
+        server = job.start("server", 0, *options, "--file-limit", "50000")
+        trainer = job.start("trainer", 0, *options, "--steps", "20")
+        assert trainer.end(40) == 0 and server.end(20) == 1, server.output()
+        again = job.start("server", 0, *options)
+        assert again.end(20) == 1, again.output()
+        said = f"trainer 0 after step {before + 20}, but of that this server has kept only step {before}"
+        assert said in again.output() and "FLAGS_ps_accept_rollback=1" in again.output()
+        again = job.start("server", 0, *options, env=ACCEPTED)
+        trainer = job.start("trainer", 0, *options, "--steps", "3", "--resume")
+        assert trainer.end(40) == 0 and again.end(20) == 0, again.output() + trainer.output()
+
+
+def test_a_server_that_was_killed_while_it_wrote_a_snapshot_can_end_there(tmp_path):
+    """Its logs have begun the file of that snapshot, which is not there: the last one takes another number."""
+    with Job(1, 1, env=log_env(tmp_path / "ps", FLAGS_ps_snapshot_steps="2", FLAGS_ps_keep="9")) as job:
+        folder = folder_of(job, tmp_path / "ps")
+        server = start(job)
+        want = train(job, range(1, 3))
+        wait_for_snapshot(folder, 2)
+        killed(job, server)
+        shutil.rmtree(folder / f"snapshot-{2:020}")
+        for _ in range(2):
+            ended_by_sigterm(job, start(job))
+            assert snapshots(folder) == [0, 3]
+        server = start(job)
+        same(now(job), want)
+        train(job, range(3, 5))  # cuts go on
+        wait_for_snapshot(folder, 5)
+        killed(job, server)
+
+
+def wait_for_snapshot(folder: Path, number: int) -> None:
+    end = time.monotonic() + 20
+    while number not in snapshots(folder):
+        assert time.monotonic() < end, snapshots(folder)
+        time.sleep(0.01)
+
+
+def test_snapshots_go_on_after_a_step_back(tmp_path):
+    """The job has gone back behind numbers that are used: new snapshots have higher ones."""
+    env = log_env(tmp_path / "ps", FLAGS_ps_snapshot_steps="2", FLAGS_ps_keep="2")
+    with Job(1, 1, env=env) as job:
+        folder = folder_of(job, tmp_path / "ps")
+        server = start(job)
+        train(job, range(1, 9))
+        wait_for_snapshot(folder, 8)
+        killed(job, server)
+        flip(folder / f"snapshot-{8:020}" / "data", 0)
+        for path in folder.glob(f"log-0-{6:020}"):
+            path.unlink()
+        assert "FLAGS_ps_accept_rollback=1" in refused(job)
+        server = start(job, **ACCEPTED)
+        assert "taken up at step 6" in server.output()
+        first = snapshots(folder)[-1]
+        want = train(job, range(7, 9))
+        wait_for_snapshot(folder, first + 2)
+        killed(job, server)
+        assert "taken up at step 8" in (server := start(job)).output()
+        same(now(job), want)
+
+
 # ---- kill -9 ----
 
 

@@ -254,3 +254,30 @@ def test_who_came_beside_a_trainer_does_not_take_its_place_when_its_connection_b
         instead, answer = comes(301)
         assert answer.type == ps.OPENED
         instead.socket.close()
+
+
+def test_who_came_beside_a_trainer_does_not_take_its_place_when_the_server_is_started_again(tmp_path):
+    env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "60000", "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}
+    with Job(1, 1, env=env) as job:
+
+        def comes(incarnation: int, **more) -> ps.Frame:
+            peer = ps.Peer(job.endpoints[0])
+            assert peer.greet(0, incarnation=incarnation).type == ps.WELCOME
+            peer.send(ps.frame(ps.OPEN, ps.opening(), request=1, **more))
+            kept.append(peer)
+            return peer.answer()
+
+        kept: list[ps.Peer] = []
+        job.start("server", 0, *SMALL).wait_for("Server listening on")
+        assert comes(101).type == ps.OPENED
+        answer = comes(201)
+        assert answer.type == ps.FAILED and "is in the job" in answer.text()
+        for incarnation, flags, wanted in ((201, 1, ps.FAILED), (101, 0, ps.OPENED)):
+            if incarnation == 201:
+                job.processes[-1].kill()
+                job.start("server", 0, *SMALL).wait_for("Server listening on")
+            answer = comes(incarnation, flags=flags)
+            assert answer.type == wanted, answer.text()
+        job.processes[-1].kill()
+        job.start("server", 0, *SMALL).wait_for("Server listening on")
+        assert comes(301).type == ps.OPENED  # another run's

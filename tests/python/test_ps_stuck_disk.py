@@ -1,5 +1,6 @@
 """A disk that does not answer: the server says so, trains on where it can, and ends when it is asked to."""
 
+import re
 import signal
 import subprocess
 import time
@@ -174,3 +175,29 @@ def test_a_table_that_cannot_be_written_for_a_trainer(tmp_path, shim):
         assert server.end(30) != 0
         assert time.monotonic() - begun < 5, server.output()
         trainer.kill()
+
+
+def test_the_book_of_trainers_and_a_stuck_disk(tmp_path, shim):
+    """The trainer ends while the disk is stuck, and no trainer is left to wait: the server says what takes long, and ends at the deadline."""
+    with StuckJob(tmp_path, shim) as job:
+        job.disk["STUCK_BOOK"] = "1"
+        server, trainer = job.begin("--steps", "20", "--pause-at", "10", "--linger", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        job.stuck.touch()
+        (tmp_path / "go").touch()
+        server.wait_for("writing the book of trainers")
+        assert server.end(30) == 1, server.output()
+        assert trainer.end(80) == 0
+        assert "the disk does not answer (FLAGS_rpc_deadline is 1500 ms)" in server.output()
+
+
+def test_a_snapshot_that_is_slow_holds_the_job_for_a_moment_only(tmp_path, shim):
+    """Its writer gets on: the next one waits for it, and is passed over with a word when that takes long."""
+    with StuckJob(tmp_path, shim, FLAGS_ps_snapshot_steps="10", FLAGS_ps_notice="500", FLAGS_rpc_deadline="60000") as job:
+        job.disk["SLOW_DISK"] = "300"
+        server, trainer = job.begin("--model", "mlp", "--steps", "60")
+        assert trainer.end(40) == 0
+        assert server.end(40) == 0
+        assert re.search("no snapshot of step [2-6]0: that of step [1-5]0 is still being written", server.output()), server.output()
+        assert "has stood still" not in server.output()
+        assert "snapshot of step 60:" in server.output()

@@ -197,7 +197,7 @@ class CompiledProgram:
             build_strategy: accepted; the engine decides.
             exec_strategy: accepted; the engine decides.
             share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
-            places: where to run; has no effect on a machine without GPUs.
+            places: one part of each batch for each of them; None: as many as CPU_NUM says.
 
         Returns:
             itself.

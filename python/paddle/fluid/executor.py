@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
@@ -280,19 +281,35 @@ class Executor(_core.Executor):
         program = default_main_program() if program is None else program
         return self._run_fed(program, {**(feed or {}), **reader_program.next_feed(program)}, *others)
 
-    def _run_with_servers(
-        self, program=None, feed=None, fetch_list=None, _feed_name=None, _fetch_name=None, scope=None,
-        return_numpy=None, *_others
+    def _run_lacking(
+        self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None,
+        return_numpy=None, *others
     ):  # fmt: skip
-        """run() after it failed for want of a variable: once more, with what lies on servers."""
+        """run() after it failed for want of a variable: once more, without feeds that the Program does not know, or with what
+        lies on servers."""
+        program = default_main_program() if program is None else program
+        if any(not program.global_block().has_var(name) for name in feed or ()):
+            return self._run_known(program, feed, fetch_list, feed_name, fetch_name, scope, return_numpy, *others)
         if not JOBS:
             return NotImplemented
         from paddle.fluid import executor_servers
 
-        program = default_main_program() if program is None else program
         scope = global_scope() if scope is None else scope
         as_numpy = True if return_numpy is None else return_numpy
         return executor_servers.run(self, program, feed, list(fetch_list or ()), scope, as_numpy)
+
+    def _run_known(self, program, feed: dict, *others):
+        """run() with those feeds that the Program has; of the others it warns. A misspelt one leaves its variable without a
+        value: then the error about the feed stands."""
+        known = {name: value for name, value in feed.items() if program.global_block().has_var(name)}
+        for name in [name for name in feed if name not in known]:
+            warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.", stacklevel=4)
+        try:
+            return self.run(program, known, *others)
+        except core.EnforceNotMet:
+            if any(var.is_data and var.name not in known for var in program.global_block()._all_vars()):
+                return NotImplemented
+            raise
 
     def _pruned(self, program, feed, fetches: list, ops: list):
         """The Program cut down to what is fetched and to these ops of optimizers, or all of them; remembered while the

@@ -23,6 +23,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("role", choices=["single", "server", "trainer"])
     parser.add_argument("--model", default="fit_a_line", choices=sorted(MODELS))
     parser.add_argument("--optimizer", default="sgd", choices=sorted(OPTIMIZERS))
+    parser.add_argument("--mu", type=float, default=0.9, help="of momentum")
     parser.add_argument("--clip", default="none", choices=["none", "value", "norm", "global_norm"])
     parser.add_argument("--decay", action="store_true", help="L2 decay of all parameters")
     parser.add_argument("--schedule", action="store_true", help="an exponential learning rate schedule")
@@ -122,7 +123,7 @@ MODELS = {
 }
 OPTIMIZERS = {
     "sgd": lambda rate, **more: fluid.optimizer.SGD(rate, **more),
-    "momentum": lambda rate, **more: fluid.optimizer.Momentum(rate, momentum=0.9, **more),
+    "momentum": lambda rate, mu=0.9, **more: fluid.optimizer.Momentum(rate, momentum=mu, **more),
     "adam": lambda rate, **more: fluid.optimizer.Adam(rate, **more),
     "lamb": lambda rate, **more: fluid.optimizer.Lamb(rate, **more),
     "adagrad": lambda rate, **more: fluid.optimizer.Adagrad(rate, **more),
@@ -150,6 +151,8 @@ def build(args):
     if args.schedule:
         rate = fluid.layers.exponential_decay(learning_rate=rate, decay_steps=2, decay_rate=0.8)
     more = {"regularization": fluid.regularizer.L2Decay(0.01)} if args.decay else {}
+    if args.optimizer == "momentum":
+        more["mu"] = args.mu
     clip = clip_of(args.clip)
     if clip:
         fluid.clip.set_gradient_clip(clip)

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import numpy as np
 import small
 
 import paddle.fluid as fluid
 from paddle.fluid import layers
+
+
+def train_wide(options) -> None:
+    """Each step takes 1 from every element, where trainer 0 gives it."""
+    x = layers.data("x", [1000, 400], append_batch_size=False)
+    shapes = {"wide": [1000, 400], "other": [300, 400]}
+    wide, other = (layers.create_parameter(s, "float32", n, default_initializer=fluid.initializer.Constant(0.0)) for n, s in shapes.items())
+    corner = layers.reduce_sum(layers.slice(x, axes=[0, 1], starts=[0, 0], ends=[1, 1]))
+    loss = layers.reduce_sum(layers.elementwise_mul(x, wide)) + layers.reduce_sum(other) * corner
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    exe, program = small.start(options, sync_mode=not options.is_async)
+    value = np.full([1000, 400], 1.0 if options.id == options.bad else 0.0, "float32")
+    for step in range(1, 11):
+        if step == 5 and options.id == options.bad:
+            value[-1, -1] = np.nan
+        exe.run(program, feed={"x": value}, fetch_list=[loss])
+    while not os.path.exists(options.go):
+        time.sleep(0.01)
+    exe.run(program, feed={"x": value}, fetch_list=[loss])
+    if options.out:
+        np.savez(options.out, **{name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in shapes})
+    exe.close()
 
 
 def main() -> None:
@@ -15,7 +40,13 @@ def main() -> None:
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--decay", action="store_true", help="updates through the engine")
     parser.add_argument("--bad", type=int, default=1, help="the trainer")
+    parser.add_argument("--wide", action="store_true", help="gradients of several parts, with a NaN in the last element")
+    parser.add_argument("--go", default="", help="... : the last step waits for this file")
+    parser.add_argument("--out", default="", help="... : the parameters, in the end")
     options = parser.parse_args()
+    if options.wide:
+        train_wide(options)
+        return
     x = layers.data("x", [4], dtype="float32")
     ids = layers.data("ids", [1], dtype="int64")
     hidden = layers.elementwise_mul(layers.embedding(ids, [10, 4], is_sparse=True, param_attr="table"), x) if options.sparse else x

@@ -1,0 +1,37 @@
+"""Settings of the network that make no sense end a process at once, with the setting's name and what to write."""
+
+import pytest
+from cluster import Job
+
+SMALL = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "3"]
+WRONG = {  # setting -> (who has it, value, what is said)
+    "no way": ("trainer", {"PADDLE_PS_MAP": "nonsense"}, "PADDLE_PS_MAP has the entry 'nonsense': write each as HOST:PORT=HOST:PORT"),
+    "half a way": ("trainer", {"PADDLE_PS_MAP": "127.0.0.1:1=127.0.0.1:2,127.0.0.1:3"}, "PADDLE_PS_MAP has the entry '127.0.0.1:3'"),
+    "no port": ("trainer", {"PADDLE_PS_MAP": "127.0.0.1:1=gateway"}, "PADDLE_PS_MAP has the entry '127.0.0.1:1=gateway'"),
+    "small ring": ("server", {"PADDLE_PS_RING": "1000"}, "PADDLE_PS_RING is '1000'"),
+    "odd ring": ("server", {"PADDLE_PS_RING": "3M"}, "from 64K to 64M, a power of two"),
+    "no file": ("trainer", {"PADDLE_PS_SECRET_FILE": "/nonexistent"}, "PADDLE_PS_SECRET_FILE=/nonexistent cannot be read"),
+    "two secrets": ("trainer", {"PADDLE_PS_SECRET": "0123456789abcdef", "PADDLE_PS_SECRET_FILE": "/etc/passwd"}, "to different secrets: unset one"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_setting_that_makes_no_sense_is_told_at_once(what):
+    who, env, said = WRONG[what]
+    with Job(1, 1) as job:
+        server = job.start("server", 0, *SMALL, env=env if who == "server" else {})
+        if who == "server":
+            assert server.end(60) != 0 and said in server.output(), server.output()
+            return
+        server.wait_for("Server listening on")
+        trainer = job.start("trainer", 0, *SMALL, env=env)
+        assert trainer.end(60) != 0  # FLAGS_rpc_deadline is 180 s
+        assert said in trainer.output(), trainer.output()
+
+
+def test_the_same_secret_twice_is_one(tmp_path):
+    (tmp_path / "secret").write_text("0123456789abcdef\n")
+    (tmp_path / "secret").chmod(0o600)
+    with Job(1, 1, env={"PADDLE_PS_SECRET": "0123456789abcdef", "PADDLE_PS_SECRET_FILE": str(tmp_path / "secret"), "PADDLE_PS_RING": "512K"}) as job:
+        job.start_all(*SMALL)
+        job.end(60)
