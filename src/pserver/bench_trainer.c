@@ -156,6 +156,7 @@ int pd_bench_train(const struct pd_bench_case *c, struct pd_bench_shared *shared
         usleep(1000);
     pd_status status = train(&w, trainer, server);
     if (status != PD_OK) pd_bench_trouble(shared, "a trainer");
+    status = pd_client_run_over(w.run.step, status);
     pd_client_goodbye(status != PD_OK, "psbench ends", -1, NULL, NULL);
     return status == PD_OK ? 0 : 1;
 }
