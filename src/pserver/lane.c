@@ -209,7 +209,7 @@ static void watch_losses(struct lane *lane, int64_t now)
             snprintf(text, sizeof text, "%s %s in step %llu", pd_lane_who(lane, t), what,
                      (unsigned long long)step);
             pd_log(PD_LOG_WARNING, "%s: the others go on", text);
-            pd_server_note_loss(s, text);
+            pd_server_note_loss(s, t, text, 1);
             if (state == PD_TRAINER_ABSENT && s->order) {
                 pd_order_want(s->order, t, process, PD_TRAINER_LOST); /* unless another one came elsewhere */
             } else if (pd_lane_leave(lane, t, PD_TRAINER_LOST) != PD_OK) {
@@ -302,9 +302,12 @@ pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, e
     if (state == PD_TRAINER_IN) return enter_now(lane, trainer, incarnation);
     if (before == PD_TRAINER_IN || before == PD_TRAINER_ABSENT) {
         enum pd_log_level level = state == PD_TRAINER_LOST ? PD_LOG_WARNING : PD_LOG_INFO;
-        pd_log(lane->index ? PD_LOG_DEBUG : level, "%s has %s: the last step that counts it is %llu",
-               pd_lane_who(lane, trainer), state == PD_TRAINER_LOST ? "been lost" : "left",
-               (unsigned long long)pd_shard_counted(lane->shard, trainer));
+        char text[400];
+        snprintf(text, sizeof text, "%s has %s: the last step that counts it is %llu",
+                 pd_lane_who(lane, trainer), state == PD_TRAINER_LOST ? "been lost" : "left",
+                 (unsigned long long)pd_shard_counted(lane->shard, trainer));
+        pd_log(lane->index ? PD_LOG_DEBUG : level, "%s", text);
+        if (state == PD_TRAINER_LOST) pd_server_note_loss(lane->server, trainer, text, 0);
         lane->members[trainer].lost_at = 0;
         PD_TRY(leave_now(lane, trainer, state));
     }

@@ -570,10 +570,12 @@ static void tell_failure(void *arg)
         pd_session_fail(lane->sessions.at[i], 0, lane->server->failure, lane->server->failure_text);
 }
 
-void pd_server_note_loss(struct pd_server *s, const char *text)
+void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int has_reason)
 {
     pthread_mutex_lock(&s->lock);
-    snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
+    if (has_reason || !s->loss_text[0] || s->loss_of != trainer)
+        snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
+    s->loss_of = trainer;
     pthread_mutex_unlock(&s->lock);
 }
 

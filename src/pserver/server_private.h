@@ -114,7 +114,8 @@ struct pd_server {
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
-    char loss_text[700]; /* the last trainer that failed or was lost, and how */
+    int loss_of; /* the last trainer that failed or was lost, and how */
+    char loss_text[700];
     /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
      * which the main thread needs to end the server. */
     pthread_mutex_t book_lock;
@@ -129,8 +130,9 @@ struct pd_server {
 /* server.c */
 /* Ends the job with this thread's error; every trainer is told. From any thread. */
 void pd_server_fail(struct pd_server *server, pd_status status);
-/* A trainer failed or was lost, and the others go on, if there are any. From any thread. */
-void pd_server_note_loss(struct pd_server *server, const char *text);
+/* A trainer failed or was lost, and the others go on, if there are any. Other servers tell no reason. From
+ * any thread. */
+void pd_server_note_loss(struct pd_server *server, int trainer, const char *text, int has_reason);
 int pd_server_is_ending(struct pd_server *server);         /* or has failed: who waits in a lane gives up */
 struct pd_server *pd_server_running(const char *endpoint); /* of this process; NULL: none */
 uint64_t pd_server_step(const struct pd_server *server);

@@ -373,7 +373,7 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
         char text[700];
         snprintf(text, sizeof text, "%s failed: %.480s", pd_lane_who(lane, session->trainer), why);
         pd_log(PD_LOG_WARNING, "%s: the others go on", text);
-        pd_server_note_loss(lane->server, text);
+        pd_server_note_loss(lane->server, session->trainer, text, 1);
     }
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
     session->leaves = 1;
