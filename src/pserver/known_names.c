@@ -18,8 +18,8 @@ enum {
 static pd_status add_written(struct pd_map *values, const struct pd_program *program,
                              const struct pd_block *block, struct name_place *place)
 {
-    const struct pd_block *top = pd_program_block(program, 0);
-    for (int i = 0; i < block->ops.n; i++) {
+    const struct pd_block *top = program ? pd_program_block(program, 0) : NULL;
+    for (int i = 0; top && i < block->ops.n; i++) {
         const struct pd_opdesc *op = block->ops.at[i];
         for (int s = 0; s < op->out.n; s++)
             for (int k = 0; k < op->out.at[s].args.n; k++) {

@@ -20,7 +20,7 @@ struct pd_known_names {
 };
 
 /* Unit `unit` of loop `lane` takes this gradient and updates this parameter by this block: all that the block
- * writes is that loop's. */
+ * writes is that loop's. Without a Program there is the parameter alone. */
 pd_status pd_known_names_add(struct pd_known_names *names, const struct pd_program *program, const char *grad,
                              const char *param, const struct pd_block *block, int lane, int unit);
 /* What this block writes is changed by all loops, one after the other; the first one serves it. Before the

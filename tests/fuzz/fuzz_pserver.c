@@ -213,6 +213,7 @@ static void make(struct world *w, int is_sync)
                                           .deadline_ms = 100000};
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->engine, NULL);
+    pthread_mutex_init(&s->book_lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     w->lane.server = s;
     must(pd_loop_new(&w->lane.loop));
@@ -226,7 +227,7 @@ static void make(struct world *w, int is_sync)
         must(pd_rule_new(frame, blocks[i], units[i].grad, &spec.rule));
         if (!spec.rule) abort();
         must(pd_shard_add(w->lane.shard, &spec, &number));
-        must(pd_known_names_add(&s->names, units[i].grad, units[i].param, 0, number));
+        must(pd_known_names_add(&s->names, NULL, units[i].grad, units[i].param, NULL, 0, number));
     }
     pd_known_names_close(&s->names, NULL, 0);
     pd_job_text_pack(2, (const char *const[]){"mode: sync", "parameter w: float32 [4, 3]"}, &s->job_text);
