@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <netinet/in.h>
@@ -30,15 +31,30 @@ static inline void must(pd_status status)
     if (status != PD_OK) fail_msg("%s: %s", pd_status_name(status), pd_error());
 }
 
-static inline int free_port(void)
+/* Endpoints of different ports that are free now, below those that the system hands out by itself: nobody
+ * gets one before the server binds it. */
+static inline void free_endpoints(struct ps_job *job)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof at;
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(s, (struct sockaddr *)&at, n), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &n), 0);
-    close(s);
-    return ntohs(at.sin_port);
+    int held[MAX_SERVERS], n = 0;
+    static unsigned random;
+    if (!random) random = (unsigned)getpid() * 2654435761u ^ (unsigned)time(NULL);
+    while (n < job->n_servers) {
+        random = random * 1664525u + 1013904223u;
+        int port = 10000 + (int)((random >> 8) % 20000);
+        struct sockaddr_in at = {.sin_family = AF_INET,
+                                 .sin_port = htons((uint16_t)port),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        held[n] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_true(held[n] >= 0);
+        if (bind(held[n], (struct sockaddr *)&at, sizeof at) != 0) {
+            close(held[n]);
+            continue;
+        }
+        snprintf(job->endpoint[n], sizeof job->endpoint[n], "127.0.0.1:%d", port);
+        n++;
+    }
+    while (n)
+        close(held[--n]);
 }
 
 static inline void add_var(pd_program *p, const char *name, int64_t n, unsigned flags)

@@ -38,7 +38,7 @@ static pthread_t start_server(struct served *served, int is_sync, const char *lo
 {
     pthread_t server;
     *served = (struct served){.job = {.n_servers = 1, .trainers = 1, .params = PARAMS, .is_sync = is_sync}};
-    snprintf(served->job.endpoint[0], sizeof served->job.endpoint[0], "127.0.0.1:%d", free_port());
+    free_endpoints(&served->job);
     must(pd_flag_set("ps_loops", loops));
     must(pd_flag_set("ps_dir", folder));
     must(pd_flag_set("ps_log", *folder ? "write" : ""));

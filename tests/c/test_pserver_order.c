@@ -190,8 +190,7 @@ static void begin(struct play *p, const char *policy, const char *folder, int ab
     assert_true(p->board != MAP_FAILED);
     p->board->job =
         (struct ps_job){.n_servers = SERVERS, .trainers = TRAINERS, .params = PARAMS, .is_sync = 1};
-    for (int i = 0; i < SERVERS; i++)
-        snprintf(p->board->job.endpoint[i], sizeof p->board->job.endpoint[i], "127.0.0.1:%d", free_port());
+    free_endpoints(&p->board->job);
     snprintf(p->board->policy, sizeof p->board->policy, "%s", policy);
     snprintf(p->board->folder, sizeof p->board->folder, "%s", folder);
     p->until = pd_clock_ns() + (int64_t)DEADLINE_S * 1000000000;
