@@ -133,6 +133,14 @@ class Job:
         for i in range(self.trainers):
             self.start("trainer", i, *options, *(["--out", str(out / f"trainer-{i}.npz")] if out else []))
 
+    def clear(self) -> list[str]:
+        """What each process said; all are gone, and their places are free for others."""
+        said = [p.output() for p in self.processes]
+        for p in self.processes:
+            p.close()
+        self.processes.clear()
+        return said
+
     def end(self, deadline: float = 60) -> None:
         """All processes end by themselves with status 0."""
         end = time.monotonic() + deadline

@@ -2,12 +2,11 @@
 
 import re
 import signal
-import sys
 import time
 
 import numpy as np
 import pytest
-from cluster import Job, Process, free_ports
+from cluster import Job
 
 ENV = {"FLAGS_check_nan_inf": "1", "FLAGS_ps_notice": "300"}
 
@@ -151,46 +150,13 @@ def test_ctrl_c_at_a_server_whose_loops_run_blocks(what):
             trainer.kill()
 
 
-HANDLER = """
-import signal, sys
-import numpy as np
-import paddle.fluid as fluid
-role, endpoint = sys.argv[1], sys.argv[2]
-loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [4]), 1))
-fluid.optimizer.SGD(0.1).minimize(loss)
-t = fluid.DistributeTranspiler()
-t.transpile(0, pservers=endpoint, trainers=2)
-exe = fluid.Executor()
-if role == "server":
-    main, startup = t.get_pserver_programs(endpoint)
-    exe.run(startup)
-    exe.run(main)
-    sys.exit()
-
-def handler(*_):
-    try:
-        fluid.io.save_persistables(fluid.Executor(), "never", t.get_trainer_program())
-    except fluid.core.EnforceNotMet as error:
-        print("the handler:", error, flush=True)
-
-signal.signal(signal.SIGUSR1, handler)
-exe.run(fluid.default_startup_program())
-exe.run(t.get_trainer_program(), feed={"x": np.ones((1, 4), "float32")})
-"""
-
-
-def test_a_signal_handler_that_asks_the_servers_within_a_step(tmp_path):
+def test_a_signal_handler_that_asks_the_servers_within_a_step():
     """It is refused, and the step, which waits for a trainer that never comes, goes on until Ctrl-C."""
-    (tmp_path / "job.py").write_text(HANDLER)
-    endpoint = f"127.0.0.1:{free_ports(1)[0]}"
-    env = {"FLAGS_ps_notice": "300"}
-    server, trainer = (Process(role, [sys.executable, str(tmp_path / "job.py"), role, endpoint], env, cwd=str(tmp_path)) for role in ("server", "trainer"))
-    try:
+    with Job(1, 2, script="handler.py", env={"FLAGS_ps_notice": "300"}) as job:
+        job.start("server", 0)
+        trainer = job.start("trainer", 0)
         trainer.wait_for("the exchange with the servers has waited")
         trainer.signal(signal.SIGUSR1)
         trainer.wait_for("the handler: this thread is in a step with the servers already")
         trainer.signal(signal.SIGINT)
         assert trainer.end(10) != 0 and "KeyboardInterrupt" in trainer.output()
-    finally:
-        server.kill()
-        trainer.kill()

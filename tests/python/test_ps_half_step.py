@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cluster import Job
 from test_ps_files import ended_by_sigterm
-from test_ps_moved import clear, counts, job_of, run, table
+from test_ps_moved import counts, job_of, run, table
 from test_ps_recovery import MODES, folder_of
 
 
@@ -23,7 +23,7 @@ def stopped_at(job: Job, steps: int, tmp_path: Path, *options: str, is_killed: b
         trainer.kill()
     for server in servers if not is_killed else []:
         ended_by_sigterm(job, server)
-    clear(job)
+    job.clear()
 
 
 @pytest.mark.parametrize("trainers, lacking", [(1, 0), (2, 1)])

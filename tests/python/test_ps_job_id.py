@@ -23,7 +23,7 @@ def run(job: Job, *options: str, steps: int = 4, **env: str) -> list[str]:
         job.start("server", i, *LINE, *options, env=env)
     job.start("trainer", 0, *LINE, *options, "--steps", str(steps), env=env)
     job.end(40)
-    return clear(job)
+    return job.clear()
 
 
 def refused_by_trainer(job: Job, *options: str, **env: str) -> str:
@@ -31,15 +31,7 @@ def refused_by_trainer(job: Job, *options: str, **env: str) -> str:
         job.start("server", i, *LINE, *options, env=env)
     trainer = job.start("trainer", 0, *LINE, *options, env=env)
     assert trainer.end(40) == 1, trainer.output()
-    return clear(job)[-1]
-
-
-def clear(job: Job) -> list[str]:
-    said = [p.output() for p in job.processes]
-    for p in job.processes:
-        p.close()
-    job.processes.clear()
-    return said
+    return job.clear()[-1]
 
 
 def ids(job: Job, root: Path) -> list[str]:
@@ -135,7 +127,7 @@ def test_a_trainer_that_is_there_finds_it_too(tmp_path, mode):
         linger.touch()
         assert trainer.end(30) == 1
         assert f"server {job.endpoints[1]} has nothing of a job that this trainer has run up to step" in trainer.output(), trainer.output()
-        clear(job)
+        job.clear()
         assert f"server {job.endpoints[1]} has nothing of a job that server {job.endpoints[0]}" in refused_by_trainer(job, *mode)
 
 
@@ -150,6 +142,6 @@ def test_a_damaged_file_of_the_job_is_refused(tmp_path):
             server = job.start("server", 0, *LINE)
             assert server.end(20) == 1
             assert "does not tell which job the folder is of" in server.output()
-            clear(job)
+            job.clear()
         path.write_text(text)
         assert "taken up at step 4" in run(job, steps=5)[0]

@@ -27,21 +27,12 @@ def job_of(root: Path, servers: int, trainers: int = 1, log: str = "", **env: st
     return Job(servers, trainers, "counted.py", env_of(root, log, **env))
 
 
-def clear(job: Job) -> list[str]:
-    """What each process said; the places are free for others."""
-    said = [p.output() for p in job.processes]
-    for p in job.processes:
-        p.close()
-    job.processes.clear()
-    return said
-
-
 def run(job: Job, *options: str, steps: int, **env: str) -> list[str]:
     for role, n in ("server", len(job.endpoints)), ("trainer", job.trainers):
         for i in range(n):
             job.start(role, i, *options, *(["--steps", str(steps)] if role == "trainer" else []), env=env)
     job.end(40)
-    return clear(job)
+    return job.clear()
 
 
 def refused(job: Job, *options: str, **env: str) -> list[str]:
@@ -49,7 +40,7 @@ def refused(job: Job, *options: str, **env: str) -> list[str]:
     servers = [job.start("server", i, *options, env=env) for i in range(len(job.endpoints))]
     for server in servers:
         assert server.end(30) == 1, server.output()
-    return clear(job)
+    return job.clear()
 
 
 def table(job: Job, root: Path, name: str = "table") -> np.ndarray:
@@ -95,7 +86,7 @@ def half_done(job: Job, tmp_path: Path, *options: str) -> None:
     for i in range(len(job.endpoints)):
         job.start("server", i, *options)
     job.start("trainer", 0, *options, "--pause-at", "2", "--until", str(tmp_path / "never")).wait_for("pauses")
-    clear(job)
+    job.clear()
 
 
 @MODES
@@ -146,7 +137,7 @@ def uneven(job: Job, tmp_path: Path) -> None:
     job.start("server", 0, "--async").wait_for("Server listening on")
     (tmp_path / "go1").touch()
     job.end(40)
-    clear(job)
+    job.clear()
 
 
 @LOGS
@@ -204,7 +195,7 @@ def test_a_folder_of_before_the_job_went_on_with_others(tmp_path, mode):
         shutil.copytree(old, folder_of(job, tmp_path, 1))
         server = job.start("server", 1, *mode)
         assert server.end(20) == 1 and "is of before the job went on with other servers" in server.output()
-        clear(job)
+        job.clear()
         job.start("server", 1, *mode, env={"FLAGS_ps_accept_rollback": "1"}).wait_for("taken up at step 4")
 
 

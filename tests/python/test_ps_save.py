@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import JOBS, Job, Process, free_ports
+from cluster import JOBS, Job
 from cluster import single as run_single
 
 import paddle.fluid as fluid
@@ -418,48 +418,12 @@ def test_a_table_found_in_the_scope_is_fetched(servers, options):
         assert "found" in job.processes[-1].output()
 
 
-STATES = """
-import os, sys
-import numpy as np
-import paddle.fluid as fluid
-role, me, endpoint, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
-x = fluid.layers.data("x", [1024])
-h = fluid.layers.fc(fluid.layers.fc(x, 1024, bias_attr=False), 1024, bias_attr=False)
-rate = fluid.layers.exponential_decay(1e-5, 1, 0.99999)
-fluid.optimizer.Adam(rate).minimize(fluid.layers.mean(h))
-t = fluid.DistributeTranspiler()
-t.transpile(me, pservers=endpoint, trainers=2, sync_mode=False)
-exe = fluid.Executor()
-if role == "server":
-    main, startup = t.get_pserver_programs(endpoint)
-    exe.run(startup)
-    exe.run(main)
-    sys.exit()
-exe.run(fluid.default_startup_program())
-program, feed = t.get_trainer_program(), {"x": np.random.rand(4, 1024).astype("float32")}
-exe.run(program, feed=feed)
-if me == 0:
-    for _ in range(25):
-        fluid.io.save_persistables(exe, folder, program)
-    open(folder + "/saved", "w").close()
-else:
-    while not os.path.exists(folder + "/saved"):
-        exe.run(program, feed=feed)
-exe.close()
-"""
-
-
 def test_states_are_saved_while_other_trainers_train(tmp_path):
     """Async, two loops: what a loop updates is sent by that loop, so that no value changes while it is on its way."""
-    script = tmp_path / "states.py"
-    script.write_text(STATES)
-    endpoint = f"127.0.0.1:{free_ports(1)[0]}"
-    env = {"FLAGS_ps_loops": "2", "PADDLE_PS_TRANSPORT": "tcp"}
-    processes = [Process(f"{role}-{i}", [sys.executable, str(script), role, str(i), endpoint, str(tmp_path)], env) for role, i in (("server", 0), ("trainer", 0), ("trainer", 1))]
-    try:
-        assert [p.end(60) for p in processes] == [0, 0, 0]
-        for p in processes:
+    with Job(1, 2, script="states.py", env={"FLAGS_ps_loops": "2", "PADDLE_PS_TRANSPORT": "tcp"}) as job:
+        job.start("server", 0, "--out", str(tmp_path))
+        for i in range(2):
+            job.start("trainer", i, "--out", str(tmp_path))
+        job.end(60)
+        for p in job.processes:
             assert "not what was sent" not in p.output(), p.output()
-    finally:
-        for p in processes:
-            p.kill()

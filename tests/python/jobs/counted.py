@@ -1,11 +1,11 @@
 """A process of a job that counts: each lookup of a row of a distributed table takes 1 from it, whatever else happens, so that every
 update that is lost, or done twice, is seen in the rows."""
 
-import argparse
 import os
 import time
 
 import numpy as np
+import small
 
 import paddle.fluid as fluid
 
@@ -26,12 +26,7 @@ def counts(steps: dict[int, int]) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["server", "trainer"])
-    parser.add_argument("--endpoints", default="")
-    parser.add_argument("--endpoint", default="")
-    parser.add_argument("--trainers", type=int, default=1)
-    parser.add_argument("--id", type=int, default=0)
+    parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rows", type=int, default=ROWS, help="of the table")
     parser.add_argument("--async", dest="is_async", action="store_true")

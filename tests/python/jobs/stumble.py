@@ -4,12 +4,12 @@ The Program has a table on the servers. A batch with `scale` 0 is sound forwards
 gradients are sent by then, and FLAGS_check_nan_inf tells.
 """
 
-import argparse
 import os
 import sys
 import time
 
 import numpy as np
+import small
 
 import paddle.fluid as fluid
 
@@ -38,12 +38,7 @@ def feed(rows: int, seed: int, n: int = BATCH, scale: float = 1.0) -> dict:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["server", "trainer"])
-    parser.add_argument("--endpoints", required=True)
-    parser.add_argument("--endpoint", default="")
-    parser.add_argument("--trainers", type=int, required=True)
-    parser.add_argument("--id", type=int, default=0)
+    parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--width", type=int, default=8)
@@ -59,16 +54,8 @@ def main() -> int:
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     loss = build(args)
-    t = fluid.DistributeTranspiler()
-    t.transpile(args.id, pservers=args.endpoints, trainers=args.trainers)
-    exe = fluid.Executor(fluid.CPUPlace())
-    if args.role == "server":
-        program, startup = t.get_pserver_programs(args.endpoint)
-        exe.run(startup)
-        exe.run(program)
-        raise AssertionError("the server's run ends the process")
-    exe.run(fluid.default_startup_program())
-    program, losses = t.get_trainer_program(), []
+    exe, program = small.start(args)
+    losses = []
     if args.stray_at >= 0:  # the trainer does not see it; the server does
         next(op for op in program.global_block().ops if op.type == "split_ids")._set_attr("height", 0)
 

@@ -2,7 +2,6 @@
 1, `w` and every element of `wide` lose what was fed, and a row of `table` loses 1 each time it is looked up.
 """
 
-import argparse
 import os
 import signal
 import sys
@@ -10,6 +9,7 @@ import threading
 import time
 
 import numpy as np
+import small
 
 import paddle.fluid as fluid
 
@@ -173,12 +173,7 @@ def leave_open(trainer: Trainer) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["server", "trainer"])
-    parser.add_argument("--endpoints", required=True)
-    parser.add_argument("--endpoint", default="")
-    parser.add_argument("--trainers", type=int, required=True)
-    parser.add_argument("--id", type=int, default=0)
+    parser = small.parse(__doc__)
     parser.add_argument("--is-async", action="store_true")
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--runs", type=int, default=40, help="of each thread")
@@ -190,16 +185,8 @@ def main() -> int:
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     loss = build(args)
-    t = fluid.DistributeTranspiler()
-    t.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
-    executor = fluid.Executor(fluid.CPUPlace())
-    if args.role == "server":
-        program, startup = t.get_pserver_programs(args.endpoint)
-        executor.run(startup)
-        executor.run(program)
-        raise AssertionError("the server's run ends the process")
-    executor.run(fluid.default_startup_program())
-    trainer = Trainer(args, t.get_trainer_program(), loss)
+    _, program = small.start(args, sync_mode=not args.is_async)
+    trainer = Trainer(args, program, loss)
     if args.how == "train":
         for thread in trainer.start():
             thread.join()

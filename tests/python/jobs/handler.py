@@ -1,0 +1,24 @@
+"""A trainer whose signal handler asks the servers for something while its one step waits for a trainer that never comes."""
+
+import signal
+
+import numpy as np
+import small
+
+import paddle.fluid as fluid
+
+options = small.parse(__doc__).parse_args()
+loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [4]), 1))
+fluid.optimizer.SGD(0.1).minimize(loss)
+exe, program = small.start(options)
+
+
+def handler(*_):
+    try:
+        fluid.io.save_persistables(fluid.Executor(), "never", program)
+    except fluid.core.EnforceNotMet as error:
+        print("the handler:", error, flush=True)
+
+
+signal.signal(signal.SIGUSR1, handler)
+exe.run(program, feed={"x": np.ones((1, 4), "float32")})
