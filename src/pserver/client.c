@@ -18,6 +18,7 @@ enum {
     RETRY_MS = 200,
     REFUSALS = 3, /* in a row count. One may be made of bytes that were damaged, or by somebody on the way */
     GRACE_MS = 2000, /* past the deadline: a server that is there knows better whom the step waits for */
+    STALE = 3,       /* notices without which what a server said is old */
 };
 
 static void start_wire(struct wire *w);
@@ -189,7 +190,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         w->watch.notices += PD_FRAME_HEAD + m->head.meta;
         pd_log(PD_LOG_WARNING, "server %s: %s", w->link->endpoint, text);
         snprintf(w->said, sizeof w->said, "%.511s", text);
-        w->link->client->noticed = pd_clock_ns();
+        w->said_at = w->link->client->noticed = pd_clock_ns();
         return PD_OK;
     case PD_PS_FAILED: {
         uint32_t status = pd_read_u32(&r);
@@ -300,27 +301,59 @@ void pd_client_tend(struct pd_client *c, int64_t now)
     }
 }
 
-static const char *state_of(const struct wire *w)
+/* A server that waits says so again and again: what it said long ago is not what it waits for now. */
+static const char *state_of(const struct wire *w, char *text, size_t cap)
 {
-    if (w->said[0]) return w->said;
+    int64_t silent = (pd_clock_ns() - w->said_at) / 1000000;
+    if (w->said[0] && silent < STALE * (int64_t)w->link->client->notice_ms) return w->said;
+    if (w->said[0]) {
+        snprintf(text, cap, "no word for %lld s; the last one was: %s", (long long)(silent / 1000), w->said);
+        return text;
+    }
     if (w->is_open) return "no answer yet";
     if (w->is_welcome) return "connected, but not let in yet";
     return w->trouble[0] ? w->trouble : "no connection yet";
 }
 
+static int is_waited_for(const struct wire *w)
+{
+    return !w->is_quit && (!w->is_open || w->waits || w->names_answered < w->names_opened);
+}
+
 void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
 {
     size_t used = 0;
+    char text[640];
     out[0] = 0;
     for (int i = 0; i < c->links.n && used + 1 < cap; i++)
         for (int k = 0; k < c->links.at[i]->wires.n && used + 1 < cap; k++) {
             const struct wire *w = c->links.at[i]->wires.at[k];
-            if (w->is_quit || (w->is_open && !w->waits && w->names_answered == w->names_opened)) continue;
-            const char *to = c->links.at[i]->endpoint, *state = state_of(w);
-            int wrote = strstr(state, to)
+            if (!is_waited_for(w)) continue;
+            const char *to = c->links.at[i]->endpoint, *state = state_of(w, text, sizeof text);
+            int wrote = state == w->said && strstr(state, to)
                             ? snprintf(out + used, cap - used, "%s%s", used ? "; " : "", state)
                             : snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "", to, state);
             used += wrote > 0 ? (size_t)wrote : 0;
+        }
+}
+
+/* Servers that have answered wait for this trainer in the next step, and would blame it: they are told whom
+ * it waits for itself. */
+static void explain(struct pd_client *c, int64_t now)
+{
+    char who[PD_PS_WHY_MOST + 1];
+    if ((now - c->explained) / 1000000 < c->notice_ms) return;
+    c->explained = now;
+    pd_client_describe(c, who, sizeof who);
+    for (int i = 0; who[0] && i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            const struct wire *w = c->links.at[i]->wires.at[k];
+            struct pd_frame_head head = {.type = PD_PS_BEAT};
+            struct pd_buf meta = {0};
+            if (w->is_quit || is_waited_for(w)) continue;
+            pd_put_line(&meta, who, PD_PS_WHY_MOST);
+            if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+            pd_buf_free(&meta);
         }
 }
 
@@ -377,12 +410,14 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
 {
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
     forget_breaks(c);
+    c->explained = patience.start;
     while (!c->failed && !done(arg)) {
         PD_TRY(check_breaks(c, what));
         pd_client_tend(c, pd_clock_ns());
         pd_loop_turn(c->loop, PD_CLIENT_TURN_MS);
         if (c->failed || done(arg)) break;
         if (run) PD_TRY(run->step->poll(run));
+        explain(c, pd_clock_ns());
         if (c->noticed > patience.told) patience.told = c->noticed; /* a server has told it already */
         enum pd_patience_now now = pd_patience_ask(&patience);
         if (now == PD_WAIT_ON || (now == PD_WAIT_GIVE_UP && has_grace(c, &patience))) continue;

@@ -82,6 +82,7 @@ struct wire {
     struct pd_watch watch;
     char trouble[512]; /* the last thing that went wrong */
     char said[512];    /* whom the server waits for, by its last notice; empty: it has answered since */
+    int64_t said_at;
 };
 
 struct link {
@@ -132,8 +133,9 @@ struct pd_client {
     char refusal_text[1024];
     char spoilt[1024]; /* why this trainer cannot push any more; empty: it can */
     int deadline_ms, notice_ms;
-    int silence_ms; /* after which a connection counts as stalled; 0: never */
-    int64_t noticed;
+    int silence_ms;    /* after which a connection counts as stalled; 0: never */
+    int64_t noticed;   /* when a server told last whom it waits for */
+    int64_t explained; /* when servers were told last why this trainer is late */
 };
 
 /* client.c */

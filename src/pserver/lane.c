@@ -9,7 +9,7 @@
 #include "pserver/durable.h"
 #include "pserver/order.h"
 
-enum { TICK_MS = 200 };
+enum { TICK_MS = 200, FRESH = 3 /* notices, in which a trainer says again whom it waits for */ };
 
 const char *pd_lane_who(struct lane *lane, int trainer)
 {
@@ -83,7 +83,8 @@ static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
 
 /* ---- who is late, who is lost ---- */
 
-static void list_late(struct lane *lane, const int *late, int n, char *out, size_t cap)
+/* A trainer that waits for another server says so again and again: what it said before `since` is over. */
+static void list_late(struct lane *lane, const int *late, int n, int64_t since, char *out, size_t cap)
 {
     size_t used = 0;
     out[0] = 0;
@@ -91,11 +92,13 @@ static void list_late(struct lane *lane, const int *late, int n, char *out, size
         const struct member *m = &lane->members[late[i]];
         int absent = pd_shard_trainer(lane->shard, late[i]) == PD_TRAINER_ABSENT;
         int known = m->is_missed || m->lost_at;
-        int wrote = snprintf(out + used, cap - used, "%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
+        const char *why = m->session ? pd_session_held_up(m->session, since) : "";
+        int wrote = snprintf(out + used, cap - used, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
                              absent && known ? " (has not come back)"
                              : absent        ? " (has not connected yet)"
                              : m->session    ? ""
-                                             : " (connection lost)");
+                                             : " (connection lost)",
+                             why[0] ? ", which waits itself: " : "", why);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
@@ -157,7 +160,7 @@ static void watch_step(struct lane *lane, int64_t now)
     int is_late = waited >= limit_of(s, why);
     if (!is_late && (now - lane->noticed) / 1000000 < notice_of(s, why, waited)) return;
     lane->noticed = now;
-    list_late(lane, late, n, who, sizeof who);
+    list_late(lane, late, n, now - FRESH * (int64_t)1000000 * s->config.notice_ms, who, sizeof who);
     if (is_late) {
         if (why == FOR_FIRST)
             snprintf(limit, sizeof limit, "FLAGS_ps_wait_trainers is %d s", s->config.wait_seconds);

@@ -20,7 +20,7 @@ enum pd_ps_type {
     PD_PS_PULL = 18,    /* u32 m, m times u32 value */
     PD_PS_ROWS = 19,    /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
     PD_PS_BYE = 20,     /* u8 failed, text why */
-    PD_PS_BEAT = 21,    /* still there: text what it does; with a request: say HERE */
+    PD_PS_BEAT = 21,    /* still there: text whom it waits for (may be missing); with a request: say HERE */
     PD_PS_SAVE = 22,    /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
                            your disk; answered by DONE or FAILED */
     PD_PS_STATUS = 23,  /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
@@ -63,7 +63,7 @@ enum {
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
     PD_PS_TEXT_MOST = 2047, /* bytes of the text of FAILED and NOTICE, which may name many trainers */
-    PD_PS_WHY_MOST = 511,   /* ... of BYE */
+    PD_PS_WHY_MOST = 511,   /* ... of BYE and BEAT */
 };
 
 /* Rows of this many bytes in a part at most. A dense gradient without elements has one part, of no bytes. */

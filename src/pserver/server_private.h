@@ -182,6 +182,8 @@ void pd_session_joined(struct session *session, int trainer, uint64_t incarnatio
 void pd_session_left(struct session *session, enum pd_trainer_state how); /* its goodbye is answered */
 int pd_session_waits(const struct session *session);                      /* for the answer of its step */
 int pd_session_waits_for_servers(const struct session *session);          /* or to be let in, or out */
+/* Whom the trainer waits for itself, as it has said since then; empty: for nobody. */
+const char *pd_session_held_up(const struct session *session, int64_t since);
 struct pd_conn *pd_session_conn(const struct session *session);
 
 #endif

@@ -397,6 +397,26 @@ void pd_session_left(struct session *session, enum pd_trainer_state how)
     }
 }
 
+/* ---- who is late, and why ---- */
+
+/* What it says stands in the log, and goes to other trainers. */
+static pd_status handle_beat(struct session *session, const struct pd_message *m)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    if (m->head.meta) {
+        pd_read_text(&r, session->held_up, sizeof session->held_up);
+        if (!pd_reader_done(&r))
+            return pd_session_refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BEAT"));
+        session->explained = pd_clock_ns();
+    }
+    return pd_control_beat(session->conn, m);
+}
+
+const char *pd_session_held_up(const struct session *session, int64_t since)
+{
+    return session->explained >= since ? session->held_up : "";
+}
+
 /* ---- events ---- */
 
 /* May this message come now? Its payload is not taken in otherwise. */
@@ -461,7 +481,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     case PD_PS_SAVE:
         return pd_session_save(session, m);
     default:
-        return pd_control_beat(conn, m);
+        return handle_beat(session, m);
     }
 }
 

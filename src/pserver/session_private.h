@@ -4,6 +4,7 @@
 #define PD_PSERVER_SESSION_PRIVATE_H
 
 #include "net/conn.h"
+#include "pserver/proto.h"
 #include "pserver/server_private.h"
 
 struct part {
@@ -23,8 +24,10 @@ struct session {
     struct pd_buf opened; /* and the numbers of its names */
     int leaves;           /* its BYE waits likewise */
     uint64_t leaves_as;
-    int waits;  /* has ended its push and has no answer yet */
-    int behind; /* answers in a row that found earlier ones unsent */
+    int waits;         /* has ended its push and has no answer yet */
+    int behind;        /* answers in a row that found earlier ones unsent */
+    int64_t explained; /* when it said last whom it waits for itself, */
+    char held_up[PD_PS_WHY_MOST + 1];
     /* The message that is coming in. */
     PD_VEC(struct part) parts;
     PD_VEC(struct pd_span) spans;

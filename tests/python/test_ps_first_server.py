@@ -1,7 +1,9 @@
 """Servers that do not reach the first server of their job: who, where, why and for how long is said, and nobody else is blamed."""
 
+import itertools
 import re
 import signal
+import threading
 import time
 
 import pytest
@@ -116,18 +118,19 @@ def test_the_first_server_is_silent():
 
 def stop_until_named(job: Job, k: int) -> str:
     """Stops server k when trainers are past step 20, in the middle of a step that it has not agreed to: the text by which the first
-    server then names it. Elsewhere only its answer is missing, and a trainer that lacks it says so by itself: it goes on and is
-    stopped again."""
+    server then names it. Elsewhere only its answer is missing, and a trainer that lacks it says so by itself, or the other servers
+    say it of that trainer: it goes on and is stopped again."""
     still, trainers = job.processes[k], job.processes[-2:]
-    named, alone = f"s for server {job.endpoints[k]}, which is connected", f"s: {job.endpoints[k]}: no answer yet\n"
+    named = f"s for server {job.endpoints[k]}, which is connected"
+    alone = re.compile(f"s(, which waits itself)?: {job.endpoints[k]}: no (answer yet|word for)")
     for trainer in trainers:
         trainer.wait_for("step 20 has ended")
     for _ in range(30):
         seen = [len(trainer.output()) for trainer in trainers]
         still.signal(signal.SIGSTOP)
         end, said = time.monotonic() + 30, ""
-        while named not in said and alone not in said:
-            assert time.monotonic() < end and all(t.process.poll() is None for t in trainers), trainers[0].output() + trainers[1].output()
+        while named not in said and not alone.search(said):
+            assert time.monotonic() < end and all(t.process.poll() is None for t in trainers), said
             time.sleep(0.01)
             said = "".join(trainer.output()[n:] for trainer, n in zip(trainers, seen))
         if named in said:
@@ -179,3 +182,29 @@ def test_a_trainer_is_late_at_another_server_only():
             proxy.close()
             assert waits.end(60) == 1
         assert re.search("UnavailableError: .* waited .* for trainer 0", waits.output()), waits.output()
+
+
+def test_a_trainer_that_waits_for_one_server_is_not_blamed_by_the_others():
+    """The answers of one server are lost on the way to one trainer. The others wait for that trainer, and say for whom it waits."""
+    held, ways = threading.Event(), itertools.count()
+
+    def meddler():
+        is_answer = next(ways) % 2  # the two directions of each connection, in turn
+        return lambda data: b"" if is_answer and held.is_set() else data
+
+    env = {"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "6000", "PADDLE_PS_TRANSPORT": "tcp"}
+    with Job(2, 2, env=env) as job:
+        options = [*MLP, "--steps", "1000000", "--say-at", "20"]
+        with FaultProxy([job.endpoints[1]], seed=1, budget=0, meddler=meddler) as proxy:
+            first = job.start("server", 0, *options)
+            job.start("server", 1, *options, env={"FLAGS_rpc_deadline": "60000"})  # it does not know, and shall not end the job first
+            late = job.start("trainer", 0, *options, env={"PADDLE_PS_MAP": proxy.map})
+            waits = job.start("trainer", 1, *options)
+            for trainer in (late, waits):
+                trainer.wait_for("step 20 has ended")
+            held.set()
+            blamed = f", which waits itself: {job.endpoints[1]}: no answer yet"
+            for p in (first, waits):
+                p.wait_for(blamed)
+            assert waits.end(60) == 1
+            assert re.search(f"UnavailableError: .* waited .* for trainer 0 .*{re.escape(blamed)}", waits.output()), waits.output()
