@@ -17,10 +17,12 @@ import sysconfig
 import tempfile
 import time
 import xml.etree.ElementTree as xml
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
@@ -218,7 +220,29 @@ def run_fuzzer(folder: Path, target: str) -> bool:
 
 def stage_python() -> Count:
     """Python tests"""
-    return run_pytest("tests/python")
+    # Two files at a time: those of jobs mostly wait, the others compute, so that one end takes these and one those. Each has a
+    # process of its own, whose output is shown when it has ended.
+    files = sorted((ROOT / "tests" / "python").glob("test_*.py"), key=lambda path: (not path.name.startswith("test_ps_"), path.name))
+    left, total = deque(path.relative_to(ROOT) for path in files), Count()
+    begin, shown = time.monotonic(), Lock()
+
+    def work(take: Callable[[], Path]) -> None:
+        while True:
+            try:
+                path = take()
+            except IndexError:
+                return
+            with tempfile.TemporaryFile("w+") as output:
+                count = run_pytest(str(path), report=BUILD / f"{path.stem}.xml", stdout=output, stderr=subprocess.STDOUT)
+                output.seek(0)
+                with shown:
+                    print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---\n{output.read()}", flush=True)
+                    total.add(count)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(work, left.popleft), pool.submit(work, left.pop)]:
+            done.result()
+    return total
 
 
 def stage_soak() -> Count:
@@ -273,12 +297,12 @@ def span(values: list[str]) -> str:
     return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
 
 
-def run_pytest(*paths: str, prefix: tuple[str, ...] = (), **options) -> Count:
-    REPORT.unlink(missing_ok=True)
-    status = call([*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={REPORT}"], **options)
+def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT, **options) -> Count:
+    report.unlink(missing_ok=True)
+    status = call([*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={report}"], **options)
     count = Count()
-    if REPORT.exists():
-        for suite in xml.parse(REPORT).iter("testsuite"):
+    if report.exists():
+        for suite in xml.parse(report).iter("testsuite"):
             bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
             skipped = int(suite.get("skipped", 0))
             count.add(Count(max(int(suite.get("tests", 0)) - bad - skipped, 0), bad, skipped))
