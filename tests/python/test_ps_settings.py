@@ -29,6 +29,17 @@ def test_a_setting_that_makes_no_sense_is_told_at_once(what):
         assert said in trainer.output(), trainer.output()
 
 
+def test_a_way_to_nowhere_in_the_job():
+    """It may be for another job, so that this one goes on; a typo is told with what was meant."""
+    with Job(1, 1) as job:
+        wrong = job.endpoints[0].replace("127.0.0.1", "127.0.0.2")
+        job.env["PADDLE_PS_MAP"] = f"{wrong}=127.0.0.1:1"
+        job.start_all(*SMALL)
+        job.end(60)
+        for p in job.processes:
+            assert f"PADDLE_PS_MAP has a way to '{wrong}', which is not in pservers: nobody takes it. Did you mean '{job.endpoints[0]}'?" in p.output(), p.output()
+
+
 def test_the_same_secret_twice_is_one(tmp_path):
     (tmp_path / "secret").write_text("0123456789abcdef\n")
     (tmp_path / "secret").chmod(0o600)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,3 +192,15 @@ def parse_endpoints(value) -> list[str]:
         if found.count(each) > 1:
             raise ValueError(f"pservers names the endpoint {each!r} twice; each server has its own.")
     return found
+
+
+def check_map(endpoints: list[str]) -> None:
+    """Warns of ways in PADDLE_PS_MAP that nobody takes: their names are no endpoints of this job."""
+    for entry in filter(None, os.environ.get("PADDLE_PS_MAP", "").split(",")):
+        name = entry.partition("=")[0]
+        if name not in endpoints:
+            warnings.warn(
+                f"PADDLE_PS_MAP has a way to {name!r}, which is not in pservers: nobody takes it."
+                f"{suggest.did_you_mean(name, endpoints)} The endpoints are {', '.join(endpoints)}.",
+                stacklevel=2,
+            )

@@ -6,7 +6,7 @@ from paddle import _core
 from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 from paddle.fluid.framework import Program
 from paddle.fluid.transpiler import lookup_table
-from paddle.fluid.transpiler.arguments import Arguments, parse
+from paddle.fluid.transpiler.arguments import Arguments, check_map, parse
 from paddle.fluid.transpiler.classes import Classes
 from paddle.fluid.transpiler.config import (
     DistributedMode,
@@ -110,6 +110,7 @@ class DistributeTranspiler:
         check(self.config)
         if given.program._is_distributed:
             raise ValueError("this Program was transpiled before; transpile the one that minimize made.")
+        check_map(given.endpoints)
         self._plan(given)
         job = self._job
         trainer = TrainerProgram(job)
