@@ -29,7 +29,8 @@ static void job_failed(struct pd_client *c, pd_status status, const char *endpoi
 static void broke(struct wire *w, const char *text)
 {
     int64_t now = pd_clock_ns();
-    pd_wire_unwatch(w);
+    pd_stall_forget(&w->stall);
+    w->notices = 0;
     w->conn = NULL;
     w->breaks += w->is_open;
     w->is_open = w->is_welcome = w->said_bye = 0;
@@ -187,7 +188,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         return on_names(w, m);
     case PD_PS_NOTICE:
         pd_read_text(&r, text, sizeof text);
-        w->watch.notices += PD_FRAME_HEAD + m->head.meta;
+        w->notices += PD_FRAME_HEAD + m->head.meta;
         pd_log(PD_LOG_WARNING, "server %s: %s", w->link->endpoint, text);
         snprintf(w->said, sizeof w->said, "%.511s", text);
         w->said_at = w->link->client->noticed = pd_clock_ns();
@@ -227,9 +228,10 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 static const struct pd_conn_events events = {
     .opened = on_opened, .head = on_head, .done = on_done, .closed = on_closed};
 
-pd_status pd_wire_connect(struct wire *w, const struct pd_conn_events *handlers, void *user,
-                          struct pd_conn **out)
+static pd_status connect_wire(void *arg, const struct pd_conn_events *handlers, void *user,
+                              struct pd_conn **out)
 {
+    const struct wire *w = arg;
     struct pd_client *c = w->link->client;
     struct pd_hello hello = {.role = PD_ROLE_TRAINER,
                              .loop = (uint16_t)w->index,
@@ -244,8 +246,9 @@ pd_status pd_wire_connect(struct wire *w, const struct pd_conn_events *handlers,
                         handlers, user, out);
 }
 
-void pd_wire_replace(struct wire *w, struct pd_conn *conn, const struct pd_welcome *welcome, const char *why)
+static void replace(void *arg, struct pd_conn *conn, const struct pd_welcome *welcome, const char *why)
 {
+    struct wire *w = arg;
     static const struct pd_conn_events nobody = {0};
     if (w->conn) {
         pd_conn_set_user(w->conn, &nobody, NULL);
@@ -260,7 +263,7 @@ void pd_wire_replace(struct wire *w, struct pd_conn *conn, const struct pd_welco
 static void start_wire(struct wire *w)
 {
     struct pd_client *c = w->link->client;
-    pd_status status = pd_wire_connect(w, &events, w, &w->conn);
+    pd_status status = connect_wire(w, &events, w, &w->conn);
     if (status == PD_OK) return;
     /* About arguments and settings: a secret that cannot be read, a wrong address. */
     if (status != PD_NO_MEMORY) job_failed(c, status, w->link->endpoint, pd_error());
@@ -271,6 +274,7 @@ static void start_wire(struct wire *w)
 
 static struct wire *add_wire(struct link *link)
 {
+    static const struct pd_stall_owner calls = {.connect = connect_wire, .replace = replace};
     struct wire *w = pd_calloc(1, sizeof *w);
     if (!w || !pd_vec_push(&link->wires, w)) {
         pd_free(w);
@@ -279,7 +283,20 @@ static struct wire *add_wire(struct link *link)
     w->link = link;
     w->index = link->wires.n - 1;
     w->step = 1;
+    w->stall = (struct pd_stall){.calls = &calls, .owner = w, .endpoint = link->endpoint};
     return w;
+}
+
+static int is_waited_for(const struct wire *w)
+{
+    return !w->is_quit && (!w->is_open || w->waits || w->names_answered < w->names_opened);
+}
+
+/* Notices come without being asked for. */
+static void watch(struct wire *w, int64_t now)
+{
+    struct pd_stall_wait wait = {is_waited_for(w), w->request + (uint64_t)w->names_opened, w->notices};
+    if (w->conn && w->is_welcome) pd_stall_look(&w->stall, w->conn, &wait, w->link->client->silence_ms, now);
 }
 
 /* The first trainer without an id waits for the first server's word before it speaks to the others. */
@@ -296,7 +313,7 @@ void pd_client_tend(struct pd_client *c, int64_t now)
             if (!w->conn && !w->is_quit && now >= w->retry_at) start_wire(w);
             if (w->is_open) send_job(w);
             if (w->is_open && w->names_opened < c->names.n) pd_client_ask_names(w);
-            pd_wire_watch(w, now);
+            watch(w, now);
         }
     }
 }
@@ -313,11 +330,6 @@ static const char *state_of(const struct wire *w, char *text, size_t cap)
     if (w->is_open) return "no answer yet";
     if (w->is_welcome) return "connected, but not let in yet";
     return w->trouble[0] ? w->trouble : "no connection yet";
-}
-
-static int is_waited_for(const struct wire *w)
-{
-    return !w->is_quit && (!w->is_open || w->waits || w->names_answered < w->names_opened);
 }
 
 void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
@@ -448,8 +460,7 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
         return status;
     }
     c->id = trainer_id;
-    int64_t silence = pd_flag_int(PD_FLAG_ps_dead_after);
-    c->silence_ms = silence <= 0 ? 0 : silence < 3600 ? (int)silence * 1000 : 3600000;
+    c->silence_ms = pd_stall_limit_ms();
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->comes_again = comes_again;

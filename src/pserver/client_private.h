@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "net/conn.h"
 #include "pserver/client.h"
+#include "pserver/stall.h"
 
 enum { PD_CLIENT_TURN_MS = 50 };
 
@@ -27,19 +28,6 @@ struct wish {
     int name;
     void *to;
     size_t bytes;
-};
-
-/* Whether a connection on which something is waited for still carries anything (client_watch.c). */
-struct pd_watch {
-    uint64_t heard, notices; /* bytes that came, when last looked at; those of notices */
-    size_t unsent;           /* bytes on their way out, then */
-    uint64_t request;        /* what was waited for, then */
-    int64_t looked, since;   /* when that was; neither has moved since then */
-    int asked;               /* a BEAT wants an answer */
-    struct pd_conn *second;  /* another connection to the same loop; NULL: none */
-    int64_t second_at;       /* when it was begun, */
-    int64_t met_at;          /* and welcomed; 0: it was not */
-    struct pd_welcome welcome;
 };
 
 /* One connection: a loop of a server. */
@@ -79,7 +67,8 @@ struct wire {
     int said_bye;   /* on this connection */
     int tried_bye;  /* on one that has ended since, too: the server has heard it, most likely */
     int is_quit;    /* goodbye was answered */
-    struct pd_watch watch;
+    struct pd_stall stall;
+    uint64_t notices;  /* bytes of them that came on this connection */
     char trouble[512]; /* the last thing that went wrong */
     char said[512];    /* whom the server waits for, by its last notice; empty: it has answered since */
     int64_t said_at;
@@ -152,16 +141,6 @@ void pd_client_tend(struct pd_client *client, int64_t now);
 void pd_client_describe(const struct pd_client *client, char *out,
                         size_t cap);         /* who is waited for, and why */
 void pd_client_ask_names(struct wire *wire); /* OPEN, also when no name is new */
-/* Starts a connection to the wire's loop. */
-struct pd_conn_events;
-pd_status pd_wire_connect(struct wire *wire, const struct pd_conn_events *events, void *user,
-                          struct pd_conn **out);
-/* Takes another connection, which is welcome, for the one that it has. */
-void pd_wire_replace(struct wire *wire, struct pd_conn *conn, const struct pd_welcome *welcome,
-                     const char *why);
-/* client_watch.c */
-void pd_wire_watch(struct wire *wire, int64_t now);
-void pd_wire_unwatch(struct wire *wire); /* its connection has ended */
 /* client_job.c */
 struct pd_reader;
 pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied); /* the end of OPENED */

@@ -9,6 +9,7 @@
 #include "pserver/order.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
+#include "pserver/stall.h"
 #include "pserver/sums.h"
 #include "pserver/waiters.h"
 
@@ -19,6 +20,8 @@ struct pd_first_link {
     struct pd_loop *loop;
     struct pd_timer *timer;
     struct pd_conn *conn;
+    int is_welcome;
+    struct pd_stall stall;
     char *first;
     int self;
     pthread_mutex_t lock; /* the next two */
@@ -96,6 +99,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
 {
     struct pd_first_link *link = pd_conn_user(conn);
     (void)welcome;
+    link->is_welcome = 1;
     /* An order is there when the first server has said who is in the job. */
     if (link->server->order)
         pd_order_first_opened(link->server->order, conn);
@@ -107,39 +111,70 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 {
     struct pd_first_link *link = pd_conn_user(conn);
+    if (m->head.type == PD_PS_HERE) return PD_OK;
     if (m->head.type == PD_PS_SUMMED && link->server->sums) return pd_sums_first_said(link->server->sums, m);
     if (m->head.type != PD_PS_SUMMED && link->server->order)
         return pd_order_first_said(link->server->order, m);
     return pd_fail(PD_FORMAT, "the first server sends a message of type %u", m->head.type);
 }
 
-static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+static void broke(struct pd_first_link *link, const char *why)
 {
-    struct pd_first_link *link = pd_conn_user(conn);
+    pd_stall_forget(&link->stall);
     link->conn = NULL;
-    is_away(link, why == PD_OK ? "it hung up" : text);
+    link->is_welcome = 0;
+    is_away(link, why);
     if (link->server->order) pd_order_first_closed(link->server->order);
     if (link->server->sums) pd_sums_first_closed(link->server->sums);
 }
 
+static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
+{
+    broke(pd_conn_user(conn), why == PD_OK ? "it hung up" : text);
+}
+
 static const struct pd_conn_events events = {.opened = on_opened, .done = on_done, .closed = on_closed};
 
-static void connect_now(struct pd_first_link *link)
+static pd_status connect_it(void *arg, const struct pd_conn_events *handlers, void *user,
+                            struct pd_conn **out)
 {
+    const struct pd_first_link *link = arg;
     const struct pd_server *s = link->server;
     char mapped[280];
     struct pd_hello hello = {
         .role = PD_ROLE_SERVER, .id = link->self, .incarnation = s->calls_as, .pid = (uint32_t)getpid()};
     snprintf(hello.job, sizeof hello.job, "%s", s->config.job);
-    if (pd_conn_open(link->loop, pd_endpoint_map(link->first, mapped, sizeof mapped), &hello,
-                     &(struct pd_conn_options){.transport = "tcp"}, &events, link, &link->conn) != PD_OK)
-        is_away(link, pd_error());
+    return pd_conn_open(link->loop, pd_endpoint_map(link->first, mapped, sizeof mapped), &hello,
+                        &(struct pd_conn_options){.transport = "tcp"}, handlers, user, out);
+}
+
+static void replace(void *arg, struct pd_conn *conn, const struct pd_welcome *welcome, const char *why)
+{
+    static const struct pd_conn_events nobody = {0};
+    struct pd_first_link *link = arg;
+    pd_conn_set_user(link->conn, &nobody, NULL);
+    pd_conn_close(link->conn, 0);
+    broke(link, why);
+    link->conn = conn;
+    pd_conn_set_user(conn, &events, link);
+    on_opened(conn, welcome);
+}
+
+/* A first server that is asked whether it is there says so also while it waits for others. */
+static void watch(struct pd_first_link *link)
+{
+    struct pd_stall_wait wait = {0};
+    if (!link->is_welcome) return;
+    if (link->server->order) wait.is_on |= pd_order_first_owes(link->server->order, &wait.request);
+    if (link->server->sums) wait.is_on |= pd_sums_first_owes(link->server->sums, &wait.request);
+    pd_stall_look(&link->stall, link->conn, &wait, pd_stall_limit_ms(), pd_clock_ns());
 }
 
 static void tick(void *arg)
 {
     struct pd_first_link *link = arg;
-    if (!link->conn) connect_now(link);
+    if (!link->conn && connect_it(link, &events, link, &link->conn) != PD_OK) is_away(link, pd_error());
+    watch(link);
     if (link->server->order) pd_order_first_tick(link->server->order);
     uint64_t step;
     int64_t silent = link->server->order ? pd_order_first_silent(link->server->order, &step) : 0;
@@ -153,6 +188,7 @@ static void tick(void *arg)
 pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control, const char *first, int self,
                             struct pd_first_link **out)
 {
+    static const struct pd_stall_owner calls = {.connect = connect_it, .replace = replace};
     PD_TRY(pd_endpoint_check_map());
     struct pd_first_link *link = pd_calloc(1, sizeof *link);
     if (!link) return pd_no_memory();
@@ -162,6 +198,7 @@ pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control, c
     link->self = self;
     link->away_since = pd_clock_ns();
     link->first = pd_strdup(first);
+    link->stall = (struct pd_stall){.calls = &calls, .owner = link, .endpoint = link->first};
     pd_status status =
         link->first ? pd_timer_start(control, 0, TICK_MS, tick, link, &link->timer) : pd_no_memory();
     if (status == PD_OK)

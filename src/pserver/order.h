@@ -52,5 +52,7 @@ void pd_order_first_closed(struct pd_order *order);
 void pd_order_first_tick(struct pd_order *order);
 /* Since when it has had no word on a step that is whole here; 0: it waits for none. */
 int64_t pd_order_first_silent(const struct pd_order *order, uint64_t *step);
+/* Is a word of it waited for? Adds to *request what changes with the question. */
+int pd_order_first_owes(struct pd_order *order, uint64_t *request);
 
 #endif

@@ -391,3 +391,12 @@ int64_t pd_order_first_silent(const struct pd_order *o, uint64_t *step)
     *step = o->ready;
     return o->ready > o->committed ? o->ready_since : 0;
 }
+
+int pd_order_first_owes(struct pd_order *o, uint64_t *request)
+{
+    pthread_mutex_lock(&o->lock);
+    int owes = !o->is_open || o->wishes.n > 0 || o->ready > o->committed;
+    *request += o->ready + (uint64_t)o->wishes.n;
+    pthread_mutex_unlock(&o->lock);
+    return owes;
+}

@@ -41,5 +41,7 @@ const char *pd_sums_first(const struct pd_sums *sums, int *self); /* the first s
 void pd_sums_first_opened(struct pd_sums *sums, struct pd_conn *conn);
 pd_status pd_sums_first_said(struct pd_sums *sums, const struct pd_message *message);
 void pd_sums_first_closed(struct pd_sums *sums);
+/* Is an answer waited for? Adds to *request what changes with the question. */
+int pd_sums_first_owes(struct pd_sums *sums, uint64_t *request);
 
 #endif

@@ -163,3 +163,16 @@ void pd_sums_first_closed(struct pd_sums *sums)
 {
     sums->link = NULL;
 }
+
+int pd_sums_first_owes(struct pd_sums *sums, uint64_t *request)
+{
+    int owes = 0;
+    pthread_mutex_lock(&sums->lock);
+    for (int i = 0; i < sums->sums.n; i++) {
+        const struct sum *s = sums->sums.at[i];
+        owes |= s->is_sent && s->totals_step != s->step;
+        *request += s->step;
+    }
+    pthread_mutex_unlock(&sums->lock);
+    return owes;
+}

@@ -1,7 +1,8 @@
-"""Something on the way swallows what one side sends, and answers for it: the trainer finds out and makes the connection anew."""
+"""Something on the way swallows what one side sends, and answers for it: the one who waits finds out and makes the connection anew."""
 
 import itertools
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -49,6 +50,28 @@ def test_a_connection_that_swallows_is_made_anew(tmp_path, undisturbed, way, sec
     got = dict(np.load(tmp_path / "trainer.npz"))
     for key, value in undisturbed.items():
         np.testing.assert_allclose(got[key], value, rtol=1e-5, atol=1e-6, err_msg=key)
+
+
+@pytest.mark.parametrize("way", [0, 1], ids=["to the first", "from the first"])
+@pytest.mark.parametrize("kind", ["agree", "add"])
+def test_a_connection_between_servers_that_swallows_is_made_anew(kind, way):
+    """Trainers have other ways. Steps are agreed on there, or norms are added up."""
+    numbers, held = itertools.count(), threading.Event()
+
+    def meddler():
+        number = next(numbers)
+        return lambda data: b"" if number == way and held.is_set() else data
+
+    env = ENV | ({"FLAGS_ps_on_trainer_loss": "shrink"} if kind == "agree" else {})
+    options = [*OPTIONS[:4], "--steps", "3000", "--say-at", "20", *(["--clip", "global_norm"] if kind == "add" else [])]
+    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints[:1], 0, QUIET, meddler=meddler) as proxy:
+        job.start("server", 0, *options)
+        other = job.start("server", 1, *options, env={"PADDLE_PS_MAP": proxy.map})
+        trainers = [job.start("trainer", i, *options) for i in range(2)]
+        trainers[0].wait_for("step 20 has ended")
+        held.set()
+        job.end(60)
+        assert other.output().count(REPLACED) == 1, other.output()
 
 
 def test_a_stopped_server_keeps_its_connections():
