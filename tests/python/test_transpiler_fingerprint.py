@@ -34,6 +34,7 @@ PAIRS = {
         {"optimizer": "SGD(L.linear_lr_warmup(L.piecewise_decay([2], [0.1, 0.2]), 3, 0.1, 0.2))"},
         {"optimizer": "SGD(L.linear_lr_warmup(L.piecewise_decay([2], [0.1, 0.2]), 3, 0.1, 0.3))"},
     ),
+    "Nesterov's way": ({"optimizer": "Momentum(0.1, 0.9)"}, {"optimizer": "Momentum(0.1, 0.9, use_nesterov=True)"}),
     "powers of beta": ({"optimizer": "Adam(0.1, beta1=0.9)"}, {"optimizer": "Adam(0.1, beta1=0.8)"}),
 }
 

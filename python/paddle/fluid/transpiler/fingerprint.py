@@ -19,8 +19,10 @@ from paddle.fluid.transpiler.job import Job
 from paddle.fluid.vartype import AttrType
 
 _MOST = 32  # values of a list that are told one by one; of more, a hash
-# Attributes that do not change what is trained begin so.
-_LEFT_OUT = ("op_", "use_", "seed", "skip_eager_deletion_vars")
+# Attributes that do not change what is trained: where an op comes from, and by which library it is computed.
+_LEFT_OUT = frozenset(
+    "op_role op_role_var op_namescope op_callstack op_device use_mkldnn use_cudnn use_quantizer seed skip_eager_deletion_vars".split()
+)
 
 
 def _value(value) -> str:
@@ -37,7 +39,7 @@ def _value(value) -> str:
 def _attrs(op) -> list[str]:
     """The attributes that change what an op computes."""
     blocks = (AttrType.BLOCK, AttrType.BLOCKS)
-    names = [name for name in sorted(op.attr_names) if not name.startswith(_LEFT_OUT) and op.attr_type(name) not in blocks]
+    names = [name for name in sorted(op.attr_names) if name not in _LEFT_OUT and op.attr_type(name) not in blocks]
     return [f"{name}={_value(op.attr(name))}" for name in names if op.attr(name) not in ("", [])]
 
 
