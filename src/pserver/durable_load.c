@@ -94,6 +94,26 @@ static uint64_t highest(const struct pd_shard *shard, int trainers)
     return step;
 }
 
+/* A step that only some have was not acknowledged; done again, it would count twice there. So would one that
+ * had begun. */
+void pd_durable_raise_steps(const struct pd_snapshot *snapshot, int trainers, uint64_t *steps)
+{
+    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
+    const char *text;
+    for (int t = 0; t < trainers && t < info->n_trainers; t++)
+        if (info->trainers[t].step > steps[t]) steps[t] = info->trainers[t].step;
+    for (int l = 0; (text = pd_durable_note(snapshot, "loop", l)); l++) {
+        for (int t = 0; t < trainers; t++) {
+            char *end;
+            unsigned long long step = strtoull(text, &end, 10);
+            if (end == text) break;
+            if (step > steps[t]) steps[t] = step;
+            text = end;
+        }
+        pd_shard_open_steps(pd_durable_note(snapshot, "open", l), trainers, steps);
+    }
+}
+
 static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
@@ -115,18 +135,39 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
     d->last_applied = d->sure_applied = applied;
 }
 
-/* Pushes that had not ended. Which gradients a loop has depends on how many loops there are. */
+/* Which gradients a loop has depends on how many there are: no loop knows what is there of a step that not
+ * all have. */
+static pd_status take_other_loops(struct pd_durable *d, const struct pd_snapshot *snapshot)
+{
+    struct pd_server *s = d->server;
+    int trainers = s->config.trainers, n = 0;
+    uint64_t *steps = pd_calloc((size_t)trainers, sizeof *steps);
+    if (!steps) return pd_no_memory();
+    pd_durable_raise_steps(snapshot, trainers, steps);
+    for (int l = 0; l < s->n_lanes; l++) {
+        for (int t = 0; t < trainers; t++)
+            pd_shard_set_trainer_step(s->lanes[l].shard, t, steps[t]);
+        pd_shard_set_step(s->lanes[l].shard, highest(s->lanes[l].shard, trainers));
+        pd_server_set_step(s, pd_shard_step(s->lanes[l].shard));
+    }
+    for (int t = 0; t < trainers && t < pd_snapshot_info(snapshot)->n_trainers; t++)
+        n += steps[t] > pd_snapshot_info(snapshot)->trainers[t].step;
+    if (n)
+        pd_log(PD_LOG_WARNING,
+               "the snapshot in %s is of another number of loops (FLAGS_ps_loops), and %d trainers had not "
+               "ended a step: what it has of that counts, the rest of it is left out",
+               d->folder, n);
+    pd_free(steps);
+    return PD_OK;
+}
+
+/* Pushes that had not ended. */
 static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     struct pd_server *s = d->server;
     if (s->config.is_sync) return PD_OK;
-    if (!pd_durable_note(snapshot, "loop", s->n_lanes - 1) || pd_durable_note(snapshot, "loop", s->n_lanes)) {
-        pd_log(PD_LOG_WARNING,
-               "the snapshot in %s is of another number of loops (FLAGS_ps_loops): a step that was under way "
-               "then may be counted twice in part",
-               d->folder);
-        return PD_OK;
-    }
+    if (!pd_durable_note(snapshot, "loop", s->n_lanes - 1) || pd_durable_note(snapshot, "loop", s->n_lanes))
+        return take_other_loops(d, snapshot);
     for (int l = 0; l < s->n_lanes; l++)
         PD_TRY(pd_shard_read_open(s->lanes[l].shard, pd_durable_note(snapshot, "open", l)));
     return PD_OK;

@@ -96,6 +96,9 @@ void pd_layout_free(struct pd_layout *layout);
 pd_status pd_durable_load(struct pd_durable *durable);
 pd_status pd_durable_check_job(struct pd_durable *durable, const struct pd_snapshot *snapshot);
 pd_status pd_durable_load_rate(struct kept *kept, const struct pd_snapshot_var *var);
+/* Raises the steps of trainers to the furthest that any loop of the server has got with them, in part, too.
+ */
+void pd_durable_raise_steps(const struct pd_snapshot *snapshot, int trainers, uint64_t *steps);
 const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane);
 /* durable_set.c: from what the servers of before have left, if there is anything. */
 pd_status pd_durable_load_set(struct pd_durable *durable);

@@ -70,24 +70,6 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
     return PD_OK;
 }
 
-/* The furthest that any loop of any server has got with each trainer. A step that only some of them have was
- * not acknowledged; done again, it would count twice there. */
-static void raise_steps(const struct pd_snapshot *snapshot, int trainers, uint64_t *steps)
-{
-    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
-    const char *text;
-    for (int t = 0; t < trainers && t < info->n_trainers; t++)
-        if (info->trainers[t].step > steps[t]) steps[t] = info->trainers[t].step;
-    for (int l = 0; (text = pd_durable_note(snapshot, "loop", l)); l++)
-        for (int t = 0; t < trainers; t++) {
-            char *end;
-            unsigned long long step = strtoull(text, &end, 10);
-            if (end == text) break;
-            if (step > steps[t]) steps[t] = step;
-            text = end;
-        }
-}
-
 static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
     struct pd_server *s = d->server;
@@ -95,7 +77,7 @@ static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *
     uint64_t most = 0, *steps = pd_calloc((size_t)s->config.trainers, sizeof *steps);
     if (!steps) return pd_no_memory();
     for (int i = 0; i < pd_snapshot_set_count(set); i++)
-        raise_steps(pd_snapshot_set_at(set, i), s->config.trainers, steps);
+        pd_durable_raise_steps(pd_snapshot_set_at(set, i), s->config.trainers, steps);
     for (int t = 0; t < s->config.trainers; t++)
         if (steps[t] > most) most = steps[t];
     if (!pd_snapshot_is_async(lead)) most = pd_snapshot_set_step(set);

@@ -113,20 +113,28 @@ int64_t pd_shard_part_size(const struct unit *u, uint32_t part)
     return u->numel - first < u->part_elements ? u->numel - first : u->part_elements;
 }
 
+/* Has the gift what this trainer gave to the step? What another process gave before it was killed goes, and
+ * the new one gives it again; but not parts that are in the parameters already (async). */
+static int is_of_this(const struct pd_shard *shard, const struct unit *u, int trainer, uint64_t step)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    int is_applied = !shard->config.is_sync && pd_shard_is_early(shard, u, trainer);
+    return g->step == step && (is_applied || g->incarnation == shard->trainers[trainer].incarnation);
+}
+
 pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step,
                             struct pd_gift **out)
 {
     struct pd_gift *g = &u->gifts[trainer];
-    uint64_t incarnation = shard->trainers[trainer].incarnation;
-    if (g->step != step || g->incarnation != incarnation) {
+    if (!is_of_this(shard, u, trainer, step)) {
         pd_sum_drop(shard, u, g);
         g->step = step;
-        g->incarnation = incarnation;
         g->n_parts = 0;
         g->is_early = 0;
         g->rows.n = 0;
         if (g->got) memset(g->got, 0, ((size_t)u->parts + 63) / 64 * sizeof *g->got);
     }
+    g->incarnation = shard->trainers[trainer].incarnation;
     if (!u->spec.is_rows && !g->got) {
         g->got = pd_calloc(((size_t)u->parts + 63) / 64 + 1, sizeof *g->got);
         if (!g->got) return pd_no_memory();
@@ -159,7 +167,7 @@ static int is_old(const struct pd_shard *shard, const struct unit *u, int traine
     if (!shard->config.is_sync && step <= shard->trainers[trainer].step) return 1;
     if (shard->config.is_sync && !u->spec.is_rows && u->applied[part] >= step) return 1;
     if (pd_sum_has(u, trainer, step, part)) return 1; /* of another process, too */
-    if (g->step != step || g->incarnation != shard->trainers[trainer].incarnation) return 0;
+    if (!is_of_this(shard, u, trainer, step)) return 0;
     return u->spec.is_rows ? part < g->n_parts : g->got && has_part(g, part);
 }
 

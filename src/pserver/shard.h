@@ -122,6 +122,8 @@ void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t ste
  * that does not fit the shard is an error. */
 void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out);
 pd_status pd_shard_read_open(struct pd_shard *shard, const char *text);
+/* Raises the steps of trainers to those of their open pushes. */
+void pd_shard_open_steps(const char *text, int trainers, uint64_t *steps);
 
 /* A part is about to arrive: checks everything that was announced and says where its bytes go, in one span
  * (dense) or two (row numbers, rows). A part seen before goes to waste memory, and pd_shard_arrived will

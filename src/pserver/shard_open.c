@@ -1,8 +1,8 @@
 /* Pushes that have not ended when a snapshot is cut (async): parts of them are in the parameters, and the
- * process that gave them will send all of them again, for the step was never acknowledged. So the snapshot
- * says which they are. For each trainer: its number, incarnation and step, then for each gradient its number
- * and the parts. "0 81985529216486895 13 0:0-2,5 3:0;2 ..." Rows, what runs through the engine, and
- * all parts where gradients are checked wait for the end of the push and are not kept. */
+ * process that gave them, or one that takes its place, will send all of them again, for the step was never
+ * acknowledged. So the snapshot says which they are. For each trainer: its number and step, then for each
+ * gradient its number and the parts. "0 13 0:0-2,5 3:0;2 ..." Rows, what runs through the engine, and all
+ * parts where gradients are checked wait for the end of the push and are not kept. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -32,12 +32,8 @@ void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
         for (int k = 0; k < shard->units.n; k++) {
             const struct unit *u = shard->units.at[k];
             const struct pd_gift *g = &u->gifts[i];
-            if (!pd_shard_is_early(shard, u, i) || g->step != t->step + 1 ||
-                g->incarnation != t->incarnation || !g->n_parts)
-                continue;
-            if (!n++)
-                pd_buf_printf(out, "%s%d %" PRIu64 " %" PRIu64, out->n ? ";" : "", i, t->incarnation,
-                              g->step);
+            if (!pd_shard_is_early(shard, u, i) || g->step != t->step + 1 || !g->n_parts) continue;
+            if (!n++) pd_buf_printf(out, "%s%d %" PRIu64, out->n ? ";" : "", i, g->step);
             pd_buf_printf(out, " %d", k);
             write_parts(u, g, out);
         }
@@ -98,14 +94,12 @@ static int read_parts(const char **at, const struct unit *u, struct pd_gift *g)
 static pd_status read_push(struct pd_shard *shard, const char *text, const char **at, uint64_t *number)
 {
     const char *start = *at;
-    uint64_t i, incarnation, step, k, next = 0;
+    uint64_t i, step, k, next = 0;
     if (!read_number(at, (uint64_t)shard->config.trainers - 1, &i) || i < *number || !takes(at, ' '))
         return wrong(text, start);
-    struct trainer *t = &shard->trainers[i];
-    if (!read_number(at, UINT64_MAX, &incarnation) || !takes(at, ' ') ||
-        !read_number(at, UINT64_MAX, &step) || t->step == UINT64_MAX || step != t->step + 1 || **at != ' ')
+    const struct trainer *t = &shard->trainers[i];
+    if (!read_number(at, UINT64_MAX, &step) || t->step == UINT64_MAX || step != t->step + 1 || **at != ' ')
         return wrong(text, start);
-    t->incarnation = incarnation;
     *number = i + 1;
     while (takes(at, ' ')) {
         start = *at;
@@ -132,4 +126,17 @@ pd_status pd_shard_read_open(struct pd_shard *shard, const char *text)
         PD_TRY(read_push(shard, text, &at, &number));
     while (takes(&at, ';'));
     return *at ? wrong(text, at) : PD_OK;
+}
+
+void pd_shard_open_steps(const char *text, int trainers, uint64_t *steps)
+{
+    while (text && *text) {
+        uint64_t i, step;
+        if (!read_number(&text, UINT64_MAX, &i) || !takes(&text, ' ') ||
+            !read_number(&text, UINT64_MAX, &step))
+            return;
+        if (i < (uint64_t)trainers && step > steps[i]) steps[i] = step;
+        text = strchr(text, ';');
+        if (text) text++;
+    }
 }

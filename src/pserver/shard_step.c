@@ -222,8 +222,8 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
 
 /* ---- what trainers do ---- */
 
-/* Async: parts that were applied as they came are in the parameters, and stay known, should the same process
- * send them again. */
+/* Async: parts that were applied as they came are in the parameters, and stay known, should they come again,
+ * from this process or the next. */
 void pd_shard_drop_gifts(struct pd_shard *shard, int trainer)
 {
     uint64_t applied = shard->config.is_sync ? shard->step : shard->trainers[trainer].step;

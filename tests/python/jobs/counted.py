@@ -37,22 +37,14 @@ def main() -> None:
     table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(0.0))
     rows = fluid.layers.embedding(ids, [args.rows, 1], is_sparse=True, is_distributed=True, param_attr=table)
     fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(rows))
-    job = fluid.DistributeTranspiler()
-    job.transpile(args.id, pservers=args.endpoints, trainers=args.trainers, sync_mode=not args.is_async)
-    exe = fluid.Executor(fluid.CPUPlace())
-    if args.role == "server":
-        main, startup = job.get_pserver_programs(args.endpoint)
-        exe.run(startup)
-        exe.run(main)
-        return
-    exe.run(fluid.default_startup_program())
+    exe, program, job = small.start(args, sync_mode=not args.is_async)
     print("steps done", job.steps_done(), flush=True)
     for step in range(job.steps_done(), args.steps):
         if step == args.pause_at:
             print("pauses", flush=True)
             while not os.path.exists(args.until):
                 time.sleep(0.01)
-        exe.run(job.get_trainer_program(), feed={"ids": ids_of(args.id, step)})
+        exe.run(program, feed={"ids": ids_of(args.id, step)})
 
 
 if __name__ == "__main__":

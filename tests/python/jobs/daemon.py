@@ -18,7 +18,7 @@ def main() -> int:
     x = fluid.layers.data(name="x", shape=[3], dtype="float32")
     loss = fluid.layers.mean(fluid.layers.fc(x, 1))
     fluid.optimizer.SGD(0.01).minimize(loss)
-    exe, program = small.start(options)
+    exe, program, _ = small.start(options)
 
     def train() -> None:
         exe.run(program, feed={"x": np.ones((2, 3), "float32")})

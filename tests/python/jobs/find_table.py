@@ -18,7 +18,7 @@ def main() -> None:
     rows = layers.embedding(ids, [7, 3], is_sparse=True, is_distributed=options.distributed, param_attr=attr)
     loss = layers.reduce_sum(rows)
     fluid.optimizer.SGD(0.5).minimize(loss)
-    exe, program = small.start(options)
+    exe, program, _ = small.start(options)
     held = fluid.global_scope().find_var("emb").get_tensor()
     first = np.array(held)
     assert first.shape == (7, 3) and (first == 1).all(), first

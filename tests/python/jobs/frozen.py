@@ -18,7 +18,7 @@ def main() -> int:
     hidden = fluid.layers.fc(x, 4, param_attr=fluid.ParamAttr(name="frozen", trainable=False), bias_attr=False)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1, param_attr="moving"), y))
     fluid.optimizer.SGD(0.01).minimize(loss)
-    exe, program = small.start(options)
+    exe, program, _ = small.start(options)
     start = {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in ("frozen", "moving")}
     for _ in range(STEPS):
         exe.run(program, feed={"x": np.ones((2, 13), "float32"), "y": np.ones((2, 1), "float32")})

@@ -11,7 +11,7 @@ import paddle.fluid as fluid
 options = small.parse(__doc__).parse_args()
 loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [4]), 1))
 fluid.optimizer.SGD(0.1).minimize(loss)
-exe, program = small.start(options)
+exe, program, _ = small.start(options)
 
 
 def handler(*_):

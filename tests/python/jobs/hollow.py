@@ -47,7 +47,7 @@ def main() -> None:
         exe, program = fluid.Executor(fluid.CPUPlace()), fluid.default_main_program()
         exe.run(fluid.default_startup_program())
     else:
-        exe, program = small.start(options, sync_mode=not options.is_async)
+        exe, program, _ = small.start(options, sync_mode=not options.is_async)
     losses = [exe.run(program, feed=batch(step), fetch_list=[cost])[0] for step in range(4)]
     if options.out:
         fluid.io.save_persistables(exe, options.out, program)

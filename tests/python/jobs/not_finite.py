@@ -20,7 +20,7 @@ def train_wide(options) -> None:
     corner = layers.reduce_sum(layers.slice(x, axes=[0, 1], starts=[0, 0], ends=[1, 1]))
     loss = layers.reduce_sum(layers.elementwise_mul(x, wide)) + layers.reduce_sum(other) * corner
     fluid.optimizer.SGD(1.0).minimize(loss)
-    exe, program = small.start(options, sync_mode=not options.is_async)
+    exe, program, _ = small.start(options, sync_mode=not options.is_async)
     value = np.full([1000, 400], 1.0 if options.id == options.bad else 0.0, "float32")
     for step in range(1, 11):
         if step == 5 and options.id == options.bad:
@@ -52,7 +52,7 @@ def main() -> None:
     hidden = layers.elementwise_mul(layers.embedding(ids, [10, 4], is_sparse=True, param_attr="table"), x) if options.sparse else x
     loss = layers.mean(layers.fc(hidden, 1, param_attr="w", bias_attr=False))
     fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L2Decay(0.1) if options.decay else None).minimize(loss)
-    exe, program = small.start(options, sync_mode=not options.is_async)
+    exe, program, _ = small.start(options, sync_mode=not options.is_async)
     for step in range(1, 11):
         value = np.inf if step == 5 and options.id == options.bad else 1.0
         exe.run(program, feed={"x": np.full([3, 4], value, "float32"), "ids": np.full([3, 1], step % 10, "int64")}, fetch_list=[loss])

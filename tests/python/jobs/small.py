@@ -17,9 +17,9 @@ def parse(about: str) -> argparse.ArgumentParser:
     return parser
 
 
-def start(options: argparse.Namespace, sync_mode: bool = True) -> tuple[fluid.Executor, fluid.Program]:
+def start(options: argparse.Namespace, sync_mode: bool = True) -> tuple[fluid.Executor, fluid.Program, fluid.DistributeTranspiler]:
     """Transpiles the default Programs. A server serves, and its process ends here; a trainer gets its executor, after the startup
-    Program has run, and its Program."""
+    Program has run, its Program and the transpiler."""
     transpiler = fluid.DistributeTranspiler()
     transpiler.transpile(options.id, pservers=options.endpoints, trainers=options.trainers, sync_mode=sync_mode)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -29,4 +29,4 @@ def start(options: argparse.Namespace, sync_mode: bool = True) -> tuple[fluid.Ex
         exe.run(program)
         raise AssertionError("the server's run ends the process")
     exe.run(fluid.default_startup_program())
-    return exe, transpiler.get_trainer_program()
+    return exe, transpiler.get_trainer_program(), transpiler

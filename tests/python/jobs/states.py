@@ -14,7 +14,7 @@ x = fluid.layers.data("x", [1024])
 h = fluid.layers.fc(fluid.layers.fc(x, 1024, bias_attr=False), 1024, bias_attr=False)
 rate = fluid.layers.exponential_decay(1e-5, 1, 0.99999)
 fluid.optimizer.Adam(rate).minimize(fluid.layers.mean(h))
-exe, program = small.start(options, sync_mode=False)
+exe, program, _ = small.start(options, sync_mode=False)
 feed, saved = {"x": np.random.rand(4, 1024).astype("float32")}, os.path.join(options.out, "saved")
 exe.run(program, feed=feed)
 if options.id == 0:

@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     loss = build(args)
-    exe, program = small.start(args)
+    exe, program, _ = small.start(args)
     losses = []
     if args.stray_at >= 0:  # the trainer does not see it; the server does
         next(op for op in program.global_block().ops if op.type == "split_ids")._set_attr("height", 0)

@@ -185,7 +185,7 @@ def main() -> int:
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     loss = build(args)
-    _, program = small.start(args, sync_mode=not args.is_async)
+    _, program, _ = small.start(args, sync_mode=not args.is_async)
     trainer = Trainer(args, program, loss)
     if args.how == "train":
         for thread in trainer.start():
