@@ -133,6 +133,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
+    pd_settings_note(d);
     d->log_most = most_logged(d);
     PD_TRY(pd_durable_watch(d));
     pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
@@ -145,6 +146,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     if (d->job) PD_TRY(pd_durable_set_job(d, d->job));
     atomic_store(&d->server->job_id, d->job);
     PD_TRY(pd_durable_replay(d));
+    PD_TRY(pd_settings_take(d));
     uint64_t step = pd_shard_step(d->server->lanes[0].shard);
     PD_TRY(pd_durable_settle(d));
     pd_durable_free_redo(d);
