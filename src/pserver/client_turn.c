@@ -115,7 +115,8 @@ static pd_status wait_for_turn(const struct pd_run *run)
             told = now;
             pd_log(PD_LOG_WARNING,
                    "a run has waited %lld s for another thread of this process, which has a step with the "
-                   "servers",
+                   "servers (models with servers of their own, in sync mode, are trained in turn by one "
+                   "thread)",
                    (long long)((now - start) / 1000000000));
         }
         lock_all();

@@ -147,3 +147,26 @@ def test_the_last_line_of_a_server():
         trainer.signal(signal.SIGINT)
         assert server.end(20) == 1
         assert server.output().splitlines()[-1].endswith("failed: KeyboardInterrupt"), server.output()
+
+
+@pytest.mark.parametrize("returns", ["goes on", "started again"])
+def test_a_trainer_is_done_and_the_server_is_silent(tmp_path, returns):
+    """It is late, not lost: trainers wait for it, and say so, also when it is killed then; one that comes back hears it and ends."""
+    env = {"FLAGS_ps_notice": "300", "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}
+    with Job(1, 2, env=env) as job:
+        options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "5", "--linger", str(tmp_path / "go")]
+        server = job.start("server", 0, *options)
+        trainers = [job.start("trainer", i, *options) for i in range(2)]
+        for trainer in trainers:
+            trainer.wait_for("all steps have ended")
+        server.signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        for trainer in trainers:
+            trainer.wait_for("this trainer is done; saying goodbye to the servers has waited 2 s")
+        if returns == "goes on":
+            server.signal(signal.SIGCONT)
+        else:
+            server.kill()
+            job.processes.remove(server)
+            job.start("server", 0, *options)
+        job.end(60)
