@@ -10,6 +10,7 @@ WRONG = {  # setting -> (who has it, value, what is said)
     "no port": ("trainer", {"PADDLE_PS_MAP": "127.0.0.1:1=gateway"}, "PADDLE_PS_MAP has the entry '127.0.0.1:1=gateway'"),
     "small ring": ("server", {"PADDLE_PS_RING": "1000"}, "PADDLE_PS_RING is '1000'"),
     "odd ring": ("server", {"PADDLE_PS_RING": "3M"}, "from 64K to 64M, a power of two"),
+    "no address": ("server", {"PADDLE_PS_BIND": "no-such.invalid"}, "(PADDLE_PS_BIND is no-such.invalid): the name 'no-such.invalid' is not known"),
     "no file": ("trainer", {"PADDLE_PS_SECRET_FILE": "/nonexistent"}, "PADDLE_PS_SECRET_FILE=/nonexistent cannot be read"),
     "two secrets": ("trainer", {"PADDLE_PS_SECRET": "0123456789abcdef", "PADDLE_PS_SECRET_FILE": "/etc/passwd"}, "to different secrets: unset one"),
 }
