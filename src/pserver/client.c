@@ -86,6 +86,13 @@ void pd_client_ask_names(struct wire *w)
     pd_buf_free(&meta);
 }
 
+static int is_same_job(const struct link *a, const struct link *b)
+{
+    size_t n = a->job.n - a->job_common;
+    return n && n == b->job.n - b->job_common &&
+           memcmp(a->job.at + a->job_common, b->job.at + b->job_common, n) == 0;
+}
+
 /* Servers that do not agree on what to do about a lost trainer would do it each for itself, or wait for each
  * other. Those that train the same are of one job. */
 static void compare_policies(struct link *link, const char *mine)
@@ -94,9 +101,9 @@ static void compare_policies(struct link *link, const char *mine)
     snprintf(link->on_loss, sizeof link->on_loss, "%.15s", mine);
     for (int i = 0; i < c->links.n; i++) {
         const struct link *other = c->links.at[i];
-        int is_same_job = other != link && link->job.n && other->job.n == link->job.n &&
-                          memcmp(other->job.at, link->job.at, link->job.n) == 0;
-        if (!is_same_job || !other->on_loss[0] || strcmp(other->on_loss, link->on_loss) == 0) continue;
+        if (other == link || !is_same_job(link, other) || !other->on_loss[0] ||
+            strcmp(other->on_loss, link->on_loss) == 0)
+            continue;
         (void)pd_fail(PD_INVALID,
                       "FLAGS_ps_on_trainer_loss is '%s' there, and '%s' at server %s: give all servers of a "
                       "job the same",
@@ -342,7 +349,7 @@ void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
             const struct wire *w = c->links.at[i]->wires.at[k];
             if (!is_waited_for(w)) continue;
             const char *to = c->links.at[i]->endpoint, *state = state_of(w, text, sizeof text);
-            int wrote = state == w->said && strstr(state, to)
+            int wrote = state != text && strstr(state, to)
                             ? snprintf(out + used, cap - used, "%s%s", used ? "; " : "", state)
                             : snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "", to, state);
             used += wrote > 0 ? (size_t)wrote : 0;
@@ -379,7 +386,7 @@ static void forget_breaks(struct pd_client *c)
 /* FLAGS_rpc_retry_times: how often a connection may break under one wait. */
 static pd_status check_breaks(const struct pd_client *c, const char *what)
 {
-    int64_t most = pd_flag_int(PD_FLAG_rpc_retry_times);
+    int most = pd_flag_int(PD_FLAG_rpc_retry_times);
     for (int i = 0; most >= 0 && i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             const struct wire *w = c->links.at[i]->wires.at[k];
@@ -387,7 +394,7 @@ static pd_status check_breaks(const struct pd_client *c, const char *what)
                 return pd_fail(PD_UNAVAILABLE,
                                "%s: the connection to server %s broke (%s), for the %d. time: "
                                "FLAGS_rpc_retry_times is %d; -1 tries again until FLAGS_rpc_deadline",
-                               what, c->links.at[i]->endpoint, w->trouble, w->breaks, (int)most);
+                               what, c->links.at[i]->endpoint, w->trouble, w->breaks, most);
         }
     return PD_OK;
 }
@@ -451,15 +458,15 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
 {
     struct pd_client *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
-    pd_status status = pd_flag_positive(PD_FLAG_rpc_deadline, &c->deadline_ms);
-    if (status == PD_OK) status = pd_flag_positive(PD_FLAG_ps_notice, &c->notice_ms);
-    if (status == PD_OK) status = pd_endpoint_check_map();
+    pd_status status = pd_endpoint_check_map();
     if (status == PD_OK) status = pd_loop_new(&c->loop);
     if (status != PD_OK) {
         pd_free(c);
         return status;
     }
     c->id = trainer_id;
+    c->deadline_ms = pd_flag_int(PD_FLAG_rpc_deadline);
+    c->notice_ms = pd_flag_int(PD_FLAG_ps_notice);
     c->silence_ms = pd_stall_limit_ms();
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
@@ -510,9 +517,28 @@ pd_status pd_client_expect(struct pd_client *c, int trainers, int n, const char 
     return PD_OK;
 }
 
+/* The first line differs from server to server: lists in another order would mix up what lies where. */
+static pd_status pack_job(struct link *link, int place, int of, int n, const char *const *lines)
+{
+    char first[80];
+    const char **all = pd_calloc((size_t)n + 1, sizeof *all);
+    if (!all) return pd_no_memory();
+    snprintf(first, sizeof first, "the place of this server in pservers: %d of %d", place, of);
+    all[0] = first;
+    memcpy(all + 1, lines, (size_t)n * sizeof *lines);
+    pd_buf_free(&link->job);
+    pd_job_text_pack(n + 1, all, &link->job);
+    link->job_common = sizeof(uint32_t) + sizeof(uint16_t) + strlen(first);
+    pd_free(all);
+    return link->job.failed ? pd_no_memory() : PD_OK;
+}
+
 pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, const char *const *lines)
 {
     PD_CLIENT_HOLD(c);
+    int of = 1, place = 0;
+    for (const char *at = endpoints; *at; at++)
+        of += *at == ',';
     for (const char *at = endpoints; *at; at += strspn(at, ",")) {
         struct link *link;
         char one[280];
@@ -520,9 +546,7 @@ pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, co
         snprintf(one, sizeof one, "%.*s", (int)length, at);
         at += length;
         PD_TRY(find_link(c, one, &link));
-        pd_buf_free(&link->job);
-        pd_job_text_pack(n, lines, &link->job);
-        if (link->job.failed) return pd_no_memory();
+        PD_TRY(pack_job(link, ++place, of, n, lines));
         for (int k = 0; k < link->wires.n; k++) {
             link->wires.at[k]->said_job = 0;
             if (link->wires.at[k]->is_open) send_job(link->wires.at[k]);

@@ -29,14 +29,16 @@ static int is_gone(const struct wire *w)
     return !w->conn && w->retries > BYE_RETRIES;
 }
 
-/* The same; it may be on the way to a machine that does not answer. */
+/* The same; it may be on the way to a machine that does not answer. Or it is there, and silent. */
 static int is_down(const struct wire *w, int64_t now)
 {
-    return !w->is_open && (w->retries > BYE_RETRIES || now - w->broke_at > (int64_t)BYE_MS * 1000000);
+    int64_t since = w->is_open ? w->bye_at : w->broke_at;
+    return (!w->is_open && w->retries > BYE_RETRIES) || now - since > (int64_t)BYE_MS / 2 * 1000000;
 }
 
 /* Says goodbye on every connection that has not heard it; one that broke is made again for it. Returns how
- * many have not answered yet; those of servers that are down and could not be told are counted in *down. */
+ * many have not answered yet; those of servers that are down, or silent, and do not know yet are counted in
+ * *down. */
 static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t now, int *down)
 {
     int left = 0;
@@ -45,9 +47,10 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
             if (!w->was_opened || w->is_quit) continue;
-            int must_hear = !failed && !w->tried_bye && !is_heard(w->link);
+            int must_hear = !failed && !is_heard(w->link);
             if (is_gone(w) && !must_hear) continue;
             left++;
+            if (w->is_open && !w->said_bye) w->bye_at = now;
             *down += must_hear && is_down(w, now);
             if (!w->is_open || w->said_bye) continue;
             struct pd_buf meta = {0};
@@ -55,14 +58,14 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
             pd_put_line(&meta, why, PD_PS_WHY_MOST);
             struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
             if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-            w->said_bye = w->tried_bye = w->waits = 1;
+            w->said_bye = w->waits = 1;
             pd_buf_free(&meta);
         }
     return left;
 }
 
-/* A server that is down and comes back would wait for this trainer: it is waited for as in a step. Returns
- * whether to go on. */
+/* A server that is down and comes back would wait for this trainer, also when the goodbye was on its way: it
+ * is waited for as in a step. Returns whether to go on. */
 static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
 {
     char who[900];
@@ -111,7 +114,7 @@ void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll
                 /* Who is on the way to a server again has more time than who waits for a silent one. */
                 if (w->was_opened && !w->is_quit && !w->said_bye) until = now + (int64_t)BYE_MS * 1000000;
             }
-        if (down) last = now + (int64_t)BYE_AGAIN_MS * 1000000;
+        if (down) last = until = now + (int64_t)BYE_AGAIN_MS * 1000000;
         if (until > last) until = last;
     }
 }

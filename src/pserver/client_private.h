@@ -64,8 +64,8 @@ struct wire {
     int refusals;   /* ... of them, those that the handshake refused */
     int breaks;     /* open connections that ended in the present wait */
     int is_taken;   /* another process has our id; `trouble` tells */
-    int said_bye;   /* on this connection */
-    int tried_bye;  /* on one that has ended since, too: the server has heard it, most likely */
+    int said_bye;   /* on this connection, */
+    int64_t bye_at; /* then */
     int is_quit;    /* goodbye was answered */
     struct pd_stall stall;
     uint64_t notices;  /* bytes of them that came on this connection */
@@ -81,6 +81,7 @@ struct link {
     uint64_t incarnation;        /* of the server */
     int n_loops;                 /* 0: not known yet */
     struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
+    size_t job_common;           /* where that begins what all servers of the job are told */
     uint64_t job_id, applied;    /* the job it is in (0: none yet) and the step it is at, as it told last */
     int job_flags;               /* PD_PS_JOB_* */
     char on_loss[16];            /* what it does about lost trainers; empty: not known yet */

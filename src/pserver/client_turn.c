@@ -99,7 +99,7 @@ static void doze(void)
 /* With the lock. There is no deadline but those of the runs that are waited for. */
 static pd_status wait_for_turn(const struct pd_run *run)
 {
-    int64_t start = pd_clock_ns(), told = start, notice = pd_flag_int(PD_FLAG_ps_notice) * 1000000;
+    int64_t start = pd_clock_ns(), told = start, notice = (int64_t)1000000 * pd_flag_int(PD_FLAG_ps_notice);
     while (owner && owner != run->step) {
         if (pthread_equal(owner_thread, pthread_self()))
             return pd_fail(
@@ -115,7 +115,8 @@ static pd_status wait_for_turn(const struct pd_run *run)
             told = now;
             pd_log(PD_LOG_WARNING,
                    "a run has waited %lld s for another thread of this process, which has a step with the "
-                   "servers",
+                   "servers (models with servers of their own, in sync mode, are trained in turn by one "
+                   "thread)",
                    (long long)((now - start) / 1000000000));
         }
         lock_all();

@@ -129,12 +129,11 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     if (!d->root || !d->config.log) return pd_no_memory();
     if (*config->log && strcmp(config->log, "write") != 0 && strcmp(config->log, "fsync") != 0)
         return pd_fail(PD_INVALID, "FLAGS_ps_log is '%s': give write, fsync or nothing", config->log);
-    if (config->keep < 1)
-        return pd_fail(PD_INVALID, "FLAGS_ps_keep is %d: at least 1 snapshot is kept", config->keep);
     PD_TRY(copy_list(config->n_servers, config->servers, &d->config.servers));
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
+    pd_settings_note(d);
     d->log_most = most_logged(d);
     PD_TRY(pd_durable_watch(d));
     pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
@@ -147,6 +146,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     if (d->job) PD_TRY(pd_durable_set_job(d, d->job));
     atomic_store(&d->server->job_id, d->job);
     PD_TRY(pd_durable_replay(d));
+    PD_TRY(pd_settings_take(d));
     uint64_t step = pd_shard_step(d->server->lanes[0].shard);
     PD_TRY(pd_durable_settle(d));
     pd_durable_free_redo(d);

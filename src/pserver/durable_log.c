@@ -264,6 +264,11 @@ static pd_status check_reach(struct pd_durable *d, int is_replayed)
         (unsigned long long)d->taken.number);
 }
 
+int pd_durable_waits(const struct pd_durable *d, int lane)
+{
+    return d->redo[lane].waiting.n > 0;
+}
+
 pd_status pd_durable_replay(struct pd_durable *d)
 {
     struct pd_server *s = d->server;

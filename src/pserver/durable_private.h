@@ -15,6 +15,8 @@ struct kept {
     char *name, *whole; /* whole is NULL: not a slice */
     int64_t first_row, row_step, whole_rows;
     struct pd_value *value; /* without data: a learning rate that no step has computed yet */
+    int is_setting;         /* of the script: nothing changes it (durable_settings.c) */
+    double setting;         /* as the Program has it */
 };
 
 /* The file `layout` of a folder: durable_layout.c. */
@@ -37,6 +39,7 @@ struct pd_taken {
     char why[512];       /* what is wrong with it */
     uint64_t changes;    /* that the logs had after the snapshot */
     int is_less;         /* something that was acknowledged is not taken up: the user accepts the rollback */
+    int is_changed;      /* a setting is another one than in the snapshot */
     uint64_t *files;     /* by lane: the step of the file in which its log goes on */
 };
 
@@ -106,6 +109,10 @@ pd_status pd_durable_load_set(struct pd_durable *durable);
 const char *const *pd_durable_servers(const struct pd_durable *durable, int *n);
 /* durable_log.c: does again what the logs have after the snapshot. */
 pd_status pd_durable_replay(struct pd_durable *durable);
+int pd_durable_waits(const struct pd_durable *durable, int lane); /* has its log a step that has no END? */
+/* durable_settings.c: before anything is taken up, and after all was done again. */
+void pd_settings_note(struct pd_durable *durable);
+pd_status pd_settings_take(struct pd_durable *durable);
 /* How many steps do the logs of a folder have past a snapshot in it? An error when they cannot be read. */
 pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t id, uint64_t *steps);
 /* Opens them, to go on. */
@@ -121,6 +128,8 @@ uint64_t pd_durable_id(const struct pd_durable *durable, uint64_t number); /* of
 pd_status pd_durable_prepare(struct pd_durable *durable, uint64_t number);
 /* durable_schedule.c: learning rates and what they are computed from, at a step. */
 int pd_schedule_writes(const struct pd_server *server, const char *name);
+/* Does an op of this block, or of one within it, write the variable? */
+int pd_program_writes(const struct pd_program *program, int block, const char *name);
 struct pd_schedule_value {
     struct pd_value *value; /* borrowed */
     void *data;

@@ -9,21 +9,21 @@
 
 #include "pserver/durable_private.h"
 
-static int writes(const struct pd_program *program, int block, const char *name)
+int pd_program_writes(const struct pd_program *program, int block, const char *name)
 {
     const struct pd_block *b = block >= 0 ? pd_program_block(program, block) : NULL;
     for (int i = 0; b && i < b->ops.n; i++) {
         const struct pd_opdesc *op = b->ops.at[i];
         if (pd_opdesc_names(op, 1, name)) return 1;
         for (int k = 0, sub; (sub = pd_opdesc_sub_block(op, k)) >= 0; k++)
-            if (writes(program, sub, name)) return 1;
+            if (pd_program_writes(program, sub, name)) return 1;
     }
     return 0;
 }
 
 int pd_schedule_writes(const struct pd_server *s, const char *name)
 {
-    return writes(s->program, s->config.lr_block, name);
+    return pd_program_writes(s->program, s->config.lr_block, name);
 }
 
 pd_status pd_schedule_save(const struct pd_durable *d, struct pd_schedule *out)

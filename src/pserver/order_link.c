@@ -209,7 +209,7 @@ static void watch_peers(void *arg)
 {
     struct pd_order *o = arg;
     int64_t away = 0, late = 0;
-    int deadline = o->server->config.deadline_ms;
+    int64_t deadline = o->server->config.deadline_ms;
     for (int k = 1; !o->doubt && k < o->n_servers; k++) {
         if (is_missing(o, k) && (!away || o->peers[k].away_since < away)) away = o->peers[k].away_since;
         if (is_late(o, k)) late = o->ready_since;

@@ -103,7 +103,7 @@ def test_a_deadline_must_be_a_time(role):
     with Job(1, 1, env={"FLAGS_rpc_deadline": "0"}) as job:
         process = job.start(role, 0)
         assert process.end(20) == 1
-        assert "FLAGS_rpc_deadline is 0" in process.output()
+        assert "FLAGS_rpc_deadline cannot be '0': give a whole number from 1 to " in process.output()
 
 
 def test_what_a_trainer_says_of_a_server_that_is_not_there():
@@ -147,3 +147,26 @@ def test_the_last_line_of_a_server():
         trainer.signal(signal.SIGINT)
         assert server.end(20) == 1
         assert server.output().splitlines()[-1].endswith("failed: KeyboardInterrupt"), server.output()
+
+
+@pytest.mark.parametrize("returns", ["goes on", "started again"])
+def test_a_trainer_is_done_and_the_server_is_silent(tmp_path, returns):
+    """It is late, not lost: trainers wait for it, and say so, also when it is killed then; one that comes back hears it and ends."""
+    env = {"FLAGS_ps_notice": "300", "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}
+    with Job(1, 2, env=env) as job:
+        options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "5", "--linger", str(tmp_path / "go")]
+        server = job.start("server", 0, *options)
+        trainers = [job.start("trainer", i, *options) for i in range(2)]
+        for trainer in trainers:
+            trainer.wait_for("all steps have ended")
+        server.signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        for trainer in trainers:
+            trainer.wait_for("this trainer is done; saying goodbye to the servers has waited 2 s")
+        if returns == "goes on":
+            server.signal(signal.SIGCONT)
+        else:
+            server.kill()
+            job.processes.remove(server)
+            job.start("server", 0, *options)
+        job.end(60)

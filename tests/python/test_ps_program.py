@@ -45,6 +45,23 @@ def test_another_program_is_refused(what):
         assert all(each.end(20) == 0 for each in servers)
 
 
+@pytest.mark.parametrize("script, options", [("shapes.py", SERVER), ("counted.py", [])], ids=["parameters", "a table"])
+def test_another_order_of_servers_is_refused(script, options):
+    """Nothing is read from, or pushed to, the wrong one."""
+    with Job(2, 1, script) as job:
+        servers = [job.start("server", i, *options) for i in range(2)]
+        for each in servers:
+            each.wait_for("Server listening on")
+        job.endpoints.reverse()
+        trainer = job.start("trainer", 0, *options)
+        assert trainer.end(60) != 0
+        said = trainer.output()
+        assert "the place of this server in pservers is" in said and "of 2 at the trainer, and" in said, said
+        job.endpoints.reverse()
+        assert job.start("trainer", 0, *options).end(60) == 0
+        assert all(each.end(20) == 0 for each in servers)
+
+
 def test_another_number_of_trainers_is_refused():
     with Job(1, 2, "shapes.py") as job:
         server = job.start("server", 0, *SERVER)

@@ -1,4 +1,4 @@
-"""A process of a job that counts: each lookup of a row of a distributed table takes 1 from it, whatever else happens, so that every
+"""A process of a job that counts: each lookup of a row of a distributed table takes 1 (--rate) from it, whatever else happens, so that every
 update that is lost, or done twice, is seen in the rows."""
 
 import os
@@ -29,6 +29,7 @@ def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rows", type=int, default=ROWS, help="of the table")
+    parser.add_argument("--rate", type=float, default=1.0)
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
     parser.add_argument("--until", default="")
@@ -36,7 +37,7 @@ def main() -> None:
     ids = fluid.layers.data("ids", [1], dtype="int64")
     table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(0.0))
     rows = fluid.layers.embedding(ids, [args.rows, 1], is_sparse=True, is_distributed=True, param_attr=table)
-    fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(rows))
+    fluid.optimizer.SGD(args.rate).minimize(fluid.layers.reduce_sum(rows))
     exe, program, job = small.start(args, sync_mode=not args.is_async)
     print("steps done", job.steps_done(), flush=True)
     for step in range(job.steps_done(), args.steps):

@@ -71,6 +71,11 @@ class Job:
         """What an op of a trainer tells the servers about the job: who they are, then the lines."""
         return [",".join(self.endpoints), *self.lines]
 
+    def lines_of(self, endpoint: str) -> list[str]:
+        """What a server compares with what trainers tell it; they make the first of these lines for each server."""
+        place = f"the place of this server in pservers: {self.endpoints.index(endpoint) + 1} of {len(self.endpoints)}"
+        return [place, *self.lines]
+
     def sent_name(self, name: str) -> str:
         """What a gradient is called on this trainer; where servers average, it says whose it is."""
         return f"{name}.trainer_{self.trainer_id}" if self.merges and self.trainer_id >= 0 else name
