@@ -573,10 +573,10 @@ static void tell_failure(void *arg)
 
 void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int has_reason)
 {
+    if (has_reason) atomic_store(&s->seats[trainer].said_why, 1);
+    if (!has_reason && atomic_load(&s->seats[trainer].said_why)) return;
     pthread_mutex_lock(&s->lock);
-    if (has_reason || !s->loss_text[0] || s->loss_of != trainer)
-        snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
-    s->loss_of = trainer;
+    snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
     pthread_mutex_unlock(&s->lock);
 }
 
