@@ -436,6 +436,9 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
         pd_loop_turn(c->loop, PD_CLIENT_TURN_MS);
         if (c->failed || done(arg)) break;
         if (run) PD_TRY(run->step->poll(run));
+        if (run && pd_client_breaks_off())
+            return pd_fail(PD_UNAVAILABLE, "%s: broken off, as another thread has failed and leaves the job",
+                           what);
         explain(c, pd_clock_ns());
         if (c->noticed > patience.told) patience.told = c->noticed; /* a server has told it already */
         enum pd_patience_now now = pd_patience_ask(&patience);

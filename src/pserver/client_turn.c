@@ -22,6 +22,7 @@ static int has_left;                /* this process has said goodbye before */
 static const struct pd_step *owner; /* the run that has the turn; NULL: nobody */
 static pthread_t owner_thread;
 static const struct pd_step leaving; /* stands for who says goodbye */
+static atomic_int breaks_off;        /* a thread that failed says goodbye: steps of the others end */
 
 /* ---- the lock and forks ---- */
 
@@ -205,17 +206,25 @@ static int wait_for_others(int busy_ms, int (*poll)(void *arg), void *arg)
     return 1;
 }
 
+int pd_client_breaks_off(void)
+{
+    return atomic_load_explicit(&breaks_off, memory_order_relaxed);
+}
+
 /* A forked child is not the trainer; and who is called back from within a run, by a signal, leaves that
  * first. A run that has the turn past busy_ms is one of a process that ends: between two calls it is stopped
- * where it is, and may have pointers to the client. */
+ * where it is, and may have pointers to the client. One that failed does not wait for a step of another
+ * thread, which may wait for others for long: that is broken off. */
 void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
 {
     lock_all();
+    atomic_store(&breaks_off, failed);
     int goes = wait_for_others(busy_ms, poll, arg) && is_here() &&
                !(owner && pthread_equal(owner_thread, pthread_self()));
     struct pd_client *c = goes ? the_client : NULL;
     int is_torn = goes && owner;
     if (goes) the_client = NULL, has_left = 1, take(&leaving);
+    atomic_store(&breaks_off, 0);
     unlock_all();
     if (!goes || !pd_client_unmind(c, !is_torn)) return;
     pd_client_part(c, failed, why ? why : "", poll, arg);
