@@ -166,11 +166,24 @@ static void tell_plain(struct pd_tls *tls, const char *text)
     pd_buf_free(&meta);
 }
 
+/* The other side's alert, when it looked at the certificate. */
+static int is_about_ours(unsigned long code)
+{
+    static const int alerts[] = {SSL_AD_BAD_CERTIFICATE,     SSL_AD_UNSUPPORTED_CERTIFICATE,
+                                 SSL_AD_CERTIFICATE_REVOKED, SSL_AD_CERTIFICATE_EXPIRED,
+                                 SSL_AD_CERTIFICATE_UNKNOWN, SSL_AD_UNKNOWN_CA};
+    for (size_t i = 0; ERR_GET_LIB(code) == ERR_LIB_SSL && i < sizeof alerts / sizeof *alerts; i++)
+        if (ERR_GET_REASON(code) == SSL_AD_REASON_OFFSET + alerts[i]) return 1;
+    return 0;
+}
+
 static pd_status broken(struct pd_tls *tls)
 {
     char why[200];
     unsigned long code = ERR_peek_last_error();
     long verify = SSL_get_verify_result(tls->ssl);
+    /* A server logs it. A client tries again, as after anything that somebody on the way may have done. */
+    pd_status certificate = tls->is_server ? PD_INVALID : PD_IO;
     if (tls->failed != PD_OK) return tls->failed;
     if (tls->is_server && tls->first_n == 4 && memcmp(tls->first, "CPDL", 4) == 0) {
         static const char text[] = "the server uses TLS and the client does not: set PADDLE_PS_TLS_CERT, "
@@ -179,11 +192,16 @@ static pd_status broken(struct pd_tls *tls)
         return pd_fail(PD_INVALID, "%s", text);
     }
     if (verify != X509_V_OK)
-        return pd_fail(PD_IO, "TLS: the other side's certificate is not accepted: %s",
+        return pd_fail(certificate, "TLS: the other side's certificate is not accepted: %s",
                        X509_verify_cert_error_string(verify));
     if (!SSL_is_init_finished(tls->ssl) && tls->is_over)
         return pd_fail(PD_IO, "the other side hung up on TLS: does it use TLS, and does it accept this "
                               "process's certificate (PADDLE_PS_TLS_CERT)?");
+    if (is_about_ours(code))
+        return pd_fail(certificate,
+                       "TLS: the other side does not accept this process's certificate "
+                       "(PADDLE_PS_TLS_CERT): %s",
+                       ERR_reason_error_string(code));
     ERR_error_string_n(code, why, sizeof why);
     return pd_fail(PD_IO, "TLS: %s", code ? why : "the connection ended");
 }

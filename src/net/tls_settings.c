@@ -85,21 +85,20 @@ static int is_same(const struct kept *kept, const char *const *given)
 pd_status pd_tls_choose(const struct pd_tls_settings **out)
 {
     const char *given[NAMES];
-    int n = 0, missing = -1;
+    int set = 0, missing = -1;
     *out = NULL;
     for (int i = 0; i < NAMES; i++) {
         given[i] = getenv(names[i]);
-        if (given[i] && *given[i])
-            n++;
-        else
-            missing = i;
+        set += given[i] != NULL;
+        if (!given[i] || !*given[i]) missing = i;
     }
-    if (!n) return PD_OK;
-    if (n < NAMES)
+    if (!set) return PD_OK;
+    if (missing >= 0)
         return pd_fail(PD_INVALID,
-                       "TLS needs %s, %s and %s in every process, and %s is not set: name the file, or unset "
+                       "TLS needs %s, %s and %s in every process, and %s is %s: name the file, or unset "
                        "the others",
-                       names[CERT], names[KEY], names[CA], names[missing]);
+                       names[CERT], names[KEY], names[CA], names[missing],
+                       given[missing] ? "set to nothing" : "not set");
     pd_status status = PD_OK;
     pthread_mutex_lock(&lock);
     struct kept *kept = all;

@@ -88,17 +88,20 @@ def test_who_has_no_tls_is_told(tls):
         trainer = job.start("trainer", 0, *OPTIONS, env=tls)
         assert trainer.end(40) != 0
         assert "does it use TLS" in trainer.output()
+        assert "the other side uses TLS, and this process does not" in server.output(), server.output()
 
 
 @pytest.mark.parametrize("who", ["server", "trainer"])
 def test_certificates_of_others_are_not_believed(tmp_path, tls, who):
-    other = certify(tmp_path / "other", "other")
+    other = certify(tmp_path / "other", "other") | {"PADDLE_PS_TLS_CA": tls["PADDLE_PS_TLS_CA"]}
     with Job(1, 1, env={"FLAGS_rpc_deadline": "4000"}) as job:
         server = job.start("server", 0, *OPTIONS, env=other if who == "server" else tls)
         server.wait_for("Server listening on")
         trainer = job.start("trainer", 0, *OPTIONS, env=other if who == "trainer" else tls)
         assert trainer.end(40) != 0
-        assert "certificate" in trainer.output()
+        mine, theirs = "does not accept this process's certificate (PADDLE_PS_TLS_CERT)", "the other side's certificate is not accepted"
+        assert (mine if who == "trainer" else theirs) in trainer.output(), trainer.output()
+        assert (theirs if who == "trainer" else mine) in server.output(), server.output()
 
 
 def test_a_certificate_is_for_a_host(tmp_path):
@@ -114,8 +117,17 @@ def test_a_certificate_is_for_a_host(tmp_path):
 def test_settings_are_checked(tmp_path, tls):
     broken = tmp_path / "broken.pem"
     broken.write_text("no certificate")
-    for change, text in [({"PADDLE_PS_TLS_KEY": ""}, "PADDLE_PS_TLS_KEY is not set"), ({"PADDLE_PS_TLS_CERT": str(broken)}, "PADDLE_PS_TLS_CERT=")]:
+    for change, text in [
+        ({"PADDLE_PS_TLS_KEY": ""}, "PADDLE_PS_TLS_KEY is set to nothing"),
+        (dict.fromkeys(tls, ""), "is set to nothing"),
+        ({"PADDLE_PS_TLS_CERT": str(broken)}, "PADDLE_PS_TLS_CERT="),
+    ]:
         with Job(1, 1, env={**tls, **change}) as job:
             server = job.start("server", 0, *OPTIONS)
             assert server.end(40) != 0
             assert text in server.output()
+    for key in tls:
+        with Job(1, 1, env={name: file for name, file in tls.items() if name != key}) as job:
+            server = job.start("server", 0, *OPTIONS)
+            assert server.end(40) != 0
+            assert f"{key} is not set" in server.output()
