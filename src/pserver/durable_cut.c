@@ -136,7 +136,7 @@ void pd_durable_jump(struct pd_durable *d, uint64_t step)
 
 /* Sync: is what the lanes hold the state at one step? Not when one is behind another, or has begun the next:
  * parts may be applied when they arrive. */
-static int is_between_steps(const struct pd_server *s)
+int pd_durable_is_between(const struct pd_server *s)
 {
     uint64_t step = pd_shard_step(s->lanes[0].shard);
     for (int l = 0; l < s->n_lanes; l++)
@@ -154,7 +154,7 @@ static void cut(struct pd_durable *d, uint64_t number)
     pd_status status = PD_OK;
     if (atomic_load(&d->spoilt) == number)
         status = pd_fail(PD_IO, "a loop could not begin a new log for it");
-    else if (d->server->config.is_sync && !is_between_steps(d->server)) /* its log would do them again */
+    else if (d->server->config.is_sync && !pd_durable_is_between(d->server)) /* its log would do them again */
         status = pd_fail(PD_INVALID, "it would have parts of the next step");
     if (status == PD_OK) status = pd_durable_prepare(d, number);
     if (status == PD_OK) status = pd_writer_start(d);
@@ -309,12 +309,11 @@ pd_status pd_durable_last(struct pd_durable *d)
     PD_TRY(pd_writer_wait(d));
     uint64_t step = number_of(d);
     if (!step) return PD_OK;
-    if (d->server->config.is_sync && !is_between_steps(d->server)) {
-        pd_log(
-            PD_LOG_WARNING,
-            "no snapshot of step %llu: parts of a step are applied already, others are missing. The snapshot "
-            "before it and the log are what is kept",
-            (unsigned long long)step);
+    if (d->journals && d->server->config.is_sync && !pd_durable_is_between(d->server)) {
+        pd_log(PD_LOG_INFO,
+               "no snapshot of step %llu, of which the server has parts only: the one before it and the log "
+               "are what is kept",
+               (unsigned long long)step);
         return PD_OK;
     }
     pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);

@@ -161,12 +161,34 @@ static pd_status take_other_loops(struct pd_durable *d, const struct pd_snapshot
     return PD_OK;
 }
 
-/* Pushes that had not ended. */
+/* Sync: a step that had not ended when the server was stopped. */
+static pd_status take_begun(struct pd_durable *d, const struct pd_snapshot *snapshot, int is_same_loops)
+{
+    struct pd_server *s = d->server;
+    if (!pd_snapshot_is_torn(snapshot)) return PD_OK;
+    if (!is_same_loops)
+        return pd_fail(
+            PD_INVALID,
+            "the snapshot in '%s' was cut within a step, and is of another number of loops "
+            "(FLAGS_ps_loops): start the server with that number, and its trainers, until the step "
+            "is through",
+            d->folder);
+    for (int l = 0; l < s->n_lanes; l++) {
+        const char *step = pd_durable_note(snapshot, "step", l);
+        if (step) pd_shard_set_step(s->lanes[l].shard, strtoull(step, NULL, 10));
+    }
+    return PD_OK;
+}
+
+/* Pushes, or a step, that had not ended. */
 static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     struct pd_server *s = d->server;
-    if (s->config.is_sync) return PD_OK;
-    if (!pd_durable_note(snapshot, "loop", s->n_lanes - 1) || pd_durable_note(snapshot, "loop", s->n_lanes))
+    int is_same_loops =
+        pd_durable_note(snapshot, "loop", s->n_lanes - 1) && !pd_durable_note(snapshot, "loop", s->n_lanes);
+    if (s->config.is_sync)
+        PD_TRY(take_begun(d, snapshot, is_same_loops));
+    else if (!is_same_loops)
         return take_other_loops(d, snapshot);
     for (int l = 0; l < s->n_lanes; l++)
         PD_TRY(pd_shard_read_open(s->lanes[l].shard, pd_durable_note(snapshot, "open", l)));

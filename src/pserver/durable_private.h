@@ -110,6 +110,8 @@ const char *const *pd_durable_servers(const struct pd_durable *durable, int *n);
 /* durable_log.c: does again what the logs have after the snapshot. */
 pd_status pd_durable_replay(struct pd_durable *durable);
 int pd_durable_waits(const struct pd_durable *durable, int lane); /* has its log a step that has no END? */
+/* durable_cut.c: sync: do all loops stand at one step, and has none begun the next? */
+int pd_durable_is_between(const struct pd_server *server);
 /* durable_settings.c: before anything is taken up, and after all was done again. */
 void pd_settings_note(struct pd_durable *durable);
 pd_status pd_settings_take(struct pd_durable *durable);

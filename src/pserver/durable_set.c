@@ -148,6 +148,19 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
     return PD_OK;
 }
 
+static pd_status check_torn(const struct pd_snapshot_set *set)
+{
+    for (int i = 0; i < pd_snapshot_set_count(set); i++)
+        if (pd_snapshot_is_torn(pd_snapshot_set_at(set, i)))
+            return pd_fail(
+                PD_INVALID,
+                "the snapshot of step %llu by server %s was cut within the next step, and is of use "
+                "only to that server. Start those servers and their trainers once more, and end the "
+                "servers when the step is through. Then start these",
+                (unsigned long long)pd_snapshot_set_step(set), pd_snapshot_set_endpoints(set)[i]);
+    return PD_OK;
+}
+
 static pd_status check_damage(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
     const char *damage = pd_snapshot_set_damage(set);
@@ -196,6 +209,7 @@ static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
     int n;
     const char *const *servers = pd_durable_servers(d, &n);
     PD_TRY(check_ended(d, set));
+    PD_TRY(check_torn(set));
     PD_TRY(check_damage(d, set));
     for (int i = 0; i < pd_snapshot_set_count(set); i++)
         PD_TRY(pd_durable_check_job(d, pd_snapshot_set_at(set, i)));

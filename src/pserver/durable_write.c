@@ -20,7 +20,7 @@ uint64_t pd_durable_id(const struct pd_durable *d, uint64_t number)
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* two by lane, sums over servers, the schedule, five names */
+    struct pd_snapshot_note *notes;       /* three by lane, sums over servers, the schedule, five names */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
@@ -88,6 +88,9 @@ static pd_status take_trainers(const struct pd_server *s, struct picture *p)
             pd_buf_printf(next_text(p), "%s%llu", t ? " " : "",
                           (unsigned long long)pd_shard_counted(s->lanes[l].shard, t));
         PD_TRY(add_note(p, "loop", l));
+        if (s->config.is_sync && !pd_durable_is_between(s))
+            pd_buf_printf(next_text(p), "%" PRIu64, pd_shard_step(s->lanes[l].shard));
+        PD_TRY(add_note(p, "step", l));
         pd_shard_write_open(s->lanes[l].shard, next_text(p));
         PD_TRY(add_note(p, "open", l));
     }
@@ -130,7 +133,7 @@ static pd_status take_schedule(const struct pd_server *s, struct picture *p)
 pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 2 * (size_t)s->n_lanes + 7;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 3 * (size_t)s->n_lanes + 7;
     int n_servers;
     const char *const *servers = pd_durable_servers(d, &n_servers);
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),

@@ -117,9 +117,9 @@ void pd_shard_set_step(struct pd_shard *shard, uint64_t step); /* after a restar
 uint64_t pd_shard_trainer_step(const struct pd_shard *shard,
                                int trainer); /* last one applied for it, or before it takes part */
 void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t step);
-/* Async: what is applied of pushes that have not ended, as text for a snapshot (none: nothing), and back,
- * after pd_shard_set_trainer_step. Who gave it and sends it again finds it done. NULL is fine for `text`; one
- * that does not fit the shard is an error. */
+/* What is applied of pushes, or in sync mode of a step, that have not ended, as text for a snapshot (none:
+ * nothing), and back, after pd_shard_set_trainer_step and pd_shard_set_step. Who gave it and sends it again
+ * finds it done. NULL is fine for `text`; one that does not fit the shard is an error. */
 void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out);
 pd_status pd_shard_read_open(struct pd_shard *shard, const char *text);
 /* Raises the steps of trainers to those of their open pushes. */

@@ -1,8 +1,11 @@
-/* Pushes that have not ended when a snapshot is cut (async): parts of them are in the parameters, and the
+/* Steps that have not ended when a snapshot is cut. Async: parts of them are in the parameters, and the
  * process that gave them, or one that takes its place, will send all of them again, for the step was never
  * acknowledged. So the snapshot says which they are. For each trainer: its number and step, then for each
  * gradient its number and the parts. "0 13 0:0-2,5 3:0;2 ..." Rows, what runs through the engine, and all
- * parts where gradients are checked wait for the end of the push and are not kept. */
+ * parts where gradients are checked wait for the end of the push and are not kept.
+ *
+ * Sync, where the last snapshot of a server is cut within a step that its trainers, stopped as well, do not
+ * bring to its end: the step, then the same, for all trainers alike. "13 0:0-2,5 3:0" */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,13 +13,19 @@
 
 /* ---- out ---- */
 
-static void write_parts(const struct unit *u, const struct pd_gift *g, struct pd_buf *out)
+/* Is it in the parameters? In sync mode that is for all trainers alike (g is NULL). */
+static int is_there(const struct unit *u, const struct pd_gift *g, uint64_t step, uint32_t part)
+{
+    return g ? has_part(g, part) : u->applied[part] == step;
+}
+
+static void write_parts(const struct unit *u, const struct pd_gift *g, uint64_t step, struct pd_buf *out)
 {
     char before = ':';
     for (uint32_t part = 0; part < u->parts; part++) {
         uint32_t first = part;
-        if (!has_part(g, part)) continue;
-        while (part + 1 < u->parts && has_part(g, part + 1))
+        if (!is_there(u, g, step, part)) continue;
+        while (part + 1 < u->parts && is_there(u, g, step, part + 1))
             part++;
         pd_buf_printf(out, "%c%" PRIu32, before, first);
         if (part > first) pd_buf_printf(out, "-%" PRIu32, part);
@@ -24,8 +33,23 @@ static void write_parts(const struct unit *u, const struct pd_gift *g, struct pd
     }
 }
 
+/* Sync: the step that has begun, then the parts of it that are applied. */
+static void write_begun(const struct pd_shard *shard, struct pd_buf *out)
+{
+    uint64_t step = shard->step + 1;
+    if (!pd_shard_is_within(shard)) return;
+    pd_buf_printf(out, "%" PRIu64, step);
+    for (int k = 0; k < shard->units.n; k++) {
+        const struct unit *u = shard->units.at[k];
+        if (u->done_step != step) continue;
+        pd_buf_printf(out, " %d", k);
+        write_parts(u, NULL, step, out);
+    }
+}
+
 void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
 {
+    if (shard->config.is_sync) write_begun(shard, out);
     for (int i = 0; !shard->config.is_sync && i < shard->config.trainers; i++) {
         const struct trainer *t = &shard->trainers[i];
         int n = 0;
@@ -35,7 +59,7 @@ void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
             if (!pd_shard_is_early(shard, u, i) || g->step != t->step + 1 || !g->n_parts) continue;
             if (!n++) pd_buf_printf(out, "%s%d %" PRIu64, out->n ? ";" : "", i, g->step);
             pd_buf_printf(out, " %d", k);
-            write_parts(u, g, out);
+            write_parts(u, g, g->step, out);
         }
     }
 }
@@ -74,8 +98,19 @@ static pd_status wrong(const char *text, const char *at)
         text, strlen(text) > 80 ? "..." : "", (size_t)(at - text));
 }
 
+static void set_there(struct unit *u, struct pd_gift *g, uint64_t step, uint32_t part)
+{
+    if (g) {
+        g->got[part / 64] |= (uint64_t)1 << (part % 64);
+        g->n_parts++;
+    } else {
+        u->applied[part] = u->done_step = step;
+        u->done_parts++;
+    }
+}
+
 /* Parts of a gradient, rising. */
-static int read_parts(const char **at, const struct unit *u, struct pd_gift *g)
+static int read_parts(const char **at, struct unit *u, struct pd_gift *g, uint64_t step)
 {
     uint64_t next = 0, first, last;
     do {
@@ -83,18 +118,28 @@ static int read_parts(const char **at, const struct unit *u, struct pd_gift *g)
         last = first;
         if (takes(at, '-') && (!read_number(at, (uint64_t)u->parts - 1, &last) || last <= first)) return 0;
         for (uint64_t part = first; part <= last; part++)
-            g->got[part / 64] |= (uint64_t)1 << (part % 64);
-        g->n_parts += (uint32_t)(last - first + 1);
+            set_there(u, g, step, (uint32_t)part);
         next = last + 1;
     } while (takes(at, ','));
     return 1;
+}
+
+/* A gradient's number, which rises, and its colon; NULL: it does not fit. */
+static struct unit *read_unit(struct pd_shard *shard, const char **at, uint64_t *next)
+{
+    uint64_t k;
+    if (!shard->units.n || !read_number(at, (uint64_t)shard->units.n - 1, &k) || k < *next || !takes(at, ':'))
+        return NULL;
+    struct unit *u = shard->units.at[k];
+    *next = k + 1;
+    return u->spec.rule && !u->spec.is_rows && u->parts ? u : NULL;
 }
 
 /* One trainer's push; *number rises. */
 static pd_status read_push(struct pd_shard *shard, const char *text, const char **at, uint64_t *number)
 {
     const char *start = *at;
-    uint64_t i, step, k, next = 0;
+    uint64_t i, step, next = 0;
     if (!read_number(at, (uint64_t)shard->config.trainers - 1, &i) || i < *number || !takes(at, ' '))
         return wrong(text, start);
     const struct trainer *t = &shard->trainers[i];
@@ -103,17 +148,30 @@ static pd_status read_push(struct pd_shard *shard, const char *text, const char 
     *number = i + 1;
     while (takes(at, ' ')) {
         start = *at;
-        if (!shard->units.n || !read_number(at, (uint64_t)shard->units.n - 1, &k) || k < next ||
-            !takes(at, ':'))
-            return wrong(text, start);
-        struct unit *u = shard->units.at[k];
-        if (!u->spec.rule || u->spec.is_rows || !u->parts) return wrong(text, start);
+        struct unit *u = read_unit(shard, at, &next);
         struct pd_gift *g;
+        if (!u) return wrong(text, start);
         PD_TRY(pd_shard_gift_for(shard, u, (int)i, step, &g));
-        if (g->n_parts || !read_parts(at, u, g)) return wrong(text, start);
+        if (g->n_parts || !read_parts(at, u, g, step)) return wrong(text, start);
         g->is_early = 1;
-        next = k + 1;
     }
+    return PD_OK;
+}
+
+/* Trainers give all of it again, and take part in it. Its schedule has begun, which the snapshot knows. */
+static pd_status read_begun(struct pd_shard *shard, const char *text)
+{
+    const char *at = text, *start = text;
+    uint64_t step, next = 0;
+    if (!read_number(&at, UINT64_MAX, &step) || shard->step == UINT64_MAX || step != shard->step + 1)
+        return wrong(text, start);
+    while (takes(&at, ' ')) {
+        start = at;
+        struct unit *u = read_unit(shard, &at, &next);
+        if (!u || u->done_parts || !read_parts(&at, u, NULL, step)) return wrong(text, start);
+    }
+    if (*at) return wrong(text, at);
+    shard->reopened = step;
     return PD_OK;
 }
 
@@ -122,6 +180,7 @@ pd_status pd_shard_read_open(struct pd_shard *shard, const char *text)
     const char *at = text;
     uint64_t number = 0;
     if (!text || !*text) return PD_OK;
+    if (shard->config.is_sync) return read_begun(shard, text);
     do
         PD_TRY(read_push(shard, text, &at, &number));
     while (takes(&at, ';'));

@@ -55,6 +55,7 @@ struct pd_shard {
     PD_VEC(struct unit *) units;
     struct trainer *trainers;
     uint64_t step, begun, applying, allowed;
+    uint64_t reopened; /* sync: a snapshot had parts of this step */
     uint64_t changes;    /* async: parts and pushes that were applied */
     int taking_part;     /* trainers over which the present step is averaged */
     int only;            /* async, while blocks run: the trainer whose gradients they use; -1: all */

@@ -73,7 +73,7 @@ uint64_t pd_shard_changes(const struct pd_shard *shard)
 
 int pd_shard_is_within(const struct pd_shard *shard)
 {
-    return shard->begun > shard->step;
+    return shard->begun > shard->step || shard->reopened > shard->step;
 }
 
 void pd_shard_set_step(struct pd_shard *shard, uint64_t step)

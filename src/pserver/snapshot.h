@@ -107,6 +107,8 @@ uint64_t pd_snapshot_id(const struct pd_snapshot *snapshot);
 uint64_t pd_snapshot_job_id(const struct pd_snapshot *snapshot);
 /* How often its job had gone on with other servers. */
 uint64_t pd_snapshot_era(const struct pd_snapshot *snapshot);
+/* Sync: it was cut within a step that nobody brought to its end. Of use to the server that wrote it. */
+int pd_snapshot_is_torn(const struct pd_snapshot *snapshot);
 /* The step that it is of. In async mode, where each server counts for itself, its number. */
 uint64_t pd_snapshot_applied(const struct pd_snapshot *snapshot);
 int pd_snapshot_is_async(const struct pd_snapshot *snapshot);

@@ -499,6 +499,11 @@ int pd_snapshot_is_async(const struct pd_snapshot *s)
     return mode && strcmp(mode, "async") == 0;
 }
 
+int pd_snapshot_is_torn(const struct pd_snapshot *s)
+{
+    return pd_snapshot_note(s, "step0") != NULL;
+}
+
 pd_status pd_snapshot_check(const struct pd_snapshot *s)
 {
     uint64_t end = 0;

@@ -1,5 +1,5 @@
-"""Async: a trainer is killed in the middle of a push, parts of which are in the parameters. The process that takes its place does that
-step again, and no number has it twice (jobs/wide.py: each number counts the steps)."""
+"""A trainer is killed in the middle of a push, parts of which are in the parameters. The process that takes its place does that step
+again, and no number has it twice, or not at all (jobs/wide.py: each number counts the steps)."""
 
 import ast
 import itertools
@@ -13,10 +13,11 @@ from fault_proxy import FaultProxy, Faults
 from test_ps_files import ended_by_sigterm
 
 sys.path.insert(0, str(JOBS))
-from wide import ROWS, WIDTH  # noqa: E402
+from wide import NAMES, ROWS, WIDTH  # noqa: E402
 
 QUIET = Faults(cut=0, half_close=0, stall=0, delay=0)
-BYTES = ROWS * WIDTH * 4  # of a push
+NUMBERS = ROWS * WIDTH * len(NAMES)
+ALL = 1 << 62
 
 
 class First:
@@ -36,43 +37,47 @@ def job_of(root: Path, servers: int, **env: str) -> Job:
     return Job(servers, 1, "wide.py", settings | {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_dead_after": "0"} | env)
 
 
-def killed_in_its_third_push(job: Job) -> None:
-    """The servers serve; each has half of it, of two acknowledged ones all."""
-    ways, made = itertools.count(), []
+def killed_in_its_third_push(job: Job, *options: str, loops: int = 1, whole: int = 0) -> None:
+    """The servers serve; each loop has half of it, or the first `whole` ones all, and of two acknowledged ones all."""
+    ways, made, connections = itertools.count(), [], loops * len(job.endpoints)
 
     def meddler():
-        most = 2.5 * BYTES / len(job.endpoints) if next(ways) % 2 == 0 else 1 << 62
+        way = next(ways)
+        most = ALL if way % 2 or way < 2 * whole else 2.5 * NUMBERS * 4 / connections
         made.append(First(most))
         return made[-1]
 
     for i in range(len(job.endpoints)):
-        job.start("server", i)
+        job.start("server", i, *options)
     with FaultProxy(job.endpoints, 0, QUIET, meddler=meddler) as proxy:
-        trainer = job.start("trainer", 0, env={"PADDLE_PS_MAP": proxy.map, "FLAGS_ps_notice": "300"})
+        trainer = job.start("trainer", 0, *options, env={"PADDLE_PS_MAP": proxy.map, "FLAGS_ps_notice": "300"})
         trainer.wait_for("has waited 1 s")
-        assert [each.passed == int(each.most) for each in made[::2]] == [True] * len(job.endpoints)
+        assert len(made) == 2 * connections and all(each.passed == int(each.most) for each in made[2 * whole :: 2])
         trainer.kill()
     job.processes.remove(trainer)
 
 
-def trained_on(job: Job) -> tuple[int, dict[float, int]]:
+def trained_on(job: Job, *options: str) -> tuple[int, dict[float, int]]:
     """Where a new trainer went on, and the numbers in the end."""
-    trainer: Process = job.start("trainer", 0)
+    trainer: Process = job.start("trainer", 0, *options)
     job.end(60)
     done = re.search(r"steps done (\d+)", trainer.output())
     values = re.search(r"values (.*)", trainer.output())
     return int(done[1]), ast.literal_eval(values[1])
 
 
+ASYNC = ["--async"]
+
+
 @pytest.mark.parametrize("servers", [1, 2])
 @pytest.mark.parametrize("log", ["", "write"], ids=["no log", "log"])
 @pytest.mark.parametrize("how", ["lives", "ends", "killed"])
 def test_no_number_has_the_step_twice(tmp_path, servers, log, how):
-    """The servers live on, or end and start again with a snapshot within the push, or are killed as well and have a log."""
+    """Async. The servers live on, or end and start again with a snapshot within the push, or are killed as well and have a log."""
     if how == "killed" and not log:
         pytest.skip("nothing is left of it")
     with job_of(tmp_path, servers, FLAGS_ps_log=log) as job:
-        killed_in_its_third_push(job)
+        killed_in_its_third_push(job, *ASYNC)
         for i, server in enumerate(list(job.processes)):
             if how == "killed":
                 server.kill()
@@ -80,22 +85,57 @@ def test_no_number_has_the_step_twice(tmp_path, servers, log, how):
             if how == "ends":
                 ended_by_sigterm(job, server)
             if how != "lives":
-                job.start("server", i)
-        assert trained_on(job) == (2, {-6.0: ROWS * WIDTH})
+                job.start("server", i, *ASYNC)
+        assert trained_on(job, *ASYNC) == (2, {-6.0: NUMBERS})
 
 
 @pytest.mark.parametrize("servers, loops", [(1, 2), (2, 1), (3, 1)], ids=["other loops", "fewer", "more"])
 def test_on_others_it_counts_as_far_as_it_is_there(tmp_path, servers, loops):
-    """Nobody could tell what is missing of it. The trainer goes on behind it."""
+    """Async. Nobody could tell what is missing of it. The trainer goes on behind it."""
     with job_of(tmp_path, 3 if servers == 2 else servers if loops > 1 else 2) as job:
-        killed_in_its_third_push(job)
+        killed_in_its_third_push(job, *ASYNC)
         for server in list(job.processes):
             ended_by_sigterm(job, server)
         job.env["FLAGS_ps_loops"] = str(loops)
         if loops == 1:
             job.endpoints = [f"127.0.0.1:{port}" for port in free_ports(servers)]
         for i in range(servers):
-            job.start("server", i)
-        done, values = trained_on(job)
+            job.start("server", i, *ASYNC)
+        done, values = trained_on(job, *ASYNC)
         assert done == 3 and set(values) == {-5.0, -6.0}, (done, values)
-        assert 0.2 < values[-6.0] / (ROWS * WIDTH) < 0.8, values
+        assert 0.2 < values[-6.0] / NUMBERS < 0.8, values
+
+
+@pytest.mark.parametrize("servers, loops, whole", [(1, 1, 0), (1, 2, 0), (1, 2, 1), (2, 1, 0), (2, 1, 1), (2, 2, 1)])
+@pytest.mark.parametrize("log", ["", "write"], ids=["no log", "log"])
+def test_a_whole_job_is_stopped_within_a_push(tmp_path, log, servers, loops, whole):
+    """Sync: what was acknowledged is there, and the step is given again. Loops and servers may be a step apart."""
+    with job_of(tmp_path, servers, FLAGS_ps_log=log, FLAGS_ps_loops=str(loops), FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, loops=loops, whole=whole)
+        for i, server in enumerate(list(job.processes)):
+            said = ended_by_sigterm(job, server)
+            assert log or "snapshot of step 2" in said or "snapshot of step 3" in said, said
+            job.start("server", i)
+        assert trained_on(job) == (2, {-6.0: NUMBERS})
+
+
+def test_such_a_snapshot_is_of_use_to_its_server_only(tmp_path):
+    """Sync: other servers, and other loops, are refused, with what to do; and that works."""
+    with job_of(tmp_path, 1, FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job)
+        ended_by_sigterm(job, job.processes[0])
+        before, job.env["FLAGS_ps_loops"] = job.endpoints, "2"
+        for endpoints, text in (before, "of another number of loops"), ([f"127.0.0.1:{port}" for port in free_ports(2)], "was cut within the next step"):
+            job.endpoints = endpoints
+            for i in range(len(endpoints)):
+                server = job.start("server", i)
+                assert server.end(30) == 1 and text in server.output() and "until the step is through" in server.output().replace("when", "until"), server.output()
+            job.processes.clear()
+        job.endpoints, job.env["FLAGS_ps_loops"] = before, "1"
+        job.start("server", 0)
+        assert trained_on(job, "--steps", "4") == (2, {-4.0: NUMBERS})
+        job.processes.clear()
+        job.endpoints = endpoints
+        for i in range(2):
+            job.start("server", i)
+        assert trained_on(job) == (4, {-6.0: NUMBERS})

@@ -1,26 +1,30 @@
-"""An asynchronous job with one wide parameter, which leaves in many parts: each step takes 1 from every number of it. At its end a
-trainer says how often each value is there."""
+"""A job with two wide parameters, which leave in many parts: each step takes 1 from every number of them. At its end a trainer says how
+often each value is there."""
 
 import numpy as np
 import small
 
 import paddle.fluid as fluid
 
-ROWS, WIDTH = 512, 2048  # 4 MiB: eight parts, and four on each of two servers
+ROWS, WIDTH = 512, 1024  # 2 MiB each: four parts, and two on each of two servers
+
+NAMES = ("v", "w")
 
 
 def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--async", dest="is_async", action="store_true")
     args = parser.parse_args()
     x = fluid.layers.data("x", [ROWS])
-    start = fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.0))
-    fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(fluid.layers.fc(x, WIDTH, param_attr=start, bias_attr=False)))
-    exe, program, transpiler = small.start(args, sync_mode=False)
+    zero = fluid.initializer.Constant(0.0)
+    sums = [fluid.layers.fc(x, WIDTH, param_attr=fluid.ParamAttr(name=name, initializer=zero), bias_attr=False) for name in NAMES]
+    fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(sums[0] + sums[1]))
+    exe, program, transpiler = small.start(args, sync_mode=not args.is_async)
     print("steps done", transpiler.steps_done(), flush=True)
     for _ in range(transpiler.steps_done(), args.steps):
         exe.run(program, feed={"x": np.ones((1, ROWS), "float32")})
-    values, counts = np.unique(np.array(fluid.global_scope().find_var("w").get_tensor()), return_counts=True)
+    values, counts = np.unique([np.array(fluid.global_scope().find_var(name).get_tensor()) for name in NAMES], return_counts=True)
     print("values", dict(zip(values.tolist(), counts.tolist())), flush=True)
 
 
