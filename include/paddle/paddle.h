@@ -34,7 +34,9 @@ PD_API const char *pd_paddle_version(void);  /* the Paddle whose files and names
 PD_API int pd_build_has(const char *feature); /* "avx", "gpu", "double", "python", "rdma", "timer", "distribute", "onednn" */
 PD_API void pd_set_threads(int threads);      /* inside an op, for the process */
 PD_API int pd_get_threads(void);
-/* Run-time flags, e.g. pd_flag_set("check_nan_inf", "1"). PD_NOT_FOUND for a name that is none. */
+/* Run-time flags, e.g. pd_flag_set("check_nan_inf", "1"). PD_NOT_FOUND for a name that is none, PD_INVALID for a
+ * value that does not fit. One in the environment (FLAGS_<name>) is told by pd_flag_check, and pd_executor_create. */
+PD_API pd_status pd_flag_check(void);
 PD_API pd_status pd_flag_set(const char *name, const char *value);
 PD_API pd_status pd_flag_get(const char *name, const char **value);
 PD_API const char *pd_flag_name(int index); /* NULL after the last */

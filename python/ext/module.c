@@ -98,7 +98,7 @@ static int execute(PyObject *module)
         add_type(module, "SelectedRows", &core_rows_spec, &state->rows_type) ||
         add_type(module, "LoDTensorArray", &core_array_spec, &state->array_type) ||
         add_type(module, "Executor", &core_executor_spec, &state->executor_type) ||
-        PyModule_AddFunctions(module, core_library_methods))
+        PyModule_AddFunctions(module, core_library_methods) || core_failed(state, pd_flag_check()))
         return -1;
     return 0;
 }

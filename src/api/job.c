@@ -1,5 +1,6 @@
 /* The job that this process takes part in, and the servers of others. */
 #include "api/api.h"
+#include "base/flags.h"
 
 #if PD_WITH_DISTRIBUTE
 #include "pserver/client.h"
@@ -30,6 +31,7 @@ uint64_t pd_job_steps(void)
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 {
     struct pd_buf text = {0};
+    PD_TRY(pd_flag_verify());
     pd_status status = pd_status_fetch(endpoint, as_json, &text);
     if (status == PD_OK) return pd_api_bytes(&text, out);
     pd_buf_free(&text);

@@ -39,6 +39,7 @@ int pd_get_threads(void)
     return pd_threads();
 }
 
+pd_status pd_flag_check(void) { return pd_flag_verify(); }
 pd_status pd_flag_set(const char *name, const char *value) { return pd_flag_assign(name, value); }
 pd_status pd_flag_get(const char *name, const char **value) { return pd_flag_read(name, value); }
 const char *pd_flag_name(int index) { return index >= 0 ? pd_flag_name_of((enum pd_flag)index) : NULL; }

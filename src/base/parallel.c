@@ -1,6 +1,7 @@
 /* See parallel.h. Built without OpenMP (fuzzers), everything runs in the calling thread. */
 #include "base/parallel.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -9,7 +10,22 @@
 #endif
 
 static atomic_int process_threads;
-static __thread int own_threads, is_alone;
+static __thread int own_threads, is_alone, is_forked;
+
+/* The threads that helped this one are not in the child, and the runtime would wait for them for ever. What
+ * it does there it does alone. Threads that the child makes itself get helpers of their own. */
+static void in_child(void)
+{
+    is_forked = 1;
+#ifdef _OPENMP
+    omp_set_num_threads(1);
+#endif
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
 
 int pd_threads(void)
 {
@@ -26,11 +42,16 @@ int pd_threads(void)
     return threads;
 }
 
+int pd_threads_at_hand(void)
+{
+    return is_forked ? 1 : pd_threads();
+}
+
 void pd_threads_set(int count)
 {
     own_threads = count > 0 ? count : 0;
 #ifdef _OPENMP
-    omp_set_num_threads(pd_threads()); /* of this thread's own regions, and of oneDNN's */
+    omp_set_num_threads(pd_threads_at_hand()); /* of this thread's own regions, and of oneDNN's */
 #endif
 }
 
@@ -43,7 +64,7 @@ void pd_threads_set_default(int count)
 {
     process_threads = count > 0 ? count : 1;
 #ifdef _OPENMP
-    omp_set_num_threads(process_threads);
+    omp_set_num_threads(is_forked ? 1 : process_threads);
 #endif
 }
 
@@ -52,7 +73,7 @@ void pd_threads_start(void)
 #ifdef _OPENMP
     sigset_t all, before;
     int threads = pd_threads(), started = 0;
-    if (threads < 2) return;
+    if (threads < 2 || is_forked) return;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
 #pragma omp parallel num_threads(threads) reduction(+ : started)
@@ -76,7 +97,7 @@ void pd_parallel(int64_t count, int64_t grain, void (*body)(void *arg, int64_t b
         return;
     }
 #ifdef _OPENMP
-#pragma omp parallel for num_threads((int)parts) schedule(static, 1) if (!is_alone)
+#pragma omp parallel for num_threads((int)parts) schedule(static, 1) if (!is_alone && !is_forked)
 #endif
     for (int64_t part = 0; part < parts; part++)
         body(arg, count * part / parts, count * (part + 1) / parts);

@@ -13,6 +13,9 @@ void pd_parallel(int64_t count, int64_t grain, void (*body)(void *arg, int64_t b
 /* Threads that pd_parallel may use from the calling thread: what pd_threads_set said there, else the
  * process's number (OMP_NUM_THREADS or the cores). */
 int pd_threads(void);
+/* The same for code that has regions of its own (oneDNN): 1 in a thread that was forked, whose helpers stayed
+ * in the parent. pd_parallel cuts there as before and does all parts alone. */
+int pd_threads_at_hand(void);
 /* For the calling thread only; 0 restores the process's number. Worker threads that run whole steps set 1. */
 void pd_threads_set(int count);
 /* For the calling thread only: with `alone` it does all parts itself, one after the other. They are cut as

@@ -28,11 +28,11 @@ static inline void pd_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, 
  */
 struct pd_patience {
     int64_t start, told;
-    int notice_ms, deadline_ms;
+    int64_t notice_ms, deadline_ms;
 };
 enum pd_patience_now { PD_WAIT_ON, PD_WAIT_TELL, PD_WAIT_GIVE_UP };
 
-static inline struct pd_patience pd_patience_start(int notice_ms, int deadline_ms)
+static inline struct pd_patience pd_patience_start(int64_t notice_ms, int64_t deadline_ms)
 {
     int64_t now = pd_clock_ns();
     return (struct pd_patience){now, now, notice_ms, deadline_ms};

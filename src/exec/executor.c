@@ -21,6 +21,7 @@ static uint64_t seed_of(const struct pd_program *program)
 
 pd_status pd_exec_new(struct pd_executor **out)
 {
+    PD_TRY(pd_flag_verify());
     struct pd_executor *e = pd_calloc(1, sizeof *e);
     if (!e) return pd_no_memory();
     *out = e;
@@ -130,7 +131,7 @@ pd_status pd_exec_prepare(struct pd_executor *executor, struct pd_program *progr
                           const char *const *feeds, int n_fetches, const char *const *fetches,
                           struct pd_prepared **out)
 {
-    int fuses = pd_exec_fuses(), shares = (int)pd_flag_int(PD_FLAG_share_memory);
+    int fuses = pd_exec_fuses(), shares = pd_flag_int(PD_FLAG_share_memory);
     for (int i = 0; i < executor->plans.n; i++) {
         struct pd_prepared *p = executor->plans.at[i];
         if (p->program_uid == program->uid && p->program_version == program->version && p->fused == fuses &&

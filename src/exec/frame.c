@@ -258,7 +258,7 @@ static pd_status run_watched(struct pd_frame *f, int finite, int profile)
 
 static pd_status run_ops(struct pd_frame *f)
 {
-    int finite = (int)pd_flag_int(PD_FLAG_check_nan_inf), profile = pd_profile_on();
+    int finite = pd_flag_int(PD_FLAG_check_nan_inf), profile = pd_profile_on();
     if (__builtin_expect(finite || profile, 0)) return run_watched(f, finite, profile);
     int n = f->plan->ops.n;
     for (int i = 0; i < n; i++) {

@@ -342,7 +342,7 @@ pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *out
     if (!plan) return pd_no_memory();
     plan->program = pd_program_ref(program);
     plan->outer = outer;
-    plan->shares = (int)pd_flag_int(PD_FLAG_share_memory);
+    plan->shares = pd_flag_int(PD_FLAG_share_memory);
     plan->block = pd_program_block(program, block);
     pd_status status = plan->block ? build(plan, n_feeds, feeds, n_fetches, fetches)
                                    : pd_fail(PD_RANGE, "the Program has no block %d", block);

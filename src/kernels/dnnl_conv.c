@@ -109,7 +109,7 @@ void *pd_dnnl_conv_prepare(void **cache, enum pd_conv_pass pass, const struct pd
     struct cache *c = *cache;
     if (!c) *cache = c = pd_calloc(1, sizeof *c);
     if (!c) return NULL;
-    int threads = pd_threads(), oldest = 0;
+    int threads = pd_threads_at_hand(), oldest = 0;
     for (int i = 0; i < c->n; i++) {
         struct prepared *p = c->at[i];
         if (p->pass == pass && p->threads == threads && same_conv(&p->conv, conv)) {

@@ -19,7 +19,6 @@
 #endif
 
 enum {
-    MOST_S = 30000, /* what the kernel takes */
     PROBES = 3,
     LOOKS = 5, /* within the time */
     EVERY_MOST_MS = 2000,
@@ -39,8 +38,7 @@ static void set(int socket, int level, int option, int value)
 
 void pd_alive_start(struct pd_alive *alive, int socket)
 {
-    int64_t flag = pd_flag_int(PD_FLAG_ps_dead_after);
-    int seconds = flag <= 0 ? 0 : flag > MOST_S ? MOST_S : (int)flag;
+    int seconds = pd_flag_int(PD_FLAG_ps_dead_after); /* the kernel takes the largest, too */
     *alive = (struct pd_alive){.after_ms = seconds * 1000};
     set(socket, SOL_SOCKET, SO_KEEPALIVE, seconds > 0);
     if (!seconds) return;

@@ -152,7 +152,7 @@ pd_status pd_endpoint_resolve(const struct pd_endpoint *endpoint, int to_bind, i
     if (rc == EAI_MEMORY) return pd_no_memory();
     if (rc == EAI_NONAME || rc == EAI_AGAIN || rc == EAI_FAIL || rc == EAI_NODATA)
         return pd_fail(PD_NOT_FOUND,
-                       "the name '%s' is not known (%s): check the endpoint, /etc/hosts and DNS", host,
+                       "the name '%s' is not known (%s): check how it is written, /etc/hosts and DNS", host,
                        gai_strerror(rc));
     if (rc)
         return pd_fail(PD_NOT_FOUND, "the name '%s' cannot be looked up: %s", host,

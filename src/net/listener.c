@@ -199,7 +199,8 @@ static pd_status bind_all(const char *text, const struct pd_endpoint *endpoint, 
     struct sockaddr_storage addresses[ADDRESSES];
     socklen_t lengths[ADDRESSES];
     int count, first_error = 0;
-    PD_TRY(pd_endpoint_resolve(endpoint, 1, ADDRESSES, addresses, lengths, &count));
+    pd_status status = pd_endpoint_resolve(endpoint, 1, ADDRESSES, addresses, lengths, &count);
+    if (status != PD_OK) return pd_fail(status, "cannot listen on %s: %s", text, pd_error());
     *n = 0;
     *port = endpoint->port;
     for (int i = 0; i < count; i++) {

@@ -35,8 +35,8 @@ COMPARE(less_than, pd_ew_less, "Out = X < Y.")
 COMPARE(less_equal, pd_ew_less_equal, "Out = X <= Y.")
 COMPARE(greater_than, pd_ew_greater, "Out = X > Y.")
 COMPARE(greater_equal, pd_ew_greater_equal, "Out = X >= Y.")
-COMPARE(equal, pd_ew_equal, "Out = X == Y.")
-COMPARE(not_equal, pd_ew_not_equal, "Out = X != Y.")
+COMPARE(equal, pd_ew_equal, "Out = X == Y; floats also when they differ by less than 1e-8.")
+COMPARE(not_equal, pd_ew_not_equal, "Out = X != Y; floats when they differ by 1e-8 or more.")
 
 /* ---- logic ---- */
 

@@ -16,7 +16,7 @@
 #include "base/flags.h"
 #include "pserver/bench_private.h"
 
-enum { MAX_LOOPS = 64, MAX_CONNECTIONS = 1024 };
+enum { MAX_CONNECTIONS = 1024 };
 
 static const char *const op_names[PD_BENCH_OPS] = {"push", "pull", "both"};
 
@@ -217,9 +217,9 @@ static pd_status check(const struct pd_bench_options *o)
                        (long long)o->table, (long long)o->width);
     if (o->connections < 1 || o->connections > MAX_CONNECTIONS)
         return pd_fail(PD_RANGE, "%d connections: give 1 to %d", o->connections, MAX_CONNECTIONS);
-    if (o->loops < 0 || o->loops > MAX_LOOPS)
+    if (o->loops < 0 || o->loops > PD_FLAG_MOST_ps_loops)
         return pd_fail(PD_RANGE, "%d loops: give 1 to %d, or 0 to let the server choose", o->loops,
-                       MAX_LOOPS);
+                       PD_FLAG_MOST_ps_loops);
     if (!(o->seconds > 0) || o->seconds > 3600)
         return pd_fail(PD_RANGE, "%g seconds a measurement: give a number above 0, up to 3600", o->seconds);
     return PD_OK;
@@ -231,6 +231,7 @@ pd_status pd_bench_run(const struct pd_bench_options *options, const struct pd_o
     static const char *const both[] = {"tcp", "shm"};
     int n_transports = options->transport ? 1 : 2, n_cases = options->n_sizes + (options->rows > 0);
     PD_TRY(check(options));
+    PD_TRY(pd_flag_verify());
     for (int i = 0; i < n_cases; i++) {
         struct pd_bench_case c = {.options = options, .op_set = ops};
         struct pd_bench_limits limits;

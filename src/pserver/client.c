@@ -386,7 +386,7 @@ static void forget_breaks(struct pd_client *c)
 /* FLAGS_rpc_retry_times: how often a connection may break under one wait. */
 static pd_status check_breaks(const struct pd_client *c, const char *what)
 {
-    int64_t most = pd_flag_int(PD_FLAG_rpc_retry_times);
+    int most = pd_flag_int(PD_FLAG_rpc_retry_times);
     for (int i = 0; most >= 0 && i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             const struct wire *w = c->links.at[i]->wires.at[k];
@@ -394,7 +394,7 @@ static pd_status check_breaks(const struct pd_client *c, const char *what)
                 return pd_fail(PD_UNAVAILABLE,
                                "%s: the connection to server %s broke (%s), for the %d. time: "
                                "FLAGS_rpc_retry_times is %d; -1 tries again until FLAGS_rpc_deadline",
-                               what, c->links.at[i]->endpoint, w->trouble, w->breaks, (int)most);
+                               what, c->links.at[i]->endpoint, w->trouble, w->breaks, most);
         }
     return PD_OK;
 }
@@ -436,6 +436,9 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
         pd_loop_turn(c->loop, PD_CLIENT_TURN_MS);
         if (c->failed || done(arg)) break;
         if (run) PD_TRY(run->step->poll(run));
+        if (run && pd_client_breaks_off())
+            return pd_fail(PD_UNAVAILABLE, "%s: broken off, as another thread has failed and leaves the job",
+                           what);
         explain(c, pd_clock_ns());
         if (c->noticed > patience.told) patience.told = c->noticed; /* a server has told it already */
         enum pd_patience_now now = pd_patience_ask(&patience);
@@ -458,15 +461,15 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
 {
     struct pd_client *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
-    pd_status status = pd_flag_positive(PD_FLAG_rpc_deadline, &c->deadline_ms);
-    if (status == PD_OK) status = pd_flag_positive(PD_FLAG_ps_notice, &c->notice_ms);
-    if (status == PD_OK) status = pd_endpoint_check_map();
+    pd_status status = pd_endpoint_check_map();
     if (status == PD_OK) status = pd_loop_new(&c->loop);
     if (status != PD_OK) {
         pd_free(c);
         return status;
     }
     c->id = trainer_id;
+    c->deadline_ms = pd_flag_int(PD_FLAG_rpc_deadline);
+    c->notice_ms = pd_flag_int(PD_FLAG_ps_notice);
     c->silence_ms = pd_stall_limit_ms();
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;

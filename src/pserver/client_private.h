@@ -148,6 +148,8 @@ pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t appl
 /* All of them are connected: are they of one job? Tells those that are new. */
 pd_status pd_client_agree(struct pd_client *client, const struct pd_run *run, int n, struct link **links);
 pd_status pd_link_returned(struct wire *wire); /* after the OPENED of a new connection */
+/* client_turn.c: does this process leave its job, because another thread has failed? */
+int pd_client_breaks_off(void);
 /* client_goodbye.c: says it everywhere, within limits. The minder has ended. */
 void pd_client_part(struct pd_client *client, int failed, const char *why, int (*poll)(void *arg), void *arg);
 /* client_minder.c */

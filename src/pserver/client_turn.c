@@ -22,6 +22,7 @@ static int has_left;                /* this process has said goodbye before */
 static const struct pd_step *owner; /* the run that has the turn; NULL: nobody */
 static pthread_t owner_thread;
 static const struct pd_step leaving; /* stands for who says goodbye */
+static atomic_int breaks_off;        /* a thread that failed says goodbye: steps of the others end */
 
 /* ---- the lock and forks ---- */
 
@@ -99,7 +100,7 @@ static void doze(void)
 /* With the lock. There is no deadline but those of the runs that are waited for. */
 static pd_status wait_for_turn(const struct pd_run *run)
 {
-    int64_t start = pd_clock_ns(), told = start, notice = pd_flag_int(PD_FLAG_ps_notice) * 1000000;
+    int64_t start = pd_clock_ns(), told = start, notice = (int64_t)1000000 * pd_flag_int(PD_FLAG_ps_notice);
     while (owner && owner != run->step) {
         if (pthread_equal(owner_thread, pthread_self()))
             return pd_fail(
@@ -205,17 +206,25 @@ static int wait_for_others(int busy_ms, int (*poll)(void *arg), void *arg)
     return 1;
 }
 
+int pd_client_breaks_off(void)
+{
+    return atomic_load_explicit(&breaks_off, memory_order_relaxed);
+}
+
 /* A forked child is not the trainer; and who is called back from within a run, by a signal, leaves that
  * first. A run that has the turn past busy_ms is one of a process that ends: between two calls it is stopped
- * where it is, and may have pointers to the client. */
+ * where it is, and may have pointers to the client. One that failed does not wait for a step of another
+ * thread, which may wait for others for long: that is broken off. */
 void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
 {
     lock_all();
+    atomic_store(&breaks_off, failed);
     int goes = wait_for_others(busy_ms, poll, arg) && is_here() &&
                !(owner && pthread_equal(owner_thread, pthread_self()));
     struct pd_client *c = goes ? the_client : NULL;
     int is_torn = goes && owner;
     if (goes) the_client = NULL, has_left = 1, take(&leaving);
+    atomic_store(&breaks_off, 0);
     unlock_all();
     if (!goes || !pd_client_unmind(c, !is_torn)) return;
     pd_client_part(c, failed, why ? why : "", poll, arg);

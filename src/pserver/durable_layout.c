@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/durable_private.h"
 #include "pserver/folder.h"
@@ -18,7 +19,7 @@
 #define NAME "layout"
 #define MAGIC "paddle-layout 2\n"
 
-enum { MOST = 64 << 20, MOST_LOOPS = 64 };
+enum { MOST = 64 << 20 };
 
 static pd_status read_text(const char *folder, struct pd_buf *out)
 {
@@ -56,7 +57,7 @@ static int read_loops(const char *text, struct pd_layout *out)
 {
     const char *line = strstr(text, "\nloops ");
     return line && sscanf(line, "\nloops %d", &out->loops) == 1 && out->loops >= 1 &&
-           out->loops <= MOST_LOOPS;
+           out->loops <= PD_FLAG_MOST_ps_loops;
 }
 
 pd_status pd_layout_read(const char *folder, struct pd_layout *out)

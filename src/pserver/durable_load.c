@@ -245,6 +245,17 @@ static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
     return PD_OK;
 }
 
+/* Do the servers have other names than when it was written? They are in the same places. All of them see
+ * that, whether they find a folder of their own or take their part from below the root: so all are of the
+ * next era. */
+static int is_moved(const struct pd_durable *d, const struct pd_snapshot *own)
+{
+    const struct pd_snapshot_info *info = pd_snapshot_info(own);
+    int n;
+    const char *const *servers = pd_durable_servers(d, &n);
+    return !pd_snapshot_same_servers(info->n_servers, info->servers, n, servers);
+}
+
 static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
 {
     PD_TRY(pd_durable_check_job(d, own));
@@ -253,16 +264,21 @@ static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
     d->taken.has_own = 1;
     d->taken.number = pd_snapshot_info(own)->step;
     d->taken.id = pd_snapshot_id(own);
-    if (d->era < pd_snapshot_era(own)) d->era = pd_snapshot_era(own);
+    d->taken.is_moved = is_moved(d, own);
+    uint64_t era = pd_snapshot_era(own) + (uint64_t)d->taken.is_moved;
+    if (d->era < era) d->era = era;
     return take_open(d, own);
 }
 
 /* Has the job gone on with other servers since this snapshot of its own? What those have left is below the
- * root then, unless it is of the present servers only: they went on, and this folder is an old one. */
+ * root then, unless it is of the present servers only: they went on, and this folder is an old one. Where the
+ * present names are new to the snapshot, it is no such sign that others have written under them already. */
 static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, int *yes)
 {
     uint64_t job = pd_snapshot_job_id(own), newest;
-    PD_TRY(pd_snapshot_newest_era(d->root, job ? job : d->job, &newest));
+    struct pd_snapshot_but but = {.job = job ? job : d->job};
+    if (is_moved(d, own)) but.servers = pd_durable_servers(d, &but.n);
+    PD_TRY(pd_snapshot_newest_era(d->root, &but, &newest));
     *yes = newest > pd_snapshot_era(own);
     if (!*yes) return PD_OK;
     PD_TRY(pd_durable_load_set(d));
@@ -276,7 +292,7 @@ static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, i
             "or set FLAGS_ps_fresh=1 on all servers to start anew",
             d->folder, (unsigned long long)pd_snapshot_info(own)->step, d->root);
     d->taken = (struct pd_taken){.is_less = 1};
-    d->era = newest;
+    d->era = newest + (uint64_t)is_moved(d, own);
     *yes = 0;
     return PD_OK;
 }

@@ -39,6 +39,7 @@ struct pd_taken {
     char why[512];       /* what is wrong with it */
     uint64_t changes;    /* that the logs had after the snapshot */
     int is_less;         /* something that was acknowledged is not taken up: the user accepts the rollback */
+    int is_moved;        /* its own snapshot is of the same servers by other names, or of some of them */
     int is_changed;      /* a setting is another one than in the snapshot */
     uint64_t *files;     /* by lane: the step of the file in which its log goes on */
 };
@@ -48,7 +49,7 @@ struct pd_durable {
     char *folder, *root;
     int lock_file;           /* of the folder; -1: none */
     uint64_t job;            /* as the folder has it; 0: it is of none yet */
-    uint64_t era;            /* how often the job has gone on with other servers */
+    uint64_t era;            /* how often the job has gone on with another list of servers */
     int is_bare;             /* it was, at the start, and there was no state */
     struct pd_layout layout; /* as it was found */
     struct pd_taken taken;

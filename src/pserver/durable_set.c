@@ -136,7 +136,8 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
         if (is_moved)
             return pd_fail(PD_INVALID,
                            "server %s, whose place this job gives to server %s, %s: give its folder below "
-                           "'%s' the name of the new one. Or set FLAGS_ps_accept_rollback=1 to go on without "
+                           "'%s' the name of the new one (move away what has that name). Or set "
+                           "FLAGS_ps_accept_rollback=1 to go on without "
                            "those steps",
                            endpoints[i], servers[i], why, d->root);
         return pd_fail(PD_INVALID,
@@ -193,8 +194,6 @@ static pd_status check_ended(const struct pd_durable *d, const struct pd_snapsho
 
 static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
-    int n;
-    const char *const *servers = pd_durable_servers(d, &n);
     PD_TRY(check_ended(d, set));
     PD_TRY(check_damage(d, set));
     for (int i = 0; i < pd_snapshot_set_count(set); i++)
@@ -203,8 +202,7 @@ static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
     PD_TRY(load_from_set(d, set));
     PD_TRY(take_steps(d, set));
     d->taken.is_from_set = 1;
-    d->era = pd_snapshot_set_era(set) +
-             !pd_snapshot_same_places(pd_snapshot_set_count(set), pd_snapshot_set_endpoints(set), n, servers);
+    d->era = pd_snapshot_set_era(set) + 1;
     return PD_OK;
 }
 

@@ -141,19 +141,19 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .is_sync = pd_ps_attr(r, "distributed_mode")->i == 0 && pd_ps_attr(r, "sync_mode")->b,
         .lr_block = pd_ps_attr(r, "lr_decay_block_id")->i,
         .prepare_block = pd_ps_attr(r, "prepare_block_id")->i,
-        .loops = (int)pd_flag_int(PD_FLAG_ps_loops),
-        .reconnect_ms = (int)pd_flag_int(PD_FLAG_ps_reconnect),
+        .loops = pd_flag_int(PD_FLAG_ps_loops),
+        .reconnect_ms = pd_flag_int(PD_FLAG_ps_reconnect),
     };
     const struct pd_attr *servers = pd_ps_attr(r, "endpoints"), *slices = pd_ps_attr(r, "slices"),
                          *lines = pd_ps_attr(r, "job");
     struct pd_durable_config durable = {
         .root = pd_flag_text(PD_FLAG_ps_dir),
         .log = pd_flag_text(PD_FLAG_ps_log),
-        .every_seconds = (int)pd_flag_int(PD_FLAG_ps_snapshot_seconds),
-        .every_steps = (int)pd_flag_int(PD_FLAG_ps_snapshot_steps),
-        .log_mb = (int)pd_flag_int(PD_FLAG_ps_log_mb),
-        .keep = (int)pd_flag_int(PD_FLAG_ps_keep),
-        .is_fresh = (int)pd_flag_int(PD_FLAG_ps_fresh),
+        .every_seconds = pd_flag_int(PD_FLAG_ps_snapshot_seconds),
+        .every_steps = pd_flag_int(PD_FLAG_ps_snapshot_steps),
+        .log_mb = pd_flag_int(PD_FLAG_ps_log_mb),
+        .keep = pd_flag_int(PD_FLAG_ps_keep),
+        .is_fresh = pd_flag_int(PD_FLAG_ps_fresh),
         .n_servers = servers->n,
         .servers = servers->strings,
         .n_slices = slices->n,
@@ -166,9 +166,9 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
     config.save_root = pd_flag_text(PD_FLAG_ps_save_root);
     config.kept_root = durable.root;
     config.wants_end = wants_end;
-    config.wait_seconds = (int)pd_flag_int(PD_FLAG_ps_wait_trainers);
-    PD_TRY(pd_flag_positive(PD_FLAG_rpc_deadline, &config.deadline_ms));
-    PD_TRY(pd_flag_positive(PD_FLAG_ps_notice, &config.notice_ms));
+    config.wait_seconds = pd_flag_int(PD_FLAG_ps_wait_trainers);
+    config.deadline_ms = pd_flag_int(PD_FLAG_rpc_deadline);
+    config.notice_ms = pd_flag_int(PD_FLAG_ps_notice);
     PD_TRY(read_policy(config.is_sync, &config.on_loss));
     struct pd_server_grad *list = pd_calloc((size_t)grads->n, sizeof *list);
     char **names = pd_calloc((size_t)grads->n, sizeof *names);

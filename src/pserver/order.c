@@ -46,12 +46,14 @@ void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
 {
     struct stand now = {step, lane->order_version};
     pthread_mutex_lock(&o->lock);
+    pd_status status = o->is_apart ? pd_order_apart(o) : PD_OK;
     struct stand *mine = &o->lanes[lane->index];
     if (mine->step != now.step || mine->version != now.version) {
         *mine = now;
         if (!o->is_closed) (void)pd_loop_post(o->loop, pd_order_drain, o);
     }
     pthread_mutex_unlock(&o->lock);
+    if (status != PD_OK) pd_server_fail(o->server, status);
 }
 
 /* On a lane's thread: takes in what was decided since the last time. A change of membership comes after the
@@ -159,6 +161,7 @@ void pd_order_commit(struct pd_order *o)
         pthread_mutex_lock(&o->lock);
         o->committed = step;
         pthread_mutex_unlock(&o->lock);
+        o->runs = 1;
         for (int k = 1; k < o->n_servers; k++)
             if (o->peers[k].conn) pd_order_send_commit(o->peers[k].conn, step);
         pd_order_tell_lanes(o);

@@ -50,25 +50,41 @@ static void jump(struct pd_order *o, uint64_t step)
     pthread_mutex_unlock(&o->lock);
 }
 
-/* One step may be missing, because trainers send it again; where more are, no step could be agreed on. This
- * server is behind only after it was started again, and then nobody has joined yet. */
-void pd_order_meet(struct pd_order *o, uint64_t step)
+pd_status pd_order_apart(const struct pd_order *o)
 {
-    int is_new = !o->was_open && o->came_with < step;
-    if (is_new && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
-        jump(o, step);
-        return;
-    }
-    uint64_t mine = is_new ? o->came_with : o->committed;
-    int i_lack = is_new && mine + 1 < step;
-    if (!i_lack && step + 1 >= mine) return;
-    pd_server_fail(
-        o->server,
-        pd_fail(PD_INVALID,
-                "server %s came back with step %llu, but the job is at step %llu: it lost updates. "
-                "Start it from a newer snapshot, or set FLAGS_ps_accept_rollback=1 on all servers",
-                o->names[i_lack ? o->self : 0], (unsigned long long)(i_lack ? mine : step),
-                (unsigned long long)(i_lack ? step : mine)));
+    int i_lack = o->committed < o->apart_from;
+    return pd_fail(PD_INVALID,
+                   "server %s came back with step %llu, but the job is at step %llu: it lost updates. "
+                   "Start it from a newer snapshot, or set FLAGS_ps_accept_rollback=1 on all servers",
+                   o->names[i_lack ? o->self : 0],
+                   (unsigned long long)(i_lack ? o->came_with : o->apart_from),
+                   (unsigned long long)(i_lack ? o->apart_from : o->committed));
+}
+
+/* One step may be missing, because trainers send it again; where more are, no step could be agreed on. This
+ * server is behind only after it was started again.
+ *
+ * In a job that runs, the one that came back is wrong, and its trainers wait for a better one. Where all were
+ * started again, neither is. Trainers have to hear of it, each when it comes, and they see all servers: so
+ * they are let in, refuse to go on (client_step.c) and say so to every server. Only when they would go on
+ * does a server refuse (pd_order_whole). */
+void pd_order_meet(struct pd_order *o, uint64_t step, int runs)
+{
+    int is_new = !o->was_open && o->came_with < step, accepts = (int)pd_flag_int(PD_FLAG_ps_accept_rollback);
+    pthread_mutex_lock(&o->lock);
+    o->is_apart = is_new ? !accepts && o->came_with + 1 < step : step + 1 < o->committed;
+    o->apart_from = step;
+    pthread_mutex_unlock(&o->lock);
+    if (is_new && accepts) jump(o, step);
+    if (!o->is_apart) return;
+    if (runs || o->runs)
+        pd_server_fail(o->server, pd_order_apart(o));
+    else
+        pd_log(
+            PD_LOG_WARNING,
+            "this server is at step %llu, the first server %s at step %llu: they cannot go on together. The "
+            "trainers say what to do",
+            (unsigned long long)o->committed, o->names[0], (unsigned long long)step);
 }
 
 static void settle(struct pd_order *o)

@@ -34,8 +34,10 @@ static void put_members(const struct pd_order *o, struct pd_buf *meta)
 static void send_members(const struct pd_order *o, struct pd_conn *conn, uint16_t type, uint64_t step)
 {
     struct pd_buf meta = {0};
+    struct pd_frame_head head = {.type = type, .step = step, .extra = o->version};
+    if (type == PD_PS_MEMBERS && o->runs) head.flags = PD_PS_RUNS;
     put_members(o, &meta);
-    send_meta(conn, &(struct pd_frame_head){.type = type, .step = step, .extra = o->version}, &meta);
+    send_meta(conn, &head, &meta);
 }
 
 static int next_member(const struct pd_order *o, struct pd_reader *r, struct wish *out, int trainer)
@@ -92,8 +94,8 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
         int is_known = next_member(o, &r, &wish, t);
         if (is_known && o->members[t].state == PD_TRAINER_ABSENT) pd_order_wish(o, &wish);
     }
-    uint64_t most = o->committed + 1; /* servers are a step apart at most */
-    o->peers[k] = (struct order_peer){.conn = conn, .applied = m->head.step < most ? m->head.step : most};
+    int is_apart = m->head.step > o->committed + 1; /* further than it may be: it is ready for nothing */
+    o->peers[k] = (struct order_peer){.conn = conn, .applied = is_apart ? 0 : m->head.step};
     send_members(o, conn, PD_PS_MEMBERS, o->committed);
     pd_order_commit(o); /* it may have applied already what all others are ready for */
     return PD_OK;
@@ -207,7 +209,7 @@ static void watch_peers(void *arg)
 {
     struct pd_order *o = arg;
     int64_t away = 0, late = 0;
-    int deadline = o->server->config.deadline_ms;
+    int64_t deadline = o->server->config.deadline_ms;
     for (int k = 1; !o->doubt && k < o->n_servers; k++) {
         if (is_missing(o, k) && (!away || o->peers[k].away_since < away)) away = o->peers[k].away_since;
         if (is_late(o, k)) late = o->ready_since;
@@ -270,28 +272,34 @@ void pd_order_first_opened(struct pd_order *o, struct pd_conn *conn)
     send_members(o, conn, PD_PS_ORDER, o->committed); /* what is not applied yet will be, whoever says what */
 }
 
+/* The last step that may be applied here when the first server is at `step`. */
+static uint64_t allowed(const struct pd_order *o, uint64_t step)
+{
+    return o->is_apart ? o->committed : step;
+}
+
 static pd_status on_members(struct pd_order *o, const struct pd_message *m)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint32_t n = pd_read_u32(&r);
     if (r.bad || n != (uint32_t)o->server->config.trainers) return pd_fail(PD_FORMAT, "malformed MEMBERS");
-    pd_order_meet(o, m->head.step);
-    o->was_open = 1;
+    pd_order_meet(o, m->head.step, m->head.flags & PD_PS_RUNS);
+    if (!o->is_apart) o->was_open = 1;
+    uint64_t step = allowed(o, m->head.step);
     o->broke_at = 0; /* a first server in doubt hangs up instead (order_doubt.c) */
     for (int t = 0; t < (int)n; t++) {
         struct wish now;
         const struct stance *mine = &o->members[t];
         if (!next_member(o, &r, &now, t)) continue;
         if (mine->state != now.state || mine->incarnation != now.incarnation)
-            PD_TRY(pd_order_change(o, t, now.incarnation, now.state, m->head.extra, m->head.step));
+            PD_TRY(pd_order_change(o, t, now.incarnation, now.state, m->head.extra, step));
     }
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed MEMBERS");
     /* The version counts even when nobody has changed: lanes take it from the last change. */
     if (o->version != m->head.extra)
-        PD_TRY(pd_order_change(o, 0, o->members[0].incarnation, o->members[0].state, m->head.extra,
-                               m->head.step));
+        PD_TRY(pd_order_change(o, 0, o->members[0].incarnation, o->members[0].state, m->head.extra, step));
     pthread_mutex_lock(&o->lock);
-    if (m->head.step > o->committed) o->committed = m->head.step;
+    if (step > o->committed) o->committed = step;
     o->is_open = 1;
     pthread_mutex_unlock(&o->lock);
     pd_first_link_works(o->server->first);
@@ -305,7 +313,7 @@ static pd_status on_changed(struct pd_order *o, const struct pd_message *m)
     uint32_t t = pd_read_u32(&r);
     if (!next_member(o, &r, &now, (int)t) || !pd_reader_done(&r) || t >= (uint32_t)o->server->config.trainers)
         return pd_fail(PD_FORMAT, "malformed CHANGED");
-    return pd_order_change(o, (int)t, now.incarnation, now.state, m->head.extra, m->head.step);
+    return pd_order_change(o, (int)t, now.incarnation, now.state, m->head.extra, allowed(o, m->head.step));
 }
 
 pd_status pd_order_first_said(struct pd_order *o, const struct pd_message *m)
@@ -322,6 +330,7 @@ pd_status pd_order_first_said(struct pd_order *o, const struct pd_message *m)
         pthread_mutex_lock(&o->lock);
         if (m->head.step > o->committed) o->committed = m->head.step;
         pthread_mutex_unlock(&o->lock);
+        o->runs = 1;
         break;
     default:
         return pd_fail(PD_FORMAT, "the first server sends a message of type %u", m->head.type);

@@ -59,6 +59,7 @@ struct pd_order {
     /* Steps up to this one are passed over by loops that came back without them (FLAGS_ps_accept_rollback).
      */
     uint64_t jump;
+    int runs; /* a step was committed since this server started */
     /* At the first server: a step that another server may have applied; 0: there is no doubt. And the most
      * that any of them has. */
     uint64_t doubt, most;
@@ -69,6 +70,10 @@ struct pd_order {
     struct pd_conn *link;
     int is_open, was_open;
     int64_t broke_at;
+    /* It and the first server, at that step, are further apart than they can agree over: nothing is applied.
+     */
+    int is_apart;
+    uint64_t apart_from;
 };
 
 /* order.c; on the control loop */
@@ -89,8 +94,10 @@ pd_status pd_order_doubt(struct pd_order *order); /* at the start of the first s
 /* Server k has applied all up to `step`. 0: nothing can be decided yet. */
 int pd_order_hear(struct pd_order *order, int k, uint64_t step);
 int pd_order_may_decide(struct pd_order *order);
-/* At another server: the first is at `step`. Can they go on together? If not, this one ends. */
-void pd_order_meet(struct pd_order *order, uint64_t step);
+/* At another server: the first is at `step`. Can they go on together? If not, this one is apart; in a job
+ * that runs it ends. */
+void pd_order_meet(struct pd_order *order, uint64_t step, int runs);
+pd_status pd_order_apart(const struct pd_order *order); /* the error; under the lock */
 /* order_link.c */
 pd_status pd_order_watch(struct pd_order *order); /* at the first server: who is not connected is named */
 void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */

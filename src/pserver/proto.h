@@ -43,7 +43,7 @@ enum pd_ps_type {
     PD_PS_NOTICE = 36,  /* text: whom the server waits for */
     PD_PS_REPORT = 37,  /* to STATUS; payload: its text */
     PD_PS_SUMMED = 38,  /* u32 n, n f64 */
-    PD_PS_MEMBERS = 39, /* to ORDER. step: committed; extra: version; members as there */
+    PD_PS_MEMBERS = 39, /* to ORDER. step: committed; extra: version; members as there; flag RUNS */
     PD_PS_CHANGED = 40, /* as WANT; step: the last one before it; extra: version */
     PD_PS_COMMIT = 41,  /* step */
     PD_PS_HERE = 42,    /* to BEAT with a request */
@@ -59,6 +59,7 @@ enum {
     PD_PS_JOB_BARE = 2,         /* ... its folder knew the job when it started, and had no state of it */
     PD_PS_AS_JSON = 1,          /* flag of STATUS */
     PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */
+    PD_PS_RUNS = 1,             /* flag of MEMBERS: a step was committed since the first server started */
     PD_PS_PART = 512 << 10,     /* bytes of a part at most (one row at least) */
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,

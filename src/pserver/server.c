@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/flags.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/wait.h"
@@ -182,12 +183,12 @@ static size_t bytes_of(const struct pd_frame *frame, const struct pd_server_grad
 }
 
 /* Small models gain nothing from more loops, and every loop wants half a core: the trainers need some too. */
-enum { LOOP_BYTES = 4 << 20, MAX_LOOPS = 64 };
+enum { LOOP_BYTES = 4 << 20 };
 
 static int choose_loops(const struct pd_frame *frame, const struct pd_server_config *config)
 {
     if (config->prepare_block >= 0) return 1; /* it needs all gradients of the server at once */
-    if (config->loops > 0) return config->loops < MAX_LOOPS ? config->loops : MAX_LOOPS;
+    if (config->loops > 0) return config->loops;
     size_t bytes = 0;
     for (int i = 0; i < config->n_grads; i++)
         bytes += bytes_of(frame, &config->grads[i]);
@@ -305,7 +306,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     if (config->lr_block >= 0)
         PD_TRY(pd_known_names_add_shared(&s->names, frame->plan->program,
                                          pd_program_block(frame->plan->program, config->lr_block)));
-    size_t bytes[MAX_LOOPS] = {0};
+    size_t bytes[PD_FLAG_MOST_ps_loops] = {0};
     for (int i = 0; i < config->n_grads; i++) {
         int lane = lightest(bytes, s->n_lanes);
         PD_TRY(add_grad(s, frame, &config->grads[i], lane));
@@ -572,10 +573,10 @@ static void tell_failure(void *arg)
 
 void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int has_reason)
 {
+    if (has_reason) atomic_store(&s->seats[trainer].said_why, 1);
+    if (!has_reason && atomic_load(&s->seats[trainer].said_why)) return;
     pthread_mutex_lock(&s->lock);
-    if (has_reason || !s->loss_text[0] || s->loss_of != trainer)
-        snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
-    s->loss_of = trainer;
+    snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
     pthread_mutex_unlock(&s->lock);
 }
 

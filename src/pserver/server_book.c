@@ -247,6 +247,7 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says
     if (!is_known) seat->is_read = 0;
     seat->incarnation = hello->incarnation;
     seat->state = PD_TRAINER_IN;
+    atomic_store(&seat->said_why, 0);
     atomic_store(&s->all_left, 0);
     note(s, *id);
     return PD_OK;

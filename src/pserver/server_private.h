@@ -76,6 +76,7 @@ struct seat {
     uint64_t refused[PD_SEAT_BESIDE]; /* the last processes that came with its id while it was there */
     int is_read;                      /* from the file: it was there before this server was started */
     uint64_t step;                    /* and, when it had left, this was the last one that counted it */
+    _Atomic int said_why;             /* how its process failed or was lost is noted */
 };
 
 struct pd_server {
@@ -114,8 +115,7 @@ struct pd_server {
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
-    int loss_of; /* the last trainer that failed or was lost, and how */
-    char loss_text[700];
+    char loss_text[800]; /* the last trainer that failed or was lost, and how */
     /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
      * which the main thread needs to end the server. */
     pthread_mutex_t book_lock;

@@ -21,12 +21,17 @@ enum {
     PULLS_EACH = 4,          /* times that a message may ask for a value, on average */
     CUT_AHEAD = 64,          /* a snapshot is announced a few steps ahead */
     OPEN_MS = 1000,          /* from the welcome to the first OPEN, at least */
+    OUT_MS = 500,            /* for the goodbye of one that is lost by the word of another server */
     STRANGERS = 256,         /* who have not opened, beside the job's own */
 };
 
 void pd_session_sweep(struct session *session, int64_t now)
 {
     int ms = session->lane->server->config.reconnect_ms;
+    if (session->out_since && (now - session->out_since) / 1000000 >= OUT_MS) {
+        pd_conn_close(session->conn, 0);
+        return;
+    }
     if (session->is_in || session->opens || (now - session->since) / 1000000 < (ms > OPEN_MS ? ms : OPEN_MS))
         return;
     session->since = now; /* once */
@@ -361,6 +366,10 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     pd_read_text(&r, why, sizeof why);
     if (!pd_reader_done(&r))
         return pd_session_refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));
+    if (!failed && session->out_since) { /* it comes again, and has done its work then */
+        pd_conn_close(session->conn, 0);
+        return PD_OK;
+    }
     session->said_bye = 1;
     struct member *member = &lane->members[session->trainer];
     if (failed && member->is_back) failed = 0; /* its work had been done before */
@@ -370,8 +379,8 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
         return PD_OK;
     }
     if (failed) {
-        char text[700];
-        snprintf(text, sizeof text, "%s failed: %.480s", pd_lane_who(lane, session->trainer), why);
+        char text[sizeof lane->server->loss_text];
+        snprintf(text, sizeof text, "%s failed: %s", pd_lane_who(lane, session->trainer), why);
         pd_log(PD_LOG_WARNING, "%s: the others go on", text);
         pd_server_note_loss(lane->server, session->trainer, text, 1);
     }
@@ -391,10 +400,17 @@ void pd_session_left(struct session *session, enum pd_trainer_state how)
         session->leaves = 0;
         (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
     } else if (how == PD_TRAINER_LOST && !session->said_bye) {
-        /* It is there after all: it may come again, and takes part from the next step on. */
-        session->said_bye = 1;
-        pd_conn_close(session->conn, 0);
+        /* It is there after all: it may come again, and takes part from the next step on. Or it has failed,
+         * and its goodbye is on the way, which says why. */
+        session->out_since = pd_clock_ns();
+        if (session->takes_in) pd_conn_close(session->conn, 0);
     }
+}
+
+/* What it gave and asked for is gone: only its goodbye counts. */
+static int is_out_for(const struct session *session, const struct pd_message *m)
+{
+    return session->out_since && m->head.type != PD_PS_BYE && m->head.type != PD_PS_BEAT;
 }
 
 /* ---- who is late, and why ---- */
@@ -447,7 +463,12 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
     struct session *session = pd_conn_user(conn);
     const struct served *served;
     uint64_t n;
+    if (is_out_for(session, m)) {
+        pd_conn_close(conn, 0);
+        return PD_OK;
+    }
     pd_status status = expect(session, m);
+    session->takes_in = m->head.type == PD_PS_PUSH;
     if (status == PD_OK && m->head.type == PD_PS_PUSH)
         status = place_push(session, m);
     else if (status == PD_OK && m->head.type == PD_PS_ROWS)
@@ -461,6 +482,11 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 {
     struct session *session = pd_conn_user(conn);
+    session->takes_in = 0;
+    if (is_out_for(session, m)) {
+        pd_conn_close(conn, 0);
+        return PD_OK;
+    }
     switch (m->head.type) {
     case PD_PS_PROGRAM:
         return pd_session_program(session, m);
@@ -516,7 +542,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     if (session->is_in && lane->members[session->trainer].session == session) {
         struct member *m = &lane->members[session->trainer];
         m->session = NULL;
-        if (m->is_back && !session->said_bye && !lane->finished) {
+        if (m->is_back && !session->said_bye && !session->out_since && !lane->finished) {
             /* Its work had been done before: nothing is lost. */
             m->is_back = 0;
             pd_log(PD_LOG_INFO, "%s is gone again", pd_lane_who(lane, session->trainer));

@@ -19,6 +19,8 @@ struct session {
     int64_t since; /* when it was welcomed */
     int is_in;     /* it has opened: it is the trainer's connection */
     int said_bye;
+    int64_t out_since;    /* when another server said that it is lost; 0: none has */
+    int takes_in;         /* a PUSH is coming in, to where its parts belong */
     int opens;            /* its first OPEN waits until the trainer is in the job everywhere */
     uint64_t opens_as;    /* that request, */
     struct pd_buf opened; /* and the numbers of its names */

@@ -5,11 +5,11 @@
 
 #include "base/flags.h"
 
-enum { USUAL_US = 50, MOST_US = 100000 };
+enum { USUAL_US = 50 };
 
 int pd_spin_us(int processes)
 {
-    int64_t asked = pd_flag_int(PD_FLAG_ps_spin);
-    if (asked >= 0) return asked < MOST_US ? (int)asked : MOST_US;
+    int asked = pd_flag_int(PD_FLAG_ps_spin);
+    if (asked >= 0) return asked;
     return processes <= sysconf(_SC_NPROCESSORS_ONLN) ? USUAL_US : 0;
 }

@@ -13,13 +13,11 @@ enum {
     SLACK_MS = 500, /* for an answer that is on its way on the first connection */
     AGAIN_MS = 1000,
     LOOK_MS = 100,
-    LONGEST_S = 3600,
 };
 
 int pd_stall_limit_ms(void)
 {
-    int64_t seconds = pd_flag_int(PD_FLAG_ps_dead_after);
-    return seconds <= 0 ? 0 : (int)(seconds < LONGEST_S ? seconds : LONGEST_S) * 1000;
+    return pd_flag_int(PD_FLAG_ps_dead_after) * 1000;
 }
 
 static void on_second(struct pd_conn *conn, const struct pd_welcome *welcome)

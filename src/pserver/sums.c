@@ -144,7 +144,8 @@ static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t st
 {
     const struct pd_server_config *config = &sums->server->config;
     /* A server that waits for a trainer has the same deadline, and names it: that is to be heard first. */
-    struct pd_patience patience = pd_patience_start(config->notice_ms, config->deadline_ms + GRACE_MS);
+    struct pd_patience patience =
+        pd_patience_start(config->notice_ms, (int64_t)config->deadline_ms + GRACE_MS);
     char late[700], text[900];
     while (s->totals_step != step) {
         pd_cond_wait_ms(&sums->changed, &sums->lock, 100);

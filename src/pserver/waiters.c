@@ -49,7 +49,7 @@ static int64_t notice_of(const struct pd_waiters *w, int64_t ms)
     return !w->waits_since && longer > usual ? longer : usual;
 }
 
-void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int deadline_ms,
+void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int64_t deadline_ms,
                      void (*describe)(void *arg, char *out, size_t cap), void *arg)
 {
     const struct pd_server_config *config = &w->server->config;

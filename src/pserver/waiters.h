@@ -18,7 +18,7 @@ void pd_waiters_free(struct pd_waiters *waiters); /* after all loops were freed.
 /* On the control loop, on each tick: since `since` (0: all is well) it is as describe(arg) says. The log has
  * it too, only while a trainer waits when `is_quiet`. A trainer that has waited deadline_ms ends the job; 0:
  * none does. */
-void pd_waiters_tend(struct pd_waiters *waiters, int64_t since, int is_quiet, int deadline_ms,
+void pd_waiters_tend(struct pd_waiters *waiters, int64_t since, int is_quiet, int64_t deadline_ms,
                      void (*describe)(void *arg, char *out, size_t cap), void *arg);
 
 #endif

@@ -191,6 +191,24 @@ static void flags_check_names_and_values(void **state)
     assert_non_null(strstr(pd_error(), "is 'check_nan_inf' meant?"));
 }
 
+/* main puts one into the environment. */
+static void a_value_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    const char *value;
+    assert_int_equal(pd_flag_verify(), PD_INVALID);
+    assert_string_equal(pd_error(), "FLAGS_ps_keep cannot be '0': give a whole number from 1 to 2147483647 "
+                                    "(snapshots that a server keeps)");
+    assert_int_equal(pd_flag_int(PD_FLAG_ps_keep), 2);
+    assert_int_equal(pd_flag_assign("ps_keep", "4294967297"), PD_INVALID);
+    assert_int_equal(pd_flag_verify(), PD_INVALID);
+    assert_int_equal(pd_flag_assign("ps_keep", "0x7fffffff"), PD_OK);
+    assert_int_equal(pd_flag_int(PD_FLAG_ps_keep), INT32_MAX);
+    assert_int_equal(pd_flag_read("ps_keep", &value), PD_OK);
+    assert_string_equal(value, "2147483647");
+    assert_int_equal(pd_flag_verify(), PD_OK);
+}
+
 static void misspelt_flags_find_the_nearest(void **state)
 {
     (void)state;
@@ -251,7 +269,8 @@ static int counted(void)
     return ++calls;
 }
 
-/* main puts a bad value into the environment; whatever read the flags first, its message waits for a sink. */
+/* main puts a misspelt flag into the environment; whatever read the flags first, its message waits for a
+ * sink. */
 static void messages_wait_for_a_sink(void **state)
 {
     (void)state;
@@ -260,7 +279,7 @@ static void messages_wait_for_a_sink(void **state)
     pd_log_set(hear, h);
     assert_int_equal(h->n, 1);
     assert_int_equal(h->level[0], PD_LOG_WARNING);
-    assert_non_null(strstr(h->text[0], "FLAGS_rpc_deadline=soon is not a value"));
+    assert_non_null(strstr(h->text[0], "FLAGS_rpc_deadlin is not a flag"));
     pd_log_set(NULL, NULL);
     for (int i = 0; i < 35; i++)
         pd_log(PD_LOG_INFO, "number %d", i);
@@ -383,7 +402,8 @@ static void stderr_gets_whole_lines(void **state)
 
 int main(void)
 {
-    setenv("FLAGS_rpc_deadline", "soon", 1);
+    setenv("FLAGS_rpc_deadlin", "5000", 1);
+    setenv("FLAGS_ps_keep", "0", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_keeps_what_it_is_given),
         cmocka_unit_test(vec_grows_inserts_and_removes),
@@ -394,6 +414,7 @@ int main(void)
         cmocka_unit_test(minstd_skips),
         cmocka_unit_test(parallel_covers_each_item_once),
         cmocka_unit_test(flags_check_names_and_values),
+        cmocka_unit_test(a_value_that_does_not_fit_is_refused),
         cmocka_unit_test(misspelt_flags_find_the_nearest),
         cmocka_unit_test(a_message_may_quote_the_last_one),
         cmocka_unit_test(messages_wait_for_a_sink),

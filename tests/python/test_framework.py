@@ -2,7 +2,6 @@
 
 import gc
 import os
-import re
 import subprocess
 import sys
 import weakref
@@ -385,16 +384,6 @@ def run_with(lines: str, **variables: str) -> subprocess.CompletedProcess:
     """A Python of its own, so that the environment is read anew."""
     return subprocess.run([sys.executable, "-c", lines], env=os.environ | variables, capture_output=True,
                           text=True, timeout=120)
-
-
-def test_a_bad_flag_in_the_environment_is_reported():
-    lines = "import paddle.fluid as fluid; print(fluid.get_flags('FLAGS_rpc_retry_times'))"
-    done = run_with(lines, FLAGS_rpc_retry_times="often")
-    assert done.returncode == 0 and done.stdout.strip() == "{'FLAGS_rpc_retry_times': -1}"
-    assert re.fullmatch(r"\d\d:\d\d:\d\d paddle: warning: FLAGS_rpc_retry_times=often is not a value .*; -1 is used\n",
-                        done.stderr), done.stderr
-    done = run_with(lines, FLAGS_rpc_retry_times="often", FLAGS_log_level="error")
-    assert done.returncode == 0 and done.stderr == ""
 
 
 @pytest.mark.parametrize("variables, level", [

@@ -112,6 +112,77 @@ def test_a_job_moves_to_other_ports_with_its_folders_and_logs(tmp_path, mode):
         np.testing.assert_array_equal(table(job, root), counts({0: 7}))
 
 
+def at(job: Job, pool: list[str], *which: int) -> None:
+    job.endpoints[:] = [pool[i] for i in which]
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [[(0, 1), (2, 3), (0, 1)], [(0, 1), (0, 2), (0, 1), (3, 1), (0, 2)], [(0,), (1,), (0,), (1,)], [(0, 1), (2, 3), (0, 4), (2, 3)]],
+    ids=["both", "one", "alone", "mixed"],
+)
+@LOGS
+@MODES
+def test_back_at_former_servers_it_has_what_the_others_left(tmp_path, mode, log, turns):
+    """As many servers each time, below one root: no old snapshot is taken for a new one, though it is of these servers."""
+    pool = [f"127.0.0.1:{port}" for port in free_ports(5)]
+    with job_of(tmp_path, len(turns[0]), log=log) as job:
+        for k, turn in enumerate(turns):
+            at(job, pool, *turn)
+            assert f"steps done {3 * k}\n" in run(job, *mode, steps=3 * k + 3)[-1]
+            np.testing.assert_array_equal(table(job, tmp_path), counts({0: 3 * k + 3}))
+
+
+@LOGS
+@MODES
+def test_a_move_of_one_step_and_back(tmp_path, mode, log):
+    """One step apart is what trainers bring together: it must not be an old folder."""
+    pool = [f"127.0.0.1:{port}" for port in free_ports(3)]
+    with job_of(tmp_path, 2, log=log) as job:
+        for turn, steps in ((0, 1), 4), ((0, 2), 5), ((0, 1), 6):
+            at(job, pool, *turn)
+            assert f"steps done {max(steps - 1, 4) if steps > 4 else 0}\n" in run(job, *mode, steps=steps)[-1]
+            np.testing.assert_array_equal(table(job, tmp_path), counts({0: steps}))
+
+
+@MODES
+def test_copies_of_folders_have_gone_on_and_the_old_ones_are_not_taken(tmp_path, mode):
+    """Killed with a log, moved by copying the folders, and back at the old ones, which have a log still."""
+    root, pool = tmp_path / "ps", [f"127.0.0.1:{port}" for port in free_ports(4)]
+    with job_of(root, 2, log="write") as job:
+        at(job, pool, 0, 1)
+        half_done(job, tmp_path, *mode)
+        before = [folder_of(job, root, i) for i in range(2)]
+        at(job, pool, 2, 3)
+        for i in range(2):
+            shutil.copytree(before[i], folder_of(job, root, i))
+        assert "steps done 2\n" in run(job, *mode, steps=5)[-1]
+        at(job, pool, 0, 1)
+        assert "steps done 5\n" in run(job, *mode, steps=7)[-1]
+        np.testing.assert_array_equal(table(job, root), counts({0: 7}))
+
+
+@pytest.mark.parametrize("how", ["killed", "ended"])
+@LOGS
+@MODES
+def test_servers_of_a_wrong_name_do_no_harm(tmp_path, mode, log, how):
+    """Started with one other endpoint by mistake and ended at once, without a step: the job goes on where it was."""
+    pool = [f"127.0.0.1:{port}" for port in free_ports(3)]
+    with job_of(tmp_path, 2, log=log) as job:
+        at(job, pool, 0, 1)
+        run(job, *mode, steps=4)
+        at(job, pool, 0, 2)
+        servers = [job.start("server", i, *mode) for i in range(2)]
+        for server in servers:
+            server.wait_for("Server listening on")
+        for server in servers if how == "ended" else []:
+            ended_by_sigterm(job, server)
+        job.clear()
+        at(job, pool, 0, 1)
+        assert "steps done 4\n" in run(job, *mode, steps=7)[-1]
+        np.testing.assert_array_equal(table(job, tmp_path), counts({0: 7}))
+
+
 # ---- another number of servers ----
 
 

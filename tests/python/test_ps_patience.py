@@ -103,7 +103,7 @@ def test_a_deadline_must_be_a_time(role):
     with Job(1, 1, env={"FLAGS_rpc_deadline": "0"}) as job:
         process = job.start(role, 0)
         assert process.end(20) == 1
-        assert "FLAGS_rpc_deadline is 0" in process.output()
+        assert "FLAGS_rpc_deadline cannot be '0': give a whole number from 1 to " in process.output()
 
 
 def test_what_a_trainer_says_of_a_server_that_is_not_there():

@@ -403,7 +403,7 @@ def test_folders_of_before(tmp_path):
 @pytest.mark.parametrize("keep", ["0", "-3"])
 def test_at_least_one_snapshot_is_kept(tmp_path, keep):
     with Job(1, 1, env=log_env(tmp_path / "ps")) as job:
-        assert f"FLAGS_ps_keep is {keep}: at least 1 snapshot is kept" in refused(job, FLAGS_ps_keep=keep)
+        assert f"FLAGS_ps_keep cannot be '{keep}': give a whole number from 1 to " in refused(job, FLAGS_ps_keep=keep)
 
 
 def test_other_loops_and_a_trainer_that_is_there(tmp_path):

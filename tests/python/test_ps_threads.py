@@ -91,3 +91,18 @@ def test_a_program_that_does_not_end_its_step():
         job.start_all("--how", "open")
         job.end(30)
         assert job.processes[1].output().count("does not end its step") == 2, job.processes[1].output()
+
+
+@pytest.mark.parametrize("how", ["raise", "sleep", "run"])
+def test_one_thread_fails_while_another_waits_in_a_step(how):
+    """The process ends soon, and servers are told why: the step is broken off. Ctrl-C where it says nothing else."""
+    with Job(1, 2, script="left.py", env={"FLAGS_ps_notice": "300"}) as job:
+        server = job.start("server", 0)
+        trainer = job.start("trainer", 0, "--how", how)
+        trainer.wait_for("has waited 1 s")
+        if how != "raise":
+            trainer.signal(signal.SIGINT)
+        assert trainer.end(15) != 0  # FLAGS_rpc_deadline is 180 s
+        assert server.end(15) == 1
+        said = "ValueError: this is why" if how == "raise" else "KeyboardInterrupt"
+        assert f"failed: {said}" in server.output(), server.output()

@@ -244,7 +244,7 @@ class _Flags:
         bare = self._bare(name)
         text = _core.flag_get(bare)
         if bare in _SWITCHES:
-            return text not in ("0", "false")
+            return text == "1"
         for kind in (int, float):
             try:
                 return kind(text)

@@ -120,6 +120,11 @@ for op, function in COMPARE.items():
         add(op, {"X": x, "Y": y}, {"Out": function(x, y)})
     add(op, {"X": x, "Y": y[0]}, {"Out": function(x, y[0])})
     add(op, {"X": x, "Y": y[:, 0]}, {"Out": function(x, y[:, :1])}, attrs={"axis": 0})
+# Floats count as equal below 1e-8; infinities equal themselves.
+for dtype in ("float32", "float64"):
+    x, y = np.array([1e-9, 0, np.inf, np.nan, -np.inf], dtype), np.array([0, 2e-8, np.inf, np.nan, np.inf], dtype)
+    add("equal", {"X": x, "Y": y}, {"Out": np.array([True, False, True, False, False])})
+    add("not_equal", {"X": x, "Y": y}, {"Out": np.array([False, True, False, True, True])})
 left, right = np.array([[True, True, False, False]] * 2), np.array([[True, False, True, False]] * 2)
 for op, function in {"logical_and": np.logical_and, "logical_or": np.logical_or,
                      "logical_xor": np.logical_xor}.items():
