@@ -58,9 +58,10 @@ void pd_durable_hear(struct pd_durable *durable, uint64_t step);
 
 /* On the server's main thread, now and then: cuts when it is time, looks after the child. */
 void pd_durable_tend(struct pd_durable *durable);
-/* Wants a snapshot now, before the server ends; pd_durable_is_idle tells when it is through. *begun is 0 when
- * lanes are still busy: call it again. */
-pd_status pd_durable_cut_soon(struct pd_durable *durable, int *begun);
+/* The server is to end: trainers are brought to a halt at the end of a step, of which sync mode has a
+ * snapshot; pd_durable_is_idle tells when that is through. *begun is 0 when lanes are still busy: call it
+ * again. NULL is fine. */
+void pd_durable_end_soon(struct pd_durable *durable, int *begun);
 int pd_durable_is_idle(struct pd_durable *durable);
 int pd_durable_is_waited_for(struct pd_durable *durable); /* lanes stand until the child has written */
 /* The user has broken the run off: so is the snapshot that is being written. NULL is fine. */
@@ -72,8 +73,6 @@ int pd_durable_is_given_up(const struct pd_durable *durable); /* the same for as
  */
 void pd_durable_begin_book(struct pd_durable *durable);
 void pd_durable_end_book(struct pd_durable *durable);
-/* Could the last snapshot be written, which the loops have been held for? They have ended. NULL is fine. */
-pd_status pd_durable_check(struct pd_durable *durable);
 /* The loops have ended: a last snapshot, here and now, if there is something new and no step half done. */
 pd_status pd_durable_last(struct pd_durable *durable);
 

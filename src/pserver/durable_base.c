@@ -91,12 +91,24 @@ static pd_status rebase(struct pd_durable *d)
     return PD_OK;
 }
 
+/* A server that was moved says so in a snapshot of its own, as those do that took their part from below the
+ * root: should the job move on, or back, what all have left makes a whole. Not within a step, which only the
+ * log has: the next snapshot says it then. */
+static int can_tell_of_move(const struct pd_durable *d)
+{
+    const struct pd_server *s = d->server;
+    int can = d->taken.is_moved;
+    for (int l = 0; s->config.is_sync && l < s->n_lanes && can; l++)
+        can = !pd_durable_waits(d, l) && pd_shard_step(s->lanes[l].shard) == pd_shard_step(s->lanes[0].shard);
+    return can;
+}
+
 pd_status pd_durable_settle(struct pd_durable *d)
 {
     int has_log = *d->config.log != 0;
     const struct pd_layout *layout = &d->layout;
     int goes_on = d->taken.has_own && !d->taken.is_less && !d->taken.is_changed && layout->is_same &&
-                  layout->has_log && layout->since <= d->taken.number;
+                  layout->has_log && layout->since <= d->taken.number && !can_tell_of_move(d);
     if (!has_log && d->taken.changes)
         pd_log(PD_LOG_WARNING, "there is a log, but FLAGS_ps_log is not set: what it has is done again and "
                                "kept in a snapshot, then it "

@@ -192,9 +192,6 @@ static void cut_async(void *arg)
 {
     struct pd_durable *d = arg;
     uint64_t number = number_of(d);
-    /* A server that ends after this cut tells nobody of what it does not hold. */
-    for (int l = 0; d->server->draining && l < d->server->n_lanes; l++)
-        pd_shard_hold(d->server->lanes[l].shard);
     d->last_cut = pd_clock_ns();
     if (!number) return;
     pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
@@ -211,21 +208,59 @@ static void cut_async(void *arg)
     cut(d, number);
 }
 
-pd_status pd_durable_cut_soon(struct pd_durable *d, int *begun)
+/* Async: nobody is told of a push that comes from now on. So every trainer brings the step that it is in to
+ * all servers, and waits: the last snapshots of servers that end together have the same steps. */
+static void hold_all(void *arg)
+{
+    struct pd_durable *d = arg;
+    for (int l = 0; l < d->server->n_lanes; l++)
+        pd_shard_hold(d->server->lanes[l].shard);
+}
+
+void pd_durable_end_soon(struct pd_durable *d, int *begun)
 {
     *begun = 1;
-    if (!d) return PD_OK;
-    if (d->server->config.is_sync) {
+    if (!d) return;
+    if (d->server->config.is_sync)
         name_cut_ahead(d, 1);
-        return PD_OK;
-    }
-    PD_TRY(pd_writer_wait(d));
-    *begun = pd_server_stopped(d->server, cut_async, d);
-    return PD_OK;
+    else
+        *begun = pd_server_stopped(d->server, hold_all, d);
+}
+
+/* How long nothing has to come from trainers who do not wait for an answer: one may be in a long step, or
+ * wait for another server that has ended. */
+enum { QUIET_MS = 2000 };
+
+/* Async, the lanes stand still: has every trainer come to wait, or will none? */
+struct standstill {
+    struct pd_durable *durable;
+    int is_there;
+};
+
+static void look_for_standstill(void *arg)
+{
+    struct standstill *still = arg;
+    struct pd_durable *d = still->durable;
+    const struct pd_server *s = d->server;
+    int64_t now = pd_clock_ns();
+    int all_wait = 1;
+    for (int l = 0; l < s->n_lanes; l++)
+        for (int t = 0; t < s->config.trainers; t++) {
+            const struct session *session = s->lanes[l].members[t].session;
+            all_wait &= !session || pd_session_waits(session);
+        }
+    if (!d->quiet_since || changes_of(s) != d->quiet_changes) d->quiet_since = now;
+    d->quiet_changes = changes_of(s);
+    still->is_there = all_wait || (now - d->quiet_since) / 1000000 >= QUIET_MS;
 }
 
 int pd_durable_is_idle(struct pd_durable *d)
 {
+    if (d && !d->server->config.is_sync) {
+        struct standstill still = {.durable = d};
+        pd_server_stopped(d->server, look_for_standstill, &still);
+        return still.is_there;
+    }
     if (!d || (!d->child && !atomic_load(&d->next))) return 1;
     pthread_mutex_lock(&d->lock);
     int is_held = atomic_load(&d->is_stuck) && atomic_load(&d->next) && all_stand(d);
@@ -282,7 +317,7 @@ void pd_durable_tend(struct pd_durable *d)
     int due =
         d->config.every_seconds > 0 && (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds;
     int is_large = is_log_large(d);
-    if (!(due || is_large) || next || writer != PD_WRITER_NONE) return;
+    if (!(due || is_large) || next || s->draining || writer != PD_WRITER_NONE) return;
     /* Two steps ahead: known to all before anyone gets there. */
     if (s->config.is_sync && (is_large || pd_durable_is_first(d)) &&
         number_at(d, pd_server_step(s)) > d->last_step)
@@ -293,14 +328,6 @@ void pd_durable_tend(struct pd_durable *d)
 static pd_status outcome(const struct pd_durable *d)
 {
     return d->trouble[0] ? pd_fail(PD_IO, "%s", d->trouble) : PD_OK;
-}
-
-pd_status pd_durable_check(struct pd_durable *d)
-{
-    if (!d) return PD_OK;
-    d->is_last = 1;
-    PD_TRY(pd_writer_wait(d));
-    return outcome(d);
 }
 
 pd_status pd_durable_last(struct pd_durable *d)

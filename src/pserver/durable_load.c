@@ -1,4 +1,5 @@
 /* A server that starts takes up the newest snapshot: values, and the steps its trainers have reached. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,26 +95,6 @@ static uint64_t highest(const struct pd_shard *shard, int trainers)
     return step;
 }
 
-/* A step that only some have was not acknowledged; done again, it would count twice there. So would one that
- * had begun. */
-void pd_durable_raise_steps(const struct pd_snapshot *snapshot, int trainers, uint64_t *steps)
-{
-    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
-    const char *text;
-    for (int t = 0; t < trainers && t < info->n_trainers; t++)
-        if (info->trainers[t].step > steps[t]) steps[t] = info->trainers[t].step;
-    for (int l = 0; (text = pd_durable_note(snapshot, "loop", l)); l++) {
-        for (int t = 0; t < trainers; t++) {
-            char *end;
-            unsigned long long step = strtoull(text, &end, 10);
-            if (end == text) break;
-            if (step > steps[t]) steps[t] = step;
-            text = end;
-        }
-        pd_shard_open_steps(pd_durable_note(snapshot, "open", l), trainers, steps);
-    }
-}
-
 static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
@@ -140,25 +121,26 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
 static pd_status take_other_loops(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
     struct pd_server *s = d->server;
-    int trainers = s->config.trainers, n = 0;
-    uint64_t *steps = pd_calloc((size_t)trainers, sizeof *steps);
-    if (!steps) return pd_no_memory();
-    pd_durable_raise_steps(snapshot, trainers, steps);
-    for (int l = 0; l < s->n_lanes; l++) {
-        for (int t = 0; t < trainers; t++)
-            pd_shard_set_trainer_step(s->lanes[l].shard, t, steps[t]);
-        pd_shard_set_step(s->lanes[l].shard, highest(s->lanes[l].shard, trainers));
+    struct pd_steps steps = {0};
+    char whose[PATH_MAX + 64], advice[256];
+    int loops = 0;
+    while (pd_durable_note(snapshot, "loop", loops))
+        loops++;
+    snprintf(whose, sizeof whose, "the %d loops (FLAGS_ps_loops) of the snapshot in '%s'", loops, d->folder);
+    snprintf(advice, sizeof advice,
+             "Start this server with FLAGS_ps_loops=%d, and the trainers too, and end it with SIGTERM while "
+             "they train. Then start it with another number",
+             loops);
+    pd_status status = pd_steps_add(&steps, snapshot);
+    if (status == PD_OK && loops) status = pd_steps_check(&steps, whose, advice);
+    for (int l = 0; l < s->n_lanes && status == PD_OK; l++) {
+        for (int t = 0; t < s->config.trainers; t++)
+            pd_shard_set_trainer_step(s->lanes[l].shard, t, pd_steps_of(&steps, t));
+        pd_shard_set_step(s->lanes[l].shard, highest(s->lanes[l].shard, s->config.trainers));
         pd_server_set_step(s, pd_shard_step(s->lanes[l].shard));
     }
-    for (int t = 0; t < trainers && t < pd_snapshot_info(snapshot)->n_trainers; t++)
-        n += steps[t] > pd_snapshot_info(snapshot)->trainers[t].step;
-    if (n)
-        pd_log(PD_LOG_WARNING,
-               "the snapshot in %s is of another number of loops (FLAGS_ps_loops), and %d trainers had not "
-               "ended a step: what it has of that counts, the rest of it is left out",
-               d->folder, n);
-    pd_free(steps);
-    return PD_OK;
+    pd_steps_free(&steps);
+    return status;
 }
 
 /* Sync: a step that had not ended when the server was stopped. */
@@ -267,6 +249,17 @@ static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
     return PD_OK;
 }
 
+/* Do the servers have other names than when it was written? They are in the same places. All of them see
+ * that, whether they find a folder of their own or take their part from below the root: so all are of the
+ * next era. */
+static int is_moved(const struct pd_durable *d, const struct pd_snapshot *own)
+{
+    const struct pd_snapshot_info *info = pd_snapshot_info(own);
+    int n;
+    const char *const *servers = pd_durable_servers(d, &n);
+    return !pd_snapshot_same_servers(info->n_servers, info->servers, n, servers);
+}
+
 static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
 {
     PD_TRY(pd_durable_check_job(d, own));
@@ -275,16 +268,21 @@ static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
     d->taken.has_own = 1;
     d->taken.number = pd_snapshot_info(own)->step;
     d->taken.id = pd_snapshot_id(own);
-    if (d->era < pd_snapshot_era(own)) d->era = pd_snapshot_era(own);
+    d->taken.is_moved = is_moved(d, own);
+    uint64_t era = pd_snapshot_era(own) + (uint64_t)d->taken.is_moved;
+    if (d->era < era) d->era = era;
     return take_open(d, own);
 }
 
 /* Has the job gone on with other servers since this snapshot of its own? What those have left is below the
- * root then, unless it is of the present servers only: they went on, and this folder is an old one. */
+ * root then, unless it is of the present servers only: they went on, and this folder is an old one. Where the
+ * present names are new to the snapshot, it is no such sign that others have written under them already. */
 static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, int *yes)
 {
     uint64_t job = pd_snapshot_job_id(own), newest;
-    PD_TRY(pd_snapshot_newest_era(d->root, job ? job : d->job, &newest));
+    struct pd_snapshot_but but = {.job = job ? job : d->job};
+    if (is_moved(d, own)) but.servers = pd_durable_servers(d, &but.n);
+    PD_TRY(pd_snapshot_newest_era(d->root, &but, &newest));
     *yes = newest > pd_snapshot_era(own);
     if (!*yes) return PD_OK;
     PD_TRY(pd_durable_load_set(d));
@@ -298,7 +296,7 @@ static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, i
             "or set FLAGS_ps_fresh=1 on all servers to start anew",
             d->folder, (unsigned long long)pd_snapshot_info(own)->step, d->root);
     d->taken = (struct pd_taken){.is_less = 1};
-    d->era = newest;
+    d->era = newest + (uint64_t)is_moved(d, own);
     *yes = 0;
     return PD_OK;
 }

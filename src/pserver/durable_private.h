@@ -39,6 +39,7 @@ struct pd_taken {
     char why[512];       /* what is wrong with it */
     uint64_t changes;    /* that the logs had after the snapshot */
     int is_less;         /* something that was acknowledged is not taken up: the user accepts the rollback */
+    int is_moved;        /* its own snapshot is of the same servers by other names, or of some of them */
     int is_changed;      /* a setting is another one than in the snapshot */
     uint64_t *files;     /* by lane: the step of the file in which its log goes on */
 };
@@ -48,7 +49,7 @@ struct pd_durable {
     char *folder, *root;
     int lock_file;           /* of the folder; -1: none */
     uint64_t job;            /* as the folder has it; 0: it is of none yet */
-    uint64_t era;            /* how often the job has gone on with other servers */
+    uint64_t era;            /* how often the job has gone on with another list of servers */
     int is_bare;             /* it was, at the start, and there was no state */
     struct pd_layout layout; /* as it was found */
     struct pd_taken taken;
@@ -66,6 +67,8 @@ struct pd_durable {
     _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
     uint64_t last_applied;        /* sync: the step that it is of */
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */
+    int64_t quiet_since; /* async, at the end: nothing has come from trainers since then; 0: not looked */
+    uint64_t quiet_changes;
     uint64_t sure_step, sure_applied, sure_changes; /* the same of the last one that was written */
     _Atomic uint64_t spoilt; /* a lane could not begin a file for the cut of this step; 0: all could */
     _Atomic uint64_t grown;  /* bytes that went to the logs since the last cut */
@@ -99,10 +102,21 @@ void pd_layout_free(struct pd_layout *layout);
 pd_status pd_durable_load(struct pd_durable *durable);
 pd_status pd_durable_check_job(struct pd_durable *durable, const struct pd_snapshot *snapshot);
 pd_status pd_durable_load_rate(struct kept *kept, const struct pd_snapshot_var *var);
-/* Raises the steps of trainers to the furthest that any loop of the server has got with them, in part, too.
- */
-void pd_durable_raise_steps(const struct pd_snapshot *snapshot, int trainers, uint64_t *steps);
 const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane);
+/* durable_steps.c */
+struct pd_step_range {
+    uint64_t least, most; /* a push that had begun counts as its step */
+};
+struct pd_steps {
+    PD_VEC(struct pd_step_range) trainers; /* how far those loops and servers are with them */
+};
+pd_status pd_steps_add(struct pd_steps *steps,
+                       const struct pd_snapshot *snapshot);      /* steps: zeros at first */
+uint64_t pd_steps_of(const struct pd_steps *steps, int trainer); /* the furthest */
+/* Refused where some have a step of a trainer that others lack, or have in part: `whose` snapshots they are,
+ * and what helps. */
+pd_status pd_steps_check(const struct pd_steps *steps, const char *whose, const char *advice);
+void pd_steps_free(struct pd_steps *steps);
 /* durable_set.c: from what the servers of before have left, if there is anything. */
 pd_status pd_durable_load_set(struct pd_durable *durable);
 /* The servers of the job: at least this one. */

@@ -70,30 +70,40 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
     return PD_OK;
 }
 
-static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *set)
+static void set_steps(struct pd_durable *d, const struct pd_snapshot_set *set, const struct pd_steps *steps)
 {
     struct pd_server *s = d->server;
     const struct pd_snapshot *lead = pd_snapshot_set_lead(set);
-    uint64_t most = 0, *steps = pd_calloc((size_t)s->config.trainers, sizeof *steps);
-    if (!steps) return pd_no_memory();
-    for (int i = 0; i < pd_snapshot_set_count(set); i++)
-        pd_durable_raise_steps(pd_snapshot_set_at(set, i), s->config.trainers, steps);
+    uint64_t most = 0;
     for (int t = 0; t < s->config.trainers; t++)
-        if (steps[t] > most) most = steps[t];
+        if (pd_steps_of(steps, t) > most) most = pd_steps_of(steps, t);
     if (!pd_snapshot_is_async(lead)) most = pd_snapshot_set_step(set);
     for (int l = 0; l < s->n_lanes; l++) {
         for (int t = 0; t < s->config.trainers; t++)
-            pd_shard_set_trainer_step(s->lanes[l].shard, t, steps[t]);
+            pd_shard_set_trainer_step(s->lanes[l].shard, t, pd_steps_of(steps, t));
         pd_shard_set_step(s->lanes[l].shard, most);
     }
-    pd_free(steps);
     pd_server_set_step(s, most);
     const char *schedule = pd_snapshot_note(lead, "schedule");
     s->lr_step = schedule ? strtoull(schedule, NULL, 10) : most;
     pd_sums_read(s->sums, pd_snapshot_note(lead, "sums"));
     d->last_step = d->sure_step = d->taken.number = pd_snapshot_set_number(set);
     d->last_applied = d->sure_applied = most;
-    return PD_OK;
+}
+
+static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *set)
+{
+    struct pd_steps steps = {0};
+    pd_status status = PD_OK;
+    for (int i = 0; i < pd_snapshot_set_count(set) && status == PD_OK; i++)
+        status = pd_steps_add(&steps, pd_snapshot_set_at(set, i));
+    if (status == PD_OK && pd_snapshot_is_async(pd_snapshot_set_lead(set)))
+        status = pd_steps_check(&steps, "the snapshots of other servers, which this one starts from,",
+                                "Start those servers once more together with their trainers, and end the "
+                                "servers with SIGTERM while the trainers train. Then start these");
+    if (status == PD_OK) set_steps(d, set, &steps);
+    pd_steps_free(&steps);
+    return status;
 }
 
 /* ---- whether it is all ---- */
@@ -101,8 +111,8 @@ static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *
 /* How the servers of before get all that they have into snapshots that belong together. */
 static const char advice[] =
     "Start those servers once more, without trainers, and end them with SIGTERM: that makes snapshots of all "
-    "that they have. In sync mode, where they were stopped within a step, start their trainers too, and end "
-    "the servers when the step is through. Then start these";
+    "that they have. Where they were stopped within a step, start their trainers too, and end the servers "
+    "when the step is through. Then start these";
 
 /* A log cannot be taken up by other servers than those who wrote it. */
 static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *set)
@@ -136,7 +146,8 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
         if (is_moved)
             return pd_fail(PD_INVALID,
                            "server %s, whose place this job gives to server %s, %s: give its folder below "
-                           "'%s' the name of the new one. Or set FLAGS_ps_accept_rollback=1 to go on without "
+                           "'%s' the name of the new one (move away what has that name). Or set "
+                           "FLAGS_ps_accept_rollback=1 to go on without "
                            "those steps",
                            endpoints[i], servers[i], why, d->root);
         return pd_fail(PD_INVALID,
@@ -206,8 +217,6 @@ static pd_status check_ended(const struct pd_durable *d, const struct pd_snapsho
 
 static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
-    int n;
-    const char *const *servers = pd_durable_servers(d, &n);
     PD_TRY(check_ended(d, set));
     PD_TRY(check_torn(set));
     PD_TRY(check_damage(d, set));
@@ -217,8 +226,7 @@ static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
     PD_TRY(load_from_set(d, set));
     PD_TRY(take_steps(d, set));
     d->taken.is_from_set = 1;
-    d->era = pd_snapshot_set_era(set) +
-             !pd_snapshot_same_places(pd_snapshot_set_count(set), pd_snapshot_set_endpoints(set), n, servers);
+    d->era = pd_snapshot_set_era(set) + 1;
     return PD_OK;
 }
 

@@ -488,7 +488,7 @@ static pd_status drain(struct pd_server *s)
     pd_log(PD_LOG_INFO, "asked to end (by a signal) at step %llu", (unsigned long long)pd_server_step(s));
     s->draining = 1;
     for (int begun = 0; !begun;) {
-        PD_TRY(pd_durable_cut_soon(s->durable, &begun));
+        pd_durable_end_soon(s->durable, &begun);
         PD_TRY(s->run->step->poll(s->run));
         if (is_over(s) || is_held(s)) return PD_OK;
     }
@@ -548,9 +548,7 @@ pd_status pd_server_wait(struct pd_server *s)
         return pd_fail(PD_IO, "the disk does not answer: ended without a last snapshot; what was "
                               "acknowledged is in the log");
     int finished = is_finished(s);
-    /* Async: the cut is behind it, and what was applied since then was acknowledged to nobody. */
-    int is_cut = !finished && !s->config.is_sync;
-    pd_status status = is_cut ? pd_durable_check(s->durable) : pd_durable_last(s->durable);
+    pd_status status = pd_durable_last(s->durable);
     pd_book_close(s, finished && status == PD_OK);
     if (status == PD_OK && finished && !s->draining && !pd_book_has_done(s))
         status =

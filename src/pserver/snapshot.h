@@ -105,7 +105,7 @@ const char *pd_snapshot_note(const struct pd_snapshot *snapshot, const char *key
 uint64_t pd_snapshot_id(const struct pd_snapshot *snapshot);
 /* The job that it is of; 0: it does not say. */
 uint64_t pd_snapshot_job_id(const struct pd_snapshot *snapshot);
-/* How often its job had gone on with other servers. */
+/* How often its job had gone on with another list of servers. */
 uint64_t pd_snapshot_era(const struct pd_snapshot *snapshot);
 /* Sync: it was cut within a step that nobody brought to its end. Of use to the server that wrote it. */
 int pd_snapshot_is_torn(const struct pd_snapshot *snapshot);
@@ -118,6 +118,8 @@ pd_status pd_snapshot_check(const struct pd_snapshot *snapshot);
 /* Do these two lists of a job's servers stand for the same servers, in the same places? Each has the name
  * that it had or, moved to another host or port, one that nobody had. */
 int pd_snapshot_same_places(int n, const char *const *before, int m, const char *const *now);
+/* The same names in the same order? */
+int pd_snapshot_same_servers(int n, const char *const *before, int m, const char *const *now);
 /* Which of the servers it is of, from 0 on; -1: none. */
 int pd_snapshot_place(int n, const char *const *servers, const char *endpoint);
 
@@ -147,9 +149,9 @@ pd_status pd_snapshot_set_open(const char *root, uint64_t step, const struct pd_
                                struct pd_snapshot_set **out);
 /* What is newer and was passed over, because it is damaged or not all servers have it; empty: nothing is. */
 const char *pd_snapshot_set_damage(const struct pd_snapshot_set *set);
-/* The highest era of a snapshot of that job (0: of any) below the root; those that cannot be read are passed
+/* The highest era of a snapshot below the root, without those of `but`; those that cannot be read are passed
  * over. */
-pd_status pd_snapshot_newest_era(const char *root, uint64_t job, uint64_t *era);
+pd_status pd_snapshot_newest_era(const char *root, const struct pd_snapshot_but *but, uint64_t *era);
 void pd_snapshot_set_close(struct pd_snapshot_set *set);
 /* The step of what was taken; in async mode, of the furthest server. */
 uint64_t pd_snapshot_set_step(const struct pd_snapshot_set *set);

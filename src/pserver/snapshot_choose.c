@@ -43,10 +43,7 @@ static int is_other(uint64_t job, uint64_t than)
 
 static int is_of(const struct pd_snapshot_info *info, const struct pd_snapshot_but *but)
 {
-    int same = but->n && info->n_servers == but->n;
-    for (int i = 0; i < but->n && same; i++)
-        same = strcmp(info->servers[i], but->servers[i]) == 0;
-    return same;
+    return but->n && pd_snapshot_same_servers(info->n_servers, info->servers, but->n, but->servers);
 }
 
 /* PD_NOT_FOUND: it is gone. */
@@ -108,9 +105,9 @@ static uint64_t newest_era(const struct candidates *c)
     return era;
 }
 
-pd_status pd_snapshot_newest_era(const char *root, uint64_t job, uint64_t *era)
+pd_status pd_snapshot_newest_era(const char *root, const struct pd_snapshot_but *but, uint64_t *era)
 {
-    struct candidates c = {.but = &(struct pd_snapshot_but){.job = job}};
+    struct candidates c = {.but = but};
     pd_status status = find_candidates(root, &c);
     *era = newest_era(&c);
     free_candidates(&c);

@@ -142,6 +142,14 @@ int pd_snapshot_place(int n, const char *const *servers, const char *endpoint)
     return -1;
 }
 
+int pd_snapshot_same_servers(int n, const char *const *before, int m, const char *const *now)
+{
+    int same = n == m;
+    for (int i = 0; i < n && same; i++)
+        same = strcmp(before[i], now[i]) == 0;
+    return same;
+}
+
 int pd_snapshot_same_places(int n, const char *const *before, int m, const char *const *now)
 {
     int same = n == m;

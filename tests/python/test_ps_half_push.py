@@ -4,13 +4,15 @@ again, and no number has it twice, or not at all (jobs/wide.py: each number coun
 import ast
 import itertools
 import re
+import shutil
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 from cluster import JOBS, Job, Process, free_ports
 from fault_proxy import FaultProxy, Faults
-from test_ps_files import ended_by_sigterm
+from test_ps_files import ended, ended_by_sigterm
 
 sys.path.insert(0, str(JOBS))
 from wide import NAMES, ROWS, WIDTH  # noqa: E402
@@ -90,17 +92,42 @@ def test_no_number_has_the_step_twice(tmp_path, servers, log, how):
 
 
 @pytest.mark.parametrize("servers, loops", [(1, 2), (2, 1), (3, 1)], ids=["other loops", "fewer", "more"])
-def test_on_others_it_counts_as_far_as_it_is_there(tmp_path, servers, loops):
-    """Async. Nobody could tell what is missing of it. The trainer goes on behind it."""
+def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
+    """Async. Only those who have it can tell what is missing: they are to be started first, as the error says. Or the user goes on without."""
     with job_of(tmp_path, 3 if servers == 2 else servers if loops > 1 else 2) as job:
         killed_in_its_third_push(job, *ASYNC)
         for server in list(job.processes):
             ended_by_sigterm(job, server)
-        job.env["FLAGS_ps_loops"] = str(loops)
+        shutil.copytree(tmp_path, tmp_path.parent / f"{tmp_path.name}-half")
+        before, after = list(job.endpoints), list(job.endpoints)
         if loops == 1:
-            job.endpoints = [f"127.0.0.1:{port}" for port in free_ports(servers)]
+            after = [f"127.0.0.1:{port}" for port in free_ports(servers)]
+        job.env["FLAGS_ps_loops"], job.endpoints = str(loops), after
+        for server in [job.start("server", i, *ASYNC) for i in range(servers)]:
+            assert server.end(20) == 1
+            assert "have only parts of step 3 of trainer 0" in server.output() and "SIGTERM while" in server.output(), server.output()
+        job.clear()
+        job.env["FLAGS_ps_loops"], job.endpoints = "1", before  # as it says
+        started = [job.start("server", i, *ASYNC) for i in range(len(before))]
+        trainer = job.start("trainer", 0, *ASYNC, "--more", "100000")
+        trainer.wait_for("did step 8")
+        assert "steps done 2" in trainer.output()
+        for server in started:
+            server.signal(signal.SIGTERM)
+        for server in started:
+            ended(job, server)
+        job.clear()
+        job.env["FLAGS_ps_loops"], job.endpoints = str(loops), after
         for i in range(servers):
             job.start("server", i, *ASYNC)
+        done, values = trained_on(job, *ASYNC, "--more", "3")
+        assert done >= 8 and values == {-(done + 3.0): NUMBERS}
+        job.clear()
+        # Without the rest of it.
+        shutil.rmtree(tmp_path)
+        shutil.copytree(tmp_path.parent / f"{tmp_path.name}-half", tmp_path)
+        for i in range(servers):
+            job.start("server", i, *ASYNC, env={"FLAGS_ps_accept_rollback": "1"}).wait_for("have only parts of step 3 of trainer 0: those count")
         done, values = trained_on(job, *ASYNC)
         assert done == 3 and set(values) == {-5.0, -6.0}, (done, values)
         assert 0.2 < values[-6.0] / NUMBERS < 0.8, values

@@ -39,13 +39,16 @@ def main() -> None:
     rows = fluid.layers.embedding(ids, [args.rows, 1], is_sparse=True, is_distributed=True, param_attr=table)
     fluid.optimizer.SGD(args.rate).minimize(fluid.layers.reduce_sum(rows))
     exe, program, job = small.start(args, sync_mode=not args.is_async)
-    print("steps done", job.steps_done(), flush=True)
-    for step in range(job.steps_done(), args.steps):
+    done = job.steps_done()
+    print("steps done", done, flush=True)
+    for step in range(done, args.steps):
         if step == args.pause_at:
             print("pauses", flush=True)
             while not os.path.exists(args.until):
                 time.sleep(0.01)
         exe.run(program, feed={"ids": ids_of(args.id, step)})
+        if step == done:
+            print("trains", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ NAMES = ("v", "w")
 def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--more", type=int, help="steps after those that were done, instead")
     parser.add_argument("--async", dest="is_async", action="store_true")
     args = parser.parse_args()
     x = fluid.layers.data("x", [ROWS])
@@ -22,8 +23,10 @@ def main() -> None:
     fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(sums[0] + sums[1]))
     exe, program, transpiler = small.start(args, sync_mode=not args.is_async)
     print("steps done", transpiler.steps_done(), flush=True)
-    for _ in range(transpiler.steps_done(), args.steps):
+    done = transpiler.steps_done()
+    for step in range(done, args.steps if args.more is None else done + args.more):
         exe.run(program, feed={"x": np.ones((1, ROWS), "float32")})
+        print("did step", step, flush=True)
     values, counts = np.unique([np.array(fluid.global_scope().find_var(name).get_tensor()) for name in NAMES], return_counts=True)
     print("values", dict(zip(values.tolist(), counts.tolist())), flush=True)
 
