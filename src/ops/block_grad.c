@@ -36,7 +36,8 @@ struct lists {
     const char **targets, **target_grads,
         **inner; /* results, their gradients around the block and inside it */
     const char **wanted, **wanted_inner;
-    const char **left; /* gradients of results whose old value the block may leave */
+    const char **left;    /* gradients of results whose old value the block may leave, */
+    const char **left_of; /* and those results */
     const char *
         *through; /* by these: the result, where only blocks inside write it and may leave it too; else "" */
 };
@@ -55,6 +56,7 @@ static void add_left(const struct pd_grad_maker *g, struct lists *l, const char 
 {
     const struct pd_block *block = pd_program_block(g->program, pd_opdesc_attr(g->op, "sub_block")->block);
     l->through[l->n_left] = block && may_stay(block, var) ? var : "";
+    l->left_of[l->n_left] = var;
     l->left[l->n_left++] = grad;
 }
 
@@ -118,6 +120,7 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
     PD_TRY(pd_opdesc_set_strings(op, "original_input", l->n_in, l->in));
     PD_TRY(pd_opdesc_set_strings(op, "original_output", l->n_out, l->out));
     PD_TRY(pd_opdesc_set_strings(op, "left_through", l->n_left, l->through));
+    PD_TRY(pd_opdesc_set_strings(op, "left_of", l->n_left, l->left_of));
     return pd_opdesc_set_attr(op, "sub_block", &(struct pd_attr){.type = PD_ATTR_BLOCK, .block = block}, 0);
 }
 
@@ -126,17 +129,18 @@ pd_status pd_block_grad_make(struct pd_grad_maker *g, const struct pd_block_grad
 {
     const struct pd_io *in = pd_opdesc_slot(g->op, 0, how->in), *out = pd_opdesc_slot(g->op, 1, how->out);
     size_t n_in = in ? (size_t)in->args.n : 0, n_out = out ? (size_t)out->args.n : 0;
-    const char **names = pd_calloc(3 * n_in + 5 * n_out, sizeof *names), **next = names;
+    const char **names = pd_calloc(3 * n_in + 6 * n_out, sizeof *names), **next = names;
     if (!names) return pd_no_memory();
     struct lists l = {.n_in = (int)n_in,
                       .n_out = (int)n_out,
                       .in = in ? in->args.at : NULL,
                       .out = out ? out->args.at : NULL};
     const char ***const by_in[] = {&l.in_grads, &l.wanted, &l.wanted_inner},
-                        ***const by_out[] = {&l.targets, &l.target_grads, &l.inner, &l.left, &l.through};
+                        ***const by_out[] = {&l.targets, &l.target_grads, &l.inner,
+                                             &l.left,    &l.left_of,      &l.through};
     for (int i = 0; i < 3; i++, next += n_in)
         *by_in[i] = next;
-    for (int i = 0; i < 5; i++, next += n_out)
+    for (int i = 0; i < 6; i++, next += n_out)
         *by_out[i] = next;
     struct pd_opdesc *op = NULL;
     pd_status status = pd_opdesc_new(g->program, how->type, &op);
@@ -269,14 +273,25 @@ int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad)
     return 0;
 }
 
+/* The gradient that came for the i-th result that may stay. It may leave by another name, where several
+ * gradients of one variable are added up. Programs that were saved before that was told have one name for
+ * both. */
+static struct pd_value *came_for(const struct pd_run *r, int i)
+{
+    const struct pd_attr *inner = &r->attr[PD_GRAD_INNER], *of = &r->attr[PD_GRAD_LEFT_OF];
+    const char *name = r->step->name(r, 1, PD_GRAD_LEFT_GRAD, i);
+    for (int k = 0; k < r->in[PD_GRAD_OUT_GRAD].n && k < (int)inner->n; k++) {
+        int is_it = i < (int)of->n ? names_grad(inner->strings[k], of->strings[i])
+                                   : strcmp(r->step->name(r, 0, PD_GRAD_OUT_GRAD, k), name) == 0;
+        if (is_it) return r->in[PD_GRAD_OUT_GRAD].at[k];
+    }
+    return NULL;
+}
+
 pd_status pd_block_grad_left(const struct pd_run *r, int ran)
 {
     for (int i = 0; i < r->out[PD_GRAD_LEFT_GRAD].n; i++) {
-        struct pd_value *to = r->out[PD_GRAD_LEFT_GRAD].at[i], *from = NULL;
-        const char *name = r->step->name(r, 1, PD_GRAD_LEFT_GRAD, i);
-        for (int k = 0; k < r->in[PD_GRAD_OUT_GRAD].n && !from; k++)
-            if (strcmp(r->step->name(r, 0, PD_GRAD_OUT_GRAD, k), name) == 0)
-                from = r->in[PD_GRAD_OUT_GRAD].at[k];
+        struct pd_value *to = r->out[PD_GRAD_LEFT_GRAD].at[i], *from = came_for(r, i);
         /* Items of an array are marked when they are handed on. */
         if (!to || !from || from->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) continue;
         const struct pd_attr *through = &r->attr[PD_GRAD_THROUGH];

@@ -29,11 +29,18 @@ pd_status pd_block_grad_make(struct pd_grad_maker *g, const struct pd_block_grad
 /* The places of these slots in the tables of the gradient ops. */
 enum { PD_GRAD_IN, PD_GRAD_OUT, PD_GRAD_OUT_GRAD, PD_GRAD_STEPS };
 enum { PD_GRAD_IN_GRAD, PD_GRAD_LEFT_GRAD };
-enum { PD_GRAD_SUB_BLOCK, PD_GRAD_INNER, PD_GRAD_IN_NAMES, PD_GRAD_OUT_NAMES, PD_GRAD_THROUGH };
+enum {
+    PD_GRAD_SUB_BLOCK,
+    PD_GRAD_INNER,
+    PD_GRAD_IN_NAMES,
+    PD_GRAD_OUT_NAMES,
+    PD_GRAD_THROUGH,
+    PD_GRAD_LEFT_OF
+};
 /* Their first attributes, in this order. */
 #define PD_GRAD_ATTRS                                                                                        \
     PD_DEF_BLOCK("sub_block"), PD_DEF_STRINGS("original_output_grad"), PD_DEF_STRINGS("original_input"),     \
-        PD_DEF_STRINGS("original_output"), PD_DEF_STRINGS("left_through")
+        PD_DEF_STRINGS("original_output"), PD_DEF_STRINGS("left_through"), PD_DEF_STRINGS("left_of")
 
 pd_status pd_block_grad_infer(const struct pd_infer *c);
 /* Gives the gradients of the targets to the block, zeros where none came. */

@@ -87,7 +87,10 @@ static pd_status infer(const struct pd_infer *c)
         for (int i = 0; i < wish.n; i++)
             dim[i] = wish.at[i] == 0 && i < x->rank ? x->dim[i] : wish.at[i];
     }
-    return pd_shape_set_out(out, x, wish.n, dim);
+    PD_TRY(pd_shape_set_out(out, x, wish.n, dim));
+    /* Where a number of the shape is a variable, upstream hands no LoD on. */
+    if (c->in[SHAPE_LIST].n) pd_meta_take_lod(out, NULL);
+    return PD_OK;
 }
 
 static pd_status run(const struct pd_run *r)

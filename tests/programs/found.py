@@ -90,4 +90,16 @@ op('sum', {'X': [w, v]}, {'Out': v})
 op('slice', {'Input': v}, {'Out': v}, axes=[1], starts=[1], ends=[3])
 m = L.mean(v)
 L.increment(m, 0.5, in_place=True)""", "v m", {"x": feed(3, 3)}, [{"B": 1, "fetch": ["v", "m"]}]),
+    # The gradient that goes past a branch that did not run got another name, to be added to others, and was lost.
+    "a branch reads in vain what another overwrites": recipe("""
+v = L.scale(x, 1.0)
+w = L.scale(v, 3.0)
+c = L.less_than(L.reduce_sum(v), L.fill_constant([1], DTYPE, -9.0))
+with L.Switch() as s:
+    with s.case(c):
+        L.squeeze(v, [1])
+        L.assign(L.scale(x, 0.0), output=v)
+    with s.default():
+        op('elementwise_add', {'X': w, 'Y': w}, {'Out': w}, axis=-1)
+        L.assign(L.tanh(v), output=v)""", "v", {"x": feed("B", 1)}),
 }
