@@ -209,3 +209,16 @@ def test_asking_for_another_kind_names_both():
     rows.get_selected_rows().get_tensor().set(np.ones((1, 2), "float32"), fluid.CPUPlace())
     with pytest.raises(Exception, match="does not hold a LoDTensor, but SelectedRows"):
         rows.get_tensor()
+
+
+def test_reshape_by_a_variable_hands_no_lod_on():
+    """As upstream: sequences are counted where there are some, else rows."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.layers.data("x", [4], lod_level=1)
+        width = fluid.layers.fill_constant([1], "int32", 4)
+        parts = [fluid.layers.reshape(x, [-1, 4]), fluid.layers.reshape(x, [-1, width])]
+        sizes = [fluid.layers.fill_constant_batch_size_like(part, [1, 3], "float32", 0.5) for part in parts]
+        exe = fluid.Executor(fluid.CPUPlace())
+        feed = {"x": fluid.create_lod_tensor(np.ones((5, 4), "float32"), [[2, 3]], fluid.CPUPlace())}
+        found = exe.run(fluid.default_main_program(), feed=feed, fetch_list=sizes)
+    assert [each.shape[0] for each in found] == [2, 5]
