@@ -8,7 +8,7 @@ import numpy as np
 import ps_peer as ps
 import pytest
 from cluster import Job, Process
-from test_ps_prepare import NAMES, Hand
+from test_ps_prepare import NAMES, OPTIONS, RATE, Hand
 
 LINE = ["--model", "fit_a_line", "--optimizer", "momentum"]
 
@@ -70,20 +70,32 @@ def test_the_last_trainers_leave_while_the_server_ends(tmp_path):
     assert not list((tmp_path / "ps").glob("*/trainers"))
 
 
-def test_no_snapshot_of_half_a_step(tmp_path):
-    """One trainer, whose parts are applied as they come: it is gone before the step is whole."""
+def test_a_snapshot_within_a_step(tmp_path):
+    """One trainer, whose parts are applied as they come: it is gone before the step is whole. What it gave of that counts, once."""
     with Job(1, 1, env={"FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
-        server = job.start("server", 0, *LINE)
+        server = job.start("server", 0, *OPTIONS)
         server.wait_for("Server listening on")
         trainer = Hand(job, 0).join()
         trainer.push(1, 1.0)
-        trainer.values(1)
+        one = trainer.values(1)
         trainer.give(2, "fc_0.w_0", 1.0)
         trainer.step = 1
         trainer.pull()
         trainer.die()
-        assert "no snapshot of step 1: parts of a step are applied already" in ended_by_sigterm(job, server)
-    assert not list((tmp_path / "ps").glob("*/snapshot-*"))
+        for _ in range(2):  # the second time nobody came
+            said = ended_by_sigterm(job, server)
+            (manifest,) = (tmp_path / "ps").glob("*/snapshot-*/manifest")
+            assert "note open0=2 " in manifest.read_text() and "note step0=1" in manifest.read_text(), said
+            server = job.start("server", 0, *OPTIONS)
+            server.wait_for("taken up at step 1")
+            server.wait_for("Server listening on")
+        again = Hand(job, 0, incarnation=77).join()
+        again.push(2, 3.0)
+        two = again.values(2)
+        np.testing.assert_allclose(two["fc_0.w_0"], one["fc_0.w_0"] - RATE, rtol=1e-5)
+        np.testing.assert_allclose(two["fc_0.b_0"], one["fc_0.b_0"] - 3 * RATE, rtol=1e-5)
+        again.leave()
+        job.end(20)
 
 
 # ---- async: every trainer has steps of its own ----
