@@ -241,6 +241,13 @@ void pd_conn_close(struct pd_conn *conn, int linger_ms)
     pd_conn_end(conn, PD_OK, "closed");
 }
 
+void pd_conn_drop(struct pd_conn *conn)
+{
+    static const struct pd_conn_events nobody = {0};
+    pd_conn_set_user(conn, &nobody, NULL);
+    pd_conn_close(conn, 0);
+}
+
 void pd_conn_pause(struct pd_conn *conn, int paused)
 {
     conn->paused = paused;

@@ -79,6 +79,8 @@ void pd_conn_flush(struct pd_conn *conn);
 /* Ends the connection after what is queued was written and the other side has seen the end (`linger_ms` at
  * most; 0: at once). Of the events only `closed` comes after it. */
 void pd_conn_close(struct pd_conn *conn, int linger_ms);
+/* The same at once, for an owner that has no more use for it: no event comes after it. */
+void pd_conn_drop(struct pd_conn *conn);
 /* Stops and resumes reading, so that a slow consumer does not fill memory. */
 void pd_conn_pause(struct pd_conn *conn, int paused);
 

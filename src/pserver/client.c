@@ -18,7 +18,6 @@ enum {
     RETRY_MS = 200,
     REFUSALS = 3, /* in a row count. One may be made of bytes that were damaged, or by somebody on the way */
     GRACE_MS = 2000, /* past the deadline: a server that is there knows better whom the step waits for */
-    STALE = 3,       /* notices without which what a server said is old */
 };
 
 static void start_wire(struct wire *w);
@@ -256,11 +255,6 @@ static pd_status connect_wire(void *arg, const struct pd_conn_events *handlers, 
 static void replace(void *arg, struct pd_conn *conn, const struct pd_welcome *welcome, const char *why)
 {
     struct wire *w = arg;
-    static const struct pd_conn_events nobody = {0};
-    if (w->conn) {
-        pd_conn_set_user(w->conn, &nobody, NULL);
-        pd_conn_close(w->conn, 0);
-    }
     broke(w, why);
     w->conn = conn;
     pd_conn_set_user(conn, &events, w);
@@ -329,7 +323,7 @@ void pd_client_tend(struct pd_client *c, int64_t now)
 static const char *state_of(const struct wire *w, char *text, size_t cap)
 {
     int64_t silent = (pd_clock_ns() - w->said_at) / 1000000;
-    if (w->said[0] && silent < STALE * (int64_t)w->link->client->notice_ms) return w->said;
+    if (w->said[0] && silent < PD_PS_FRESH * (int64_t)w->link->client->notice_ms) return w->said;
     if (w->said[0]) {
         snprintf(text, cap, "no word for %lld s; the last one was: %s", (long long)(silent / 1000), w->said);
         return text;

@@ -153,7 +153,7 @@ void pd_control_accepted(struct pd_control *c, struct pd_conn *conn)
     struct peer *p = pd_calloc(1, sizeof *p);
     if (!p || !pd_vec_push(&c->peers, p)) {
         pd_free(p);
-        pd_server_turn_away(conn);
+        pd_conn_drop(conn);
         return;
     }
     *p = (struct peer){.control = c, .conn = conn, .heard = pd_clock_ns()};

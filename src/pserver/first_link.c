@@ -150,10 +150,7 @@ static pd_status connect_it(void *arg, const struct pd_conn_events *handlers, vo
 
 static void replace(void *arg, struct pd_conn *conn, const struct pd_welcome *welcome, const char *why)
 {
-    static const struct pd_conn_events nobody = {0};
     struct pd_first_link *link = arg;
-    pd_conn_set_user(link->conn, &nobody, NULL);
-    pd_conn_close(link->conn, 0);
     broke(link, why);
     link->conn = conn;
     pd_conn_set_user(conn, &events, link);

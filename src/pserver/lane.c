@@ -8,8 +8,9 @@
 #include "base/parallel.h"
 #include "pserver/durable.h"
 #include "pserver/order.h"
+#include "pserver/proto.h"
 
-enum { TICK_MS = 200, FRESH = 3 /* notices, in which a trainer says again whom it waits for */ };
+enum { TICK_MS = 200 };
 
 const char *pd_lane_who(struct lane *lane, int trainer)
 {
@@ -160,7 +161,7 @@ static void watch_step(struct lane *lane, int64_t now)
     int is_late = waited >= limit_of(s, why);
     if (!is_late && (now - lane->noticed) / 1000000 < notice_of(s, why, waited)) return;
     lane->noticed = now;
-    list_late(lane, late, n, now - FRESH * (int64_t)1000000 * s->config.notice_ms, who, sizeof who);
+    list_late(lane, late, n, now - PD_PS_FRESH * (int64_t)1000000 * s->config.notice_ms, who, sizeof who);
     if (is_late) {
         if (why == FOR_FIRST)
             snprintf(limit, sizeof limit, "FLAGS_ps_wait_trainers is %d s", s->config.wait_seconds);

@@ -70,7 +70,7 @@ pd_status pd_order_apart(const struct pd_order *o)
  * does a server refuse (pd_order_whole). */
 void pd_order_meet(struct pd_order *o, uint64_t step, int runs)
 {
-    int is_new = !o->was_open && o->came_with < step, accepts = (int)pd_flag_int(PD_FLAG_ps_accept_rollback);
+    int is_new = !o->was_open && o->came_with < step, accepts = pd_flag_int(PD_FLAG_ps_accept_rollback);
     pthread_mutex_lock(&o->lock);
     o->is_apart = is_new ? !accepts && o->came_with + 1 < step : step + 1 < o->committed;
     o->apart_from = step;

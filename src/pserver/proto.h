@@ -63,6 +63,7 @@ enum {
     PD_PS_PART = 512 << 10,     /* bytes of a part at most (one row at least) */
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
+    PD_PS_FRESH = 3, /* notices, after which what somebody said of his waiting is old */
     PD_PS_TEXT_MOST = 2047, /* bytes of the text of FAILED and NOTICE, which may name many trainers */
     PD_PS_WHY_MOST = 511,   /* ... of BYE and BEAT */
 };

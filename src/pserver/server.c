@@ -66,13 +66,6 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     return PD_OK;
 }
 
-void pd_server_turn_away(struct pd_conn *conn)
-{
-    static const struct pd_conn_events nobody = {0};
-    pd_conn_set_user(conn, &nobody, NULL);
-    pd_conn_close(conn, 0);
-}
-
 static void accepted(void *user, struct pd_conn *conn)
 {
     if (pd_conn_hello(conn)->role == PD_ROLE_TRAINER)

@@ -140,8 +140,6 @@ void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes 
 /* It is in this job from now on. An error when it has run in another one. From a lane's thread. */
 pd_status pd_server_set_job(struct pd_server *server, uint64_t job);
 void pd_server_wake(struct pd_server *server); /* its main thread has something to do */
-/* Ends a connection that there is no memory for: until it has a user of its own it has its lane or server. */
-void pd_server_turn_away(struct pd_conn *conn);
 /* Runs fn(arg) on the main thread while all lanes stand still; 0: they do not yet, call it again. */
 int pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
 /* server_book.c */

@@ -582,7 +582,7 @@ void pd_session_accepted(void *user, struct pd_conn *conn)
     struct session *session = has_room(lane, now) ? pd_calloc(1, sizeof *session) : NULL;
     if (!session || !pd_vec_push(&lane->sessions, session)) {
         pd_free(session);
-        pd_server_turn_away(conn);
+        pd_conn_drop(conn);
         return;
     }
     *session = (struct session){.lane = lane, .conn = conn, .trainer = -1, .since = now};

@@ -46,10 +46,8 @@ static const struct pd_conn_events second_events = {
 
 static void end_second(struct pd_stall *s)
 {
-    static const struct pd_conn_events nobody = {0};
     if (!s->second) return;
-    pd_conn_set_user(s->second, &nobody, NULL);
-    pd_conn_close(s->second, 0);
+    pd_conn_drop(s->second);
     s->second = NULL;
     s->met_at = 0;
 }
@@ -73,7 +71,7 @@ static int has_moved(struct pd_stall *s, struct pd_conn *conn, const struct pd_s
     return moved;
 }
 
-static void use_second(struct pd_stall *s, int64_t silent_ms)
+static void use_second(struct pd_stall *s, struct pd_conn *first, int64_t silent_ms)
 {
     char why[160];
     struct pd_conn *conn = s->second;
@@ -82,6 +80,7 @@ static void use_second(struct pd_stall *s, int64_t silent_ms)
     snprintf(why, sizeof why, "nothing came through the connection for %lld s, and a new one works",
              (long long)(silent_ms / 1000));
     pd_log(PD_LOG_WARNING, "server %s: %s: it takes the other one's place", s->endpoint, why);
+    pd_conn_drop(first);
     s->calls->replace(s->owner, conn, &welcome, why);
 }
 
@@ -106,7 +105,7 @@ void pd_stall_look(struct pd_stall *s, struct pd_conn *conn, const struct pd_sta
     }
     if (silent_ms < limit_ms) return;
     if (s->met_at && (now - s->met_at) / 1000000 >= SLACK_MS) {
-        use_second(s, silent_ms);
+        use_second(s, conn, silent_ms);
     } else if (!s->second && (now - s->second_at) / 1000000 >= AGAIN_MS) {
         s->second_at = now;
         if (s->calls->connect(s->owner, &second_events, s, &s->second) != PD_OK) s->second = NULL;

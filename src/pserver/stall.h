@@ -13,7 +13,7 @@
 /* What the owner of the connection does. */
 struct pd_stall_owner {
     pd_status (*connect)(void *owner, const struct pd_conn_events *events, void *user, struct pd_conn **out);
-    /* Takes the second connection, which is welcome, for the first. */
+    /* Takes the second connection, which is welcome, for the first, which is gone. */
     void (*replace)(void *owner, struct pd_conn *conn, const struct pd_welcome *welcome, const char *why);
 };
 

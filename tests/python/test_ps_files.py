@@ -19,6 +19,14 @@ def ended_by_sigterm(job: Job, server: Process, deadline: float = 15) -> str:
     return ended(job, server, deadline)
 
 
+def all_ended_by_sigterm(job: Job, servers: list[Process]) -> None:
+    """They are asked at the same time."""
+    for server in servers:
+        server.signal(signal.SIGTERM)
+    for server in servers:
+        ended(job, server)
+
+
 def ended(job: Job, server: Process, deadline: float = 15) -> str:
     """The same of one that was asked to end."""
     assert server.end(deadline) == 0, server.output()

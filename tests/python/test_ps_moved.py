@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cluster import JOBS, Job, free_ports
-from test_ps_files import ended, ended_by_sigterm
+from test_ps_files import all_ended_by_sigterm, ended, ended_by_sigterm
 from test_ps_recovery import MODES, folder_of, snapshots
 
 sys.path.insert(0, str(JOBS))
@@ -271,10 +271,7 @@ def test_async_a_step_that_one_server_lacks(tmp_path, log, n, lacking):
         trainer = job.start("trainer", 0, "--async", "--steps", "9", "--pause-at", "7", "--until", str(tmp_path / "never"))
         trainer.wait_for("pauses")
         assert "steps done 2" in trainer.output()
-        for server in servers:
-            server.signal(signal.SIGTERM)
-        for server in servers:
-            ended(job, server)
+        all_ended_by_sigterm(job, servers)
         job.clear()
         job.endpoints[:] = after
         assert "steps done 7\n" in run(job, "--async", steps=9)[-1]
@@ -292,10 +289,7 @@ def test_async_servers_that_are_ended_while_trainers_train_have_whole_steps(tmp_
             trainers = [job.start("trainer", i, "--async", "--steps", "1000000") for i in range(2)]
             for trainer in trainers:
                 trainer.wait_for("trains")
-            for server in servers:
-                server.signal(signal.SIGTERM)
-            for server in servers:
-                ended(job, server)
+            all_ended_by_sigterm(job, servers)
             job.clear()
         steps = {i: int(said.split("steps done ")[1].split()[0]) for i, said in enumerate(run(job, "--async", steps=0)[-2:])}
         assert min(steps.values()) > 0
