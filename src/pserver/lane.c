@@ -94,12 +94,15 @@ static void list_late(struct lane *lane, const int *late, int n, int64_t since, 
         int absent = pd_shard_trainer(lane->shard, late[i]) == PD_TRAINER_ABSENT;
         int known = m->is_missed || m->lost_at;
         const char *why = m->session ? pd_session_held_up(m->session, since) : "";
-        int wrote = snprintf(out + used, cap - used, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
-                             absent && known ? " (has not come back)"
-                             : absent        ? " (has not connected yet)"
-                             : m->session    ? ""
-                                             : " (connection lost)",
-                             why[0] ? ", which waits itself: " : "", why);
+        int wrote = snprintf(
+            out + used, cap - used, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
+            absent && known ? " (has not come back)"
+            : absent && pd_book_had_ended(lane->server, late[i])
+                ? " (had ended before this server was started again: FLAGS_rpc_deadline / 2 to come, too)"
+            : absent     ? " (has not connected yet)"
+            : m->session ? ""
+                         : " (connection lost)",
+            why[0] ? ", which waits itself: " : "", why);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
@@ -237,6 +240,7 @@ static void tick(void *arg)
     for (int i = lane->sessions.n - 1; i >= 0; i--)
         pd_session_sweep(lane->sessions.at[i], now);
     if (lane->finished || pd_server_is_ending(lane->server)) return;
+    if (lane->index == 0) pd_book_settle(lane->server, now);
     watch_losses(lane, now);
     watch_step(lane, now);
 }

@@ -4,7 +4,8 @@
  * (FLAGS_ps_dir) the book is kept in the file `trainers` there, a line for each change, so that a server that
  * was killed does not wait for trainers that had ended before, and misses those that were in the job and do
  * not come back. What the file says of them holds once a process that it knows comes back, or when all have
- * ended: another run of the job in the same folder has other processes, and waits for all of its own. */
+ * ended. Other processes may be another run of the job in the same folder, and all of them are waited for;
+ * but when there is one for each that had not ended, the others have half of the deadline to come, too. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,6 +75,22 @@ static int is_gone(const struct seat *seat)
     return seat->state == PD_TRAINER_DONE || seat->state == PD_TRAINER_LOST;
 }
 
+/* A trainer has ended, or is lost, and will not come back: has this server all that it was told it had? Where
+ * it has not, the user may accept that; with all trainers gone they are waited for then, to train it again.
+ */
+static pd_status check_held(int trainer, const struct seat *seat, const char *too)
+{
+    if (seat->held >= seat->step || pd_flag_int(PD_FLAG_ps_accept_rollback)) return PD_OK;
+    return pd_fail(
+        PD_INVALID,
+        "trainer %d of this job %s after step %llu, but of that this server has kept only step %llu: "
+        "its last snapshot could not be written, or it was killed. Bring its newest folder back; or "
+        "set FLAGS_ps_accept_rollback=1%s to go on from step %llu; or set FLAGS_ps_fresh=1 to start "
+        "anew",
+        trainer, seat->state == PD_TRAINER_DONE ? "has ended" : "was lost", (unsigned long long)seat->step,
+        (unsigned long long)seat->held, too, (unsigned long long)seat->held);
+}
+
 /* On a lane's thread: those who had ended leave this lane too, those who had not are missed from now on. */
 static void settle(void *arg)
 {
@@ -87,6 +104,7 @@ static void settle(void *arg)
         if (pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT) continue;
         if (seat.is_read && seat.state == PD_TRAINER_IN) lane->members[t].lost_at = pd_clock_ns();
         if (!is_gone(&seat)) continue;
+        if ((status = check_held(t, &seat, "")) != PD_OK) break;
         if (lane->index == 0)
             pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
                    t, seat.state == PD_TRAINER_DONE ? "ended" : "been lost");
@@ -103,34 +121,30 @@ static void believe(struct pd_server *s)
         (void)pd_loop_post(s->lanes[i].loop, settle, &s->lanes[i]);
 }
 
-/* All trainers have ended, and would not come back: has this server all that they were told it had? Where it
- * has not, the user may accept that; then trainers are waited for, to train it again. */
-static pd_status check_held(struct pd_server *s, int *is_behind)
+void pd_book_settle(struct pd_server *s, int64_t now)
 {
-    *is_behind = 0;
-    for (int t = 0; t < s->config.trainers && !*is_behind; t++) {
-        uint64_t held = 0;
-        for (int l = 0; l < s->n_lanes; l++)
-            if (pd_shard_counted(s->lanes[l].shard, t) > held) held = pd_shard_counted(s->lanes[l].shard, t);
-        *is_behind = held < s->seats[t].step;
-        if (*is_behind && !pd_flag_int(PD_FLAG_ps_accept_rollback))
-            return pd_fail(
-                PD_INVALID,
-                "the trainers of this job have ended, trainer %d after step %llu, but of that this server "
-                "has "
-                "kept only step %llu: its last snapshot could not be written, or it was killed. Bring its "
-                "newest folder back; or set FLAGS_ps_accept_rollback=1 and start the trainers too, to go on "
-                "from step %llu; or set FLAGS_ps_fresh=1 to start anew",
-                t, (unsigned long long)s->seats[t].step, (unsigned long long)held, (unsigned long long)held);
-    }
-    return PD_OK;
+    int others = 0;
+    if (pthread_mutex_trylock(&s->book_lock)) return; /* the next time */
+    for (int t = 0; t < s->config.trainers; t++)
+        others += s->seats[t].is_read ? !is_gone(&s->seats[t]) : !s->seats[t].incarnation;
+    if (s->book_is_old && s->came_at && !others && (now - s->came_at) / 1000000 > s->config.deadline_ms / 2)
+        believe(s);
+    pthread_mutex_unlock(&s->book_lock);
+}
+
+int pd_book_had_ended(struct pd_server *s, int id)
+{
+    pthread_mutex_lock(&s->book_lock);
+    int had = s->seats[id].is_read && is_gone(&s->seats[id]);
+    pthread_mutex_unlock(&s->book_lock);
+    return had;
 }
 
 pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *config)
 {
     struct pd_buf path = {0};
     char *folder;
-    int known = 0, gone = 0, is_behind = 0;
+    int known = 0, gone = 0, done = 0, is_new;
     if (!config || !config->root || !*config->root) return PD_OK;
     PD_TRY(pd_snapshot_folder(config->root, s->config.endpoint, &folder));
     pd_buf_printf(&path, "%s/trainers", folder);
@@ -146,16 +160,25 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     for (int t = 0; t < s->config.trainers; t++) {
         known += s->seats[t].is_read;
         gone += is_gone(&s->seats[t]);
+        done += s->seats[t].state == PD_TRAINER_DONE;
+        for (int l = 0; l < s->n_lanes; l++)
+            if (pd_shard_counted(s->lanes[l].shard, t) > s->seats[t].held)
+                s->seats[t].held = pd_shard_counted(s->lanes[l].shard, t);
     }
-    if (gone == s->config.trainers) PD_TRY(check_held(s, &is_behind));
-    for (int t = 0; t < s->config.trainers && is_behind; t++)
+    int is_over = gone == s->config.trainers;
+    is_new = is_over && !done; /* they were all lost, and their run failed: this one is another */
+    for (int t = 0; t < s->config.trainers && is_over; t++) {
+        PD_TRY(check_held(t, &s->seats[t], " and start the trainers too,"));
+        is_new |= s->seats[t].held < s->seats[t].step;
+    }
+    for (int t = 0; t < s->config.trainers && is_new; t++)
         s->seats[t] = (struct seat){0};
-    s->book_is_old = known > 0 && !is_behind;
+    s->book_is_old = known > 0 && !is_new;
     s->book =
         open(s->book_path,
-             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (config->is_fresh || is_behind ? O_TRUNC : 0), 0666);
+             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (config->is_fresh || is_new ? O_TRUNC : 0), 0666);
     if (s->book < 0) book_trouble(s, errno);
-    if (gone == s->config.trainers && !is_behind) believe(s);
+    if (is_over && !is_new) believe(s);
     return PD_OK;
 }
 
@@ -244,7 +267,10 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says
     if (s->book_is_old && is_known && seat->is_read) believe(s);
     seat->sessions++;
     if (is_known && seat->state == PD_TRAINER_IN) return PD_OK;
-    if (!is_known) seat->is_read = 0;
+    if (!is_known) {
+        seat->is_read = 0;
+        s->came_at = pd_clock_ns();
+    }
     seat->incarnation = hello->incarnation;
     seat->state = PD_TRAINER_IN;
     atomic_store(&seat->said_why, 0);

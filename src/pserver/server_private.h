@@ -76,6 +76,7 @@ struct seat {
     uint64_t refused[PD_SEAT_BESIDE]; /* the last processes that came with its id while it was there */
     int is_read;                      /* from the file: it was there before this server was started */
     uint64_t step;                    /* and, when it had left, this was the last one that counted it */
+    uint64_t held;                    /* the last one that counts it in what this server was started with */
     _Atomic int said_why;             /* how its process failed or was lost is noted */
 };
 
@@ -122,6 +123,7 @@ struct pd_server {
     struct seat *seats; /* by trainer */
     int book;           /* its file; -1: none */
     int book_is_old;    /* it was read, and tells of trainers; not believed yet */
+    int64_t came_at;    /* when the last process came that it does not know; 0: none */
     int book_syncs;
     _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
     char *book_path;
@@ -150,6 +152,10 @@ void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody ne
 pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id);
 void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
 int pd_book_has_done(struct pd_server *server);         /* has a trainer done its work? */
+/* Now and then: those who had ended, and do not come with the others again, are waited for no longer. */
+void pd_book_settle(struct pd_server *server, int64_t now);
+/* Before this server was started; it has not come since. */
+int pd_book_had_ended(struct pd_server *server, int id);
 /* Has it a connection, on whichever lane? *incarnation: the process that stands for it. */
 int pd_book_is_here(struct pd_server *server, int id, uint64_t *incarnation);
 /* DONE or LOST; any lane. `step`: the last one that counts it. */

@@ -69,6 +69,78 @@ def test_server_and_trainer_die_and_it_is_waited_for(tmp_path, mode):
         job.end(10)
 
 
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_server_and_last_trainer_are_started_again(tmp_path, mode):
+    """Another had ended before. It may come too, as in another run; when it does not, nobody waits for it."""
+    env = env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_notice="100", FLAGS_rpc_deadline="4000")
+    with Job(1, 2, env=env) as job:
+        start_servers(job, 1, [*OPTIONS, *mode])
+        done, goes = Hand(job, 0).join(), Hand(job, 1).join()
+        for hand in (done, goes):
+            hand.push(1, 1.0)
+        for hand in (done, goes):
+            hand.values(1)
+        done.leave()
+        job.processes[0].kill()
+        goes.die()
+        server = start_again(job, 0, 1, [*OPTIONS, *mode])
+        comes = Hand(job, 1, incarnation=77).join()
+        assert comes.step == 1
+        comes.push(2, 1.0)
+        if not mode:
+            server.wait_for("for trainer 0 (had ended before this server was started again: FLAGS_rpc_deadline / 2 to come, too)")
+        comes.values(2)
+        comes.leave()
+        job.end(10)
+        assert "trainer 0 had ended before this server was started again: nobody waits for it" in server.output()
+
+
+@pytest.mark.parametrize("how", ["ended", "lost"])
+def test_server_comes_back_without_what_a_trainer_gave_that_is_gone(tmp_path, how):
+    """Asynchronous, no log. One that is there has given nothing since, and would not notice."""
+    env = env_of(tmp_path, FLAGS_ps_log="", FLAGS_ps_on_trainer_loss="shrink")
+    with Job(1, 2, env=env) as job:
+        options = [*OPTIONS, "--async"]
+        start_servers(job, 1, options)
+        gone, stays = Hand(job, 0).join(), Hand(job, 1).join()
+        for step in (1, 2):
+            gone.push(step, 1.0)
+            gone.values(step)
+        gone.leave() if how == "ended" else gone.die()
+        if how == "lost":
+            job.processes[0].wait_for("the others go on")
+        job.processes[0].kill()
+        server = start_again(job, 0, 1, options)
+        stays.join()
+        assert server.end(10) == 1
+        said = f"trainer 0 of this job {'has ended' if how == 'ended' else 'was lost'} after step 2, but of that this server has kept only step 0"
+        assert said in server.output() and said in stays.at[0, 0].answer().text()
+        server = start_again(job, 0, 1, options, FLAGS_ps_accept_rollback="1")
+        stays.join().push(1, 1.0)
+        stays.values(1)
+        stays.leave()
+        job.end(10)
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_a_job_whose_trainers_were_all_lost_is_started_again(tmp_path, mode):
+    """Its server was killed before it ended: the next run does not fail with the reason of the one before."""
+    with Job(1, 2, env=env_of(tmp_path)) as job:
+        start_servers(job, 1, [*OPTIONS, *mode])
+        Hand(job, 0).join(), Hand(job, 1).join()
+        job.processes[0].kill()
+        book = next(tmp_path.glob("*/trainers"))
+        book.write_text("".join(f"lost {line.split(maxsplit=1)[1]}\n" for line in book.read_text().splitlines()))
+        start_again(job, 0, 1, [*OPTIONS, *mode])
+        hands = [Hand(job, 0, incarnation=77).join(), Hand(job, 1, incarnation=78).join()]
+        for hand in hands:
+            hand.push(1, 1.0)
+        for hand in hands:
+            hand.values(1)
+            hand.leave()
+        job.end(10)
+
+
 def test_a_trainer_that_never_came_is_not_missed(tmp_path):
     """The server was killed before it was started: it may come when it likes."""
     with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail", FLAGS_ps_notice="100")) as job:
