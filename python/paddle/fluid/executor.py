@@ -10,6 +10,7 @@ import numpy as np
 
 from paddle import _core
 from paddle.fluid import core, farewell  # noqa: F401  (a process that ends tells its servers)
+from paddle.fluid.data_feeder import array_of
 from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place
@@ -139,10 +140,12 @@ def _convert_feed(program, name: str, value, widen: bool = False):
             f"The feed {name!r} is a list of LoDTensors. Feed one LoDTensor; fluid.DataFeeder makes it."
         )
     dtype = _declared_dtype(program, name)
+    if value is None:
+        raise core.InvalidArgumentError(f"The feed {name!r} is None. Feed an array of {dtype or 'numbers'}.")
     try:
         if isinstance(value, np.generic):
             return np.array([value])
-        array = np.asarray(value, dtype=dtype)
+        array = array_of(value, dtype)
     except (ValueError, TypeError) as error:
         hint = "Sequences of different lengths go into a LoDTensor: see fluid.create_lod_tensor."
         raise core.InvalidArgumentError(
