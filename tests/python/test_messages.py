@@ -41,3 +41,78 @@ def image(*dims):
 ])
 def test_types_and_sizes(call, text):
     told(call, text)
+
+
+def generator():
+    yield 1
+
+
+READER = "takes a reader, a function that gives samples, but found a generator. Give the function itself, without () behind it."
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: paddle.batch(generator(), 4), "paddle.batch " + READER),
+    (lambda: paddle.reader.shuffle(generator(), 4), "paddle.reader.shuffle " + READER),
+    (lambda: paddle.reader.buffered(generator(), 4), "paddle.reader.buffered " + READER),
+    (lambda: paddle.reader.cache(generator()), "paddle.reader.cache " + READER),
+    (lambda: paddle.reader.firstn(generator(), 1), "paddle.reader.firstn " + READER),
+    (lambda: paddle.reader.chain(generator, generator()), "paddle.reader.chain " + READER),
+    (lambda: paddle.reader.compose(generator, generator()), "paddle.reader.compose " + READER),
+    (lambda: paddle.reader.map_readers(abs, generator()), "paddle.reader.map_readers " + READER),
+    (lambda: paddle.reader.xmap_readers(abs, generator(), 1, 1), "paddle.reader.xmap_readers " + READER),
+])
+def test_a_reader_that_was_called_already(call, text):
+    told(call, text)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: fluid.optimizer.SGD(), "SGDOptimizer needs 'learning_rate'. It takes learning_rate, parameter_list, regularization"),
+    (lambda: fluid.optimizer.Momentum(0.1), "MomentumOptimizer needs 'momentum'. It takes learning_rate, momentum"),
+    (lambda: fluid.io.save_params("dir"), "save_params needs 'dirname'. It takes executor, dirname"),
+    (lambda: layers.fc(layers.data("x", [1])), "fc needs 'size'. It takes input, size"),
+    (lambda: fluid.regularizer.L2Decay("1e-4"), "L2Decay: regularization_coeff must be a number, found '1e-4'."),
+    (lambda: layers.exponential_decay(0.1, 0, 0.9), "exponential_decay: decay_steps is 0, but the rate is divided by it."),
+    (lambda: layers.natural_exp_decay(0.1, 0, 0.9), "natural_exp_decay: decay_steps is 0"),
+    (lambda: layers.inverse_time_decay(0.1, 0, 0.9), "inverse_time_decay: decay_steps is 0"),
+    (lambda: layers.polynomial_decay(0.1, 0), "polynomial_decay: decay_steps is 0"),
+    (lambda: layers.cosine_decay(0.1, 10, 0), "cosine_decay: epochs is 0"),
+    (lambda: layers.noam_decay(512, 0), "noam_decay: warmup_steps is 0"),
+    (lambda: layers.linear_lr_warmup(0.1, 0, 0.0, 0.1), "linear_lr_warmup: warmup_steps is 0"),
+])
+def test_arguments(call, text):
+    told(call, text)
+
+
+def test_a_missing_argument_of_a_call_inside_is_not_the_users():
+    from paddle.fluid import suggest
+
+    def inner(a):
+        return a
+
+    def outer(x):
+        return inner()
+    assert "inner() missing 1 required" in str(told(lambda: suggest.helpful(outer)(1)))
+
+
+def test_a_parameter_by_a_wrong_name():
+    loss = layers.mean(layers.fc(layers.data("x", [3]), 1))
+    told(lambda: fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["fc_0.w"]), "parameter_list names 'fc_0.w', which is no variable of "
+         "the Program. Did you mean 'fc_0.w_0'?")
+
+
+def test_places_that_are_no_number(monkeypatch):
+    monkeypatch.setenv("CPU_NUM", "two")
+    told(fluid.cpu_places, "CPU_NUM in the environment must be a number of places, found 'two'.")
+
+
+def test_one_stop_after_what_a_generator_raised():
+    x, y = layers.data("x", [1]), layers.data("y", [1])
+    loader = fluid.io.DataLoader.from_generator([x, y], capacity=4)
+    loader.set_batch_generator(lambda: iter([(np.ones((1, 1), "float32"),)]), places=fluid.CPUPlace())
+    assert str(told(lambda: list(loader()), "the generator gave 1 fields for 2 variables")).endswith("x, y.")
+
+
+def test_an_array_of_another_shape_than_its_parameter():
+    array = fluid.initializer.NumpyArrayInitializer(np.ones((3, 13), "float32"))
+    with pytest.warns(UserWarning, match=r"the array has shape \[3, 13\], but fc_0.w_0 was made with \[13, 3\]"):
+        layers.fc(layers.data("x", [13]), 3, param_attr=fluid.ParamAttr(initializer=array))

@@ -24,7 +24,7 @@ def raised_in(error: BaseException, what: str) -> BaseException:
     also an `except` of the error's own class."""
     if not isinstance(error, Exception):
         return error
-    text = f"{what} raised {type(error).__name__}" + (f": {error}" if str(error) else "") + "."
+    text = f"{what} raised {type(error).__name__}" + (f": {str(error).rstrip('.')}" if str(error) else "") + "."
     if not isinstance(error, core.EnforceNotMet):
         try:
             bases = core.EnforceNotMet, type(error)
