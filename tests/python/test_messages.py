@@ -116,3 +116,39 @@ def test_an_array_of_another_shape_than_its_parameter():
     array = fluid.initializer.NumpyArrayInitializer(np.ones((3, 13), "float32"))
     with pytest.warns(UserWarning, match=r"the array has shape \[3, 13\], but fc_0.w_0 was made with \[13, 3\]"):
         layers.fc(layers.data("x", [13]), 3, param_attr=fluid.ParamAttr(initializer=array))
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    """A model in the folder `m`, its variables in one file."""
+    monkeypatch.chdir(tmp_path)
+    out = layers.fc(layers.data("x", [3]), 1)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    fluid.io.save_inference_model("m", ["x"], [out], exe, params_filename="params")
+    return exe, out
+
+
+def test_files_that_are_not_there(saved):
+    exe, out = saved
+    one_file = "Where one file holds all variables, give its name: filename=..., in load_inference_model params_filename=..."
+    told(lambda: fluid.io.load_inference_model("m", exe), "'m' has no file 'fc_0.w_0' and 1 others; it has '__model__', 'params'. " + one_file)
+    told(lambda: fluid.io.load_params(exe, "m"), "'m' has no file 'fc_0.", one_file)
+    told(lambda: fluid.io.load_params(exe, "m", filename="parms"), "'m' has no file 'parms'; it has '__model__', 'params'.")
+    told(lambda: fluid.io.load_inference_model("m", exe, "model", "params"), "'m' has no model 'model'; it has '__model__', 'params'.",
+         "model_filename=...")
+    told(lambda: fluid.io.load_persistables(exe, "nowhere"), "There is no folder 'nowhere' to load from.")
+    fluid.io.save_params(exe, "each")
+    layers.fc(out, 1)
+    assert "filename" not in str(told(lambda: fluid.io.load_params(exe, "each"), "'each' has no file 'fc_1.", "and 1 others; it has 'fc_0.b_0', 'fc_0.w_0'."))
+    assert len(fluid.io.load_inference_model("m", exe, params_filename="params")) == 3
+
+
+def test_arguments_of_io_in_another_order(saved):
+    exe, out = saved
+    order = "dirname must be the path of a folder, found Executor(CPUPlace()) of type Executor. The order is "
+    told(lambda: fluid.io.load_inference_model(exe, "m"), order + "dirname, executor.")
+    told(lambda: fluid.io.save_inference_model(exe, "m", ["x"], [out]), order + "dirname, feeded_var_names, target_vars, executor.")
+    for call in (fluid.io.save_params, fluid.io.save_persistables, fluid.io.save_vars, fluid.io.load_params, fluid.io.load_persistables):
+        told(lambda call=call: call("m", exe), order + "executor, dirname.")
+    told(lambda: fluid.io.load_params("m", "m"), "executor must be an Executor, found 'm' of type str. The order is executor, dirname.")
