@@ -14,6 +14,7 @@
 #include "pserver/first_link.h"
 #include "pserver/job_text.h"
 #include "pserver/order.h"
+#include "pserver/save_part.h"
 #include "pserver/spin.h"
 #include "pserver/sums.h"
 #include "pserver/waiters.h"
@@ -345,6 +346,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
     s->calls_as = pd_rng_fresh_seed() | 1;
+    s->saves = pd_part_first_save(pd_rng_fresh_seed());
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
     if (status == PD_OK && config->prepare_block < 0)
