@@ -159,6 +159,7 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
     const struct pd_var *var = pd_block_find(pd_program_block(program, 0), grad->name);
     struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block, .param = param};
     int number;
+    spec.adds = pd_rule_adds(program, s->config.prepare_block, grad->block, grad->name);
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
     if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
     PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));

@@ -261,7 +261,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
 /* How many trainers the sum of a gradient is shared by. */
 static int divisor(const struct pd_shard *shard, const struct unit *u)
 {
-    return pd_rule_adds(u->spec.rule) ? 1 : shard->taking_part;
+    return u->spec.adds ? 1 : shard->taking_part;
 }
 
 #define SUM_FN(name, T)                                                                                      \
