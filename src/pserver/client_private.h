@@ -55,8 +55,7 @@ struct wire {
     int is_pull_only;    /* wishes without a push */
     const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
     int64_t n_rows;
-    const char *folder;           /* the wish is to have the value written there; NULL: it is not */
-    uint32_t part;                /* with this number behind its name */
+    struct pd_client_save *save;  /* the wish is to have the value written; NULL: it is not */
     PD_VEC(struct pd_span) spans; /* where the answer goes */
     int64_t broke_at, retry_at;
     int was_opened; /* at least once */

@@ -129,7 +129,7 @@ int pd_durable_waits(const struct pd_durable *durable, int lane); /* has its log
 /* durable_cut.c: sync: do all loops stand at one step, and has none begun the next? */
 int pd_durable_is_between(const struct pd_server *server);
 /* durable_settings.c: before anything is taken up, and after all was done again. */
-void pd_settings_note(struct pd_durable *durable);
+pd_status pd_settings_note(struct pd_durable *durable);
 pd_status pd_settings_take(struct pd_durable *durable);
 /* How many steps do the logs of a folder have past a snapshot in it? An error when they cannot be read. */
 pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t id, uint64_t *steps);

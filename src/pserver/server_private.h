@@ -98,6 +98,7 @@ struct pd_server {
     int is_closed; /* all who get in have proved that they are of the job */
     int port;
     uint64_t incarnation;
+    _Atomic uint64_t saves;     /* the number of the last save that it gave out */
     uint64_t calls_as;          /* its incarnation as it is told to other servers only */
     _Atomic uint64_t job_id;    /* drawn by the first server when the job is new; 0: not known yet */
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
