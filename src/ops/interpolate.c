@@ -228,9 +228,9 @@ static const struct pd_slot_def inputs[] = {{"X", 0},
                                             {0}};
 static const struct pd_slot_def grad_inputs[] = {
     {"X", PD_SLOT_META},
-    {"OutSize", PD_SLOT_META | PD_SLOT_OPTIONAL},
-    {"SizeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-    {"Scale", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {"OutSize", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+    {"SizeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+    {"Scale", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
     {"Out@GRAD", 0},
     {0}};
 

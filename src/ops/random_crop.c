@@ -137,7 +137,9 @@ static pd_status sample_run(const struct pd_run *r)
 const struct pd_op pd_op_random_crop = {
     .type = "random_crop",
     .doc = "A part of the given shape at a random place of each instance.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Seed", PD_SLOT_OPTIONAL | PD_SLOT_UNSET}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"Seed", PD_SLOT_OPTIONAL | PD_SLOT_UNSET | PD_SLOT_OWN_TYPE},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"SeedOut", PD_SLOT_HIDDEN}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INTS("shape"), PD_DEF_INT("startup_seed", 0), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,

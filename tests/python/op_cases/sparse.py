@@ -359,6 +359,8 @@ a, b, c = rand(5, 2), rand(4, 2), rand(3, 2)
 add("sequence_concat", {"X": [("a", (a, [2, 3])), ("b", (b, [3, 1])), ("c", (c, [0, 3]))]},
     {"Out": (np.concatenate([a[:2], b[:3], a[2:], b[3:], c]), [5, 7])}, ["X"])
 refused("sequence_concat", {"X": [("a", (a, [2, 3])), ("b", (b, [4]))]}, "1 sequences, input 0 has 2")
+refused("sequence_concat", {"X": [("a", (a, [2, 3])), ("b", (np.arange(8).reshape(4, 2), [3, 1]))]},
+        "input 0 of X is float64 and input 1 of X is int64; they must be of one type")
 
 x = rand(6, 2)
 add("sequence_reverse", {"X": (x, [2, 0, 4])}, {"Y": (x[[1, 0, 5, 4, 3, 2]], [2, 0, 4])}, ["X"])
