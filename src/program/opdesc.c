@@ -276,10 +276,8 @@ static pd_status make_outputs(struct pd_block *block, const struct pd_opdesc *op
     return PD_OK;
 }
 
-pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars)
+static pd_status check_place(const struct pd_block *block, int index, const struct pd_opdesc *op)
 {
-    struct pd_program *p = block->program;
-    if (index < 0) index = block->ops.n;
     if (index > block->ops.n)
         return pd_fail(PD_RANGE, "cannot insert an op at position %d of a block with %d ops", index,
                        block->ops.n);
@@ -287,17 +285,35 @@ pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *o
         return pd_fail(PD_NOT_FOUND,
                        "there is no op '%s'; docs/MISSING.md lists the ops of upstream that are not here",
                        op->type);
-    if (make_vars) PD_TRY(make_outputs(block, op));
-    PD_TRY(pd_opdesc_verify(op, block));
-    PD_TRY(pd_opdesc_infer(op, block));
+    return PD_OK;
+}
+
+static pd_status place(struct pd_block *block, int index, struct pd_opdesc *op)
+{
     if (!pd_vec_insert(&block->ops, index, op)) return pd_no_memory();
-    if (op->id < 0 && !pd_program_take_op_id(p, op)) {
+    if (op->id < 0 && !pd_program_take_op_id(block->program, op)) {
         pd_vec_remove(&block->ops, index);
         return pd_no_memory();
     }
     op->block = block;
-    p->version++;
+    block->program->version++;
     return PD_OK;
+}
+
+pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars)
+{
+    PD_TRY(check_place(block, index, op));
+    if (make_vars) PD_TRY(make_outputs(block, op));
+    PD_TRY(pd_opdesc_verify(op, block));
+    PD_TRY(pd_opdesc_infer(op, block));
+    return place(block, index < 0 ? block->ops.n : index, op);
+}
+
+pd_status pd_block_insert_sized(struct pd_block *block, int index, struct pd_opdesc *op)
+{
+    PD_TRY(check_place(block, index, op));
+    PD_TRY(pd_opdesc_verify(op, block));
+    return place(block, index, op);
 }
 
 struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index)

@@ -28,6 +28,16 @@ static const char *name_of(const struct link *link, char text[300])
 static pd_status is_lost(const struct link *link, const struct link *other)
 {
     char name[300];
+    if (link->job_flags & PD_PS_JOB_FORGETS)
+        return pd_fail(
+            PD_INVALID,
+            "server %s was started again and has nothing of a job that %s has run up to step %llu: it has no "
+            "FLAGS_ps_dir, so that nothing was kept. Start all servers and trainers anew (with FLAGS_ps_dir "
+            "a "
+            "server that is started again goes on); or set FLAGS_ps_accept_rollback=1 on the trainers to go "
+            "on "
+            "with its initial values",
+            link->endpoint, name_of(other, name), (unsigned long long)other->applied);
     return pd_fail(
         PD_INVALID,
         "server %s has nothing of a job that %s has run up to step %llu: its folder is empty, lost "

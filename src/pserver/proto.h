@@ -57,13 +57,14 @@ enum {
     PD_PS_BESIDE = 1,           /* flag of OPEN: it was refused before, as another process had its id */
     PD_PS_JOB_HOLDS = 1,        /* in OPENED: the server has gradients */
     PD_PS_JOB_BARE = 2,         /* ... its folder knew the job when it started, and had no state of it */
+    PD_PS_JOB_FORGETS = 4,      /* ... it has no folder */
     PD_PS_AS_JSON = 1,          /* flag of STATUS */
     PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */
     PD_PS_RUNS = 1,             /* flag of MEMBERS: a step was committed since the first server started */
     PD_PS_PART = 512 << 10,     /* bytes of a part at most (one row at least) */
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
-    PD_PS_FRESH = 3, /* notices, after which what somebody said of his waiting is old */
+    PD_PS_FRESH = 3,        /* notices, after which what somebody said of his waiting is old */
     PD_PS_TEXT_MOST = 2047, /* bytes of the text of FAILED and NOTICE, which may name many trainers */
     PD_PS_WHY_MOST = 511,   /* ... of BYE and BEAT */
 };

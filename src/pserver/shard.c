@@ -355,11 +355,8 @@ static pd_status do_part(struct pd_shard *shard, struct unit *u, uint32_t part, 
     if (what & PD_SHARD_LOGS)
         PD_TRY(pd_shard_log_part(shard, -1, u->number, part, step, grad, (size_t)n * u->item));
     if (!(what & PD_SHARD_UPDATES)) return PD_OK;
-    u->applied[part] = step;
-    u->done_parts = u->done_step == step ? u->done_parts + 1 : 1;
-    u->done_step = step;
-    pd_status status =
-        pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, grad, u->done_parts == u->parts);
+    int is_last = pd_shard_count_applied(u, part, step);
+    pd_status status = pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, grad, is_last);
     if (u->sums) pd_sum_clear(shard, u, part);
     return status;
 }
@@ -509,16 +506,17 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         if (!shard->config.is_sync) pd_shard_drop_gifts(shard, trainer);
         return status;
     }
+    int is_last = 0;
     if (u->spec.is_rows) {
         g->rows.n += (int)rows;
+        g->n_parts++;
     } else {
-        g->got[part / 64] |= (uint64_t)1 << (part % 64);
+        is_last = pd_shard_count_given(u, g, part);
     }
-    g->n_parts++;
     if (shard->prepared == step) pd_shard_void(shard); /* it gives more than it had when it ended the step */
     if (!shard->config.is_sync) {
         if (!pd_shard_is_early(shard, u, trainer)) return PD_OK; /* when the push has ended */
-        return apply_own_part(shard, u, trainer, part, step, staged, g->n_parts == u->parts);
+        return apply_own_part(shard, u, trainer, part, step, staged, is_last);
     }
     if (!u->spec.rule || u->spec.is_rows || shard->config.is_gated || shard->config.is_whole) return PD_OK;
     int is_whole;

@@ -114,6 +114,24 @@ static pd_status redo_gift(struct pd_shard *shard, struct unit *u, const struct 
     return PD_OK;
 }
 
+static pd_status redo_part(struct pd_shard *shard, struct unit *u, const struct pd_change *change,
+                           const void *payload, size_t n)
+{
+    int64_t first = (int64_t)change->part * u->part_elements, count = (int64_t)(n / u->item);
+    struct pd_gift *g;
+    int is_last;
+    if (count > u->numel - first)
+        return pd_fail(PD_FORMAT, "the log has %lld elements for part %u of '%s'", (long long)count,
+                       change->part, u->spec.grad);
+    if (shard->config.is_sync) {
+        is_last = pd_shard_count_applied(u, change->part, change->step);
+    } else {
+        PD_TRY(pd_shard_gift_for(shard, u, change->trainer, change->step, &g));
+        is_last = pd_shard_count_given(u, g, change->part);
+    }
+    return pd_rule_dense(u->spec.rule, first, count, payload, is_last);
+}
+
 /* Who took part is not who is in the job now: the list says it to those who ask while blocks run. */
 pd_status pd_shard_redo_end(struct pd_shard *shard, const struct pd_change *change, const void *payload,
                             size_t n)
@@ -161,13 +179,9 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
     if (change->kind == PD_CHANGE_GIFT && change->trainer >= 0 && !u->spec.rule &&
         n == (u->spec.is_rows ? ids + (size_t)change->rows * row : (size_t)u->numel * u->item))
         return redo_gift(shard, u, change, payload, n);
-    if (change->kind == PD_CHANGE_PART && u->spec.rule && !u->spec.is_rows && change->part < u->parts) {
-        int64_t first = (int64_t)change->part * u->part_elements, count = (int64_t)(n / u->item);
-        if (count > u->numel - first)
-            return pd_fail(PD_FORMAT, "the log has %lld elements for part %u of '%s'", (long long)count,
-                           change->part, u->spec.grad);
-        return pd_rule_dense(u->spec.rule, first, count, payload, change->part == u->parts - 1);
-    }
+    if (change->kind == PD_CHANGE_PART && (change->trainer < 0) == !!shard->config.is_sync && u->spec.rule &&
+        !u->spec.is_rows && change->part < u->parts)
+        return redo_part(shard, u, change, payload, n);
     if (change->kind == PD_CHANGE_ROWS && u->spec.rule && u->spec.is_rows &&
         n == ids + (size_t)change->rows * row)
         return pd_rule_rows(u->spec.rule, (int64_t)change->rows, payload, (const char *)payload + ids);

@@ -100,13 +100,10 @@ static pd_status wrong(const char *text, const char *at)
 
 static void set_there(struct unit *u, struct pd_gift *g, uint64_t step, uint32_t part)
 {
-    if (g) {
-        g->got[part / 64] |= (uint64_t)1 << (part % 64);
-        g->n_parts++;
-    } else {
-        u->applied[part] = u->done_step = step;
-        u->done_parts++;
-    }
+    if (g)
+        pd_shard_count_given(u, g, part);
+    else
+        pd_shard_count_applied(u, part, step);
 }
 
 /* Parts of a gradient, rising. */

@@ -55,7 +55,7 @@ struct pd_shard {
     PD_VEC(struct unit *) units;
     struct trainer *trainers;
     uint64_t step, begun, applying, allowed;
-    uint64_t reopened; /* sync: a snapshot had parts of this step */
+    uint64_t reopened;   /* sync: a snapshot had parts of this step */
     uint64_t changes;    /* async: parts and pushes that were applied */
     int taking_part;     /* trainers over which the present step is averaged */
     int only;            /* async, while blocks run: the trainer whose gradients they use; -1: all */
@@ -83,6 +83,23 @@ struct pd_shard {
 static inline int has_part(const struct pd_gift *g, uint32_t part)
 {
     return (int)(g->got[part / 64] >> (part % 64) & 1);
+}
+
+/* Counts a part that arrived. 1: all parts have. */
+static inline int pd_shard_count_given(const struct unit *u, struct pd_gift *g, uint32_t part)
+{
+    g->got[part / 64] |= (uint64_t)1 << (part % 64);
+    return ++g->n_parts == u->parts;
+}
+
+/* Sync: counts a part that is applied. 1: it is the step's last one. Parts may come in any order, and some of
+ * a step may be in the snapshot that a log goes on from: only a count tells which one that is. */
+static inline int pd_shard_count_applied(struct unit *u, uint32_t part, uint64_t step)
+{
+    u->applied[part] = step;
+    u->done_parts = u->done_step == step ? u->done_parts + 1 : 1;
+    u->done_step = step;
+    return u->done_parts == u->parts;
 }
 
 /* Async: is a dense part of this trainer's push applied when it arrives? Where gradients are checked nothing
@@ -116,6 +133,8 @@ int pd_sum_has(const struct unit *unit, int trainer, uint64_t step, uint32_t par
 /* Adds what has its turn; *is_whole: all have given it. */
 pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
                          int *is_whole);
+void pd_sum_ask_again(
+    struct pd_shard *shard); /* a trainer has joined: it may be one that this step waits for */
 /* Adds the rest and averages. *grad is NULL when nobody gave it, else good until pd_sum_clear. */
 pd_status pd_sum_finish(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
                         const void **grad);

@@ -68,33 +68,38 @@ static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
     ((struct world *)arg)->answered = step;
 }
 
-/* w falls by the gradient. Nobody is there yet. The hooks of `config` are given here. */
-static void build_as(struct world *w, struct pd_shard_config config)
+/* What an op reads (0) or writes (1), in which slot. */
+struct world_arg {
+    int is_output;
+    const char *slot, *name;
+};
+
+/* The shard over a parameter `w`, which one optimizer op updates. Its other variables are there already.
+ * Nobody is there yet. The hooks of `config` that keep a log stay; the others are given here. */
+static void build_of(struct world *w, struct pd_shard_config config, const char *type, int n,
+                     const struct world_arg *args)
 {
+    struct pd_shard_hooks *hooks = &config.hooks;
     int block;
     int64_t id;
     pd_op_builder *op;
     pd_prepared *plan;
-    memset(w, 0, sizeof *w);
-    must(pd_program_create(&w->program));
-    must(pd_scope_create(NULL, &w->scope));
     add_var(w, "w", NUMEL, 1, PD_VAR_IS_PERSISTABLE);
-    add_var(w, "rate", 1, 1, PD_VAR_IS_PERSISTABLE);
     add_var(w, "w@GRAD", NUMEL, 0, 0);
     must(pd_block_create(w->program, 0, &block));
-    must(pd_op_begin(w->program, "sgd", &op));
-    must(pd_op_add_arg(op, 0, "Param", "w"));
-    must(pd_op_add_arg(op, 0, "Grad", "w@GRAD"));
-    must(pd_op_add_arg(op, 0, "LearningRate", "rate"));
-    must(pd_op_add_arg(op, 1, "ParamOut", "w"));
+    must(pd_op_begin(w->program, type, &op));
+    for (int i = 0; i < n; i++)
+        must(pd_op_add_arg(op, args[i].is_output, args[i].slot, args[i].name));
     must(pd_op_insert(op, block, -1, &id));
     must(pd_executor_create(&w->executor));
     must(pd_executor_prepare(w->executor, w->program, 0, NULL, 0, NULL, &plan));
     plan->frame->scope = w->scope;
     w->param = pd_scope_find(w->scope, "w");
 
-    config.hooks = (struct pd_shard_hooks){
-        .begin_step = begin_step, .run_blocks = run_blocks, .answer = answer, .arg = w};
+    hooks->begin_step = begin_step;
+    hooks->run_blocks = run_blocks;
+    hooks->answer = answer;
+    hooks->arg = w;
     struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = w->param};
     must(pd_shard_new(&config, &w->shard));
     must(pd_rule_new(plan->frame, block, "w@GRAD", &spec.rule));
@@ -102,7 +107,24 @@ static void build_as(struct world *w, struct pd_shard_config config)
     must(pd_shard_add(w->shard, &spec, &w->unit));
 }
 
-static void build(struct world *w, int is_sync, int is_whole, int trainers)
+static void open_world(struct world *w)
+{
+    memset(w, 0, sizeof *w);
+    must(pd_program_create(&w->program));
+    must(pd_scope_create(NULL, &w->scope));
+}
+
+/* w falls by the gradient. */
+static inline void build_as(struct world *w, struct pd_shard_config config)
+{
+    static const struct world_arg args[] = {
+        {0, "Param", "w"}, {0, "Grad", "w@GRAD"}, {0, "LearningRate", "rate"}, {1, "ParamOut", "w"}};
+    open_world(w);
+    add_var(w, "rate", 1, 1, PD_VAR_IS_PERSISTABLE);
+    build_of(w, config, "sgd", 4, args);
+}
+
+static inline void build(struct world *w, int is_sync, int is_whole, int trainers)
 {
     build_as(w, (struct pd_shard_config){.trainers = trainers, .is_sync = is_sync, .is_whole = is_whole});
 }

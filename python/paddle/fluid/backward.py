@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from paddle.fluid import shown
 from paddle.fluid.framework import Parameter, Program, Variable
 from paddle.fluid.vartype import OpRole, dtype_is_floating
 
@@ -23,7 +24,7 @@ def _names(items, what: str) -> list[str]:
     for item in items or ():
         if not isinstance(item, (str, Variable)):
             raise TypeError(
-                f"{what} holds Variables or their names, found {item!r} of type {type(item).__name__}."
+                f"{what} holds Variables or their names, found {shown.found(item)}."
             )
         name = item if isinstance(item, str) else item.name
         names.append(name)
@@ -130,7 +131,7 @@ def append_backward(
     """
     if not isinstance(loss, Variable):
         raise TypeError(
-            f"append_backward: the loss must be a Variable, found {loss!r} of type {type(loss).__name__}."
+            f"append_backward: the loss must be a Variable, found {shown.found(loss)}."
         )
     program = loss.block.program
     if parameter_list is not None:

@@ -12,7 +12,7 @@ import warnings
 from typing import Callable
 
 from paddle import absent
-from paddle.fluid import core, io_distributed, suggest
+from paddle.fluid import core, io_distributed, shown, suggest
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
@@ -103,12 +103,13 @@ def get_program_persistable_vars(program: Program) -> list:
 def _valid_program(program) -> Program:
     if program is None:
         return default_main_program()
-    inner = program if isinstance(program, Program) else getattr(program, "_program", None)
-    if not isinstance(inner, Program):
-        raise TypeError(
-            f"main_program must be a Program, found {program!r} of type {type(program).__name__}."
-        )
-    return inner
+    from paddle.fluid.compiler import CompiledProgram
+
+    if isinstance(program, CompiledProgram):
+        return program._program
+    if not isinstance(program, Program):
+        raise TypeError(f"main_program must be a Program, found {shown.found(program)}.")
+    return program
 
 
 _get_valid_program = _valid_program
@@ -136,7 +137,7 @@ def _chosen(main_program, vars, predicate) -> list:
             var = _valid_program(main_program).global_block().var(var)
         if not isinstance(var, Variable):
             raise TypeError(
-                f"vars holds Variables or their names, found {var!r} of type {type(var).__name__}."
+                f"vars holds Variables or their names, found {shown.found(var)}."
             )
         if var.type != VarType.RAW:
             unique.setdefault(var.name, var)

@@ -7,6 +7,8 @@ import sys
 from types import FunctionType
 from typing import Any, Callable, Iterable
 
+from paddle import absent
+
 # Arguments as other libraries and releases call them, and what they may be called here.
 _SYNONYMS = {
     "activation": "act",
@@ -46,8 +48,8 @@ _SYNONYMS = {
 }
 
 # What can be used while an op is not there.
-_STEPS = "Write the step with fluid.layers.DynamicRNN or fluid.layers.While."
-_INSTEAD = dict.fromkeys("gru gru_unit lstm lstmp lstm_unit cudnn_lstm recurrent".split(), _STEPS)
+_INSTEAD = dict.fromkeys("gru lstm lstmp cudnn_lstm recurrent".split(), absent.STEPS)
+_INSTEAD |= {op: f"The example in help(fluid.layers.{op}) is the same cell made of other layers." for op in ("gru_unit", "lstm_unit")}
 _INSTEAD |= dict.fromkeys("split_lod_tensor merge_lod_tensor".split(), "fluid.layers.cond runs one of two branches.")
 
 
