@@ -12,11 +12,9 @@ enum { X, SEED };
 enum { OUT, SEED_OUT };
 enum { SHAPE, STARTUP_SEED };
 
-static pd_status infer(const struct pd_infer *c)
+/* Do the parts fit into the instances of X, as far as its sizes are known? */
+static pd_status check_shape(const struct pd_meta *x, const struct pd_attr *shape)
 {
-    const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *out = pd_infer_out(c, OUT), *seed = pd_infer_out(c, SEED_OUT);
-    const struct pd_attr *shape = &c->attr[SHAPE];
     int batch = x->rank - shape->n;
     if (batch < 1)
         return pd_fail(PD_SHAPE, "shape has %d numbers, but X has shape %s: leave out the batch dimensions",
@@ -26,6 +24,16 @@ static pd_status infer(const struct pd_infer *c)
             return pd_fail(PD_SHAPE,
                            "shape[%d] is %d, but X has shape %s: a part cannot be larger than the whole", i,
                            shape->ints[i], pd_meta_dims_text(x));
+    return PD_OK;
+}
+
+static pd_status infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X);
+    struct pd_meta *out = pd_infer_out(c, OUT), *seed = pd_infer_out(c, SEED_OUT);
+    const struct pd_attr *shape = &c->attr[SHAPE];
+    int batch = x->rank - shape->n;
+    PD_TRY(check_shape(x, shape));
     if (out) {
         out->dtype = x->dtype;
         pd_meta_copy_dims(out, x);
@@ -57,6 +65,7 @@ static pd_status run(const struct pd_run *r)
     int64_t seed = r->attr[STARTUP_SEED].i, start_of[PD_MAX_RANK] = {0};
     struct pd_meta one = {.dtype = x->meta.dtype, .rank = parts};
     int64_t dim[PD_MAX_RANK];
+    PD_TRY(check_shape(&x->meta, &r->attr[SHAPE]));
     memcpy(dim, x->meta.dim, sizeof dim);
     for (int k = 0; k < parts; k++)
         dim[batch + k] = r->attr[SHAPE].ints[k];

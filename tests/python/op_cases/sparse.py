@@ -101,6 +101,9 @@ def optimizer(op, names, rule, attrs=None, lr=True, extra=None, **more):
 optimizer("sgd", [], lambda p, g, lr, a: [p - lr * g])
 refused("sgd", {"Param": rand(4, 3), "Grad": rand(4, 2), "LearningRate": np.array([0.1])}, "they must be the same")
 refused("sgd", {"Param": rand(4, 3), "Grad": rand(4, 3), "LearningRate": np.array([0.1, 0.2])}, "LearningRate must hold one number")
+for op, slot, more in (("sgd", "Grad", {"Param": rand(4, 3), "LearningRate": np.array([0.1])}), ("merge_selected_rows", "X", {})):
+    refused(op, {slot: {"rows": [0, 2, 3], "height": 4, "value": rand(2, 3)}, **more},
+            f"variable '{slot}': the selected rows name 3 rows, but there are values for 2")
 refused("sgd", {"Param": rand(4, 3), "Grad": {"rows": [4], "height": 4, "value": rand(1, 3)}, "LearningRate": np.array([0.1])},
         "Grad names row 4, but Param has 4 rows")
 big = rand(300, 150)
