@@ -76,8 +76,7 @@ static void tell(struct wire *w, uint64_t job)
     struct pd_buf meta = {0};
     struct pd_frame_head head = {.type = PD_PS_JOB};
     pd_put_u64(&meta, job);
-    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(w->conn, &head, &meta);
 }
 
 struct servers {

@@ -60,8 +60,7 @@ static void send_text(struct session *session, uint16_t type, uint64_t request, 
     if (status >= 0) pd_put_u32(&meta, (uint32_t)status);
     pd_put_line(&meta, text, PD_PS_TEXT_MOST);
     struct pd_frame_head head = {.type = type, .request = request};
-    if (!meta.failed) (void)pd_conn_send(session->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(session->conn, &head, &meta);
 }
 
 void pd_session_deny(struct session *session, uint64_t request, pd_status status, const char *text)
@@ -422,7 +421,7 @@ void pd_session_left(struct session *session, enum pd_trainer_state how)
     if (session->leaves) {
         struct pd_frame_head head = {.type = PD_PS_DONE, .request = session->leaves_as};
         session->leaves = 0;
-        (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+        pd_conn_say(session->conn, &head, NULL);
     } else if (how == PD_TRAINER_LOST && !session->said_bye) {
         /* It is there after all: it may come again, and takes part from the next step on. Or it has failed,
          * and its goodbye is on the way, which says why. */

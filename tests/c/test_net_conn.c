@@ -482,6 +482,34 @@ static void short_memory_is_survived(void **state)
     assert_int_equal(through, 3);
 }
 
+/* A message that is waited for and cannot be sent ends the connection, and says why. */
+static void what_cannot_be_said_ends_the_connection(void **state)
+{
+    (void)state;
+    struct pd_frame_head head = {.type = TYPE_DATA}, next = {.type = TYPE_DATA, .request = 1};
+    uint8_t *words = make_bytes(1, PD_FRAME_META_MAX + 1);
+    for (int way = 0; way < 4; way++) {
+        struct pair *pair = pair_new(1);
+        struct pd_buf meta = {0};
+        pair_connect(pair);
+        if (way == 0) meta.failed = 1;
+        pd_buf_add(&meta, words, way == 2 ? PD_FRAME_META_MAX + 1 : 4);
+        if (way == 1) pd_alloc_fail_once(1);
+        pd_conn_say(pair->client.conn, &head, &meta);
+        pd_alloc_fail_once(0);
+        assert_null(meta.at);
+        pd_conn_say(pair->client.conn, &next, NULL); /* nothing comes of it any more */
+        assert_int_equal(pair->client.closed, 0);
+        if (way == 3) pd_conn_close(pair->client.conn, 0);
+        wait_until(pair->loop, pair->client.closed);
+        pd_status why = way == 3 ? PD_OK : way == 2 ? PD_INVALID : PD_IO;
+        assert_int_equal(pair->client.why, why);
+        if (way < 2) assert_non_null(strstr(pair->client.text, "out of memory"));
+        pair_free(pair);
+    }
+    free(words);
+}
+
 static void set_up_suite(const char *name)
 {
     transport = name;
@@ -541,7 +569,8 @@ static int no_spans = 0, with_spans = 1, with_borrowing = 2;
         cmocka_unit_test_setup(closing_in_the_middle_tells_both, use),                                       \
         cmocka_unit_test_setup(an_error_of_the_handler_closes, use),                                         \
         cmocka_unit_test_setup(loops_can_be_freed_with_open_connections, use),                               \
-        cmocka_unit_test_setup(short_memory_is_survived, use)
+        cmocka_unit_test_setup(short_memory_is_survived, use),                                               \
+        cmocka_unit_test_setup(what_cannot_be_said_ends_the_connection, use)
 
 int main(void)
 {
