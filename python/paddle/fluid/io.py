@@ -210,7 +210,8 @@ def save_params(executor: Executor, dirname: str | None, main_program: Program |
 def save_persistables(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None):
     """Writes all persistable variables: Parameters, moments, learning rates, statistics.
 
-    In a job with servers every trainer writes what it holds, and trainer 0 also what lies on servers.
+    In a job with servers every trainer that calls it writes all of them: what it holds, and what it fetches from the
+    servers because it lies there only.
 
     Args:
         executor: an Executor.

@@ -128,8 +128,8 @@ def lasting_on_servers(program: Program) -> list[str]:
 
 
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
-    """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
-    bytes. Every trainer fetches parameters that lie on servers, so that its model is whole; trainer 0 alone the states.
+    """Writes the variables `chosen` and the states of these names as a trainer, whichever it is: what lies on servers
+    only it fetches; without a folder it returns bytes.
     """
     remote, table = _on_servers(program), program._distributed_lookup_table
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
