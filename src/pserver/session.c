@@ -263,12 +263,8 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     session->wanted.n = session->pulls.n;
     session->waits = 1;
     session->lane->members[session->trainer].is_back = 0;
-    if (m->head.step > pd_shard_trainer_step(shard, session->trainer) + 1)
-        return pd_session_refuse(
-            session, m->head.request,
-            pd_fail(PD_INVALID, "trainer %d ends step %llu, but the server has applied only step %llu",
-                    session->trainer, (unsigned long long)m->head.step,
-                    (unsigned long long)pd_shard_trainer_step(shard, session->trainer)));
+    pd_status status = pd_shard_may_end(shard, session->trainer, m->head.step);
+    if (status != PD_OK) return pd_session_refuse(session, m->head.request, status);
     if (m->head.flags & PD_PS_PASS) {
         pd_log(PD_LOG_INFO, "%s passes step %llu, which another server or loop has behind it",
                pd_lane_who(session->lane, session->trainer), (unsigned long long)m->head.step);
@@ -496,9 +492,6 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
         status = place_push(session, m);
     else if (status == PD_OK && m->head.type == PD_PS_ROWS)
         status = check_rows(session, m, &served, &n);
-    else if (status == PD_OK && m->head.payload)
-        status = pd_fail(PD_FORMAT, "a message of type %u with %llu bytes of payload, which it does not have",
-                         m->head.type, (unsigned long long)m->head.payload);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 
