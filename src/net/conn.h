@@ -89,8 +89,6 @@ void pd_conn_flush(struct pd_conn *conn);
 void pd_conn_close(struct pd_conn *conn, int linger_ms);
 /* The same at once, for an owner that has no more use for it: no event comes after it. */
 void pd_conn_drop(struct pd_conn *conn);
-/* Stops and resumes reading, so that a slow consumer does not fill memory. */
-void pd_conn_pause(struct pd_conn *conn, int paused);
 
 /* Messages with a larger meta end the connection when their head is in; 0: PD_FRAME_META_MAX. */
 void pd_conn_limit_meta(struct pd_conn *conn, uint32_t most);
