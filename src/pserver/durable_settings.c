@@ -104,3 +104,27 @@ pd_status pd_settings_take(struct pd_durable *d)
     }
     return PD_OK;
 }
+
+/* ---- what a log cannot do again ---- */
+
+/* Noise without a strength is none (dpsgd). */
+static int draws_anew(const struct pd_opdesc *op)
+{
+    const struct pd_attr *seed = pd_opdesc_attr(op, "seed"), *sigma = pd_opdesc_attr(op, "sigma");
+    return seed && !seed->i && !(sigma && sigma->f == 0);
+}
+
+pd_status pd_settings_can_repeat(const struct pd_program *program)
+{
+    for (int i = 1; i < program->blocks.n && !program->random_seed; i++) {
+        const struct pd_block *block = program->blocks.at[i];
+        for (int k = 0; k < block->ops.n; k++)
+            if (draws_anew(block->ops.at[k]))
+                return pd_fail(
+                    PD_INVALID,
+                    "FLAGS_ps_log needs steps that can be done again, but op %s draws random numbers "
+                    "without a seed: set random_seed of the Program, or leave FLAGS_ps_log out",
+                    block->ops.at[k]->type);
+    }
+    return PD_OK;
+}
