@@ -216,7 +216,9 @@ const struct pd_op pd_op_argsort = {
 const struct pd_op pd_op_argsort_grad = {
     .type = "argsort_grad",
     .doc = "Gradient of argsort: each gradient back to where its element came from.",
-    .inputs = (const struct pd_slot_def[]){{"Indices", 0}, {"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Indices", PD_SLOT_OWN_TYPE}, {"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = sort_attrs,
     .infer = sort_grad_infer,

@@ -86,7 +86,7 @@ static pd_status bpr_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_bpr_loss = {
     .type = "bpr_loss",
     .doc = "Bayesian personalised ranking: how far the label's score is above the others.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Y", 0}, {0}},
     .infer = bpr_infer,
     .run = bpr_run,
@@ -98,7 +98,7 @@ const struct pd_op pd_op_bpr_loss = {
 const struct pd_op pd_op_bpr_loss_grad = {
     .type = "bpr_loss_grad",
     .doc = "Gradient of bpr_loss.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {"Y@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_infer,
     .run = bpr_grad_run,

@@ -220,7 +220,9 @@ const struct pd_op pd_op_top_k = {
 const struct pd_op pd_op_top_k_grad = {
     .type = "top_k_grad",
     .doc = "Gradient of top_k.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Indices", 0}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"Indices", PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = infer_grad,

@@ -12,7 +12,7 @@ import warnings
 from typing import Callable
 
 from paddle import absent
-from paddle.fluid import core, io_check, io_distributed, shown, suggest
+from paddle.fluid import core, io_check, io_distributed, io_table_parts, shown, suggest
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
@@ -192,7 +192,8 @@ def save_vars(
         path = os.path.join(folder, filename)
         ordered = [copies[name] for name in sorted(copies)]
         block.append_op(type="save_combine", inputs={"X": ordered}, attrs={"file_path": path})
-    executor.run(program)
+    with io_table_parts.replaced(folder, list(copies) if filename is None else []):
+        executor.run(program)
     return None
 
 
@@ -211,7 +212,8 @@ def save_params(executor: Executor, dirname: str | None, main_program: Program |
 def save_persistables(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None):
     """Writes all persistable variables: Parameters, moments, learning rates, statistics.
 
-    In a job with servers every trainer writes all of them: what it holds, and what lies on the servers.
+    In a job with servers every trainer writes all of them: what it holds, and what lies on the servers; a distributed table is
+    written by the servers.
 
     Args:
         executor: an Executor.
@@ -329,9 +331,12 @@ def _load(executor, dirname, chosen: list, filename) -> None:
         path = os.path.join(dirname, filename)
         ordered = [copies[name] for name in sorted(copies)]
         block.append_op(type="load_combine", outputs={"Out": ordered}, attrs={"file_path": path})
+    if filename is None:
+        for var in chosen:
+            io_table_parts.check_whole(executor, dirname, var)
     executor.run(program)
     for name, var in tables.items():
-        value = io_distributed.read_table(executor, dirname, name, var.shape[0])
+        value = io_table_parts.read_table(executor, dirname, name, var.shape[0])
         global_scope().var(name).get_tensor().set(value, core.CPUPlace())
     _check_shapes(chosen, repr(os.path.join(dirname, filename or "")))
 
@@ -340,7 +345,7 @@ def _is_in_parts(dirname, var: Variable) -> bool:
     """A table that the servers of a job wrote, each its part."""
     if os.path.exists(os.path.join(dirname, var.name)) or not isinstance(var, Parameter):
         return False
-    return bool(io_distributed.table_parts(dirname, var.name))
+    return bool(io_table_parts.table_parts(dirname, var.name))
 
 
 def load_params(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None) -> None:
