@@ -50,8 +50,8 @@ struct wire {
     PD_VEC(struct wish) wishes;
     int is_ended; /* END was asked for */
     int sent_end;
-    int passes;          /* it gives nothing to this step, which others are in already */
-    int has;             /* the server has what this trainer gives to this step: others lack it */
+    int passes;     /* it gives nothing to this step, which others are in already */
+    uint64_t until; /* the server has what this trainer gives to the steps before this one: others lack it */
     int is_pull_only;    /* wishes without a push */
     const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
     int64_t n_rows;
