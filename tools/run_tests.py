@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 1)
 REPORT = BUILD / "pytest.xml"
-SOAK_LIMIT_S = 5400  # for one file of long tests: several times what it takes
+FILE_LIMIT_S, SOAK_LIMIT_S = 3600, 5400  # for one file of tests, of long tests: several times what it takes
 fuzz_seconds = 10  # for each target
 figures: list[str] = []  # what long tests measured, for the end
 # Files of the real thing to start from.
@@ -233,7 +233,7 @@ def stage_python() -> Count:
             except IndexError:
                 return
             with tempfile.TemporaryFile("w+") as output:
-                count = run_pytest(str(path), report=BUILD / f"{path.stem}.xml", stdout=output, stderr=subprocess.STDOUT)
+                count = run_file(path, report=BUILD / f"{path.stem}.xml", stdout=output, stderr=subprocess.STDOUT, timeout=FILE_LIMIT_S)
                 output.seek(0)
                 with shown:
                     print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---\n{output.read()}", flush=True)
@@ -247,20 +247,14 @@ def stage_python() -> Count:
 
 def stage_soak() -> Count:
     """Long tests, and the tests of jobs with large numbers"""
-    # tests/conftest.py shows each test and its figures as it goes. A file has a process of its own: one that
-    # crashes, hangs or runs out of memory does not take the others with it.
+    # tests/conftest.py shows each test and its figures as it goes.
     begin = time.monotonic()
     programs = [path.stem for path in sorted((ROOT / "tests" / "c").glob("test_*.c")) if "PADDLE_SOAK" in path.read_text()]
     total = run_c(plain_folder(), only=f"^({'|'.join(programs)})$", env={"PADDLE_SOAK": "1"})
     files = [path for path in sorted((ROOT / "tests" / "python").glob("test_*.py")) if "PADDLE_SOAK" in path.read_text()]
     for path in [*sorted((ROOT / "tests" / "soak").glob("test_*.py")), *files]:
         print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---", flush=True)
-        try:
-            count = run_pytest(str(path.relative_to(ROOT)), env=os.environ | {"PADDLE_SOAK": "1"}, timeout=SOAK_LIMIT_S)
-        except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
-            print(f"{path.name}: {error}", flush=True)
-            count = Count(failed=1)
-        total.add(count)
+        total.add(run_file(path.relative_to(ROOT), env=os.environ | {"PADDLE_SOAK": "1"}, timeout=SOAK_LIMIT_S))
         figures.extend(figures_of(REPORT))
     return total
 
@@ -297,6 +291,15 @@ def span(values: list[str]) -> str:
     return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
 
 
+def run_file(path: Path, **options) -> Count:
+    """A file in a process of its own: one that crashes, hangs or runs out of memory does not take the others with it."""
+    try:
+        return run_pytest(str(path), **options)
+    except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
+        print(f"{path.name}: {error}", flush=True)
+        return Count(failed=1)
+
+
 def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT, **options) -> Count:
     report.unlink(missing_ok=True)
     status = call([*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={report}"], **options)
@@ -306,8 +309,8 @@ def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT,
             bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
             skipped = int(suite.get("skipped", 0))
             count.add(Count(max(int(suite.get("tests", 0)) - bad - skipped, 0), bad, skipped))
-    nothing_collected = 5
-    if status not in (0, nothing_collected) and not count.failed:
+    nothing_collected = 5  # also where a whole file is skipped
+    if status and not count.failed and not (status == nothing_collected and count.skipped):
         count.failed = 1
     return count
 

@@ -90,6 +90,8 @@ struct pd_durable {
 /* durable_folder.c: locks the folder, which is made when it is not there, moves aside what is not to be taken
  * up from it, reads which job it is of. Before anything else is read there. */
 pd_status pd_durable_own_folder(struct pd_durable *durable);
+/* What is wrong with a path is told with the flag that gave it. Returns `status`. */
+pd_status pd_durable_blame_flag(const char *root, pd_status status);
 /* Moves aside logs before a step, and snapshots between two. */
 pd_status pd_durable_drop(const struct pd_durable *durable, uint64_t logs_before, uint64_t after,
                           uint64_t before, const char *why);
