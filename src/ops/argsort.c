@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/larger.h"
 #include "kernels/sort.h"
 #include "ops/shape_util.h"
 
@@ -155,8 +156,8 @@ static pd_status arg_infer(const struct pd_infer *c)
     do {                                                                                                     \
         const T *line = (const T *)l->x + at;                                                                \
         for (int64_t k = 1; k < l->n; k++)                                                                   \
-            if (l->descending ? line[k * l->inner] > line[best * l->inner]                                   \
-                              : line[k * l->inner] < line[best * l->inner])                                  \
+            if (l->descending ? PD_ABOVE(line[k * l->inner], line[best * l->inner])                          \
+                              : PD_ABOVE(line[best * l->inner], line[k * l->inner]))                         \
                 best = k;                                                                                    \
     } while (0)
 

@@ -195,7 +195,7 @@ static pd_status norm_run(const struct pd_run *r)
     pd_reduce_run(&plan, &pd_reduce_square[type], x->data, memory + parts, memory);
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T norm = (T)sqrt((double)*(const T *)(memory + parts)), most = (T)r->attr[0].f;
-        const T factor = norm > most ? most / norm : 1;
+        const T factor = norm <= most ? 1 : most / norm;
         const T *from = x->data;
         T *to = out->data;
         for (int64_t i = 0; i < n; i++)

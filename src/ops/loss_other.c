@@ -149,7 +149,7 @@ static pd_status kl_run(const struct pd_run *r)
         T *out = pd_run_out(r, 0)->data;
         double sum = 0;
         for (int64_t i = 0, n = pd_tensor_numel(x_in); i < n; i++) {
-            T loss = target[i] > 0 ? target[i] * (pd_log(target[i]) - x[i]) : 0;
+            T loss = target[i] <= 0 ? 0 : target[i] * (pd_log(target[i]) - x[i]);
             if (each)
                 out[i] = loss;
             else
@@ -172,7 +172,7 @@ static pd_status kl_grad_run(const struct pd_run *r)
         T *to = dx->data;
         T factor = (T)(1 / kl_divisor(r, x_in));
         for (int64_t i = 0, n = pd_tensor_numel(dx); i < n; i++)
-            to[i] = target[i] > 0 ? -target[i] * g[each ? i : 0] * factor : 0;
+            to[i] = target[i] <= 0 ? 0 : -target[i] * g[each ? i : 0] * factor;
     })
     return PD_OK;
 }

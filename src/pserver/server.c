@@ -14,6 +14,7 @@
 #include "pserver/first_link.h"
 #include "pserver/job_text.h"
 #include "pserver/order.h"
+#include "pserver/save_part.h"
 #include "pserver/spin.h"
 #include "pserver/sums.h"
 #include "pserver/waiters.h"
@@ -158,6 +159,7 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
     const struct pd_var *var = pd_block_find(pd_program_block(program, 0), grad->name);
     struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block, .param = param};
     int number;
+    spec.adds = pd_rule_adds(program, s->config.prepare_block, grad->block, grad->name);
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
     if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
     PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));
@@ -264,6 +266,7 @@ void pd_server_free(struct pd_server *s)
     pd_free(s->lanes);
     pd_book_close(s, 0);
     pd_free(s->seats);
+    pd_free(s->said_why);
     pd_free((char *)s->config.endpoint);
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
@@ -348,13 +351,15 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
     s->calls_as = pd_rng_fresh_seed() | 1;
+    s->saves = pd_part_first_save(pd_rng_fresh_seed());
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
     if (status == PD_OK && config->prepare_block < 0)
         status = pd_durable_loops(config->durable, config->endpoint, config->loops, &loops);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
     s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
-    if (status == PD_OK && (!s->lanes || !s->seats)) status = pd_no_memory();
+    s->said_why = pd_calloc((size_t)config->trainers, sizeof *s->said_why);
+    if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why)) status = pd_no_memory();
     s->n_lanes = s->lanes ? loops : 0;
     if (status == PD_OK) status = start(s, frame, config);
     if (status != PD_OK) {
@@ -567,8 +572,8 @@ static void tell_failure(void *arg)
 
 void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int has_reason)
 {
-    if (has_reason) atomic_store(&s->seats[trainer].said_why, 1);
-    if (!has_reason && atomic_load(&s->seats[trainer].said_why)) return;
+    if (has_reason) atomic_store(&s->said_why[trainer], 1);
+    if (!has_reason && atomic_load(&s->said_why[trainer])) return;
     pthread_mutex_lock(&s->lock);
     snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
     pthread_mutex_unlock(&s->lock);

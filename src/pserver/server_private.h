@@ -77,7 +77,6 @@ struct seat {
     int is_read;                      /* from the file: it was there before this server was started */
     uint64_t step;                    /* and, when it had left, this was the last one that counted it */
     uint64_t held;                    /* the last one that counts it in what this server was started with */
-    _Atomic int said_why;             /* how its process failed or was lost is noted */
 };
 
 struct pd_server {
@@ -98,6 +97,7 @@ struct pd_server {
     int is_closed; /* all who get in have proved that they are of the job */
     int port;
     uint64_t incarnation;
+    _Atomic uint64_t saves;     /* the number of the last save that it gave out */
     uint64_t calls_as;          /* its incarnation as it is told to other servers only */
     _Atomic uint64_t job_id;    /* drawn by the first server when the job is new; 0: not known yet */
     struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
@@ -108,11 +108,12 @@ struct pd_server {
     uint64_t lr_step;
     pthread_mutex_t lock; /* what follows */
     pthread_cond_t changed;
-    int lanes_finished;
-    int wakes;          /* pd_server_wake was called */
-    int stops, stopped; /* pd_server_stopped: lanes shall stand still, and how many do */
-    int failed, ending;
-    int draining;           /* of the main thread: the next cut is the last */
+    _Atomic int lanes_finished; /* the book reads it without the lock, */
+    int wakes;                  /* pd_server_wake was called */
+    int stops, stopped;         /* pd_server_stopped: lanes shall stand still, and how many do */
+    int failed;
+    _Atomic int ending;     /* and this one */
+    _Atomic int draining;   /* set by the main thread: the next cut is the last */
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
@@ -120,10 +121,11 @@ struct pd_server {
     /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
      * which the main thread needs to end the server. */
     pthread_mutex_t book_lock;
-    struct seat *seats; /* by trainer */
-    int book;           /* its file; -1: none */
-    int book_is_old;    /* it was read, and tells of trainers; not believed yet */
-    int64_t came_at;    /* when the last process came that it does not know; 0: none */
+    struct seat *seats;    /* by trainer */
+    _Atomic int *said_why; /* by trainer, of no lock: how its process failed or was lost is noted */
+    int book;              /* its file; -1: none */
+    int book_is_old;       /* it was read, and tells of trainers; not believed yet */
+    int64_t came_at;       /* when the last process came that it does not know; 0: none */
     int book_syncs;
     _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
     char *book_path;
@@ -170,6 +172,7 @@ pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state ho
 /* The order says so. */
 pd_status pd_lane_jump(struct lane *lane, uint64_t step); /* at this step at least, before anybody joins */
 pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state);
+void pd_lane_tell_kept(void *lane); /* on its thread: trainers hear of the newest snapshot */
 const char *pd_lane_who(struct lane *lane, int trainer);
 /* Runs the optimize blocks of units that have no rule of their own. */
 pd_status pd_server_run_blocks(struct lane *lane);
@@ -179,6 +182,7 @@ void pd_session_accepted(void *lane, struct pd_conn *conn);
 void pd_session_answer(struct session *session, uint64_t request, uint64_t step);
 void pd_session_notice(struct session *session, const char *text);
 void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text);
+void pd_session_tell_kept(struct session *session); /* the step of the newest snapshot */
 /* It was welcomed long ago and has not opened: out with it. */
 void pd_session_sweep(struct session *session, int64_t now);
 /* The trainer is in the job now: its OPEN, if one waits for that, is answered. */
