@@ -47,7 +47,7 @@ SANITIZER_SETTINGS = {
 SANITIZED = BUILD / "test-sanitized"
 SANITIZED_SETTINGS = ("-DPD_SANITIZE=address", "-DWITH_PYTHON=ON")
 SANITIZED_TESTS = tuple(f"tests/python/test_{name}.py" for name in (
-    "ops", "op_types", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
+    "ops", "op_types", "op_hostile", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
 
 
 def environment() -> dict[str, str]:
@@ -163,7 +163,7 @@ def stage_extension() -> Count:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
     if not build(SANITIZED, *SANITIZED_SETTINGS, targets=("paddle_extension", "paddle_python_tree")):
         return Count(failed=1)
-    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20"})
+    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"})
 
 
 def sanitized_python() -> dict[str, str]:
