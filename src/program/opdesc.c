@@ -231,6 +231,23 @@ int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var)
     return count;
 }
 
+/* The parameter and the gradient that the op is for go with the names of its variables. */
+static pd_status rename_role_var(struct pd_opdesc *op, const char *from, const char *to)
+{
+    const struct pd_attr *names = pd_opdesc_attr(op, "op_role_var");
+    int found = 0;
+    for (int i = 0; names && names->type == PD_ATTR_STRINGS && i < names->n; i++)
+        found |= strcmp(names->strings[i], from) == 0;
+    if (!found) return PD_OK;
+    const char **renamed = pd_calloc((size_t)names->n, sizeof *renamed);
+    if (!renamed) return pd_no_memory();
+    for (int i = 0; i < names->n; i++)
+        renamed[i] = strcmp(names->strings[i], from) == 0 ? to : names->strings[i];
+    pd_status status = pd_opdesc_set_strings(op, "op_role_var", names->n, renamed);
+    pd_free(renamed);
+    return status;
+}
+
 pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to)
 {
     const char *kept = pd_program_text(op->program, to);
@@ -242,7 +259,7 @@ pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const cha
             for (int k = 0; k < at[i].args.n; k++)
                 if (strcmp(at[i].args.at[k], from) == 0) at[i].args.at[k] = kept, op->program->version++;
     }
-    return PD_OK;
+    return rename_role_var(op, from, kept);
 }
 
 /* Outputs that have no variable yet get one in this block. */

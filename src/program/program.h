@@ -150,7 +150,7 @@ pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, s
 /* How often the op names the variable among its inputs or outputs. */
 int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var);
 /* Renames a variable wherever the op uses it. */
-pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to);
+pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to); /* in its slots and in op_role_var */
 /* The i-th block that the op's attributes name; -1 after the last. */
 int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
 

@@ -2,7 +2,7 @@
  * Program expects them, and the engine runs the blocks.
  *
  * The Program averages over a fixed number of trainers. When some have left, those that are there count for
- * more, so that the result is their mean. */
+ * more, so that the result is their mean. Where it adds up there is nothing to make good. */
 #include <stdio.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static pd_status give(struct lane *lane, int unit)
         const struct pd_gift *gift = from >= 0 && pd_shard_takes_part(lane->shard, from)
                                          ? pd_shard_gift(lane->shard, unit, from)
                                          : NULL;
-        double by = per_trainer ? (double)n / in : 1;
+        double by = per_trainer && !spec->adds ? (double)n / in : 1;
         PD_TRY(spec->is_rows ? give_rows(v, spec, gift, by) : give_dense(v, spec, gift, by));
     }
     return PD_OK;

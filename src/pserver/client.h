@@ -53,9 +53,15 @@ pd_status pd_client_want_rows(struct pd_client *client, int number, int64_t n, c
                               size_t row, void *out);
 int64_t pd_client_rows_most(size_t row);
 int pd_client_is_asked(struct pd_client *client, int number); /* its connection has such a wish already */
+/* One part of a value that several servers hold, and have to write. */
+struct pd_client_save {
+    const char *folder;
+    uint32_t part, parts; /* parts 0: nothing is written; `save` gets the number of a new save */
+    uint64_t save;
+};
 /* Asks the server of a value to write it to <folder>/<name>_<part> on its own disk; pd_client_wait tells how
- * that went. `folder` is borrowed until then. */
-pd_status pd_client_want_saved(struct pd_client *client, int number, const char *folder, uint32_t part);
+ * that went. `save` is borrowed until then. */
+pd_status pd_client_want_saved(struct pd_client *client, int number, struct pd_client_save *save);
 pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
 
 /* When a run has the turn, after something failed: nothing is read from or written to memory that it lent any

@@ -80,8 +80,10 @@ static void send_save(struct wire *w)
     struct pd_buf meta = {0};
     struct pd_frame_head head = {.type = PD_PS_SAVE, .step = w->step, .request = ++w->request};
     pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
-    pd_put_u32(&meta, w->part);
-    pd_put_text(&meta, w->folder);
+    pd_put_u32(&meta, w->save->part);
+    pd_put_u32(&meta, w->save->parts);
+    pd_put_u64(&meta, w->save->save);
+    pd_put_text(&meta, w->save->folder);
     w->waits = 1;
     pd_conn_say(w->conn, &head, &meta);
 }
@@ -123,7 +125,7 @@ void pd_wire_flush(struct wire *w)
     w->sent_end = 1;
     if (w->rows)
         send_rows(w);
-    else if (w->folder)
+    else if (w->save)
         send_save(w);
     else if (w->is_pull_only)
         send_pull(w);
@@ -323,13 +325,13 @@ void pd_wire_clear(struct wire *w)
     w->pieces.n = w->wishes.n = w->sent_pieces = 0;
     w->is_ended = w->sent_end = w->is_pull_only = 0;
     w->rows = NULL;
-    w->folder = NULL;
+    w->save = NULL;
 }
 
 int pd_wire_refused(struct wire *w, uint64_t request, pd_status status, const char *text)
 {
     struct pd_client *c = w->link->client;
-    if (!w->folder || !w->waits || request != w->request) return 0;
+    if (!w->save || !w->waits || request != w->request) return 0;
     c->refusal = status;
     snprintf(c->refusal_text, sizeof c->refusal_text, "server %s: %.900s", w->link->endpoint, text);
     pd_wire_clear(w);
@@ -342,6 +344,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
         return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
     if (m->head.extra > w->link->client->cut) w->link->client->cut = m->head.extra;
+    if (w->save && !w->save->parts) w->save->save = m->head.step;
     if (w->passes) {
         w->passes = w->waits = 0;
         w->step++;
@@ -412,13 +415,12 @@ pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const 
     return PD_OK;
 }
 
-pd_status pd_client_want_saved(struct pd_client *c, int number, const char *folder, uint32_t part)
+pd_status pd_client_want_saved(struct pd_client *c, int number, struct pd_client_save *save)
 {
     PD_CLIENT_HOLD(c);
     struct wire *w;
     PD_TRY(want_alone(c, number, NULL, 0, &w));
-    w->folder = folder;
-    w->part = part;
+    w->save = save;
     pd_wire_flush(w);
     return PD_OK;
 }
@@ -482,6 +484,13 @@ static void repeat(struct pd_client *c, uint64_t step)
     c->is_aligned = 1;
 }
 
+static int is_numbered_alike(const struct pd_client *c)
+{
+    for (int i = 1; i < c->links.n; i++)
+        if (c->links.at[i]->ahead != c->links.at[0]->ahead) return 0;
+    return 1;
+}
+
 /* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
  * its gradients count in the same steps everywhere. */
 static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
@@ -507,12 +516,13 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
                                    "server %s is at step %llu, server %s at step %llu: they were started "
                                    "from snapshots of different steps. To go on from step %llu, if all have "
                                    "its snapshot: stop all, move log-* and what is newer than "
-                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir, "
+                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir%s, "
                                    "and start all again, the servers with FLAGS_ps_accept_rollback=1 where "
                                    "there were logs. Or set it everywhere to train on with both as they are",
                                    link->endpoint, (unsigned long long)w->step - 1, newest,
                                    (unsigned long long)last - 1, (unsigned long long)w->step - 1,
-                                   (unsigned long long)w->step - 1);
+                                   (unsigned long long)(w->step - 1 + link->ahead),
+                                   is_numbered_alike(c) ? "" : " (on others by `applied` in its manifest)");
                 if (turn == 0 || w->step + 1 != last) continue;
                 w->passes = 1;
                 pd_wire_flush(w);

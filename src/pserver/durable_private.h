@@ -70,6 +70,8 @@ struct pd_durable {
     int64_t quiet_since; /* async, at the end: nothing has come from trainers since then; 0: not looked */
     uint64_t quiet_changes;
     uint64_t sure_step, sure_applied, sure_changes; /* the same of the last one that was written */
+    _Atomic uint64_t shown;  /* sync, several servers, no log: sure_applied, for them to know; 0: none yet */
+    _Atomic uint64_t common; /* ... the step of the newest that all have, as far as is known */
     _Atomic uint64_t spoilt; /* a lane could not begin a file for the cut of this step; 0: all could */
     _Atomic uint64_t grown;  /* bytes that went to the logs since the last cut */
     uint64_t log_most;       /* bytes that may; 0: any number */
@@ -127,7 +129,7 @@ int pd_durable_waits(const struct pd_durable *durable, int lane); /* has its log
 /* durable_cut.c: sync: do all loops stand at one step, and has none begun the next? */
 int pd_durable_is_between(const struct pd_server *server);
 /* durable_settings.c: before anything is taken up, and after all was done again. */
-void pd_settings_note(struct pd_durable *durable);
+pd_status pd_settings_note(struct pd_durable *durable);
 pd_status pd_settings_take(struct pd_durable *durable);
 /* How many steps do the logs of a folder have past a snapshot in it? An error when they cannot be read. */
 pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t id, uint64_t *steps);

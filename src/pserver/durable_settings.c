@@ -7,16 +7,55 @@
 #include "base/log.h"
 #include "pserver/durable_private.h"
 
-/* One number, which nothing that the server runs ever writes. */
-static int is_setting(const struct pd_durable *d, const struct kept *k)
+struct names {
+    PD_VEC(const char *) all;
+};
+
+/* Adds what ops compute from the variables of the list. 1: an optimizer reads one of them as its rate. */
+static int follow(const struct pd_block *block, const char *name, struct names *list, pd_status *status)
 {
+    for (int i = 0; i < block->ops.n; i++) {
+        const struct pd_opdesc *op = block->ops.at[i];
+        const struct pd_io *rate = pd_opdesc_slot(op, 0, "LearningRate");
+        for (int k = 0; rate && k < rate->args.n; k++)
+            if (strcmp(rate->args.at[k], name) == 0) return 1;
+        for (int k = 0; pd_opdesc_names(op, 0, name) && k < op->out.n; k++)
+            for (int j = 0; j < op->out.at[k].args.n; j++) {
+                const char *out = op->out.at[k].args.at[j];
+                int is_known = 0;
+                for (int n = 0; n < list->all.n; n++)
+                    is_known |= strcmp(list->all.at[n], out) == 0;
+                if (!is_known && !pd_vec_push(&list->all, out)) *status = pd_no_memory();
+            }
+    }
+    return 0;
+}
+
+/* Does an optimizer read it as its rate, as it is or through other ops (a parameter's factor)? */
+static pd_status is_rate(const struct pd_program *program, const char *name, int *yes)
+{
+    struct names list = {0};
+    pd_status status = pd_vec_push(&list.all, name) ? PD_OK : pd_no_memory();
+    *yes = 0;
+    for (int n = 0; n < list.all.n && !*yes; n++)
+        for (int i = 0; i < program->blocks.n && !*yes; i++)
+            *yes = follow(program->blocks.at[i], list.all.at[n], &list, &status);
+    pd_vec_free(&list.all);
+    return status;
+}
+
+/* A rate of one number, which nothing that the server runs ever writes. A parameter of one number that is not
+ * trained is none: it may be drawn at random, anew at each start. */
+static pd_status is_setting(const struct pd_durable *d, const struct kept *k, int *yes)
+{
+    *yes = 0;
     const struct pd_meta *m = &k->value->tensor.meta;
     if (!k->value->tensor.data || k->whole || m->kind != PD_KIND_TENSOR || pd_meta_numel(m) != 1 ||
         (m->dtype != PD_DTYPE_FP32 && m->dtype != PD_DTYPE_FP64))
-        return 0;
+        return PD_OK;
     for (int i = 0; i < d->server->program->blocks.n; i++)
-        if (pd_program_writes(d->server->program, i, k->name)) return 0;
-    return 1;
+        if (pd_program_writes(d->server->program, i, k->name)) return PD_OK;
+    return is_rate(d->server->program, k->name, yes);
 }
 
 static double number_of(const struct pd_tensor *t)
@@ -24,13 +63,14 @@ static double number_of(const struct pd_tensor *t)
     return t->meta.dtype == PD_DTYPE_FP64 ? *(const double *)t->data : (double)*(const float *)t->data;
 }
 
-void pd_settings_note(struct pd_durable *d)
+pd_status pd_settings_note(struct pd_durable *d)
 {
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
-        k->is_setting = is_setting(d, k);
+        PD_TRY(is_setting(d, k, &k->is_setting));
         if (k->is_setting) k->setting = number_of(&k->value->tensor);
     }
+    return PD_OK;
 }
 
 static int has_log(const struct pd_durable *d)

@@ -112,20 +112,46 @@ pd_status pd_ps_recv_save_run(const struct pd_run *r)
 
 /* ---- checkpoint_notify ---- */
 
+/* The first server numbers saves, so that two of them at a time leave all parts of the same one. */
+static pd_status number_save(const struct pd_run *r, struct pd_client *client, int first, uint64_t *out)
+{
+    struct pd_client_save ask = {.folder = ""};
+    PD_TRY(pd_client_want_saved(client, first, &ask));
+    PD_TRY(pd_client_wait(client, r, "the number of a save"));
+    *out = ask.save;
+    return PD_OK;
+}
+
 /* All servers write at the same time. Their numbers are their places in epmap. */
+static pd_status save_parts(const struct pd_run *r, struct pd_client *client, int n, const int *numbers)
+{
+    const char *folder = pd_ps_attr(r, "dir")->s;
+    uint64_t save = 0;
+    pd_status status = PD_OK;
+    if (n) PD_TRY(number_save(r, client, numbers[0], &save));
+    struct pd_client_save *saves = pd_calloc((size_t)n, sizeof *saves);
+    if (!saves) return pd_no_memory();
+    for (int i = 0; status == PD_OK && i < n; i++) {
+        saves[i] = (struct pd_client_save){folder, (uint32_t)i, (uint32_t)n, save};
+        status = pd_client_want_saved(client, numbers[i], &saves[i]);
+    }
+    if (status == PD_OK) status = pd_client_wait(client, r, "saving the table on the servers");
+    if (status != PD_OK) pd_client_abandon(r->step); /* what is freed next may be sent again */
+    pd_free(saves);
+    return status;
+}
+
 pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
 {
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
-    const char *folder = pd_ps_attr(r, "dir")->s, *table = pd_ps_attr(r, "lookup_table")->s;
+    const char *table = pd_ps_attr(r, "lookup_table")->s;
     struct pd_client *client;
     PD_TRY(pd_ps_client(r, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)epmap->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < epmap->n; i++)
         status = pd_client_name(client, r, epmap->strings[i], 1, table, NULL, &numbers[i]);
-    for (int i = 0; status == PD_OK && i < epmap->n; i++)
-        status = pd_client_want_saved(client, numbers[i], folder, (uint32_t)i);
-    if (status == PD_OK) status = pd_client_wait(client, r, "saving the table on the servers");
+    if (status == PD_OK) status = save_parts(r, client, epmap->n, numbers);
     pd_free(numbers);
     return pd_ps_done(client, status);
 }

@@ -21,8 +21,10 @@ enum pd_ps_type {
     PD_PS_ROWS = 19,    /* some rows of a value: u32 value, u64 n; payload: n row numbers (i64) */
     PD_PS_BYE = 20,     /* u8 failed, text why */
     PD_PS_BEAT = 21,    /* still there: text whom it waits for (may be missing); with a request: say HERE */
-    PD_PS_SAVE = 22,    /* u32 value, u32 part, text folder: write the value to <folder>/<its name>_<part>, on
-                           your disk; answered by DONE or FAILED */
+    PD_PS_SAVE = 22,    /* u32 value, u32 part, u32 parts, u64 save, text folder: write the value to
+                           <folder>/<its name>_<part>, on your disk, as one of so many parts of this save;
+                           answered by DONE or FAILED. parts 0: write nothing, give me the number of a new
+                           save */
     PD_PS_STATUS = 23,  /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
     PD_PS_SUM = 24,     /* server to first server: text group, u32 server, u32 servers, u32 n, n f64 */
     PD_PS_ORDER = 25,   /* the next three: server to first server (order.h). step: committed; members: u32 n,
@@ -31,14 +33,15 @@ enum pd_ps_type {
     PD_PS_READY = 27,   /* step; extra: version of the membership */
     PD_PS_PROGRAM = 28, /* trainer to server, before the first OPEN: what it trains (job_text.h) */
     PD_PS_JOB = 29,     /* trainer to server: u64 id of the job that it is in from now on */
+    PD_PS_COMMON = 30,  /* trainer to server: step of the newest snapshot that all servers have */
     /* Server to trainer; `request` is that of the message it answers. */
-    PD_PS_OPENED = 32, /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
-                          the order of the OPEN; 0xffffffff: another loop of this server has it; then u64 id
-                          of its job (0: none yet), u8 PD_PS_JOB_*; step: the last one that counts this
-                          trainer; extra: the trainer's id */
-    PD_PS_VALUES = 33, /* values in the order asked for, raw; step: the last one applied; extra: step of
-                          the next snapshot, 0: none */
-    PD_PS_DONE = 34,
+    PD_PS_OPENED = 32,  /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
+                           the order of the OPEN; 0xffffffff: another loop of this server has it; then u64 id
+                           of its job (0: none yet), u8 PD_PS_JOB_*, u64 number of a snapshot less its step;
+                           step: the last one that counts this trainer; extra: the trainer's id */
+    PD_PS_VALUES = 33,  /* values in the order asked for, raw; step: the last one applied; extra: step of
+                           the next snapshot, 0: none */
+    PD_PS_DONE = 34,    /* step: the number of the new save, where a SAVE asked for one */
     PD_PS_FAILED = 35,  /* u32 status, text */
     PD_PS_NOTICE = 36,  /* text: whom the server waits for */
     PD_PS_REPORT = 37,  /* to STATUS; payload: its text */
@@ -47,6 +50,7 @@ enum pd_ps_type {
     PD_PS_CHANGED = 40, /* as WANT; step: the last one before it; extra: version */
     PD_PS_COMMIT = 41,  /* step */
     PD_PS_HERE = 42,    /* to BEAT with a request */
+    PD_PS_KEPT = 43,    /* unasked. step: that of its newest snapshot */
 };
 
 enum {

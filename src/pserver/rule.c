@@ -30,7 +30,6 @@ struct pd_rule {
     int n_tail;
     struct pd_value *param, *grad; /* grad: the view of the gradient */
     int64_t numel, width;
-    int adds; /* the block adds gradients and does not average them */
     /* A parameter that is selected rows first_row, first_row + row_step, ...: the op sees a tensor, and
      * gradients name its rows. row_step 0: a tensor, or rows in another order. */
     int64_t first_row, row_step;
@@ -240,11 +239,11 @@ static int is_small(const struct pd_opdesc *op, const struct pd_frame *frame)
 /* The optimizer op of the block when the block has nothing else but merging before it and small ops after it.
  */
 static const struct pd_opdesc *recognise(const struct pd_block *block, const struct pd_frame *frame,
-                                         const char *merged, int *tail, int *adds)
+                                         const char *merged, int *tail)
 {
     int i = 0;
-    for (*adds = 0; i < block->ops.n && is_merge(block->ops.at[i], merged); i++)
-        *adds = strcmp(block->ops.at[i]->type, "sum") == 0;
+    while (i < block->ops.n && is_merge(block->ops.at[i], merged))
+        i++;
     if (i == block->ops.n) return NULL;
     const struct pd_opdesc *op = block->ops.at[i];
     const char *grad = pd_opdesc_arg(op, 0, "Grad");
@@ -257,9 +256,15 @@ static const struct pd_opdesc *recognise(const struct pd_block *block, const str
     return op;
 }
 
-int pd_rule_adds(const struct pd_rule *rule)
+int pd_rule_adds(const struct pd_program *program, int prepare, int block, const char *merged)
 {
-    return rule->adds;
+    int adds = 0;
+    for (int side = 0; side < 2; side++) {
+        const struct pd_block *b = pd_program_block(program, side ? block : prepare);
+        for (int i = 0; b && i < b->ops.n; i++)
+            if (is_merge(b->ops.at[i], merged)) adds = strcmp(b->ops.at[i]->type, "sum") == 0;
+    }
+    return adds;
 }
 
 static void find_rows(struct pd_rule *rule)
@@ -286,10 +291,10 @@ int pd_rule_has_row(const struct pd_rule *rule, int64_t row)
 pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, struct pd_rule **out)
 {
     const struct pd_block *b = pd_program_block(frame->plan->program, block);
-    int tail = 0, adds;
+    int tail = 0;
     *out = NULL;
     if (!b) return pd_fail(PD_RANGE, "the server's Program has no block %d", block);
-    const struct pd_opdesc *op = recognise(b, frame, merged, &tail, &adds);
+    const struct pd_opdesc *op = recognise(b, frame, merged, &tail);
     if (!op) return PD_OK;
     struct pd_rule *rule = pd_calloc(1, sizeof *rule);
     if (!rule) return pd_no_memory();
@@ -302,7 +307,6 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
                          pd_opdesc_arg(op, 0, "Param"));
         goto fail;
     }
-    rule->adds = adds;
     find_rows(rule);
     if ((status = pd_value_new(PD_KIND_TENSOR, &rule->grad)) != PD_OK) goto fail;
     if ((status = call_new(rule, op, frame, merged, &rule->update)) != PD_OK) goto fail;

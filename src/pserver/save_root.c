@@ -12,9 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/error.h"
 #include "pserver/folder.h"
-#include "pserver/value_file.h"
 
 static pd_status file_error(const char *path, int number)
 {
@@ -120,11 +118,10 @@ static pd_status refuse(const char *path, const struct pd_save_root *root)
                    path, root->kept && *root->kept ? " or " : "", root->kept ? root->kept : "");
 }
 
-pd_status pd_save_beneath(const struct pd_value *value, const char *path, const struct pd_save_root *root)
+pd_status pd_save_root_open(const char *path, const struct pd_save_root *root, int *out)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *slash = strrchr(path, '/');
     char *folder, *real;
-    int at;
     if (has_dots(path))
         return pd_fail(PD_INVALID, "cannot write '%s': '..' is not allowed in what trainers save", path);
     folder = slash == path ? pd_strdup("/") : pd_strndup(path, slash ? (size_t)(slash - path) : 0);
@@ -136,11 +133,7 @@ pd_status pd_save_beneath(const struct pd_value *value, const char *path, const 
     const char *rest = NULL, *found = NULL;
     for (int i = 0; i < 2 && !rest; i++)
         if ((rest = below(roots[i], real, root->given != NULL))) found = roots[i];
-    status = rest ? walk(found, rest, path, &at) : refuse(path, root);
-    if (status == PD_OK) {
-        status = pd_value_file_write_in(at, name, value, path);
-        close(at);
-    }
+    status = rest ? walk(found, rest, path, out) : refuse(path, root);
     pd_free(real);
     return status;
 }

@@ -14,6 +14,7 @@
 #include "pserver/first_link.h"
 #include "pserver/job_text.h"
 #include "pserver/order.h"
+#include "pserver/save_part.h"
 #include "pserver/spin.h"
 #include "pserver/sums.h"
 #include "pserver/waiters.h"
@@ -153,6 +154,7 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
     const struct pd_var *var = pd_block_find(pd_program_block(program, 0), grad->name);
     struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block, .param = param};
     int number;
+    spec.adds = pd_rule_adds(program, s->config.prepare_block, grad->block, grad->name);
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
     if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
     PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));
@@ -316,6 +318,9 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     PD_TRY(link_first(s));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
+    char whose[48];
+    snprintf(whose, sizeof whose, "%d trainers", s->config.trainers);
+    pd_listener_expect(s->listener, s->config.trainers * s->n_lanes + s->config.servers - 1, whose);
     /* Not before the port is ours: a second server by mistake must leave the first one's book alone. */
     PD_TRY(pd_book_open(s, config->durable));
     for (int i = 0; i < s->n_lanes; i++) {
@@ -341,6 +346,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
     s->calls_as = pd_rng_fresh_seed() | 1;
+    s->saves = pd_part_first_save(pd_rng_fresh_seed());
     pd_status status = copy_config(s, config);
     int loops = choose_loops(frame, config);
     if (status == PD_OK && config->prepare_block < 0)

@@ -165,6 +165,12 @@ void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
     if (status != PD_OK) (void)pd_session_refuse(session, request, status);
 }
 
+void pd_session_tell_kept(struct session *session)
+{
+    struct pd_frame_head head = {.type = PD_PS_KEPT, .step = pd_durable_kept(session->lane->server->durable)};
+    if (head.step) pd_conn_say(session->conn, &head, NULL);
+}
+
 /* ---- PUSH, PULL, ROWS ---- */
 
 static pd_status read_pulls(struct session *session, struct pd_reader *r)
@@ -458,7 +464,8 @@ const char *pd_session_held_up(const struct session *session, int64_t since)
 static pd_status expect(struct session *session, const struct pd_message *m)
 {
     int type = m->head.type;
-    if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM && type != PD_PS_JOB)
+    if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM && type != PD_PS_JOB &&
+        type != PD_PS_COMMON)
         return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
     if (!session->is_in && type != PD_PS_OPEN && type != PD_PS_PROGRAM)
         return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
@@ -510,6 +517,9 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         return pd_session_open(session, m);
     case PD_PS_JOB:
         return pd_session_job(session, m);
+    case PD_PS_COMMON:
+        pd_durable_hear_common(session->lane->server->durable, m->head.step);
+        return PD_OK;
     case PD_PS_PUSH:
         return finish_push(session, m);
     case PD_PS_PULL:

@@ -205,6 +205,7 @@ static void put_job(const struct pd_server *s, struct pd_buf *meta)
     pd_put_u8(meta, (uint8_t)((units ? PD_PS_JOB_HOLDS : 0) |
                               (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0) |
                               (s->durable ? 0 : PD_PS_JOB_FORGETS)));
+    pd_put_u64(meta, pd_durable_ahead(s->durable));
 }
 
 static void send_opened(struct session *session, uint64_t request, const struct pd_buf *numbers)
@@ -233,6 +234,7 @@ void pd_session_joined(struct session *session, int trainer, uint64_t incarnatio
     take_place(session);
     send_opened(session, session->opens_as, &session->opened);
     pd_buf_free(&session->opened);
+    if (session->lane->index == 0) pd_session_tell_kept(session);
 }
 
 pd_status pd_session_compare(const struct session *session, const struct pd_message *m)
@@ -264,5 +266,6 @@ pd_status pd_session_open(struct session *session, const struct pd_message *m)
     }
     if (status == PD_OK) send_opened(session, m->head.request, &numbers);
     pd_buf_free(&numbers);
+    if (status == PD_OK && session->lane->index == 0) pd_session_tell_kept(session);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }

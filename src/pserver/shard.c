@@ -233,7 +233,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
     PD_TRY(pd_shard_gift_for(shard, u, trainer, step, &g));
     if (!u->spec.is_rows) {
         out[0].n = (size_t)pd_shard_part_size(u, part) * u->item;
-        out[0].at = pd_shard_stage(shard, trainer, u, part, out[0].n);
+        out[0].at = pd_shard_stage(shard, trainer, u, part, step, out[0].n);
         if (out[0].at) return PD_OK;
         if (u->sums) {
             out[0].at = pd_sum_place(shard, u, g, part);
@@ -261,7 +261,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
 /* How many trainers the sum of a gradient is shared by. */
 static int divisor(const struct pd_shard *shard, const struct unit *u)
 {
-    return pd_rule_adds(u->spec.rule) ? 1 : shard->taking_part;
+    return u->spec.adds ? 1 : shard->taking_part;
 }
 
 #define SUM_FN(name, T)                                                                                      \

@@ -22,6 +22,7 @@ struct pd_unit_spec {
     const char *grad; /* name on the wire, and of the averaged gradient */
     int block;
     int is_rows;
+    int adds;               /* trainers' gradients are added up, and not averaged */
     struct pd_value *param; /* what it changes: gives element type and shape */
     struct pd_rule *rule;   /* NULL: through the engine. Taken */
 };

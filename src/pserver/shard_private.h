@@ -162,7 +162,7 @@ pd_status pd_shard_redo_end(struct pd_shard *shard, const struct pd_change *chan
 /* shard_stage.c */
 /* Where a part shall arrive that is applied at once; NULL: it is not, or there is no room. */
 void *pd_shard_stage(struct pd_shard *shard, int trainer, const struct unit *unit, uint32_t part,
-                     size_t bytes);
+                     uint64_t step, size_t bytes);
 /* It has arrived: where it lies until the next one is placed; NULL: it was not placed there. */
 const void *pd_shard_unstage(struct pd_shard *shard, int trainer, const struct unit *unit, uint32_t part);
 void pd_shard_clear_stage(struct trainer *trainer); /* what was placed will not arrive */

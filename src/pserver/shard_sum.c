@@ -228,7 +228,7 @@ pd_status pd_sum_finish(struct pd_shard *shard, struct unit *u, uint32_t part, u
         if (!is_added(s, t) && gave(u, t, step, part)) add(shard, u, s, part, t);
     *grad = s->data;
     if (!s->data) return PD_OK; /* nobody gave it */
-    int divisor = pd_rule_adds(u->spec.rule) ? 1 : shard->taking_part + left_since(shard, s);
+    int divisor = u->spec.adds ? 1 : shard->taking_part + left_since(shard, s);
     if (divisor == 1) return PD_OK;
     if (u->item == sizeof(double))
         scale_f64(s->data, n, divisor);

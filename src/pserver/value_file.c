@@ -39,7 +39,7 @@ static int make_aside(int folder, const char *name, char aside[PD_VALUE_FILE_NAM
     return fd;
 }
 
-static pd_status fill(int fd, const struct pd_value *value, const char *path)
+static pd_status fill(int fd, const struct pd_value *value, const void *tail, size_t n_tail, const char *path)
 {
     FILE *file = fdopen(fd, "wb");
     if (!file) {
@@ -49,12 +49,14 @@ static pd_status fill(int fd, const struct pd_value *value, const char *path)
     }
     pd_status status = pd_value_write_file(value, file);
     if (status != PD_OK) pd_error_add(" [file %s]", path);
+    if (status == PD_OK && n_tail && fwrite(tail, n_tail, 1, file) != 1) status = file_error(path, errno);
     if (status == PD_OK && (fflush(file) != 0 || fsync(fd) != 0)) status = file_error(path, errno);
     if (fclose(file) != 0 && status == PD_OK) status = file_error(path, errno);
     return status;
 }
 
-pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_value *value, const char *path)
+pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_value *value, const void *tail,
+                                 size_t n_tail, const char *path)
 {
     char aside[PD_VALUE_FILE_NAME];
     struct stat info;
@@ -62,7 +64,7 @@ pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_v
         return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
     int fd = make_aside(folder, name, aside);
     if (fd < 0) return file_error(path, errno);
-    pd_status status = fill(fd, value, path);
+    pd_status status = fill(fd, value, tail, n_tail, path);
     if (status == PD_OK && renameat(folder, aside, folder, name) != 0) status = file_error(path, errno);
     if (status != PD_OK) unlinkat(folder, aside, 0);
     /* Some file systems have no such call for folders; there the name is as safe as it gets. */
@@ -70,12 +72,9 @@ pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_v
     return status;
 }
 
-pd_status pd_value_file_write(const struct pd_value *value, const char *path, enum pd_value_file_mode mode)
+pd_status pd_value_file_folder(const char *path, int *out)
 {
-    struct stat info;
     const char *slash = strrchr(path, '/');
-    if (mode == PD_VALUE_FILE_KEEP && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
-        return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
     char *folder = !slash          ? pd_strdup(".")
                    : slash == path ? pd_strdup("/")
                                    : pd_strndup(path, (size_t)(slash - path));
@@ -84,7 +83,19 @@ pd_status pd_value_file_write(const struct pd_value *value, const char *path, en
     int at = status == PD_OK ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (status == PD_OK && at < 0) status = file_error(path, errno);
     pd_free(folder);
-    if (status == PD_OK) status = pd_value_file_write_in(at, slash ? slash + 1 : path, value, path);
-    if (at >= 0) close(at);
+    if (status == PD_OK) *out = at;
+    return status;
+}
+
+pd_status pd_value_file_write(const struct pd_value *value, const char *path, enum pd_value_file_mode mode)
+{
+    struct stat info;
+    const char *slash = strrchr(path, '/');
+    int at;
+    if (mode == PD_VALUE_FILE_KEEP && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
+    PD_TRY(pd_value_file_folder(path, &at));
+    pd_status status = pd_value_file_write_in(at, slash ? slash + 1 : path, value, NULL, 0, path);
+    close(at);
     return status;
 }

@@ -167,6 +167,32 @@ static void test_who_joins_in_the_middle_of_a_step(void **state)
     }
 }
 
+/* The only trainer leaves a step of which parts are applied, and it, or the next process, comes again: it
+ * waits in the step after, which is not applied at once. */
+static void test_who_joins_a_step_that_nobody_is_in(void **state)
+{
+    struct world w;
+    (void)state;
+    for (uint64_t as = 7; as < 9; as++) {
+        make(&w, 1, 1);
+        message(&w, 1, 1, (uint32_t[]){0}, 1, 1);
+        must(pd_shard_leave(w.shard, 0, PD_TRAINER_DONE));
+        must(pd_shard_join(w.shard, 0, as));
+        assert_int_equal(pd_shard_trainer_step(w.shard, 0), 1);
+        for (uint32_t part = 0; part < 3; part++) {
+            message(&w, 2, 1, &part, 1, 1);
+            assert_int_equal(pd_shard_may_lend(w.shard, 0), 0);
+        }
+        must(pd_shard_end(w.shard, 0, 2, 1));
+        assert_int_equal(pd_shard_step(w.shard), 2);
+        expect(&w, (float[]){-1, -1, -2});
+        message(&w, 3, 3, (uint32_t[]){0, 1, 2}, 1, 1);
+        must(pd_shard_end(w.shard, 0, 3, 2));
+        expect(&w, (float[]){-2, -3, -5});
+        drop(&w);
+    }
+}
+
 /* The snapshot of a step is cut later than the step ends: until then a trainer that comes back may give the
  * next one, and nothing of it may be in the snapshot. */
 static void test_nothing_changes_until_the_step_before_is_kept(void **state)
@@ -413,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_a_message_that_breaks_off),
         cmocka_unit_test(test_bytes_that_stay_where_they_are),
         cmocka_unit_test(test_who_joins_in_the_middle_of_a_step),
+        cmocka_unit_test(test_who_joins_a_step_that_nobody_is_in),
         cmocka_unit_test(test_nothing_changes_until_the_step_before_is_kept),
         cmocka_unit_test(test_who_was_lost_and_was_not),
         cmocka_unit_test(test_a_push_that_is_checked),

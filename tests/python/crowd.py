@@ -64,7 +64,7 @@ def stray_message(rng: random.Random) -> bytes:
             lambda: ps.frame(ps.ROWS, struct.pack("<IQ", 0, 1), bytes(8)),
             lambda: ps.frame(ps.BYE, b"\0" + ps.text("")),
             lambda: ps.frame(ps.BYE, b"\1" + ps.text("somebody else failed")),
-            lambda: ps.frame(ps.SAVE, struct.pack("<II", 0, 0) + ps.text("no-such-folder")),
+            lambda: ps.frame(ps.SAVE, struct.pack("<IIIQ", 0, 0, 1, 0) + ps.text("no-such-folder")),
             lambda: ps.frame(ps.OPEN, ps.opening(ps.name(""))),
             lambda: ps.frame(ps.OPEN, ps.opening(ps.name("", is_pull=True))),
             lambda: ps.frame(ps.OPEN, ps.opening(ps.name("no such variable", is_pull=True))),

@@ -2,12 +2,14 @@
 
 The rows of a table count the updates (jobs/counted.py), in units of the rate."""
 
+import re
+
 import numpy as np
 import pytest
-from cluster import free_ports
+from cluster import Job, free_ports
 from test_ps_files import ended_by_sigterm
 from test_ps_half_step import stopped_at
-from test_ps_moved import LOGS, counts, job_of, refused, run, table
+from test_ps_moved import LOGS, counts, env_of, job_of, refused, run, table
 from test_ps_recovery import MODES
 
 NOW = "is 0.5 in this Program, and was 1 in the snapshot: it is 0.5 now"
@@ -65,3 +67,31 @@ def test_a_log_is_done_again_with_its_own_rate(tmp_path, mode):
         job.clear()
         run(job, *mode, "--rate", "0.5", steps=8)
         np.testing.assert_array_equal(table(job, root), rows_after((1, 4), (0.5, 8)))
+
+
+@LOGS
+@MODES
+def test_a_frozen_number_is_no_rate(tmp_path, mode, log):
+    """It is drawn at random, anew at each start (jobs/frozen.py). The one of the job stays."""
+    go = tmp_path / "go"
+    with Job(1, 1, "frozen.py", env_of(tmp_path / "ps", log)) as job:
+        options = ["--scalar", *mode, "--until", str(go)]
+        server, first = job.start("server", 0, *options), job.start("trainer", 0, *options)
+        first.wait_for("pauses")
+        if log:
+            server.kill()
+            job.processes.remove(server)
+        else:
+            ended_by_sigterm(job, server)
+        again = job.start("server", 0, *options)
+        again.wait_for("Server listening on")
+        assert "in this Program" not in again.output(), again.output()
+        go.touch()
+        job.end(60)
+        said = first.output()
+        job.clear()
+        job.start("server", 0, *options)
+        second = job.start("trainer", 0, *options)
+        job.end(60)
+        values = [re.search(r"frozen (\w+)", text)[1] for text in (said, second.output())]
+        assert values[0] == values[1], values

@@ -263,9 +263,9 @@ class DataFeeder:
     def _get_number_of_places_(self, num_places: int | None) -> int:
         if num_places is not None:
             return int(num_places)
-        import os
+        from paddle.fluid import framework
 
-        return int(os.environ.get("CPU_NUM", 1))
+        return framework._cpu_num()
 
     def decorate_reader(
         self, reader: Callable, multi_devices: bool, num_places: int | None = None, drop_last: bool = True

@@ -4,27 +4,25 @@ Files are those of one process: the names and shapes of whole variables. A train
 what it holds, and what it fetches because it lies on servers only (sparse parameters, states of optimizers and
 schedules). Whether others save too does not matter: their folder may be on another disk, and where it is the same
 one each file is written aside and renamed. A distributed table is written by the servers themselves, each its rows
-to `__lookup_table__/<table>_<i>`.
+(io_table_parts.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import zlib
 from typing import Iterator
 
 import numpy as np
 
 from paddle import _core
-from paddle.fluid import core
+from paddle.fluid import core, io_table_parts
 from paddle.fluid.executor import global_scope
 from paddle.fluid.framework import JOBS, Program
 from paddle.fluid.log_helper import notice
 from paddle.fluid.vartype import VarType, convert_np_dtype_to_dtype_
 
-TABLES = "__lookup_table__"
 _HERE = "Param"  # the kind of what trainers hold as well
 
 
@@ -128,8 +126,8 @@ def lasting_on_servers(program: Program) -> list[str]:
 
 
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
-    """Writes the variables `chosen` and the states of these names as a trainer, whichever it is: what lies on servers
-    only it fetches; without a folder it returns bytes.
+    """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
+    bytes. What lies on servers is fetched by every trainer, so that its files are whole.
     """
     remote, table = _on_servers(program), program._distributed_lookup_table
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
@@ -145,12 +143,14 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
     saving.each(folder)
     for name in away:
         saving.fetch(folder, name, remote[name])
-    if has_table and states:
+    is_in_parts = has_table and bool(states)
+    if is_in_parts:
         saving.notify(folder, table)
     elif has_table:
         saving.receive_table(table)
         saving.write(folder, table)
-    saving.run(executor)
+    with io_table_parts.replaced(folder, [var.name for var in chosen], table if is_in_parts else None):
+        saving.run(executor)
     return None
 
 
@@ -220,7 +220,7 @@ class _Saving:
             type="checkpoint_notify",
             attrs={
                 "epmap": list(self.whole._endpoints),
-                "dir": os.path.join(folder, TABLES),
+                "dir": os.path.join(folder, io_table_parts.TABLES),
                 "lookup_table": table,
                 "trainer_id": self._id(),
             },
@@ -404,82 +404,7 @@ def load_server(executor, folder: str, program: Program, wanted: dict | None, fi
         executor.run(reading)
     table = program._distributed_lookup_table
     if table is not None and top.has_var(table) and (wanted is None or table in wanted):
-        _load_table_part(executor, folder, program, table)
-
-
-def _load_table_part(executor, folder: str, program: Program, table: str) -> None:
-    """This server's rows: of its own part if that has them all, else of all parts, or of the whole table."""
-    index, count = list(program._endpoints).index(program._ps_endpoint), len(program._endpoints)
-    rows = global_scope().var(table).get_selected_rows()
-    held = rows.height()
-    if not held:
-        raise core.NotFoundError(
-            f"The table {table!r} has no rows yet. Run the server's startup Program first."
-        )
-    wanted = np.arange(index, held, count)
-    parts = table_parts(folder, table)
-    if index in parts:
-        numbers, values = _read_rows(executor, parts[index])
-        if not np.array_equal(numbers, wanted):
-            values = read_table(executor, folder, table, held)[wanted]
-    elif parts:
-        values = read_table(executor, folder, table, held)[wanted]
-    else:
-        values = _read_tensor(executor, os.path.join(folder, table))[wanted]
-    rows.get_tensor().set(np.ascontiguousarray(values), core.CPUPlace())
-
-
-def table_parts(folder: str, table: str) -> dict[int, str]:
-    """The files of a distributed table: number of the server -> path."""
-    found = {}
-    for place in (folder, os.path.join(folder, TABLES)):
-        base = os.path.join(place, table)
-        above = os.path.dirname(base)
-        for name in os.listdir(above) if os.path.isdir(above) else ():
-            match = re.fullmatch(re.escape(os.path.basename(table)) + r"_(\d+)", name)
-            if match:
-                found[int(match[1])] = os.path.join(above, name)
-    return found
-
-
-def read_table(executor, folder: str, table: str, height: int) -> np.ndarray:
-    """A distributed table out of the files of its parts. Every row must be in one of them."""
-    whole, missing = None, np.ones(height, bool)
-    for path in table_parts(folder, table).values():
-        numbers, values = _read_rows(executor, path)
-        if len(numbers) and (numbers.min() < 0 or numbers.max() >= height):
-            raise core.ShapeError(
-                f"{path!r} has row {numbers.max()} of the table {table!r}, which has {height} rows in the "
-                "Program."
-            )
-        if whole is None:
-            whole = np.zeros((height, *values.shape[1:]), values.dtype)
-        whole[numbers] = values
-        missing[numbers] = False
-    if missing.any():
-        raise core.FileError(
-            f"The files of the table {table!r} in {folder!r} have no row {int(np.argmax(missing))}, "
-            f"and {int(missing.sum())} rows in all are missing. Each server wrote a part on its own disk: "
-            "put all of them into one folder."
-        )
-    return whole
-
-
-def _read_rows(executor, path: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = _read(executor, path, VarType.SELECTED_ROWS).get_selected_rows()
-    return np.array(rows.rows(), np.int64), np.array(rows.get_tensor())
-
-
-def _read_tensor(executor, path: str) -> np.ndarray:
-    return np.array(_read(executor, path, VarType.LOD_TENSOR).get_tensor())
-
-
-def _read(executor, path: str, kind):
-    reading, scope = Program(), core.Scope()
-    out = reading.global_block().create_var(name="value", type=kind, persistable=True)
-    reading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs={"file_path": path})
-    executor.run(reading, scope=scope)
-    return scope.find_var("value")
+        io_table_parts.load_server(executor, folder, program, table)
 
 
 # ---- inference models ----

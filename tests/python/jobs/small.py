@@ -17,15 +17,16 @@ def parse(about: str) -> argparse.ArgumentParser:
     return parser
 
 
-def start(options: argparse.Namespace, sync_mode: bool = True) -> tuple[fluid.Executor, fluid.Program, fluid.DistributeTranspiler]:
+def start(options: argparse.Namespace, sync_mode: bool = True, load=lambda exe, program: None, config=None) -> tuple[fluid.Executor, fluid.Program, fluid.DistributeTranspiler]:
     """Transpiles the default Programs. A server serves, and its process ends here; a trainer gets its executor, after the startup
-    Program has run, its Program and the transpiler."""
-    transpiler = fluid.DistributeTranspiler()
+    Program has run, its Program and the transpiler. `load` is called in servers before they serve."""
+    transpiler = fluid.DistributeTranspiler(config)
     transpiler.transpile(options.id, pservers=options.endpoints, trainers=options.trainers, sync_mode=sync_mode)
     exe = fluid.Executor(fluid.CPUPlace())
     if options.role == "server":
         program, startup = transpiler.get_pserver_programs(options.endpoint)
         exe.run(startup)
+        load(exe, program)
         exe.run(program)
         raise AssertionError("the server's run ends the process")
     exe.run(fluid.default_startup_program())

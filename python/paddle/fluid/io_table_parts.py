@@ -1,0 +1,224 @@
+"""The files of a distributed table: each server writes its rows to `__lookup_table__/<table>_<i>`.
+
+A part says in its last bytes of how many it is one and of which save (src/pserver/save_part.h). Parts of several
+saves, or a whole table beside parts of another one, are never put together: loading refuses them by name. Saving
+removes what it replaces, once all that is new is in its place. Parts that upstream wrote do not say what they are;
+their rows must fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import struct
+import time
+from typing import Iterator, NamedTuple
+
+import numpy as np
+
+from paddle.fluid import core
+from paddle.fluid.executor import global_scope
+from paddle.fluid.framework import Program
+from paddle.fluid.vartype import VarType
+
+TABLES = "__lookup_table__"
+_END = struct.Struct("<8sIIQ")
+_MAGIC = b"CPDLPART"
+
+
+class Part(NamedTuple):
+    """A file of a table; without a count where it does not say what it is."""
+
+    path: str
+    index: int
+    count: int = 0
+    save: int = 0
+
+
+def _part(path: str, index: int) -> Part:
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - _END.size, 0))
+        end = file.read()
+    if len(end) == _END.size and end.startswith(_MAGIC):
+        return Part(path, *_END.unpack(end)[1:])
+    return Part(path, index)
+
+
+def _parts_in(folder: str, table: str) -> list[Part]:
+    above, stem = os.path.split(os.path.join(folder, table))
+    found = []
+    for name in os.listdir(above) if os.path.isdir(above) else ():
+        match = re.fullmatch(re.escape(stem) + r"_(\d+)", name)
+        if match and os.path.isfile(os.path.join(above, name)):
+            found.append(_part(os.path.join(above, name), int(match[1])))
+    return sorted(found, key=lambda part: part.index)
+
+
+def table_parts(folder: str, table: str) -> list[Part]:
+    """The files of a distributed table. In the folder itself a file of such a name may be another variable's."""
+    found = _parts_in(os.path.join(folder, TABLES), table)
+    return found + [part for part in _parts_in(folder, table) if part.count or not found]
+
+
+# ---- saving ----
+
+
+@contextlib.contextmanager
+def replaced(folder: str, names: list, table: str | None = None) -> Iterator[None]:
+    """Around the saving of these variables: afterwards what it replaces goes. `table`: the one of them that servers
+    write in parts; the others are whole files.
+
+    A whole table takes the place of older parts; parts, where all of them are to be seen here, that of an older whole
+    table. What is not older is another trainer's, which saves at the same time.
+    """
+    began = time.time()
+    yield
+    for name in names:
+        if name == table:
+            if _is_whole_set(_parts_in(os.path.join(folder, TABLES), name)):
+                _remove_older([os.path.join(folder, name)], began)
+        else:
+            _remove_older([part.path for part in _parts_in(os.path.join(folder, TABLES), name)], began)
+
+
+def _remove_older(paths: list, began: float) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.getmtime(path) < began:
+                os.remove(path)
+
+
+# ---- loading ----
+
+
+def _is_whole_set(parts: list[Part]) -> bool:
+    if not parts or len({(part.count, part.save) for part in parts}) > 1:
+        return False
+    return bool(parts[0].count) and [part.index for part in parts] == list(range(parts[0].count))
+
+
+def _check_one_save(table: str, parts: list[Part]) -> None:
+    """All files are of one save."""
+    saves: dict = {}
+    for part in parts:
+        saves.setdefault((part.count, part.save), []).append(part)
+    if len(saves) < 2:
+        return
+    told = [
+        f"{', '.join(repr(part.path) for part in group)} (a save on {count} servers)"
+        if count
+        else f"{', '.join(repr(part.path) for part in group)} (do not say of which)"
+        for (count, _), group in saves.items()
+    ]
+    raise core.FileError(
+        f"The files of the table {table!r} are of different saves: {'; '.join(told)}. Put the files of one save "
+        "there, and remove the others."
+    )
+
+
+def load_server(executor, folder: str, program: Program, table: str) -> None:
+    """A server's rows: of its own part if that has them all, else of all parts, or of the whole table."""
+    index, count = list(program._endpoints).index(program._ps_endpoint), len(program._endpoints)
+    rows = global_scope().var(table).get_selected_rows()
+    held = rows.height()
+    if not held:
+        raise core.NotFoundError(
+            f"The table {table!r} has no rows yet. Run the server's startup Program first."
+        )
+    wanted = np.arange(index, held, count)
+    parts = table_parts(folder, table)
+    if parts:
+        values = _own_rows(executor, folder, table, parts, index, wanted)
+        if values is None:
+            values = read_table(executor, folder, table, held)[wanted]
+        else:
+            _check_same(executor, os.path.join(folder, table), table, values, wanted)
+    else:
+        values = _read_tensor(executor, os.path.join(folder, table))[wanted]
+    rows.get_tensor().set(np.ascontiguousarray(values), core.CPUPlace())
+
+
+def _own_rows(executor, folder: str, table: str, parts: list[Part], index: int, wanted) -> np.ndarray | None:
+    """Out of this server's own part; None: it is not there, or is one of another number of servers."""
+    _check_one_save(table, parts)
+    for part in parts:
+        if part.index == index:
+            numbers, values = _read_rows(executor, part.path)
+            return values if np.array_equal(numbers, wanted) else None
+    return None
+
+
+def read_table(executor, folder: str, table: str, height: int) -> np.ndarray:
+    """A distributed table out of the files of its parts. Every row must be in one of them."""
+    parts = table_parts(folder, table)
+    _check_one_save(table, parts)
+    whole, missing = None, np.ones(height, bool)
+    for part in parts:
+        numbers, values = _read_rows(executor, part.path)
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= height):
+            raise core.ShapeError(
+                f"{part.path!r} has row {numbers.max()} of the table {table!r}, which has {height} rows in the "
+                "Program."
+            )
+        if not missing[numbers].all():
+            raise core.FileError(
+                f"{part.path!r} has row {int(numbers[~missing[numbers]][0])} of the table {table!r}, and so has another "
+                "of its files: they are of different saves. Put the files of one save there, and remove the others."
+            )
+        if whole is None:
+            whole = np.zeros((height, *values.shape[1:]), values.dtype)
+        whole[numbers] = values
+        missing[numbers] = False
+    if missing.any():
+        raise core.FileError(
+            f"The files of the table {table!r} in {folder!r} have no row {int(np.argmax(missing))}, "
+            f"and {int(missing.sum())} rows in all are missing{_lacking(parts)}. Each server wrote a part on its own "
+            "disk: put all of them into one folder."
+        )
+    _check_same(executor, os.path.join(folder, table), table, whole, np.arange(height))
+    return whole
+
+
+def _lacking(parts: list[Part]) -> str:
+    found = {part.index for part in parts}
+    lacking = [index for index in range(parts[0].count if parts else 0) if index not in found]
+    return f" (of {parts[0].count} parts number {', '.join(map(str, lacking))})" if lacking else ""
+
+
+def check_whole(executor, folder: str, var) -> None:
+    """The file of a whole variable that is about to be read: parts beside it have the same values."""
+    parts = _parts_in(os.path.join(folder, TABLES), var.name)
+    if parts and os.path.isfile(os.path.join(folder, var.name)):
+        read_table(executor, folder, var.name, var.shape[0])
+
+
+def _check_same(executor, path: str, table: str, values: np.ndarray, numbers: np.ndarray) -> None:
+    """A whole table beside the parts has the same values."""
+    if not os.path.isfile(path):
+        return
+    whole = _read_tensor(executor, path)
+    if len(whole) > numbers.max(initial=-1) and np.array_equal(whole[numbers], values, equal_nan=True):
+        return
+    raise core.FileError(
+        f"The table {table!r} is there twice, whole in {path!r} and in parts below {TABLES!r}, with other values: they are "
+        "of different saves. Remove that file, or the parts."
+    )
+
+
+def _read_rows(executor, path: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = _read(executor, path, VarType.SELECTED_ROWS).get_selected_rows()
+    return np.array(rows.rows(), np.int64), np.array(rows.get_tensor())
+
+
+def _read_tensor(executor, path: str) -> np.ndarray:
+    return np.array(_read(executor, path, VarType.LOD_TENSOR).get_tensor())
+
+
+def _read(executor, path: str, kind):
+    reading, scope = Program(), core.Scope()
+    out = reading.global_block().create_var(name="value", type=kind, persistable=True)
+    reading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs={"file_path": path})
+    executor.run(reading, scope=scope)
+    return scope.find_var("value")

@@ -1,0 +1,27 @@
+/* Files of one value that several servers hold, each a part of it: which save each of them is of.
+ *
+ * The format of a value has no room for that, and readers of it stop at its end: so it stands behind it, in
+ * the file's last bytes. magic "CPDLPART", u32 part, u32 parts, u64 save; little-endian. */
+#ifndef PD_PSERVER_SAVE_PART_H
+#define PD_PSERVER_SAVE_PART_H
+
+#include <stdint.h>
+
+#include "tensor/value.h"
+
+struct pd_part {
+    uint32_t index, count;
+    uint64_t save; /* numbers of one process of the first server rise; those of others are unlike them */
+};
+
+/* Before the first number that a process gives out. */
+uint64_t pd_part_first_save(uint64_t random);
+
+/* Writes a part as `name`, which ends in _<index>, into an open folder; `path` is for messages. One of a
+ * later save that is there already stays: another trainer saves at the same time, and its parts take the
+ * place of all of these. Then parts of the same value that are of earlier saves, or of other processes, are
+ * removed: what they were parts of is no longer whole. Files without such an end are left alone. */
+pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
+                        const struct pd_part *part, const char *path);
+
+#endif
