@@ -43,7 +43,7 @@ def runs(pid: int) -> bool:
     """Z: ended, and nobody has waited for it yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
