@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -28,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 1)
 REPORT = BUILD / "pytest.xml"
-FILE_LIMIT_S, SOAK_LIMIT_S = 3600, 5400  # for one file of tests, of long tests: several times what it takes
+PYTHON_LIMIT_S = 2400  # for one file of tests: several times what the longest takes
+SOAK_LIMIT_S = 5400  # for one of long tests
 fuzz_seconds = 10  # for each target
 figures: list[str] = []  # what long tests measured, for the end
 # Files of the real thing to start from.
@@ -81,6 +83,24 @@ def call(command: list, **options) -> int:
     """Runs a command with its output shown as it comes; returns its status."""
     print("$", *command, flush=True)
     return subprocess.run([str(word) for word in command], cwd=options.pop("cwd", ROOT), **options).returncode
+
+
+def call_within(seconds: float, command: list, **options) -> int | None:
+    """The same; past that many seconds it ends the command with all that it started, and returns None."""
+    print("$", *command, flush=True)
+    process = subprocess.Popen([str(word) for word in command], cwd=options.pop("cwd", ROOT), start_new_session=True, **options)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # pytest shows where it is
+        end = time.monotonic() + 10
+        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) and time.monotonic() < end:
+            time.sleep(0.1)
+        return None
+    finally:
+        if process.returncode is None:  # not waited for, so the number is still its own
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def fixed_addresses() -> list[str]:
@@ -233,7 +253,7 @@ def stage_python() -> Count:
             except IndexError:
                 return
             with tempfile.TemporaryFile("w+") as output:
-                count = run_file(path, report=BUILD / f"{path.stem}.xml", stdout=output, stderr=subprocess.STDOUT, timeout=FILE_LIMIT_S)
+                count = run_pytest(str(path), report=BUILD / f"{path.stem}.xml", stdout=output, stderr=subprocess.STDOUT)
                 output.seek(0)
                 with shown:
                     print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---\n{output.read()}", flush=True)
@@ -254,7 +274,12 @@ def stage_soak() -> Count:
     files = [path for path in sorted((ROOT / "tests" / "python").glob("test_*.py")) if "PADDLE_SOAK" in path.read_text()]
     for path in [*sorted((ROOT / "tests" / "soak").glob("test_*.py")), *files]:
         print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---", flush=True)
-        total.add(run_file(path.relative_to(ROOT), env=os.environ | {"PADDLE_SOAK": "1"}, timeout=SOAK_LIMIT_S))
+        try:
+            count = run_pytest(str(path.relative_to(ROOT)), env=os.environ | {"PADDLE_SOAK": "1"}, limit=SOAK_LIMIT_S)
+        except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
+            print(f"{path.name}: {error}", flush=True)
+            count = Count(failed=1)
+        total.add(count)
         figures.extend(figures_of(REPORT))
     return total
 
@@ -291,26 +316,22 @@ def span(values: list[str]) -> str:
     return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
 
 
-def run_file(path: Path, **options) -> Count:
-    """A file in a process of its own: one that crashes, hangs or runs out of memory does not take the others with it."""
-    try:
-        return run_pytest(str(path), **options)
-    except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
-        print(f"{path.name}: {error}", flush=True)
-        return Count(failed=1)
-
-
-def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT, **options) -> Count:
+def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT, limit: float = PYTHON_LIMIT_S, **options) -> Count:
+    """Runs files of tests, each within the limit. One that has nothing to run, not even something to skip, is a failure."""
     report.unlink(missing_ok=True)
-    status = call([*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={report}"], **options)
+    limit *= len(paths)
+    status = call_within(limit, [*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={report}"], **options)
+    if status is None:
+        print(f"{' '.join(paths)}: not done after {limit:.0f} s", flush=True)
+        return Count(failed=1)
     count = Count()
     if report.exists():
         for suite in xml.parse(report).iter("testsuite"):
             bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
             skipped = int(suite.get("skipped", 0))
             count.add(Count(max(int(suite.get("tests", 0)) - bad - skipped, 0), bad, skipped))
-    nothing_collected = 5  # also where a whole file is skipped
-    if status and not count.failed and not (status == nothing_collected and count.skipped):
+    nothing_to_run = 5  # also when a file skips itself
+    if not count.failed and not (status == 0 or (status == nothing_to_run and count.skipped)):
         count.failed = 1
     return count
 

@@ -57,7 +57,7 @@ static void name_cut_ahead(struct pd_durable *d, uint64_t steps)
 
 int pd_durable_is_first(const struct pd_durable *d)
 {
-    return !d->config.n_servers || strcmp(d->config.servers[0], d->server->config.endpoint) == 0;
+    return pd_durable_config_is_first(&d->config, d->server->config.endpoint);
 }
 
 static int all_stand(const struct pd_durable *d)
