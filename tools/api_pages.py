@@ -40,7 +40,7 @@ OTHERS = {
     "metrics": ("`fluid.metrics` and `fluid.evaluator`", "fluid.metrics fluid.evaluator"),
     "nets": ("`fluid.nets`", "fluid.nets"),
     "tools": ("`fluid.profiler`, `fluid.unique_name` and other tools",
-              "fluid.profiler fluid.unique_name fluid.average fluid.lod_tensor"),
+              "fluid.profiler fluid.unique_name fluid.average fluid.lod_tensor fluid.contrib.memory_usage_calc"),
     "reader": ("`paddle.batch` and `paddle.reader`", "batch reader"),
 }
 

@@ -9,10 +9,14 @@ Any order of starting will do. Trainers have no numbers here: the first server h
 shuffles all of the data in its own way. The server ends when both trainers have ended.
 """
 
+import argparse
 import os
 
 import paddle.v2 as paddle
 import paddle.fluid as fluid
+
+# Everything is said by the environment; this answers --help.
+argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
 
 x = fluid.layers.data(name='x', shape=[13], dtype='float32')
 y_predict = fluid.layers.fc(input=x, size=1, act=None)

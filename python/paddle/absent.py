@@ -23,7 +23,7 @@ class Absent(NamedTuple):
 
 BUILD = "Build a Program with fluid.layers and run it with fluid.Executor."
 TRANSPILE = "fluid.DistributeTranspiler trains with parameter servers: docs/DISTRIBUTED.md is the guide."
-STEPS = "Write the step with fluid.layers.StaticRNN, DynamicRNN or While."
+STEPS = "Write the step with fluid.layers.DynamicRNN or While."
 FEED = "Read the files in Python and feed batches: paddle.batch, fluid.DataFeeder, fluid.io.DataLoader."
 
 ABSENT = (

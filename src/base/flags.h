@@ -50,7 +50,8 @@
     X(ps_snapshot_steps, INT(0, INT32_MAX), "0", "steps between a server's snapshots; 0: none by steps")     \
     X(ps_log_mb, INT(0, INT32_MAX), "1024",                                                                  \
       "megabytes a server logs before it makes a snapshot, or the size of one where that is more; 0: any")   \
-    X(ps_keep, INT(1, INT32_MAX), "2", "snapshots that a server keeps")                                      \
+    X(ps_keep, INT(1, INT32_MAX), "2",                                                                       \
+      "snapshots that a server keeps, beside the newest one that all servers have")                          \
     X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                     \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
     X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                    \

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/flags.h"
+#include "base/std_files.h"
 
 /* With the head that pd_log_to_stderr adds, a line stays below PIPE_BUF: a pipe takes it in one piece. */
 enum { LONGEST = 3840, MOST_KEPT = 32, UNKNOWN = PD_LOG_DEBUG + 1 };
@@ -90,6 +91,7 @@ void pd_log_write(enum pd_log_level level, const char *format, ...)
 void pd_log_set(pd_log_sink sink, void *arg)
 {
     char text[96];
+    if (sink == pd_log_to_stderr) pd_std_files_take();
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);
     now.sink = sink;

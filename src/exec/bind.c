@@ -245,6 +245,7 @@ static pd_status infer_op(struct pd_frame_op *op)
         PD_TRY(op->plan->def->infer(&op->infer));
         PD_TRY(check_sizes(op));
     }
+    PD_TRY(pd_infer_one_type(&op->infer));
     if (op->plan->n_results) settle_results(op, infers);
     return PD_OK;
 }

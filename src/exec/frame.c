@@ -209,6 +209,10 @@ static pd_status check_ready(const struct pd_frame *f)
         const struct pd_value *value = f->values[f->externals[e]];
         if (v->place == PD_PLACE_SCOPE && v->read_first && v->needs_data && !pd_value_ready(value))
             return not_ready(v, value);
+        if (v->read_first && v->needs_data && pd_value_is_rows(value) && pd_rows_check(value) != PD_OK) {
+            pd_error_lead("variable '%s': ", v->name);
+            return PD_SHAPE;
+        }
     }
     return PD_OK;
 }

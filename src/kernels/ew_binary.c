@@ -1,5 +1,6 @@
 /* Arithmetic of two operands, and its gradients. */
 #include "kernels/ew_tile.h"
+#include "kernels/larger.h"
 
 #define NO_CLONES
 
@@ -49,8 +50,8 @@ ARITHMETIC(add, PD_CLONES, x + y, WRAPPING(+))
 ARITHMETIC(sub, PD_CLONES, x - y, WRAPPING(-))
 ARITHMETIC(mul, PD_CLONES, x * y, WRAPPING(*))
 ARITHMETIC(div, PD_CLONES, x / y, i32_div(x, y), i64_div(x, y))
-ARITHMETIC(max, PD_CLONES, x > y ? x : y, x > y ? x : y, x > y ? x : y)
-ARITHMETIC(min, PD_CLONES, x < y ? x : y, x < y ? x : y, x < y ? x : y)
+ARITHMETIC(max, PD_CLONES, PD_LARGER(x, y), x > y ? x : y, x > y ? x : y)
+ARITHMETIC(min, PD_CLONES, PD_SMALLER(x, y), x < y ? x : y, x < y ? x : y)
 ARITHMETIC(pow, NO_CLONES, pd_pow(x, y), i32_pow(x, y), i64_pow(x, y))
 /* The sign of a float remainder is the divisor's, that of an integer one the dividend's. */
 #define FMOD(x, y) _Generic((x), float : fmodf, double : fmod)(x, y)

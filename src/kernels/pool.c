@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "kernels/clones.h"
+#include "kernels/larger.h"
 
 struct job {
     const struct pd_pool *pool;

@@ -1,5 +1,7 @@
 /* Pooling for one element type; included by pool.c with T, F(name) and LOWEST defined. */
 
+PD_HAS_NAN(F(has_nan), T)
+
 /* One line of outputs from one line of inputs, for one tap of the kernel. */
 PD_CLONES static void F(tap)(int average, int64_t from, int64_t to, int64_t stride, const T *restrict x,
                              T *restrict y)
@@ -21,7 +23,7 @@ PD_CLONES static void F(tap)(int average, int64_t from, int64_t to, int64_t stri
             y[o] = x[o * stride] > y[o] ? x[o * stride] : y[o];
 }
 
-/* Plain windows, channels first: taps outside, outputs inside, so that the inner loop is long. */
+/* Plain windows without NaN, channels first: taps outside, outputs inside, so that the inner loop is long. */
 static void F(plane_taps)(const struct pd_pool *p, const T *x, T *y)
 {
     struct range d, h;
@@ -70,7 +72,7 @@ static void F(plane_windows)(const struct pd_pool *p, const T *x, T *y, int32_t 
                             int64_t i = (id * p->in[1] + ih) * p->in[2] + iw;
                             if (p->average) {
                                 best += x[i];
-                            } else if (x[i] > best) {
+                            } else if (PD_ABOVE(x[i], best)) {
                                 best = x[i];
                                 place = i;
                             }
@@ -90,7 +92,7 @@ static void F(forward_planes)(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const T *x = (const T *)j->x + i * j->in_points;
         T *y = (T *)j->to + i * j->out_points;
-        if (p->adaptive || j->index)
+        if (p->adaptive || j->index || (!p->average && F(has_nan)(x, j->in_points)))
             F(plane_windows)(p, x, y, j->index ? j->index + i * j->out_points : NULL);
         else
             F(plane_taps)(p, x, y);
@@ -159,7 +161,7 @@ PD_CLONES static void F(merge)(int average, int64_t n, const T *restrict x, T *r
             y[c] += x[c];
     else
         for (int64_t c = 0; c < n; c++)
-            y[c] = x[c] > y[c] ? x[c] : y[c];
+            y[c] = PD_LARGER(x[c], y[c]);
 }
 
 static void F(forward_points)(void *arg, int64_t begin, int64_t end)

@@ -4,10 +4,12 @@
 #include <stdint.h>
 
 #include "kernels/clones.h"
+#include "kernels/larger.h"
 #include "kernels/reduce.h"
 
 #define LANES 16
 #define BLOCK 512
+#define NAN_BLOCK 4096
 #define NO_CLONES
 
 /* `each` turns an element v into what is combined; `both` combines a and b. */
@@ -73,13 +75,39 @@
     FOLD(name, clones, T, WIDE, name##_start, each, both)                                                    \
     MERGE(name##_merge, clones, T, each, both)
 
+/* The largest or the smallest of a row, whose loop does not see NaN; block by block, so that the search finds
+ * the elements in the cache. */
+#define KEEPING_NAN(name, T)                                                                                 \
+    PD_HAS_NAN(name##_has_nan, T)                                                                            \
+    static void name##_fold_all(void *acc_, const void *x_, int64_t n)                                       \
+    {                                                                                                        \
+        T *acc = acc_;                                                                                       \
+        const T *x = x_;                                                                                     \
+        for (int64_t i = 0; i < n && *acc == *acc; i += NAN_BLOCK) {                                         \
+            int64_t part = n - i < NAN_BLOCK ? n - i : NAN_BLOCK;                                            \
+            name##_fold(acc, x + i, part);                                                                   \
+            if (name##_has_nan(x + i, part)) *acc = (T)NAN;                                                  \
+        }                                                                                                    \
+    }
+
 #define PLAIN(name)                                                                                          \
     {                                                                                                        \
         sizeof(name##_start), &name##_start, name##_fold, name##_merge, name##_merge                         \
     }
 
+#define WITH_NAN(name)                                                                                       \
+    {                                                                                                        \
+        sizeof(name##_start), &name##_start, name##_fold_all, name##_merge, name##_merge                     \
+    }
+
 #define LARGER (a > b ? a : b)
 #define SMALLER (a < b ? a : b)
+/* `both` of a fold and of a merge. */
+#define EXTREME(name, T, first, fold, merge)                                                                 \
+    static const T name##_start = first;                                                                     \
+    FOLD(name, PD_CLONES, T, T, name##_start, v, fold)                                                       \
+    KEEPING_NAN(name, T)                                                                                     \
+    MERGE(name##_merge, PD_CLONES, T, v, merge)
 
 /* Formulas: clang-format would take their products for declarations. */
 /* clang-format off */
@@ -87,13 +115,13 @@ REDUCTION(sum_f32, PD_CLONES, float, double, 0, v, a + b)
 REDUCTION(sum_f64, PD_CLONES, double, double, 0, v, a + b)
 REDUCTION(sum_i32, NO_CLONES, int32_t, int32_t, 0, v, (int32_t)((uint32_t)a + (uint32_t)b))
 REDUCTION(sum_i64, NO_CLONES, int64_t, int64_t, 0, v, (int64_t)((uint64_t)a + (uint64_t)b))
-REDUCTION(max_f32, PD_CLONES, float, float, -INFINITY, v, LARGER)
-REDUCTION(max_f64, PD_CLONES, double, double, -INFINITY, v, LARGER)
+EXTREME(max_f32, float, -INFINITY, LARGER, PD_LARGER(a, b))
+EXTREME(max_f64, double, -INFINITY, LARGER, PD_LARGER(a, b))
 REDUCTION(max_i32, NO_CLONES, int32_t, int32_t, INT32_MIN, v, LARGER)
 REDUCTION(max_i64, NO_CLONES, int64_t, int64_t, INT64_MIN, v, LARGER)
 REDUCTION(max_u8, NO_CLONES, uint8_t, uint8_t, 0, v != 0, LARGER)
-REDUCTION(min_f32, PD_CLONES, float, float, INFINITY, v, SMALLER)
-REDUCTION(min_f64, PD_CLONES, double, double, INFINITY, v, SMALLER)
+EXTREME(min_f32, float, INFINITY, SMALLER, PD_SMALLER(a, b))
+EXTREME(min_f64, double, INFINITY, SMALLER, PD_SMALLER(a, b))
 REDUCTION(min_i32, NO_CLONES, int32_t, int32_t, INT32_MAX, v, SMALLER)
 REDUCTION(min_i64, NO_CLONES, int64_t, int64_t, INT64_MAX, v, SMALLER)
 REDUCTION(min_u8, NO_CLONES, uint8_t, uint8_t, 1, v != 0, SMALLER)
@@ -110,9 +138,9 @@ REDUCTION(abs_f64, PD_CLONES, double, double, 0, v < 0 ? -v : v, a + b)
 const struct pd_reduce_kernel pd_reduce_sum[PD_REDUCE_TYPES] = {PLAIN(sum_f32), PLAIN(sum_f64),
                                                                 PLAIN(sum_i32), PLAIN(sum_i64)};
 const struct pd_reduce_kernel pd_reduce_max[PD_REDUCE_TYPES] = {
-    PLAIN(max_f32), PLAIN(max_f64), PLAIN(max_i32), PLAIN(max_i64), PLAIN(max_u8)};
+    WITH_NAN(max_f32), WITH_NAN(max_f64), PLAIN(max_i32), PLAIN(max_i64), PLAIN(max_u8)};
 const struct pd_reduce_kernel pd_reduce_min[PD_REDUCE_TYPES] = {
-    PLAIN(min_f32), PLAIN(min_f64), PLAIN(min_i32), PLAIN(min_i64), PLAIN(min_u8)};
+    WITH_NAN(min_f32), WITH_NAN(min_f64), PLAIN(min_i32), PLAIN(min_i64), PLAIN(min_u8)};
 const struct pd_reduce_kernel pd_reduce_prod[PD_REDUCE_TYPES] = {PLAIN(prod_f32), PLAIN(prod_f64),
                                                                  PLAIN(prod_i32), PLAIN(prod_i64)};
 #define JOINED(name, sum)                                                                                    \

@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "kernels/clones.h"
+#include "kernels/larger.h"
 
 #define MAX_FIXED 64
 
@@ -101,9 +102,9 @@ static double factor(enum pd_seq_pool how, int64_t length)
             for (int64_t row = from + 1; row < to; row++) {                                                  \
                 const T *x = p->x + row * width;                                                             \
                 for (int64_t k = 0; index && k < width; k++)                                                 \
-                    index[k] = x[k] > out[k] ? (int32_t)row : index[k];                                      \
+                    index[k] = PD_ABOVE(x[k], out[k]) ? (int32_t)row : index[k];                             \
                 for (int64_t k = 0; k < width; k++)                                                          \
-                    out[k] = x[k] > out[k] ? x[k] : out[k];                                                  \
+                    out[k] = PD_LARGER(x[k], out[k]);                                                        \
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \

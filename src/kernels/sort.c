@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernels/larger.h"
+
 #define RUN 16
 
 #define SORT(name, T)                                                                                        \
@@ -10,7 +12,7 @@
     /* b goes before a */                                                                                    \
     static inline int before_##name(pair_##name b, pair_##name a, int descending)                            \
     {                                                                                                        \
-        return descending ? b.key > a.key : b.key < a.key;                                                   \
+        return descending ? PD_ABOVE(b.key, a.key) : PD_ABOVE(a.key, b.key);                                 \
     }                                                                                                        \
     static void insert_##name(pair_##name *p, int64_t n, int descending)                                     \
     {                                                                                                        \

@@ -101,20 +101,20 @@ static inline double size_f64(double x)
                                                                              : 0) -                          \
                                                                     b,                                       \
                                                         y = root / k0 + 2 * k2;                              \
-           p = size_##suffix(b) > k1 ? x / y : 0; a = now)                                                   \
+           p = size_##suffix(b) <= k1 ? 0 : x / y; a = now)                                                  \
     KERNEL(ftrl_power, suffix, T, 3, const T now = a + g * g, root = power_##suffix(now, -k3);               \
            b += g - (root - power_##suffix(a, -k3)) / k0 * p; const T x = (b > 0   ? k1                      \
                                                                            : b < 0 ? -k1                     \
                                                                                    : 0) -                    \
                                                                           b,                                 \
                                                               y = root / k0 + 2 * k2;                        \
-           p = size_##suffix(b) > k1 ? x / y : 0; a = now)                                                   \
+           p = size_##suffix(b) <= k1 ? 0 : x / y; a = now)                                                  \
     KERNEL(proximal_gd, suffix, T, 1, const T den = 1 + k0 * k2, cut = k0 * k1; p -= k0 * g;                 \
-           const T left = size_##suffix(p) - cut, kept = left > 0 ? left : 0;                                \
+           const T left = size_##suffix(p) - cut, kept = left <= 0 ? 0 : left;                               \
            p = (p < 0 ? -kept : kept) / den)                                                                 \
     KERNEL(proximal_adagrad, suffix, T, 2, const T den = 1 + k0 * k2, cut = k0 * k1; a += g * g;             \
            p -= k0 * g / root_##suffix(a);                                                                   \
-           const T left = size_##suffix(p) - cut, kept = left > 0 ? left : 0;                                \
+           const T left = size_##suffix(p) - cut, kept = left <= 0 ? 0 : left;                               \
            p = (p < 0 ? -kept : kept) / den)                                                                 \
     KERNEL(lamb_moments, suffix, T, 4, const T d0 = 1 - k0; const T d1 = 1 - k1; a = k0 * a + d0 * g;        \
            b = k1 * b + d1 * g * g; c = a / (root_##suffix(b) + k2) + k3 * p)

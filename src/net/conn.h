@@ -115,6 +115,9 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
                            struct pd_listener **out);
 /* Clients that were not accepted so far. On the loop's thread. */
 uint64_t pd_listener_refused(const struct pd_listener *listener);
+/* So many connections are to come, `whose` says in words: warns when this process may not open so many files.
+ */
+void pd_listener_expect(const struct pd_listener *listener, int connections, const char *whose);
 /* Closes; connections stay. On the loop's thread, or while its loop is not running. */
 void pd_listener_close(struct pd_listener *listener);
 

@@ -28,11 +28,12 @@ struct pd_guest {
     uint64_t since;
     enum step step;
     int refused;
+    int surplus, files; /* one too many for the files that the process may open */
     struct pd_hello_message hello;
     /* What is needed after the move. */
     struct pd_welcome_message welcome;
     enum pd_transport_choice choice;
-    int same_host, socket;
+    int same_host, socket, most_shm_fd;
     size_t ring;
     struct pd_loop *target;
     const struct pd_conn_events *events;
@@ -53,6 +54,7 @@ static void leave(struct pd_guest *guest)
     *(guest->prev ? &guest->prev->next : &listener->oldest) = guest->next;
     *(guest->next ? &guest->next->prev : &listener->newest) = guest->prev;
     listener->n_guests--;
+    listener->n_surplus -= guest->surplus;
     guest->listener = NULL;
 }
 
@@ -112,6 +114,14 @@ static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message
     guest->ring = guest->hello.ring ? (size_t)guest->hello.ring : listener->ring;
     if (conn->hello.version != PD_FRAME_VERSION) {
         other_version(conn, conn->hello.version);
+        return PD_OK;
+    }
+    if (guest->surplus) {
+        refuse(
+            conn, PD_IO,
+            "the server has nearly all files open that it may (ulimit -n is %d there), and the rest is for "
+            "snapshots and logs. Raise the limit, or use fewer trainers",
+            listener->files);
         return PD_OK;
     }
     if (listener->secret_n && !guest->hello.has_secret) {
@@ -228,6 +238,14 @@ static void log_no_shm(const struct pd_conn *conn)
     pd_log(level, "no shared memory for %s, which goes on over TCP: %s", conn->peer, pd_error());
 }
 
+static pd_status offer_shm(struct pd_conn *conn)
+{
+    struct pd_guest *guest = guest_of(conn);
+    if (guest->choice != PD_TRANSPORT_SHM && guest->socket >= guest->most_shm_fd)
+        return pd_fail(PD_IO, "it takes four files, and this process may open %d (ulimit -n)", guest->files);
+    return pd_shm_offer_start(conn->loop, guest->ring, &guest->offer);
+}
+
 static pd_status welcome(struct pd_conn *conn)
 {
     struct pd_guest *guest = guest_of(conn);
@@ -235,7 +253,7 @@ static pd_status welcome(struct pd_conn *conn)
     struct pd_buf meta = {0};
     if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP &&
         (pd_shm_pipe_count() < SHM_MOST || guest->choice == PD_TRANSPORT_SHM)) {
-        pd_status status = pd_shm_offer_start(conn->loop, guest->ring, &guest->offer);
+        pd_status status = offer_shm(conn);
         if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) {
             refuse(conn, status,
                    "the server was told to use shared memory only, and cannot make any: %s. Use "
@@ -324,7 +342,7 @@ static void free_guest(struct pd_conn *conn)
     conn->handshake = NULL;
 }
 
-pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *peer)
+pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *peer, int surplus)
 {
     struct pd_guest *guest = pd_calloc(1, sizeof *guest);
     struct pd_conn *conn;
@@ -341,6 +359,9 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
     guest->base.secret = listener->secret;
     guest->base.secret_n = listener->secret_n;
     guest->choice = listener->choice;
+    guest->surplus = surplus;
+    guest->files = listener->files;
+    guest->most_shm_fd = listener->most_shm_fd;
     guest->accepted = listener->events->accepted;
     guest->conn = conn;
     guest->since = pd_loop_now(listener->loop);
@@ -352,6 +373,7 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
     *(listener->newest ? &listener->newest->next : &listener->oldest) = guest;
     listener->newest = guest;
     listener->n_guests++;
+    listener->n_surplus += surplus;
     pd_status status = pd_tcp_pipe(listener->loop, conn, socket, &conn->pipe);
     if (status == PD_OK) status = pd_conn_secure(conn, listener->tls, NULL);
     if (status != PD_OK)
@@ -364,6 +386,11 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
 uint64_t pd_guest_age(const struct pd_guest *guest, uint64_t now)
 {
     return now - guest->since;
+}
+
+int pd_guest_is_done(const struct pd_guest *guest, uint64_t now)
+{
+    return guest->surplus && pd_guest_age(guest, now) >= GOODBYE_MS;
 }
 
 struct pd_guest *pd_guest_next(const struct pd_guest *guest)

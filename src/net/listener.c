@@ -26,7 +26,8 @@ enum {
     SWEEP_MS = 250,
     ACCEPT_AT_ONCE = 64,
     WARN_EVERY_MS = 1000,
-    FILES_MOST = 512, /* descriptors that sockets leave, when there are enough */
+    FILES_MOST = 512,  /* descriptors that sockets leave, when there are enough */
+    SURPLUS_MOST = 16, /* clients at once that use one of these to hear why they are refused */
 };
 
 void pd_listener_warn(struct pd_listener *listener, const char *peer, const char *text)
@@ -64,9 +65,11 @@ static void rest(struct pd_listener *listener, int resting)
             uv_poll_start(&listener->sockets[i].watch, UV_READABLE, on_client);
 }
 
-/* Room for one more? Old ones make room; young ones are given a moment. */
+/* Room for one more? Old ones make room; young ones are given a moment, and so are those that hear that they
+ * are too many. */
 static int has_room(struct pd_listener *listener)
 {
+    if (listener->n_surplus >= listener->most_surplus) return 0;
     if (listener->n_guests < listener->most_guests) return 1;
     struct pd_guest *oldest = listener->oldest;
     if (pd_guest_age(oldest, pd_loop_now(listener->loop)) < GUEST_PATIENCE_MS) return 0;
@@ -82,6 +85,11 @@ static void sweep(void *arg)
     while (guest && pd_guest_age(guest, now) >= (uint64_t)pd_handshake_ms) {
         struct pd_guest *next = pd_guest_next(guest);
         pd_guest_late(guest);
+        guest = next;
+    }
+    for (guest = listener->n_surplus ? listener->oldest : NULL; guest;) {
+        struct pd_guest *next = pd_guest_next(guest);
+        if (pd_guest_is_done(guest, now)) pd_guest_drop(guest);
         guest = next;
     }
     rest(listener, 0);
@@ -125,15 +133,8 @@ static void on_client(uv_poll_t *watch, int status, int events)
             break;
         }
         pd_endpoint_text((struct sockaddr *)&from, peer, sizeof peer);
-        if (fd >= listener->most_fd) {
-            pd_listener_warn(listener, peer,
-                             "this process has nearly all files open that it may: the rest is for snapshots "
-                             "and logs. Raise the limit with ulimit -n");
-            pd_socket_close(fd);
-            rest(listener, listener->sweep != NULL);
-            break;
-        }
-        if (pd_guest_new(listener, fd, peer) != PD_OK) pd_listener_warn(listener, peer, pd_error());
+        int surplus = fd >= listener->most_fd;
+        if (pd_guest_new(listener, fd, peer, surplus) != PD_OK) pd_listener_warn(listener, peer, pd_error());
     }
     pd_loop_exit(listener->loop);
 }
@@ -291,12 +292,26 @@ static pd_status configure(struct pd_listener *listener, const char *job)
     /* Strangers must leave descriptors for the job. */
     struct rlimit files;
     listener->most_guests = GUESTS_MOST;
-    listener->most_fd = INT_MAX;
+    listener->files = listener->most_fd = listener->most_shm_fd = listener->most_surplus = INT_MAX;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > INT_MAX) return PD_OK;
     int most = (int)files.rlim_cur, kept = most / 4 < FILES_MOST ? most / 4 : FILES_MOST;
     if (most / 4 < GUESTS_MOST) listener->most_guests = most / 4 > 8 ? most / 4 : 8;
+    listener->files = most;
     listener->most_fd = most - kept;
+    listener->most_shm_fd = listener->most_fd / 2;
+    listener->most_surplus = kept / 4 < 1 ? 1 : kept / 4 < SURPLUS_MOST ? kept / 4 : SURPLUS_MOST;
     return PD_OK;
+}
+
+void pd_listener_expect(const struct pd_listener *listener, int connections, const char *whose)
+{
+    int needed = listener->sockets[0].fd + 1 + connections;
+    if (needed <= listener->most_fd) return;
+    int kept = needed / 3 + 1 < FILES_MOST ? needed / 3 + 1 : FILES_MOST;
+    pd_log(PD_LOG_WARNING,
+           "this process may open %d files (ulimit -n), which is too low for %s: with what is kept for "
+           "snapshots and logs they need %d. Raise the limit, or some of them will be refused",
+           listener->files, whose, needed + kept);
 }
 
 pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const char *job,

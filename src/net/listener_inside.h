@@ -29,7 +29,11 @@ struct pd_listener {
 
     struct pd_guest *oldest, *newest; /* in the handshake */
     int n_guests, most_guests;
-    int most_fd; /* sockets with this number or a higher one are closed: what is left is for files */
+    int files;       /* that the process may open */
+    int most_fd;     /* clients whose socket has this number or a higher one are refused: what is left is for
+                        files */
+    int most_shm_fd; /* and these use TCP: shared memory takes four files, and others must fit too */
+    int n_surplus, most_surplus; /* guests that are only here to be told so */
     struct pd_timer *sweep;
 
     uint64_t quiet_until; /* warnings about clients are few */
@@ -37,8 +41,11 @@ struct pd_listener {
     uint64_t refused; /* clients that were not accepted */
 };
 
-/* A client takes its place in the list for as long as it shakes hands. Takes the socket, also on failure. */
-pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *peer);
+/* A client takes its place in the list for as long as it shakes hands; one too many (`surplus`) is refused
+ * with the reason when it has said hello. Takes the socket, also on failure. */
+pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *peer, int surplus);
+/* One too many: it has had the time to hear it. */
+int pd_guest_is_done(const struct pd_guest *guest, uint64_t now);
 /* The oldest guest: how long it is here (ms), and out with it. */
 uint64_t pd_guest_age(const struct pd_guest *guest, uint64_t now);
 void pd_guest_late(struct pd_guest *guest);

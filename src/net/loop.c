@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/std_files.h"
 #include "base/vec.h"
 
 enum {
@@ -410,6 +411,7 @@ pd_status pd_loop_new(struct pd_loop **out)
         status = pd_no_memory();
         goto free_loop;
     }
+    pd_std_files_take(); /* libuv closes no file of its own with such a number: it aborts */
     int rc = uv_loop_init(&loop->uv);
     if (rc) {
         status = pd_fail(rc == UV_ENOMEM ? PD_NO_MEMORY : PD_IO, "an event loop cannot be made: %s",

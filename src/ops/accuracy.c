@@ -66,7 +66,10 @@ static pd_status accuracy_run(const struct pd_run *r)
 const struct pd_op pd_op_accuracy = {
     .type = "accuracy",
     .doc = "Share of samples whose label is among the top k.",
-    .inputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_META}, {"Indices", 0}, {"Label", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_META | PD_SLOT_OWN_TYPE},
+                                           {"Indices", PD_SLOT_OWN_TYPE},
+                                           {"Label", PD_SLOT_OWN_TYPE},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Accuracy", 0}, {"Correct", 0}, {"Total", 0}, {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = accuracy_infer,
@@ -250,7 +253,9 @@ static pd_status auc_run(const struct pd_run *r)
 const struct pd_op pd_op_auc = {
     .type = "auc",
     .doc = "Area under the ROC curve, from counts in buckets that are carried from batch to batch.",
-    .inputs = (const struct pd_slot_def[]){{"Predict", 0}, {"Label", 0}, {"StatPos", 0}, {"StatNeg", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Predict", PD_SLOT_OWN_TYPE}, {"Label", PD_SLOT_OWN_TYPE}, {"StatPos", 0}, {"StatNeg", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"AUC", 0}, {"StatPosOut", 0}, {"StatNegOut", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("curve", "ROC"),
                                           PD_DEF_INT("num_thresholds", (2 << 12) - 1),

@@ -7,11 +7,12 @@
 
 /* Formulas: clang-format would take their products for declarations. */
 /* clang-format off */
-PD_ACT_OUT(relu, "Out = max(X, 0).", x > 0 ? x : 0, out > 0 ? dout : 0)
+/* NaN stays NaN: it fails every comparison, so that the last choice must be the one that keeps it. */
+PD_ACT_OUT(relu, "Out = max(X, 0).", x < 0 ? 0 : x, out <= 0 ? 0 : dout)
 PD_ACT_SHOW(relu)
 PD_ACT_OUT(relu6, "Out = min(max(X, 0), threshold).",
-           x > 0 ? (x < p0 ? x : p0) : 0,
-           out > 0 && out < p0 ? dout : 0,
+           x < 0 ? 0 : x > p0 ? p0 : x,
+           out <= 0 || out >= p0 ? 0 : dout,
            PD_DEF_FLOAT("threshold", 6.0f))
 PD_ACT_X(brelu, "Out is X held within [t_min, t_max].",
          x < p0 ? p0 : x > p1 ? p1 : x,
@@ -22,16 +23,16 @@ PD_ACT_X(leaky_relu, "Out = max(X, alpha X).",
          x > 0 ? dout : p0 * dout,
          PD_DEF_FLOAT("alpha", 0.02f))
 PD_ACT_X(thresholded_relu, "Out = X where X > threshold, else 0.",
-         x > p0 ? x : 0,
-         x > p0 ? dout : 0,
+         x <= p0 ? 0 : x,
+         x <= p0 ? 0 : dout,
          PD_DEF_FLOAT("threshold", 1.0f))
 PD_ACT_X(softshrink, "X moved towards 0 by lambda, and 0 within it.",
-         x > p0 ? x - p0 : x < -p0 ? x + p0 : 0,
+         x > p0 ? x - p0 : x >= -p0 ? 0 : x + p0,
          x > p0 || x < -p0 ? dout : 0,
          PD_DEF_FLOAT("lambda", 0.5f))
 /* Old programs carry lambda beside threshold; it has never had a meaning here. */
 PD_ACT_X(hard_shrink, "X, and 0 within +-threshold.",
-         x > p0 || x < -p0 ? x : 0,
+         x <= p0 && x >= -p0 ? 0 : x,
          x > p0 || x < -p0 ? dout : 0,
          PD_DEF_FLOAT("threshold", 0.5f), PD_DEF_FLOAT("lambda", 0.5f))
 PD_ACT_OUT(hard_sigmoid, "Out = slope X + offset held within [0, 1].",

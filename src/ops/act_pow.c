@@ -10,10 +10,11 @@ enum { X, FACTOR_TENSOR, DOUT };
 enum { OUT };
 enum { FACTOR };
 
-static const struct pd_slot_def inputs[] = {{"X"}, {"FactorTensor", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def inputs[] = {
+    {"X"}, {"FactorTensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_slot_def grad_inputs[] = {
-    {"X"}, {"FactorTensor", PD_SLOT_OPTIONAL}, {"Out@GRAD"}, {0}};
+    {"X"}, {"FactorTensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("factor", 1.0f), {0}};
 static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};

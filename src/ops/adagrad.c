@@ -6,7 +6,7 @@ enum { PARAM, GRAD, MOMENT, LR };
 static const struct pd_opt slots = {.grad = GRAD, .lr = LR, .n = 2, .in = {PARAM, MOMENT}, .out = {0, 1}};
 
 static const struct pd_slot_def inputs[] = {
-    {"Param", 0}, {"Grad", 0}, {"Moment", 0}, {"LearningRate", 0}, {0}};
+    {"Param", 0}, {"Grad", 0}, {"Moment", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"ParamOut", 0}, {"MomentOut", 0}, {0}};
 
 static pd_status infer(const struct pd_infer *c)
@@ -131,7 +131,7 @@ const struct pd_op pd_op_rmsprop = {
     .inputs = (const struct pd_slot_def[]){{"Param", 0},
                                            {"MeanSquare", 0},
                                            {"MeanGrad", PD_SLOT_OPTIONAL},
-                                           {"LearningRate", 0},
+                                           {"LearningRate", PD_SLOT_OWN_TYPE},
                                            {"Grad", 0},
                                            {"Moment", 0},
                                            {0}},

@@ -13,9 +13,10 @@ enum { BETA1, BETA2, EPSILON, LAZY };
 
 /* What adam and lamb both have, in the order of the enums. */
 #define ADAM_INPUTS                                                                                          \
-    {"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {"Moment1", 0}, {"Moment2", 0}, {"Beta1Pow", 0},         \
+    {"Param", 0}, {"Grad", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {"Moment1", 0}, {"Moment2", 0},           \
+        {"Beta1Pow", PD_SLOT_OWN_TYPE},                                                                      \
     {                                                                                                        \
-        "Beta2Pow", 0                                                                                        \
+        "Beta2Pow", PD_SLOT_OWN_TYPE                                                                         \
     }
 #define ADAM_OUTPUTS                                                                                         \
     {"ParamOut", 0}, {"Moment1Out", 0},                                                                      \
@@ -62,9 +63,10 @@ static pd_status adam_run(const struct pd_run *r)
 const struct pd_op pd_op_adam = {
     .type = "adam",
     .doc = "Adam; with lazy_mode a sparse Grad changes its own rows only.",
-    .inputs =
-        (const struct pd_slot_def[]){
-            ADAM_INPUTS, {"Beta1Tensor", PD_SLOT_OPTIONAL}, {"Beta2Tensor", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){ADAM_INPUTS,
+                                           {"Beta1Tensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                           {"Beta2Tensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                           {0}},
     .outputs =
         (const struct pd_slot_def[]){
             ADAM_OUTPUTS, {"Beta1PowOut", PD_SLOT_OPTIONAL}, {"Beta2PowOut", PD_SLOT_OPTIONAL}, {0}},
@@ -106,10 +108,10 @@ const struct pd_op pd_op_adamax = {
     .doc = "Adam with the infinity norm of past gradients.",
     .inputs = (const struct pd_slot_def[]){{"Param", 0},
                                            {"Grad", 0},
-                                           {"LearningRate", 0},
+                                           {"LearningRate", PD_SLOT_OWN_TYPE},
                                            {"Moment", 0},
                                            {"InfNorm", 0},
-                                           {"Beta1Pow", 0},
+                                           {"Beta1Pow", PD_SLOT_OWN_TYPE},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"MomentOut", 0}, {"InfNormOut", 0}, {0}},
     .attrs =

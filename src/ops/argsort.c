@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/larger.h"
 #include "kernels/sort.h"
 #include "ops/shape_util.h"
 
@@ -155,8 +156,8 @@ static pd_status arg_infer(const struct pd_infer *c)
     do {                                                                                                     \
         const T *line = (const T *)l->x + at;                                                                \
         for (int64_t k = 1; k < l->n; k++)                                                                   \
-            if (l->descending ? line[k * l->inner] > line[best * l->inner]                                   \
-                              : line[k * l->inner] < line[best * l->inner])                                  \
+            if (l->descending ? PD_ABOVE(line[k * l->inner], line[best * l->inner])                          \
+                              : PD_ABOVE(line[best * l->inner], line[k * l->inner]))                         \
                 best = k;                                                                                    \
     } while (0)
 
@@ -215,7 +216,9 @@ const struct pd_op pd_op_argsort = {
 const struct pd_op pd_op_argsort_grad = {
     .type = "argsort_grad",
     .doc = "Gradient of argsort: each gradient back to where its element came from.",
-    .inputs = (const struct pd_slot_def[]){{"Indices", 0}, {"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Indices", PD_SLOT_OWN_TYPE}, {"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = sort_attrs,
     .infer = sort_grad_infer,

@@ -205,7 +205,7 @@ const struct pd_op pd_op_batch_norm = {
                                            {"Bias", 0},
                                            {"Mean", 0},
                                            {"Variance", 0},
-                                           {"MomentumTensor", PD_SLOT_OPTIONAL},
+                                           {"MomentumTensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"Y", 0},
                                             {"MeanOut", PD_SLOT_OPTIONAL},

@@ -15,7 +15,7 @@ enum { OUT };
 enum { MIN, MAX };
 
 static const struct pd_slot_def clip_inputs[] = {
-    {"X"}, {"Min", PD_SLOT_OPTIONAL}, {"Max", PD_SLOT_OPTIONAL}, {0}};
+    {"X"}, {"Min", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Max", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_attr_def clip_attrs[] = {PD_DEF_FLOAT("min", 0.0f), PD_DEF_FLOAT("max", 0.0f), {0}};
 static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
@@ -113,8 +113,11 @@ const struct pd_op pd_op_clip = {
     .share = share,
 };
 
-static const struct pd_slot_def clip_grad_inputs[] = {
-    {"X"}, {"Min", PD_SLOT_OPTIONAL}, {"Max", PD_SLOT_OPTIONAL}, {"Out@GRAD"}, {0}};
+static const struct pd_slot_def clip_grad_inputs[] = {{"X"},
+                                                      {"Min", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                                      {"Max", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                                      {"Out@GRAD"},
+                                                      {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_share grad_share[] = {{0, DOUT, 0}, {-1, -1, 0}};
 
@@ -192,7 +195,7 @@ static pd_status norm_run(const struct pd_run *r)
     pd_reduce_run(&plan, &pd_reduce_square[type], x->data, memory + parts, memory);
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T norm = (T)sqrt((double)*(const T *)(memory + parts)), most = (T)r->attr[0].f;
-        const T factor = norm > most ? most / norm : 1;
+        const T factor = norm <= most ? 1 : most / norm;
         const T *from = x->data;
         T *to = out->data;
         for (int64_t i = 0; i < n; i++)

@@ -187,9 +187,10 @@ const struct pd_op pd_op_concat = {
 const struct pd_op pd_op_concat_grad = {
     .type = "concat_grad",
     .doc = "Gradient of concat: the parts of the gradient.",
-    .inputs =
-        (const struct pd_slot_def[]){
-            {"X", PD_SLOT_LIST | PD_SLOT_META}, {"AxisTensor", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_META},
+                                           {"AxisTensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                           {"Out@GRAD", 0},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = grad_infer,

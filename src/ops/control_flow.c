@@ -1,5 +1,5 @@
-/* conditional_block and while: run a block of the Program when, or as long as, a condition holds. Only running can tell what
- * they write, so variables that their blocks touch are sized then. */
+/* conditional_block and while: run a block of the Program when, or as long as, a condition holds. Only
+ * running can tell what they write, so variables that their blocks touch are sized then. */
 #include "ops/control_flow.h"
 #include "ops/shape_util.h"
 
@@ -17,9 +17,11 @@ static pd_status infer(const struct pd_infer *c)
 
 pd_status pd_condition_read(const struct pd_tensor *cond, const char *slot, int *holds)
 {
-    if (!cond || !cond->data) return pd_fail(PD_INVALID, "%s has no value; an op before this one must write it", slot);
+    if (!cond || !cond->data)
+        return pd_fail(PD_INVALID, "%s has no value; an op before this one must write it", slot);
     if (pd_tensor_numel(cond) != 1)
-        return pd_fail(PD_SHAPE, "%s has shape %s; a condition is one value: use shape [1]", slot, pd_meta_dims_text(&cond->meta));
+        return pd_fail(PD_SHAPE, "%s has shape %s; a condition is one value: use shape [1]", slot,
+                       pd_meta_dims_text(&cond->meta));
     PD_SWITCH_ANY(cond->meta.dtype, T, *holds = *(const T *)cond->data != 0; return PD_OK)
     return pd_fail(PD_TYPE, "%s is %s; a condition is bool", slot, pd_dtype_name(cond->meta.dtype));
 }
@@ -29,7 +31,9 @@ int pd_condition_none_empty(const struct pd_values *values)
 {
     for (int i = 0; i < values->n; i++) {
         const struct pd_value *v = values->at[i];
-        if (v && v->tensor.meta.kind == PD_KIND_TENSOR && (!v->tensor.data || pd_tensor_numel(&v->tensor) == 0)) return 0;
+        if (v && v->tensor.meta.kind == PD_KIND_TENSOR &&
+            (!v->tensor.data || pd_tensor_numel(&v->tensor) == 0))
+            return 0;
     }
     return 1;
 }
@@ -72,8 +76,12 @@ static pd_status while_run(const struct pd_run *r)
 const struct pd_op pd_op_conditional_block = {
     .type = "conditional_block",
     .doc = "Runs sub_block when Cond holds (is_scalar_condition), else when no input is empty.",
-    .inputs = (const struct pd_slot_def[]){{"Cond", PD_SLOT_LIST}, {"Input", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {"Scope", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Cond", PD_SLOT_LIST | PD_SLOT_OWN_TYPE},
+                                           {"Input", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                            {"Scope", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_BLOCK("sub_block"),
                                           PD_DEF_BOOL("is_scalar_condition", 0),
                                           PD_DEF_STRINGS("skip_eager_deletion_vars"),
@@ -87,8 +95,12 @@ const struct pd_op pd_op_conditional_block = {
 const struct pd_op pd_op_while = {
     .type = "while",
     .doc = "Runs sub_block again and again while Condition holds.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {"Condition", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {"StepScopes", PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                           {"Condition", PD_SLOT_OWN_TYPE},
+                                           {0}},
+    .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                            {"StepScopes", PD_SLOT_OPTIONAL},
+                                            {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_BLOCK("sub_block"),
                                           PD_DEF_BOOL("is_test", 0),
                                           PD_DEF_STRINGS("skip_eager_deletion_vars"),

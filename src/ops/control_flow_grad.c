@@ -54,12 +54,14 @@ static pd_status conditional_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_conditional_block_grad = {
     .type = "conditional_block_grad",
     .doc = "Runs the gradient block of a conditional_block when its forward block ran.",
-    .inputs = (const struct pd_slot_def[]){{"Input", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-                                           {"Scope", PD_SLOT_OPTIONAL},
-                                           {"Cond", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Input", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
+            {"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
+            {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+            {"Scope", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+            {"Cond", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
+            {0}},
     .outputs = (const struct pd_slot_def[]){{"Input@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
                                             {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
                                             {"Cond@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
@@ -128,11 +130,13 @@ static pd_status while_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_while_grad = {
     .type = "while_grad",
     .doc = "Runs the gradient block of a loop over its steps, the last one first.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                           {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-                                           {"StepScopes", 0},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
+            {"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
+            {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+            {"StepScopes", PD_SLOT_OWN_TYPE},
+            {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
                                             {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
                                             {0}},

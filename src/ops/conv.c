@@ -46,9 +46,11 @@ static pd_status shape_of(const struct pd_attr *attr, const struct pd_meta *inpu
                         : pd_conv_out_size(size[i], c->kernel[i], c->dilation[i], c->before[i], c->after[i],
                                            c->stride[i]);
         if (c->out[i] == 0)
-            return pd_fail(PD_SHAPE,
-                           "Axis %d of Input %s is too small for Filter %s with this padding and dilation.",
-                           i, pd_meta_dims_text(input), pd_meta_dims_text(filter));
+            return pd_fail(
+                PD_SHAPE,
+                "The %s of Input %s is %lld, too small for Filter %s with this padding and dilation.",
+                pd_conv_shape_axis(c->axes, i), pd_meta_dims_text(input), (long long)size[i],
+                pd_meta_dims_text(filter));
     }
     return PD_OK;
 }

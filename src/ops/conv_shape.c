@@ -1,6 +1,12 @@
 /* See conv_shape.h. */
 #include "ops/conv_shape.h"
 
+const char *pd_conv_shape_axis(int axes, int i)
+{
+    static const char *const names[] = {"depth", "height", "width"};
+    return names[3 - axes + i];
+}
+
 pd_status pd_conv_shape_ints(const struct pd_attr *attr, const char *name, int axes, int64_t *out)
 {
     if (attr->n != axes)

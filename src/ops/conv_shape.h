@@ -36,4 +36,7 @@ pd_status pd_conv_shape_padding(const struct pd_attr *paddings, const char *algo
 /* A list attribute with one positive number per axis. */
 pd_status pd_conv_shape_ints(const struct pd_attr *attr, const char *name, int axes, int64_t *out);
 
+/* What users call axis `i` of so many spatial ones: "depth", "height", "width". */
+const char *pd_conv_shape_axis(int axes, int i);
+
 #endif

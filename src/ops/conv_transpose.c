@@ -33,17 +33,18 @@ static pd_status shape_of(const struct pd_attr *attr, const struct pd_meta *inpu
         return pd_fail(PD_INVALID, "output_size has %d numbers, but there are %d axes.", wanted->n, c->axes);
     for (int i = 0; i < c->axes; i++) {
         c->out[i] = size[i];
-        int64_t least = size[i] < 0 || c->kernel[i] < 0
-                            ? -1
-                            : (size[i] - 1) * c->stride[i] - c->before[i] - c->after[i] +
-                                  c->dilation[i] * (c->kernel[i] - 1) + 1;
-        if (least == 0 || least < -1)
-            return pd_fail(PD_SHAPE, "Axis %d of Input %s gives no output with this padding.", i,
-                           pd_meta_dims_text(input));
+        int known = size[i] >= 0 && c->kernel[i] >= 0;
+        int64_t least = known ? (size[i] - 1) * c->stride[i] - c->before[i] - c->after[i] +
+                                    c->dilation[i] * (c->kernel[i] - 1) + 1
+                              : -1;
+        if (known && least < 1)
+            return pd_fail(PD_SHAPE, "The %s of Input %s gives no output with this padding.",
+                           pd_conv_shape_axis(c->axes, i), pd_meta_dims_text(input));
         c->in[i] = wanted->n ? wanted->ints[i] : least;
         if (wanted->n && least >= 0 && (c->in[i] < least || c->in[i] >= least + c->stride[i]))
-            return pd_fail(PD_INVALID, "output_size %d for axis %d cannot be reached: give %lld to %lld.",
-                           wanted->ints[i], i, (long long)least, (long long)(least + c->stride[i] - 1));
+            return pd_fail(PD_INVALID, "output_size %d for the %s cannot be reached: give %lld to %lld.",
+                           wanted->ints[i], pd_conv_shape_axis(c->axes, i), (long long)least,
+                           (long long)(least + c->stride[i] - 1));
     }
     return PD_OK;
 }

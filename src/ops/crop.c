@@ -139,17 +139,18 @@ static pd_status grad_run(const struct pd_run *r)
 }
 
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
-static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META},
-                                                 {"Offsets", PD_SLOT_OPTIONAL},
-                                                 {"OffsetsTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST},
-                                                 {"Out@GRAD", 0},
-                                                 {0}};
+static const struct pd_slot_def grad_inputs[] = {
+    {"X", PD_SLOT_META},
+    {"Offsets", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+    {"OffsetsTensor", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_OWN_TYPE},
+    {"Out@GRAD", 0},
+    {0}};
 
 const struct pd_op pd_op_crop = {
     .type = "crop",
     .doc = "The box of X at offsets, with the shape of Y or as given.",
     .inputs = (const struct pd_slot_def[]){{"X", 0},
-                                           {"Y", PD_SLOT_OPTIONAL | PD_SLOT_META},
+                                           {"Y", PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
                                            {"Offsets", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
                                            {0}},
     .outputs = outputs,

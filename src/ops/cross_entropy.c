@@ -20,10 +20,7 @@ static pd_status infer_y(const struct pd_infer *c, int soft)
     int rank = x->rank;
     PD_TRY(pd_nn_need_float(x, "X"));
     if (rank < 1) return pd_fail(PD_SHAPE, "X has no dimensions, but needs a last one for the classes.");
-    if (soft)
-        PD_TRY(pd_nn_same_type(x, "X", label, "Label"));
-    else
-        PD_TRY(pd_nn_need_labels(label, "Label"));
+    PD_TRY(pd_nn_label_type(label, soft, x, "X"));
     int fits = label->rank == rank || (!soft && label->rank == rank - 1);
     for (int i = 0; fits && i < rank - 1; i++)
         fits = label->dim[i] < 0 || x->dim[i] < 0 || label->dim[i] == x->dim[i];
@@ -127,6 +124,7 @@ enum { GRAD2_LABEL, GRAD2_MATCH, GRAD2_SHAPE, GRAD2_Y }; /* cross_entropy_grad2 
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
+    PD_TRY(pd_nn_label_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b, pd_infer_in(c, GRAD_X), "X"));
     pd_nn_grad_like(c, 0, GRAD_X);
     return PD_OK;
 }
@@ -162,6 +160,7 @@ static pd_status grad2_infer(const struct pd_infer *c)
 {
     const struct pd_meta *shape = pd_infer_in(c, GRAD2_SHAPE);
     struct pd_meta *dx = pd_infer_out(c, 0);
+    PD_TRY(pd_nn_need_labels(pd_infer_in(c, GRAD2_LABEL), "Label"));
     if (!dx) return PD_OK;
     pd_meta_like(dx, shape);
     dx->rank = shape->rank - 1;
@@ -193,7 +192,7 @@ static pd_status grad2_run(const struct pd_run *r)
 const struct pd_op pd_op_cross_entropy = {
     .type = "cross_entropy",
     .doc = "Minus the logarithm of the probability of the label, for each row.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Y", 0}, {0}},
     .attrs = attrs,
     .infer = infer,
@@ -206,7 +205,7 @@ const struct pd_op pd_op_cross_entropy = {
 const struct pd_op pd_op_cross_entropy_grad = {
     .type = "cross_entropy_grad",
     .doc = "Gradient of cross_entropy.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {"Y@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = grad_infer,
@@ -216,7 +215,7 @@ const struct pd_op pd_op_cross_entropy_grad = {
 const struct pd_op pd_op_cross_entropy2 = {
     .type = "cross_entropy2",
     .doc = "cross_entropy with class numbers as labels; its gradient does not need X.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {0}},
     .outputs =
         (const struct pd_slot_def[]){
             {"Y", 0}, {"XShape", PD_SLOT_OPTIONAL}, {"MatchX", PD_SLOT_OPTIONAL}, {0}},
@@ -233,7 +232,7 @@ const struct pd_op pd_op_cross_entropy_grad2 = {
     .doc = "Gradient of cross_entropy2.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"Label", 0}, {"MatchX", 0}, {"XShape", PD_SLOT_META}, {"Y@GRAD", 0}, {0}},
+            {"Label", PD_SLOT_OWN_TYPE}, {"MatchX", 0}, {"XShape", PD_SLOT_META}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs_2,
     .infer = grad2_infer,

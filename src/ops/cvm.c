@@ -55,6 +55,9 @@ static pd_status grad_run(const struct pd_run *r)
     if (pd_tensor_numel(cvm) < 2 * groups)
         return pd_fail(PD_SHAPE, "CVM has shape %s; it must hold show and click of %lld instances",
                        pd_meta_dims_text(&cvm->meta), (long long)groups);
+    if (pd_tensor_numel(dy) != rows * (width - skip))
+        return pd_fail(PD_SHAPE, "Y@GRAD has shape %s; the output of cvm had %lld rows of width %lld",
+                       pd_meta_dims_text(&dy->meta), (long long)rows, (long long)(width - skip));
     PD_SWITCH_FLOAT(dx->meta.dtype, T, {
         const T *from = dy->data;
         const T *counts = cvm->data;

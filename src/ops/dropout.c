@@ -19,7 +19,7 @@ enum { X, SEED_TENSOR };
 enum { OUT, MASK };
 enum { DROPOUT_PROB, IS_TEST, FIX_SEED, SEED, IMPLEMENTATION };
 
-static const struct pd_slot_def inputs[] = {{"X"}, {"Seed", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def inputs[] = {{"X"}, {"Seed", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {"Mask", PD_SLOT_HIDDEN | PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("dropout_prob", 0.5f),
                                            PD_DEF_BOOL("is_test", 0),
@@ -186,7 +186,7 @@ const struct pd_op pd_op_dropout = {
 /* ---- gradient ---- */
 
 enum { GRAD_MASK, GRAD_DOUT };
-static const struct pd_slot_def grad_inputs[] = {{"Mask"}, {"Out@GRAD"}, {0}};
+static const struct pd_slot_def grad_inputs[] = {{"Mask", PD_SLOT_OWN_TYPE}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_share grad_share[] = {{0, GRAD_DOUT, 0}, {-1, -1, 0}};
 

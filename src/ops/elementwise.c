@@ -11,7 +11,10 @@ pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, s
 {
     const struct pd_meta *small = x->rank < y->rank ? x : y, *large = small == x ? y : x;
     int n = small->rank, from = axis < 0 ? large->rank - n : axis;
-    if (large->rank == n) from = 0;
+    if (large->rank == n)
+        from = 0;
+    else if (axis < -1 || axis >= large->rank)
+        from = -1; /* there is no such dimension */
     /* Ones at the end of the smaller shape stand for dimensions that are not there. */
     while (from + n > large->rank && n > 0 && small->dim[n - 1] == 1)
         n--;

@@ -206,11 +206,12 @@ const struct pd_op pd_op_expand_grad = {
     .type = "expand_grad",
     .doc = "Gradient of expand: the sum over the repeats.",
     .inputs =
-        (const struct pd_slot_def[]){{"X", PD_SLOT_META},
-                                     {"ExpandTimes", PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                     {"expand_times_tensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META},
-                                     {"Out@GRAD", 0},
-                                     {0}},
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META},
+            {"ExpandTimes", PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
+            {"expand_times_tensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
+            {"Out@GRAD", 0},
+            {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
     .infer = pd_shape_infer_like_first,
@@ -220,7 +221,7 @@ const struct pd_op pd_op_expand_grad = {
 const struct pd_op pd_op_expand_as = {
     .type = "expand_as",
     .doc = "Repeats X to the shape of target_tensor.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"target_tensor", PD_SLOT_META}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"target_tensor", PD_SLOT_META | PD_SLOT_OWN_TYPE}, {0}},
     .outputs = outputs,
     .infer = as_infer,
     .run = as_run,
@@ -233,8 +234,10 @@ const struct pd_op pd_op_expand_as_grad = {
     .type = "expand_as_grad",
     .doc = "Gradient of expand_as: the sum over the repeats.",
     .inputs =
-        (const struct pd_slot_def[]){
-            {"X", PD_SLOT_META}, {"target_tensor", PD_SLOT_META | PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+        (const struct pd_slot_def[]){{"X", PD_SLOT_META},
+                                     {"target_tensor", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                     {"Out@GRAD", 0},
+                                     {0}},
     .outputs = pd_view_grad_outputs,
     .infer = pd_shape_infer_like_first,
     .run = as_grad_run,

@@ -16,7 +16,7 @@ enum { VALUE_TENSOR, SHAPE_TENSOR, SHAPE_LIST };
 enum { DTYPE, SHAPE, VALUE, TEXT };
 
 static const struct pd_slot_def constant_inputs[] = {
-    {"ValueTensor", PD_SLOT_OPTIONAL},
+    {"ValueTensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
     {"ShapeTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
     {"ShapeTensorList", PD_SLOT_OPTIONAL | PD_SLOT_LIST | PD_SLOT_SIZES},
     {0}};

@@ -27,7 +27,7 @@ const struct pd_op pd_op_ftrl = {
                                            {"SquaredAccumulator", 0},
                                            {"LinearAccumulator", 0},
                                            {"Grad", 0},
-                                           {"LearningRate", 0},
+                                           {"LearningRate", PD_SLOT_OWN_TYPE},
                                            {0}},
     .outputs =
         (const struct pd_slot_def[]){{"ParamOut", 0}, {"SquaredAccumOut", 0}, {"LinearAccumOut", 0}, {0}},
@@ -70,7 +70,8 @@ static pd_status gd_run(const struct pd_run *r)
 const struct pd_op pd_op_proximal_gd = {
     .type = "proximal_gd",
     .doc = "Gradient descent, then the proximal step of an L1 and an L2 term.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {0}},
     .attrs = proximal_attrs,
     .flags = PD_OP_NO_GRAD,
@@ -99,7 +100,8 @@ const struct pd_op pd_op_proximal_adagrad = {
     .type = "proximal_adagrad",
     .doc = "Adagrad, then the proximal step of an L1 and an L2 term.",
     .inputs =
-        (const struct pd_slot_def[]){{"Param", 0}, {"Moment", 0}, {"Grad", 0}, {"LearningRate", 0}, {0}},
+        (const struct pd_slot_def[]){
+            {"Param", 0}, {"Moment", 0}, {"Grad", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"MomentOut", 0}, {0}},
     .attrs = proximal_attrs,
     .flags = PD_OP_NO_GRAD,

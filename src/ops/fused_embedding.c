@@ -146,9 +146,10 @@ const struct pd_op pd_op_fused_embedding_concat = {
     .type = "fused_embedding_concat",
     .doc = "Only in plans: many lookup_table, some with sequence_pool SUM, and the concat of their results "
            "and of X.",
-    .inputs =
-        (const struct pd_slot_def[]){
-            {"W", PD_SLOT_LIST}, {"Ids", PD_SLOT_LIST}, {"X", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"W", PD_SLOT_LIST},
+                                           {"Ids", PD_SLOT_LIST | PD_SLOT_OWN_TYPE},
+                                           {"X", PD_SLOT_LIST | PD_SLOT_OPTIONAL},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_EMBEDDING_ATTRS, {0}},
     .flags = PD_OP_NO_GRAD,

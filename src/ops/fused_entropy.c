@@ -77,7 +77,7 @@ const struct pd_op pd_op_fused_entropy_softmax_grad = {
     .doc = "Only in plans: the gradient of cross_entropy with class numbers, then of the softmax before it.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"Softmax", 0}, {"Label", 0}, {"MatchX", PD_SLOT_OPTIONAL}, {"Y@GRAD", 0}, {0}},
+            {"Softmax", 0}, {"Label", PD_SLOT_OWN_TYPE}, {"MatchX", PD_SLOT_OPTIONAL}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("ignore_index", -100), {0}},
     .flags = PD_OP_NO_GRAD,

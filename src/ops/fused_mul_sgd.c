@@ -38,7 +38,9 @@ static pd_status run(const struct pd_run *r)
 const struct pd_op pd_op_fused_mul_grad_sgd = {
     .type = "fused_mul_grad_sgd",
     .doc = "Only in plans: the gradient of mul, and sgd on its Y.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"Out@GRAD", 0}, {"LearningRate", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", 0}, {"Y", 0}, {"Out@GRAD", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"ParamOut", 0}, {0}},
     .attrs =
         (const struct pd_attr_def[]){PD_DEF_INT("x_num_col_dims", 1), PD_DEF_INT("y_num_col_dims", 1), {0}},

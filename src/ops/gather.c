@@ -308,8 +308,9 @@ static pd_status scatter_nd_grad_run(const struct pd_run *r)
 
 /* ---- the ops ---- */
 
-static const struct pd_slot_def x_index[] = {{"X", 0}, {"Index", 0}, {0}};
-static const struct pd_slot_def gather_grad_in[] = {{"X", PD_SLOT_META}, {"Index", 0}, {"Out@GRAD", 0}, {0}};
+static const struct pd_slot_def x_index[] = {{"X", 0}, {"Index", PD_SLOT_OWN_TYPE}, {0}};
+static const struct pd_slot_def gather_grad_in[] = {
+    {"X", PD_SLOT_META}, {"Index", PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 static const struct pd_slot_def scatter_grad_out[] = {
     {"X@GRAD", PD_SLOT_OPTIONAL}, {"Updates@GRAD", PD_SLOT_OPTIONAL}, {0}};
@@ -362,7 +363,7 @@ const struct pd_op pd_op_gather_nd_grad = {
 const struct pd_op pd_op_scatter = {
     .type = "scatter",
     .doc = "X with the rows Ids overwritten by Updates, or by the sums of Updates.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Ids", 0}, {"Updates", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Ids", PD_SLOT_OWN_TYPE}, {"Updates", 0}, {0}},
     .outputs = outputs,
     .attrs = overwrite,
     .infer = scatter_infer,
@@ -376,7 +377,9 @@ const struct pd_op pd_op_scatter = {
 const struct pd_op pd_op_scatter_grad = {
     .type = "scatter_grad",
     .doc = "Gradient of scatter.",
-    .inputs = (const struct pd_slot_def[]){{"Ids", 0}, {"Updates", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Ids", PD_SLOT_OWN_TYPE}, {"Updates", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = scatter_grad_out,
     .attrs = overwrite,
     .infer = scatter_grad_infer,
@@ -386,7 +389,7 @@ const struct pd_op pd_op_scatter_grad = {
 const struct pd_op pd_op_scatter_nd_add = {
     .type = "scatter_nd_add",
     .doc = "X with Updates added at the coordinates Index.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Index", 0}, {"Updates", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Index", PD_SLOT_OWN_TYPE}, {"Updates", 0}, {0}},
     .outputs = outputs,
     .infer = scatter_nd_infer,
     .run = scatter_nd_run,
@@ -399,7 +402,9 @@ const struct pd_op pd_op_scatter_nd_add = {
 const struct pd_op pd_op_scatter_nd_add_grad = {
     .type = "scatter_nd_add_grad",
     .doc = "Gradient of scatter_nd_add.",
-    .inputs = (const struct pd_slot_def[]){{"Index", 0}, {"Updates", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Index", PD_SLOT_OWN_TYPE}, {"Updates", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = scatter_grad_out,
     .infer = scatter_grad_infer,
     .run = scatter_nd_grad_run,

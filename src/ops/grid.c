@@ -110,7 +110,8 @@ static pd_status affine_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_affine_grid = {
     .type = "affine_grid",
     .doc = "A grid of places from affine matrices.",
-    .inputs = (const struct pd_slot_def[]){{"Theta", 0}, {"OutputShape", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Theta", 0}, {"OutputShape", PD_SLOT_OPTIONAL | PD_SLOT_SIZES}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Output", 0}, {0}},
     .attrs = affine_attrs,
     .infer = affine_infer,
@@ -123,9 +124,9 @@ const struct pd_op pd_op_affine_grid = {
 const struct pd_op pd_op_affine_grid_grad = {
     .type = "affine_grid_grad",
     .doc = "Gradient of affine_grid.",
-    .inputs = (const struct pd_slot_def[]){{"Output@GRAD", 0},
-                                           {"OutputShape", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Output@GRAD", 0}, {"OutputShape", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Theta@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = affine_attrs,
     .infer = affine_grad_infer,

@@ -225,8 +225,10 @@ static pd_status merge_run(const struct pd_run *r)
 const struct pd_op pd_op_merge_ids = {
     .type = "merge_ids",
     .doc = "Puts rows that were looked up by split ids back into the order of Ids.",
-    .inputs =
-        (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST}, {"Rows", PD_SLOT_LIST}, {"X", PD_SLOT_LIST}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST | PD_SLOT_OWN_TYPE},
+                                           {"Rows", PD_SLOT_LIST | PD_SLOT_OWN_TYPE},
+                                           {"X", PD_SLOT_LIST},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("lookup_table_version", "lookup_table"), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
@@ -298,7 +300,7 @@ static pd_status table_run(const struct pd_run *r)
 const struct pd_op pd_op_lookup_sparse_table = {
     .type = "lookup_sparse_table",
     .doc = "Rows of a growing table kept as selected rows; a new id gets the next free row.",
-    .inputs = (const struct pd_slot_def[]){{"W", 0}, {"Ids", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"W", 0}, {"Ids", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     /* The last three are accepted from old Programs: the table's rows hold their start values already. */
     .attrs = (const struct pd_attr_def[]){PD_DEF_LONG("padding_idx", -1),
@@ -333,7 +335,9 @@ static pd_status ref_run(const struct pd_run *r)
 const struct pd_op pd_op_ref_by_trainer_id = {
     .type = "ref_by_trainer_id",
     .doc = "The X that belongs to a trainer.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {"TrainerId", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE},
+                                           {"TrainerId", PD_SLOT_OWN_TYPE},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = ref_infer,

@@ -129,6 +129,9 @@ static pd_status grid_make(const struct pd_run *r, const struct pd_meta *in, con
                        .channels = in->dim[last ? 3 : 1],
                        .in = {in->dim[first], in->dim[first + 1]},
                        .out = {out->dim[first], out->dim[first + 1]}};
+    if (g->batch && g->channels && (!g->in[0] || !g->in[1]))
+        return pd_fail(PD_SHAPE, "X has shape %s: an image without points cannot be brought to another size.",
+                       pd_meta_dims_text(in));
     g->channel_step_in = last ? 1 : g->in[0] * g->in[1];
     g->channel_step_out = last ? 1 : g->out[0] * g->out[1];
     g->point_step = last ? g->channels : 1;
@@ -228,9 +231,9 @@ static const struct pd_slot_def inputs[] = {{"X", 0},
                                             {0}};
 static const struct pd_slot_def grad_inputs[] = {
     {"X", PD_SLOT_META},
-    {"OutSize", PD_SLOT_META | PD_SLOT_OPTIONAL},
-    {"SizeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-    {"Scale", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {"OutSize", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+    {"SizeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+    {"Scale", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
     {"Out@GRAD", 0},
     {0}};
 

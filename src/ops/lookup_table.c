@@ -189,9 +189,10 @@ static pd_status run_grad(const struct pd_run *r)
         PD_DEF_BOOL("grad_inplace", 0), PD_DEF_BOOL("remote_prefetch", 0), PD_DEF_INT("trainer_id", 0),      \
         PD_DEF_LONGS("height_sections"), PD_DEF_STRINGS("epmap"), PD_DEF_STRINGS("table_names")
 
-static const struct pd_slot_def inputs[] = {{"W", 0}, {"Ids", 0}, {0}};
+static const struct pd_slot_def inputs[] = {{"W", 0}, {"Ids", PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
-static const struct pd_slot_def grad_inputs[] = {{"W", PD_SLOT_META}, {"Ids", 0}, {"Out@GRAD", 0}, {0}};
+static const struct pd_slot_def grad_inputs[] = {
+    {"W", PD_SLOT_META}, {"Ids", PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"W@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_attr_def attrs[] = {ATTRS, {0}};
 

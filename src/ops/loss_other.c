@@ -86,7 +86,7 @@ static pd_status bpr_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_bpr_loss = {
     .type = "bpr_loss",
     .doc = "Bayesian personalised ranking: how far the label's score is above the others.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Y", 0}, {0}},
     .infer = bpr_infer,
     .run = bpr_run,
@@ -98,7 +98,7 @@ const struct pd_op pd_op_bpr_loss = {
 const struct pd_op pd_op_bpr_loss_grad = {
     .type = "bpr_loss_grad",
     .doc = "Gradient of bpr_loss.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {"Y@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_infer,
     .run = bpr_grad_run,
@@ -149,7 +149,7 @@ static pd_status kl_run(const struct pd_run *r)
         T *out = pd_run_out(r, 0)->data;
         double sum = 0;
         for (int64_t i = 0, n = pd_tensor_numel(x_in); i < n; i++) {
-            T loss = target[i] > 0 ? target[i] * (pd_log(target[i]) - x[i]) : 0;
+            T loss = target[i] <= 0 ? 0 : target[i] * (pd_log(target[i]) - x[i]);
             if (each)
                 out[i] = loss;
             else
@@ -172,7 +172,7 @@ static pd_status kl_grad_run(const struct pd_run *r)
         T *to = dx->data;
         T factor = (T)(1 / kl_divisor(r, x_in));
         for (int64_t i = 0, n = pd_tensor_numel(dx); i < n; i++)
-            to[i] = target[i] > 0 ? -target[i] * g[each ? i : 0] * factor : 0;
+            to[i] = target[i] <= 0 ? 0 : -target[i] * g[each ? i : 0] * factor;
     })
     return PD_OK;
 }

@@ -108,7 +108,7 @@ static pd_status hinge_run(const struct pd_run *r)
         T *loss = pd_run_out(r, 0)->data;
         for (int64_t i = 0, n = pd_tensor_numel(logits); i < n; i++) {
             T short_of = 1 - x[i] * (2 * label[i] - 1);
-            loss[i] = short_of > 0 ? short_of : 0;
+            loss[i] = short_of <= 0 ? 0 : short_of;
         }
     })
     return PD_OK;
@@ -272,7 +272,7 @@ static pd_status margin_run(const struct pd_run *r)
         T margin = (T)r->attr[MARGIN].f;
         for (int64_t i = 0, n = pd_tensor_numel(label_in); i < n; i++) {
             T loss = margin - label[i] * (a[i] - b[i]);
-            out[i] = loss > 0 ? loss : 0;
+            out[i] = loss <= 0 ? 0 : loss;
             if (activated) ((T *)activated->data)[i] = loss > 0;
         }
     })

@@ -36,7 +36,8 @@ static const struct pd_attr_def attrs[] = {
     {0},
 };
 
-/* One operand: `count` matrices (0: a single one that serves all), rows x cols after the transpose. */
+/* One operand: `count` matrices where it is a stack (rank above 2; it may be empty), rows x cols after the
+ * transpose. */
 struct side {
     int64_t count, rows, cols, step, ld;
     int trans;
@@ -89,7 +90,7 @@ static pd_status infer(const struct pd_infer *c)
         return pd_fail(
             PD_UNSUPPORTED,
             "fused_reshape_Out is for one backend's fused graphs. Use matmul, transpose, reshape.");
-    if (a.count > 0 && b.count > 0 && a.count != b.count)
+    if (x->rank > 2 && y->rank > 2 && a.count >= 0 && b.count >= 0 && a.count != b.count)
         return pd_fail(PD_SHAPE,
                        "X %s holds %lld matrices, Y %s holds %lld. Give equal numbers, or one plain matrix.",
                        pd_meta_dims_text(x), (long long)a.count, pd_meta_dims_text(y), (long long)b.count);

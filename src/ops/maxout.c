@@ -1,5 +1,6 @@
 /* maxout: the largest of each group of neighbouring channels. */
 #include "base/parallel.h"
+#include "kernels/larger.h"
 #include "ops/math_util.h"
 #include "ops/shape_util.h"
 
@@ -54,7 +55,7 @@ struct job {
                 out[i] = x[i];                                                                               \
             for (int64_t g = 1; g < j->groups; g++)                                                          \
                 for (int64_t i = 0; i < j->inner; i++)                                                       \
-                    out[i] = x[g * j->inner + i] > out[i] ? x[g * j->inner + i] : out[i];                    \
+                    out[i] = PD_LARGER(x[g * j->inner + i], out[i]);                                         \
         }                                                                                                    \
     }                                                                                                        \
     static void backward_##T(void *arg, int64_t begin, int64_t end)                                          \
@@ -67,7 +68,7 @@ struct job {
             for (int64_t i = 0; i < j->inner; i++) {                                                         \
                 int64_t best = 0;                                                                            \
                 for (int64_t g = 1; g < j->groups; g++)                                                      \
-                    if (x[g * j->inner + i] > x[best * j->inner + i]) best = g;                              \
+                    if (PD_ABOVE(x[g * j->inner + i], x[best * j->inner + i])) best = g;                     \
                 for (int64_t g = 0; g < j->groups; g++)                                                      \
                     dx[g * j->inner + i] = g == best ? dout[i] : 0;                                          \
             }                                                                                                \

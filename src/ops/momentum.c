@@ -10,7 +10,7 @@ enum { MU, NESTEROV, REG_METHOD, REG_COEFF };
 static const struct pd_opt slots = {.grad = GRAD, .lr = LR, .n = 2, .in = {PARAM, VELOCITY}, .out = {0, 1}};
 
 static const struct pd_slot_def inputs[] = {
-    {"Param", 0}, {"Grad", 0}, {"Velocity", 0}, {"LearningRate", 0}, {0}};
+    {"Param", 0}, {"Grad", 0}, {"Velocity", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"ParamOut", 0}, {"VelocityOut", 0}, {0}};
 
 static pd_status infer(const struct pd_infer *c)

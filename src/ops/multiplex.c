@@ -171,7 +171,7 @@ static pd_status where_grad_run(const struct pd_run *r)
 const struct pd_op pd_op_multiplex = {
     .type = "multiplex",
     .doc = "Row i of tensor Ids[i].",
-    .inputs = (const struct pd_slot_def[]){{"Ids", 0}, {"X", PD_SLOT_LIST}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Ids", PD_SLOT_OWN_TYPE}, {"X", PD_SLOT_LIST}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .infer = infer,
     .run = run,
@@ -183,7 +183,7 @@ const struct pd_op pd_op_multiplex = {
 const struct pd_op pd_op_multiplex_grad = {
     .type = "multiplex_grad",
     .doc = "Gradient of multiplex: each row's gradient to the tensor it came from.",
-    .inputs = (const struct pd_slot_def[]){{"Ids", 0}, {"Out@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Ids", PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_infer,
     .run = grad_run,
@@ -192,7 +192,7 @@ const struct pd_op pd_op_multiplex_grad = {
 const struct pd_op pd_op_where = {
     .type = "where",
     .doc = "Elements of X where Condition holds, of Y elsewhere.",
-    .inputs = (const struct pd_slot_def[]){{"Condition", 0}, {"X", 0}, {"Y", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Condition", PD_SLOT_OWN_TYPE}, {"X", 0}, {"Y", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .infer = where_infer,
     .run = where_run,
@@ -206,7 +206,7 @@ const struct pd_op pd_op_where_grad = {
     .doc = "Gradient of where.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"Condition", 0}, {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+            {"Condition", PD_SLOT_OWN_TYPE}, {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = where_grad_infer,
     .run = where_grad_run,

@@ -174,6 +174,7 @@ static pd_status run(const struct pd_run *r)
 static pd_status grad_infer(const struct pd_infer *c)
 {
     struct pd_meta *dw = pd_infer_out(c, D_WEIGHT);
+    PD_TRY(pd_infer_need_type(c, GRAD_LABELS, PD_DTYPE_INT64));
     pd_nn_grad_like(c, D_INPUT, GRAD_INPUT);
     if (pd_infer_in(c, GRAD_BIAS)) pd_nn_grad_like(c, D_BIAS, GRAD_BIAS);
     if (!dw) return PD_OK;
@@ -234,12 +235,12 @@ const struct pd_op pd_op_nce = {
     .type = "nce",
     .doc = "Noise-contrastive estimation of the cost over many classes.",
     .inputs = (const struct pd_slot_def[]){{"Input", 0},
-                                           {"Label", 0},
+                                           {"Label", PD_SLOT_OWN_TYPE},
                                            {"Weight", 0},
                                            {"Bias", PD_SLOT_OPTIONAL},
                                            {"SampleWeight", PD_SLOT_OPTIONAL},
                                            {"CustomDistProbs", PD_SLOT_OPTIONAL},
-                                           {"CustomDistAlias", PD_SLOT_OPTIONAL},
+                                           {"CustomDistAlias", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
                                            {"CustomDistAliasProbs", PD_SLOT_OPTIONAL},
                                            {0}},
     .outputs =
@@ -259,18 +260,19 @@ const struct pd_op pd_op_nce = {
 const struct pd_op pd_op_nce_grad = {
     .type = "nce_grad",
     .doc = "Gradient of nce: of the weights dense, or selected rows with is_sparse.",
-    .inputs = (const struct pd_slot_def[]){{"Input", 0},
-                                           {"Label", PD_SLOT_META},
-                                           {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"SampleLogits", 0},
-                                           {"SampleLabels", 0},
-                                           {"SampleWeight", PD_SLOT_OPTIONAL},
-                                           {"Weight", 0},
-                                           {"CustomDistProbs", PD_SLOT_OPTIONAL},
-                                           {"Cost@GRAD", 0},
-                                           {"CustomDistAlias", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {"CustomDistAliasProbs", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Input", 0},
+                                     {"Label", PD_SLOT_META | PD_SLOT_OWN_TYPE},
+                                     {"Bias", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                     {"SampleLogits", 0},
+                                     {"SampleLabels", PD_SLOT_OWN_TYPE},
+                                     {"SampleWeight", PD_SLOT_OPTIONAL},
+                                     {"Weight", 0},
+                                     {"CustomDistProbs", PD_SLOT_OPTIONAL},
+                                     {"Cost@GRAD", 0},
+                                     {"CustomDistAlias", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                     {"CustomDistAliasProbs", PD_SLOT_META | PD_SLOT_OPTIONAL},
+                                     {0}},
     .outputs = (const struct pd_slot_def[]){{"Input@GRAD", PD_SLOT_OPTIONAL},
                                             {"Bias@GRAD", PD_SLOT_OPTIONAL},
                                             {"Weight@GRAD", PD_SLOT_OPTIONAL},

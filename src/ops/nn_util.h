@@ -99,6 +99,13 @@ static inline pd_status pd_nn_need_labels(const struct pd_meta *meta, const char
         slot, pd_dtype_name(meta->dtype));
 }
 
+/* Labels for `x`: class numbers, or with `soft` probabilities of the type of `x`. */
+static inline pd_status pd_nn_label_type(const struct pd_meta *label, int soft, const struct pd_meta *x,
+                                         const char *x_slot)
+{
+    return soft ? pd_nn_same_type(x, x_slot, label, "Label") : pd_nn_need_labels(label, "Label");
+}
+
 /* Every label is in [0, classes) or the one to ignore. */
 static inline pd_status pd_nn_check_labels(const struct pd_tensor *labels, int64_t n, int64_t classes,
                                            int64_t ignore)

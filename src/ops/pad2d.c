@@ -226,7 +226,7 @@ const struct pd_op pd_op_pad2d_grad = {
     .doc = "Gradient of pad2d.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"X", PD_SLOT_META}, {"Paddings", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+            {"X", PD_SLOT_META}, {"Paddings", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
     .infer = pd_shape_infer_like_first,

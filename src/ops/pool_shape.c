@@ -37,8 +37,9 @@ pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x
                       : size[i] < 0  ? -1
                                      : (room + (ceil_mode ? stride[i] - 1 : 0)) / stride[i] + 1;
         if (size[i] >= 0 && !pool->adaptive && out < 1)
-            return pd_fail(PD_SHAPE, "Axis %d of X %s is too small for windows of %lld with this padding.", i,
-                           pd_meta_dims_text(x), (long long)kernel[i]);
+            return pd_fail(
+                PD_SHAPE, "The %s of X %s is %lld, too small for windows of %lld with this padding.",
+                pd_conv_shape_axis(axes, i), pd_meta_dims_text(x), (long long)size[i], (long long)kernel[i]);
         out_dim[first + i] = out;
         int at = 3 - axes + i;
         pool->in[at] = size[i];

@@ -54,6 +54,7 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
+    PD_TRY(pd_infer_need_type(c, GRAD_MASK, PD_DTYPE_INT32));
     pd_nn_grad_like(c, 0, X);
     return PD_OK;
 }
@@ -87,7 +88,9 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_op pd_op_##name##_grad = {                                                               \
         .type = #name "_grad",                                                                               \
         .doc = "Gradient of " #name ".",                                                                     \
-        .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Mask", 0}, {"Out@GRAD", 0}, {0}},      \
+        .inputs =                                                                                            \
+            (const struct pd_slot_def[]){                                                                    \
+                {"X", PD_SLOT_META}, {"Mask", PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},                      \
         .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},                          \
         .attrs = attrs_##axes##d,                                                                            \
         .infer = grad_infer,                                                                                 \

@@ -12,11 +12,9 @@ enum { X, SEED };
 enum { OUT, SEED_OUT };
 enum { SHAPE, STARTUP_SEED };
 
-static pd_status infer(const struct pd_infer *c)
+/* Do the parts fit into the instances of X, as far as its sizes are known? */
+static pd_status check_shape(const struct pd_meta *x, const struct pd_attr *shape)
 {
-    const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *out = pd_infer_out(c, OUT), *seed = pd_infer_out(c, SEED_OUT);
-    const struct pd_attr *shape = &c->attr[SHAPE];
     int batch = x->rank - shape->n;
     if (batch < 1)
         return pd_fail(PD_SHAPE, "shape has %d numbers, but X has shape %s: leave out the batch dimensions",
@@ -26,6 +24,16 @@ static pd_status infer(const struct pd_infer *c)
             return pd_fail(PD_SHAPE,
                            "shape[%d] is %d, but X has shape %s: a part cannot be larger than the whole", i,
                            shape->ints[i], pd_meta_dims_text(x));
+    return PD_OK;
+}
+
+static pd_status infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X);
+    struct pd_meta *out = pd_infer_out(c, OUT), *seed = pd_infer_out(c, SEED_OUT);
+    const struct pd_attr *shape = &c->attr[SHAPE];
+    int batch = x->rank - shape->n;
+    PD_TRY(check_shape(x, shape));
     if (out) {
         out->dtype = x->dtype;
         pd_meta_copy_dims(out, x);
@@ -57,6 +65,7 @@ static pd_status run(const struct pd_run *r)
     int64_t seed = r->attr[STARTUP_SEED].i, start_of[PD_MAX_RANK] = {0};
     struct pd_meta one = {.dtype = x->meta.dtype, .rank = parts};
     int64_t dim[PD_MAX_RANK];
+    PD_TRY(check_shape(&x->meta, &r->attr[SHAPE]));
     memcpy(dim, x->meta.dim, sizeof dim);
     for (int k = 0; k < parts; k++)
         dim[batch + k] = r->attr[SHAPE].ints[k];
@@ -137,7 +146,9 @@ static pd_status sample_run(const struct pd_run *r)
 const struct pd_op pd_op_random_crop = {
     .type = "random_crop",
     .doc = "A part of the given shape at a random place of each instance.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Seed", PD_SLOT_OPTIONAL | PD_SLOT_UNSET}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0},
+                                           {"Seed", PD_SLOT_OPTIONAL | PD_SLOT_UNSET | PD_SLOT_OWN_TYPE},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"SeedOut", PD_SLOT_HIDDEN}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INTS("shape"), PD_DEF_INT("startup_seed", 0), {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,

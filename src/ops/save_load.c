@@ -192,7 +192,7 @@ const struct pd_op pd_op_save = {
 const struct pd_op pd_op_save_combine = {
     .type = "save_combine",
     .doc = "Writes variables to one file, in the order given.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Y", PD_SLOT_OPTIONAL}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("overwrite", 1),
                                           PD_DEF_BOOL("save_as_fp16", 0),

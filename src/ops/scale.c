@@ -11,7 +11,8 @@ enum { X, SCALE_TENSOR };
 enum { OUT };
 enum { SCALE, BIAS, BIAS_AFTER_SCALE };
 
-static const struct pd_slot_def scale_inputs[] = {{"X"}, {"ScaleTensor", PD_SLOT_OPTIONAL}, {0}};
+static const struct pd_slot_def scale_inputs[] = {
+    {"X"}, {"ScaleTensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_attr_def scale_attrs[] = {
     PD_DEF_FLOAT("scale", 1.0f), PD_DEF_FLOAT("bias", 0.0f), PD_DEF_BOOL("bias_after_scale", 1), {0}};

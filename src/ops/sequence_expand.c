@@ -127,10 +127,10 @@ static pd_status run_grad(const struct pd_run *r)
 }
 
 static const struct pd_attr_def attrs[] = {PD_DEF_INT("ref_level", -1), {0}};
-static const struct pd_slot_def inputs[] = {{"X", 0}, {"Y", PD_SLOT_META}, {0}};
+static const struct pd_slot_def inputs[] = {{"X", 0}, {"Y", PD_SLOT_META | PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 static const struct pd_slot_def grad_inputs[] = {
-    {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}};
+    {"X", PD_SLOT_META}, {"Y", PD_SLOT_META | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 
 const struct pd_op pd_op_sequence_expand = {

@@ -134,8 +134,8 @@ const struct pd_op pd_op_edit_distance = {
         "Levenshtein distance of each pair of sequences, divided by the reference's length with normalized.",
     .inputs = (const struct pd_slot_def[]){{"Hyps", 0},
                                            {"Refs", 0},
-                                           {"HypsLength", PD_SLOT_OPTIONAL},
-                                           {"RefsLength", PD_SLOT_OPTIONAL},
+                                           {"HypsLength", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                           {"RefsLength", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"SequenceNum", 0}, {"Out", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("normalized", 0), {0}},
@@ -316,7 +316,8 @@ const struct pd_op pd_op_chunk_eval = {
     .type = "chunk_eval",
     .doc = "Precision, recall and F1 of chunks found in sequences of labels.",
     .inputs =
-        (const struct pd_slot_def[]){{"Inference", 0}, {"Label", 0}, {"SeqLength", PD_SLOT_OPTIONAL}, {0}},
+        (const struct pd_slot_def[]){
+            {"Inference", 0}, {"Label", 0}, {"SeqLength", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Precision", 0},
                                             {"Recall", 0},
                                             {"F1-Score", 0},

@@ -239,7 +239,7 @@ static pd_status unpad_run_grad(const struct pd_run *r)
 const struct pd_op pd_op_sequence_unpad = {
     .type = "sequence_unpad",
     .doc = "The first Length[i] rows of each X[i], as sequences.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Length", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Length", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_DYNAMIC,
     .infer = unpad_infer,
@@ -253,7 +253,8 @@ const struct pd_op pd_op_sequence_unpad_grad = {
     .type = "sequence_unpad_grad",
     .doc = "Gradient of sequence_unpad.",
     .inputs =
-        (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Length", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"Length", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_like_x,
     .run = unpad_run_grad,
@@ -342,7 +343,9 @@ static pd_status slice_run_grad(const struct pd_run *r)
 const struct pd_op pd_op_sequence_slice = {
     .type = "sequence_slice",
     .doc = "Length[i] rows of each sequence, from row Offset[i] on.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Offset", 0}, {"Length", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", 0}, {"Offset", PD_SLOT_OWN_TYPE}, {"Length", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_DYNAMIC,
     .infer = slice_infer,
@@ -355,8 +358,11 @@ const struct pd_op pd_op_sequence_slice = {
 const struct pd_op pd_op_sequence_slice_grad = {
     .type = "sequence_slice_grad",
     .doc = "Gradient of sequence_slice.",
-    .inputs =
-        (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Offset", 0}, {"Length", 0}, {"Out@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META},
+                                           {"Offset", PD_SLOT_OWN_TYPE},
+                                           {"Length", PD_SLOT_OWN_TYPE},
+                                           {"Out@GRAD", 0},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_like_x,
     .run = slice_run_grad,

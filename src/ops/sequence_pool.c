@@ -83,6 +83,7 @@ enum { G_X, G_INDEX, G_OUT };
 
 static pd_status infer_grad(const struct pd_infer *c)
 {
+    PD_TRY(pd_infer_need_type(c, G_INDEX, PD_DTYPE_INT32));
     pd_math_out_like(c, 0, G_X);
     return PD_OK;
 }
@@ -132,7 +133,7 @@ const struct pd_op pd_op_sequence_pool_grad = {
     .doc = "Gradient of sequence_pool.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"X", PD_SLOT_META}, {"MaxIndex", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+            {"X", PD_SLOT_META}, {"MaxIndex", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = infer_grad,

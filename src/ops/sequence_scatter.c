@@ -101,7 +101,7 @@ static pd_status run_grad(const struct pd_run *r)
 const struct pd_op pd_op_sequence_scatter = {
     .type = "sequence_scatter",
     .doc = "X with the updates of sequence s added to row s, at the columns that Ids names.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Ids", 0}, {"Updates", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Ids", PD_SLOT_OWN_TYPE}, {"Updates", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .infer = infer,
     .run = run,
@@ -113,7 +113,9 @@ const struct pd_op pd_op_sequence_scatter = {
 const struct pd_op pd_op_sequence_scatter_grad = {
     .type = "sequence_scatter_grad",
     .doc = "Gradient of sequence_scatter.",
-    .inputs = (const struct pd_slot_def[]){{"Ids", 0}, {"Updates", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"Ids", PD_SLOT_OWN_TYPE}, {"Updates", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs =
         (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Updates@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .infer = infer_grad,

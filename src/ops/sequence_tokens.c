@@ -185,7 +185,8 @@ static pd_status mask_run(const struct pd_run *r)
 const struct pd_op pd_op_sequence_mask = {
     .type = "sequence_mask",
     .doc = "Ones for the first X[i] places of maxlen, zeros for the others.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"MaxLenTensor", PD_SLOT_OPTIONAL}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", 0}, {"MaxLenTensor", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Y", 0}, {0}},
     .attrs =
         (const struct pd_attr_def[]){PD_DEF_INT("maxlen", -1), PD_DEF_INT("out_dtype", PD_DTYPE_INT64), {0}},

@@ -61,7 +61,8 @@ const struct pd_op pd_op_range = {
 
 /* ---- linspace ---- */
 
-static const struct pd_slot_def linspace_inputs[] = {{"Start"}, {"Stop"}, {"Num"}, {0}};
+static const struct pd_slot_def linspace_inputs[] = {
+    {"Start", PD_SLOT_OWN_TYPE}, {"Stop", PD_SLOT_OWN_TYPE}, {"Num", PD_SLOT_OWN_TYPE}, {0}};
 
 static pd_status linspace_run(const struct pd_run *r)
 {

@@ -90,7 +90,8 @@ static pd_status sgd_run(const struct pd_run *r)
 const struct pd_op pd_op_sgd = {
     .type = "sgd",
     .doc = "Param - LearningRate * Grad; a sparse Grad changes its rows only.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"LearningRate", 0}, {"Grad", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Param", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {"Grad", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {0}},
     .flags = PD_OP_NO_GRAD,
     .infer = sgd_infer,
@@ -160,7 +161,8 @@ static pd_status dpsgd_run(const struct pd_run *r)
 const struct pd_op pd_op_dpsgd = {
     .type = "dpsgd",
     .doc = "Gradient descent with differential privacy: the gradient's norm is clipped, noise is added.",
-    .inputs = (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("clip", 10.0f),
                                           PD_DEF_FLOAT("batch_size", 16.0f),

@@ -299,15 +299,15 @@ const struct pd_share pd_view_grad_share[] = {{0, 1, 1}, {-1, -1, 0}};
 const struct pd_slot_def pd_view_grad_inputs[] = {
     {"X", PD_SLOT_META},
     {"Out@GRAD", 0},
-    {"ShapeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-    {"AxesTensor", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {"ShapeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+    {"AxesTensor", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
     {0},
 };
 const struct pd_slot_def pd_view_grad2_inputs[] = {
     {"XShape", PD_SLOT_META},
     {"Out@GRAD", 0},
-    {"ShapeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL},
-    {"AxesTensor", PD_SLOT_META | PD_SLOT_OPTIONAL},
+    {"ShapeTensor", PD_SLOT_META | PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+    {"AxesTensor", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
     {0},
 };
 const struct pd_slot_def pd_view_grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};

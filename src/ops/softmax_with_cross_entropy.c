@@ -36,10 +36,7 @@ static pd_status infer(const struct pd_infer *c)
     int axis = 0, soft = c->attr[SOFT_LABEL].b;
     PD_TRY(pd_nn_need_float(x, "Logits"));
     PD_TRY(pd_nn_axis(c->attr[AXIS].i, x->rank, &axis));
-    if (soft)
-        PD_TRY(pd_nn_same_type(x, "Logits", label, "Label"));
-    else
-        PD_TRY(pd_nn_need_labels(label, "Label"));
+    PD_TRY(pd_nn_label_type(label, soft, x, "Logits"));
     /* A label without the dimension for the class stands for one with 1 there. */
     int short_label = !soft && label->rank == x->rank - 1;
     int fits = short_label || label->rank == x->rank;
@@ -98,6 +95,8 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
+    PD_TRY(pd_nn_label_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b, pd_infer_in(c, GRAD_SOFTMAX),
+                            "Softmax"));
     pd_nn_grad_like(c, 0, GRAD_SOFTMAX);
     return PD_OK;
 }
@@ -141,7 +140,7 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_softmax_with_cross_entropy = {
     .type = "softmax_with_cross_entropy",
     .doc = "Softmax of Logits and the cross entropy to Label, in one.",
-    .inputs = (const struct pd_slot_def[]){{"Logits", 0}, {"Label", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"Logits", 0}, {"Label", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Softmax", PD_SLOT_OPTIONAL | PD_SLOT_HIDDEN}, {"Loss", 0}, {0}},
     .attrs = attrs,
     .infer = infer,
@@ -155,7 +154,8 @@ const struct pd_op pd_op_softmax_with_cross_entropy = {
 const struct pd_op pd_op_softmax_with_cross_entropy_grad = {
     .type = "softmax_with_cross_entropy_grad",
     .doc = "Gradient of softmax_with_cross_entropy.",
-    .inputs = (const struct pd_slot_def[]){{"Label", 0}, {"Softmax", 0}, {"Loss@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Label", PD_SLOT_OWN_TYPE}, {"Softmax", 0}, {"Loss@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Logits@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = grad_infer,

@@ -240,7 +240,7 @@ static pd_status together_run(const struct pd_run *r)
     return status;
 }
 
-static const struct pd_slot_def x_i[] = {{"X", 0}, {"I", 0}, {0}};
+static const struct pd_slot_def x_i[] = {{"X", 0}, {"I", PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def x_table[] = {{"X", 0}, {"RankTable", 0}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 
@@ -260,7 +260,9 @@ const struct pd_op pd_op_write_to_array = {
 const struct pd_op pd_op_read_from_array = {
     .type = "read_from_array",
     .doc = "Item I of an array.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"I", 0}, {"X_W", PD_SLOT_OPTIONAL | PD_SLOT_META}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", 0}, {"I", PD_SLOT_OWN_TYPE}, {"X_W", PD_SLOT_OPTIONAL | PD_SLOT_META}, {0}},
     .outputs = outputs,
     .flags = PD_OP_DYNAMIC,
     .infer = read_infer,

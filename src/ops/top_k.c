@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "kernels/larger.h"
 #include "ops/math_util.h"
 
 enum { X, K };
@@ -65,9 +66,9 @@ struct pick {
             int64_t *at = p->indices + row * k, held = 0;                                                    \
             for (int64_t i = 0; i < n; i++) {                                                                \
                 const T v = x[i];                                                                            \
-                if (held == k && !(v > best[k - 1])) continue;                                               \
+                if (held == k && !PD_ABOVE(v, best[k - 1])) continue;                                        \
                 int64_t j = held < k ? held++ : k - 1;                                                       \
-                for (; j > 0 && v > best[j - 1]; j--) {                                                      \
+                for (; j > 0 && PD_ABOVE(v, best[j - 1]); j--) {                                             \
                     best[j] = best[j - 1];                                                                   \
                     at[j] = at[j - 1];                                                                       \
                 }                                                                                            \
@@ -85,7 +86,7 @@ PICK(i64, int64_t)
 #define HEAP(name, T)                                                                                        \
     static int worse_##name(const T *x, int64_t a, int64_t b)                                                \
     {                                                                                                        \
-        return x[a] < x[b] || (x[a] == x[b] && a > b);                                                       \
+        return PD_ABOVE(x[b], x[a]) || (!PD_ABOVE(x[a], x[b]) && a > b);                                     \
     }                                                                                                        \
     static void sink_##name(const T *x, int64_t *heap, int64_t n, int64_t i)                                 \
     {                                                                                                        \
@@ -219,7 +220,9 @@ const struct pd_op pd_op_top_k = {
 const struct pd_op pd_op_top_k_grad = {
     .type = "top_k_grad",
     .doc = "Gradient of top_k.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Indices", 0}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"Indices", PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .infer = infer_grad,

@@ -97,7 +97,7 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_unpool = {
     .type = "unpool",
     .doc = "The inverse of max pooling, by the indices it gave.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Indices", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Indices", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = attrs,
     .infer = infer,
@@ -111,7 +111,7 @@ const struct pd_op pd_op_unpool_grad = {
     .type = "unpool_grad",
     .doc = "Gradient of unpool.",
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META},
-                                           {"Indices", 0},
+                                           {"Indices", PD_SLOT_OWN_TYPE},
                                            {"Out", PD_SLOT_META | PD_SLOT_OPTIONAL},
                                            {"Out@GRAD", 0},
                                            {0}},

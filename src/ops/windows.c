@@ -327,7 +327,8 @@ const struct pd_op pd_op_im2sequence_grad = {
     .type = "im2sequence_grad",
     .doc = "Gradient of im2sequence.",
     .inputs =
-        (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Y", PD_SLOT_OPTIONAL}, {"Out@GRAD", 0}, {0}},
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"Y", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = seq_attrs,
     .infer = pd_shape_infer_like_first,

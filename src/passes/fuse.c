@@ -213,7 +213,7 @@ pd_status pd_fuse_take_slot(struct pd_opdesc *to, int is_output, const char *slo
 
 pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, const struct pd_opdesc *next)
 {
-    pd_status status = pd_block_insert(f->block, pd_block_op_index(f->block, next), op, 0);
+    pd_status status = pd_block_insert_sized(f->block, pd_block_op_index(f->block, next), op);
     if (status == PD_OK) return add_uses(f, op);
     pd_opdesc_free(op);
     return status;

@@ -176,15 +176,13 @@ pd_status pd_backward_insert_copies(struct pd_backward *p)
             const struct pd_backward_copy *c = &p->copies.at[i];
             struct pd_opdesc *op;
             if (c->before != at) continue;
-            struct pd_meta meta = pd_block_var(p->spec->block, c->name)->meta;
             PD_TRY(pd_backward_op(p, "assign", 1, &c->var, c->name, &op));
             pd_status status = pd_opdesc_set_int(op, "op_role", PD_ROLE_BACKWARD);
-            if (status == PD_OK) status = pd_block_insert(p->spec->block, at, op, 0);
+            if (status == PD_OK) status = pd_block_insert_sized(p->spec->block, at, op);
             if (status != PD_OK) {
                 pd_opdesc_free(op);
                 return status;
             }
-            pd_block_var(p->spec->block, c->name)->meta = meta; /* not that of the last writer */
         }
     return PD_OK;
 }

@@ -1,6 +1,7 @@
-/* Look-ups in the tables of ops. */
+/* Look-ups in the tables of ops, and what the tables say of types. */
 #include "program/op.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct pd_op *find(const struct pd_op *const *list, const char *type)
@@ -41,4 +42,48 @@ int pd_attr_count(const struct pd_attr_def *attrs)
     while (attrs && attrs[n].name)
         n++;
     return n;
+}
+
+/* What holds elements, of a type that is known. */
+static int has_type(const struct pd_meta *m)
+{
+    return m && m->dtype != PD_DTYPE_NONE && (m->kind == PD_KIND_TENSOR || m->kind == PD_KIND_SELECTED_ROWS);
+}
+
+/* "X", or "input 2 of X". */
+static const char *name_input(const struct pd_infer *c, int slot, int i, char *text, size_t size)
+{
+    if (c->in[slot].n == 1) return c->op->inputs[slot].name;
+    snprintf(text, size, "input %d of %s", i, c->op->inputs[slot].name);
+    return text;
+}
+
+pd_status pd_infer_one_type(const struct pd_infer *c)
+{
+    const struct pd_meta *first = NULL;
+    int first_slot = 0, first_at = 0;
+    for (int s = 0; c->op->inputs && c->op->inputs[s].name; s++)
+        for (int i = 0; i < c->in[s].n && !(c->op->inputs[s].flags & (PD_SLOT_OWN_TYPE | PD_SLOT_SIZES));
+             i++) {
+            const struct pd_meta *m = c->in[s].at[i];
+            if (!has_type(m) || (first && m->dtype == first->dtype)) continue;
+            if (first) {
+                char a[128], b[128];
+                return pd_fail(PD_TYPE, "%s is %s and %s is %s; they must be of one type: cast one of them",
+                               name_input(c, first_slot, first_at, a, sizeof a), pd_dtype_name(first->dtype),
+                               name_input(c, s, i, b, sizeof b), pd_dtype_name(m->dtype));
+            }
+            first = m;
+            first_slot = s;
+            first_at = i;
+        }
+    return PD_OK;
+}
+
+pd_status pd_infer_need_type(const struct pd_infer *c, int slot, enum pd_dtype dtype)
+{
+    const struct pd_meta *m = pd_infer_in(c, slot);
+    if (!m || m->dtype == PD_DTYPE_NONE || m->dtype == dtype) return PD_OK;
+    return pd_fail(PD_TYPE, "%s is %s; it must be %s", c->op->inputs[slot].name, pd_dtype_name(m->dtype),
+                   pd_dtype_name(dtype));
 }

@@ -19,6 +19,8 @@ enum pd_slot_flag {
     PD_SLOT_SIZES = 16,   /* an input whose data say how large the outputs are: where it is used, sizes wait for the run */
     PD_SLOT_KEEP = 32,    /* an input that is still read after run() returned, until the step ends: it keeps memory of its own */
     PD_SLOT_UNSET = 64,   /* an input that may hold nothing yet: run() looks; where it is an output too, its op is PD_OP_DYNAMIC */
+    PD_SLOT_OWN_TYPE = 128, /* an input whose element type is its own (ids, labels, a number that run() converts): all inputs without
+                               this flag and PD_SLOT_SIZES are of one type, see pd_infer_one_type */
 };
 
 struct pd_slot_def {
@@ -58,6 +60,12 @@ struct pd_infer {
     int running; /* 0: building a Program, dimensions may be -1 and LoDs are not there, only their level counts */
     const struct pd_opdesc *desc; /* the op in its Program; NULL while running */
 };
+
+/* Are the inputs that have no type of their own of one type? The engine asks after infer() said yes, in a Program and before a run:
+ * kernels count on it. */
+pd_status pd_infer_one_type(const struct pd_infer *c);
+/* The input, where it is there and its type is known, is of this type. */
+pd_status pd_infer_need_type(const struct pd_infer *c, int slot, enum pd_dtype dtype);
 
 static inline struct pd_meta *pd_infer_in(const struct pd_infer *c, int slot) { return c->in[slot].n ? c->in[slot].at[0] : NULL; }
 /* NULL when the slot was left out. */

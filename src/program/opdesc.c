@@ -231,6 +231,23 @@ int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var)
     return count;
 }
 
+/* The parameter and the gradient that the op is for go with the names of its variables. */
+static pd_status rename_role_var(struct pd_opdesc *op, const char *from, const char *to)
+{
+    const struct pd_attr *names = pd_opdesc_attr(op, "op_role_var");
+    int found = 0;
+    for (int i = 0; names && names->type == PD_ATTR_STRINGS && i < names->n; i++)
+        found |= strcmp(names->strings[i], from) == 0;
+    if (!found) return PD_OK;
+    const char **renamed = pd_calloc((size_t)names->n, sizeof *renamed);
+    if (!renamed) return pd_no_memory();
+    for (int i = 0; i < names->n; i++)
+        renamed[i] = strcmp(names->strings[i], from) == 0 ? to : names->strings[i];
+    pd_status status = pd_opdesc_set_strings(op, "op_role_var", names->n, renamed);
+    pd_free(renamed);
+    return status;
+}
+
 pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to)
 {
     const char *kept = pd_program_text(op->program, to);
@@ -242,7 +259,7 @@ pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const cha
             for (int k = 0; k < at[i].args.n; k++)
                 if (strcmp(at[i].args.at[k], from) == 0) at[i].args.at[k] = kept, op->program->version++;
     }
-    return PD_OK;
+    return rename_role_var(op, from, kept);
 }
 
 /* Outputs that have no variable yet get one in this block. */
@@ -259,10 +276,8 @@ static pd_status make_outputs(struct pd_block *block, const struct pd_opdesc *op
     return PD_OK;
 }
 
-pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars)
+static pd_status check_place(const struct pd_block *block, int index, const struct pd_opdesc *op)
 {
-    struct pd_program *p = block->program;
-    if (index < 0) index = block->ops.n;
     if (index > block->ops.n)
         return pd_fail(PD_RANGE, "cannot insert an op at position %d of a block with %d ops", index,
                        block->ops.n);
@@ -270,17 +285,35 @@ pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *o
         return pd_fail(PD_NOT_FOUND,
                        "there is no op '%s'; docs/MISSING.md lists the ops of upstream that are not here",
                        op->type);
-    if (make_vars) PD_TRY(make_outputs(block, op));
-    PD_TRY(pd_opdesc_verify(op, block));
-    PD_TRY(pd_opdesc_infer(op, block));
+    return PD_OK;
+}
+
+static pd_status place(struct pd_block *block, int index, struct pd_opdesc *op)
+{
     if (!pd_vec_insert(&block->ops, index, op)) return pd_no_memory();
-    if (op->id < 0 && !pd_program_take_op_id(p, op)) {
+    if (op->id < 0 && !pd_program_take_op_id(block->program, op)) {
         pd_vec_remove(&block->ops, index);
         return pd_no_memory();
     }
     op->block = block;
-    p->version++;
+    block->program->version++;
     return PD_OK;
+}
+
+pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars)
+{
+    PD_TRY(check_place(block, index, op));
+    if (make_vars) PD_TRY(make_outputs(block, op));
+    PD_TRY(pd_opdesc_verify(op, block));
+    PD_TRY(pd_opdesc_infer(op, block));
+    return place(block, index < 0 ? block->ops.n : index, op);
+}
+
+pd_status pd_block_insert_sized(struct pd_block *block, int index, struct pd_opdesc *op)
+{
+    PD_TRY(check_place(block, index, op));
+    PD_TRY(pd_opdesc_verify(op, block));
+    return place(block, index, op);
 }
 
 struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index)

@@ -83,7 +83,7 @@ struct pd_lineage {
 };
 
 struct pd_program {
-    int refs; /* atomic */
+    int refs;                   /* atomic */
     struct pd_lineage *lineage; /* counted */
     const struct pd_op_set *op_set;
     PD_VEC(struct pd_block *) blocks;
@@ -136,8 +136,8 @@ pd_status pd_opdesc_set_attr(struct pd_opdesc *op, const char *name, const struc
 void pd_opdesc_remove_attr(struct pd_opdesc *op, const char *name);
 /* The value as set, else the op's default, else NULL. */
 const struct pd_attr *pd_opdesc_attr(const struct pd_opdesc *op, const char *name);
-/* The op's place in the user's Program, which random numbers follow: its id there. Clones and pruned Programs keep ids;
- * whoever copies an op into another Program keeps its place in the attribute op_place. */
+/* The op's place in the user's Program, which random numbers follow: its id there. Clones and pruned Programs
+ * keep ids; whoever copies an op into another Program keeps its place in the attribute op_place. */
 int64_t pd_opdesc_place(const struct pd_opdesc *op);
 /* Shorthands for passes. */
 pd_status pd_opdesc_set_int(struct pd_opdesc *op, const char *name, int value);
@@ -150,13 +150,16 @@ pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, s
 /* How often the op names the variable among its inputs or outputs. */
 int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var);
 /* Renames a variable wherever the op uses it. */
-pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to);
+pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to); /* in its slots and in op_role_var */
 /* The i-th block that the op's attributes name; -1 after the last. */
 int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
 
 /* Verifies, infers the outputs and puts the op at `index` (-1: last). Takes `op` on success; on an error the
  * block is as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */
 pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars);
+/* The same for an op between others whose outputs have their sizes: variables have those of their last
+ * writer, which says nothing about what an op before it reads. */
+pd_status pd_block_insert_sized(struct pd_block *block, int index, struct pd_opdesc *op);
 void pd_block_remove_op(struct pd_block *block, int index);            /* frees the op */
 struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index); /* the caller owns it then */
 int pd_block_op_index(const struct pd_block *block, const struct pd_opdesc *op);

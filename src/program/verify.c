@@ -217,6 +217,7 @@ pd_status pd_opdesc_infer(struct pd_opdesc *op, struct pd_block *block)
         int half = as_floats(&all, inputs);
         struct pd_infer c = {.op = op->def, .attr = attrs, .in = sides, .out = sides + n_in, .desc = op};
         status = op->def->infer(&c);
+        if (status == PD_OK) status = pd_infer_one_type(&c);
         if (status != PD_OK) pd_opdesc_blame(op, block);
         for (int k = inputs; k < n && half; k++)
             if (all.var[k]) as_half(all.var[k], &all.copies[k]);

@@ -215,6 +215,9 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     }
     case PD_PS_HERE:
         return PD_OK;
+    case PD_PS_KEPT:
+        pd_link_kept(w->link, m->head.step);
+        return PD_OK;
     default:
         return pd_wire_done(w, m);
     }

@@ -3,6 +3,7 @@
  * that has another one, or none, in a job that has run, is not the server that it was: its folder is lost, or
  * another's. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/flags.h"
 #include "net/wire.h"
@@ -13,6 +14,7 @@ pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t appl
 {
     link->job_id = pd_read_u64(r);
     link->job_flags = pd_read_u8(r);
+    link->ahead = pd_read_u64(r);
     link->answers++;
     if (applied > link->applied) link->applied = applied;
     return PD_OK;
@@ -28,6 +30,16 @@ static const char *name_of(const struct link *link, char text[300])
 static pd_status is_lost(const struct link *link, const struct link *other)
 {
     char name[300];
+    if (link->job_flags & PD_PS_JOB_FORGETS)
+        return pd_fail(
+            PD_INVALID,
+            "server %s was started again and has nothing of a job that %s has run up to step %llu: it has no "
+            "FLAGS_ps_dir, so that nothing was kept. Start all servers and trainers anew (with FLAGS_ps_dir "
+            "a "
+            "server that is started again goes on); or set FLAGS_ps_accept_rollback=1 on the trainers to go "
+            "on "
+            "with its initial values",
+            link->endpoint, name_of(other, name), (unsigned long long)other->applied);
     return pd_fail(
         PD_INVALID,
         "server %s has nothing of a job that %s has run up to step %llu: its folder is empty, lost "
@@ -178,4 +190,37 @@ pd_status pd_link_returned(struct wire *w)
     tell(w, link->agreed);
     pd_client_ask_names(w);
     return PD_OK;
+}
+
+/* ---- snapshots ---- */
+
+static int has_kept(const struct link *link, uint64_t step)
+{
+    for (int i = 0; i < PD_LINK_KEPT; i++)
+        if (link->kept[i] == step) return 1;
+    return 0;
+}
+
+/* One of a job without a log is of use when every server has it: none removes the newest of these, whatever
+ * its own disk has since. */
+void pd_link_kept(struct link *link, uint64_t step)
+{
+    struct pd_client *c = link->client;
+    uint64_t common = 0;
+    if (link->kept[0] == step) return;
+    memmove(link->kept + 1, link->kept, sizeof link->kept - sizeof *link->kept);
+    link->kept[0] = step;
+    for (int i = 0; i < PD_LINK_KEPT; i++) {
+        int all = link->kept[i] > common;
+        for (int l = 0; l < c->links.n && all; l++)
+            all = has_kept(c->links.at[l], link->kept[i]);
+        if (all) common = link->kept[i];
+    }
+    if (common <= c->common) return;
+    c->common = common;
+    struct pd_frame_head head = {.type = PD_PS_COMMON, .step = common};
+    for (int l = 0; l < c->links.n; l++) {
+        struct wire *w = c->links.at[l]->wires.n ? c->links.at[l]->wires.at[0] : NULL;
+        if (w && w->is_open && !w->said_bye) (void)pd_conn_send(w->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+    }
 }

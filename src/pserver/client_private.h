@@ -73,6 +73,9 @@ struct wire {
     int64_t said_at;
 };
 
+/* Of a server's snapshots, so many are remembered: the others may be that far behind with theirs. */
+enum { PD_LINK_KEPT = 16 };
+
 struct link {
     struct pd_client *client;
     char *endpoint;
@@ -83,8 +86,10 @@ struct link {
     size_t job_common;           /* where that begins what all servers of the job are told */
     uint64_t job_id, applied;    /* the job it is in (0: none yet) and the step it is at, as it told last */
     int job_flags;               /* PD_PS_JOB_* */
+    uint64_t ahead;              /* the number of a snapshot there less its step */
     char on_loss[16];            /* what it does about lost trainers; empty: not known yet */
     uint64_t answers, expected;  /* how often it has told that, and how often it is to have */
+    uint64_t kept[PD_LINK_KEPT]; /* the steps of its newest snapshots, as it told; the last one first */
     uint64_t agreed;             /* the job that all servers are in; 0: not known yet */
 };
 
@@ -113,9 +118,10 @@ struct pd_client {
     int is_beside;   /* it was refused, as another process had its id */
     PD_VEC(struct link *) links;
     PD_VEC(struct name) names;
-    uint64_t cut;   /* the step of the next snapshot, as a server told: passed on to all */
-    int is_aligned; /* all servers are in the same step for this trainer: nothing is pushed before that */
-    int failed;     /* a server ended the job */
+    uint64_t common; /* the newest snapshot that all servers have, as they were told; 0: none is known */
+    uint64_t cut;    /* the step of the next snapshot, as a server told: passed on to all */
+    int is_aligned;  /* all servers are in the same step for this trainer: nothing is pushed before that */
+    int failed;      /* a server ended the job */
     pd_status failure;
     char failure_text[1024];
     pd_status refusal; /* the last thing that a server could not do, and the job goes on; PD_OK: none */
@@ -144,6 +150,7 @@ void pd_client_ask_names(struct wire *wire); /* OPEN, also when no name is new *
 /* client_job.c */
 struct pd_reader;
 pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied); /* the end of OPENED */
+void pd_link_kept(struct link *link, uint64_t step);                                  /* KEPT came */
 /* All of them are connected: are they of one job? Tells those that are new. */
 pd_status pd_client_agree(struct pd_client *client, const struct pd_run *run, int n, struct link **links);
 pd_status pd_link_returned(struct wire *wire); /* after the OPENED of a new connection */

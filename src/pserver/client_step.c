@@ -489,6 +489,13 @@ static void repeat(struct pd_client *c, uint64_t step)
     c->is_aligned = 1;
 }
 
+static int is_numbered_alike(const struct pd_client *c)
+{
+    for (int i = 1; i < c->links.n; i++)
+        if (c->links.at[i]->ahead != c->links.at[0]->ahead) return 0;
+    return 1;
+}
+
 /* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
  * its gradients count in the same steps everywhere. */
 static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
@@ -514,12 +521,13 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
                                    "server %s is at step %llu, server %s at step %llu: they were started "
                                    "from snapshots of different steps. To go on from step %llu, if all have "
                                    "its snapshot: stop all, move log-* and what is newer than "
-                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir, "
+                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir%s, "
                                    "and start all again, the servers with FLAGS_ps_accept_rollback=1 where "
                                    "there were logs. Or set it everywhere to train on with both as they are",
                                    link->endpoint, (unsigned long long)w->step - 1, newest,
                                    (unsigned long long)last - 1, (unsigned long long)w->step - 1,
-                                   (unsigned long long)w->step - 1);
+                                   (unsigned long long)(w->step - 1 + link->ahead),
+                                   is_numbered_alike(c) ? "" : " (on others by `applied` in its manifest)");
                 if (turn == 0 || w->step + 1 != last) continue;
                 w->passes = 1;
                 pd_wire_flush(w);

@@ -55,6 +55,12 @@ void pd_durable_jump(struct pd_durable *durable, uint64_t step);
 /* The step of the next cut, for answers (0: none), and what a push says of it. Any thread. */
 uint64_t pd_durable_next(struct pd_durable *durable);
 void pd_durable_hear(struct pd_durable *durable, uint64_t step);
+uint64_t
+pd_durable_ahead(const struct pd_durable *durable); /* sync: the number of a snapshot less its step */
+/* Sync, several servers, no log: the step of the newest snapshot here (0: none, or nobody need know), and of
+ * the newest that all servers have, as a trainer tells: that one is kept. From any thread. */
+uint64_t pd_durable_kept(const struct pd_durable *durable);
+void pd_durable_hear_common(struct pd_durable *durable, uint64_t step);
 
 /* On the server's main thread, now and then: cuts when it is time, looks after the child. */
 void pd_durable_tend(struct pd_durable *durable);

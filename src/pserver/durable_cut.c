@@ -20,6 +20,11 @@ static uint64_t number_at(const struct pd_durable *d, uint64_t step)
     return step + d->ahead;
 }
 
+uint64_t pd_durable_ahead(const struct pd_durable *d)
+{
+    return d ? d->ahead : 0;
+}
+
 /* A cut is taken when every lane has come to stand at its step, so it must be a step that every lane still
  * has before it: one that has it behind would leave the others standing there for ever. No lane is past
  * `furthest`: it is raised by the steps that lanes came back with, before they run; by each lane when it
@@ -71,6 +76,10 @@ pd_status pd_durable_ready(struct pd_durable *d)
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > d->furthest) d->furthest = pd_shard_step(s->lanes[l].shard);
     if (s->config.is_sync && d->last_step > d->last_applied) d->ahead = d->last_step - d->last_applied;
+    if (s->config.is_sync && d->config.n_servers > 1 && !d->journals) {
+        atomic_store(&d->shown, d->sure_applied);
+        atomic_store(&d->common, d->sure_applied); /* the others start with the same, or are refused */
+    }
     return PD_OK;
 }
 

@@ -71,8 +71,10 @@ struct pd_durable {
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */
     int64_t quiet_since; /* async, at the end: nothing has come from trainers since then; 0: not looked */
     uint64_t quiet_changes;
-    uint64_t sure_step, sure_applied, sure_least,
-        sure_changes;        /* the same of the last one that was written */
+    uint64_t sure_step, sure_applied; /* the same of the last one that was written */
+    uint64_t sure_least, sure_changes;
+    _Atomic uint64_t shown;  /* sync, several servers, no log: sure_applied, for them to know; 0: none yet */
+    _Atomic uint64_t common; /* ... the step of the newest that all have, as far as is known */
     _Atomic uint64_t spoilt; /* a lane could not begin a file for the cut of this step; 0: all could */
     _Atomic uint64_t grown;  /* bytes that went to the logs since the last cut */
     uint64_t log_most;       /* bytes that may; 0: any number */

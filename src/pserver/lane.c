@@ -323,6 +323,13 @@ pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, e
     return PD_OK;
 }
 
+void pd_lane_tell_kept(void *arg)
+{
+    struct lane *lane = arg;
+    for (int t = 0; t < lane->server->config.trainers; t++)
+        if (lane->members[t].session) pd_session_tell_kept(lane->members[t].session);
+}
+
 /* ---- start and end ---- */
 
 static void on_thread(void *arg)

@@ -23,7 +23,7 @@
 
 static const struct pd_slot_def none[] = {{0}};
 /* Variables that only say what must come before. */
-static const struct pd_slot_def waits_for[] = {{"X", ANY}, {0}};
+static const struct pd_slot_def waits_for[] = {{"X", ANY | PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def waited_for[] = {{"Out", ANY}, {0}};
 
 /* An output that nobody declared is a mark for the order of ops and holds nothing. */
@@ -49,7 +49,7 @@ pd_status pd_ps_infer_nothing(const struct pd_infer *c)
 const struct pd_op pd_op_send = {
     .type = "send",
     .doc = "Sends each X to the server that epmap names for it; with sections, the rows of one X to several.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_KEEP},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_KEEP | PD_SLOT_OWN_TYPE},
                                            {"RPCClient", PD_SLOT_OPTIONAL},
                                            {0}},
     .outputs = waited_for,
@@ -114,10 +114,9 @@ const struct pd_op pd_op_fetch_barrier = {
     .doc = "Waits until all that was asked for has come.",
     .inputs = waits_for,
     .outputs = waited_for,
-    .attrs = (const struct pd_attr_def[]){PD_DEF_INT("trainer_id", 0),
-                                          PD_DEF_ENDPOINTS("endpoints"),
-                                          PD_DEF_STRINGS("job"),
-                                          {0}},
+    .attrs =
+        (const struct pd_attr_def[]){
+            PD_DEF_INT("trainer_id", 0), PD_DEF_ENDPOINTS("endpoints"), PD_DEF_STRINGS("job"), {0}},
     .flags = EFFECT,
     .infer = infer_marks,
     .run = pd_ps_fetch_barrier_run,
@@ -174,7 +173,7 @@ static pd_status sum_infer(const struct pd_infer *c)
 const struct pd_op pd_op_ps_sum = {
     .type = "ps_sum",
     .doc = "Adds each X over the servers in endpoints; the first of them adds and hands the sums out.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     /* groups: a name for each X, the same on all servers. */
     .attrs =
@@ -198,7 +197,7 @@ static pd_status prefetch_infer(const struct pd_infer *c)
 const struct pd_op pd_op_prefetch = {
     .type = "prefetch",
     .doc = "Fetches the rows of a distributed table for each list of ids, from its server.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("trainer_id", 0),
                                           PD_DEF_ENDPOINTS("epmap"),
@@ -253,7 +252,8 @@ static pd_status lookup_infer(const struct pd_infer *c)
 const struct pd_op pd_op_distributed_lookup_table = {
     .type = "distributed_lookup_table",
     .doc = "Rows of a table whose parts lie on servers, for several inputs of ids.",
-    .inputs = (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST}, {"W", PD_SLOT_META}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"Ids", PD_SLOT_LIST | PD_SLOT_OWN_TYPE}, {"W", PD_SLOT_META}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Outputs", PD_SLOT_LIST}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_STRINGS("table_names"),
                                           PD_DEF_LONGS("height_sections"),

@@ -33,11 +33,12 @@ enum pd_ps_type {
     PD_PS_READY = 27,   /* step; extra: version of the membership */
     PD_PS_PROGRAM = 28, /* trainer to server, before the first OPEN: what it trains (job_text.h) */
     PD_PS_JOB = 29,     /* trainer to server: u64 id of the job that it is in from now on */
+    PD_PS_COMMON = 30,  /* trainer to server: step of the newest snapshot that all servers have */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32,  /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
                            the order of the OPEN; 0xffffffff: another loop of this server has it; then u64 id
-                           of its job (0: none yet), u8 PD_PS_JOB_*; step: the last one that counts this
-                           trainer; extra: the trainer's id */
+                           of its job (0: none yet), u8 PD_PS_JOB_*, u64 number of a snapshot less its step;
+                           step: the last one that counts this trainer; extra: the trainer's id */
     PD_PS_VALUES = 33,  /* values in the order asked for, raw; step: the last one applied; extra: step of
                            the next snapshot, 0: none */
     PD_PS_DONE = 34,    /* step: the number of the new save, where a SAVE asked for one */
@@ -49,6 +50,7 @@ enum pd_ps_type {
     PD_PS_CHANGED = 40, /* as WANT; step: the last one before it; extra: version */
     PD_PS_COMMIT = 41,  /* step */
     PD_PS_HERE = 42,    /* to BEAT with a request */
+    PD_PS_KEPT = 43,    /* unasked. step: that of its newest snapshot */
 };
 
 enum {
@@ -59,6 +61,7 @@ enum {
     PD_PS_BESIDE = 1,           /* flag of OPEN: it was refused before, as another process had its id */
     PD_PS_JOB_HOLDS = 1,        /* in OPENED: the server has gradients */
     PD_PS_JOB_BARE = 2,         /* ... its folder knew the job when it started, and had no state of it */
+    PD_PS_JOB_FORGETS = 4,      /* ... it has no folder */
     PD_PS_AS_JSON = 1,          /* flag of STATUS */
     PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */
     PD_PS_RUNS = 1,             /* flag of MEMBERS: a step was committed since the first server started */

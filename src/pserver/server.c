@@ -322,6 +322,9 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     PD_TRY(link_first(s));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
+    char whose[48];
+    snprintf(whose, sizeof whose, "%d trainers", s->config.trainers);
+    pd_listener_expect(s->listener, s->config.trainers * s->n_lanes + s->config.servers - 1, whose);
     /* Not before the port is ours: a second server by mistake must leave the first one's book alone. */
     PD_TRY(pd_book_open(s, config->durable));
     for (int i = 0; i < s->n_lanes; i++) {

@@ -171,6 +171,7 @@ pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state ho
 /* The order says so. */
 pd_status pd_lane_jump(struct lane *lane, uint64_t step); /* at this step at least, before anybody joins */
 pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state);
+void pd_lane_tell_kept(void *lane); /* on its thread: trainers hear of the newest snapshot */
 const char *pd_lane_who(struct lane *lane, int trainer);
 /* Runs the optimize blocks of units that have no rule of their own. */
 pd_status pd_server_run_blocks(struct lane *lane);
@@ -180,6 +181,7 @@ void pd_session_accepted(void *lane, struct pd_conn *conn);
 void pd_session_answer(struct session *session, uint64_t request, uint64_t step);
 void pd_session_notice(struct session *session, const char *text);
 void pd_session_fail(struct session *session, uint64_t request, pd_status status, const char *text);
+void pd_session_tell_kept(struct session *session); /* the step of the newest snapshot */
 /* It was welcomed long ago and has not opened: out with it. */
 void pd_session_sweep(struct session *session, int64_t now);
 /* The trainer is in the job now: its OPEN, if one waits for that, is answered. */

@@ -166,6 +166,12 @@ void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
     if (status != PD_OK) (void)pd_session_refuse(session, request, status);
 }
 
+void pd_session_tell_kept(struct session *session)
+{
+    struct pd_frame_head head = {.type = PD_PS_KEPT, .step = pd_durable_kept(session->lane->server->durable)};
+    if (head.step) (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+}
+
 /* ---- PUSH, PULL, ROWS ---- */
 
 static pd_status read_pulls(struct session *session, struct pd_reader *r)
@@ -357,6 +363,41 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
 
 /* ---- leaving ---- */
 
+/* A trainer has failed, and the others hear why. Returns whether that ends the job. */
+static int tell_failure(struct lane *lane, int trainer, const char *why)
+{
+    char text[sizeof lane->server->loss_text];
+    snprintf(text, sizeof text, "%s failed: %s", pd_lane_who(lane, trainer), why);
+    if (lane->server->config.on_loss == PD_LOSS_FAIL) {
+        pd_server_fail(lane->server, pd_fail(PD_UNAVAILABLE, "%s", text));
+        return 1;
+    }
+    pd_log(PD_LOG_WARNING, "%s: the others go on", text);
+    pd_server_note_loss(lane->server, trainer, text, 1);
+    return 0;
+}
+
+/* Another Program than before, of a trainer that is in the job: it will not get further. */
+static pd_status handle_program(struct session *session, const struct pd_message *m)
+{
+    pd_status status = pd_session_compare(session, m);
+    if (status == PD_OK) return PD_OK;
+    if (session->is_in)
+        status =
+            pd_fail(status,
+                    "%s This trainer has run with another one before: a server serves one Program; start "
+                    "servers of its own for the second",
+                    pd_error());
+    char why[PD_PS_WHY_MOST + 1];
+    snprintf(why, sizeof why, "%s", pd_error());
+    (void)pd_session_refuse(session, m->head.request, status);
+    if (!session->is_in || session->said_bye) return PD_OK;
+    session->said_bye = 1; /* as good as that */
+    if (tell_failure(session->lane, session->trainer, why)) return PD_OK;
+    status = pd_lane_leave(session->lane, session->trainer, PD_TRAINER_LOST);
+    return status == PD_OK ? PD_OK : job_error(session, status);
+}
+
 static pd_status handle_bye(struct session *session, const struct pd_message *m)
 {
     struct lane *lane = session->lane;
@@ -371,19 +412,8 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
         return PD_OK;
     }
     session->said_bye = 1;
-    struct member *member = &lane->members[session->trainer];
-    if (failed && member->is_back) failed = 0; /* its work had been done before */
-    if (failed && lane->server->config.on_loss == PD_LOSS_FAIL) {
-        pd_server_fail(lane->server,
-                       pd_fail(PD_UNAVAILABLE, "%s failed: %s", pd_lane_who(lane, session->trainer), why));
-        return PD_OK;
-    }
-    if (failed) {
-        char text[sizeof lane->server->loss_text];
-        snprintf(text, sizeof text, "%s failed: %s", pd_lane_who(lane, session->trainer), why);
-        pd_log(PD_LOG_WARNING, "%s: the others go on", text);
-        pd_server_note_loss(lane->server, session->trainer, text, 1);
-    }
+    if (failed && lane->members[session->trainer].is_back) failed = 0; /* its work had been done before */
+    if (failed && tell_failure(lane, session->trainer, why)) return PD_OK;
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
     session->leaves = 1;
     session->leaves_as = m->head.request;
@@ -439,7 +469,8 @@ const char *pd_session_held_up(const struct session *session, int64_t since)
 static pd_status expect(struct session *session, const struct pd_message *m)
 {
     int type = m->head.type;
-    if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM && type != PD_PS_JOB)
+    if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM && type != PD_PS_JOB &&
+        type != PD_PS_COMMON)
         return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
     if (!session->is_in && type != PD_PS_OPEN && type != PD_PS_PROGRAM)
         return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
@@ -489,11 +520,14 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     }
     switch (m->head.type) {
     case PD_PS_PROGRAM:
-        return pd_session_program(session, m);
+        return handle_program(session, m);
     case PD_PS_OPEN:
         return pd_session_open(session, m);
     case PD_PS_JOB:
         return pd_session_job(session, m);
+    case PD_PS_COMMON:
+        pd_durable_hear_common(session->lane->server->durable, m->head.step);
+        return PD_OK;
     case PD_PS_PUSH:
         return finish_push(session, m);
     case PD_PS_PULL:

@@ -203,7 +203,9 @@ static void put_job(const struct pd_server *s, struct pd_buf *meta)
         units += pd_shard_units(s->lanes[i].shard);
     pd_put_u64(meta, atomic_load(&s->job_id));
     pd_put_u8(meta, (uint8_t)((units ? PD_PS_JOB_HOLDS : 0) |
-                              (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0)));
+                              (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0) |
+                              (s->durable ? 0 : PD_PS_JOB_FORGETS)));
+    pd_put_u64(meta, pd_durable_ahead(s->durable));
 }
 
 static pd_status send_opened(struct session *session, uint64_t request, const struct pd_buf *numbers)
@@ -235,14 +237,14 @@ void pd_session_joined(struct session *session, int trainer, uint64_t incarnatio
     take_place(session);
     pd_status status = send_opened(session, session->opens_as, &session->opened);
     pd_buf_free(&session->opened);
+    if (session->lane->index == 0) pd_session_tell_kept(session);
     if (status != PD_OK) (void)pd_session_refuse(session, session->opens_as, status);
 }
 
-pd_status pd_session_program(struct session *session, const struct pd_message *m)
+pd_status pd_session_compare(const struct session *session, const struct pd_message *m)
 {
     const struct pd_buf *mine = &session->lane->server->job_text;
-    pd_status status = mine->n ? pd_job_text_compare(mine, m->meta, m->head.meta) : PD_OK;
-    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+    return mine->n ? pd_job_text_compare(mine, m->meta, m->head.meta) : PD_OK;
 }
 
 pd_status pd_session_job(struct session *session, const struct pd_message *m)
@@ -268,5 +270,6 @@ pd_status pd_session_open(struct session *session, const struct pd_message *m)
     }
     if (status == PD_OK) status = send_opened(session, m->head.request, &numbers);
     pd_buf_free(&numbers);
+    if (status == PD_OK && session->lane->index == 0) pd_session_tell_kept(session);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }

@@ -46,7 +46,7 @@ pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status
 /* FAILED, and the connection stays. */
 void pd_session_deny(struct session *session, uint64_t request, pd_status status, const char *text);
 /* session_open.c */
-pd_status pd_session_program(struct session *session, const struct pd_message *message);
+pd_status pd_session_compare(const struct session *session, const struct pd_message *message); /* PROGRAM */
 pd_status pd_session_open(struct session *session, const struct pd_message *message);
 pd_status pd_session_job(struct session *session, const struct pd_message *message);
 /* session_save.c */

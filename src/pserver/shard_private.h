@@ -133,6 +133,8 @@ int pd_sum_has(const struct unit *unit, int trainer, uint64_t step, uint32_t par
 /* Adds what has its turn; *is_whole: all have given it. */
 pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
                          int *is_whole);
+void pd_sum_ask_again(
+    struct pd_shard *shard); /* a trainer has joined: it may be one that this step waits for */
 /* Adds the rest and averages. *grad is NULL when nobody gave it, else good until pd_sum_clear. */
 pd_status pd_sum_finish(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
                         const void **grad);

@@ -249,7 +249,10 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
     if (!shard->config.is_gated || t->incarnation != incarnation) t->ended = t->passed = 0;
     if (t->incarnation != incarnation) pd_shard_drop_gifts(shard, trainer);
     int is_begun = shard->begun > shard->step || shard->adding > shard->step;
-    if (t->state != PD_TRAINER_IN) t->from = shard->step + (is_begun ? 2 : 1);
+    if (t->state != PD_TRAINER_IN) {
+        t->from = shard->step + (is_begun ? 2 : 1);
+        pd_sum_ask_again(shard); /* its turn may have been passed over */
+    }
     t->incarnation = incarnation;
     t->state = PD_TRAINER_IN;
     pd_shard_clear_stage(t);

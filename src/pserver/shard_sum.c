@@ -180,12 +180,21 @@ pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *u, uint32_t part, 
     struct part_sum *s = sum_of(shard, u, part, step);
     if (!s) return pd_no_memory();
     for (; s->next < shard->config.trainers; s->next++) {
-        if (!pd_shard_counts(shard, s->next)) continue;
+        if (!pd_shard_counts(shard, s->next) || is_added(s, s->next)) continue;
         if (!gave(u, s->next, step, part)) return PD_OK;
         add(shard, u, s, part, s->next);
     }
     *is_whole = 1;
     return PD_OK;
+}
+
+void pd_sum_ask_again(struct pd_shard *shard)
+{
+    for (int i = 0; i < shard->units.n; i++) {
+        struct unit *u = shard->units.at[i];
+        for (uint32_t part = 0; u->sums && part < u->parts; part++)
+            u->sums[part].next = 0;
+    }
 }
 
 /* ---- the average ---- */

@@ -84,9 +84,9 @@ void pd_snapshot_job_free(struct pd_snapshot_job *job);
 
 /* Steps of its snapshots, rising. Free *steps with pd_free. A folder that is not there has none. */
 pd_status pd_snapshot_list(const char *folder, uint64_t **steps, int *n);
-/* Removes all but the `n` newest, and what writers that were killed have left. Not while a snapshot is
- * written there. */
-pd_status pd_snapshot_keep(const char *folder, int n);
+/* Removes all but the `n` newest and the newest of those up to `also`, and what writers that were killed have
+ * left. Not while a snapshot is written there. */
+pd_status pd_snapshot_keep(const char *folder, int n, uint64_t also);
 
 /* ---- reading ---- */
 

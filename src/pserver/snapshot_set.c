@@ -39,7 +39,7 @@ static pd_status remove_snapshot(const char *folder, uint64_t step)
     return pd_folder_remove(folder, aside);
 }
 
-pd_status pd_snapshot_keep(const char *folder, int keep)
+pd_status pd_snapshot_keep(const char *folder, int keep, uint64_t also)
 {
     char **names;
     int n;
@@ -54,7 +54,8 @@ pd_status pd_snapshot_keep(const char *folder, int keep)
     PD_TRY(status);
     PD_TRY(pd_snapshot_list(folder, &steps, &n));
     for (int i = 0; i < n - keep && status == PD_OK; i++)
-        status = remove_snapshot(folder, steps[i]);
+        if (steps[i] > also || steps[i + 1] <= also) /* not the newest of those up to it */
+            status = remove_snapshot(folder, steps[i]);
     pd_free(steps);
     return status;
 }

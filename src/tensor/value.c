@@ -81,11 +81,13 @@ pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from)
             pd_value_reset(to, kind);
             return PD_OK;
         }
+        PD_TRY(pd_rows_check(from));
         PD_TRY(pd_rows_resize(to, from->rows.n, from->height, from->tensor.meta.dtype, from->tensor.meta.rank,
                               from->tensor.meta.dim));
         if (!from->rows.n) return PD_OK;
         memcpy(to->rows.at, from->rows.at, (size_t)from->rows.n * sizeof(int64_t));
-        memcpy(to->tensor.data, from->tensor.data, pd_tensor_bytes(&from->tensor));
+        memcpy(to->tensor.data, from->tensor.data,
+               pd_tensor_bytes(&to->tensor)); /* there may be room for more */
         return PD_OK;
     case PD_KIND_TENSOR_ARRAY:
         for (int i = 0; i < to->items.n; i++)
@@ -108,6 +110,15 @@ pd_status pd_value_copy(struct pd_value *to, const struct pd_value *from)
     default:
         return pd_fail(PD_UNSUPPORTED, "a variable of kind %s cannot be copied", pd_kind_name(kind));
     }
+}
+
+pd_status pd_rows_check(const struct pd_value *value)
+{
+    const struct pd_meta *m = &value->tensor.meta;
+    int64_t held = m->rank && value->tensor.data ? m->dim[0] : 0;
+    if (value->rows.n <= held) return PD_OK;
+    return pd_fail(PD_SHAPE, "the selected rows name %d rows, but there are values for %lld", value->rows.n,
+                   (long long)held);
 }
 
 pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum pd_dtype dtype, int rank,

@@ -47,4 +47,7 @@ static inline int pd_value_is_rows(const struct pd_value *v)
 pd_status pd_rows_resize(struct pd_value *value, int64_t n, int64_t height, enum pd_dtype dtype, int rank,
                          const int64_t *dim);
 
+/* Has each row that it names its values? What a user put together may not. */
+pd_status pd_rows_check(const struct pd_value *value);
+
 #endif

@@ -223,7 +223,7 @@ static void test_wrong_orders(void **state)
     assert_ok(pd_snapshot_folder("/a:b", "[::1]:80", &path));
     assert_string_equal(path, "/a:b/[__1]_80");
     pd_free(path);
-    assert_error(pd_snapshot_keep(folder, 0), PD_INVALID, "at least 1");
+    assert_error(pd_snapshot_keep(folder, 0, UINT64_MAX), PD_INVALID, "at least 1");
     assert_int_equal(entries(folder), 0);
     drop_folder(folder);
 }
@@ -253,7 +253,7 @@ static void test_list_and_keep(void **state)
     write_whole(folder, ".tmp-123-9/data", "half", 4);
     mkdir(path_in(folder, "snapshot-7"), 0777); /* not ours */
     assert_int_equal(newest_of(folder), 200000);
-    assert_ok(pd_snapshot_keep(folder, 3));
+    assert_ok(pd_snapshot_keep(folder, 3, UINT64_MAX));
     assert_ok(pd_snapshot_list(folder, &steps, &n));
     assert_int_equal(n, 3);
     assert_int_equal(steps[0], 2000);
@@ -261,7 +261,7 @@ static void test_list_and_keep(void **state)
     assert_int_equal(steps[2], 200000);
     pd_free(steps);
     assert_int_equal(entries(folder), 4);
-    assert_ok(pd_snapshot_keep(path_in(folder, "none"), 3));
+    assert_ok(pd_snapshot_keep(path_in(folder, "none"), 3, UINT64_MAX));
     drop_folder(folder);
 }
 
@@ -379,7 +379,7 @@ static void test_killed_writer(void **state)
         newest = step;
     }
     print_message("%d of 20 writers were killed in time\n", killed);
-    assert_ok(pd_snapshot_keep(folder, 1));
+    assert_ok(pd_snapshot_keep(folder, 1, UINT64_MAX));
     assert_int_equal(entries(folder), 1);
     free(data);
     drop_folder(folder);

@@ -191,6 +191,40 @@ static void test_a_sum_that_was_never_applied(void **state)
     drop(&w);
 }
 
+/* Trainer 0 had ended, and is started again when another has given a part and nothing is added up yet: it
+ * takes part in that step, and is waited for, or leaves again. */
+static void comes_back(int leaves)
+{
+    struct world w;
+    make(&w, 0);
+    must(pd_shard_leave(w.shard, 0, PD_TRAINER_DONE));
+    give(&w, 2, 1, 0);
+    must(pd_shard_join(w.shard, 0, 300));
+    assert_int_equal(pd_shard_trainer_step(w.shard, 0), 0);
+    for (int t = TRAINERS - 1; t >= 0; t--)
+        for (uint32_t part = 0; part < PARTS && (t || !leaves); part++)
+            if (t != 2 || part) give(&w, t, 1, part);
+    if (leaves) must(pd_shard_leave(w.shard, 0, PD_TRAINER_DONE));
+    for (int t = leaves; t < TRAINERS; t++)
+        end(&w, t, 1);
+    assert_int_equal(pd_shard_step(w.shard), 1);
+    assert_int_equal(pd_shard_repeated(w.shard), 0);
+    for (uint32_t part = 0; part < PARTS; part++) {
+        double sum = 0;
+        for (int t = leaves; t < TRAINERS; t++)
+            sum += (double)value_of(t, 1, (size_t)part * PART);
+        assert_float_equal(data_of(&w)[part * PART], 1 - sum / (TRAINERS - leaves), 1e-2);
+    }
+    drop(&w);
+}
+
+static void test_one_comes_back_in_the_middle(void **state)
+{
+    (void)state;
+    comes_back(0);
+    comes_back(1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_one_leaves_in_the_middle),
         cmocka_unit_test(test_another_process_gives_it_again),
         cmocka_unit_test(test_a_sum_that_was_never_applied),
+        cmocka_unit_test(test_one_comes_back_in_the_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

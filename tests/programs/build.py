@@ -104,7 +104,9 @@ class Built:
     def fetches(self, run):
         """(the Program of this run, names to fetch by the name that they get in the result)."""
         program = self.test if run["test"] else self.main
-        names = {name: self.values[name].name for name in run["fetch"] if name in self.values}
+        found = {name: self.values[name] for name in run["fetch"] if name in self.values}
+        # A parameter goes by its own name, by which its gradient is found, whatever the recipe calls it.
+        names = {var.name if var.persistable else name: var.name for name, var in found.items()}
         names["loss"] = self.loss.name
         if not run["test"]:
             names.update((leaf + "@GRAD", name) for leaf, name in self.gradients.items())

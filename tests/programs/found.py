@@ -102,4 +102,9 @@ with L.Switch() as s:
     with s.default():
         op('elementwise_add', {'X': w, 'Y': w}, {'Out': w}, axis=-1)
         L.assign(L.tanh(v), output=v)""", "v", {"x": feed("B", 1)}),
+    # The fused op was given the size that its input gets after it.
+    "reshaped in place after a sum with an activation": recipe("""
+v = L.scale(x, 2.0)
+w = L.elementwise_add(L.scale(x, 0.5), v, act='tanh')
+inplace(L.reshape, v, [0, 10, 1])""", "v w", {"x": feed("B", 2, 5)}),
 }

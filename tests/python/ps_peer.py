@@ -16,6 +16,7 @@ from ps_seal import Seal, crc32c, length_in, stretched
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = 1, 2, 3, 4, 5
 OPEN, PUSH, PULL, ROWS, BYE, BEAT, SAVE, STATUS, SUM, ORDER, WANT, READY, PROGRAM = range(16, 29)
 OPENED, VALUES, DONE, FAILED, NOTICE, REPORT, SUMMED = range(32, 39)
+KEPT = 43
 TRAINER, SERVER, TOOL = 1, 2, 3
 END = 1  # flag of PUSH
 NOT_MINE = 0xFFFFFFFF
@@ -165,8 +166,8 @@ class Peer:
         return fields[2], fields[6]
 
     def answer(self) -> Frame:
-        """The next frame that is not a notice."""
-        while (got := self.read()).type == NOTICE:
+        """The next frame that is asked for."""
+        while (got := self.read()).type in (NOTICE, KEPT):
             pass
         return got
 

@@ -1,6 +1,7 @@
 """Names that upstream has and this package has not: whichever way they are asked for, one sentence answers."""
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,17 @@ def test_every_sentence_ends_with_what_to_do():
         fluid.layers.ParallelDo
     with pytest.raises(AttributeError, match=r"docs/MISSING\.md lists what is missing\.$"):
         fluid.layers.warpctc
+
+
+def test_no_sentence_advises_what_is_not_there():
+    from paddle.fluid import suggest
+
+    text = (NAMES.parents[1] / "docs" / "MISSING.md").read_text(encoding="utf-8")
+    waiting = re.findall(r"^- `(\w+)`: `", text, re.MULTILINE)
+    assert "StaticRNN" in waiting and "gru_unit" in waiting
+    for sentence in {row.instead for row in absent.ABSENT} | set(suggest._INSTEAD.values()):
+        advised = set(re.findall(r"\w+", re.sub(r"help\(.*?\)", "", sentence)))
+        assert not advised & set(waiting), sentence
 
 
 def test_python_adds_no_guess_to_the_sentence():

@@ -166,3 +166,9 @@ def test_wrong_environment(tmp_path, env, said):
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "job.py"))
+def test_help_is_shown_and_nothing_is_started(script):
+    done = subprocess.run([sys.executable, str(EXAMPLES / script), "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith(f"usage: {script} [-h]"), done.stderr

@@ -65,9 +65,9 @@ def test_fetches_in_all_forms(line):
     assert np.array_equal(both[1], line.w) and np.array_equal(both[2], line.value)
     assert line.exe.run(line.main, feed=feed, scope=line.scope) == []
     assert line.exe.run(line.main, feed=feed, fetch_list=set(), scope=line.scope) == []
-    with pytest.raises(TypeError, match="must be a list of Variables or names, found a set: .* A set has no order"):
+    with pytest.raises(TypeError, match="must be a list of Variables or names, found a set of the Variable .* A set has no order"):
         line.run(feed, {line.y, line.x})
-    with pytest.raises(TypeError, match="must be a list of Variables or names, found a dict_values: "):
+    with pytest.raises(TypeError, match="must be a list of Variables or names, found dict_values.* of type dict_values"):
         line.run(feed, {"y": line.y}.values())
     (tensor,) = line.run(feed, return_numpy=False)
     assert isinstance(tensor, core.LoDTensor) and np.allclose(np.array(tensor), wanted, atol=1e-6)
@@ -345,6 +345,33 @@ def test_a_value_that_is_not_finite_is_enforce_not_met_itself():
         finally:
             core.globals()["FLAGS_check_nan_inf"] = False
     assert type(caught.value) is core.EnforceNotMet
+
+
+def test_a_variable_in_the_place_of_the_program(line, tmp_path):
+    """A Variable knows its Program, which is no reason to run or save that."""
+    with fluid.scope_guard(line.scope):
+        with pytest.raises(TypeError, match=r"found the Variable 'fc_0.tmp_0'. What a run shall return goes into fetch_list."):
+            line.exe.run(line.y, feed={"x": line.value})
+        for wrong in (line.y, line.main.global_block().ops[0]):
+            with pytest.raises(TypeError, match="main_program must be a Program, found"):
+                fluid.io.save_params(line.exe, str(tmp_path / "params"), wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_found_is_told_in_a_few_words(line):
+    """Not with all elements of an array or all ops of a Program."""
+    array = "an array of float32 of shape [5, 4]"
+    for arguments, wanted in [
+        ({"feed": (line.value, line.value)}, f"found a tuple of {array}, {array}."),
+        ({"feed": line.value}, f"found {array}."),
+        ({"feed": {"x": line.value}, "fetch_list": [line.value]}, f"found {array}."),
+        ({"feed": {"x": line.value}, "fetch_list": line.value}, f"found {array}."),
+        ({"program": [line.main], "feed": {"x": line.value}}, "found a list of "),
+        ({"program": "main"}, "found 'main' of type str."),
+    ]:
+        with pytest.raises(TypeError) as caught:
+            line.exe.run(**{"program": line.main, **arguments})
+        assert wanted in str(caught.value) and len(str(caught.value)) < 250, caught.value
 
 
 def test_threads_with_an_executor_each_and_one_scope():

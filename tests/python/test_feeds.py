@@ -120,3 +120,29 @@ def test_what_the_program_does_not_know_is_left_out_with_a_warning():
         assert got == 6
         with pytest.warns(UserWarning), pytest.raises(fluid.core.NotFoundError, match="feed 'X': .*it declares the data x"):
             exe.run(pruned, feed={"X": feed["x"]}, fetch_list=[out.name])
+
+
+@pytest.mark.parametrize("value", [None, [[1.0], [None], [3.0]], (None,), [np.float32(1), None], [[None]] * 3, np.array([[1.0], [None]])])
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int64"])
+def test_none_is_no_number(value, dtype):
+    """numpy makes a NaN of it, and one NaN in a feed is in all parameters after a step."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        out = layers.assign(layers.data("y", [1], dtype=dtype))
+        exe = fluid.Executor(fluid.CPUPlace())
+        with pytest.raises(fluid.core.EnforceNotMet, match="The feed 'y' .*(None|object|dtype)"):
+            exe.run(feed={"y": value}, fetch_list=[out])
+        if value is None:
+            with pytest.raises(fluid.core.InvalidArgumentError, match=f"The feed 'y' is None. Feed an array of {dtype}"):
+                exe.run(feed={"y": value}, fetch_list=[out])
+        elif dtype == "float32":
+            (got,) = exe.run(feed={"y": [[float("nan")], [1.0]]}, fetch_list=[out])
+            assert np.isnan(got[0, 0]) and got[1, 0] == 1
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_sample_without_a_number(level):
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        y = layers.data("y", [1], lod_level=level)
+        feeder = fluid.DataFeeder([y], fluid.CPUPlace())
+        with pytest.raises(ValueError, match="feed of y: the samples do not form one array of float32: there is a None in it.$"):
+            feeder.feed([([1.0],), ([None],)])

@@ -1,4 +1,4 @@
-"""Names, text and pictures of programs, compiled programs, ParallelExecutor, profiler, install check."""
+"""Names, text, pictures and sizes of programs, compiled programs, ParallelExecutor, profiler, install check."""
 
 import numpy as np
 import optimizer_cases
@@ -103,6 +103,29 @@ def test_compiled_program_errors():
         fluid.CompiledProgram(main).with_data_parallel(loss.name).with_data_parallel(loss.name)
     with pytest.raises(AttributeError, match="no option 'foo'"):
         fluid.BuildStrategy().foo = 1
+
+
+def test_memory_usage():
+    """The numbers of 1.8.5."""
+    x, y = fluid.layers.data("x", [784]), fluid.layers.data("y", [1], dtype="int64")
+    hidden = fluid.layers.dropout(fluid.layers.fc(x, 200, act="tanh"), 0.5)
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(hidden, 10, act="softmax"), y))
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    for size, lower, upper in ((1, 3.6216796875, 3.794140625), (32, 115.7666015625, 121.279296875)):
+        assert fluid.contrib.memory_usage(main, size) == (pytest.approx(lower), pytest.approx(upper), "KB")
+    fluid.optimizer.Adam(0.1).minimize(loss)
+    assert fluid.contrib.memory_usage(main, batch_size=32) == (pytest.approx(2.76721687), pytest.approx(2.89898911), "MB")
+    assert fluid.contrib.memory_usage(startup, 7) == (pytest.approx(1.91074734), pytest.approx(2.00173531), "MB")
+    from paddle.fluid.contrib.memory_usage_calc import memory_usage
+
+    assert memory_usage(fluid.Program(), 1) == (0.0, 0.0, "B")
+    with pytest.raises(TypeError, match="memory_usage takes a Program, found the Variable"):
+        memory_usage(loss, 1)
+    with pytest.raises(ValueError, match="batch_size must be 1 or more, found 0"):
+        memory_usage(main, 0)
+    odd = fluid.layers.scale(fluid.data("odd", [None, None, 3]), 2.0)
+    with pytest.raises(ValueError, match=rf"{odd.name} has shape \[-1, -1, 3\]; a batch size settles one"):
+        memory_usage(main, 4)
 
 
 def test_parallel_executor_takes_lists_of_feeds():

@@ -573,6 +573,24 @@ def test_mul_sgd_leaves_parameters_that_are_used_again():
     fused_sgd(two_layers("float32"), feed, lambda: Late(0.01), count=1)
 
 
+def test_sizes_that_variables_get_later():
+    """An input that is reshaped in place after the fused ops had another size when they read it."""
+    def added():
+        x = layers.data("x", [2, 5])
+        h = layers.scale(x, 2.0)
+        out = layers.elementwise_add(layers.scale(x, 0.5), h, act="tanh")
+        layers.reshape(h, [0, 10, 1], inplace=True)
+        return [layers.reduce_sum(h), out]
+
+    def looked_up():
+        ids = layers.scale(layers.data("ids", [1], dtype="int64"), 1.0)
+        out = layers.concat([layers.embedding(ids, [5, size]) for size in (3, 2)], axis=1)
+        layers.reshape(ids, [-1, 2], inplace=True)
+        return [ids, out]
+    Case(added).same({"x": rng.randn(3, 2, 5).astype("float32")}, fused=["fused_add_act"])
+    Case(looked_up).same({"ids": rng.randint(0, 5, (4, 1))}, fused=["fused_embedding_concat"])
+
+
 def test_the_flag_takes_effect_at_once():
     """A plan made before is not taken when the flag was changed, also not in the same executor and call."""
     case = Case(activated("relu", "float32", 6, 3), sgd)

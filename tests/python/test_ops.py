@@ -121,15 +121,16 @@ def as_type(value, dtype):
 
 
 class Built:
-    """A Program with the case's op, and what to feed and fetch."""
+    """A Program with the case's op, and what to feed and fetch. Its float64 numbers become `dtype`, unless `typed` says that they
+    have the types that are wanted."""
 
-    def __init__(self, case, dtype, with_grad=False):
+    def __init__(self, case, dtype, with_grad=False, typed=False):
         self.case = case
         self.program = fluid.Program()
         self.scope = fluid.Scope()
         self.exe = fluid.Executor(fluid.CPUPlace())
         self.feed, self.kept, self.grad_names = {}, {}, []
-        inputs = {slot: as_type(value, dtype) for slot, value in case["inputs"].items()}
+        inputs = {slot: value if typed else as_type(value, dtype) for slot, value in case["inputs"].items()}
         attrs = {name: self.attr(name, value, dtype) for name, value in case.get("attrs", {}).items()}
         with fluid.program_guard(self.program, fluid.Program()):
             block = self.program.global_block()

@@ -82,6 +82,30 @@ def test_the_judge_sees(fault, kind):
     assert small["loss"] == ["c"] and len(small["runs"]) == 1
 
 
+class Overwrites(Child):
+    """A child whose gradient of gather is that of one row alone, as that of 1.8.5 is, and with it what SGD makes of the parameter."""
+
+    def call(self, **job) -> dict:
+        found = super().call(**job)
+        for values in found["runs"] if job["job"] == "run" else ():
+            moved = values["t@GRAD"] * (2 / 3)
+            values["t@GRAD"] = values["t@GRAD"] - moved
+            for name in {"t", "w"} & set(values):
+                values[name] = values[name] + 0.1 * moved
+        return found
+
+
+def test_a_parameter_by_another_name(ours):
+    """What a gradient has changed is no finding of its own, also where the recipe has its parameter under a second name."""
+    text = "L.embedding(x, [1, 2], param_attr='t', dtype=DTYPE)\nw = fluid.default_main_program().global_block().var('t')\nv = L.gather(w, L.reshape(x, [-1]))"
+    runs = [{"B": 3, "fetch": ["w"]}]
+    with Overwrites(sys.executable) as real:
+        judge = Judge(ours, real)
+        finding = judge.look(recipe(text, "v", {"x": feed("B", 1, kind="int", high=1)}, runs, "fluid.optimizer.SGD(0.1)"))
+    assert finding is None, finding.text
+    assert judge.counts["1.8.5 has other gradients"] == 1
+
+
 def test_a_report_is_a_script(ours, tmp_path):
     text = shrink.script(LONG)
     (tmp_path / "small.py").write_text(text)

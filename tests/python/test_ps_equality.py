@@ -25,6 +25,10 @@ SMALL = [
     ("1x1", "mlp", "adam", ["--async", "--schedule"]),  # of one trainer, whose steps come one after the other
     ("2x1", "mlp", "momentum", ["--async", "--decay", "--schedule"]),
     ("2x1", "word2vec_sparse", "adagrad", ["--async", "--decay", "--schedule"]),
+    ("1x2", "fit_a_line", "momentum", ["--places", "2"]),  # on several places of each trainer
+    ("2x2", "mlp", "adam", ["--places", "2", "--clip", "global_norm"]),
+    ("2x2", "word2vec_sparse", "sgd", ["--places", "2"]),
+    ("2x2", "factors", "sgd", ["--places", "4"]),
 ]
 WHOLE = [
     (shape, model, optimizer, [*more, *slices])

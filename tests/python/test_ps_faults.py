@@ -577,7 +577,8 @@ def test_server_that_forgot_is_refused():
         server.kill()
         job.start("server", 0, *LONG)
         assert trainer.end(20) == 1
-        assert "has nothing of a job that this trainer has run up to step" in trainer.output()
+        assert "was started again and has nothing of a job that this trainer has run up to step" in trainer.output()
+        assert "it has no FLAGS_ps_dir, so that nothing was kept. Start all servers and trainers anew" in trainer.output()
         assert "FLAGS_ps_accept_rollback=1" in trainer.output()
 
 

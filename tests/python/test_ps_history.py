@@ -12,12 +12,14 @@ import time
 import numpy as np
 import pytest
 from cluster import Job
+from crowd import CLOSED, NOBODY, OPEN, Crowd, doors
 from fault_proxy import FaultProxy, Faults
 from jobs.ledger import PLACES, WIDE, WIDTH
 from test_ps_faults import kill_servers
 
 SOAK = bool(os.environ.get("PADDLE_SOAK"))
-ROUNDS = 20 if SOAK else 4
+ROUNDS = 30 if SOAK else 4
+ALL = [NOBODY, OPEN, CLOSED]
 
 
 def logged(tmp_path, **more) -> dict:
@@ -59,15 +61,21 @@ def check_books(folder, trainers: int, share: float = 1, under_way: int = 0) -> 
     return int(want.sum())
 
 
-@pytest.mark.parametrize("mode, loops", [("async", "1"), ("async", "2"), ("sync", "1"), ("sync", "2")])
-def test_servers_killed(tmp_path, record_property, mode, loops):
+def with_strangers(cases: list[tuple]) -> list[tuple]:
+    """Each with all who may stand at the doors, or with one of them in turn."""
+    return [(*case, who) for i, case in enumerate(cases) for who in (ALL if SOAK else [ALL[i % 3]])]
+
+
+@pytest.mark.parametrize("mode, loops, who", with_strangers([("async", "1"), ("async", "2"), ("sync", "1"), ("sync", "2")]))
+def test_servers_killed(tmp_path, record_property, mode, loops, who):
     """Kill -9 of one or both servers at random moments, and the same command again."""
     options = ["--steps", str(ROUNDS * 2500), "--out", str(tmp_path), *(["--async"] if mode == "async" else [])]
-    with Job(2, 2, script="ledger.py", env=logged(tmp_path, FLAGS_ps_loops=loops)) as job:
+    with Job(2, 2, script="ledger.py", env=logged(tmp_path, FLAGS_ps_loops=loops, **doors(who))) as job, Crowd(who, job.endpoints, mode) as crowd:
         job.start_all(*options)
         rng = random.Random(f"{mode} {loops}")
         kills, taken_up = kill_servers(job, options, None, rng, [(0,), (1,), (0, 1)], ROUNDS)
         job.end(deadline=300)
+    record_property("strangers", crowd.came)
     record_property("kills", kills)
     record_property("of servers that had gone on after one", taken_up)
     record_property("updates", check_books(tmp_path, 2, share=0.5 if mode == "sync" else 1))
@@ -81,15 +89,15 @@ def wait_for_all(job: Job) -> None:
             process.wait_for(said)
 
 
-@pytest.mark.parametrize("servers, loops", [(1, "1"), (2, "1"), (2, "2")])
+@pytest.mark.parametrize("servers, loops, who", with_strangers([(1, "1"), (2, "1"), (2, "2")]))
 @pytest.mark.parametrize("mode", ["async", "sync"])
-def test_trainers_and_servers_killed(tmp_path, record_property, mode, servers, loops):
+def test_trainers_and_servers_killed(tmp_path, record_property, mode, servers, loops, who):
     """Trainers are killed and started again too; the others go on (async), or wait for them (sync)."""
     rng = random.Random(f"{servers} {loops}")
     trainers = 3 if mode == "async" else 2  # halves are exact
     options = ["--out", str(tmp_path), "--until", str(tmp_path / "enough"), *(["--async"] if mode == "async" else [])]
     env = logged(tmp_path, FLAGS_ps_loops=loops, FLAGS_ps_reconnect="300", FLAGS_ps_on_trainer_loss="shrink" if mode == "async" else "wait")
-    with Job(servers, trainers, script="ledger.py", env=env) as job:
+    with Job(servers, trainers, script="ledger.py", env=env | doors(who)) as job, Crowd(who, job.endpoints, mode) as crowd:
         job.start_all(*options)
         killed = 0
         for _ in range(ROUNDS):
@@ -107,6 +115,7 @@ def test_trainers_and_servers_killed(tmp_path, record_property, mode, servers, l
         wait_for_all(job)
         (tmp_path / "enough").touch()
         job.end(deadline=60)
+    record_property("strangers", crowd.came)
     record_property("trainers killed", killed)
     # In sync mode the last step may be one trainer's alone, and counts as a whole then.
     share, alone = (1, 0) if mode == "async" else (0.5, 1)

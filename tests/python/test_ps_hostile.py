@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import ps_peer as ps
 from cluster import Job
+from crowd import FAR, mutate, one_stranger
 
 MESSAGES = 10000 if os.environ.get("PADDLE_SOAK") else 400
 STEPS = {"fit_a_line": 3000, "mlp": 300, "word2vec_sparse": 200}
@@ -20,7 +21,6 @@ SHAPES = {
     "word2vec_sparse": {"emb": (1200, 16), "fc_0.w_0": (64, 48), "fc_1.w_0": (48, 1200)},
 }
 FLOAT, TENSOR, SELECTED_ROWS = 5, 7, 8
-FAR = 1 << 62
 
 
 def options_of(model: str) -> list[str]:
@@ -49,108 +49,6 @@ def check_same(want: dict, out) -> None:
     assert sorted(got) == sorted(want)
     for key in want:
         np.testing.assert_allclose(got[key], want[key], rtol=1e-6, atol=1e-7, err_msg=key)
-
-
-# ---- what strangers send ----
-
-
-def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A few bytes changed, cut off or put in."""
-    raw = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        kind, at = rng.randrange(4), rng.randrange(len(raw) + 1)
-        if kind == 0 and at < len(raw):
-            raw[at] ^= 1 << rng.randrange(8)
-        elif kind == 1 and at < len(raw):
-            raw[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
-        elif kind == 2:
-            del raw[at : at + rng.randint(1, 8)]
-        else:
-            raw[at:at] = rng.randbytes(rng.randint(1, 8))
-    return bytes(raw)
-
-
-def strange_bytes(rng: random.Random) -> bytes:
-    """From somebody who does not speak the protocol, or does not get through the handshake."""
-    greeting = ps.hello(rng.randrange(-1, 4))
-    return rng.choice(
-        [
-            lambda: rng.randbytes(rng.randint(1, 5000)),
-            lambda: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
-            lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(200),
-            lambda: bytes(rng.randint(1, 70000)),
-            lambda: ps.head(ps.HELLO)[: rng.randint(0, 47)],
-            lambda: ps.head(ps.HELLO, meta=(4 << 20) - 1) + bytes(100),
-            lambda: ps.head(ps.HELLO, meta=0xFFFFFFFF),
-            lambda: ps.head(ps.HELLO, payload=FAR),
-            lambda: ps.frame(ps.HELLO, greeting, version=99),
-            lambda: mutate(rng, ps.frame(ps.HELLO, greeting)),
-            lambda: ps.frame(ps.HELLO, mutate(rng, greeting)),
-            lambda: ps.frame(ps.HELLO, greeting) * 2,
-            lambda: ps.frame(ps.HELLO, greeting) + ps.frame(ps.PROOF, rng.randbytes(33)),
-            lambda: ps.frame(ps.HELLO, greeting) + ps.frame(ps.PUSH, ps.parts(wishes=[0]), flags=ps.END, step=1),
-            lambda: ps.frame(ps.PROOF, b"\0"),
-            lambda: ps.frame(ps.WELCOME, rng.randbytes(90)),
-            lambda: ps.frame(rng.randrange(50), rng.randbytes(rng.randint(0, 60)), rng.randbytes(rng.randint(0, 60))),
-        ]
-    )()
-
-
-def stray_message(rng: random.Random) -> bytes:
-    """From somebody who was welcomed, but has not opened: none of these may count."""
-    step = rng.choice([0, 1, 2, 1000, FAR])
-    return rng.choice(
-        [
-            lambda: ps.frame(ps.PUSH, ps.parts(wishes=[]), flags=ps.END, step=step),
-            lambda: ps.frame(ps.PUSH, ps.parts((0, 0, 0)), rng.randbytes(52), step=step),
-            lambda: ps.frame(ps.PULL, ps.numbers([0])),
-            lambda: ps.frame(ps.ROWS, struct.pack("<IQ", 0, 1), bytes(8)),
-            lambda: ps.frame(ps.BYE, b"\0" + ps.text("")),
-            lambda: ps.frame(ps.BYE, b"\1" + ps.text("somebody else failed")),
-            lambda: ps.frame(ps.SAVE, struct.pack("<IIIQ", 0, 0, 1, 0) + ps.text("no-such-folder")),
-            lambda: ps.frame(ps.OPEN, ps.opening(ps.name(""))),
-            lambda: ps.frame(ps.OPEN, ps.opening(ps.name("", is_pull=True))),
-            lambda: ps.frame(ps.OPEN, ps.opening(ps.name("no such variable", is_pull=True))),
-            lambda: ps.frame(ps.OPEN, struct.pack("<I", 0xFFFFFFFF)),
-            lambda: ps.frame(ps.OPEN, rng.randbytes(40)),
-            lambda: ps.frame(rng.randrange(16, 60), rng.randbytes(rng.randint(0, 60)), rng.randbytes(rng.randint(0, 60))),
-            lambda: ps.head(ps.PUSH, meta=4 << 20, payload=FAR, step=1) + bytes(1000),
-            lambda: ps.head(ps.ROWS, meta=12, payload=FAR) + struct.pack("<IQ", 0, FAR >> 3) + bytes(1000),
-        ]
-    )()
-
-
-def hang_up(rng: random.Random, peer: ps.Peer) -> None:
-    """In one of the ways connections end."""
-    how = rng.randrange(4)
-    if how == 0:
-        peer.socket.shutdown(1)
-        peer.socket.settimeout(3)
-        try:
-            peer.drain()
-        except TimeoutError:
-            raise AssertionError("the server keeps a connection that was ended") from None
-    elif how == 1:
-        peer.socket.setsockopt(1, 13, struct.pack("ii", 1, 0))  # SO_LINGER: a reset
-    peer.socket.close()
-
-
-def one_stranger(rng: random.Random, endpoint: str, secret: bytes, may_open: bool, is_over=lambda: False) -> None:
-    peer = ps.Peer(endpoint)
-    try:
-        if rng.random() < 0.5:
-            peer.send(strange_bytes(rng))
-        else:
-            role = rng.choice([ps.TRAINER, ps.TRAINER, ps.TRAINER, ps.TOOL, ps.SERVER])
-            if peer.greet(rng.randrange(2), secret, role=role).type == ps.WELCOME:
-                if may_open and role == ps.TRAINER and rng.random() < 0.2:
-                    # Its place is taken; at the end of the job, when that trainer is done, it is free again.
-                    assert peer.open().type == ps.FAILED or is_over()
-                for _ in range(rng.randint(1, 3)):
-                    peer.send(stray_message(rng))
-        hang_up(rng, peer)
-    except (ps.Gone, OSError):
-        peer.socket.close()
 
 
 def any_ended(job: Job, deadline: float = 5) -> bool:

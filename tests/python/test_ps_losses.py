@@ -4,6 +4,9 @@ that were killed between two snapshots.
 Trainers are written out by hand (test_ps_prepare.py), so that it is known what each has given."""
 
 import re
+import resource
+import shutil
+import time
 
 import numpy as np
 import pytest
@@ -247,6 +250,85 @@ def test_servers_from_snapshots_of_different_steps(tmp_path):
         start_all()
         job.end(20)
         assert all("taken up at step 2" in server.output() for server in job.processes[:2])
+
+
+def test_the_advice_names_the_snapshot_by_its_number(tmp_path):
+    """Which is not its step: a log was switched on once."""
+    root, pace = tmp_path / "ps", tmp_path / "pace"
+    pace.touch()
+    options = [*OPTIONS, "--resume", "--steps"]
+    with Job(2, 1, env={"FLAGS_ps_dir": str(root)}) as job:
+
+        def run(steps: int, *more: str, **env: str) -> None:
+            for p in job.processes:
+                p.close()
+            job.processes.clear()
+            job.env |= env
+            job.start_all(*options, str(steps), *more)
+
+        for steps, log in ((6, ""), (9, "write")):
+            run(steps, FLAGS_ps_log=log)
+            job.end(30)
+        run(30, "--pace", f"{pace}:14", FLAGS_ps_log="", FLAGS_ps_snapshot_steps="3")
+        folders = [root / endpoint.replace(":", "_") for endpoint in job.endpoints]
+        newest = [max(folder.glob("snapshot-*")) for folder in folders]
+        end = time.monotonic() + 30
+        while any("note applied=12" not in (path / "manifest").read_text() for path in newest):
+            assert time.monotonic() < end, newest
+            time.sleep(0.02)
+            newest = [max(folder.glob("snapshot-*")) for folder in folders]
+        for p in job.processes:
+            p.kill()
+        assert int(newest[1].name[-20:]) > 12
+        shutil.rmtree(newest[1])  # as if it had not been written yet
+        run(30)
+        assert job.processes[2].end(30) == 1
+        text = job.processes[2].output()
+        keep = re.search("To go on from step 9, .* newer than (snapshot-[0-9]+) out of the folders", text).group(1)
+        for p in job.processes:
+            p.kill()
+        for path in [path for folder in folders for path in folder.glob("snapshot-*") if path.name > keep]:
+            shutil.rmtree(path)
+        assert all((folder / keep).exists() for folder in folders)
+        run(30)
+        job.end(30)
+        assert all("taken up at step 9" in server.output() for server in job.processes[:2])
+
+
+def test_the_snapshot_that_all_have_is_kept(tmp_path):
+    """One server's disk is full for long. The others do not remove the last one that it has, too: the job can go on from there."""
+    root, pace = tmp_path / "ps", tmp_path / "pace"
+    pace.touch()
+    options = ["--model", "mlp", "--optimizer", "sgd", "--steps", "22", "--pace", f"{pace}:5"]
+    with Job(2, 2, env={"FLAGS_ps_dir": str(root), "FLAGS_ps_snapshot_steps": "2"}) as job:
+        folders = [root / endpoint.replace(":", "_") for endpoint in job.endpoints]
+
+        def steps(which: int) -> list[int]:
+            return sorted(int(path.name[-20:]) for path in folders[which].glob("snapshot-*"))
+
+        def until(is_so) -> None:
+            end = time.monotonic() + 30
+            while not is_so():
+                assert time.monotonic() < end, (steps(0), steps(1))
+                time.sleep(0.01)
+
+        job.start_all(*options)
+        until(lambda: steps(0) == steps(1) == [2, 4])
+        resource.prlimit(job.processes[1].process.pid, resource.RLIMIT_FSIZE, (50000, 50000))
+        pace.write_bytes(bytes(4))
+        until(lambda: steps(0)[-1] == 20)
+        job.processes[1].wait_for("no snapshot of step 20")
+        assert steps(1) == [2, 4]
+        until(lambda: steps(0) == [4, 18, 20])
+        for p in job.processes:
+            p.close()
+        job.processes.clear()
+        shutil.rmtree(folders[0] / f"snapshot-{18:020}"), shutil.rmtree(folders[0] / f"snapshot-{20:020}")
+        pace.write_bytes(bytes(9))
+        job.start_all(*options, "--resume")
+        job.end(30)
+        assert all("taken up at step 4" in server.output() for server in job.processes[:2])
+        until(lambda: 4 not in steps(0))  # the newest that all have is another one
 
 
 ENDS = {"raises": ["--fail-at", "3"], "exits": ["--exit-at", "3"], "is killed": ["--exit-at", "3", "--exit", "os.kill(os.getpid(), 9)"]}

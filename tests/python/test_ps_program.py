@@ -45,6 +45,20 @@ def test_another_program_is_refused(what):
         assert all(each.end(20) == 0 for each in servers)
 
 
+@pytest.mark.parametrize("policy", ["fail", "shrink"])
+def test_a_second_program_of_the_same_trainer_is_refused_and_all_hear_why(policy):
+    """It has failed, and is not gone without a word."""
+    with Job(2, 2, "two_models.py", env={"FLAGS_ps_on_trainer_loss": policy}) as job:
+        job.start_all()
+        ends = [each.end(60) for each in job.processes]
+        assert ends == [1] * 4
+        for each in job.processes:
+            said = each.output()
+            assert "the trainer's Program is not this server's" in said and "a server serves one Program" in said, said
+            assert "without a word" not in said
+        assert all(each.output().count("a model is trained") == 1 for each in job.processes[2:])
+
+
 @pytest.mark.parametrize("script, options", [("shapes.py", SERVER), ("counted.py", [])], ids=["parameters", "a table"])
 def test_another_order_of_servers_is_refused(script, options):
     """Nothing is read from, or pushed to, the wrong one."""

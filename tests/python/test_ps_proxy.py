@@ -7,9 +7,10 @@ import time
 import numpy as np
 import pytest
 from cluster import Job
+from crowd import CLOSED, NOBODY, OPEN, Crowd, doors
 from fault_proxy import FaultProxy, Faults
 
-ROUNDS = 50 if os.environ.get("PADDLE_SOAK") else 5
+ROUNDS = 75 if os.environ.get("PADDLE_SOAK") else 5
 DEADLINE = 60
 JOBS_TO_RUN = {
     "fit_a_line": (["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "1500"], 20000),
@@ -47,11 +48,17 @@ def check_equal(out, want: list[dict]) -> None:
 @pytest.mark.parametrize("log", ["", "write"])
 def test_exactly_once_across_broken_connections(tmp_path, undisturbed, record_property, round, log):
     which = sorted(JOBS_TO_RUN)[round % len(JOBS_TO_RUN)]
+    who = [NOBODY, OPEN, CLOSED][(round // 3 + bool(log)) % 3]
     options, mean = JOBS_TO_RUN[which]
     env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000", "FLAGS_rpc_deadline": str(DEADLINE * 1000)}
     if log:
         env |= {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": log, "FLAGS_ps_snapshot_steps": "40"}
-    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints, seed=100 * round + bool(log), faults=Faults(mean_bytes=mean), budget=25) as proxy:
+    faults = Faults(mean_bytes=mean)
+    with (
+        Job(2, 2, env=env | doors(who)) as job,
+        FaultProxy(job.endpoints, seed=100 * round + bool(log), faults=faults, budget=25) as proxy,
+        Crowd(who, job.endpoints, round) as crowd,
+    ):
         for i in range(2):
             job.start("server", i, *options)
         for i in range(2):
@@ -59,6 +66,7 @@ def test_exactly_once_across_broken_connections(tmp_path, undisturbed, record_pr
         job.end(DEADLINE)
         for kind, count in proxy.done.items():
             record_property(kind, count)
+        record_property("strangers", crowd.came)
         assert proxy.done["cut"] + proxy.done["half_close"] + proxy.done["stall"] > 3, proxy.done
     check_equal(tmp_path, undisturbed(which))
 

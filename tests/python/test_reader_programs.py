@@ -365,4 +365,5 @@ def test_ctrl_c_while_waiting_for_a_batch(tmp_path):
             time.sleep(0.01)
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
-    assert child.returncode != 0 and errors.rstrip().endswith("KeyboardInterrupt")
+    assert child.returncode != 0
+    assert errors.endswith("KeyboardInterrupt\npaddle: The generator of the reader 'create_py_reader_0' is busy: the end of the process waits for it, 5 s at most.\n")

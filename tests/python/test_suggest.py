@@ -52,7 +52,7 @@ def test_data_stays_a_function_when_its_module_is_imported():
 
 def test_old_arguments_and_other_type_errors_stay_as_they_are():
     assert layers.fc(x(), size=3, use_mkldnn=True).shape == (-1, 3)
-    with pytest.raises(TypeError, match="required positional argument: 'size'"):
+    with pytest.raises(TypeError, match="fc needs 'size'. It takes input, size, num_flatten_dims, param_attr, bias_attr, act, name.$"):
         layers.fc(x(), use_mkldnn=True)
     with pytest.raises(TypeError, match="fc: input must be a Variable"):
         layers.fc(3, size=3)
@@ -165,3 +165,42 @@ def test_a_condition_in_python_is_warned_of(recwarn):
     with pytest.warns(UserWarning, match="counts as true here, whatever it will hold.*fluid.layers.cond") as found:
         assert loss > 0.5
     assert found[0].filename == __file__
+
+
+def example_of(layer, names):
+    """Runs the example of a layer's docstring; returns the names that it binds."""
+    lines = [line.strip()[4:] for line in layer.__doc__.splitlines() if line.strip().startswith(">>> ")]
+    exec("\n".join(lines), names)
+    return names
+
+
+def sigmoid(values):
+    return 1 / (1 + np.exp(-values))
+
+
+@pytest.mark.parametrize("name", ["gru_unit", "lstm_unit"])
+def test_a_cell_made_of_other_layers(name):
+    """One step is no loop: the error leads to an example, which is the formula of the op and has gradients."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        first = [fluid.data(each, [None, 4]) for each in "abc"]
+        with pytest.raises(ValueError, match=rf"{name} is not there yet: .* The example in help\(fluid.layers.{name}\) is the same cell"):
+            layers.gru_unit(layers.fc(first[0], 12), first[1], 12) if name == "gru_unit" else layers.lstm_unit(*first)
+    names = example_of(getattr(layers, name), {"fluid": fluid})
+    fluid.optimizer.SGD(0.0).minimize(layers.mean(names["hidden"]))
+    exe, scope, random = fluid.Executor(), fluid.Scope(), np.random.RandomState(0)
+    exe.run(fluid.default_startup_program(), scope=scope)
+    main = fluid.default_main_program()
+    feed = {var.name: random.randn(5, var.shape[1]).astype("float32") for var in main.global_block().vars.values() if var.is_data}
+    gradients = [param.name + "@GRAD" for param in main.all_parameters()]
+    found, *grown = exe.run(feed=feed, fetch_list=[names["hidden"], *gradients], scope=scope)
+    x, hidden = feed["x"], feed["hidden"]
+    w, b = ([np.array(scope.find_var(param.name).get_tensor()) for param in main.all_parameters() if f".{kind}_" in param.name] for kind in "wb")
+    if name == "gru_unit":
+        gates = sigmoid(x[:, :16] + hidden @ w[0] + b[0])
+        new = np.tanh(x[:, 16:] + (gates[:, 8:] * hidden) @ w[1] + b[1])
+        wanted = gates[:, :8] * new + (1 - gates[:, :8]) * hidden
+    else:
+        i, f, o, g = np.split(np.concatenate([x, hidden], 1) @ w[0] + b[0], 4, axis=1)
+        wanted = sigmoid(o) * np.tanh(sigmoid(f + 1) * feed["cell"] + sigmoid(i) * np.tanh(g))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+    assert all(np.abs(gradient).max() > 0 for gradient in grown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from paddle.fluid import core, shown, suggest
 from paddle.fluid.framework import Parameter, Program, Variable
 from paddle.fluid.vartype import OpRole, dtype_is_floating
 
@@ -23,7 +24,7 @@ def _names(items, what: str) -> list[str]:
     for item in items or ():
         if not isinstance(item, (str, Variable)):
             raise TypeError(
-                f"{what} holds Variables or their names, found {item!r} of type {type(item).__name__}."
+                f"{what} holds Variables or their names, found {shown.found(item)}."
             )
         name = item if isinstance(item, str) else item.name
         names.append(name)
@@ -105,6 +106,14 @@ def _note_writers(program: Program, grads: list) -> None:
                     grad.op = op
 
 
+def _check_known(program: Program, names: list[str]) -> None:
+    block = program.global_block()
+    for name in names:
+        if not block.has_var(name):
+            near = suggest.did_you_mean(name, [param.name for param in block.all_parameters()])
+            raise core.NotFoundError(f"parameter_list names {name!r}, which is no variable of the Program.{near}")
+
+
 def append_backward(
     loss: Variable, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None, checkpoints: list | None = None
 ) -> list[tuple]:
@@ -130,13 +139,14 @@ def append_backward(
     """
     if not isinstance(loss, Variable):
         raise TypeError(
-            f"append_backward: the loss must be a Variable, found {loss!r} of type {type(loss).__name__}."
+            f"append_backward: the loss must be a Variable, found {shown.found(loss)}."
         )
     program = loss.block.program
     if parameter_list is not None:
         names = _names(parameter_list, "parameter_list")
         if not names:
             return []
+        _check_known(program, names)
     else:
         names = [param.name for param in program.global_block().all_parameters() if param.trainable]
     program._appending_grad_times += 1

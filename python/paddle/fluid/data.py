@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING
 
 from paddle.fluid import core, suggest
@@ -11,6 +12,16 @@ if TYPE_CHECKING:
     from paddle.fluid.hints import DTypeLike
 
 __all__ = ["data"]
+
+
+def sizes_of(shape: list[int | None]) -> list[int]:
+    """The shape of a variable to feed, checked; -1 stands for None."""
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError(f"data: shape must be a list or a tuple, but {shape!r} was given.")
+    for size in shape:
+        if size is not None and (isinstance(size, bool) or not isinstance(size, numbers.Integral)):
+            raise TypeError(f"data: shape must hold integers or None, but {size!r} was given.")
+    return [-1 if size is None else int(size) for size in shape]
 
 
 def data(name: str, shape: list[int | None], dtype: DTypeLike = "float32", lod_level: int = 0) -> Variable:
@@ -34,11 +45,9 @@ def data(name: str, shape: list[int | None], dtype: DTypeLike = "float32", lod_l
 
     if not isinstance(name, str):
         raise TypeError(f"data: name must be a string, but {name!r} was given.")
-    if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"data: shape must be a list or a tuple, but {shape!r} was given.")
     return LayerHelper("data", name=name).create_global_variable(
         name=name,
-        shape=[-1 if size is None else size for size in shape],
+        shape=sizes_of(shape),
         dtype=dtype,
         type=core.VarDesc.VarType.LOD_TENSOR,
         stop_gradient=True,

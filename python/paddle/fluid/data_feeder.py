@@ -78,6 +78,15 @@ def check_variable_and_dtype(
     check_dtype(input.dtype, input_name, expected_dtype, op_name, extra_message)
 
 
+def array_of(data: ArrayLike, dtype: str | None = None) -> np.ndarray:
+    """np.asarray, but a None in the data is an error: numpy makes a NaN or a False of it."""
+    array = np.asarray(data, dtype=dtype)
+    doubtful = array.dtype.kind == "b" or (array.dtype.kind == "f" and array.size and np.isnan(array.min()))
+    if doubtful and any(each is None for each in np.asarray(data, dtype=object).flat):
+        raise ValueError("there is a None in it")
+    return array
+
+
 class DataToLoDTensorConverter:
     """Gathers the samples of one feed variable and makes a tensor of them.
 
@@ -113,12 +122,12 @@ class DataToLoDTensorConverter:
 
     def _array(self) -> np.ndarray:
         try:
-            array = np.array(self.data, dtype=self.dtype)
+            array = array_of(self.data, self.dtype)
         except (ValueError, TypeError) as error:
+            hint = " Samples of different lengths need a variable with lod_level=1 or more."
             raise ValueError(
-                f"the samples do not form one array of {self.dtype}: {error}. Samples of "
-                "different lengths need "
-                "a variable with lod_level=1 or more."
+                f"the samples do not form one array of {self.dtype}: {str(error).rstrip('.')}."
+                f"{hint if 'inhomogeneous' in str(error) else ''}"
             ) from None
         if self.shape and array.ndim != len(self.shape):
             try:
@@ -254,9 +263,9 @@ class DataFeeder:
     def _get_number_of_places_(self, num_places: int | None) -> int:
         if num_places is not None:
             return int(num_places)
-        import os
+        from paddle.fluid import framework
 
-        return int(os.environ.get("CPU_NUM", 1))
+        return framework._cpu_num()
 
     def decorate_reader(
         self, reader: Callable, multi_devices: bool, num_places: int | None = None, drop_last: bool = True

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Iterator
 import numpy as np
 
 from paddle import _core
-from paddle.fluid import core, farewell  # noqa: F401  (a process that ends tells its servers)
+from paddle.fluid import core, farewell, shown  # noqa: F401  (farewell: a process that ends tells its servers)
+from paddle.fluid.data_feeder import array_of
 from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place
@@ -60,7 +61,7 @@ def as_numpy(tensor):
     if isinstance(tensor, (core.LoDTensorArray, list)):
         return [as_numpy(each) for each in tensor]
     if not isinstance(tensor, core.LoDTensor):
-        raise TypeError(f"as_numpy takes a LoDTensor, a LoDTensorArray or a list of them, found {tensor!r}.")
+        raise TypeError(f"as_numpy takes a LoDTensor, a LoDTensorArray or a list of them, found {shown.found(tensor)}.")
     if tensor.lod():
         raise RuntimeError(
             "The tensor holds sequences (LoD), which an array cannot show. Run with return_numpy=False to "
@@ -98,7 +99,7 @@ def _to_name_str(var) -> str:
         return var
     if isinstance(var, Operator):
         return str(id(var))
-    raise TypeError(f"A Variable, an Operator or a name is wanted, found {var!r}.")
+    raise TypeError(f"A Variable, an Operator or a name is wanted, found {shown.found(var)}.")
 
 
 def _declared_dtype(program, name: str):
@@ -139,10 +140,12 @@ def _convert_feed(program, name: str, value, widen: bool = False):
             f"The feed {name!r} is a list of LoDTensors. Feed one LoDTensor; fluid.DataFeeder makes it."
         )
     dtype = _declared_dtype(program, name)
+    if value is None:
+        raise core.InvalidArgumentError(f"The feed {name!r} is None. Feed an array of {dtype or 'numbers'}.")
     try:
         if isinstance(value, np.generic):
             return np.array([value])
-        array = np.asarray(value, dtype=dtype)
+        array = array_of(value, dtype)
     except (ValueError, TypeError) as error:
         hint = "Sequences of different lengths go into a LoDTensor: see fluid.create_lod_tensor."
         raise core.InvalidArgumentError(
@@ -174,7 +177,7 @@ def _flat_fetches(fetch_list) -> tuple[list, list]:
                 add(each)
         else:
             raise TypeError(
-                f"fetch_list holds Variables and their names, found {item!r} of type {type(item).__name__}."
+                f"fetch_list holds Variables and their names, found {shown.found(item)}."
             )
 
     if isinstance(fetch_list, (Variable, str, bytes)):
@@ -185,7 +188,7 @@ def _flat_fetches(fetch_list) -> tuple[list, list]:
     if not isinstance(fetch_list, (list, tuple)):
         hint = " A set has no order: the results could come in any." if isinstance(fetch_list, (set, frozenset)) else ""
         raise TypeError(
-            f"fetch_list must be a list of Variables or names, found a {type(fetch_list).__name__}: {fetch_list!r}.{hint}"
+            f"fetch_list must be a list of Variables or names, found {shown.found(fetch_list)}.{hint}"
         )
     for item in fetch_list:
         if isinstance(item, tuple) and item and isinstance(item[0], (list, tuple)):
@@ -237,32 +240,26 @@ class Executor(_core.Executor):
         if program is None:
             program = default_main_program()
         if not isinstance(program, Program):
-            if getattr(program, "_is_inference", False):
+            if not isinstance(program, CompiledProgram):
+                hint = " What a run shall return goes into fetch_list." if isinstance(program, Variable) else ""
+                raise TypeError(f"Executor.run takes a Program or a CompiledProgram, found {shown.found(program)}.{hint}")
+            if program._is_inference:
                 return program._predict(feed)
-            inner = getattr(program, "_program", None)
-            if not isinstance(inner, Program):
-                raise TypeError(
-                    f"Executor.run takes a Program or a CompiledProgram, found {program!r} of type "
-                    f"{type(program).__name__}."
-                )
-            several = None
-            if isinstance(program, CompiledProgram):
-                if program._exec_strategy is not None and program._exec_strategy._dry_run:
-                    return []
-                several = program._on_places()
-            program = inner
+            if program._exec_strategy is not None and program._exec_strategy._dry_run:
+                return []
+            several = program._on_places()
+            program = program._program
         else:
             several = None
         if feed is not None and not isinstance(feed, dict):
             if not isinstance(feed, (list, tuple)) or not all(isinstance(each, dict) for each in feed):
                 raise TypeError(
-                    f"feed must be a dict of names and arrays, or a list of such dicts, found {feed!r} of "
-                    f"type {type(feed).__name__}."
+                    f"feed must be a dict of names and arrays, or a list of such dicts, found {shown.found(feed)}."
                 )
             if several is None:
                 feed = merge_feeds(feed)
         if scope is not None and not isinstance(scope, core.Scope):
-            raise TypeError(f"scope must be a fluid.Scope, found {scope!r} of type {type(scope).__name__}.")
+            raise TypeError(f"scope must be a fluid.Scope, found {shown.found(scope)}.")
         fetches, ops = ([], []) if fetch_list is None else _flat_fetches(fetch_list)
         if ops or (use_prune and fetches):
             fed = feed[0] if isinstance(feed, (list, tuple)) and feed else feed

@@ -528,7 +528,11 @@ fake_interface_only = dygraph_only
 
 
 def _cpu_num() -> int:
-    return int(os.environ.get("CPU_NUM", 1))
+    given = os.environ.get("CPU_NUM", "1")
+    try:
+        return int(given)
+    except ValueError:
+        raise ValueError(f"CPU_NUM in the environment must be a number of places, found {given!r}.") from None
 
 
 def cpu_places(device_count: int | None = None) -> list:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Iterator
 
 from paddle import _core
-from paddle.fluid import name_scopes, suggest
+from paddle.fluid import name_scopes, shown, suggest
 from paddle.fluid.callstack import user_frames
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.framework_variable import Parameter, Variable
@@ -126,7 +126,7 @@ class Block:
     def var(self, name: str) -> Variable:
         """The variable of that name in this block; ValueError when there is none."""
         if not isinstance(name, (str, bytes)):
-            raise TypeError(f"The name of a variable is a str, found {name!r} of type {type(name).__name__}.")
+            raise TypeError(f"The name of a variable is a str, found {shown.found(name)}.")
         var = self.vars.get(name)
         if var is None:
             raise ValueError(f"Block {self.idx} has no variable {name!r}.{suggest.did_you_mean(str(name), self.vars)}")

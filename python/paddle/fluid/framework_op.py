@@ -45,6 +45,8 @@ class Operator(_core.Op):
             names = self.output(slot) if is_output else self.input(slot)
             if old in names:
                 self._set_slot(is_output, slot, [new if name == old else name for name in names])
+        if self.has_attr("op_role_var") and old in (pairs := self.attr("op_role_var")):
+            self._put_attr("op_role_var", [new if name == old else name for name in pairs])
 
     def _rename_input(self, old_name: str, new_name: str) -> None:
         self._rename_in(False, old_name, new_name)

@@ -14,6 +14,7 @@ from typing import Iterable
 import numpy as np
 
 from paddle.fluid import core, io
+from paddle.fluid.data_feeder import array_of
 from paddle.fluid.executor import Executor, scope_guard
 from paddle.fluid.framework import Program
 from paddle.fluid.inference_config import AnalysisConfig, NativeConfig, PredictorConfig
@@ -99,7 +100,7 @@ class PaddleBuf:
 
     @staticmethod
     def _of(data) -> np.ndarray:
-        array = np.array(data, "float32") if isinstance(data, (list, tuple)) else _plain(data)
+        array = array_of(data, "float32") if isinstance(data, (list, tuple)) else _plain(data)
         return array.reshape(-1).view("uint8").copy()
 
     @classmethod

@@ -5,6 +5,7 @@ The op goes to the front of the block, so that a variable is ready before anythi
 
 import contextlib
 import math
+import warnings
 from typing import Iterator
 
 import numpy as np
@@ -322,6 +323,12 @@ class NumpyArrayInitializer(Initializer):
             raise ValueError(
                 f"NumpyArrayInitializer: {self._value.size} elements are too many for a program. "
                 "Save the array to a file and load it with fluid.io.load_vars."
+            )
+        if len(var.shape) == self._value.ndim and tuple(var.shape) != self._value.shape:
+            warnings.warn(
+                f"NumpyArrayInitializer: the array has shape {list(self._value.shape)}, but {var.name} was made with "
+                f"{list(var.shape)}. It will have the shape of the array.",
+                stacklevel=2,
             )
         slot, dtype = slots[var.dtype]
         attrs = {"shape": list(self._value.shape), slot: self._value.astype(dtype).ravel().tolist()}

@@ -12,7 +12,7 @@ import warnings
 from typing import Callable
 
 from paddle import absent
-from paddle.fluid import core, io_distributed, io_table_parts, suggest
+from paddle.fluid import core, io_check, io_distributed, io_table_parts, shown, suggest
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
@@ -103,12 +103,13 @@ def get_program_persistable_vars(program: Program) -> list:
 def _valid_program(program) -> Program:
     if program is None:
         return default_main_program()
-    inner = program if isinstance(program, Program) else getattr(program, "_program", None)
-    if not isinstance(inner, Program):
-        raise TypeError(
-            f"main_program must be a Program, found {program!r} of type {type(program).__name__}."
-        )
-    return inner
+    from paddle.fluid.compiler import CompiledProgram
+
+    if isinstance(program, CompiledProgram):
+        return program._program
+    if not isinstance(program, Program):
+        raise TypeError(f"main_program must be a Program, found {shown.found(program)}.")
+    return program
 
 
 _get_valid_program = _valid_program
@@ -136,7 +137,7 @@ def _chosen(main_program, vars, predicate) -> list:
             var = _valid_program(main_program).global_block().var(var)
         if not isinstance(var, Variable):
             raise TypeError(
-                f"vars holds Variables or their names, found {var!r} of type {type(var).__name__}."
+                f"vars holds Variables or their names, found {shown.found(var)}."
             )
         if var.type != VarType.RAW:
             unique.setdefault(var.name, var)
@@ -169,6 +170,7 @@ def save_vars(
         predicate: a function of a Variable that says whether it is written.
         filename: one file for all; None: a file for each.
     """
+    io_check.check_order(executor, dirname, "executor, dirname")
     chosen = _chosen(main_program, vars, predicate)
     owner = io_distributed.knowing(_valid_program(main_program))
     if io_distributed.is_trainer(owner):
@@ -210,8 +212,8 @@ def save_params(executor: Executor, dirname: str | None, main_program: Program |
 def save_persistables(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None):
     """Writes all persistable variables: Parameters, moments, learning rates, statistics.
 
-    In a job with servers a trainer writes what it holds and what lies on servers; a distributed table is written by the
-    servers.
+    In a job with servers every trainer writes all of them: what it holds, and what lies on the servers; a distributed table is
+    written by the servers.
 
     Args:
         executor: an Executor.
@@ -219,6 +221,7 @@ def save_persistables(executor: Executor, dirname: str | None, main_program: Pro
         main_program: whose variables they are; None: the default main program.
         filename: one file for all; None: a file for each.
     """
+    io_check.check_order(executor, dirname, "executor, dirname")
     program = _valid_program(main_program)
     if not io_distributed.is_trainer(program):
         return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
@@ -280,6 +283,7 @@ def load_vars(
         predicate: a function of a Variable that says whether it is read.
         filename: the one file of all; None: a file for each.
     """
+    io_check.check_order(executor, dirname, "executor, dirname")
     owner = _valid_program(main_program)
     if io_distributed.is_job_server(owner) and dirname is not None:
         wanted = io_distributed.of_whole(owner, vars, predicate)
@@ -317,6 +321,7 @@ def _load(executor, dirname, chosen: list, filename) -> None:
     program = Program()
     block = program.global_block()
     tables = {var.name: var for var in chosen if filename is None and _is_in_parts(dirname, var)}
+    io_check.need_files(dirname, [var.name for var in chosen if var.name not in tables], filename)
     copies = {var.name: _clone_var_in_block_(block, var) for var in chosen if var.name not in tables}
     if filename is None:
         for name, var in copies.items():
@@ -367,6 +372,7 @@ def load_persistables(executor: Executor, dirname: str | None, main_program: Pro
         main_program: whose variables they are; None: the default main program.
         filename: the one file of all; None: a file for each.
     """
+    io_check.check_order(executor, dirname, "executor, dirname")
     program = _valid_program(main_program)
     if io_distributed.is_job_server(program):
         if dirname is None:
@@ -498,6 +504,7 @@ def save_inference_model(
     >>> fluid.io.save_inference_model('model', ['x'], [predicted], exe)
     ['save_infer_model/scale_0.tmp_0']
     """
+    io_check.check_order(executor, dirname, "dirname, feeded_var_names, target_vars, executor")
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     if not all(isinstance(name, str) for name in feeds):
@@ -565,6 +572,7 @@ def load_inference_model(
     Returns:
         [Program, names to feed, Variables to fetch].
     """
+    io_check.check_order(executor, dirname, "dirname, executor")
     if dirname is None:
         if model_filename is None or params_filename is None:
             raise ValueError(
@@ -575,7 +583,9 @@ def load_inference_model(
         folder = os.path.normpath(dirname)
         if not os.path.isdir(folder):
             raise ValueError(f"There is no folder {dirname!r} to load an inference model from.")
-        path = os.path.join(folder, os.path.basename(model_filename) if model_filename else "__model__")
+        name = os.path.basename(model_filename) if model_filename else "__model__"
+        io_check.need_model(folder, name)
+        path = os.path.join(folder, name)
         params = os.path.basename(params_filename) if params_filename else None
         try:
             with open(path, "rb") as file:

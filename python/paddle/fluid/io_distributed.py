@@ -127,7 +127,7 @@ def lasting_on_servers(program: Program) -> list[str]:
 
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
     """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
-    bytes. What lies on servers is fetched, so that its model is whole.
+    bytes. What lies on servers is fetched by every trainer, so that its files are whole.
     """
     remote, table = _on_servers(program), program._distributed_lookup_table
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]

@@ -14,9 +14,10 @@ from collections import deque
 from typing import Any, Callable, Iterable
 
 from paddle.fluid import core
+from paddle.fluid.log_helper import notice
 
-# How long the end of a process waits for generators that are busy.
-_AT_EXIT_S = 5.0
+# How long the end of a process waits for generators that are busy, and when it says so.
+_AT_EXIT_S, _TOLD_AFTER_S = 5.0, 0.5
 
 
 def raised_in(error: BaseException, what: str) -> BaseException:
@@ -24,7 +25,7 @@ def raised_in(error: BaseException, what: str) -> BaseException:
     also an `except` of the error's own class."""
     if not isinstance(error, Exception):
         return error
-    text = f"{what} raised {type(error).__name__}" + (f": {error}" if str(error) else "") + "."
+    text = f"{what} raised {type(error).__name__}" + (f": {str(error).rstrip('.')}" if str(error) else "") + "."
     if not isinstance(error, core.EnforceNotMet):
         try:
             bases = core.EnforceNotMet, type(error)
@@ -116,7 +117,7 @@ class Pump:
     """A thread that pushes what `make()` yields into the queue and closes it at the end."""
 
     def __init__(self, make: Callable[[], Iterable], queue: LoDTensorBlockingQueue, what: str):
-        self.queue = queue
+        self.queue, self.what = queue, what
         self._pass = queue.reopen()
         self.thread = threading.Thread(
             target=_work, args=(make, queue, self._pass, what), name="paddle-reader", daemon=True
@@ -154,6 +155,10 @@ def _stop_all() -> None:
     running = list(_PUMPS)
     for pump in running:
         pump.queue.close()
-    until = time.monotonic() + _AT_EXIT_S
-    for pump in running:
-        pump.thread.join(max(until - time.monotonic(), 0))
+    begin = time.monotonic()
+    for wait in (_TOLD_AFTER_S, _AT_EXIT_S):
+        for pump in running:
+            pump.thread.join(max(begin + wait - time.monotonic(), 0))
+        busy = [pump.what for pump in running if pump.thread.is_alive()]
+        if busy and wait < _AT_EXIT_S:
+            notice(f"{busy[0]} is busy: the end of the process waits for it, {_AT_EXIT_S:g} s at most.")

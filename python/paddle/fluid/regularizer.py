@@ -36,6 +36,8 @@ class _CoefficientDecay(WeightDecayRegularizer):
     def __init__(self, regularization_coeff: float = 0.0):
         if regularization_coeff is None:
             raise ValueError(f"{self._title}: regularization_coeff is None. Give it a number.")
+        if isinstance(regularization_coeff, (str, bytes)):
+            raise TypeError(f"{self._title}: regularization_coeff must be a number, found {regularization_coeff!r}.")
         self._regularization_coeff = regularization_coeff
 
     def _decay_var(self, param, block):

@@ -7,14 +7,29 @@ from typing import Any
 _NOTHING = object()
 
 
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def call_text(name: str, arguments: dict[str, Any]) -> str:
     """'Name(a=1, b=2)'; Variables by their names, long values cut."""
     parts = []
     for key, value in arguments.items():
         text = getattr(value, "name", None) if hasattr(value, "block") else repr(value)
-        text = " ".join(str(text).split())
-        parts.append(f"{key}={text if len(text) <= 80 else text[:77] + '...'}")
+        parts.append(f"{key}={_short(str(text))}")
     return f"{name}({', '.join(parts)})"
+
+
+def found(value: Any) -> str:
+    """What was given instead of what is wanted, for an error: short, and of an array its type and shape alone."""
+    if hasattr(value, "block") and hasattr(value, "name"):
+        return f"the Variable {value.name!r}"
+    if hasattr(value, "__array_interface__"):
+        return f"an array of {value.dtype} of shape {list(value.shape)}"
+    if isinstance(value, (list, tuple, set, frozenset)) and value:
+        return f"a {type(value).__name__} of {_short(', '.join(found(each) for each in list(value)[:4]))}"
+    return f"{_short(repr(value))} of type {type(value).__name__}"
 
 
 class Shown:

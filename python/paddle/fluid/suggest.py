@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from types import FunctionType
 from typing import Any, Callable, Iterable
+
+from paddle import absent
 
 # Arguments as other libraries and releases call them, and what they may be called here.
 _SYNONYMS = {
@@ -46,8 +49,8 @@ _SYNONYMS = {
 }
 
 # What can be used while an op is not there.
-_STEPS = "Write the step with fluid.layers.DynamicRNN or fluid.layers.While."
-_INSTEAD = dict.fromkeys("gru gru_unit lstm lstmp lstm_unit cudnn_lstm recurrent".split(), _STEPS)
+_INSTEAD = dict.fromkeys("gru lstm lstmp cudnn_lstm recurrent".split(), absent.STEPS)
+_INSTEAD |= {op: f"The example in help(fluid.layers.{op}) is the same cell made of other layers." for op in ("gru_unit", "lstm_unit")}
 _INSTEAD |= dict.fromkeys("split_lod_tensor merge_lod_tensor".split(), "fluid.layers.cond runs one of two branches.")
 
 
@@ -93,15 +96,19 @@ def no_argument(call: Callable, name: str) -> TypeError:
     return TypeError(f"{call.__name__} has no argument {name!r}. {hint}")
 
 
-def _explain(call: Callable, given: dict, error: TypeError) -> None:
-    """Raises a better error when the call failed because of a keyword that it does not have."""
+def _explain(call: Callable, inside: str, given: dict, error: TypeError) -> None:
+    """Raises a better error when the call, which Python knows as `inside`, has a keyword that it does not know or lacks
+    an argument."""
     text = str(error)
-    if "unexpected keyword argument" not in text and "required positional argument" not in text:
+    lacks = re.search(r" missing \d+ required positional arguments?: (.*)$", text)
+    if "unexpected keyword argument" not in text and not lacks:
         return
-    known = {*arguments_of(call), *getattr(call, "__older__", ())}
-    unknown = [name for name in given if name not in known]
+    names = arguments_of(call)
+    unknown = [name for name in given if name not in {*names, *getattr(call, "__older__", ())}]
     if unknown:
         raise no_argument(call, unknown[0]) from None
+    if lacks and text.startswith(f"{inside}() missing"):
+        raise TypeError(f"{call.__name__} needs {lacks[1]}. It takes {', '.join(names)}.") from None
 
 
 def helpful(call: Callable) -> Callable:
@@ -113,8 +120,7 @@ def helpful(call: Callable) -> Callable:
         try:
             return target(*args, **kwargs)
         except TypeError as error:
-            if kwargs:
-                _explain(type(args[0]) if target is not call else call, kwargs, error)
+            _explain(type(args[0]) if target is not call else call, target.__qualname__, kwargs, error)
             raise
 
     if isinstance(call, type):

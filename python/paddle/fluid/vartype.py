@@ -99,7 +99,14 @@ def convert_np_dtype_to_dtype_(np_dtype) -> VarType:
     if found is None:
         import numpy as np
 
-        name = np.dtype(np_dtype).name
+        try:
+            name = np.dtype(np_dtype).name
+        except TypeError:
+            from paddle.fluid import suggest
+
+            near = suggest.did_you_mean(np_dtype, _BY_NAME) if isinstance(np_dtype, str) else ""
+            hint = near or f" Use one of {', '.join(_BY_NAME)}."
+            raise TypeError(f"{np_dtype!r} is no type of tensor elements.{hint}") from None
         found = _BY_NAME.get(name)
         if found is None:
             raise ValueError(f"{name} cannot be the type of a variable. Use one of {', '.join(_BY_NAME)}.")

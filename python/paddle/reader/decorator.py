@@ -11,6 +11,8 @@ import itertools
 import random
 from typing import Any, Callable, Iterable, Iterator
 
+from paddle.batch import need_reader
+
 Reader = Callable[[], Iterable[Any]]
 
 __all__ = [
@@ -60,6 +62,7 @@ def cache(reader: Reader) -> Reader:
     >>> list(twice()), list(twice())
     ([1, 2], [1, 2])
     """
+    need_reader("paddle.reader.cache", reader)
     samples = tuple(reader())
 
     def cached_reader() -> Iterator[Any]:
@@ -81,6 +84,7 @@ def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
     >>> list(paddle.reader.map_readers(lambda a, b: a * b, lambda: [2, 3], lambda: [5, 7])())
     [10, 21]
     """
+    need_reader("paddle.reader.map_readers", *readers)
 
     def mapped_reader() -> Iterator[Any]:
         yield from map(func, *(reader() for reader in readers))
@@ -101,6 +105,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
     >>> sorted(paddle.reader.shuffle(lambda: range(5), 3)())
     [0, 1, 2, 3, 4]
     """
+    need_reader("paddle.reader.shuffle", reader)
     size = max(1, int(buf_size))
 
     def shuffled_reader() -> Iterator[Any]:
@@ -118,6 +123,7 @@ def chain(*readers: Reader) -> Reader:
     >>> list(paddle.reader.chain(lambda: [1], lambda: [2, 3])())
     [1, 2, 3]
     """
+    need_reader("paddle.reader.chain", *readers)
 
     def chained_reader() -> Iterator[Any]:
         for reader in readers:
@@ -146,6 +152,7 @@ def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
     >>> list(paddle.reader.compose(lambda: [(1, 2)], lambda: [3])())
     [(1, 2, 3)]
     """
+    need_reader("paddle.reader.compose", *readers)
 
     def composed_reader() -> Iterator[tuple]:
         streams = [reader() for reader in readers]
@@ -175,6 +182,7 @@ def firstn(reader: Reader, n: int) -> Reader:
     >>> list(paddle.reader.firstn(lambda: range(100), 2)())
     [0, 1]
     """
+    need_reader("paddle.reader.firstn", reader)
 
     def firstn_reader() -> Iterator[Any]:
         return itertools.islice(reader(), max(0, int(n)))

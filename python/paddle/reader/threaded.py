@@ -9,6 +9,8 @@ import queue
 import threading
 from typing import Any, Callable, Iterable, Iterator
 
+from paddle.batch import need_reader
+
 Reader = Callable[[], Iterable[Any]]
 
 __all__ = ["buffered", "xmap_readers"]
@@ -52,6 +54,7 @@ def buffered(reader: Reader, size: int) -> Reader:
     >>> list(paddle.reader.buffered(lambda: range(3), 2)())
     [0, 1, 2]
     """
+    need_reader("paddle.reader.buffered", reader)
 
     def buffered_reader() -> Iterator[Any]:
         box: queue.Queue = queue.Queue(maxsize=max(0, int(size)))
@@ -99,6 +102,7 @@ def xmap_readers(
     >>> list(paddle.reader.xmap_readers(lambda x: x + 1, lambda: range(4), 2, 8, order=True)())
     [1, 2, 3, 4]
     """
+    need_reader("paddle.reader.xmap_readers", reader)
     workers = int(process_num)
     if workers < 1:
         raise ValueError(f"paddle.reader.xmap_readers: process_num must be at least 1, got {process_num!r}.")

@@ -33,6 +33,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--trainers", type=int, default=1)
     parser.add_argument("--shards", type=int, default=0, help="into so many the joined batch is cut; 0: one for each trainer")
     parser.add_argument("--id", type=int, default=0)
+    parser.add_argument("--places", type=int, default=0, help="a trainer runs on so many places; 0: without with_data_parallel")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already, and say how many")
     parser.add_argument("--async", dest="is_async", action="store_true")
@@ -240,6 +241,9 @@ def main() -> int:
             save(args, [], [v.name for v in main_of_server.list_vars() if v.persistable and "@GRAD" not in v.name and v.type == TENSOR])
         raise AssertionError("the server's run ends the process")
     program = t.get_trainer_program()
+    if args.places:
+        places = fluid.cpu_places(args.places)
+        parallel = fluid.CompiledProgram(program).with_data_parallel(loss_name=loss.name, places=places)
     exe.run(fluid.default_startup_program())
     losses = []
 
@@ -265,7 +269,7 @@ def main() -> int:
                 time.sleep(0.01)
         if s == args.fork_at:
             fork(lambda: exe.run(program, feed=feed, fetch_list=[loss]))
-        losses.append(float(np.mean(exe.run(t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
+        losses.append(float(np.mean(exe.run(parallel if args.places else t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
         if s == args.say_at:
             print(f"step {s} has ended", flush=True)
     if args.linger:

@@ -449,6 +449,9 @@ for attrs in [{"out_h": 7, "out_w": 3}, {"out_h": 2, "out_w": 8, "align_corners"
               {"out_h": 7, "out_w": 9, "align_corners": False, "align_mode": 0}, {"scale": 2.0}, {"out_h": 1, "out_w": 1}, {"out_h": 4, "out_w": 5}]:
     for method in ("bilinear", "nearest"):
         add(f"{method}_interp", {"X": rand(2, 3, 4, 5)}, interpolate, ["X"], {"interp_method": method, **attrs}, tol=1e-5, grad_tol=1e-5)
+for op in ("bilinear_interp", "nearest_interp"):
+    CASES.append({"op": op, "inputs": {"X": rand(2, 3, 0, 5)}, "attrs": {"out_h": 6, "out_w": 7}, "declared": {"X": [-1, 3, -1, -1]},
+                  "outputs": {"Out": np.zeros((2, 3, 6, 7))}, "raises": "an image without points"})
 add("bilinear_interp", {"X": rand(2, 4, 5, 3)}, interpolate, ["X"], {"interp_method": "bilinear", "data_layout": "NHWC", "out_h": 6, "out_w": 7},
     tol=1e-5, grad_tol=1e-5)
 add("bilinear_interp", {"X": rand(2, 3, 4, 5), "OutSize": np.array([6, 3], dtype="int32")}, interpolate, ["X"],

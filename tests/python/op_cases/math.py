@@ -84,6 +84,8 @@ add("elementwise_add", {"X": np.zeros((0, 3)), "Y": np.arange(3.0)}, {"Out": np.
 add("elementwise_add", {"X": rand(2, 3), "Y": rand(4)}, {}, raises="do not fit")
 add("elementwise_add", {"X": rand(2, 3), "Y": rand(2, 3).astype("float32")}, {}, raises="same element type")
 add("elementwise_add", {"X": rand(2, 3), "Y": rand(3)}, {}, attrs={"axis": 2}, raises="do not line up")
+for axis in (-2, 2, 2**31 - 1, -2**31):
+    add("elementwise_add", {"X": rand(2, 3), "Y": rand(1)}, {}, attrs={"axis": axis}, raises="do not line up")
 whole_x = np.array([[7, -7, 8], [9, -2**31, 5]])
 whole_y = np.array([3, 3, -1])
 for dtype in ("int32", "int64"):

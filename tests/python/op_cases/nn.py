@@ -79,6 +79,9 @@ for tx, ty in product((False, True), repeat=2):
     add("matmul", {"X": rand(2, 2, *((4, 3) if tx else (3, 4))), "Y": rand(*((5, 4) if ty else (4, 5)))}, matmul, ["X", "Y"], pair)
     add("matmul", {"X": rand(*((4, 3) if tx else (3, 4))), "Y": rand(3, *((5, 4) if ty else (4, 5)))}, matmul, ["X", "Y"], pair)
 add("matmul", {"X": rand(4), "Y": rand(4)}, matmul, ["X", "Y"])
+for a, b in ((2, 0), (0, 2)):  # an empty stack is not one matrix for all
+    CASES.append({"op": "matmul", "inputs": {"X": rand(a, 3, 4), "Y": rand(b, 4, 5)}, "declared": {"X": [-1, 3, 4], "Y": [-1, 4, 5]},
+                  "outputs": {}, "raises": "matrices, Y"})
 add("matmul", {"X": rand(4), "Y": rand(4, 3)}, matmul, ["X", "Y"])
 add("matmul", {"X": rand(3, 4), "Y": rand(4)}, matmul, ["X", "Y"])
 add("matmul", {"X": rand(4), "Y": rand(3)}, matmul, ["X", "Y"], {"transpose_X": True, "transpose_Y": True})

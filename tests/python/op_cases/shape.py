@@ -291,6 +291,8 @@ whole = rand(3, 2, 5, 4)
 add(case("random_crop", {"X": whole, "Seed": np.array([9])}, {"Out": whole}, attrs={"shape": [5, 4]}))
 add(case("random_crop", {"X": np.ones((3, 6, 6)), "Seed": np.array([9])}, {"Out": np.ones((3, 2, 3))}, attrs={"shape": [2, 3]}))
 add(case("random_crop", {"X": whole, "Seed": np.array([9])}, {}, attrs={"shape": [6, 4]}, raises="larger than the whole"))
+add({**case("random_crop", {"X": whole, "Seed": np.array([9])}, {}, attrs={"shape": [50000, 4]}, raises="larger than the whole"),
+     "declared": {"X": [-1] * whole.ndim}})
 
 
 def focus(x, axis, indexes):
@@ -353,6 +355,7 @@ add(case("cvm", {"X": counts, "CVM": ctr}, {"Y": logs}, attrs={"use_cvm": True})
 add(case("cvm", {"X": counts, "CVM": ctr}, {"Y": counts[:, 2:]}, attrs={"use_cvm": False}))
 grad = rand(4, 3)
 add(case("cvm_grad", {"X": counts, "CVM": ctr, "Y@GRAD": grad}, {"X@GRAD": np.concatenate([ctr, grad], 1)}, attrs={"use_cvm": False}))
+add(case("cvm_grad", {"X": counts, "CVM": ctr, "Y@GRAD": grad[:, :-1]}, {"X@GRAD": counts}, attrs={"use_cvm": False}, raises="Y@GRAD has shape"))
 add(case("cvm_grad", {"X": (counts, [3, 1]), "CVM": ctr[:2], "Y@GRAD": (logs, [3, 1])},
          {"X@GRAD": (np.concatenate([ctr[[0, 0, 0, 1]], logs[:, 2:]], 1), [3, 1])}, attrs={"use_cvm": True}))
 

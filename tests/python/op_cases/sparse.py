@@ -101,6 +101,9 @@ def optimizer(op, names, rule, attrs=None, lr=True, extra=None, **more):
 optimizer("sgd", [], lambda p, g, lr, a: [p - lr * g])
 refused("sgd", {"Param": rand(4, 3), "Grad": rand(4, 2), "LearningRate": np.array([0.1])}, "they must be the same")
 refused("sgd", {"Param": rand(4, 3), "Grad": rand(4, 3), "LearningRate": np.array([0.1, 0.2])}, "LearningRate must hold one number")
+for op, slot, more in (("sgd", "Grad", {"Param": rand(4, 3), "LearningRate": np.array([0.1])}), ("merge_selected_rows", "X", {})):
+    refused(op, {slot: {"rows": [0, 2, 3], "height": 4, "value": rand(2, 3)}, **more},
+            f"variable '{slot}': the selected rows name 3 rows, but there are values for 2")
 refused("sgd", {"Param": rand(4, 3), "Grad": {"rows": [4], "height": 4, "value": rand(1, 3)}, "LearningRate": np.array([0.1])},
         "Grad names row 4, but Param has 4 rows")
 big = rand(300, 150)
@@ -359,6 +362,8 @@ a, b, c = rand(5, 2), rand(4, 2), rand(3, 2)
 add("sequence_concat", {"X": [("a", (a, [2, 3])), ("b", (b, [3, 1])), ("c", (c, [0, 3]))]},
     {"Out": (np.concatenate([a[:2], b[:3], a[2:], b[3:], c]), [5, 7])}, ["X"])
 refused("sequence_concat", {"X": [("a", (a, [2, 3])), ("b", (b, [4]))]}, "1 sequences, input 0 has 2")
+refused("sequence_concat", {"X": [("a", (a, [2, 3])), ("b", (np.arange(8).reshape(4, 2), [3, 1]))]},
+        "input 0 of X is float64 and input 1 of X is int64; they must be of one type")
 
 x = rand(6, 2)
 add("sequence_reverse", {"X": (x, [2, 0, 4])}, {"Y": (x[[1, 0, 5, 4, 3, 2]], [2, 0, 4])}, ["X"])

@@ -1,4 +1,4 @@
-"""fluid.contrib: so far the Trainer and the Inferencer, which were here from v1.0 to v1.5."""
+"""fluid.contrib: so far memory_usage, and the Trainer and the Inferencer, which were here from v1.0 to v1.5."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from paddle import absent
 
-__all__ = ["trainer", "inferencer"]
+__all__ = ["trainer", "inferencer", "memory_usage_calc", "memory_usage"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "memory_usage":
+        return importlib.import_module("paddle.fluid.contrib.memory_usage_calc").memory_usage
     if name in __all__:
         return importlib.import_module(f"paddle.fluid.contrib.{name}")
     absent.refuse(__name__, name)

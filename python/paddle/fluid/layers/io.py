@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Callable, Iterator
 
 from paddle.fluid import core, reader_program, unique_name
+from paddle.fluid.data import sizes_of
 from paddle.fluid.data_feeder import DataFeeder
 from paddle.fluid.framework import Program, Variable, convert_np_dtype_to_dtype_, program_guard
 from paddle.fluid.layer_helper import LayerHelper
@@ -34,9 +35,7 @@ def data(
     """
     if not isinstance(name, str):
         raise TypeError(f"data: name must be a string, but {name!r} was given.")
-    if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"data: shape must be a list or a tuple, but {shape!r} was given.")
-    sizes = [-1 if size is None else size for size in shape]
+    sizes = sizes_of(shape)
     if append_batch_size and all(size >= 0 for size in sizes):
         sizes = [-1, *sizes]
     return LayerHelper("data", name=name).create_global_variable(

@@ -31,8 +31,16 @@ def _decay_step_counter(begin: int = 0) -> Variable:
     return tensor.cast(counter, "float32")
 
 
-def _periods(decay_steps: int, staircase: bool) -> Variable:
+def _not_zero(layer: str, **given) -> None:
+    """A ValueError for arguments that the formula divides by, and that are 0."""
+    for name, value in given.items():
+        if not isinstance(value, Variable) and value == 0:
+            raise ValueError(f"{layer}: {name} is 0, but the rate is divided by it. Give 1 or more.")
+
+
+def _periods(layer: str, decay_steps: int, staircase: bool) -> Variable:
     """How many times decay_steps has passed; whole times only with staircase."""
+    _not_zero(layer, decay_steps=decay_steps)
     passed = _decay_step_counter() / decay_steps
     return ops.floor(passed) if staircase else passed
 
@@ -43,6 +51,7 @@ def _constant(value: float, **more) -> Variable:
 
 def noam_decay(d_model: int, warmup_steps: int, learning_rate: float = 1.0) -> Variable:
     """learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)."""
+    _not_zero("noam_decay", d_model=d_model, warmup_steps=warmup_steps)
     with default_main_program()._lr_schedule_guard():
         step = _decay_step_counter(1)
         falling = step**-0.5
@@ -55,7 +64,7 @@ def exponential_decay(
 ) -> Variable:
     """learning_rate * decay_rate^(step / decay_steps)."""
     with default_main_program()._lr_schedule_guard():
-        return learning_rate * (decay_rate ** _periods(decay_steps, staircase))
+        return learning_rate * (decay_rate ** _periods("exponential_decay", decay_steps, staircase))
 
 
 def natural_exp_decay(
@@ -63,7 +72,7 @@ def natural_exp_decay(
 ) -> Variable:
     """learning_rate * exp(-decay_rate * step / decay_steps)."""
     with default_main_program()._lr_schedule_guard():
-        return learning_rate * ops.exp(-1 * decay_rate * _periods(decay_steps, staircase))
+        return learning_rate * ops.exp(-1 * decay_rate * _periods("natural_exp_decay", decay_steps, staircase))
 
 
 def inverse_time_decay(
@@ -71,7 +80,7 @@ def inverse_time_decay(
 ) -> Variable:
     """learning_rate / (1 + decay_rate * step / decay_steps)."""
     with default_main_program()._lr_schedule_guard():
-        return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
+        return learning_rate / (1 + decay_rate * _periods("inverse_time_decay", decay_steps, staircase))
 
 
 def polynomial_decay(
@@ -85,6 +94,7 @@ def polynomial_decay(
 
     With cycle, decay_steps grows to its next multiple whenever it is reached.
     """
+    _not_zero("polynomial_decay", decay_steps=decay_steps)
     with default_main_program()._lr_schedule_guard():
         step = _decay_step_counter()
         if cycle:
@@ -125,6 +135,7 @@ def piecewise_decay(boundaries: list[int], values: list[float]) -> Variable:
 
 def cosine_decay(learning_rate: float, step_each_epoch: int, epochs: int) -> Variable:
     """learning_rate * 0.5 * (cos(pi * epoch / epochs) + 1)."""
+    _not_zero("cosine_decay", step_each_epoch=step_each_epoch, epochs=epochs)
     with default_main_program()._lr_schedule_guard():
         epoch = ops.floor(_decay_step_counter() / step_each_epoch)
         return learning_rate * 0.5 * (ops.cos(epoch * math.pi / epochs) + 1)
@@ -134,6 +145,7 @@ def linear_lr_warmup(
     learning_rate: float | Variable, warmup_steps: int, start_lr: float, end_lr: float
 ) -> Variable:
     """From start_lr to end_lr in a line over warmup_steps, then learning_rate, which may be a schedule."""
+    _not_zero("linear_lr_warmup", warmup_steps=warmup_steps)
     dtype = learning_rate.dtype if isinstance(learning_rate, Variable) else to_vartype("float32")
     with default_main_program()._lr_schedule_guard():
         rate = tensor.create_global_var(

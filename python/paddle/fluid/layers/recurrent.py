@@ -197,7 +197,17 @@ def gru_unit(
     gate_activation: str = "sigmoid",
     origin_mode: bool = False,
 ) -> tuple[Variable, Variable, Variable]:
-    """One step of a GRU: the new hidden state, the reset one, the gates. `size` is 3 times its width."""
+    """One step of a GRU: the new hidden state, the reset one, the gates. `size` is 3 times its width.
+
+    Its op is not there yet. The example is the same cell, with parameters of its own, made of other layers.
+
+    >>> x, hidden = fluid.data('x', [None, 24]), fluid.data('hidden', [None, 8])
+    >>> for_gates, for_new = fluid.layers.split(x, [16, 8], dim=1)
+    >>> gates = fluid.layers.sigmoid(for_gates + fluid.layers.fc(hidden, 16))
+    >>> update, reset = fluid.layers.split(gates, 2, dim=1)
+    >>> new = fluid.layers.tanh(for_new + fluid.layers.fc(reset * hidden, 8))
+    >>> hidden = hidden + update * (new - hidden)
+    """
     need_variable(input, "input", "gru_unit")
     for arg, value in (("activation", activation), ("gate_activation", gate_activation)):
         need_one_of(value, GRU_ACTIVATIONS, arg, "gru_unit")
@@ -240,7 +250,18 @@ def lstm_unit(
     bias_attr: ParamAttrLike = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """One step of an LSTM: the new hidden state and cell."""
+    """One step of an LSTM: the new hidden state and cell.
+
+    Its op is not there yet. The example is the same cell with the same parameters, of forget_bias 1.0, made of
+    other layers.
+
+    >>> x, hidden, cell = [fluid.data(name, [None, 8]) for name in ('x', 'hidden', 'cell')]
+    >>> gates = fluid.layers.fc(fluid.layers.concat([x, hidden], axis=1), 4 * 8)
+    >>> let_in, forget, let_out, new = fluid.layers.split(gates, 4, dim=1)
+    >>> new = fluid.layers.sigmoid(let_in) * fluid.layers.tanh(new)
+    >>> cell = fluid.layers.sigmoid(forget + 1.0) * cell + new
+    >>> hidden = fluid.layers.sigmoid(let_out) * fluid.layers.tanh(cell)
+    """
     for arg, value in (("x_t", x_t), ("hidden_t_prev", hidden_t_prev), ("cell_t_prev", cell_t_prev)):
         if len(need_variable(value, arg, "lstm_unit").shape) != 2:
             raise ValueError(f"lstm_unit: {arg} must have 2 dimensions, but its shape is {value.shape}.")

@@ -1,0 +1,43 @@
+"""Servers that may open few files (`ulimit -n`): shared memory only while files last, and the reason to all who do not fit."""
+
+import numpy as np
+from cluster import Job
+
+SMALL = ["--model", "fit_a_line", "--optimizer", "momentum"]
+
+
+class Few(Job):
+    """A job whose servers may open no more files than this."""
+
+    def __init__(self, trainers, files, **more):
+        super().__init__(1, trainers, **more)
+        self.files = files
+
+    def prefix(self, role, index):
+        return ["prlimit", f"--nofile={self.files}:{self.files}"] if role == "server" else []
+
+
+def test_a_job_that_fits_over_tcp_runs(tmp_path):
+    """Twelve trainers with four files each are too many for 64; with one each they are not."""
+    with Few(12, 64, env={"FLAGS_rpc_deadline": "60000"}) as job:
+        job.start_all(*SMALL, "--steps", "5", out=tmp_path)
+        job.end(120)
+        said = job.processes[0].output()
+    assert "which goes on over TCP: it takes four files, and this process may open 64 (ulimit -n)" in said, said
+    assert "too low" not in said, said
+    losses = [np.load(tmp_path / f"trainer-{i}.npz")["losses"] for i in range(12)]
+    assert np.isfinite(losses).all()
+
+
+def test_who_does_not_fit_is_told_why():
+    """The server says at its start that its limit is too low; a trainer reads the same, not that a connection was reset."""
+    with Few(14, 30, env={"FLAGS_rpc_deadline": "10000", "FLAGS_ps_notice": "1000"}) as job:
+        server = job.start("server", 0, *SMALL, "--steps", "5")
+        server.wait_for("Server listening on")
+        said = server.output()
+        assert "this process may open 30 files (ulimit -n), which is too low for 14 trainers" in said, said
+        trainers = [job.start("trainer", i, *SMALL, "--steps", "5") for i in range(14)]
+        assert all(trainer.end(120) != 0 for trainer in trainers)
+        refused = [t.output() for t in trainers if "refused this process: the server has nearly all files open" in t.output()]
+        assert refused and "ulimit -n" in refused[0], trainers[-1].output()
+        assert not any("reset by peer" in t.output() for t in trainers)
