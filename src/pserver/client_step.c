@@ -84,7 +84,10 @@ static void send_rows(struct wire *w)
 static void send_save(struct wire *w)
 {
     struct pd_buf meta = {0};
-    struct pd_frame_head head = {.type = PD_PS_SAVE, .step = w->step, .request = ++w->request};
+    struct pd_frame_head head = {.type = PD_PS_SAVE,
+                                 .flags = w->save->is_placed ? PD_PS_PLACE : 0,
+                                 .step = w->step,
+                                 .request = ++w->request};
     pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
     pd_put_u32(&meta, w->save->part);
     pd_put_u32(&meta, w->save->parts);
