@@ -8,19 +8,42 @@
 
 static atomic_uint_fast64_t requests;
 static atomic_uint_fast64_t fail_from; /* 0: never */
+static atomic_uint_fast64_t fail_to = UINT64_MAX;
 
-void pd_alloc_fail_at(uint64_t n) { atomic_store(&fail_from, n ? atomic_load(&requests) + n : 0); }
+static void fail_between(uint64_t n, uint64_t count)
+{
+    uint64_t from = atomic_load(&requests) + n;
+    atomic_store(&fail_from, 0);
+    atomic_store(&fail_to, count < UINT64_MAX - from ? from + count : UINT64_MAX);
+    atomic_store(&fail_from, n ? from : 0);
+}
 
-uint64_t pd_alloc_count(void) { return atomic_load(&requests); }
+void pd_alloc_fail_at(uint64_t n)
+{
+    fail_between(n, UINT64_MAX);
+}
+
+void pd_alloc_fail_once(uint64_t n)
+{
+    fail_between(n, 1);
+}
+
+uint64_t pd_alloc_count(void)
+{
+    return atomic_load(&requests);
+}
 
 static int must_fail(void)
 {
     uint64_t now = atomic_fetch_add_explicit(&requests, 1, memory_order_relaxed) + 1;
     uint64_t from = atomic_load_explicit(&fail_from, memory_order_relaxed);
-    return from && now >= from;
+    return from && now >= from && now < atomic_load_explicit(&fail_to, memory_order_relaxed);
 }
 
-void *pd_malloc(size_t size) { return must_fail() ? NULL : malloc(size ? size : 1); }
+void *pd_malloc(size_t size)
+{
+    return must_fail() ? NULL : malloc(size ? size : 1);
+}
 
 void *pd_calloc(size_t count, size_t size)
 {
@@ -45,9 +68,15 @@ char *pd_strndup(const char *text, size_t length)
     return copy;
 }
 
-char *pd_strdup(const char *text) { return pd_strndup(text, strlen(text)); }
+char *pd_strdup(const char *text)
+{
+    return pd_strndup(text, strlen(text));
+}
 
-void pd_free(void *memory) { free(memory); }
+void pd_free(void *memory)
+{
+    free(memory);
+}
 
 /* Rows picked at random from a large table miss the address cache with almost every small page. */
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -62,4 +91,7 @@ void *pd_malloc_aligned(size_t size)
     return memory;
 }
 
-void pd_free_aligned(void *memory) { free(memory); }
+void pd_free_aligned(void *memory)
+{
+    free(memory);
+}

@@ -19,6 +19,8 @@ void pd_free_aligned(void *memory);
 
 /* Tests: the `n`-th request from now fails, and all after it while `n` stays reached; 0 switches this off. */
 void pd_alloc_fail_at(uint64_t n);
+/* The same for that one alone. */
+void pd_alloc_fail_once(uint64_t n);
 /* Requests made so far. */
 uint64_t pd_alloc_count(void);
 

@@ -43,9 +43,9 @@ pd_status pd_conn_make(struct pd_loop *loop, struct pd_handshake *handshake, str
 void pd_conn_update(struct pd_conn *conn)
 {
     if (!conn->pipe) return;
-    int read = !conn->held && !conn->stash &&
-               (conn->state == PD_CONN_GREETING || conn->state == PD_CONN_CLOSING ||
-                (conn->state == PD_CONN_OPEN && !conn->paused));
+    int read =
+        !conn->held && !conn->stash &&
+        (conn->state == PD_CONN_GREETING || conn->state == PD_CONN_CLOSING || conn->state == PD_CONN_OPEN);
     int write = conn->state == PD_CONN_CONNECTING || (conn->first && conn->state != PD_CONN_ENDED);
     conn->pipe->transport->want(conn->pipe, read, write);
 }
@@ -246,14 +246,6 @@ void pd_conn_drop(struct pd_conn *conn)
     static const struct pd_conn_events nobody = {0};
     pd_conn_set_user(conn, &nobody, NULL);
     pd_conn_close(conn, 0);
-}
-
-void pd_conn_pause(struct pd_conn *conn, int paused)
-{
-    conn->paused = paused;
-    if (conn->state == PD_CONN_ENDED) return;
-    pd_loop_want(conn->loop, &conn->task); /* what was read before the pause comes first, from the loop */
-    pd_conn_update(conn);
 }
 
 void pd_conn_limit_meta(struct pd_conn *conn, uint32_t most)

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "net/frame.h"
 #include "net/hello.h"
 #include "net/loop.h"
@@ -74,6 +75,13 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
 pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, const void *meta,
                        size_t meta_n, const struct pd_span *spans, int n_spans,
                        void (*sent)(void *arg, pd_status status), void *arg);
+/* The same for who waits for the answer, or for what comes of it: takes `meta` (NULL: none), and a message
+ * that cannot be made or queued ends the connection, as if it had broken (PD_IO) when memory is short. Who
+ * makes it again says all again; a message that is left out would be waited for. The spans' memory stays as
+ * it is until the other side has answered, or `closed`. */
+void pd_conn_say(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta);
+void pd_conn_give(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta,
+                  const struct pd_span *spans, int n_spans);
 /* Writes what can be written now, for a callback that goes on for long after it has sent something small. */
 void pd_conn_flush(struct pd_conn *conn);
 /* Ends the connection after what is queued was written and the other side has seen the end (`linger_ms` at
@@ -81,8 +89,6 @@ void pd_conn_flush(struct pd_conn *conn);
 void pd_conn_close(struct pd_conn *conn, int linger_ms);
 /* The same at once, for an owner that has no more use for it: no event comes after it. */
 void pd_conn_drop(struct pd_conn *conn);
-/* Stops and resumes reading, so that a slow consumer does not fill memory. */
-void pd_conn_pause(struct pd_conn *conn, int paused);
 
 /* Messages with a larger meta end the connection when their head is in; 0: PD_FRAME_META_MAX. */
 void pd_conn_limit_meta(struct pd_conn *conn, uint32_t most);

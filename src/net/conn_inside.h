@@ -57,7 +57,6 @@ struct pd_conn {
     uint64_t bytes[2];
     struct pd_timer *timer; /* connecting, handshake, linger */
 
-    int paused;
     int silent;        /* the user knows nothing of this connection (yet), so no event is made */
     int held;          /* about to move to another loop: nothing is handled here any more */
     int is_sealed_now; /* inside the reading of the handshake's end: the bytes behind it are records */
@@ -76,7 +75,7 @@ struct pd_conn {
     struct pd_spare meta, body;
     int span; /* the payload goes on at spans[span].at + span_at */
     size_t span_at;
-    uint8_t *stash; /* read but not handled, because reading was paused */
+    uint8_t *stash; /* read but not handled: the connection moves to another loop */
     size_t stash_at, stash_n;
 
     /* conn_write.c */

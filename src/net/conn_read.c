@@ -24,15 +24,14 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static int may_handle(const struct pd_conn *conn)
-{
-    return !conn->held && !conn->is_sealed_now &&
-           (conn->state == PD_CONN_GREETING || (conn->state == PD_CONN_OPEN && !conn->paused));
-}
-
 static int is_alive(const struct pd_conn *conn)
 {
     return conn->state == PD_CONN_GREETING || conn->state == PD_CONN_OPEN;
+}
+
+static int may_handle(const struct pd_conn *conn)
+{
+    return !conn->held && !conn->is_sealed_now && is_alive(conn);
 }
 
 /* Room for `need` of `total` bytes, and some ahead. */
@@ -271,7 +270,6 @@ static size_t handle(struct pd_conn *conn, const uint8_t *bytes, size_t n)
             }
             complete = conn->phase == PD_READ_PAYLOAD && conn->have == conn->message.head.payload;
         }
-        /* Also when paused in `head`: what lies in the scratch memory cannot wait. */
         if (complete && is_alive(conn)) {
             pd_status status = message_is_in(conn);
             if (status != PD_OK) {
@@ -283,7 +281,7 @@ static size_t handle(struct pd_conn *conn, const uint8_t *bytes, size_t n)
     return conn->state == PD_CONN_CLOSING ? n : used;
 }
 
-/* Keeps bytes for later, when reading was paused or the connection moves to another loop. */
+/* Keeps bytes for later, when the connection moves to another loop. */
 static void keep(struct pd_conn *conn, const uint8_t *bytes, size_t n)
 {
     if (!n || conn->state == PD_CONN_ENDED) return;

@@ -91,6 +91,24 @@ pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, c
     return PD_OK;
 }
 
+void pd_conn_give(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta,
+                  const struct pd_span *spans, int n_spans)
+{
+    const struct pd_buf none = {0}, *m = meta ? meta : &none;
+    pd_status status =
+        m->failed ? pd_no_memory() : pd_conn_send(conn, head, m->at, m->n, spans, n_spans, NULL, NULL);
+    if (status == PD_NO_MEMORY)
+        pd_conn_end(conn, PD_IO, "a message could not be sent: out of memory");
+    else if (status != PD_OK && status != PD_GONE)
+        pd_conn_end(conn, status, pd_error());
+    if (meta) pd_buf_free(meta);
+}
+
+void pd_conn_say(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta)
+{
+    pd_conn_give(conn, head, meta, NULL, 0);
+}
+
 pd_status pd_conn_send_meta(struct pd_conn *conn, uint16_t type, uint64_t extra, struct pd_buf *meta)
 {
     struct pd_frame_head head = {.type = type, .extra = extra, .meta = (uint32_t)meta->n};

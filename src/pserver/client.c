@@ -46,9 +46,11 @@ static void send_job(struct wire *w)
 {
     const struct pd_buf *job = &w->link->job;
     struct pd_frame_head head = {.type = PD_PS_PROGRAM};
+    struct pd_buf meta = {0};
     if (w->said_job || !job->n) return;
     w->said_job = 1;
-    (void)pd_conn_send(w->conn, &head, job->at, job->n, NULL, 0, NULL, NULL);
+    pd_buf_add(&meta, job->at, job->n);
+    pd_conn_say(w->conn, &head, &meta);
 }
 
 void pd_client_ask_names(struct wire *w)
@@ -81,8 +83,7 @@ void pd_client_ask_names(struct wire *w)
                       n, meta.n, PD_FRAME_META_MAX);
         job_failed(c, PD_RANGE, w->link->endpoint, pd_error());
     }
-    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(w->conn, &head, &meta);
 }
 
 static int is_same_job(const struct link *a, const struct link *b)
@@ -368,8 +369,7 @@ static void explain(struct pd_client *c, int64_t now)
             struct pd_buf meta = {0};
             if (w->is_quit || is_waited_for(w)) continue;
             pd_put_line(&meta, who, PD_PS_WHY_MOST);
-            if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-            pd_buf_free(&meta);
+            pd_conn_say(w->conn, &head, &meta);
         }
 }
 

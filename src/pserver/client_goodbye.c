@@ -57,9 +57,8 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
             pd_put_u8(&meta, (uint8_t)failed);
             pd_put_line(&meta, why, PD_PS_WHY_MOST);
             struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
-            if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
+            pd_conn_say(w->conn, &head, &meta);
             w->said_bye = w->waits = 1;
-            pd_buf_free(&meta);
         }
     return left;
 }

@@ -78,8 +78,7 @@ static void tell(struct wire *w, uint64_t job)
     struct pd_buf meta = {0};
     struct pd_frame_head head = {.type = PD_PS_JOB};
     pd_put_u64(&meta, job);
-    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(w->conn, &head, &meta);
 }
 
 struct servers {
@@ -221,6 +220,6 @@ void pd_link_kept(struct link *link, uint64_t step)
     struct pd_frame_head head = {.type = PD_PS_COMMON, .step = common};
     for (int l = 0; l < c->links.n; l++) {
         struct wire *w = c->links.at[l]->wires.n ? c->links.at[l]->wires.at[0] : NULL;
-        if (w && w->is_open && !w->said_bye) (void)pd_conn_send(w->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+        if (w && w->is_open && !w->said_bye) pd_conn_say(w->conn, &head, NULL);
     }
 }

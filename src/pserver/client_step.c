@@ -46,9 +46,8 @@ static void send_push(struct wire *w, int from, int to, int end)
         head.extra = c->cut;
         w->waits = 1;
     }
-    if (ok && !meta.failed)
-        (void)pd_conn_send(w->conn, &head, meta.at, meta.n, spans.at, spans.n, NULL, NULL);
-    pd_buf_free(&meta);
+    meta.failed |= !ok;
+    pd_conn_give(w->conn, &head, &meta, spans.at, spans.n);
     pd_vec_free(&spans);
 }
 
@@ -61,8 +60,7 @@ static void send_pull(struct wire *w)
     for (int i = 0; i < w->wishes.n; i++)
         pd_put_u32(&meta, c->names.at[w->wishes.at[i].name].number);
     w->waits = 1;
-    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(w->conn, &head, &meta);
 }
 
 static void send_rows(struct wire *w)
@@ -74,8 +72,7 @@ static void send_rows(struct wire *w)
     pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
     pd_put_u64(&meta, (uint64_t)w->n_rows);
     w->waits = 1;
-    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, &ids, 1, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_give(w->conn, &head, &meta, &ids, 1);
 }
 
 static void send_save(struct wire *w)
@@ -88,8 +85,7 @@ static void send_save(struct wire *w)
     pd_put_u64(&meta, w->save->save);
     pd_put_text(&meta, w->save->folder);
     w->waits = 1;
-    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(w->conn, &head, &meta);
 }
 
 static void send_pass(struct wire *w)
@@ -100,8 +96,7 @@ static void send_pass(struct wire *w)
     pd_put_u32(&meta, 0);
     pd_put_u32(&meta, 0);
     w->waits = 1;
-    if (!meta.failed) (void)pd_conn_send(w->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(w->conn, &head, &meta);
 }
 
 /* Pieces travel in messages of about a part each, so that the server can apply the first while the last is on

@@ -104,7 +104,8 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
 pd_status pd_control_beat(struct pd_conn *conn, const struct pd_message *m)
 {
     struct pd_frame_head head = {.type = PD_PS_HERE, .request = m->head.request};
-    return m->head.request ? pd_conn_send(conn, &head, NULL, 0, NULL, 0, NULL, NULL) : PD_OK;
+    if (m->head.request) pd_conn_say(conn, &head, NULL);
+    return PD_OK;
 }
 
 static pd_status answer(struct peer *p, const struct pd_message *m)

@@ -62,14 +62,6 @@ static pd_status broken(struct pd_journal *j, const char *what, int number)
     return pd_fail(PD_IO, "%s", j->why);
 }
 
-pd_status pd_journal_resume(struct pd_journal *j)
-{
-    if (!j->is_broken) return PD_OK;
-    if (!cut_back(j)) return broken(j, "cut back", errno);
-    j->is_broken = 0;
-    return PD_OK;
-}
-
 static pd_status check_sound(const struct pd_journal *j)
 {
     return j->is_broken ? pd_fail(PD_IO, "%s", j->why) : PD_OK;
@@ -322,11 +314,6 @@ uint64_t pd_journal_step(const struct pd_journal *j)
 uint64_t pd_journal_committed(const struct pd_journal *j)
 {
     return j->committed;
-}
-
-uint64_t pd_journal_bytes(const struct pd_journal *j)
-{
-    return j->written + j->used;
 }
 
 /* ---- opening ---- */

@@ -45,12 +45,10 @@ void pd_journal_close(struct pd_journal *journal);
  * written straight from where they lie. */
 pd_status pd_journal_append(struct pd_journal *journal, const struct pd_record *head,
                             const struct iovec *parts, int n);
-/* All that was appended is safe now, as the durability says. */
+/* All that was appended is safe now, as the durability says. A write or sync that fails (disk full) cuts the
+ * file back to the last commit: everything appended since is gone, also what earlier calls appended without
+ * an error. So all calls after it fail with the same message, until the log is opened again. */
 pd_status pd_journal_commit(struct pd_journal *journal);
-/* A write or sync that fails (disk full) cuts the file back to the last commit: everything appended since is
- * gone, also what earlier calls appended without an error. So all calls go on failing with the same message
- * until the caller, who has dealt with that, calls this; it is an error when the file still cannot be cut. */
-pd_status pd_journal_resume(struct pd_journal *journal);
 
 /* Commits, then begins a new file, which goes on from the snapshot of `step` with the id `base`. `step` must
  * be past that of the present file; where that has no records yet and the same base, the same step is fine
@@ -60,10 +58,9 @@ pd_status pd_journal_rotate(struct pd_journal *journal, uint64_t step, uint64_t 
  * from another thread than the journal's. */
 pd_status pd_journal_drop_before(struct pd_journal *journal, uint64_t step);
 
-/* Step and bytes of the present file, with what is not committed. */
+/* Of the present file: its step, and the bytes that are safe. */
 uint64_t pd_journal_step(const struct pd_journal *journal);
-uint64_t pd_journal_bytes(const struct pd_journal *journal);
-uint64_t pd_journal_committed(const struct pd_journal *journal); /* those that are safe */
+uint64_t pd_journal_committed(const struct pd_journal *journal);
 
 /* What the state that is replayed upon holds already. */
 struct pd_replay_from {

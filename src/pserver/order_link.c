@@ -14,12 +14,6 @@
 enum { TICK_MS = 200 };
 #define MAX_AHEAD ((uint64_t)1 << 32) /* of a server that came back with older parameters */
 
-static void send_meta(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta)
-{
-    if (!meta->failed) (void)pd_conn_send(conn, head, meta->at, meta->n, NULL, 0, NULL, NULL);
-    pd_buf_free(meta);
-}
-
 /* Who is in the job, as this server knows it. */
 static void put_members(const struct pd_order *o, struct pd_buf *meta)
 {
@@ -37,7 +31,7 @@ static void send_members(const struct pd_order *o, struct pd_conn *conn, uint16_
     struct pd_frame_head head = {.type = type, .step = step, .extra = o->version};
     if (type == PD_PS_MEMBERS && o->runs) head.flags = PD_PS_RUNS;
     put_members(o, &meta);
-    send_meta(conn, &head, &meta);
+    pd_conn_say(conn, &head, &meta);
 }
 
 static int next_member(const struct pd_order *o, struct pd_reader *r, struct wish *out, int trainer)
@@ -58,14 +52,13 @@ void pd_order_send_change(const struct pd_order *o, struct pd_conn *conn, const 
     pd_put_u32(&meta, (uint32_t)c->trainer);
     pd_put_u8(&meta, (uint8_t)c->state);
     pd_put_u64(&meta, c->incarnation);
-    send_meta(conn, &(struct pd_frame_head){.type = PD_PS_CHANGED, .step = c->after, .extra = c->version},
-              &meta);
+    pd_conn_say(conn, &(struct pd_frame_head){.type = PD_PS_CHANGED, .step = c->after, .extra = c->version},
+                &meta);
 }
 
 void pd_order_send_commit(struct pd_conn *conn, uint64_t step)
 {
-    (void)pd_conn_send(conn, &(struct pd_frame_head){.type = PD_PS_COMMIT, .step = step}, NULL, 0, NULL, 0,
-                       NULL, NULL);
+    pd_conn_say(conn, &(struct pd_frame_head){.type = PD_PS_COMMIT, .step = step}, NULL);
 }
 
 /* A server comes, or comes back: it may know more than a first server that was started again. */
@@ -236,7 +229,7 @@ static void send_wish(struct pd_order *o, const struct wish *wish)
     pd_put_u32(&meta, (uint32_t)wish->trainer);
     pd_put_u8(&meta, (uint8_t)wish->state);
     pd_put_u64(&meta, wish->incarnation);
-    send_meta(o->link, &(struct pd_frame_head){.type = PD_PS_WANT}, &meta);
+    pd_conn_say(o->link, &(struct pd_frame_head){.type = PD_PS_WANT}, &meta);
 }
 
 /* Wishes stay until they are so, for the first server may go before it has heard them. */
@@ -251,9 +244,9 @@ void pd_order_ask(struct pd_order *o, struct stand own)
     }
     pthread_mutex_unlock(&o->lock);
     if (o->is_open && own.step)
-        (void)pd_conn_send(
-            o->link, &(struct pd_frame_head){.type = PD_PS_READY, .step = own.step, .extra = own.version},
-            NULL, 0, NULL, 0, NULL, NULL);
+        pd_conn_say(o->link,
+                    &(struct pd_frame_head){.type = PD_PS_READY, .step = own.step, .extra = own.version},
+                    NULL);
 }
 
 static void ask_again(struct pd_order *o)

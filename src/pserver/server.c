@@ -266,6 +266,7 @@ void pd_server_free(struct pd_server *s)
     pd_free(s->lanes);
     pd_book_close(s, 0);
     pd_free(s->seats);
+    pd_free(s->said_why);
     pd_free((char *)s->config.endpoint);
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
@@ -357,7 +358,8 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
         status = pd_durable_loops(config->durable, config->endpoint, config->loops, &loops);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
     s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
-    if (status == PD_OK && (!s->lanes || !s->seats)) status = pd_no_memory();
+    s->said_why = pd_calloc((size_t)config->trainers, sizeof *s->said_why);
+    if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why)) status = pd_no_memory();
     s->n_lanes = s->lanes ? loops : 0;
     if (status == PD_OK) status = start(s, frame, config);
     if (status != PD_OK) {
@@ -570,8 +572,8 @@ static void tell_failure(void *arg)
 
 void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int has_reason)
 {
-    if (has_reason) atomic_store(&s->seats[trainer].said_why, 1);
-    if (!has_reason && atomic_load(&s->seats[trainer].said_why)) return;
+    if (has_reason) atomic_store(&s->said_why[trainer], 1);
+    if (!has_reason && atomic_load(&s->said_why[trainer])) return;
     pthread_mutex_lock(&s->lock);
     snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
     pthread_mutex_unlock(&s->lock);

@@ -273,7 +273,7 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says
     }
     seat->incarnation = hello->incarnation;
     seat->state = PD_TRAINER_IN;
-    atomic_store(&seat->said_why, 0);
+    atomic_store(&s->said_why[*id], 0);
     atomic_store(&s->all_left, 0);
     note(s, *id);
     return PD_OK;

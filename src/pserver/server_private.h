@@ -77,7 +77,6 @@ struct seat {
     int is_read;                      /* from the file: it was there before this server was started */
     uint64_t step;                    /* and, when it had left, this was the last one that counted it */
     uint64_t held;                    /* the last one that counts it in what this server was started with */
-    _Atomic int said_why;             /* how its process failed or was lost is noted */
 };
 
 struct pd_server {
@@ -109,11 +108,12 @@ struct pd_server {
     uint64_t lr_step;
     pthread_mutex_t lock; /* what follows */
     pthread_cond_t changed;
-    int lanes_finished;
-    int wakes;          /* pd_server_wake was called */
-    int stops, stopped; /* pd_server_stopped: lanes shall stand still, and how many do */
-    int failed, ending;
-    int draining;           /* of the main thread: the next cut is the last */
+    _Atomic int lanes_finished; /* the book reads it without the lock, */
+    int wakes;                  /* pd_server_wake was called */
+    int stops, stopped;         /* pd_server_stopped: lanes shall stand still, and how many do */
+    int failed;
+    _Atomic int ending;     /* and this one */
+    _Atomic int draining;   /* set by the main thread: the next cut is the last */
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
@@ -121,10 +121,11 @@ struct pd_server {
     /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
      * which the main thread needs to end the server. */
     pthread_mutex_t book_lock;
-    struct seat *seats; /* by trainer */
-    int book;           /* its file; -1: none */
-    int book_is_old;    /* it was read, and tells of trainers; not believed yet */
-    int64_t came_at;    /* when the last process came that it does not know; 0: none */
+    struct seat *seats;    /* by trainer */
+    _Atomic int *said_why; /* by trainer, of no lock: how its process failed or was lost is noted */
+    int book;              /* its file; -1: none */
+    int book_is_old;       /* it was read, and tells of trainers; not believed yet */
+    int64_t came_at;       /* when the last process came that it does not know; 0: none */
     int book_syncs;
     _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
     char *book_path;

@@ -60,8 +60,7 @@ static void send_text(struct session *session, uint16_t type, uint64_t request, 
     if (status >= 0) pd_put_u32(&meta, (uint32_t)status);
     pd_put_line(&meta, text, PD_PS_TEXT_MOST);
     struct pd_frame_head head = {.type = type, .request = request};
-    if (!meta.failed) (void)pd_conn_send(session->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(session->conn, &head, &meta);
 }
 
 void pd_session_deny(struct session *session, uint64_t request, pd_status status, const char *text)
@@ -169,7 +168,7 @@ void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
 void pd_session_tell_kept(struct session *session)
 {
     struct pd_frame_head head = {.type = PD_PS_KEPT, .step = pd_durable_kept(session->lane->server->durable)};
-    if (head.step) (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+    if (head.step) pd_conn_say(session->conn, &head, NULL);
 }
 
 /* ---- PUSH, PULL, ROWS ---- */
@@ -270,12 +269,8 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     session->wanted.n = session->pulls.n;
     session->waits = 1;
     session->lane->members[session->trainer].is_back = 0;
-    if (m->head.step > pd_shard_trainer_step(shard, session->trainer) + 1)
-        return pd_session_refuse(
-            session, m->head.request,
-            pd_fail(PD_INVALID, "trainer %d ends step %llu, but the server has applied only step %llu",
-                    session->trainer, (unsigned long long)m->head.step,
-                    (unsigned long long)pd_shard_trainer_step(shard, session->trainer)));
+    pd_status status = pd_shard_may_end(shard, session->trainer, m->head.step);
+    if (status != PD_OK) return pd_session_refuse(session, m->head.request, status);
     if (m->head.flags & PD_PS_PASS) {
         pd_log(PD_LOG_INFO, "%s passes step %llu, which another server or loop has behind it",
                pd_lane_who(session->lane, session->trainer), (unsigned long long)m->head.step);
@@ -428,7 +423,7 @@ void pd_session_left(struct session *session, enum pd_trainer_state how)
     if (session->leaves) {
         struct pd_frame_head head = {.type = PD_PS_DONE, .request = session->leaves_as};
         session->leaves = 0;
-        (void)pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+        pd_conn_say(session->conn, &head, NULL);
     } else if (how == PD_TRAINER_LOST && !session->said_bye) {
         /* It is there after all: it may come again, and takes part from the next step on. Or it has failed,
          * and its goodbye is on the way, which says why. */
@@ -504,9 +499,6 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
         status = place_push(session, m);
     else if (status == PD_OK && m->head.type == PD_PS_ROWS)
         status = check_rows(session, m, &served, &n);
-    else if (status == PD_OK && m->head.payload)
-        status = pd_fail(PD_FORMAT, "a message of type %u with %llu bytes of payload, which it does not have",
-                         m->head.type, (unsigned long long)m->head.payload);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 

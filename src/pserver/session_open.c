@@ -208,7 +208,7 @@ static void put_job(const struct pd_server *s, struct pd_buf *meta)
     pd_put_u64(meta, pd_durable_ahead(s->durable));
 }
 
-static pd_status send_opened(struct session *session, uint64_t request, const struct pd_buf *numbers)
+static void send_opened(struct session *session, uint64_t request, const struct pd_buf *numbers)
 {
     const struct pd_shard *shard = session->lane->shard;
     struct pd_buf meta = {0};
@@ -221,11 +221,8 @@ static pd_status send_opened(struct session *session, uint64_t request, const st
     pd_put_u32(&meta, (uint32_t)(numbers->n / sizeof(uint32_t)));
     if (numbers->n) pd_buf_add(&meta, numbers->at, numbers->n);
     put_job(session->lane->server, &meta);
-    pd_status status = meta.failed || numbers->failed
-                           ? pd_no_memory()
-                           : pd_conn_send(session->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
-    return status;
+    meta.failed |= numbers->failed;
+    pd_conn_say(session->conn, &head, &meta);
 }
 
 void pd_session_joined(struct session *session, int trainer, uint64_t incarnation)
@@ -235,10 +232,9 @@ void pd_session_joined(struct session *session, int trainer, uint64_t incarnatio
         return;
     session->opens = 0;
     take_place(session);
-    pd_status status = send_opened(session, session->opens_as, &session->opened);
+    send_opened(session, session->opens_as, &session->opened);
     pd_buf_free(&session->opened);
     if (session->lane->index == 0) pd_session_tell_kept(session);
-    if (status != PD_OK) (void)pd_session_refuse(session, session->opens_as, status);
 }
 
 pd_status pd_session_compare(const struct session *session, const struct pd_message *m)
@@ -268,7 +264,7 @@ pd_status pd_session_open(struct session *session, const struct pd_message *m)
         session->opened = numbers;
         return PD_OK;
     }
-    if (status == PD_OK) status = send_opened(session, m->head.request, &numbers);
+    if (status == PD_OK) send_opened(session, m->head.request, &numbers);
     pd_buf_free(&numbers);
     if (status == PD_OK && session->lane->index == 0) pd_session_tell_kept(session);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);

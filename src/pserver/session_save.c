@@ -87,5 +87,6 @@ pd_status pd_session_save(struct session *session, const struct pd_message *m)
         return PD_OK;
     }
     struct pd_frame_head head = {.type = PD_PS_DONE, .request = m->head.request, .step = number};
-    return pd_conn_send(session->conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+    pd_conn_say(session->conn, &head, NULL);
+    return PD_OK;
 }

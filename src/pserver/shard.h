@@ -140,6 +140,8 @@ size_t pd_shard_may_lend(const struct pd_shard *shard, int trainer);
 void pd_shard_lend(struct pd_shard *shard, int trainer, const void *data);
 /* The trainer gives nothing to this step, which it ends now, and is not averaged over. */
 void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step);
+/* The step after the trainer's last one, or one before that (it asks again): no later one. */
+pd_status pd_shard_may_end(const struct pd_shard *shard, int trainer, uint64_t step);
 /* The trainer's push of this step is whole; `request` is answered when it is applied. */
 pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request);
 

@@ -280,11 +280,20 @@ void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step)
     shard->trainers[trainer].passed = step;
 }
 
+pd_status pd_shard_may_end(const struct pd_shard *shard, int trainer, uint64_t step)
+{
+    uint64_t last = pd_shard_trainer_step(shard, trainer);
+    if (step <= last + 1) return PD_OK;
+    return pd_fail(PD_INVALID, "trainer %d ends step %llu, but the server has applied only step %llu",
+                   trainer, (unsigned long long)step, (unsigned long long)last);
+}
+
 pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request)
 {
     struct trainer *t = &shard->trainers[trainer];
     if (t->state != PD_TRAINER_IN)
         return pd_fail(PD_INVALID, "trainer %d ends a step, but it is not in the job", trainer);
+    PD_TRY(pd_shard_may_end(shard, trainer, step));
     t->request = request;
     t->waits = 1;
     /* It asks again for the answer of a step that is applied: the answer was lost on the way. */
@@ -293,9 +302,6 @@ pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint6
         return PD_OK;
     }
     if (!shard->config.is_sync) return finish_own(shard, trainer, step);
-    if (step != pd_shard_trainer_step(shard, trainer) + 1)
-        return pd_fail(PD_INVALID, "trainer %d ends step %llu, but the server has applied only step %llu",
-                       trainer, (unsigned long long)step, (unsigned long long)shard->step);
     t->ended = step;
     return finish_step(shard);
 }

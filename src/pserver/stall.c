@@ -101,7 +101,7 @@ void pd_stall_look(struct pd_stall *s, struct pd_conn *conn, const struct pd_sta
     if (!s->asked && silent_ms >= limit_ms / 2) {
         struct pd_frame_head head = {.type = PD_PS_BEAT, .request = 1};
         s->asked = 1;
-        (void)pd_conn_send(conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+        pd_conn_say(conn, &head, NULL);
     }
     if (silent_ms < limit_ms) return;
     if (s->met_at && (now - s->met_at) / 1000000 >= SLACK_MS) {

@@ -80,13 +80,11 @@ static void send_report(struct question *q)
     struct pd_buf text = {0};
     double uptime = (double)(pd_clock_ns() - q->desk->started) * 1e-9;
     pd_status_write(q->desk->server, uptime, q->lanes, q->as_json, &text);
-    if (text.failed) {
-        pd_buf_free(&text);
-        return;
-    }
     struct pd_frame_head head = {.type = PD_PS_REPORT, .request = q->request};
     struct pd_span span = {text.at, text.n};
-    if (pd_conn_send(q->conn, &head, NULL, 0, &span, 1, free_sent, text.at) != PD_OK) pd_free(text.at);
+    if (!text.failed && pd_conn_send(q->conn, &head, NULL, 0, &span, 1, free_sent, text.at) == PD_OK) return;
+    pd_buf_free(&text);
+    pd_conn_close(q->conn, 0); /* nobody waits for what does not come */
 }
 
 /* Answers, if there is still someone to answer, and takes the question off the desk. */

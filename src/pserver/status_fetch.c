@@ -24,7 +24,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     struct pd_frame_head head = {.type = PD_PS_STATUS, .request = 1, .flags = f->as_json ? PD_PS_AS_JSON : 0};
     (void)welcome;
     f->is_open = 1;
-    (void)pd_conn_send(conn, &head, NULL, 0, NULL, 0, NULL, NULL);
+    pd_conn_say(conn, &head, NULL);
 }
 
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)

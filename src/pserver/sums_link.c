@@ -15,8 +15,7 @@ static void answer(const struct sum *s, struct asker *asker)
     pd_put_u32(&meta, (uint32_t)s->n);
     for (int i = 0; i < s->n; i++)
         pd_put_f64(&meta, s->totals[i]);
-    if (!meta.failed) (void)pd_conn_send(asker->conn, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-    pd_buf_free(&meta);
+    pd_conn_say(asker->conn, &head, &meta);
     asker->conn = NULL;
 }
 
@@ -124,8 +123,7 @@ void pd_sums_send(void *arg)
         pd_put_u32(&meta, (uint32_t)s->n);
         for (int k = 0; k < s->n; k++)
             pd_put_f64(&meta, values[k]);
-        if (!meta.failed) (void)pd_conn_send(sums->link, &head, meta.at, meta.n, NULL, 0, NULL, NULL);
-        pd_buf_free(&meta);
+        pd_conn_say(sums->link, &head, &meta);
         s->is_sent = 1;
     }
     pthread_mutex_unlock(&sums->lock);

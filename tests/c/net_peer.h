@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -27,6 +28,16 @@ enum { TYPE_DATA = 16, TYPE_ECHO = 17, TYPE_BYE = 18, PATIENCE_S = 60 };
         int64_t wait_end = pd_clock_ns() + PATIENCE_S * INT64_C(1000000000);                                 \
         while (!(condition)) {                                                                               \
             pd_loop_turn(loop, 20);                                                                          \
+            if (pd_clock_ns() > wait_end) fail_msg("still waiting for: %s", #condition);                     \
+        }                                                                                                    \
+    } while (0)
+
+/* The same while the loop stands still. */
+#define wait_aside(condition)                                                                                \
+    do {                                                                                                     \
+        int64_t wait_end = pd_clock_ns() + PATIENCE_S * INT64_C(1000000000);                                 \
+        while (!(condition)) {                                                                               \
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);                                         \
             if (pd_clock_ns() > wait_end) fail_msg("still waiting for: %s", #condition);                     \
         }                                                                                                    \
     } while (0)
@@ -60,7 +71,7 @@ static inline int bytes_are_right(uint64_t seed, const uint8_t *bytes, size_t n)
 /* One end of a connection, on either side. */
 struct peer {
     struct pd_conn *conn;
-    int uses_spans, borrows, pauses;
+    int uses_spans, borrows;
     atomic_int opened, closed, messages, bad, sent, sent_failed, borrowed;
     atomic_ullong received;
     pd_status why;
@@ -181,7 +192,6 @@ static inline void server_accepted(void *user, struct pd_conn *conn)
     struct server *server = user;
     server->peer.conn = conn;
     pd_conn_set_user(conn, &peer_events, &server->peer);
-    if (server->peer.pauses) pd_conn_pause(conn, 1);
     server->accepted++;
 }
 

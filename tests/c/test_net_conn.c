@@ -23,6 +23,7 @@ struct pair {
     struct server server;
     struct pd_loop *loop;
     struct peer client;
+    atomic_int busy; /* hold and release */
 };
 
 static struct pair *pair_new(int threads)
@@ -129,10 +130,8 @@ static void messages_of_all_sizes_come_back(void **state)
         assert_int_equal(pair->server.peer.borrowed, 0);
     } else {
         /* Once all of it lies in the ring it may stay there. */
-        pd_conn_pause(pair->client.conn, 1);
         send_bytes(&pair->client, TYPE_ECHO, (uint64_t)n++, 9, 100000);
-        wait_until(pair->loop, pair->server.peer.sent == n);
-        pd_conn_pause(pair->client.conn, 0);
+        wait_aside(pair->server.peer.sent == n);
         wait_until(pair->loop, pair->client.messages == n && pair->client.sent == n);
         assert_true(pair->client.borrowed > 0);
     }
@@ -205,19 +204,35 @@ static void polling_gives_the_same(void **state)
     pair_free(pair);
 }
 
-static void resume(void *arg)
+/* A server's thread that is busy, from hold to release: it reads nothing. */
+enum { FREE, BUSY, DONE };
+
+static void be_busy(void *arg)
 {
-    struct server *server = arg;
-    pd_conn_pause(server->peer.conn, 0);
+    atomic_int *how = arg;
+    atomic_store(how, BUSY);
+    while (atomic_load(how) != DONE)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* A reader that pauses holds the writer back; nobody's memory grows. */
-static void a_paused_reader_holds_the_writer_back(void **state)
+static void hold(struct pair *pair)
+{
+    assert_ok(pd_loop_post(pair->server.loop, be_busy, &pair->busy));
+    wait_aside(atomic_load(&pair->busy) == BUSY);
+}
+
+static void release(struct pair *pair)
+{
+    atomic_store(&pair->busy, DONE);
+}
+
+/* A reader that is busy holds the writer back; nobody's memory grows. */
+static void a_busy_reader_holds_the_writer_back(void **state)
 {
     (void)state;
     struct pair *pair = pair_new(1);
-    pair->server.peer.pauses = 1;
     pair_connect(pair);
+    hold(pair);
     size_t n = 64 << 20;
     send_bytes(&pair->client, TYPE_DATA, 0, 0, n);
     size_t before = SIZE_MAX;
@@ -235,7 +250,7 @@ static void a_paused_reader_holds_the_writer_back(void **state)
     assert_int_equal(pair->server.peer.messages, 0);
     assert_int_equal(pair->client.sent, 0);
     assert_true(resident_kb() - memory < 8 << 10);
-    assert_ok(pd_loop_post(pair->server.loop, resume, &pair->server));
+    release(pair);
     wait_until(pair->loop, pair->server.peer.messages == 1 && pair->client.sent == 1);
     pair_free(pair);
 }
@@ -253,8 +268,8 @@ static void memory_may_change_on_the_way(void **state)
     (void)state;
     enum { SIZE = 16 << 20 };
     struct pair *pair = pair_new(1);
-    pair->server.peer.pauses = 1;
     pair_connect(pair);
+    hold(pair);
     uint8_t *bytes = calloc(SIZE, 1);
     atomic_int sent = 0;
     struct pd_span span = {bytes, SIZE};
@@ -268,7 +283,7 @@ static void memory_may_change_on_the_way(void **state)
         before = queued;
     }
     assert_true(before > 0);
-    assert_ok(pd_loop_post(pair->server.loop, resume, &pair->server));
+    release(pair);
     for (uint8_t value = 1; !sent && !pair->client.closed; value++) {
         memset(bytes, value, SIZE);
         pd_loop_turn(pair->loop, 1);
@@ -277,35 +292,6 @@ static void memory_may_change_on_the_way(void **state)
     assert_int_equal(pair->client.closed, 0);
     free(bytes);
     pair->server.peer.bad = 0; /* not the bytes that it looks for */
-    pair_free(pair);
-}
-
-/* Pausing inside an event: what was already read waits, in order. */
-static pd_status pausing_done(struct pd_conn *conn, const struct pd_message *message)
-{
-    pd_conn_pause(conn, 1);
-    return peer_done(conn, message);
-}
-
-static const struct pd_conn_events pausing_events = {peer_opened, peer_head, pausing_done, peer_closed};
-
-static void one_message_at_a_time(void **state)
-{
-    (void)state;
-    struct pair *pair = pair_new(1);
-    pair_connect(pair);
-    pd_conn_set_user(pair->client.conn, &pausing_events, &pair->client);
-    for (int i = 0; i < 100; i++)
-        send_bytes(&pair->client, TYPE_ECHO, (uint64_t)i, 3, 500);
-    for (int i = 1; i <= 100; i++) {
-        wait_until(pair->loop, pair->client.messages == i);
-        if (i % 10 == 0) {
-            pd_loop_turn(pair->loop, 0);
-            pd_loop_turn(pair->loop, 0);
-        }
-        assert_int_equal(pair->client.messages, i);
-        pd_conn_pause(pair->client.conn, 0);
-    }
     pair_free(pair);
 }
 
@@ -345,8 +331,8 @@ static void closing_in_the_middle_tells_both(void **state)
 {
     (void)state;
     struct pair *pair = pair_new(1);
-    pair->server.peer.pauses = 1;
     pair_connect(pair);
+    hold(pair);
     send_bytes(&pair->client, TYPE_DATA, 0, 0, 32 << 20);
     pd_loop_turn(pair->loop, 0);
     pd_conn_close(pair->client.conn, 0);
@@ -355,7 +341,7 @@ static void closing_in_the_middle_tells_both(void **state)
     wait_until(pair->loop, pair->client.closed);
     assert_int_equal(pair->client.why, PD_OK);
     assert_int_equal(pair->client.sent_failed, 1);
-    assert_ok(pd_loop_post(pair->server.loop, resume, &pair->server));
+    release(pair);
     wait_until(pair->loop, pair->server.peer.closed);
     assert_int_equal(pair->server.peer.why, PD_IO);
     pair_free(pair);
@@ -380,7 +366,6 @@ static void loops_can_be_freed_with_open_connections(void **state)
     (void)state;
     for (int first = 0; first < 2; first++) {
         struct pair *pair = pair_new(2);
-        pair->server.peer.pauses = 1;
         pair_connect(pair);
         for (int i = 0; i < 5; i++)
             send_bytes(&pair->client, TYPE_DATA, (uint64_t)i, 10, 8 << 20);
@@ -482,6 +467,34 @@ static void short_memory_is_survived(void **state)
     assert_int_equal(through, 3);
 }
 
+/* A message that is waited for and cannot be sent ends the connection, and says why. */
+static void what_cannot_be_said_ends_the_connection(void **state)
+{
+    (void)state;
+    struct pd_frame_head head = {.type = TYPE_DATA}, next = {.type = TYPE_DATA, .request = 1};
+    uint8_t *words = make_bytes(1, PD_FRAME_META_MAX + 1);
+    for (int way = 0; way < 4; way++) {
+        struct pair *pair = pair_new(1);
+        struct pd_buf meta = {0};
+        pair_connect(pair);
+        if (way == 0) meta.failed = 1;
+        pd_buf_add(&meta, words, way == 2 ? PD_FRAME_META_MAX + 1 : 4);
+        if (way == 1) pd_alloc_fail_once(1);
+        pd_conn_say(pair->client.conn, &head, &meta);
+        pd_alloc_fail_once(0);
+        assert_null(meta.at);
+        pd_conn_say(pair->client.conn, &next, NULL); /* nothing comes of it any more */
+        assert_int_equal(pair->client.closed, 0);
+        if (way == 3) pd_conn_close(pair->client.conn, 0);
+        wait_until(pair->loop, pair->client.closed);
+        pd_status why = way == 3 ? PD_OK : way == 2 ? PD_INVALID : PD_IO;
+        assert_int_equal(pair->client.why, why);
+        if (way < 2) assert_non_null(strstr(pair->client.text, "out of memory"));
+        pair_free(pair);
+    }
+    free(words);
+}
+
 static void set_up_suite(const char *name)
 {
     transport = name;
@@ -533,15 +546,15 @@ static int no_spans = 0, with_spans = 1, with_borrowing = 2;
         cmocka_unit_test_setup(many_small_ones_keep_their_order, use),                                       \
         cmocka_unit_test_setup(messages_of_random_sizes_come_back, use),                                     \
         cmocka_unit_test_setup(polling_gives_the_same, use),                                                 \
-        cmocka_unit_test_setup(a_paused_reader_holds_the_writer_back, use),                                  \
+        cmocka_unit_test_setup(a_busy_reader_holds_the_writer_back, use),                                    \
         cmocka_unit_test_setup(memory_may_change_on_the_way, use),                                           \
-        cmocka_unit_test_setup(one_message_at_a_time, use),                                                  \
         cmocka_unit_test_setup(closing_writes_the_rest_first, use),                                          \
         cmocka_unit_test_setup(a_goodbye_loses_nothing, use),                                                \
         cmocka_unit_test_setup(closing_in_the_middle_tells_both, use),                                       \
         cmocka_unit_test_setup(an_error_of_the_handler_closes, use),                                         \
         cmocka_unit_test_setup(loops_can_be_freed_with_open_connections, use),                               \
-        cmocka_unit_test_setup(short_memory_is_survived, use)
+        cmocka_unit_test_setup(short_memory_is_survived, use),                                               \
+        cmocka_unit_test_setup(what_cannot_be_said_ends_the_connection, use)
 
 int main(void)
 {

@@ -2,15 +2,18 @@
  * with loops, a log and snapshots. Under the thread sanitizer this is what finds races between them. */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "files_help.h"
 #include "ps_job_help.h"
 
@@ -18,6 +21,7 @@ enum { PARAMS = 3, STEPS = 60, THREADS = 3 };
 
 struct served {
     struct ps_job job;
+    int index;
     float w[PARAMS]; /* what the server holds in the end */
     pd_status status;
 };
@@ -27,8 +31,8 @@ static void *serve(void *arg)
     struct served *s = arg;
     pd_scope *scope;
     must(pd_scope_create(NULL, &scope));
-    s->status = serve_job(&s->job, 0, scope);
-    for (int i = 0; i < PARAMS; i++)
+    s->status = serve_job(&s->job, s->index, scope);
+    for (int i = s->index; i < PARAMS; i += s->job.n_servers)
         s->w[i] = weight(scope, i, 0);
     pd_scope_release(scope);
     return NULL;
@@ -139,12 +143,102 @@ static void test_threads_of_a_trainer(void **state)
     }
 }
 
+/* Asked to end while trainers train, a server brings the step to its end, keeps it and goes; started again it
+ * goes on from there. */
+static void test_asked_to_end_and_started_again(void **state)
+{
+    (void)state;
+    struct served served;
+    char *folder = make_folder();
+    pthread_t trainer, server = start_server(&served, 1, "2", folder);
+    assert_int_equal(pthread_create(&trainer, NULL, train, &served.job), 0);
+    while (pd_job_steps() < 5)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    raise(SIGTERM);
+    assert_int_equal(pthread_join(server, NULL), 0);
+    assert_int_equal(served.status, PD_JOB_OVER);
+    assert_int_equal(pthread_create(&server, NULL, serve, &served), 0);
+    assert_int_equal(pthread_join(trainer, NULL), 0);
+    end_job(&served, server, STEPS);
+    drop_folder(folder);
+}
+
+/* A step in which one request for memory fails, of whatever thread. What the step was: OK, or an error. */
+static pd_status short_step(pd_executor *exe, pd_program *p, pd_scope *scope, uint64_t n, uint64_t *asked)
+{
+    uint64_t before = pd_alloc_count();
+    pd_alloc_fail_once(n);
+    pd_status status = pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL);
+    *asked = pd_alloc_count() - before;
+    pd_alloc_fail_once(0);
+    return status;
+}
+
+/* Of three steps the second is short of memory. Returns what came of that. */
+static pd_status run_short_job(int servers, uint64_t n, uint64_t *asked)
+{
+    struct served served[2] = {
+        {.job = {.n_servers = servers, .trainers = 1, .params = PARAMS, .is_sync = 1}}};
+    pthread_t threads[2];
+    pd_scope *scope;
+    pd_executor *exe;
+    free_endpoints(&served[0].job);
+    for (int i = 0; i < servers; i++) {
+        served[i].job = served[0].job;
+        served[i].index = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, serve, &served[i]), 0);
+    }
+    pd_program *p = trainer_program(&served[0].job, 0, 1);
+    must(pd_scope_create(NULL, &scope));
+    must(pd_executor_create(&exe));
+    must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
+    pd_status status = short_step(exe, p, scope, n, asked);
+    if (status != PD_OK && strstr(pd_error(), "not done after"))
+        fail_msg("request %d: %s", (int)n, pd_error());
+    if (status == PD_OK) must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
+    if (status == PD_OK) assert_true(weight(scope, 2, WIDTH - 1) == 1 - 0.5f * 3);
+    pd_leave_job(status != PD_OK, "a step failed");
+    for (int i = 0; i < servers; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        if (status == PD_OK) assert_int_equal(served[i].status, PD_JOB_OVER);
+        for (int k = i; status == PD_OK && k < PARAMS; k += servers)
+            assert_true(served[i].w[k] == 1 - 0.5f * 3);
+    }
+    pd_executor_free(exe);
+    pd_scope_release(scope);
+    pd_program_free(p);
+    return status;
+}
+
+/* Nobody waits for a message that could not be made: a step is done, or it fails and says why. */
+static void test_short_memory_is_told_or_mended(void **state)
+{
+    (void)state;
+    must(pd_flag_set("ps_loops", "2"));
+    must(pd_flag_set("ps_dir", ""));
+    must(pd_flag_set("ps_log", ""));
+    must(pd_flag_set("ps_snapshot_steps", "0"));
+    must(pd_flag_set("rpc_deadline", "20000"));
+    for (int servers = 1; servers <= 2; servers++) {
+        int mended = 0;
+        uint64_t most, asked;
+        assert_int_equal(run_short_job(servers, 0, &most), PD_OK); /* with all its memory */
+        for (uint64_t n = 1; n <= most; n++)
+            mended += run_short_job(servers, n, &asked) == PD_OK;
+        assert_true(mended > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sync_one_loop),        cmocka_unit_test(test_sync_three_loops),
-        cmocka_unit_test(test_async_two_loops),      cmocka_unit_test(test_log_and_snapshots),
+        cmocka_unit_test(test_sync_one_loop),
+        cmocka_unit_test(test_sync_three_loops),
+        cmocka_unit_test(test_async_two_loops),
+        cmocka_unit_test(test_log_and_snapshots),
         cmocka_unit_test(test_threads_of_a_trainer),
+        cmocka_unit_test(test_asked_to_end_and_started_again),
+        cmocka_unit_test(test_short_memory_is_told_or_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,7 +206,6 @@ static pd_status place_done(struct pd_conn *conn, const struct pd_message *messa
     if (message->head.flags & 1)
         pd_conn_send(conn, &head, message->meta, message->head.meta, NULL, 0, NULL, NULL);
     if (message->head.flags & 2) pd_conn_close(conn, message->head.flags & 4 ? 10 : 0);
-    if (message->head.flags & 8) pd_conn_pause(conn, 1);
     return message->head.flags & 16 ? PD_INVALID : PD_OK;
 }
 
@@ -274,12 +273,11 @@ static void read_stream(const uint8_t *bytes, size_t n, enum way way)
         abort();
     conn->state = PD_CONN_OPEN;
     pd_conn_set_user(conn, &place_events, &place);
-    /* It ends with the input at the latest, unless it is paused: then it goes on when nothing moves. */
+    /* It ends with the input at the latest. */
     for (size_t i = 0; !place.closed; i++) {
         if (i > 4 * n + 100) abort();
         pd_loop_enter(loop);
         pd_pipe_ready(conn, 1, 1);
-        if (conn->paused) pd_conn_pause(conn, 0);
         pd_loop_exit(loop);
     }
     if (way == SEALED && place.messages) abort(); /* nobody has the key */
