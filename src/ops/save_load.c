@@ -206,6 +206,32 @@ const struct pd_op pd_op_save_combine = {
 
 /* ---- loading ---- */
 
+static int has_dims(const struct pd_meta *meta, const struct pd_attr *shape)
+{
+    int same = meta->rank == shape->n;
+    for (int i = 0; i < shape->n && same; i++)
+        same = meta->dim[i] == shape->longs[i];
+    return same;
+}
+
+/* A file has the whole variable: one of another shape has other elements at the same places. */
+static pd_status check_whole(const struct pd_value *v, const char *whole, const struct pd_attr *shape)
+{
+    if (!*whole || has_dims(&v->tensor.meta, shape)) return PD_OK;
+    struct pd_buf wanted = {0};
+    for (int i = 0; i < shape->n; i++)
+        pd_buf_printf(&wanted, "%s%lld", i ? ", " : "", (long long)shape->longs[i]);
+    pd_status status =
+        wanted.failed
+            ? pd_no_memory()
+            : pd_fail(PD_SHAPE,
+                      "'%s' has shape [%s] in this job, and the file holds shape %s: it belongs to another "
+                      "model",
+                      whole, wanted.at ? wanted.at : "", pd_meta_dims_text(&v->tensor.meta));
+    pd_buf_free(&wanted);
+    return status;
+}
+
 /* Elements [seek, seek + product of shape) of what was read, as a tensor of that shape. */
 static pd_status cut(struct pd_value *v, int64_t seek, const struct pd_attr *shape)
 {
@@ -273,7 +299,7 @@ static void move_value(struct pd_value *to, struct pd_value *from)
     from->rows.n = from->rows.cap = 0;
 }
 
-enum { LOAD_HALF, LOAD_PATH, SEEK, SHAPE };
+enum { LOAD_HALF, LOAD_PATH, SEEK, SHAPE, WHOLE, WHOLE_SHAPE };
 enum { C_HALF, C_PATH, FROM_MEMORY };
 
 static pd_status read_one(const struct pd_run *r, int i, FILE *file, int half, struct pd_value **fresh)
@@ -282,6 +308,7 @@ static pd_status read_one(const struct pd_run *r, int i, FILE *file, int half, s
     enum pd_kind kind = old->tensor.meta.kind;
     PD_TRY(pd_value_new(kind == PD_KIND_SELECTED_ROWS ? kind : PD_KIND_TENSOR, fresh));
     PD_TRY(pd_value_read_file(*fresh, file));
+    if (r->op == &pd_op_load) PD_TRY(check_whole(*fresh, r->attr[WHOLE].s, &r->attr[WHOLE_SHAPE]));
     if (r->op == &pd_op_load && r->attr[SEEK].l >= 0) PD_TRY(cut(*fresh, r->attr[SEEK].l, &r->attr[SHAPE]));
     return fit(*fresh, old, half);
 }
@@ -340,10 +367,13 @@ const struct pd_op pd_op_load = {
     .doc = "Reads a variable from a file.",
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
+    /* whole, whole_shape: the variable that the file must have, where Out is a slice of it. */
     .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("load_as_fp16", 0),
                                           PD_DEF_STRING("file_path", ""),
                                           PD_DEF_LONG("seek", -1),
                                           PD_DEF_LONGS("shape"),
+                                          PD_DEF_STRING("whole", ""),
+                                          PD_DEF_LONGS("whole_shape"),
                                           {0}},
     .flags = PD_OP_EFFECT | PD_OP_NO_GRAD | PD_OP_DYNAMIC,
     .infer = infer_nothing,

@@ -124,14 +124,14 @@ static int draws_anew(const struct pd_opdesc *op)
 
 pd_status pd_settings_can_repeat(const struct pd_program *program)
 {
-    for (int i = 1; i < program->blocks.n && !program->random_seed; i++) {
+    for (int i = 1; i < program->blocks.n; i++) {
         const struct pd_block *block = program->blocks.at[i];
         for (int k = 0; k < block->ops.n; k++)
             if (draws_anew(block->ops.at[k]))
                 return pd_fail(
                     PD_INVALID,
-                    "FLAGS_ps_log needs steps that can be done again, but op %s draws random numbers "
-                    "without a seed: set random_seed of the Program, or leave FLAGS_ps_log out",
+                    "FLAGS_ps_log needs steps that can be done again, but op %s draws random numbers, "
+                    "which would be others then: leave FLAGS_ps_log out (snapshots need none)",
                     block->ops.at[k]->type);
     }
     return PD_OK;

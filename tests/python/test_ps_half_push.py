@@ -161,6 +161,7 @@ def test_such_a_snapshot_is_of_use_to_its_server_only(tmp_path):
         assert trained_on(job) == (4, {-6.0: NUMBERS})
 
 
+<<<<<<< HEAD
 def refused(job: Job, text: str, *options: str) -> None:
     server = job.start("server", 0, *options)
     assert server.end(30) == 1 and text in server.output() and "until the step is through" in server.output(), server.output()
@@ -254,3 +255,50 @@ def test_a_job_that_ends_with_that_step_has_it(tmp_path, loops, whole):
         job.clear()
         job.start("server", 0)
         assert trained_on(job) == (3, {-6.0: NUMBERS})
+=======
+@pytest.mark.parametrize("before, after", [("", "write"), ("write", "")], ids=["log switched on", "log switched off"])
+def test_loops_apart_and_a_log_that_is_switched(tmp_path, before, after):
+    """Sync: one loop has step 3 and the other not, which a log cannot begin with. What the error tells to do works."""
+    with job_of(tmp_path, 1, FLAGS_ps_log=before, FLAGS_ps_loops="2", FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, loops=2, whole=1)
+        ended_by_sigterm(job, job.processes[0])
+        server = job.start("server", 0, env={"FLAGS_ps_log": after})
+        assert server.end(30) == 1 and "within step 3, which not all loops have applied" in server.output(), server.output()
+        told = "start this server with FLAGS_ps_log=write" if before else "start this server without FLAGS_ps_log"
+        assert told in server.output() and "and its trainers, until the step is through" in server.output(), server.output()
+        job.processes.remove(server)
+        job.start("server", 0)
+        assert trained_on(job, "--steps", "4") == (2, {-4.0: NUMBERS})
+        job.processes.clear()
+        job.env["FLAGS_ps_log"] = after
+        job.start("server", 0)
+        assert trained_on(job) == (4, {-6.0: NUMBERS})
+
+
+@pytest.mark.parametrize("loops", [1, 2])
+@pytest.mark.parametrize("rule", [[], ["--adam"]], ids=["SGD", "Adam"])
+def test_a_log_begins_within_a_step(tmp_path, rule, loops):
+    """Sync: all loops are in step 3 and have parts of it. The log begins there, and a server that is killed has the step once."""
+    with job_of(tmp_path, 1, FLAGS_ps_loops=str(loops), FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, *rule, loops=loops)
+        ended_by_sigterm(job, job.processes[0])
+        job.env["FLAGS_ps_log"] = "write"
+        for _ in range(2):  # within the step, and with the log's first steps
+            server = job.start("server", 0, *rule)
+            server.wait_for("Server listening")
+            server.kill()
+            job.processes.remove(server)
+        server = job.start("server", 0, *rule)
+        trainer = job.start("trainer", 0, *rule, "--steps", "99999")
+        trainer.wait_for("did step 4")
+        server.kill()
+        trainer.kill()
+        job.processes.clear()
+        job.start("server", 0, *rule)
+        done, values = trained_on(job, *rule, "--more", "1")
+        assert done >= 5
+        if rule:
+            assert len(values) == 1 and sum(values.values()) == NUMBERS and -0.1 * (done + 1) == pytest.approx(next(iter(values)), rel=1e-3), values
+        else:
+            assert values == {-float(done + 1): NUMBERS}
+>>>>>>> wt-load

@@ -336,7 +336,7 @@ def _load(executor, dirname, chosen: list, filename) -> None:
             io_table_parts.check_whole(executor, dirname, var)
     executor.run(program)
     for name, var in tables.items():
-        value = io_table_parts.read_table(executor, dirname, name, var.shape[0])
+        value = io_table_parts.read_table(executor, dirname, name, var.shape)
         global_scope().var(name).get_tensor().set(value, core.CPUPlace())
     _check_shapes(chosen, repr(os.path.join(dirname, filename or "")))
 

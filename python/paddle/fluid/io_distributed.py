@@ -396,7 +396,8 @@ def load_server(executor, folder: str, program: Program, wanted: dict | None, fi
         out = reading.global_block().create_var(
             name=var.slice.name, shape=var.slice.shape, dtype=var.slice.dtype, persistable=True
         )
-        attrs = {"file_path": os.path.join(folder, var.origin.name)}
+        name, shape = var.origin.name, list(var.origin.shape)
+        attrs = {"file_path": os.path.join(folder, name), "whole": name, "whole_shape": shape}
         if var.is_slice:
             attrs.update(seek=var.offset, shape=list(var.slice.shape))
         reading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs=attrs)

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from paddle.fluid import core, io_distributed
+from paddle.fluid import core, io_distributed, io_table_parts
 from paddle.fluid.executor import Executor, global_scope
 from paddle.fluid.framework import Program
 
@@ -81,8 +81,7 @@ def _value(values: dict, name: str, shape: tuple, path: str) -> np.ndarray:
     if name not in values:
         raise core.NotFoundError(f"{path} has no value for {name!r}, of which this server holds a part.")
     found = np.asarray(values[name])
-    if found.shape != shape:
-        raise core.ShapeError(f"{name!r} has shape {shape} in this job, but {found.shape} in {path}.")
+    io_table_parts.check_shape(name, shape, found.shape, path)
     return found
 
 

@@ -127,36 +127,49 @@ def load_server(executor, folder: str, program: Program, table: str) -> None:
         raise core.NotFoundError(
             f"The table {table!r} has no rows yet. Run the server's startup Program first."
         )
+    shape = (held, *program.global_block().var(table).shape[1:])
     wanted = np.arange(index, held, count)
     parts = table_parts(folder, table)
     if parts:
-        values = _own_rows(executor, folder, table, parts, index, wanted)
+        values = _own_rows(executor, table, shape, parts, index, wanted)
         if values is None:
-            values = read_table(executor, folder, table, held)[wanted]
+            values = read_table(executor, folder, table, shape)[wanted]
         else:
             _check_same(executor, os.path.join(folder, table), table, values, wanted)
     else:
-        values = _read_tensor(executor, os.path.join(folder, table))[wanted]
+        path = os.path.join(folder, table)
+        whole = _read_tensor(executor, path)
+        check_shape(table, shape, whole.shape, repr(path))
+        values = whole[wanted]
     rows.get_tensor().set(np.ascontiguousarray(values), core.CPUPlace())
 
 
-def _own_rows(executor, folder: str, table: str, parts: list[Part], index: int, wanted) -> np.ndarray | None:
+def check_shape(name: str, shape: tuple, found: tuple, where: str) -> None:
+    """What was saved is of this model."""
+    if tuple(found) != tuple(shape):
+        raise core.ShapeError(
+            f"{name!r} has shape {tuple(shape)} in this job, but {tuple(found)} in {where}: it belongs to another model."
+        )
+
+
+def _own_rows(executor, table: str, shape: tuple, parts: list[Part], index: int, wanted) -> np.ndarray | None:
     """Out of this server's own part; None: it is not there, or is one of another number of servers."""
     _check_one_save(table, parts)
     for part in parts:
         if part.index == index:
-            numbers, values = _read_rows(executor, part.path)
+            numbers, values = _read_rows(executor, table, shape, part)
             return values if np.array_equal(numbers, wanted) else None
     return None
 
 
-def read_table(executor, folder: str, table: str, height: int) -> np.ndarray:
-    """A distributed table out of the files of its parts. Every row must be in one of them."""
+def read_table(executor, folder: str, table: str, shape: tuple) -> np.ndarray:
+    """A distributed table of this shape out of the files of its parts. Every row must be in one of them."""
     parts = table_parts(folder, table)
     _check_one_save(table, parts)
+    height = shape[0]
     whole, missing = None, np.ones(height, bool)
     for part in parts:
-        numbers, values = _read_rows(executor, part.path)
+        numbers, values = _read_rows(executor, table, shape, part)
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= height):
             raise core.ShapeError(
                 f"{part.path!r} has row {numbers.max()} of the table {table!r}, which has {height} rows in the "
@@ -191,7 +204,7 @@ def check_whole(executor, folder: str, var) -> None:
     """The file of a whole variable that is about to be read: parts beside it have the same values."""
     parts = _parts_in(os.path.join(folder, TABLES), var.name)
     if parts and os.path.isfile(os.path.join(folder, var.name)):
-        read_table(executor, folder, var.name, var.shape[0])
+        read_table(executor, folder, var.name, var.shape)
 
 
 def _check_same(executor, path: str, table: str, values: np.ndarray, numbers: np.ndarray) -> None:
@@ -207,9 +220,12 @@ def _check_same(executor, path: str, table: str, values: np.ndarray, numbers: np
     )
 
 
-def _read_rows(executor, path: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = _read(executor, path, VarType.SELECTED_ROWS).get_selected_rows()
-    return np.array(rows.rows(), np.int64), np.array(rows.get_tensor())
+def _read_rows(executor, table: str, shape: tuple, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers and values. The height that upstream writes is not that of the table."""
+    rows = _read(executor, part.path, VarType.SELECTED_ROWS).get_selected_rows()
+    numbers, values = np.array(rows.rows(), np.int64), np.array(rows.get_tensor())
+    check_shape(table, shape, (rows.height() if part.count else shape[0], *values.shape[1:]), repr(part.path))
+    return numbers, values
 
 
 def _read_tensor(executor, path: str) -> np.ndarray:
