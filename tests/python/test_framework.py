@@ -464,6 +464,19 @@ def test_gradients_of_what_ops_without_inputs_make(stop):
             assert exe.run(fetch_list=[f"{x.name}@GRAD"])[0].tolist() == [2, 2]
 
 
+def test_gradients_of_targets_that_depend_on_each_other_and_second_ones():
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.layers.data("x", [3], append_batch_size=False)
+        x.stop_gradient = False
+        square = x * x
+        (found,) = fluid.gradients([square, square * x], [x])
+        exe = fluid.Executor(fluid.CPUPlace())
+        value = np.array([1, 2, 3], "float32")
+        np.testing.assert_allclose(exe.run(feed={"x": value}, fetch_list=[found])[0], 2 * value + 3 * value**2, rtol=1e-6)
+        with pytest.raises(fluid.core.UnsupportedError, match="op 'elementwise_mul_grad' has no gradient"):
+            fluid.gradients([found], [x])
+
+
 def test_gradients_in_a_program_without_parameters():
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         doubled = 2.0 * fluid.data("i", [1], "float32")
