@@ -15,6 +15,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def fresh():
+    """Default Programs and names of the test's own, and an empty scope."""
+    import paddle.fluid as fluid  # tests of tools go without it
+
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        yield
+
+
 class Progress:
     """The lines of a long run, in the place of pytest's letters."""
 

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -28,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 1)
 REPORT = BUILD / "pytest.xml"
-SOAK_LIMIT_S = 5400  # for one file of long tests: several times what it takes
+PYTHON_LIMIT_S = 2400  # for one file of tests: several times what the longest takes
+SOAK_LIMIT_S = 5400  # for one of long tests
 fuzz_seconds = 10  # for each target
 figures: list[str] = []  # what long tests measured, for the end
 # Files of the real thing to start from.
@@ -47,7 +49,7 @@ SANITIZER_SETTINGS = {
 SANITIZED = BUILD / "test-sanitized"
 SANITIZED_SETTINGS = ("-DPD_SANITIZE=address", "-DWITH_PYTHON=ON")
 SANITIZED_TESTS = tuple(f"tests/python/test_{name}.py" for name in (
-    "ops", "op_types", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
+    "ops", "op_types", "op_hostile", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
 
 
 def environment() -> dict[str, str]:
@@ -81,6 +83,24 @@ def call(command: list, **options) -> int:
     """Runs a command with its output shown as it comes; returns its status."""
     print("$", *command, flush=True)
     return subprocess.run([str(word) for word in command], cwd=options.pop("cwd", ROOT), **options).returncode
+
+
+def call_within(seconds: float, command: list, **options) -> int | None:
+    """The same; past that many seconds it ends the command with all that it started, and returns None."""
+    print("$", *command, flush=True)
+    process = subprocess.Popen([str(word) for word in command], cwd=options.pop("cwd", ROOT), start_new_session=True, **options)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # pytest shows where it is
+        end = time.monotonic() + 10
+        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) and time.monotonic() < end:
+            time.sleep(0.1)
+        return None
+    finally:
+        if process.returncode is None:  # not waited for, so the number is still its own
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def fixed_addresses() -> list[str]:
@@ -163,7 +183,7 @@ def stage_extension() -> Count:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
     if not build(SANITIZED, *SANITIZED_SETTINGS, targets=("paddle_extension", "paddle_python_tree")):
         return Count(failed=1)
-    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20"})
+    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"})
 
 
 def sanitized_python() -> dict[str, str]:
@@ -247,8 +267,7 @@ def stage_python() -> Count:
 
 def stage_soak() -> Count:
     """Long tests, and the tests of jobs with large numbers"""
-    # tests/conftest.py shows each test and its figures as it goes. A file has a process of its own: one that
-    # crashes, hangs or runs out of memory does not take the others with it.
+    # tests/conftest.py shows each test and its figures as it goes.
     begin = time.monotonic()
     programs = [path.stem for path in sorted((ROOT / "tests" / "c").glob("test_*.c")) if "PADDLE_SOAK" in path.read_text()]
     total = run_c(plain_folder(), only=f"^({'|'.join(programs)})$", env={"PADDLE_SOAK": "1"})
@@ -256,7 +275,7 @@ def stage_soak() -> Count:
     for path in [*sorted((ROOT / "tests" / "soak").glob("test_*.py")), *files]:
         print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---", flush=True)
         try:
-            count = run_pytest(str(path.relative_to(ROOT)), env=os.environ | {"PADDLE_SOAK": "1"}, timeout=SOAK_LIMIT_S)
+            count = run_pytest(str(path.relative_to(ROOT)), env=os.environ | {"PADDLE_SOAK": "1"}, limit=SOAK_LIMIT_S)
         except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
             print(f"{path.name}: {error}", flush=True)
             count = Count(failed=1)
@@ -297,17 +316,22 @@ def span(values: list[str]) -> str:
     return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
 
 
-def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT, **options) -> Count:
+def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT, limit: float = PYTHON_LIMIT_S, **options) -> Count:
+    """Runs files of tests, each within the limit. One that has nothing to run, not even something to skip, is a failure."""
     report.unlink(missing_ok=True)
-    status = call([*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={report}"], **options)
+    limit *= len(paths)
+    status = call_within(limit, [*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={report}"], **options)
+    if status is None:
+        print(f"{' '.join(paths)}: not done after {limit:.0f} s", flush=True)
+        return Count(failed=1)
     count = Count()
     if report.exists():
         for suite in xml.parse(report).iter("testsuite"):
             bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
             skipped = int(suite.get("skipped", 0))
             count.add(Count(max(int(suite.get("tests", 0)) - bad - skipped, 0), bad, skipped))
-    nothing_collected = 5
-    if status not in (0, nothing_collected) and not count.failed:
+    nothing_to_run = 5  # also when a file skips itself
+    if not count.failed and not (status == 0 or (status == nothing_to_run and count.skipped)):
         count.failed = 1
     return count
 

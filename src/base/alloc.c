@@ -73,6 +73,11 @@ char *pd_strdup(const char *text)
     return pd_strndup(text, strlen(text));
 }
 
+char *pd_strdup_some(const char *text)
+{
+    return pd_strdup(text ? text : "");
+}
+
 void pd_free(void *memory)
 {
     free(memory);

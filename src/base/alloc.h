@@ -10,6 +10,7 @@ void *pd_malloc(size_t size);
 void *pd_calloc(size_t count, size_t size);
 void *pd_realloc_array(void *old, size_t count, size_t size);
 char *pd_strdup(const char *text);
+char *pd_strdup_some(const char *text); /* of NULL: "" */
 char *pd_strndup(const char *text, size_t length);
 void pd_free(void *memory);
 

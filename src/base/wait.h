@@ -53,4 +53,11 @@ static inline long long pd_patience_seconds(const struct pd_patience *p)
     return (long long)((pd_clock_ns() - p->start) / 1000000000);
 }
 
+/* How often one says that it waits, whom nobody waits for in turn: less often with time. */
+static inline int64_t pd_patience_seldom(int64_t notice_ms, int64_t waited_ms)
+{
+    int64_t longer = waited_ms / 4 < 60000 ? waited_ms / 4 : 60000;
+    return longer > notice_ms ? longer : notice_ms;
+}
+
 #endif

@@ -219,10 +219,12 @@ static pd_status check_ready(const struct pd_frame *f)
 
 /* ---- running ---- */
 
-/* A server names whom its error is about; its variables are all that the job has. */
+/* That another process does not answer is no fault of the op that asked it. A server names whom its error is
+ * about; its variables are all that the job has. */
 static pd_status blame(struct pd_frame_op *op, pd_status status)
 {
-    if (status != PD_INTERRUPTED && status != PD_JOB_OVER && !(op->plan->def->flags & PD_OP_SERVES))
+    int from_outside = status == PD_INTERRUPTED || status == PD_JOB_OVER || status == PD_UNAVAILABLE;
+    if (!from_outside && !(op->plan->def->flags & PD_OP_SERVES))
         pd_opdesc_blame(op->plan->desc, op->frame->plan->block);
     return status;
 }

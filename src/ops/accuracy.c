@@ -213,6 +213,12 @@ static pd_status step_queue(const struct pd_run *r, int64_t *pos, int64_t *neg, 
     return PD_OK;
 }
 
+/* Counts come from files and other Programs too: such as no sum has wrap around. */
+static int64_t plus(int64_t a, int64_t b, int sign)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)sign * (uint64_t)b);
+}
+
 static pd_status auc_run(const struct pd_run *r)
 {
     struct pd_tensor *out[2] = {pd_run_out(r, POS_OUT), pd_run_out(r, NEG_OUT)}, *auc = pd_run_out(r, AUC);
@@ -234,15 +240,15 @@ static pd_status auc_run(const struct pd_run *r)
         int64_t now = slide ? (steps < 0 ? 0 : steps % slide) * buckets : 0;
         for (int i = 0; slide && i < 2; i++) {
             for (int64_t k = 0; k < buckets; k++)
-                stat[i][sum + k] -= stat[i][now + k];
+                stat[i][sum + k] = plus(stat[i][sum + k], stat[i][now + k], -1);
             memset(stat[i] + now, 0, (size_t)buckets * sizeof(int64_t));
         }
         add_samples(&(struct counts){stat[0] + now, stat[1] + now, buckets - 1, 0}, pd_run_in(r, U_PREDICT),
                     pd_run_in(r, U_LABEL));
         for (int i = 0; slide && i < 2; i++) {
             for (int64_t k = 0; k < buckets; k++)
-                stat[i][sum + k] += stat[i][now + k];
-            stat[i][(slide + 1) * buckets]++;
+                stat[i][sum + k] = plus(stat[i][sum + k], stat[i][now + k], 1);
+            stat[i][(slide + 1) * buckets] = plus(stat[i][(slide + 1) * buckets], 1, 1);
         }
         value = area(stat[0] + sum, stat[1] + sum, buckets - 1);
     }

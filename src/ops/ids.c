@@ -53,12 +53,14 @@ static pd_status split_tensors(const struct pd_run *r)
     int64_t height = r->attr[SPLIT_HEIGHT].l,
             bad = pd_rows_bad_i64(all, n, height > 0 ? height : INT64_MAX, -1);
     if (bad >= 0 && all[bad] < 0)
-        return pd_fail(PD_RANGE, "id %lld is negative; ids count from 0", (long long)all[bad]);
+        return pd_fail(PD_RANGE, "id %lld (number %lld of Ids) is negative; ids count from 0",
+                       (long long)all[bad], (long long)bad);
     if (bad >= 0)
         return pd_fail(PD_RANGE,
-                       "id %lld is outside the %lld rows of the table '%s'; give embedding a larger size, or "
-                       "smaller ids",
-                       (long long)all[bad], (long long)height, r->attr[SPLIT_TABLE].s);
+                       "id %lld (number %lld of Ids) is outside the %lld rows of the table '%s'; give "
+                       "embedding a larger "
+                       "size, or smaller ids",
+                       (long long)all[bad], (long long)bad, (long long)height, r->attr[SPLIT_TABLE].s);
     struct pd_rows_groups g;
     pd_rows_group(all, n, all + n, &g);
     for (int s = 0; s < shards; s++) {

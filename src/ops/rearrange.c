@@ -57,6 +57,7 @@ static const struct pd_tensor *x_shape(const struct pd_run *r, int back)
 /* ---- space_to_depth ---- */
 
 enum { BLOCK };
+enum { BLOCK_MOST = 1 << 20 }; /* its square is a number of channels */
 static const struct pd_attr_def block_attrs[] = {PD_DEF_LONG("blocksize", 2), {0}};
 
 static pd_status depth_infer(const struct pd_infer *c)
@@ -65,7 +66,9 @@ static pd_status depth_infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, OUT);
     int64_t b = c->attr[BLOCK].l;
     PD_TRY(need_image(x));
-    if (b < 2) return pd_fail(PD_INVALID, "blocksize is %lld; it must be at least 2", (long long)b);
+    if (b < 2 || b > BLOCK_MOST)
+        return pd_fail(PD_INVALID, "blocksize is %lld; it must be at least 2 and at most %d", (long long)b,
+                       BLOCK_MOST);
     if ((x->dim[1] >= 0 && x->dim[1] % (b * b)) || (x->dim[2] >= 0 && x->dim[2] % b) ||
         (x->dim[3] >= 0 && x->dim[3] % b))
         return pd_fail(

@@ -35,11 +35,22 @@ struct job {
 
 SCALE_PART(float, PD_CLONES)
 SCALE_PART(double, PD_CLONES)
-SCALE_PART(int64_t, )
-SCALE_PART(int32_t, )
-SCALE_PART(int16_t, )
-SCALE_PART(int8_t, )
-SCALE_PART(uint8_t, )
+/* Integers wrap around. */
+#define SCALE_WHOLE(T)                                                                                       \
+    static void scale_##T(void *arg, int64_t begin, int64_t end)                                             \
+    {                                                                                                        \
+        const struct job *j = arg;                                                                           \
+        const T *x = j->x, scale = (T)j->scale, bias = (T)j->bias;                                           \
+        T *out = j->out;                                                                                     \
+        for (int64_t i = begin; i < end; i++)                                                                \
+            out[i] = (T)((uint64_t)x[i] * (uint64_t)scale + (uint64_t)bias);                                 \
+    }
+
+SCALE_WHOLE(int64_t)
+SCALE_WHOLE(int32_t)
+SCALE_WHOLE(int16_t)
+SCALE_WHOLE(int8_t)
+SCALE_WHOLE(uint8_t)
 
 static pd_status scale_run(const struct pd_run *r)
 {

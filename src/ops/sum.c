@@ -109,15 +109,15 @@ struct job {
 
 SUM_PART(float, PD_CLONES)
 SUM_PART(double, PD_CLONES)
-SUM_PART(int32_t, )
-SUM_PART(int64_t, )
+SUM_PART(uint32_t, ) /* signed ones too: they wrap around */
+SUM_PART(uint64_t, )
 
 static pd_status sum_job(const struct job *j, enum pd_dtype dtype, int64_t count)
 {
     void (*part)(void *, int64_t, int64_t) = dtype == PD_DTYPE_FP32    ? sum_float
                                              : dtype == PD_DTYPE_FP64  ? sum_double
-                                             : dtype == PD_DTYPE_INT32 ? sum_int32_t
-                                             : dtype == PD_DTYPE_INT64 ? sum_int64_t
+                                             : dtype == PD_DTYPE_INT32 ? sum_uint32_t
+                                             : dtype == PD_DTYPE_INT64 ? sum_uint64_t
                                                                        : NULL;
     if (!part)
         return pd_fail(PD_TYPE, "tensors of type %s cannot be added; cast them first", pd_dtype_name(dtype));

@@ -128,7 +128,7 @@ static pd_status real_size(const struct pd_tensor *real, int64_t i, const struct
         double value = 0;
         int step = attr[OUT_STRIDE].ints[k];
         PD_SWITCH_ANY(real->meta.dtype, T, value = (double)((const T *)real->data)[2 * i + k])
-        int64_t size = ((int64_t)value + step - 1) / step;
+        int64_t size = value >= 1 && value <= INT32_MAX ? ((int64_t)value + step - 1) / step : 0;
         w->out[k] = count_windows(size, w->kernel[k], 1, attr[PADDINGS].ints[k], attr[PADDINGS].ints[2 + k],
                                   w->stride[k]);
         if (size < 1 || w->out[k] < 1)

@@ -30,7 +30,7 @@ pd_status pd_attr_copy(struct pd_attr *to, const struct pd_attr *from)
 {
     struct pd_attr copy = *from;
     if (from->type == PD_ATTR_STRING) {
-        copy.s = pd_strdup(from->s ? from->s : "");
+        copy.s = pd_strdup_some(from->s);
         if (!copy.s) return pd_no_memory();
     } else if (from->type == PD_ATTR_STRINGS) {
         char **strings = pd_calloc((size_t)from->n, sizeof *strings);

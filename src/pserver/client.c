@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/flags.h"
+#include "base/line.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/wait.h"
@@ -151,7 +152,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
         if (n-- == 0) r.bad = 1;
         if (number != UINT32_MAX) name->wire = w->index, name->number = number;
     }
-    (void)pd_link_read_job(w->link, &r, step);
+    pd_link_read_job(w->link, &r, step);
     if (!pd_reader_done(&r) || n) return pd_fail(PD_FORMAT, "malformed answer to an OPEN");
     w->names_answered = (int)m->head.request;
     if (c->id < 0) c->id = (int)m->head.extra;
@@ -339,18 +340,16 @@ static const char *state_of(const struct wire *w, char *text, size_t cap)
 
 void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
 {
-    size_t used = 0;
+    struct pd_line line = pd_line_in(out, cap);
     char text[640];
-    out[0] = 0;
-    for (int i = 0; i < c->links.n && used + 1 < cap; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n && used + 1 < cap; k++) {
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             const struct wire *w = c->links.at[i]->wires.at[k];
             if (!is_waited_for(w)) continue;
             const char *to = c->links.at[i]->endpoint, *state = state_of(w, text, sizeof text);
-            int wrote = state != text && strstr(state, to)
-                            ? snprintf(out + used, cap - used, "%s%s", used ? "; " : "", state)
-                            : snprintf(out + used, cap - used, "%s%s: %s", used ? "; " : "", to, state);
-            used += wrote > 0 ? (size_t)wrote : 0;
+            int is_named = state != text && strstr(state, to);
+            pd_line_printf(&line, "%s%s%s%s", line.n ? "; " : "", is_named ? "" : to, is_named ? "" : ": ",
+                           state);
         }
 }
 

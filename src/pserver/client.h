@@ -58,9 +58,10 @@ struct pd_client_save {
     const char *folder;
     uint32_t part, parts; /* parts 0: nothing is written; `save` gets the number of a new save */
     uint64_t save;
+    int is_placed; /* it is written, as all others: it gets its name */
 };
-/* Asks the server of a value to write it to <folder>/<name>_<part> on its own disk; pd_client_wait tells how
- * that went. `save` is borrowed until then. */
+/* Asks the server of a value to write it beside <folder>/<name>_<part> on its own disk, or to give it that
+ * name; pd_client_wait tells how that went. `save` is borrowed until then. */
 pd_status pd_client_want_saved(struct pd_client *client, int number, struct pd_client_save *save);
 pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
 

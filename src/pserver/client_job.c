@@ -10,14 +10,13 @@
 #include "pserver/client_private.h"
 #include "pserver/proto.h"
 
-pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied)
+void pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied)
 {
     link->job_id = pd_read_u64(r);
     link->job_flags = pd_read_u8(r);
     link->ahead = pd_read_u64(r);
     link->answers++;
     if (applied > link->applied) link->applied = applied;
-    return PD_OK;
 }
 
 /* A server's name in a message; the trainer stands for itself. */

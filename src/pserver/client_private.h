@@ -50,8 +50,8 @@ struct wire {
     PD_VEC(struct wish) wishes;
     int is_ended; /* END was asked for */
     int sent_end;
-    int passes;          /* it gives nothing to this step, which others are in already */
-    int has;             /* the server has what this trainer gives to this step: others lack it */
+    int passes;     /* it gives nothing to this step, which others are in already */
+    uint64_t until; /* the server has what this trainer gives to the steps before this one: others lack it */
     int is_pull_only;    /* wishes without a push */
     const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
     int64_t n_rows;
@@ -149,8 +149,8 @@ void pd_client_describe(const struct pd_client *client, char *out,
 void pd_client_ask_names(struct wire *wire); /* OPEN, also when no name is new */
 /* client_job.c */
 struct pd_reader;
-pd_status pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied); /* the end of OPENED */
-void pd_link_kept(struct link *link, uint64_t step);                                  /* KEPT came */
+void pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied); /* the end of OPENED */
+void pd_link_kept(struct link *link, uint64_t step);                             /* KEPT came */
 /* All of them are connected: are they of one job? Tells those that are new. */
 pd_status pd_client_agree(struct pd_client *client, const struct pd_run *run, int n, struct link **links);
 pd_status pd_link_returned(struct wire *wire); /* after the OPENED of a new connection */

@@ -15,6 +15,12 @@ static struct wire *wire_of(struct pd_client *c, int number)
     return n->link->wires.at[n->wire];
 }
 
+/* The step that is given again for others. */
+static int has(const struct wire *w)
+{
+    return w->step < w->until;
+}
+
 /* ---- sending ---- */
 
 /* One PUSH with pieces [from, to) and, when `end`, the wishes. */
@@ -78,7 +84,10 @@ static void send_rows(struct wire *w)
 static void send_save(struct wire *w)
 {
     struct pd_buf meta = {0};
-    struct pd_frame_head head = {.type = PD_PS_SAVE, .step = w->step, .request = ++w->request};
+    struct pd_frame_head head = {.type = PD_PS_SAVE,
+                                 .flags = w->save->is_placed ? PD_PS_PLACE : 0,
+                                 .step = w->step,
+                                 .request = ++w->request};
     pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
     pd_put_u32(&meta, w->save->part);
     pd_put_u32(&meta, w->save->parts);
@@ -106,7 +115,7 @@ void pd_wire_flush(struct wire *w)
     if (!w->conn || !w->is_open || w->sent_end) return;
     if (w->passes && !w->waits) send_pass(w);
     if (w->passes || (!w->link->client->is_aligned && !w->is_pull_only)) return;
-    if (w->has && !w->is_pull_only) {
+    if (has(w) && !w->is_pull_only) {
         if (!w->is_ended) return;
         w->sent_pieces = w->pieces.n;
     }
@@ -142,7 +151,7 @@ static void note_counted(struct wire *w, uint64_t step)
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++)
             if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
-    atomic_store(&w->link->client->steps, pd_client_repeats(c) ? last - 1 : last);
+    atomic_store(&w->link->client->steps, pd_client_repeats(c) ? pd_client_repeats(c) - 1 : last);
 }
 
 void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
@@ -171,19 +180,19 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
     w->sent_end = 0;
     w->waits = 0;
     w->sent_pieces = 0;
-    if (applied < w->step) w->has = 0;
+    if (applied + 1 < w->until) w->until = applied + 1;
     if (applied >= w->step) {
         /* Applied with this trainer: only the answer is missing. Without it, because it was away for long:
          * what it gives goes to the next step. That is the same on all servers, which agree on who is in it.
          */
-        if (counted < w->step && !w->passes && !w->has)
+        if (counted < w->step && !w->passes && !has(w))
             pd_log(PD_LOG_WARNING,
                    "server %s went on to step %llu without this trainer, whose connection was gone for long: "
                    "its step %llu counts as step %llu",
                    w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step,
                    (unsigned long long)applied + 1);
         w->next = applied + 1;
-        if (w->has || (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes)) {
+        if (has(w) || (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes)) {
             w->sent_pieces = w->pieces.n;
         } else {
             w->step = w->next;
@@ -352,9 +361,9 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
         return PD_OK;
     }
     if (w->is_ended && !w->is_pull_only) {
-        w->has = 0;
+        int had = has(w);
         note_counted(w, w->step++);
-        if (w->step < w->next) w->step = w->next;
+        if (!had && w->step < w->next) w->step = w->next;
     }
     pd_wire_clear(w);
     return PD_OK;
@@ -451,36 +460,48 @@ static int nobody_passes(void *arg)
     return 1;
 }
 
-/* A trainer that starts again may find one server a step behind another, and that its gradients are in that
- * step where it was applied: all were ended within the step. It gives it again to those that lack it. */
+/* A trainer that starts again may find one server behind another, and that its gradients are in those steps
+ * where they were applied: all were ended within a step or, in async mode, were killed with snapshots of
+ * different ones. It gives them again to those that lack them. The first of them; 0: there are none. */
 uint64_t pd_client_repeats(const struct pd_client *c)
 {
-    uint64_t last = 0;
-    int is_lacking = 0;
-    for (int turn = 0; turn < 2; turn++)
-        for (int i = 0; i < c->links.n; i++)
-            for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-                const struct wire *w = c->links.at[i]->wires.at[k];
-                if (w->step > last) last = w->step;
-                if (turn == 0) continue;
-                if (w->counted + 1 != w->step || w->step + 1 < last) return 0;
-                is_lacking |= w->step < last;
-            }
-    return is_lacking && !c->is_aligned ? last - 1 : 0;
+    uint64_t last = 0, least = UINT64_MAX;
+    int is_async = 1;
+    for (int i = 0; i < c->links.n; i++) {
+        const struct link *link = c->links.at[i];
+        if (link->answers && !(link->job_flags & PD_PS_JOB_HOLDS)) continue;
+        is_async &= (link->job_flags & PD_PS_JOB_ASYNC) != 0;
+        for (int k = 0; k < link->wires.n; k++) {
+            const struct wire *w = link->wires.at[k];
+            if (w->counted + 1 != w->step) return 0;
+            if (w->step > last) last = w->step;
+            if (w->step < least) least = w->step;
+        }
+    }
+    if (c->is_aligned || least >= last || (least + 1 < last && !is_async)) return 0;
+    return least;
 }
 
 static void repeat(struct pd_client *c, uint64_t step)
 {
+    uint64_t last = step;
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
-            if (w->step == step) continue;
-            w->next = w->step;
+            if (w->step <= step) continue;
+            if (w->step > last) last = w->step;
+            w->until = w->step;
             w->step = step;
-            w->has = 1;
         }
-    pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
-           (unsigned long long)step);
+    if (last == step + 1)
+        pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
+               (unsigned long long)step);
+    else
+        pd_log(
+            PD_LOG_WARNING,
+            "trainer %d repeats steps %llu to %llu, which not all servers and loops have: they were started "
+            "from snapshots of different steps",
+            c->id, (unsigned long long)step, (unsigned long long)last - 1);
     c->is_aligned = 1;
 }
 

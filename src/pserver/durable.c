@@ -83,9 +83,9 @@ const char *const *pd_durable_servers(const struct pd_durable *d, int *n)
     return d->config.n_servers ? d->config.servers : &d->server->config.endpoint;
 }
 
-static char *copy_text(const char *text)
+int pd_durable_config_is_first(const struct pd_durable_config *config, const char *endpoint)
 {
-    return pd_strdup(text ? text : "");
+    return !config->n_servers || pd_snapshot_place(config->n_servers, config->servers, endpoint) == 0;
 }
 
 static pd_status copy_list(int n, const char *const *list, const char *const **out)
@@ -123,21 +123,22 @@ int pd_durable_is_bare(const struct pd_durable *d)
 static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
                           const struct pd_durable_config *config)
 {
-    d->root = copy_text(config->root);
-    d->config.log = copy_text(config->log);
+    d->root = pd_strdup_some(config->root);
+    d->config.log = pd_strdup_some(config->log);
     d->config.servers = d->config.slices = NULL;
     if (!d->root || !d->config.log) return pd_no_memory();
     if (*config->log && strcmp(config->log, "write") != 0 && strcmp(config->log, "fsync") != 0)
         return pd_fail(PD_INVALID, "FLAGS_ps_log is '%s': give write, fsync or nothing", config->log);
+    if (*config->log) PD_TRY(pd_settings_can_repeat(d->server->program));
     PD_TRY(copy_list(config->n_servers, config->servers, &d->config.servers));
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
-    PD_TRY(pd_settings_note(d));
+    PD_TRY(pd_durable_blame_flag(d->root, pd_settings_note(d)));
     d->log_most = most_logged(d);
     PD_TRY(pd_durable_watch(d));
     pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
-    PD_TRY(pd_durable_own_folder(d));
+    PD_TRY(pd_durable_blame_flag(d->root, pd_durable_own_folder(d)));
     PD_TRY(pd_layout_read(d->folder, &d->layout));
     PD_TRY(pd_layout_compare(d, &d->layout));
     if (!config->is_fresh) PD_TRY(pd_durable_load(d));

@@ -26,6 +26,8 @@ struct pd_durable_config {
     const char *const *slices;
 };
 
+/* Is it the first server of the job, or the only one? */
+int pd_durable_config_is_first(const struct pd_durable_config *config, const char *endpoint);
 /* Before there are loops: *loops is how many there are to be, `asked` how many the user wants (0: any). Where
  * the folder has a log of another number, that holds. */
 pd_status pd_durable_loops(const struct pd_durable_config *config, const char *endpoint, int asked,

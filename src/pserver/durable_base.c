@@ -41,6 +41,25 @@ static pd_status next_number(const struct pd_durable *d, uint64_t *number)
     return PD_OK;
 }
 
+<<<<<<< HEAD
+/* Loops of a server that was killed, or stopped together with its trainers, may be a step apart, which no
+ * snapshot to go on from can tell. */
+static pd_status check_together(const struct pd_durable *d)
+{
+    const struct pd_server *s = d->server;
+    uint64_t least = pd_durable_least(s);
+    int is_apart = 0;
+    for (int l = 0; s->config.is_sync && l < s->n_lanes; l++)
+        is_apart |= pd_shard_step(s->lanes[l].shard) != least;
+    if (!is_apart) return PD_OK;
+    int has_log = d->layout.has_log;
+    return pd_fail(
+        PD_INVALID,
+        "the %s in '%s' ends within step %llu, which not all loops have applied: start this server "
+        "%s, and its trainers, until the step is through",
+        has_log ? "log" : "snapshot", d->folder, (unsigned long long)least + 1,
+        has_log ? "with FLAGS_ps_log=write once more" : "without FLAGS_ps_log once more");
+=======
 /* Loops may be a step apart: of a server that was killed by its log, of one that was stopped within a step by
  * its snapshot. A log of both needs one step to begin with. */
 static pd_status check_together(const struct pd_durable *d)
@@ -66,6 +85,7 @@ static pd_status check_together(const struct pd_durable *d)
         "begin there: start this server without FLAGS_ps_log, and its trainers, until the step is through; "
         "then with it",
         d->folder, (unsigned long long)most);
+>>>>>>> wt-load
 }
 
 static pd_status write_base(struct pd_durable *d, uint64_t number)
@@ -101,6 +121,7 @@ static pd_status rebase(struct pd_durable *d)
         d->taken.files[l] = number;
     d->last_step = d->sure_step = number;
     d->last_applied = d->sure_applied = pd_shard_step(d->server->lanes[0].shard);
+    d->last_least = d->sure_least = pd_durable_least(d->server);
     return PD_OK;
 }
 

@@ -57,7 +57,7 @@ static void name_cut_ahead(struct pd_durable *d, uint64_t steps)
 
 int pd_durable_is_first(const struct pd_durable *d)
 {
-    return !d->config.n_servers || strcmp(d->config.servers[0], d->server->config.endpoint) == 0;
+    return pd_durable_config_is_first(&d->config, d->server->config.endpoint);
 }
 
 static int all_stand(const struct pd_durable *d)
@@ -153,12 +153,21 @@ int pd_durable_is_between(const struct pd_server *s)
     return 1;
 }
 
+uint64_t pd_durable_least(const struct pd_server *s)
+{
+    uint64_t least = pd_shard_step(s->lanes[0].shard);
+    for (int l = 1; l < s->n_lanes; l++)
+        if (pd_shard_step(s->lanes[l].shard) < least) least = pd_shard_step(s->lanes[l].shard);
+    return least;
+}
+
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
 static void cut(struct pd_durable *d, uint64_t number)
 {
     d->last_cut = pd_clock_ns();
     d->last_step = number;
     d->last_applied = pd_shard_step(d->server->lanes[0].shard);
+    d->last_least = pd_durable_least(d->server);
     atomic_store(&d->grown, 0);
     pd_status status = PD_OK;
     if (atomic_load(&d->spoilt) == number)
@@ -188,7 +197,9 @@ static uint64_t number_of(const struct pd_durable *d)
     uint64_t number = 0, last = atomic_load(&d->last_step);
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > number) number = pd_shard_step(s->lanes[l].shard);
-    if (s->config.is_sync ? number == d->last_applied : changes_of(s) == d->last_changes) return 0;
+    int is_kept = s->config.is_sync ? number == d->last_applied && pd_durable_least(s) == d->last_least
+                                    : changes_of(s) == d->last_changes;
+    if (is_kept) return 0;
     number = number_at(d, number);
     for (int l = 0; d->journals && l < s->n_lanes; l++)
         if (pd_journal_step(d->journals[l]) > last) last = pd_journal_step(d->journals[l]);
@@ -362,6 +373,7 @@ pd_status pd_durable_last(struct pd_durable *d)
     PD_TRY(status);
     d->last_step = step;
     d->last_applied = pd_shard_step(d->server->lanes[0].shard);
+    d->last_least = pd_durable_least(d->server);
     d->is_last = 1;
     if (pd_writer_start(d) != PD_OK) pd_writer_write(d);
     PD_TRY(pd_writer_wait(d));

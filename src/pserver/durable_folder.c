@@ -130,6 +130,12 @@ pd_status pd_durable_read_job(const char *folder, uint64_t *job)
 
 /* ---- taking it over ---- */
 
+pd_status pd_durable_blame_flag(const char *root, pd_status status)
+{
+    if (status == PD_IO) pd_error_lead("FLAGS_ps_dir is '%s': ", root);
+    return status;
+}
+
 pd_status pd_durable_own_folder(struct pd_durable *d)
 {
     PD_TRY(pd_folder_make(d->folder));

@@ -209,7 +209,7 @@ pd_status pd_durable_loops(const struct pd_durable_config *config, const char *e
     int kept, must;
     if (!config || !config->root || !*config->root || config->is_fresh) return PD_OK;
     PD_TRY(pd_snapshot_folder(config->root, endpoint, &folder));
-    pd_status status = loops_of(folder, &kept, &must);
+    pd_status status = pd_durable_blame_flag(config->root, loops_of(folder, &kept, &must));
     if (status == PD_OK && kept && kept != *loops && (!asked || must)) {
         if (asked)
             pd_log(

@@ -113,7 +113,7 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
     s->lr_step = schedule ? strtoull(schedule, NULL, 10) : pd_server_step(s);
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
     d->last_step = d->sure_step = info->step;
-    d->last_applied = d->sure_applied = applied;
+    d->last_applied = d->last_least = d->sure_applied = d->sure_least = applied;
 }
 
 /* Which gradients a loop has depends on how many there are: no loop knows what is there of a step that not
@@ -155,11 +155,47 @@ static pd_status take_begun(struct pd_durable *d, const struct pd_snapshot *snap
             "(FLAGS_ps_loops): start the server with that number, and its trainers, until the step "
             "is through",
             d->folder);
+    int n = pd_snapshot_info(snapshot)->n_trainers;
+    if (n != s->config.trainers)
+        return pd_fail(PD_INVALID,
+                       "the snapshot in '%s' was cut within step %llu, parts of which are averaged over %d "
+                       "trainers, and "
+                       "this job has %d: start the servers, and %d trainers, until the step is through. Then "
+                       "end them and "
+                       "start these",
+                       d->folder, (unsigned long long)pd_snapshot_applied(snapshot) + 1, n,
+                       s->config.trainers, n);
+    d->taken.is_open = 1;
     for (int l = 0; l < s->n_lanes; l++) {
         const char *step = pd_durable_note(snapshot, "step", l);
         if (step) pd_shard_set_step(s->lanes[l].shard, strtoull(step, NULL, 10));
     }
+    d->last_least = d->sure_least = pd_durable_least(s);
     return PD_OK;
+}
+
+/* Async: pushes that had not ended are those of trainers that the job has. */
+static pd_status check_pushes(struct pd_durable *d, const struct pd_snapshot *snapshot)
+{
+    int n = pd_snapshot_info(snapshot)->n_trainers, trainers = d->server->config.trainers;
+    uint64_t *steps = pd_calloc((size_t)n + 1, sizeof *steps);
+    if (!steps) return pd_no_memory();
+    for (int l = 0; l < d->server->n_lanes; l++)
+        pd_shard_open_steps(pd_durable_note(snapshot, "open", l), n, steps);
+    int gone = -1;
+    for (int t = 0; t < n; t++) {
+        d->taken.is_open |= steps[t] > 0;
+        if (t >= trainers && steps[t]) gone = t;
+    }
+    uint64_t step = gone < 0 ? 0 : steps[gone];
+    pd_free(steps);
+    if (gone < 0) return PD_OK;
+    return pd_fail(
+        PD_INVALID,
+        "the snapshot in '%s' has only parts of step %llu of trainer %d, and this job has %d "
+        "trainers: start the servers, and %d trainers, until the step is through. Then end them and "
+        "start these",
+        d->folder, (unsigned long long)step, gone, trainers, n);
 }
 
 /* Pushes, or a step, that had not ended. */
@@ -172,6 +208,8 @@ static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snaps
         PD_TRY(take_begun(d, snapshot, is_same_loops));
     else if (!is_same_loops)
         return take_other_loops(d, snapshot);
+    else
+        PD_TRY(check_pushes(d, snapshot));
     for (int l = 0; l < s->n_lanes; l++)
         PD_TRY(pd_shard_read_open(s->lanes[l].shard, pd_durable_note(snapshot, "open", l)));
     return PD_OK;

@@ -41,6 +41,7 @@ struct pd_taken {
     int is_less;         /* something that was acknowledged is not taken up: the user accepts the rollback */
     int is_moved;        /* its own snapshot is of the same servers by other names, or of some of them */
     int is_changed;      /* a setting is another one than in the snapshot */
+    int is_open;         /* the snapshot has parts of a step that has not ended */
     uint64_t *files;     /* by lane: the step of the file in which its log goes on */
 };
 
@@ -65,11 +66,13 @@ struct pd_durable {
     int64_t last_cut;             /* when */
     int64_t stood_at;             /* since when all lanes stand at `next`; 0: they do not */
     _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
-    uint64_t last_applied;        /* sync: the step that it is of */
+    uint64_t last_applied;        /* sync: the step that it is of, */
+    uint64_t last_least;          /* and the one of the loop that is behind */
     uint64_t last_changes;        /* async: of all lanes, at that snapshot */
     int64_t quiet_since; /* async, at the end: nothing has come from trainers since then; 0: not looked */
     uint64_t quiet_changes;
-    uint64_t sure_step, sure_applied, sure_changes; /* the same of the last one that was written */
+    uint64_t sure_step, sure_applied; /* the same of the last one that was written */
+    uint64_t sure_least, sure_changes;
     _Atomic uint64_t shown;  /* sync, several servers, no log: sure_applied, for them to know; 0: none yet */
     _Atomic uint64_t common; /* ... the step of the newest that all have, as far as is known */
     _Atomic uint64_t spoilt; /* a lane could not begin a file for the cut of this step; 0: all could */
@@ -90,6 +93,8 @@ struct pd_durable {
 /* durable_folder.c: locks the folder, which is made when it is not there, moves aside what is not to be taken
  * up from it, reads which job it is of. Before anything else is read there. */
 pd_status pd_durable_own_folder(struct pd_durable *durable);
+/* What is wrong with a path is told with the flag that gave it. Returns `status`. */
+pd_status pd_durable_blame_flag(const char *root, pd_status status);
 /* Moves aside logs before a step, and snapshots between two. */
 pd_status pd_durable_drop(const struct pd_durable *durable, uint64_t logs_before, uint64_t after,
                           uint64_t before, const char *why);
@@ -128,8 +133,11 @@ pd_status pd_durable_replay(struct pd_durable *durable);
 int pd_durable_waits(const struct pd_durable *durable, int lane); /* has its log a step that has no END? */
 /* durable_cut.c: sync: do all loops stand at one step, and has none begun the next? */
 int pd_durable_is_between(const struct pd_server *server);
+uint64_t pd_durable_least(const struct pd_server *server); /* the step of the loop that is behind */
 /* durable_settings.c: before anything is taken up, and after all was done again. */
 pd_status pd_settings_note(struct pd_durable *durable);
+/* With a log: an error when an op that the server runs draws other numbers when a step is done again. */
+pd_status pd_settings_can_repeat(const struct pd_program *program);
 pd_status pd_settings_take(struct pd_durable *durable);
 /* How many steps do the logs of a folder have past a snapshot in it? An error when they cannot be read. */
 pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t id, uint64_t *steps);

@@ -88,7 +88,7 @@ static void set_steps(struct pd_durable *d, const struct pd_snapshot_set *set, c
     s->lr_step = schedule ? strtoull(schedule, NULL, 10) : most;
     pd_sums_read(s->sums, pd_snapshot_note(lead, "sums"));
     d->last_step = d->sure_step = d->taken.number = pd_snapshot_set_number(set);
-    d->last_applied = d->sure_applied = most;
+    d->last_applied = d->last_least = d->sure_applied = d->sure_least = most;
 }
 
 static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *set)

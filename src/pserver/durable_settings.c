@@ -87,6 +87,14 @@ pd_status pd_settings_take(struct pd_durable *d)
         struct kept *k = &d->kept.at[i];
         struct pd_tensor *t = &k->value->tensor;
         if (!k->is_setting || number_of(t) == k->setting) continue;
+        if (d->taken.is_open)
+            return pd_fail(PD_INVALID,
+                           "'%s' is %.9g in this Program, and was %.9g in the snapshot of step %llu in '%s', "
+                           "which has parts "
+                           "of the next step that were done with that. Start the servers as they were, and "
+                           "their trainers, "
+                           "until the step is through. Then end them and start these",
+                           k->name, k->setting, number_of(t), (unsigned long long)d->taken.number, d->folder);
         if (has_log(d))
             return pd_fail(
                 PD_INVALID,
@@ -101,6 +109,30 @@ pd_status pd_settings_take(struct pd_durable *d)
         else
             *(float *)t->data = (float)k->setting;
         d->taken.is_changed = 1;
+    }
+    return PD_OK;
+}
+
+/* ---- what a log cannot do again ---- */
+
+/* Noise without a strength is none (dpsgd). */
+static int draws_anew(const struct pd_opdesc *op)
+{
+    const struct pd_attr *seed = pd_opdesc_attr(op, "seed"), *sigma = pd_opdesc_attr(op, "sigma");
+    return seed && !seed->i && !(sigma && sigma->f == 0);
+}
+
+pd_status pd_settings_can_repeat(const struct pd_program *program)
+{
+    for (int i = 1; i < program->blocks.n; i++) {
+        const struct pd_block *block = program->blocks.at[i];
+        for (int k = 0; k < block->ops.n; k++)
+            if (draws_anew(block->ops.at[k]))
+                return pd_fail(
+                    PD_INVALID,
+                    "FLAGS_ps_log needs steps that can be done again, but op %s draws random numbers, "
+                    "which would be others then: leave FLAGS_ps_log out (snapshots need none)",
+                    block->ops.at[k]->type);
     }
     return PD_OK;
 }

@@ -49,6 +49,7 @@ static void written(struct pd_durable *d)
            (double)pd_snapshot_bytes(d->writing) / 1e6, d->folder);
     d->sure_step = d->last_step;
     d->sure_applied = d->last_applied;
+    d->sure_least = d->last_least;
     d->sure_changes = d->last_changes;
     d->trouble[0] = 0;
     if (d->server->config.is_sync && d->config.n_servers > 1 && !d->journals) {
@@ -73,6 +74,7 @@ void pd_writer_failed(struct pd_durable *d, const char *why)
         pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
     d->last_step = d->sure_step;
     d->last_applied = d->sure_applied;
+    d->last_least = d->sure_least;
     d->last_changes = d->sure_changes;
     drop_job(d);
 }

@@ -13,8 +13,6 @@
 #include "pserver/sums.h"
 #include "pserver/waiters.h"
 
-enum { TICK_MS = 200 };
-
 struct pd_first_link {
     struct pd_server *server;
     struct pd_loop *loop;
@@ -196,8 +194,8 @@ pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control, c
     link->away_since = pd_clock_ns();
     link->first = pd_strdup(first);
     link->stall = (struct pd_stall){.calls = &calls, .owner = link, .endpoint = link->first};
-    pd_status status =
-        link->first ? pd_timer_start(control, 0, TICK_MS, tick, link, &link->timer) : pd_no_memory();
+    pd_status status = link->first ? pd_timer_start(control, 0, PD_SERVER_TICK_MS, tick, link, &link->timer)
+                                   : pd_no_memory();
     if (status == PD_OK)
         *out = link;
     else

@@ -4,13 +4,13 @@
 
 #include "base/clock.h"
 #include "base/flags.h"
+#include "base/line.h"
 #include "base/log.h"
 #include "base/parallel.h"
+#include "base/wait.h"
 #include "pserver/durable.h"
 #include "pserver/order.h"
 #include "pserver/proto.h"
-
-enum { TICK_MS = 200 };
 
 const char *pd_lane_who(struct lane *lane, int trainer)
 {
@@ -87,15 +87,14 @@ static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
 /* A trainer that waits for another server says so again and again: what it said before `since` is over. */
 static void list_late(struct lane *lane, const int *late, int n, int64_t since, char *out, size_t cap)
 {
-    size_t used = 0;
-    out[0] = 0;
-    for (int i = 0; i < n && used + 1 < cap; i++) {
+    struct pd_line line = pd_line_in(out, cap);
+    for (int i = 0; i < n; i++) {
         const struct member *m = &lane->members[late[i]];
         int absent = pd_shard_trainer(lane->shard, late[i]) == PD_TRAINER_ABSENT;
         int known = m->is_missed || m->lost_at;
         const char *why = m->session ? pd_session_held_up(m->session, since) : "";
-        int wrote = snprintf(
-            out + used, cap - used, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
+        pd_line_printf(
+            &line, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
             absent && known ? " (has not come back)"
             : absent && pd_book_had_ended(lane->server, late[i])
                 ? " (had ended before this server was started again: FLAGS_rpc_deadline / 2 to come, too)"
@@ -103,7 +102,6 @@ static void list_late(struct lane *lane, const int *late, int n, int64_t since, 
             : m->session ? ""
                          : " (connection lost)",
             why[0] ? ", which waits itself: " : "", why);
-        used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
 
@@ -128,8 +126,6 @@ static enum waiting missed(const struct lane *lane, int *trainers, int cap, int 
     return atomic_load(&lane->server->connected) > 0 ? FOR_NOBODY : why;
 }
 
-enum { LONGEST_NOTICE_MS = 60000 };
-
 /* How long it waits, in ms, and how often it says so. Who starts servers may have the trainers start much
  * later, so that they are waited for longer, and told of less often with time. */
 static int64_t limit_of(const struct pd_server *s, enum waiting why)
@@ -140,8 +136,7 @@ static int64_t limit_of(const struct pd_server *s, enum waiting why)
 
 static int64_t notice_of(const struct pd_server *s, enum waiting why, int64_t waited)
 {
-    int64_t longer = waited / 4 < LONGEST_NOTICE_MS ? waited / 4 : LONGEST_NOTICE_MS;
-    return why == FOR_FIRST && longer > s->config.notice_ms ? longer : s->config.notice_ms;
+    return why == FOR_FIRST ? pd_patience_seldom(s->config.notice_ms, waited) : s->config.notice_ms;
 }
 
 /* A step that waits tells for whom, again and again, and fails at its deadline; so does a server that waits
@@ -360,7 +355,7 @@ pd_status pd_lane_open(struct lane *lane)
     lane->members = pd_calloc((size_t)config.trainers, sizeof *lane->members);
     if (!lane->members) return pd_no_memory();
     PD_TRY(pd_loop_post(lane->loop, on_thread, NULL));
-    return pd_timer_start(lane->loop, TICK_MS, TICK_MS, tick, lane, &lane->timer);
+    return pd_timer_start(lane->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, tick, lane, &lane->timer);
 }
 
 void pd_lane_close(struct lane *lane)

@@ -80,8 +80,8 @@ static pd_status make_map(struct pd_ps_lookup *l, int64_t ids, struct pd_id_map 
     return PD_OK;
 }
 
-/* Which part has the row, and which row of it that is. */
-static pd_status find_part(const struct pd_attr *heights, int64_t id, int *part, int64_t *row)
+/* Which part has the row, and which row of it that is; `number` of Ids is the id's place. */
+static pd_status find_part(const struct pd_attr *heights, int64_t id, int64_t number, int *part, int64_t *row)
 {
     int64_t first = 0;
     for (int p = 0; p < heights->n; p++) {
@@ -92,8 +92,10 @@ static pd_status find_part(const struct pd_attr *heights, int64_t id, int *part,
         }
         first += heights->longs[p];
     }
-    return pd_fail(PD_RANGE, "id %lld is outside the table, which has %lld rows: ids go from 0 to %lld",
-                   (long long)id, (long long)first, (long long)first - 1);
+    return pd_fail(
+        PD_RANGE,
+        "id %lld (number %lld of Ids) is outside the table, which has %lld rows: ids go from 0 to %lld",
+        (long long)id, (long long)number, (long long)first, (long long)first - 1);
 }
 
 static pd_status deal_out(const struct pd_run *r, struct pd_ps_lookup *l, struct pd_id_map *map,
@@ -111,7 +113,7 @@ static pd_status deal_out(const struct pd_run *r, struct pd_ps_lookup *l, struct
             if (padding >= 0 && id == padding) continue;
             int at = l->places.n / 2;
             if (id >= 0 && pd_id_map_add(map, id, at) != at) continue;
-            PD_TRY(find_part(heights, id, &part, &row));
+            PD_TRY(find_part(heights, id, i, &part, &row));
             if (!pd_vec_push(&l->places, part) || !pd_vec_push(&l->places, l->shares[part].rows.n) ||
                 !pd_vec_push(&l->shares[part].rows, row))
                 return pd_no_memory();

@@ -122,7 +122,8 @@ static pd_status number_save(const struct pd_run *r, struct pd_client *client, i
     return PD_OK;
 }
 
-/* All servers write at the same time. Their numbers are their places in epmap. */
+/* All servers write at the same time. Their numbers are their places in epmap. When all have written, the
+ * files take the places of those before them: a server whose disk is full harms no earlier save. */
 static pd_status save_parts(const struct pd_run *r, struct pd_client *client, int n, const int *numbers)
 {
     const char *folder = pd_ps_attr(r, "dir")->s;
@@ -131,11 +132,13 @@ static pd_status save_parts(const struct pd_run *r, struct pd_client *client, in
     if (n) PD_TRY(number_save(r, client, numbers[0], &save));
     struct pd_client_save *saves = pd_calloc((size_t)n, sizeof *saves);
     if (!saves) return pd_no_memory();
-    for (int i = 0; status == PD_OK && i < n; i++) {
-        saves[i] = (struct pd_client_save){folder, (uint32_t)i, (uint32_t)n, save};
-        status = pd_client_want_saved(client, numbers[i], &saves[i]);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; status == PD_OK && i < n; i++) {
+            saves[i] = (struct pd_client_save){folder, (uint32_t)i, (uint32_t)n, save, turn};
+            status = pd_client_want_saved(client, numbers[i], &saves[i]);
+        }
+        if (status == PD_OK) status = pd_client_wait(client, r, "saving the table on the servers");
     }
-    if (status == PD_OK) status = pd_client_wait(client, r, "saving the table on the servers");
     if (status != PD_OK) pd_client_abandon(r->step); /* what is freed next may be sent again */
     pd_free(saves);
     return status;

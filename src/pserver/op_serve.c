@@ -2,6 +2,7 @@
  * the job ends. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ struct signals {
     int is_mine[N_SIGNALS];
 };
 
-static volatile sig_atomic_t asked_to_end;
+static atomic_int asked_to_end; /* the signal may come to any thread */
 
 static void on_term(int number)
 {

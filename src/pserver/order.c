@@ -12,6 +12,7 @@
 #include "pserver/order_private.h"
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
+#include "pserver/snapshot.h"
 
 /* ---- what lanes do ---- */
 
@@ -135,7 +136,7 @@ static void decide(struct pd_order *o, const struct wish *wish)
         return;
     }
     for (int k = 1; k < o->n_servers; k++)
-        if (o->peers[k].conn) pd_order_send_change(o, o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
+        if (o->peers[k].conn) pd_order_send_change(o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
     pd_order_tell_lanes(o);
 }
 
@@ -237,8 +238,8 @@ pd_status pd_order_new(struct pd_server *s, int n_servers, const char *const *se
     pthread_mutex_init(&o->lock, NULL);
     o->server = s;
     o->n_servers = n_servers > 1 ? n_servers : 1;
-    for (int i = 0; i < n_servers; i++)
-        if (strcmp(servers[i], s->config.endpoint) == 0) o->self = i;
+    int place = pd_snapshot_place(n_servers, servers, s->config.endpoint);
+    o->self = place > 0 ? place : 0;
     o->names = pd_calloc((size_t)o->n_servers, sizeof *o->names);
     int is_named = o->names != NULL;
     for (int i = 0; is_named && i < o->n_servers; i++)

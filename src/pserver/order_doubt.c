@@ -17,8 +17,6 @@
 #include "pserver/order_private.h"
 #include "pserver/server_private.h"
 
-enum { TICK_MS = 200 };
-
 /* Loops may be a step apart. Where those behind have it prepared, a loop that has applied it was allowed to:
  * it was committed. */
 uint64_t pd_order_look_back(struct pd_order *o)
@@ -194,5 +192,5 @@ pd_status pd_order_doubt(struct pd_order *o)
             "step %llu was whole when this server ended: waiting for the other servers to say whether it was "
             "applied",
             (unsigned long long)step);
-    return pd_timer_start(o->loop, TICK_MS, TICK_MS, tick, o, &o->timer);
+    return pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, tick, o, &o->timer);
 }

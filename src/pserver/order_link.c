@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/line.h"
 #include "base/log.h"
 #include "net/wire.h"
 #include "pserver/first_link.h"
@@ -11,7 +12,6 @@
 #include "pserver/server_private.h"
 #include "pserver/waiters.h"
 
-enum { TICK_MS = 200 };
 #define MAX_AHEAD ((uint64_t)1 << 32) /* of a server that came back with older parameters */
 
 /* Who is in the job, as this server knows it. */
@@ -34,21 +34,19 @@ static void send_members(const struct pd_order *o, struct pd_conn *conn, uint16_
     pd_conn_say(conn, &head, &meta);
 }
 
-static int next_member(const struct pd_order *o, struct pd_reader *r, struct wish *out, int trainer)
+static int next_member(struct pd_reader *r, struct wish *out, int trainer)
 {
     int state = pd_read_u8(r);
     *out = (struct wish){trainer, pd_read_u64(r), (enum pd_trainer_state)state, 0, 0};
     if (state > PD_TRAINER_LOST) r->bad = 1;
-    (void)o;
     return !r->bad && state != PD_TRAINER_ABSENT;
 }
 
 /* ---- at the first server ---- */
 
-void pd_order_send_change(const struct pd_order *o, struct pd_conn *conn, const struct change *c)
+void pd_order_send_change(struct pd_conn *conn, const struct change *c)
 {
     struct pd_buf meta = {0};
-    (void)o;
     pd_put_u32(&meta, (uint32_t)c->trainer);
     pd_put_u8(&meta, (uint8_t)c->state);
     pd_put_u64(&meta, c->incarnation);
@@ -72,7 +70,7 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     struct pd_reader ahead = r; /* nothing of it is believed before all of it is read */
     for (int t = 0; t < (int)n; t++) {
         struct wish unused;
-        (void)next_member(o, &ahead, &unused, t);
+        (void)next_member(&ahead, &unused, t);
     }
     if (!pd_reader_done(&ahead)) return pd_fail(PD_FORMAT, "malformed ORDER");
     if (m->head.step > o->committed + MAX_AHEAD)
@@ -84,7 +82,7 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     }
     for (int t = 0; t < (int)n; t++) {
         struct wish wish;
-        int is_known = next_member(o, &r, &wish, t);
+        int is_known = next_member(&r, &wish, t);
         if (is_known && o->members[t].state == PD_TRAINER_ABSENT) pd_order_wish(o, &wish);
     }
     int is_apart = m->head.step > o->committed + 1; /* further than it may be: it is ready for nothing */
@@ -99,8 +97,7 @@ static pd_status on_want(struct pd_order *o, const struct pd_message *m)
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     struct wish wish;
     uint32_t t = pd_read_u32(&r);
-    if (!next_member(o, &r, &wish, (int)t) || !pd_reader_done(&r) ||
-        t >= (uint32_t)o->server->config.trainers)
+    if (!next_member(&r, &wish, (int)t) || !pd_reader_done(&r) || t >= (uint32_t)o->server->config.trainers)
         return pd_fail(PD_FORMAT, "malformed WANT");
     pd_order_wish(o, &wish);
     return PD_OK;
@@ -157,16 +154,11 @@ static int is_late(const struct pd_order *o, int k)
     return o->peers[k].conn && pd_order_is_ready(o, 0) && !pd_order_is_ready(o, k);
 }
 
-static size_t list(const struct pd_order *o, int (*is_one)(const struct pd_order *o, int k), char *out,
-                   size_t cap)
+static void list(const struct pd_order *o, int (*is_one)(const struct pd_order *o, int k),
+                 struct pd_line *out)
 {
-    size_t used = 0;
-    for (int k = 1; k < o->n_servers && used + 1 < cap; k++) {
-        if (!is_one(o, k)) continue;
-        int wrote = snprintf(out + used, cap - used, "%sserver %s", used ? ", " : "", o->names[k]);
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-    return used < cap ? used : cap - 1;
+    for (int k = 1; k < o->n_servers; k++)
+        if (is_one(o, k)) pd_line_printf(out, "%sserver %s", out->n ? ", " : "", o->names[k]);
 }
 
 static void describe_missing(void *arg, char *out, size_t cap)
@@ -175,17 +167,18 @@ static void describe_missing(void *arg, char *out, size_t cap)
     int64_t since = pd_clock_ns(), now = since;
     for (int k = 1; k < o->n_servers; k++)
         if (is_missing(o, k) && o->peers[k].away_since < since) since = o->peers[k].away_since;
-    size_t used = list(o, is_missing, out, cap);
-    snprintf(out + used, cap - used,
-             " has not reached the first server %s, which decides on steps, for %lld s", o->names[0],
-             (long long)((now - since) / 1000000000));
+    struct pd_line line = pd_line_in(out, cap);
+    list(o, is_missing, &line);
+    pd_line_printf(&line, " has not reached the first server %s, which decides on steps, for %lld s",
+                   o->names[0], (long long)((now - since) / 1000000000));
 }
 
 static void describe_late(void *arg, char *out, size_t cap)
 {
     const struct pd_order *o = arg;
     char who[PD_WAITERS_TEXT / 2];
-    list(o, is_late, who, sizeof who);
+    struct pd_line line = pd_line_in(who, sizeof who);
+    list(o, is_late, &line);
     snprintf(
         out, cap,
         "step %llu is whole on the first server %s, and has waited %lld s for %s, which is connected and "
@@ -218,7 +211,9 @@ pd_status pd_order_watch(struct pd_order *o)
     struct pd_timer *timer;
     for (int k = 1; k < o->n_servers; k++)
         o->peers[k].away_since = pd_clock_ns();
-    return o->n_servers > 1 ? pd_timer_start(o->loop, TICK_MS, TICK_MS, watch_peers, o, &timer) : PD_OK;
+    return o->n_servers > 1
+               ? pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, watch_peers, o, &timer)
+               : PD_OK;
 }
 
 /* ---- at the others ---- */
@@ -283,7 +278,7 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
     for (int t = 0; t < (int)n; t++) {
         struct wish now;
         const struct stance *mine = &o->members[t];
-        if (!next_member(o, &r, &now, t)) continue;
+        if (!next_member(&r, &now, t)) continue;
         if (mine->state != now.state || mine->incarnation != now.incarnation)
             PD_TRY(pd_order_change(o, t, now.incarnation, now.state, m->head.extra, step));
     }
@@ -304,7 +299,7 @@ static pd_status on_changed(struct pd_order *o, const struct pd_message *m)
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     struct wish now;
     uint32_t t = pd_read_u32(&r);
-    if (!next_member(o, &r, &now, (int)t) || !pd_reader_done(&r) || t >= (uint32_t)o->server->config.trainers)
+    if (!next_member(&r, &now, (int)t) || !pd_reader_done(&r) || t >= (uint32_t)o->server->config.trainers)
         return pd_fail(PD_FORMAT, "malformed CHANGED");
     return pd_order_change(o, (int)t, now.incarnation, now.state, m->head.extra, allowed(o, m->head.step));
 }

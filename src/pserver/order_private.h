@@ -101,7 +101,7 @@ pd_status pd_order_apart(const struct pd_order *order); /* the error; under the 
 /* order_link.c */
 pd_status pd_order_watch(struct pd_order *order); /* at the first server: who is not connected is named */
 void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */
-void pd_order_send_change(const struct pd_order *order, struct pd_conn *conn, const struct change *change);
+void pd_order_send_change(struct pd_conn *conn, const struct change *change);
 void pd_order_send_commit(struct pd_conn *conn, uint64_t step);
 
 #endif

@@ -24,7 +24,7 @@ enum pd_ps_type {
     PD_PS_SAVE = 22,    /* u32 value, u32 part, u32 parts, u64 save, text folder: write the value to
                            <folder>/<its name>_<part>, on your disk, as one of so many parts of this save;
                            answered by DONE or FAILED. parts 0: write nothing, give me the number of a new
-                           save */
+                           save. Written beside first; with PD_PS_PLACE it gets that name */
     PD_PS_STATUS = 23,  /* tool to server: what do you hold, whom do you know; with PD_PS_AS_JSON as JSON */
     PD_PS_SUM = 24,     /* server to first server: text group, u32 server, u32 servers, u32 n, n f64 */
     PD_PS_ORDER = 25,   /* the next three: server to first server (order.h). step: committed; members: u32 n,
@@ -62,6 +62,8 @@ enum {
     PD_PS_JOB_HOLDS = 1,        /* in OPENED: the server has gradients */
     PD_PS_JOB_BARE = 2,         /* ... its folder knew the job when it started, and had no state of it */
     PD_PS_JOB_FORGETS = 4,      /* ... it has no folder */
+    PD_PS_JOB_ASYNC = 8,        /* ... each trainer has steps of its own there */
+    PD_PS_PLACE = 1,            /* flag of SAVE: all parts are written */
     PD_PS_AS_JSON = 1,          /* flag of STATUS */
     PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */
     PD_PS_RUNS = 1,             /* flag of MEMBERS: a step was committed since the first server started */

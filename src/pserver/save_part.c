@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,50 +50,95 @@ static int read_part(int folder, const char *name, struct pd_part *out)
     return pd_reader_done(&r);
 }
 
-/* Is it the name of part `index` of what `name` is a part of? `stem` is the length of that up to the
- * underscore. */
-static int is_sibling(const char *other, const char *name, size_t stem, uint32_t index)
+/* What it is called until all are written. */
+static int aside_name(char out[PD_VALUE_FILE_NAME], const char *name, uint64_t save)
 {
-    char wanted[16];
-    int n = snprintf(wanted, sizeof wanted, "%u", index);
-    return n > 0 && strncmp(other, name, stem) == 0 && strcmp(other + stem, wanted) == 0;
+    int n = snprintf(out, PD_VALUE_FILE_NAME, "%s.save-%016" PRIx64, name, save);
+    return n > 0 && n < PD_VALUE_FILE_NAME;
 }
 
-/* A folder that cannot be read keeps what it has: who loads sees that, too. */
-static pd_status remove_earlier(int folder, const char *name, const struct pd_part *part, const char *path)
+/* Is it the name of that part, written beside or in place, of what `name` is a part of? `stem` is the length
+ * of that up to the underscore. */
+static int is_sibling(const char *other, const char *name, size_t stem, const struct pd_part *part)
+{
+    char placed[PD_VALUE_FILE_NAME], aside[PD_VALUE_FILE_NAME];
+    int n = snprintf(placed, sizeof placed, "%.*s%u", (int)stem, name, part->index);
+    if (n < 0 || n >= (int)sizeof placed || !aside_name(aside, placed, part->save)) return 0;
+    return strcmp(other, placed) == 0 || strcmp(other, aside) == 0;
+}
+
+/* Goes over the files of the same value that say what they are. A folder that cannot be read has none: who
+ * loads sees that, too. `is_removed`: earlier ones go; *error: why one of them could not. 1: there are later
+ * ones. */
+static int look_beside(int folder, const char *name, const struct pd_part *part, int is_removed, int *error)
 {
     size_t stem = (size_t)(strrchr(name, '_') - name) + 1;
-    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), has_later = 0;
     DIR *list = again < 0 ? NULL : fdopendir(again);
-    if (!list) {
-        if (again >= 0) close(again);
-        return PD_OK;
-    }
-    for (struct dirent *e; !error && (e = readdir(list));) {
+    if (!list && again >= 0) close(again);
+    for (struct dirent *e; list && (e = readdir(list));) {
         struct pd_part other;
         if (strncmp(e->d_name, name, stem) != 0 || !read_part(folder, e->d_name, &other)) continue;
-        if (!is_sibling(e->d_name, name, stem, other.index)) continue;
-        if (other.save == part->save || is_later(other.save, part->save)) continue;
-        if (unlinkat(folder, e->d_name, 0) != 0 && errno != ENOENT) error = errno;
+        if (!is_sibling(e->d_name, name, stem, &other) || other.save == part->save) continue;
+        if (is_later(other.save, part->save))
+            has_later = 1;
+        else if (is_removed && unlinkat(folder, e->d_name, 0) != 0 && errno != ENOENT)
+            *error = errno;
     }
-    closedir(list);
-    if (!error) return PD_OK;
-    return pd_fail(PD_IO, "'%s' is written, but parts of an earlier save cannot be removed beside it: %s; %s",
-                   path, pd_folder_error(error), pd_folder_advice(error));
+    if (list) closedir(list);
+    return has_later;
+}
+
+static pd_status file_error(const char *path, int number)
+{
+    return pd_fail(PD_IO, "cannot write '%s': %s; %s", path, pd_folder_error(number),
+                   pd_folder_advice(number));
 }
 
 pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
                         const struct pd_part *part, const char *path)
 {
-    struct pd_part there;
+    char aside[PD_VALUE_FILE_NAME];
+    struct stat info;
     struct pd_buf end = {0};
-    if (read_part(folder, name, &there) && is_later(there.save, part->save)) return PD_OK;
+    if (!aside_name(aside, name, part->save)) return file_error(path, ENAMETOOLONG);
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
+        return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
     pd_buf_add(&end, magic, sizeof magic);
     pd_put_u32(&end, part->index);
     pd_put_u32(&end, part->count);
     pd_put_u64(&end, part->save);
     pd_status status =
-        end.failed ? pd_no_memory() : pd_value_file_write_in(folder, name, value, end.at, end.n, path);
+        end.failed ? pd_no_memory() : pd_value_file_write_in(folder, aside, value, end.at, end.n, path);
     pd_buf_free(&end);
-    return status == PD_OK ? remove_earlier(folder, name, part, path) : status;
+    return status;
+}
+
+pd_status pd_part_place(int folder, const char *name, const struct pd_part *part, const char *path)
+{
+    char aside[PD_VALUE_FILE_NAME];
+    struct pd_part there;
+    int error = 0;
+    if (!aside_name(aside, name, part->save)) return file_error(path, ENAMETOOLONG);
+    int is_there = read_part(folder, name, &there);
+    if (is_there && is_later(there.save, part->save)) {
+        unlinkat(folder, aside, 0);
+        return PD_OK;
+    }
+    if (renameat(folder, aside, folder, name) != 0) {
+        if (errno != ENOENT) return file_error(path, errno);
+        /* Asked twice; or removed by a server that has the part of a later save already. */
+        if (is_there && there.save == part->save) return PD_OK;
+        if (look_beside(folder, name, part, 0, &error)) return PD_OK;
+        return pd_fail(PD_IO,
+                       "cannot write '%s': what was written for it is gone, as when another job saves "
+                       "into the same folder; save again",
+                       path);
+    }
+    /* Some file systems have no such call for folders; there the name is as safe as it gets. */
+    if (fsync(folder) != 0 && errno != EINVAL) return file_error(path, errno);
+    look_beside(folder, name, part, 1, &error);
+    if (!error) return PD_OK;
+    return pd_fail(PD_IO, "'%s' is written, but parts of an earlier save cannot be removed beside it: %s; %s",
+                   path, pd_folder_error(error), pd_folder_advice(error));
 }

@@ -17,11 +17,14 @@ struct pd_part {
 /* Before the first number that a process gives out. */
 uint64_t pd_part_first_save(uint64_t random);
 
-/* Writes a part as `name`, which ends in _<index>, into an open folder; `path` is for messages. One of a
- * later save that is there already stays: another trainer saves at the same time, and its parts take the
- * place of all of these. Then parts of the same value that are of earlier saves, or of other processes, are
- * removed: what they were parts of is no longer whole. Files without such an end are left alone. */
+/* Writes a part that will be `name`, which ends in _<index>, into an open folder, beside what has that name;
+ * `path` is for messages. */
 pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
                         const struct pd_part *part, const char *path);
+/* All parts of the save are written: this one gets its name. One of a later save that has it already stays:
+ * another trainer saves at the same time, and its parts take the place of all of these. Then parts of the
+ * same value that are of earlier saves, or of other processes, are removed: what they were parts of is no
+ * longer whole. Files without such an end are left alone. Doing it twice is fine. */
+pd_status pd_part_place(int folder, const char *name, const struct pd_part *part, const char *path);
 
 #endif

@@ -113,21 +113,16 @@ int pd_server_is_ending(struct pd_server *s)
 
 /* ---- what it holds ---- */
 
-static char *copy_text(const char *text)
-{
-    return pd_strdup(text ? text : "");
-}
-
 static pd_status copy_config(struct pd_server *s, const struct pd_server_config *config)
 {
     s->config = *config;
     s->config.grads = NULL;
     s->config.lines = NULL;
     if (config->n_lines) pd_job_text_pack(config->n_lines, config->lines, &s->job_text);
-    s->config.endpoint = copy_text(config->endpoint);
-    s->config.job = copy_text(config->job);
-    s->config.save_root = copy_text(config->save_root);
-    s->config.kept_root = copy_text(config->kept_root);
+    s->config.endpoint = pd_strdup_some(config->endpoint);
+    s->config.job = pd_strdup_some(config->job);
+    s->config.save_root = pd_strdup_some(config->save_root);
+    s->config.kept_root = pd_strdup_some(config->kept_root);
     int is_whole = s->config.endpoint && s->config.job && s->config.save_root && s->config.kept_root;
     return is_whole && !s->job_text.failed ? PD_OK : pd_no_memory();
 }
@@ -312,7 +307,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
     PD_TRY(pd_sums_new(s, &s->sums));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
-    int is_first = !job || !job->n_servers || strcmp(job->servers[0], s->config.endpoint) == 0;
+    int is_first = !job || pd_durable_config_is_first(job, s->config.endpoint);
     if (!atomic_load(&s->job_id) && is_first) PD_TRY(pd_server_set_job(s, pd_rng_fresh_seed()));
     PD_TRY(pd_is_closed_job(&s->is_closed));
     const char *const *names = job && job->n_servers ? job->servers : &config->endpoint;

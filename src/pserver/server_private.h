@@ -20,6 +20,8 @@ struct pd_order;
 struct pd_first_link;
 struct pd_waiters;
 
+enum { PD_SERVER_TICK_MS = 200 }; /* how often it looks who is late */
+
 /* A value that trainers may pull. */
 struct served {
     char *name;

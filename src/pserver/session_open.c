@@ -202,9 +202,10 @@ static void put_job(const struct pd_server *s, struct pd_buf *meta)
     for (int i = 0; i < s->n_lanes; i++)
         units += pd_shard_units(s->lanes[i].shard);
     pd_put_u64(meta, atomic_load(&s->job_id));
-    pd_put_u8(meta, (uint8_t)((units ? PD_PS_JOB_HOLDS : 0) |
-                              (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0) |
-                              (s->durable ? 0 : PD_PS_JOB_FORGETS)));
+    pd_put_u8(meta,
+              (uint8_t)((units ? PD_PS_JOB_HOLDS : 0) |
+                        (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0) |
+                        (s->durable ? 0 : PD_PS_JOB_FORGETS) | (s->config.is_sync ? 0 : PD_PS_JOB_ASYNC)));
     pd_put_u64(meta, pd_durable_ahead(s->durable));
 }
 

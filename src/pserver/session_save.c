@@ -34,12 +34,13 @@ static pd_status open_folder(const struct session *session, const char *path, in
 }
 
 static pd_status write_part(struct session *session, const struct served *served, const char *path,
-                            const struct pd_part *part)
+                            const struct pd_part *part, int is_placed)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int folder;
     PD_TRY(open_folder(session, path, &folder));
-    pd_status status = pd_part_write(folder, slash ? slash + 1 : path, served->value, part, path);
+    pd_status status = is_placed ? pd_part_place(folder, name, part, path)
+                                 : pd_part_write(folder, name, served->value, part, path);
     close(folder);
     return status;
 }
@@ -52,6 +53,7 @@ static pd_status save_value(struct session *session, const struct pd_message *m,
     struct pd_buf path = {0};
     struct pd_part part;
     char folder[4096];
+    int is_placed = (m->head.flags & PD_PS_PLACE) != 0;
     uint32_t value = pd_read_u32(&r);
     part.index = pd_read_u32(&r);
     part.count = pd_read_u32(&r);
@@ -68,9 +70,9 @@ static pd_status save_value(struct session *session, const struct pd_message *m,
     }
     pd_buf_printf(&path, "%s/%s_%u", *folder ? folder : ".", served->name, part.index);
     atomic_store(&session->lane->saves_since, pd_clock_ns());
-    pd_status status = path.failed ? pd_no_memory() : write_part(session, served, path.at, &part);
+    pd_status status = path.failed ? pd_no_memory() : write_part(session, served, path.at, &part, is_placed);
     atomic_store(&session->lane->saves_since, 0);
-    if (status == PD_OK) pd_log(PD_LOG_INFO, "'%s' is written to %s", served->name, path.at);
+    if (status == PD_OK && is_placed) pd_log(PD_LOG_INFO, "'%s' is written to %s", served->name, path.at);
     pd_buf_free(&path);
     return status;
 }

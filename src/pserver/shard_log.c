@@ -87,15 +87,13 @@ pd_status pd_shard_commit(struct pd_shard *shard, enum pd_change_kind kind, int 
 
 /* ---- again ---- */
 
-static pd_status redo_gift(struct pd_shard *shard, struct unit *u, const struct pd_change *change,
-                           const void *payload, size_t n)
+static pd_status redo_gift(struct unit *u, const struct pd_change *change, const void *payload, size_t n)
 {
     struct pd_gift *g = &u->gifts[change->trainer];
     size_t ids = (size_t)change->rows * sizeof(int64_t);
     g->step = change->step;
     g->n_parts = 1;
     g->rows.n = 0;
-    (void)shard;
     if (u->spec.is_rows) {
         if (change->rows > INT32_MAX || !pd_vec_reserve(&g->rows, (int)change->rows)) return pd_no_memory();
         memcpy(g->rows.at, payload, ids);
@@ -178,7 +176,7 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
     PD_TRY(pd_shard_begin(shard, change->step));
     if (change->kind == PD_CHANGE_GIFT && change->trainer >= 0 && !u->spec.rule &&
         n == (u->spec.is_rows ? ids + (size_t)change->rows * row : (size_t)u->numel * u->item))
-        return redo_gift(shard, u, change, payload, n);
+        return redo_gift(u, change, payload, n);
     if (change->kind == PD_CHANGE_PART && (change->trainer < 0) == !!shard->config.is_sync && u->spec.rule &&
         !u->spec.is_rows && change->part < u->parts)
         return redo_part(shard, u, change, payload, n);

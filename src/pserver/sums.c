@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/line.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/durable.h"
 #include "pserver/first_link.h"
+#include "pserver/snapshot.h"
 #include "pserver/sums_private.h"
 
 enum { GRACE_MS = 1000 };
@@ -32,9 +34,7 @@ static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op)
         return PD_OK;
     if (!sums->servers) {
         sums->servers = endpoints->n;
-        sums->self = -1;
-        for (int i = 0; i < endpoints->n; i++)
-            if (strcmp(endpoints->strings[i], sums->server->config.endpoint) == 0) sums->self = i;
+        sums->self = pd_snapshot_place(endpoints->n, endpoints->strings, sums->server->config.endpoint);
         sums->names = pd_calloc((size_t)endpoints->n, sizeof *sums->names);
         for (int i = 0; sums->names && i < endpoints->n; i++)
             if (!(sums->names[i] = pd_strdup(endpoints->strings[i]))) return pd_no_memory();
@@ -111,20 +111,15 @@ void pd_sums_give(struct pd_sums *sums, struct sum *s, int server, const double 
 
 static void list_late(const struct pd_sums *sums, const struct sum *s, char *out, size_t cap)
 {
-    size_t used = 0;
+    struct pd_line line = pd_line_in(out, cap);
     if (sums->self) {
-        int wrote = snprintf(out, cap, "the first server %s, which adds", sums->names[0]);
         char why[512];
-        if (wrote > 0 && (size_t)wrote < cap && pd_first_link_trouble(sums->server->first, why, sizeof why))
-            snprintf(out + wrote, cap - (size_t)wrote, " (%s)", why);
+        pd_line_printf(&line, "the first server %s, which adds", sums->names[0]);
+        if (pd_first_link_trouble(sums->server->first, why, sizeof why)) pd_line_printf(&line, " (%s)", why);
         return;
     }
-    out[0] = 0;
-    for (int i = 0; i < sums->servers && used + 1 < cap; i++)
-        if (!s->has[i]) {
-            int wrote = snprintf(out + used, cap - used, "%sserver %s", used ? ", " : "", sums->names[i]);
-            used += wrote > 0 ? (size_t)wrote : 0;
-        }
+    for (int i = 0; i < sums->servers; i++)
+        if (!s->has[i]) pd_line_printf(&line, "%sserver %s", line.n ? ", " : "", sums->names[i]);
 }
 
 /* On the thread of the lane that applies the step: its trainers wait for others than this server. */

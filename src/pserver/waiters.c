@@ -3,11 +3,9 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "pserver/server_private.h"
-
-enum { LONGEST_NOTICE_MS = 60000 };
 
 struct pd_waiters {
     struct pd_server *server;
@@ -41,14 +39,6 @@ static void set_notice(struct pd_waiters *w, const char *text)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* How often it is said: less often with time, while nobody waits. */
-static int64_t notice_of(const struct pd_waiters *w, int64_t ms)
-{
-    int64_t usual = w->server->config.notice_ms;
-    int64_t longer = ms / 4 < LONGEST_NOTICE_MS ? ms / 4 : LONGEST_NOTICE_MS;
-    return !w->waits_since && longer > usual ? longer : usual;
-}
-
 void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int64_t deadline_ms,
                      void (*describe)(void *arg, char *out, size_t cap), void *arg)
 {
@@ -69,8 +59,9 @@ void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int64_t 
                                           config->deadline_ms));
         return;
     }
-    int64_t told = w->told > since ? w->told : since;
-    if ((now - told) / 1000000 >= notice_of(w, (now - since) / 1000000)) {
+    int64_t told = w->told > since ? w->told : since, often = config->notice_ms;
+    if (!w->waits_since) often = pd_patience_seldom(often, (now - since) / 1000000);
+    if ((now - told) / 1000000 >= often) {
         w->told = now;
         describe(arg, text, sizeof text);
         if (!is_quiet || w->waits_since) pd_log(PD_LOG_WARNING, "%s", text);

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/line.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/minstd.h"
@@ -400,6 +401,23 @@ static void stderr_gets_whole_lines(void **state)
     close(ends[0]), close(ends[1]), close(kept);
 }
 
+static void a_line_keeps_what_has_room(void **state)
+{
+    (void)state;
+    char at[12];
+    memset(at, 'x', sizeof at);
+    struct pd_line line = pd_line_in(at, 11);
+    assert_string_equal(at, "");
+    for (int i = 1; i <= 5; i++) {
+        pd_line_printf(&line, "%s%d", line.n ? ", " : "", i);
+        assert_int_equal(line.n, strlen(at));
+    }
+    assert_string_equal(at, "1, 2, 3, 4");
+    pd_line_printf(&line, "more");
+    assert_int_equal(line.n, 10);
+    assert_int_equal(at[11], 'x');
+}
+
 int main(void)
 {
     setenv("FLAGS_rpc_deadlin", "5000", 1);
@@ -422,6 +440,7 @@ int main(void)
         cmocka_unit_test(threads_talk_one_at_a_time),
         cmocka_unit_test(a_child_process_may_talk),
         cmocka_unit_test(stderr_gets_whole_lines),
+        cmocka_unit_test(a_line_keeps_what_has_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

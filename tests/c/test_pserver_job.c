@@ -21,7 +21,6 @@ enum { PARAMS = 3, STEPS = 60, THREADS = 3 };
 
 struct served {
     struct ps_job job;
-    int index;
     float w[PARAMS]; /* what the server holds in the end */
     pd_status status;
 };
@@ -31,8 +30,8 @@ static void *serve(void *arg)
     struct served *s = arg;
     pd_scope *scope;
     must(pd_scope_create(NULL, &scope));
-    s->status = serve_job(&s->job, s->index, scope);
-    for (int i = s->index; i < PARAMS; i += s->job.n_servers)
+    s->status = serve_job(&s->job, 0, scope);
+    for (int i = 0; i < PARAMS; i++)
         s->w[i] = weight(scope, i, 0);
     pd_scope_release(scope);
     return NULL;
@@ -175,34 +174,25 @@ static pd_status short_step(pd_executor *exe, pd_program *p, pd_scope *scope, ui
 }
 
 /* Of three steps the second is short of memory. Returns what came of that. */
-static pd_status run_short_job(int servers, uint64_t n, uint64_t *asked)
+static pd_status run_short_job(uint64_t n, uint64_t *asked)
 {
-    struct served served[2] = {
-        {.job = {.n_servers = servers, .trainers = 1, .params = PARAMS, .is_sync = 1}}};
-    pthread_t threads[2];
+    struct served served;
     pd_scope *scope;
     pd_executor *exe;
-    free_endpoints(&served[0].job);
-    for (int i = 0; i < servers; i++) {
-        served[i].job = served[0].job;
-        served[i].index = i;
-        assert_int_equal(pthread_create(&threads[i], NULL, serve, &served[i]), 0);
-    }
-    pd_program *p = trainer_program(&served[0].job, 0, 1);
+    pthread_t server = start_server(&served, 1, "2", "");
+    pd_program *p = trainer_program(&served.job, 0, 1);
     must(pd_scope_create(NULL, &scope));
     must(pd_executor_create(&exe));
     must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
     pd_status status = short_step(exe, p, scope, n, asked);
-    if (status != PD_OK && strstr(pd_error(), "not done after"))
-        fail_msg("request %d: %s", (int)n, pd_error());
-    if (status == PD_OK) must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
-    if (status == PD_OK) assert_true(weight(scope, 2, WIDTH - 1) == 1 - 0.5f * 3);
-    pd_leave_job(status != PD_OK, "a step failed");
-    for (int i = 0; i < servers; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        if (status == PD_OK) assert_int_equal(served[i].status, PD_JOB_OVER);
-        for (int k = i; status == PD_OK && k < PARAMS; k += servers)
-            assert_true(served[i].w[k] == 1 - 0.5f * 3);
+    if (status == PD_OK) {
+        must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
+        assert_true(weight(scope, 2, WIDTH - 1) == 1 - 0.5f * 3);
+        end_job(&served, server, 3);
+    } else {
+        if (strstr(pd_error(), "not done after")) fail_msg("request %d: %s", (int)n, pd_error());
+        pd_leave_job(1, "a step failed");
+        assert_int_equal(pthread_join(server, NULL), 0);
     }
     pd_executor_free(exe);
     pd_scope_release(scope);
@@ -214,19 +204,13 @@ static pd_status run_short_job(int servers, uint64_t n, uint64_t *asked)
 static void test_short_memory_is_told_or_mended(void **state)
 {
     (void)state;
-    must(pd_flag_set("ps_loops", "2"));
-    must(pd_flag_set("ps_dir", ""));
-    must(pd_flag_set("ps_log", ""));
-    must(pd_flag_set("ps_snapshot_steps", "0"));
+    int mended = 0;
+    uint64_t most, asked;
     must(pd_flag_set("rpc_deadline", "20000"));
-    for (int servers = 1; servers <= 2; servers++) {
-        int mended = 0;
-        uint64_t most, asked;
-        assert_int_equal(run_short_job(servers, 0, &most), PD_OK); /* with all its memory */
-        for (uint64_t n = 1; n <= most; n++)
-            mended += run_short_job(servers, n, &asked) == PD_OK;
-        assert_true(mended > 0);
-    }
+    assert_int_equal(run_short_job(0, &most), PD_OK); /* with all its memory */
+    for (uint64_t n = 1; n <= most; n++)
+        mended += run_short_job(n, &asked) == PD_OK;
+    assert_true(mended > 0);
 }
 
 int main(void)

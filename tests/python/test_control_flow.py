@@ -5,10 +5,7 @@ import pytest
 import paddle.fluid as fluid
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def run(feed, fetches):

@@ -10,10 +10,7 @@ import paddle.fluid as fluid
 from paddle.fluid.data_feeder import check_dtype, check_type, convert_dtype
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def plain():

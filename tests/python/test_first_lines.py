@@ -7,11 +7,7 @@ import paddle.fluid as fluid
 from paddle.fluid import layers
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-        with fluid.scope_guard(fluid.Scope()):
-            yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def start():

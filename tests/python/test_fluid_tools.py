@@ -8,11 +8,7 @@ import paddle.fluid as fluid
 from paddle.fluid import debugger, graphviz, unique_name
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), unique_name.guard():
-        with fluid.scope_guard(fluid.Scope()):
-            yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def feed(rows=4):

@@ -7,11 +7,7 @@ import paddle.fluid as fluid
 L = fluid.layers
 
 
-@pytest.fixture(autouse=True)
-def fresh_program():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), \
-            fluid.scope_guard(fluid.Scope()):
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def append(type, inputs, outputs, **attrs):

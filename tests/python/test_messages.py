@@ -8,10 +8,7 @@ import paddle.fluid as fluid
 from paddle.fluid import layers
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def told(call, *texts):
@@ -152,3 +149,8 @@ def test_arguments_of_io_in_another_order(saved):
     for call in (fluid.io.save_params, fluid.io.save_persistables, fluid.io.save_vars, fluid.io.load_params, fluid.io.load_persistables):
         told(lambda call=call: call("m", exe), order + "executor, dirname.")
     told(lambda: fluid.io.load_params("m", "m"), "executor must be an Executor, found 'm' of type str. The order is executor, dirname.")
+
+
+def test_endpoints_that_are_parted_in_another_way():
+    told(lambda: fluid.DistributeTranspiler().transpile(0, pservers="127.0.0.1:6174;127.0.0.1:6175", trainers=1),
+         "pservers has the endpoint '127.0.0.1:6174;127.0.0.1:6175'; it must be HOST:PORT", "with commas between several.")

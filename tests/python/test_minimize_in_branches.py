@@ -29,11 +29,7 @@ def constant(value):
     return fluid.ParamAttr(initializer=fluid.initializer.Constant(value))
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-        with fluid.scope_guard(fluid.Scope()):
-            yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 @pytest.mark.parametrize("case", OF_185)

@@ -53,14 +53,6 @@ def test_same_program_as_upstream(name):
             compare(found, wanted)
 
 
-@pytest.fixture
-def fresh():
-    """Default programs and names of its own, and an empty scope."""
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-        with fluid.scope_guard(fluid.Scope()):
-            yield
-
-
 def run_steps(loss, steps=3, seed=0):
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())

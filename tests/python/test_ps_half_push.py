@@ -33,12 +33,12 @@ class First:
         return data
 
 
-def job_of(root: Path, servers: int, **env: str) -> Job:
+def job_of(root: Path, servers: int, trainers: int = 1, **env: str) -> Job:
     settings = {"FLAGS_ps_dir": str(root), "FLAGS_ps_snapshot_seconds": "0", "FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_loops": "1"}
-    return Job(servers, 1, "wide.py", settings | {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_dead_after": "0"} | env)
+    return Job(servers, trainers, "wide.py", settings | {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_dead_after": "0"} | env)
 
 
-def killed_in_its_third_push(job: Job, *options: str, loops: int = 1, whole: int = 0) -> None:
+def killed_in_its_third_push(job: Job, *options: str, loops: int = 1, whole: int = 0, id: int = 0) -> None:
     """The servers serve; each loop has half of it, or the first `whole` ones all, and of two acknowledged ones all."""
     ways, made, connections = itertools.count(), [], loops * len(job.endpoints)
 
@@ -51,7 +51,7 @@ def killed_in_its_third_push(job: Job, *options: str, loops: int = 1, whole: int
     for i in range(len(job.endpoints)):
         job.start("server", i, *options)
     with FaultProxy(job.endpoints, 0, QUIET, meddler=meddler) as proxy:
-        trainer = job.start("trainer", 0, *options, env={"PADDLE_PS_MAP": proxy.map, "FLAGS_ps_notice": "300"})
+        trainer = job.start("trainer", id, *options, env={"PADDLE_PS_MAP": proxy.map, "FLAGS_ps_notice": "300"})
         trainer.wait_for("has waited 1 s")
         assert len(made) == 2 * connections and all(each.passed == int(each.most) for each in made[2 * whole :: 2])
         trainer.kill()
@@ -161,6 +161,101 @@ def test_such_a_snapshot_is_of_use_to_its_server_only(tmp_path):
         assert trained_on(job) == (4, {-6.0: NUMBERS})
 
 
+<<<<<<< HEAD
+def refused(job: Job, text: str, *options: str) -> None:
+    server = job.start("server", 0, *options)
+    assert server.end(30) == 1 and text in server.output() and "until the step is through" in server.output(), server.output()
+    job.processes.remove(server)
+
+
+@pytest.mark.parametrize("mode", [[], ASYNC], ids=["sync", "async"])
+def test_it_is_not_taken_up_with_another_rate(tmp_path, mode):
+    """Parts of the step had the former one. As the error says, the step is brought to its end first."""
+    with job_of(tmp_path, 1, FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, *mode)
+        ended_by_sigterm(job, job.processes[0])
+        refused(job, "is 0.5 in this Program, and was 1 in the snapshot of step 2", *mode, "--rate", "0.5")
+        job.start("server", 0, *mode)
+        assert trained_on(job, *mode, "--steps", "3") == (2, {-3.0: NUMBERS})
+        job.clear()
+        job.start("server", 0, *mode, "--rate", "0.5")
+        assert trained_on(job, *mode, "--rate", "0.5", "--steps", "5") == (3, {-4.0: NUMBERS})
+
+
+def test_it_is_not_taken_up_by_another_number_of_trainers(tmp_path):
+    """Sync: parts of the step are averaged over the former ones."""
+    with job_of(tmp_path, 1, FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job)
+        ended_by_sigterm(job, job.processes[0])
+        job.trainers = 2
+        refused(job, "was cut within step 3, parts of which are averaged over 1 trainers, and this job has 2")
+        job.trainers = 1
+        job.start("server", 0)
+        assert trained_on(job, "--steps", "3") == (2, {-3.0: NUMBERS})
+
+
+def test_the_push_of_a_trainer_that_the_job_has_no_more(tmp_path):
+    """Async."""
+    with job_of(tmp_path, 1, 2) as job:
+        killed_in_its_third_push(job, *ASYNC, id=1)
+        ended_by_sigterm(job, job.processes[0])
+        job.trainers = 1
+        refused(job, "has only parts of step 3 of trainer 1, and this job has 1 trainers", *ASYNC)
+        job.trainers = 2
+        job.start("server", 0, *ASYNC)
+        job.start("trainer", 1, *ASYNC, "--steps", "3")
+        assert trained_on(job, *ASYNC, "--steps", "3")[0] == 0
+        job.clear()
+        job.trainers = 1
+        job.start("server", 0, *ASYNC)
+        assert trained_on(job, *ASYNC, "--steps", "4") == (3, {-7.0: NUMBERS})
+
+
+@pytest.mark.parametrize("mode", [[], ASYNC], ids=["sync", "async"])
+def test_a_log_that_goes_on_from_half_a_push(tmp_path, mode):
+    """The server is started again with a log, and killed after the step."""
+    with job_of(tmp_path, 1, FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, *mode)
+        ended_by_sigterm(job, job.processes[0])
+        job.env["FLAGS_ps_log"] = "write"
+        job.start("server", 0, *mode)
+        job.start("trainer", 0, *mode, "--more", "100000").wait_for("did step 4")
+        for process in job.processes:
+            process.kill()
+        job.clear()
+        job.start("server", 0, *mode)
+        done, values = trained_on(job, *mode, "--more", "1")
+        assert done >= 5 and values == {-(done + 1.0): NUMBERS}, (done, values)
+
+
+def test_a_log_does_not_begin_where_loops_are_a_step_apart(tmp_path):
+    """Refused with what to do; and that works."""
+    with job_of(tmp_path, 1, FLAGS_ps_loops="2", FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, loops=2, whole=1)
+        ended_by_sigterm(job, job.processes[0])
+        job.env["FLAGS_ps_log"] = "write"
+        refused(job, "ends within step 3, which not all loops have applied: start this server without FLAGS_ps_log once more, and its trainers")
+        del job.env["FLAGS_ps_log"]
+        job.start("server", 0)
+        assert trained_on(job, "--steps", "3") == (2, {-3.0: NUMBERS})
+        job.clear()
+        job.env["FLAGS_ps_log"] = "write"
+        job.start("server", 0)
+        assert trained_on(job) == (3, {-6.0: NUMBERS})
+
+
+@pytest.mark.parametrize("loops, whole", [(1, 0), (2, 0), (2, 1)])
+def test_a_job_that_ends_with_that_step_has_it(tmp_path, loops, whole):
+    """Its number is that of the snapshot within it, where a loop had it already: there is a new one all the same."""
+    with job_of(tmp_path, 1, FLAGS_ps_loops=str(loops), FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, loops=loops, whole=whole)
+        ended_by_sigterm(job, job.processes[0])
+        job.start("server", 0)
+        assert trained_on(job, "--steps", "3") == (2, {-3.0: NUMBERS})
+        job.clear()
+        job.start("server", 0)
+        assert trained_on(job) == (3, {-6.0: NUMBERS})
+=======
 @pytest.mark.parametrize("before, after", [("", "write"), ("write", "")], ids=["log switched on", "log switched off"])
 def test_loops_apart_and_a_log_that_is_switched(tmp_path, before, after):
     """Sync: one loop has step 3 and the other not, which a log cannot begin with. What the error tells to do works."""
@@ -206,3 +301,4 @@ def test_a_log_begins_within_a_step(tmp_path, rule, loops):
             assert len(values) == 1 and sum(values.values()) == NUMBERS and -0.1 * (done + 1) == pytest.approx(next(iter(values)), rel=1e-3), values
         else:
             assert values == {-float(done + 1): NUMBERS}
+>>>>>>> wt-load

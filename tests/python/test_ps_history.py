@@ -6,6 +6,7 @@ An update that was under way when its trainer was killed may have been counted o
 import os
 import random
 import re
+import shutil
 import signal
 import time
 
@@ -221,6 +222,47 @@ def test_async_through_broken_connections(tmp_path, record_property):
         record_property(f"faults in round {round}", sum(proxy.done.values()))
 
 
+def check_each_step_counts_once(folder, steps: int, trainers: int, divisor: int) -> None:
+    want = np.tile(np.bincount(np.arange(steps) % PLACES, minlength=PLACES), trainers)[:, None] / divisor
+    for name, value in gather(folder).items():
+        np.testing.assert_array_equal(value.reshape(trainers * PLACES, -1), np.tile(want, (1, WIDTH if name == "table" else 1)), name)
+
+
+@pytest.mark.parametrize("older", [0, 1])
+@pytest.mark.parametrize("trainers", [1, 2])
+@pytest.mark.parametrize("loops", ["1", "2"])
+def test_async_servers_from_snapshots_of_different_steps(tmp_path, loops, trainers, older):
+    """As after a kill of all, without a log: each server has the steps of its own newest snapshot. steps_done() is what all have, and
+    the steps behind that count once, everywhere."""
+    go, root = tmp_path / "go", tmp_path / "ps"
+    with Job(2, trainers, "ledger.py", env={"FLAGS_ps_dir": str(root), "FLAGS_ps_loops": loops}) as job:
+        folder = root / job.endpoints[older].replace(":", "_")
+
+        def run(pause_at: int) -> None:
+            job.start_all("--async", "--resume", "--out", str(tmp_path), "--steps", "40", "--pause-at", str(pause_at), "--until", str(go))
+            for trainer in job.processes[2:] if pause_at > 0 else []:
+                trainer.wait_for("pauses")
+
+        for pause_at in (7, 19):
+            if folder.exists():
+                shutil.copytree(folder, tmp_path / "older")
+            run(pause_at)
+            for server in job.processes[:2]:
+                server.signal(signal.SIGTERM)
+            assert all(server.end(20) == 0 for server in job.processes[:2]), job.processes[0].output()
+            for p in job.processes:
+                p.close()
+            job.processes.clear()
+        shutil.rmtree(folder)
+        (tmp_path / "older").rename(folder)
+        run(-1)
+        job.end(60)
+        assert all("repeats steps 8 to 19" in p.output() for p in job.processes[2:]), job.processes[2].output()
+        firsts = [path.read_text().split("\n")[0] for path in tmp_path.glob("acknowledged-*")]
+        assert sorted(firsts, key=int) == [*["0"] * trainers, *["7"] * 2 * trainers]
+    check_each_step_counts_once(tmp_path, 40, trainers, 1)
+
+
 @pytest.mark.parametrize("trainers", [1, 2])
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_the_whole_job_is_killed_when_one_server_has_a_step(tmp_path, mode, trainers):
@@ -252,6 +294,4 @@ def test_the_whole_job_is_killed_when_one_server_has_a_step(tmp_path, mode, trai
         job.start_all(*options, "--resume")
         job.end(60)
         assert all("repeats step 10" in p.output() for p in job.processes[2:]), job.processes[2].output()
-    want = np.tile(np.bincount(np.arange(steps) % PLACES, minlength=PLACES), trainers)
-    for name, value in gather(tmp_path).items():
-        np.testing.assert_array_equal(value.reshape(trainers * PLACES, -1), np.tile(want[:, None] / (1 if mode else trainers), (1, WIDTH if name == "table" else 1)), name)
+    check_each_step_counts_once(tmp_path, steps, trainers, 1 if mode else trainers)

@@ -510,10 +510,13 @@ class Saver(Member):
 
     def save(self, folder: Path | str) -> str:
         """Empty when it worked."""
-        self.peer.send(ps.frame(ps.SAVE, struct.pack("<IIIQ", self.number, 5, 6, 1) + ps.text(str(folder)), request=4))
-        got = self.peer.answer()
-        assert got.type in (ps.DONE, ps.FAILED)
-        return "" if got.type == ps.DONE else got.text()
+        for flags in (0, ps.PLACE):
+            self.peer.send(ps.frame(ps.SAVE, struct.pack("<IIIQ", self.number, 5, 6, 1) + ps.text(str(folder)), flags=flags, request=4))
+            got = self.peer.answer()
+            assert got.type in (ps.DONE, ps.FAILED)
+            if got.type == ps.FAILED:
+                return got.text()
+        return ""
 
 
 @pytest.fixture

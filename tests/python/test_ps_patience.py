@@ -170,3 +170,16 @@ def test_a_trainer_is_done_and_the_server_is_silent(tmp_path, returns):
             job.processes.remove(server)
             job.start("server", 0, *options)
         job.end(60)
+
+
+def test_a_server_that_is_gone_is_no_fault_of_an_op():
+    """The error names the server; the op that happened to ask it, and the line of transpile(), say nothing to a user."""
+    with Job(2, 2, env={"FLAGS_rpc_deadline": "2000"}) as job:
+        job.start_all(*LONG, "--say-at", "20")
+        job.processes[2].wait_for("step 20 has ended")
+        job.processes[1].kill()
+        trainers = job.processes[2:]
+        assert [each.end(30) for each in trainers] == [1, 1]
+        for each in trainers:
+            said = each.output().splitlines()[-1]
+            assert job.endpoints[1] in said and "[op" not in each.output(), each.output()

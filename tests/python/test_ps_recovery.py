@@ -456,6 +456,23 @@ def test_a_log_is_not_done_again_by_another_rule(tmp_path, mode, options, traine
         assert "taken up at step 3" in start(job, *momentum, *options).output()
 
 
+@pytest.mark.parametrize("sigma", [0.0, 1.0])
+def test_a_log_is_refused_where_steps_cannot_be_done_again(tmp_path, sigma):
+    """Noise of the servers would be another one."""
+    options = ["--optimizer", f"Dpsgd(0.1, 10.0, 1.0, {sigma})"]
+    with Job(1, 1, "shapes.py", env=log_env(tmp_path / "ps")) as job:
+        job.start_all(*options)
+        server, trainer = job.processes
+        if sigma:
+            assert server.end(20) == 1
+            assert "FLAGS_ps_log needs steps that can be done again, but op dpsgd draws random numbers" in server.output()
+        else:
+            job.end(30)
+    with Job(1, 1, "shapes.py", env={"FLAGS_ps_dir": str(tmp_path / "other")}) as job:
+        job.start_all(*options)
+        job.end(30)
+
+
 # ---- what trainers that have ended were told ----
 
 

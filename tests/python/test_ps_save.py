@@ -418,6 +418,19 @@ def test_a_table_found_in_the_scope_is_fetched(servers, options):
         assert "found" in job.processes[-1].output()
 
 
+@pytest.mark.parametrize("options", [[], ["--distributed"]], ids=["sparse", "distributed"])
+def test_an_id_outside_of_the_table_is_named_with_the_line_of_its_embedding(options):
+    with Job(1, 1, script="find_table.py") as job:
+        job.start_all("--stray", *options)
+        for process in job.processes:
+            process.end(30)
+        said = job.processes[-1].output()
+    script = (Path(__file__).parent / "jobs" / "find_table.py").read_text().splitlines()
+    line = next(i for i, text in enumerate(script, 1) if "layers.embedding(" in text)
+    assert "id 9 (number 1 of Ids) is outside the " in said, said
+    assert f'find_table.py", line {line}, in main' in said.partition("made in")[2], said
+
+
 def test_states_are_saved_while_other_trainers_train(tmp_path):
     """Async, two loops: what a loop updates is sent by that loop, so that no value changes while it is on its way."""
     with Job(1, 2, script="states.py", env={"FLAGS_ps_loops": "2", "PADDLE_PS_TRANSPORT": "tcp"}) as job:

@@ -68,3 +68,13 @@ def test_a_job_with_the_largest_values_runs(servers, tmp_path):
     with Job(servers, 2, env=env) as job:
         job.start_all(*SMALL)
         job.end(120)
+
+
+def test_a_folder_that_cannot_be_is_told_with_its_flag(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    for path in (file, "/proc/nope"):
+        with Job(1, 1, env={"FLAGS_ps_dir": str(path)}) as job:
+            server = job.start("server", 0)
+            assert server.end(20) == 1
+            assert f"FLAGS_ps_dir is '{path}': cannot " in server.output().splitlines()[-1], server.output()

@@ -144,3 +144,22 @@ def test_the_end_of_a_part(tmp_path):
     run(2, "--steps", "1", "--save", str(tmp_path))
     ends = [struct.unpack("<8sIIQ", (tmp_path / PARTS / name).read_bytes()[-24:]) for name in files(tmp_path)]
     assert [end[:3] for end in ends] == [(b"CPDLPART", i, 2) for i in range(2)] and ends[0][3] == ends[1][3] != 0
+
+
+def test_a_save_that_fails_on_one_server_harms_no_earlier_one(tmp_path):
+    """Files take the places of older ones when all servers have written. What is left of it goes with the next save."""
+    model = str(tmp_path / "model")
+    run(2, "--steps", "4", "--save", model)
+    with Job(2, 1, "tables.py") as job:
+        options = ["--steps", "1", "--save", model]
+        job.start("server", 0, *options)
+        job.start("server", 1, *options, env={"FLAGS_ps_save_root": str(tmp_path / "elsewhere")})
+        trainer = job.start("trainer", 0, *options)
+        assert trainer.end(60) == 1 and "FLAGS_ps_save_root" in trainer.output(), trainer.output()
+    left = [name for name in files(tmp_path / "model") if name not in ("emb_0", "emb_1")]
+    assert len(left) == 1 and left[0].startswith("emb_0.save-"), left
+    for servers in (0, 2, 3):
+        assert run(servers, "--load", model)[0] == all_of(4)
+    run(2, "--load", model, "--steps", "3", "--save", model)
+    assert files(tmp_path / "model") == ["emb_0", "emb_1"]
+    assert run(1, "--load", model)[0] == all_of(7)

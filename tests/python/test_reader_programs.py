@@ -24,10 +24,8 @@ def samples():
 
 
 @pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-        with fluid.scope_guard(fluid.Scope()):
-            yield
+def no_thread_is_left(fresh):
+    yield
     assert not [each for each in threading.enumerate() if each.name == "paddle-reader"]
 
 

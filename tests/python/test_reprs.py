@@ -6,11 +6,7 @@ import pytest
 import paddle.fluid as fluid
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), \
-            fluid.scope_guard(fluid.Scope()):
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 @pytest.mark.parametrize("make, text", [

@@ -7,10 +7,7 @@ import paddle.fluid as fluid
 from paddle.fluid import core, layers, optimizer
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def x():

@@ -98,6 +98,19 @@ def test_modules_of_all_releases():
     assert hash_name(names, servers) == HashName(servers).dispatch(names) and set(hash_name(names, servers)) == set(servers)
 
 
+@pytest.mark.parametrize("name, said", [("a b\tc", "has a control character"), ("a\nb", "has a control character"),
+                                        ("w" * 600, "servers, which take 511"), ("w" * 500, "servers, which take 511")])
+def test_names_that_no_message_carries_are_refused(name, said):
+    """500 bytes are too many with what a gradient's name has behind them."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.layers.data("x", [4])
+        loss = fluid.layers.mean(fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(name=name), bias_attr=False))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        with pytest.raises(ValueError, match=said) as error:
+            fluid.DistributeTranspiler().transpile(0, pservers="127.0.0.1:6174", trainers=2)
+        assert repr(name[:40])[:-1] in str(error.value)
+
+
 def test_groups_of_joined_elements():
     groups = details.UnionFind("abcd")
     for pair in ("ab", "cd"):

@@ -79,5 +79,5 @@ def test_ids_beyond_a_distributed_table(programs):
     copy_op(block, split, lambda name: block.create_var(name=name, dtype="int64").name)
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(program, feed={"ids": np.array([[3], [99]], "int64")})
-    with pytest.raises(Exception, match="id 100 is outside the 100 rows of the table 't'"):
+    with pytest.raises(Exception, match=r"id 100 \(number 1 of Ids\) is outside the 100 rows of the table 't'"):
         exe.run(program, feed={"ids": np.array([[3], [100]], "int64")})

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle.fluid.metrics import is_number
+
 if TYPE_CHECKING:
     from paddle.fluid.hints import ArrayLike
 
 __all__ = ["WeightedAverage"]
-
-
-def _is_number(value) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.shape == (1,)
-    return isinstance(value, (int, float, np.number))
 
 
 class WeightedAverage:
@@ -43,11 +39,11 @@ class WeightedAverage:
             value: a number or an array.
             weight: its weight.
         """
-        if not (_is_number(value) or isinstance(value, np.ndarray)):
+        if not (is_number(value) or isinstance(value, np.ndarray)):
             raise ValueError(
                 f"WeightedAverage.add: value must be a number or a numpy array, not {type(value).__name__}."
             )
-        if not _is_number(weight):
+        if not is_number(weight):
             raise ValueError(f"WeightedAverage.add: weight must be one number, not {type(weight).__name__}.")
         if self.numerator is None:
             self.numerator = value * weight

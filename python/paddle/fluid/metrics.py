@@ -31,20 +31,21 @@ def _array(who: str, name: str, value) -> np.ndarray:
     return np.asarray(value)
 
 
-def _is_number(value) -> bool:
+def is_number(value) -> bool:
+    """Is it one number, also as an array of one element?"""
     if isinstance(value, np.ndarray):
         return value.shape == (1,)
     return isinstance(value, (int, float, np.number))
 
 
 def _number(who: str, name: str, value):
-    if not _is_number(value):
+    if not is_number(value):
         raise ValueError(f"{who}: {name} must be one number, not a {type(value).__name__}.")
     return value
 
 
 def _number_or_array(who: str, name: str, value):
-    if not (_is_number(value) or isinstance(value, np.ndarray)):
+    if not (is_number(value) or isinstance(value, np.ndarray)):
         raise ValueError(f"{who}: {name} must be a number or a numpy array, not a {type(value).__name__}.")
     return value
 

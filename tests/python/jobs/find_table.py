@@ -12,6 +12,7 @@ from paddle.fluid import layers
 def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--distributed", action="store_true")
+    parser.add_argument("--stray", action="store_true", help="a batch asks for a row that there is not")
     options = parser.parse_args()
     ids = layers.data("ids", [1], dtype="int64")
     attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Constant(1.0))
@@ -19,6 +20,8 @@ def main() -> None:
     loss = layers.reduce_sum(rows)
     fluid.optimizer.SGD(0.5).minimize(loss)
     exe, program, _ = small.start(options)
+    if options.stray:
+        exe.run(program, feed={"ids": np.array([[2], [9], [5]], "int64")}, fetch_list=[loss])
     held = fluid.global_scope().find_var("emb").get_tensor()
     first = np.array(held)
     assert first.shape == (7, 3) and (first == 1).all(), first

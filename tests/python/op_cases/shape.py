@@ -226,6 +226,8 @@ for block in (2,):
     moved = img.reshape(n, block, block, c // block**2, h, w).transpose(0, 3, 4, 1, 5, 2)
     add(case("space_to_depth", {"X": img}, {"Out": moved.reshape(n, c * block**2, h // block, w // block)}, ["X"],
              attrs={"blocksize": block}))
+for block in (1, 2**32, 2**40, 2**62):  # whose squares are 1, and 0 in 64 bits
+    add(case("space_to_depth", {"X": img}, {}, attrs={"blocksize": block}, raises="it must be at least 2 and at most"))
 up = rand(2, 9, 2, 3)
 add(case("pixel_shuffle", {"X": up},
          {"Out": up.reshape(2, 1, 3, 3, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 6, 9)}, ["X"], attrs={"upscale_factor": 3}))

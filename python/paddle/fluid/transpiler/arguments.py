@@ -170,7 +170,7 @@ def check_endpoint(text: str) -> str:
         raise ValueError("pservers has an empty endpoint; give HOST:PORT, separated by commas.")
     if not colon or not host or (":" in host and not bracketed) or " " in endpoint or host == "[]":
         raise ValueError(
-            f"pservers has the endpoint {text!r}; it must be HOST:PORT, for IPv6 [ADDRESS]:PORT."
+            f"pservers has the endpoint {text!r}; it must be HOST:PORT, for IPv6 [ADDRESS]:PORT, with commas between several."
         )
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"the port of the endpoint {text!r} must be a number from 1 to 65535.")

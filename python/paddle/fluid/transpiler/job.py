@@ -12,6 +12,8 @@ from paddle.fluid.transpiler.lookup_table import check_start
 from paddle.fluid.transpiler.slicing import Placement
 from paddle.fluid.transpiler.update_graph import UpdateGraph
 
+_NAME_MOST = 511  # bytes of a name in a message to a server (docs/PROTOCOL.md)
+
 
 @dataclass(eq=False)
 class Job:
@@ -38,6 +40,24 @@ class Job:
     def __post_init__(self) -> None:
         if self.table is not None:
             check_start(self.whole_startup.global_block().ops, self.table)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Are the names such that messages to servers can carry them?"""
+        suffix = f".trainer_{self.trainers - 1}" if self.merges else ""
+        sent = [(part.param, each) for part in self.placement.slices for each in (part.name, part.grad_name + suffix)]
+        sent += [(name, name) for name in (*self.drawn, *([self.table] if self.table is not None else []))]
+        for variable, name in sent:
+            if any(ord(c) < 0x20 or ord(c) == 0x7F for c in name):
+                raise ValueError(
+                    f"the name of the variable {variable!r} has a control character (a tab, a newline), which messages to "
+                    "servers cannot carry: give it another name in its ParamAttr."
+                )
+            if len(name.encode()) > _NAME_MOST:
+                raise ValueError(
+                    f"the variable {variable[:40] + '...'!r} would be called by a name of {len(name.encode())} bytes on its way to "
+                    f"servers, which take {_NAME_MOST}: give it a shorter name in its ParamAttr."
+                )
 
     @property
     def is_sync(self) -> bool:

@@ -78,6 +78,7 @@ def _join_lookups(job, block, ops: list, kind: str, padding: int, first: int) ->
         "inputs": {"Ids": [op.input("Ids")[0] for op in ops], "W": ops[0].input("W")},
         "outputs": {"Outputs": [op.output("Out")[0] for op in ops]},
     }
+    made = _made_in(ops)
     place = _remove(ops, first)
     block._insert_op(
         place,
@@ -89,9 +90,15 @@ def _join_lookups(job, block, ops: list, kind: str, padding: int, first: int) ->
             "padding_idx": padding,
             "trainer_id": job.trainer_id,
             "lookup_table_version": kind,
+            **made,
         },
         **slots,
     )
+
+
+def _made_in(ops: list) -> dict:
+    """The attribute by which an error names the lines of the script that made the first of these ops."""
+    return {"op_callstack": ops[0].attr("op_callstack")} if ops[0].has_attr("op_callstack") else {}
 
 
 def _remove(ops: list, place: int) -> int:
@@ -204,7 +211,7 @@ def _prefetch(job, block, ops: list, kind: str, suffix: str) -> None:
     ids = [block.var(op.input("Ids")[0]) for op in ops]
     outs = [block.var(op.output("Out")[0]) for op in ops]
     width = int(job.graph.vars[job.table].shape[1])
-    padding = ops[0].attr("padding_idx")
+    padding, made = ops[0].attr("padding_idx"), _made_in(ops)
     place = _remove(ops, place)
     asked, got = [], []
     for index in range(len(job.endpoints)):
@@ -215,7 +222,7 @@ def _prefetch(job, block, ops: list, kind: str, suffix: str) -> None:
         type="split_ids",
         inputs={"Ids": ids},
         outputs={"Out": asked},
-        attrs={"table_name": job.table, "height": int(job.graph.vars[job.table].shape[0])},
+        attrs={"table_name": job.table, "height": int(job.graph.vars[job.table].shape[0]), **made},
     )
     block._insert_op(
         place + 1,
@@ -227,6 +234,7 @@ def _prefetch(job, block, ops: list, kind: str, suffix: str) -> None:
             "trainer_id": job.trainer_id,
             "table_name": job.table,
             "padding_idx": padding,
+            **made,
         },
     )
     block._insert_op(
@@ -234,7 +242,7 @@ def _prefetch(job, block, ops: list, kind: str, suffix: str) -> None:
         type="merge_ids",
         inputs={"Ids": ids, "Rows": asked, "X": got},
         outputs={"Out": outs},
-        attrs={"lookup_table_version": kind},
+        attrs={"lookup_table_version": kind, **made},
     )
 
 
