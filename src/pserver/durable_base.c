@@ -41,7 +41,6 @@ static pd_status next_number(const struct pd_durable *d, uint64_t *number)
     return PD_OK;
 }
 
-<<<<<<< HEAD
 /* Loops of a server that was killed, or stopped together with its trainers, may be a step apart, which no
  * snapshot to go on from can tell. */
 static pd_status check_together(const struct pd_durable *d)
@@ -59,33 +58,6 @@ static pd_status check_together(const struct pd_durable *d)
         "%s, and its trainers, until the step is through",
         has_log ? "log" : "snapshot", d->folder, (unsigned long long)least + 1,
         has_log ? "with FLAGS_ps_log=write once more" : "without FLAGS_ps_log once more");
-=======
-/* Loops may be a step apart: of a server that was killed by its log, of one that was stopped within a step by
- * its snapshot. A log of both needs one step to begin with. */
-static pd_status check_together(const struct pd_durable *d)
-{
-    const struct pd_server *s = d->server;
-    uint64_t first = pd_shard_step(s->lanes[0].shard), most = first;
-    int apart = 0;
-    for (int l = 1; s->config.is_sync && l < s->n_lanes; l++) {
-        uint64_t step = pd_shard_step(s->lanes[l].shard);
-        apart |= step != first;
-        if (step > most) most = step;
-    }
-    if (!apart) return PD_OK;
-    if (d->layout.has_log)
-        return pd_fail(
-            PD_INVALID,
-            "the log in '%s' ends within step %llu, which not all loops have applied: start this "
-            "server with FLAGS_ps_log=write once more, and its trainers, until the step is through",
-            d->folder, (unsigned long long)most);
-    return pd_fail(
-        PD_INVALID,
-        "the snapshot in '%s' was cut within step %llu, which not all loops have applied, and no log can "
-        "begin there: start this server without FLAGS_ps_log, and its trainers, until the step is through; "
-        "then with it",
-        d->folder, (unsigned long long)most);
->>>>>>> wt-load
 }
 
 static pd_status write_base(struct pd_durable *d, uint64_t number)

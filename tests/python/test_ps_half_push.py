@@ -161,7 +161,6 @@ def test_such_a_snapshot_is_of_use_to_its_server_only(tmp_path):
         assert trained_on(job) == (4, {-6.0: NUMBERS})
 
 
-<<<<<<< HEAD
 def refused(job: Job, text: str, *options: str) -> None:
     server = job.start("server", 0, *options)
     assert server.end(30) == 1 and text in server.output() and "until the step is through" in server.output(), server.output()
@@ -255,7 +254,8 @@ def test_a_job_that_ends_with_that_step_has_it(tmp_path, loops, whole):
         job.clear()
         job.start("server", 0)
         assert trained_on(job) == (3, {-6.0: NUMBERS})
-=======
+
+
 @pytest.mark.parametrize("before, after", [("", "write"), ("write", "")], ids=["log switched on", "log switched off"])
 def test_loops_apart_and_a_log_that_is_switched(tmp_path, before, after):
     """Sync: one loop has step 3 and the other not, which a log cannot begin with. What the error tells to do works."""
@@ -301,4 +301,3 @@ def test_a_log_begins_within_a_step(tmp_path, rule, loops):
             assert len(values) == 1 and sum(values.values()) == NUMBERS and -0.1 * (done + 1) == pytest.approx(next(iter(values)), rel=1e-3), values
         else:
             assert values == {-float(done + 1): NUMBERS}
->>>>>>> wt-load
