@@ -85,7 +85,8 @@ static pd_status check_held(int trainer, const struct seat *seat, const char *to
         PD_INVALID,
         "trainer %d of this job %s after step %llu, but of that this server has kept only step %llu: "
         "its last snapshot could not be written, or it was killed. Bring its newest folder back; or "
-        "set FLAGS_ps_accept_rollback=1%s to go on from step %llu; or set FLAGS_ps_fresh=1 to start "
+        "set FLAGS_ps_accept_rollback=1%s to go on from step %llu on this one; or set FLAGS_ps_fresh=1 to "
+        "start "
         "anew",
         trainer, seat->state == PD_TRAINER_DONE ? "has ended" : "was lost", (unsigned long long)seat->step,
         (unsigned long long)seat->held, too, (unsigned long long)seat->held);
