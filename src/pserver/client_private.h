@@ -177,6 +177,9 @@ void pd_wire_flush(struct wire *wire);              /* sends what can be sent of
 void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
 /* Before the first step: the one that is given again, to servers that lack it; 0: none. */
 uint64_t pd_client_repeats(const struct pd_client *client);
+/* client_own.c: before a process's first step. In a job that has begun it says what it holds alone and nobody
+ * has kept. */
+void pd_client_tell_own(const struct pd_client *client, const struct pd_run *run, int has_begun);
 void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
 pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);

@@ -521,6 +521,7 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
     if (c->is_aligned) return PD_OK;
     if (pd_client_repeats(c)) {
         repeat(c, pd_client_repeats(c));
+        pd_client_tell_own(c, run, 1);
         return PD_OK;
     }
     for (int turn = 0; turn < 2; turn++)
@@ -552,6 +553,7 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
     PD_TRY(pd_client_turn_until(c, run, nobody_passes, c, "joining the step that the servers are in"));
     if (last > 1)
         pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
+    pd_client_tell_own(c, run, last > 1);
     c->is_aligned = 1;
     return PD_OK;
 }

@@ -85,7 +85,8 @@ static pd_status check_held(int trainer, const struct seat *seat, const char *to
         PD_INVALID,
         "trainer %d of this job %s after step %llu, but of that this server has kept only step %llu: "
         "its last snapshot could not be written, or it was killed. Bring its newest folder back; or "
-        "set FLAGS_ps_accept_rollback=1%s to go on from step %llu; or set FLAGS_ps_fresh=1 to start "
+        "set FLAGS_ps_accept_rollback=1%s to go on from step %llu on this one; or set FLAGS_ps_fresh=1 to "
+        "start "
         "anew",
         trainer, seat->state == PD_TRAINER_DONE ? "has ended" : "was lost", (unsigned long long)seat->step,
         (unsigned long long)seat->held, too, (unsigned long long)seat->held);
@@ -104,7 +105,7 @@ static void settle(void *arg)
         if (pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT) continue;
         if (seat.is_read && seat.state == PD_TRAINER_IN) lane->members[t].lost_at = pd_clock_ns();
         if (!is_gone(&seat)) continue;
-        if ((status = check_held(t, &seat, "")) != PD_OK) break;
+        if ((status = check_held(t, &seat, " on all servers and trainers")) != PD_OK) break;
         if (lane->index == 0)
             pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
                    t, seat.state == PD_TRAINER_DONE ? "ended" : "been lost");
@@ -168,7 +169,7 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     int is_over = gone == s->config.trainers;
     is_new = is_over && !done; /* they were all lost, and their run failed: this one is another */
     for (int t = 0; t < s->config.trainers && is_over; t++) {
-        PD_TRY(check_held(t, &s->seats[t], " and start the trainers too,"));
+        PD_TRY(check_held(t, &s->seats[t], " on all servers, and start the trainers too, with that flag,"));
         is_new |= s->seats[t].held < s->seats[t].step;
     }
     for (int t = 0; t < s->config.trainers && is_new; t++)

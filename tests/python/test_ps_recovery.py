@@ -491,7 +491,7 @@ def test_a_job_that_ended_is_not_over_for_a_server_that_lost_its_end(tmp_path, m
         again = job.start("server", 0, *options)
         assert again.end(20) == 1, again.output()
         said = f"trainer 0 of this job has ended after step {before + 20}, but of that this server has kept only step {before}"
-        assert said in again.output() and "FLAGS_ps_accept_rollback=1" in again.output()
+        assert said in again.output() and "FLAGS_ps_accept_rollback=1 on all servers, and start the trainers too, with that flag," in again.output()
         again = job.start("server", 0, *options, env=ACCEPTED)
         trainer = job.start("trainer", 0, *options, "--steps", "3", "--resume")
         assert trainer.end(40) == 0 and again.end(20) == 0, again.output() + trainer.output()

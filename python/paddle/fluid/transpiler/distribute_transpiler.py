@@ -209,7 +209,8 @@ class DistributeTranspiler:
         """How many steps of the job count this trainer on all servers, once the startup Program has run.
 
         More than 0 right after that: the job, or this trainer, was started again. A script that wants to go on
-        in its data where it was skips as many batches.
+        in its data where it was skips as many batches. Servers do not keep what trainers alone hold, as moving
+        averages and statistics: save them with save_persistables, and load them before the first step.
         """
         self._done()
         return _core.job_steps()
