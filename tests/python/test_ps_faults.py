@@ -478,7 +478,7 @@ def test_another_run_in_the_same_folder_waits_for_all(tmp_path):
         job.processes.clear()
         server = job.start("server", 0, *LONG)
         job.start("trainer", 0, *LONG, "--steps", "50")
-        server.wait_for("for trainer 1 (has not connected yet)")
+        server.wait_for("for trainer 1 (had ended before this server was started again")
         job.start("trainer", 1, *LONG, "--steps", "50")
         job.end(30)
 
