@@ -15,17 +15,26 @@ static int is_kept(const struct pd_var *var)
     return (var->flags & PD_VAR_PERSISTABLE) && !strstr(var->name, PD_GRAD_SUFFIX);
 }
 
+/* The blank before the last two words; a name may have some. NULL: there are not as many. */
+static const char *numbers_of(const char *text)
+{
+    const char *at = text + strlen(text);
+    for (int blanks = 0; at > text && blanks < 2;)
+        blanks += *--at == ' ';
+    return at > text ? at : NULL;
+}
+
 static pd_status read_slice(const struct pd_durable_config *config, struct kept *k)
 {
     size_t length = strlen(k->name);
     for (int i = 0; i < config->n_slices; i++) {
         const char *text = config->slices[i];
-        char whole[512];
         long long first, rows;
         if (strncmp(text, k->name, length) != 0 || text[length] != ' ') continue;
-        if (sscanf(text + length + 1, "%511s %lld %lld", whole, &first, &rows) != 3)
+        const char *whole = text + length + 1, *end = numbers_of(whole);
+        if (!end || sscanf(end, "%lld %lld", &first, &rows) != 2)
             return pd_fail(PD_INVALID, "slices has '%s', expected 'name whole row rows'", text);
-        k->whole = pd_strdup(whole);
+        k->whole = pd_strndup(whole, (size_t)(end - whole));
         k->first_row = first;
         k->row_step = 1;
         k->whole_rows = rows;

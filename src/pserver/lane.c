@@ -92,7 +92,8 @@ static void list_late(struct lane *lane, const int *late, int n, int64_t since, 
         const struct member *m = &lane->members[late[i]];
         int absent = pd_shard_trainer(lane->shard, late[i]) == PD_TRAINER_ABSENT;
         int known = m->is_missed || m->lost_at;
-        const char *why = m->session ? pd_session_held_up(m->session, since) : "";
+        int unknown = absent && !known && m->refused[0];
+        const char *why = m->session ? pd_session_held_up(m->session, since) : unknown ? m->refused : "";
         pd_line_printf(
             &line, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
             absent && known ? " (has not come back)"
@@ -101,7 +102,10 @@ static void list_late(struct lane *lane, const int *late, int n, int64_t since, 
             : absent     ? " (has not connected yet)"
             : m->session ? ""
                          : " (connection lost)",
-            why[0] ? ", which waits itself: " : "", why);
+            unknown  ? ", but a process came for it and was refused: "
+            : why[0] ? ", which waits itself: "
+                     : "",
+            why);
     }
 }
 

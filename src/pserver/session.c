@@ -96,6 +96,10 @@ pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status
     session->lane->refused++;
     snprintf(text, sizeof text, "%s", pd_error());
     enum pd_log_level level = level_of_refusal(session->lane, text);
+    int id = pd_conn_hello(session->conn)->id;
+    if (!session->is_in && id >= 0 && id < session->lane->server->config.trainers)
+        snprintf(session->lane->members[id].refused, sizeof session->lane->members[id].refused, "%.127s",
+                 text);
     pd_log(level, "%s: refused: %s",
            session->is_in ? pd_lane_who(session->lane, session->trainer) : pd_conn_peer(session->conn), text);
     pd_session_fail(session, request, status, text);

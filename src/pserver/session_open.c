@@ -132,6 +132,7 @@ static void take_place(struct session *session)
         pd_conn_close(m->session->conn, 0);
     }
     m->session = session;
+    m->refused[0] = 0;
     m->lost_at = 0;
     m->is_missed = 0;
     snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", id, hello->host, hello->pid,

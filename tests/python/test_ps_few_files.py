@@ -38,6 +38,9 @@ def test_who_does_not_fit_is_told_why():
         assert "this process may open 30 files (ulimit -n), which is too low for 14 trainers" in said, said
         trainers = [job.start("trainer", i, *SMALL, "--steps", "5") for i in range(14)]
         assert all(trainer.end(120) != 0 for trainer in trainers)
-        refused = [t.output() for t in trainers if "refused this process: the server has nearly all files open" in t.output()]
+        reason = "refused this process: the server has nearly all files open"
+        refused = [t.output() for t in trainers if reason in t.output()]
         assert refused and "ulimit -n" in refused[0], trainers[-1].output()
-        assert not any("reset by peer" in t.output() for t in trainers)
+        # The server ends at the deadline; who is on the way to it then is cut off, and had heard why before.
+        for said in (t.output() for t in trainers):
+            assert "reset by peer" not in said.partition(reason)[0], said

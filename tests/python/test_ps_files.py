@@ -1,5 +1,6 @@
 """What a server leaves in its folder when it ends, and what it takes up from there when it starts."""
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -265,3 +266,19 @@ def test_async_a_schedule_goes_on_where_it_was(tmp_path, cut, log):
             server, (fast, slow), bias = start()
             check_rate(slow, 3, 6)
         check_rate(fast, 7, 7)
+
+
+def test_names_with_blanks(tmp_path):
+    """Sliced parameters too, on the same servers and on another number."""
+    options = ["--name", "my own w", "--rows", "64", "--cols", "1024", "--optimizer", "Adam(0.1)"]
+    losses = []
+    with Job(2, 1, "shapes.py", env={"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_log": "write"}) as job:
+        for servers in (2, 2, 1):
+            job.endpoints = job.endpoints[:servers]
+            job.start_all(*options)
+            job.end(30)
+            losses.append(float(re.search(r"loss (\S+)", job.processes[-1].output()).group(1)))
+            for p in job.processes:
+                p.close()
+            job.processes.clear()
+    assert losses[0] > losses[1] > losses[2]

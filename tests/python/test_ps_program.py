@@ -45,6 +45,19 @@ def test_another_program_is_refused(what):
         assert all(each.end(20) == 0 for each in servers)
 
 
+def test_who_waits_for_a_refused_trainer_hears_of_it():
+    env = {"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "20000"}
+    with Job(1, 2, "shapes.py", env=env) as job:
+        server = job.start("server", 0, *SERVER)
+        waits = job.start("trainer", 0, *SERVER)
+        assert job.start("trainer", 1, *SERVER, "--rows", "9").end(60) == 1
+        said = "for trainer 1 (has not connected yet), but a process came for it and was refused: the trainer's Program is not this server's"
+        for each in (server, waits):
+            each.wait_for(said)
+        assert job.start("trainer", 1, *SERVER).end(60) == 0
+        assert waits.end(20) == 0 and server.end(20) == 0
+
+
 @pytest.mark.parametrize("policy", ["fail", "shrink"])
 def test_a_second_program_of_the_same_trainer_is_refused_and_all_hear_why(policy):
     """It has failed, and is not gone without a word."""

@@ -16,6 +16,7 @@ parser.add_argument("--id", type=int, default=0)
 parser.add_argument("--rows", type=int, default=8)
 parser.add_argument("--cols", type=int, default=16)
 parser.add_argument("--params", type=int, default=2)
+parser.add_argument("--name", default="w", help="of parameters, before their number")
 parser.add_argument("--dtype", default="float32")
 parser.add_argument("--optimizer", default="SGD(0.1)")
 parser.add_argument("--decay", type=float, default=0)
@@ -27,7 +28,7 @@ args = parser.parse_args()
 fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 1
 total = None
 for i in range(args.params):
-    attr = fluid.ParamAttr(name=f"w{i}", **eval(f"dict({args.attr[1] if args.attr[0] == f'w{i}' else ''})"))
+    attr = fluid.ParamAttr(name=f"{args.name}{i}", **eval(f"dict({args.attr[1] if args.attr[0] == f'w{i}' else ''})"))
     w = fluid.layers.create_parameter([args.rows, args.cols], args.dtype, attr=attr)
     term = fluid.layers.reduce_mean(fluid.layers.square(w))
     total = term if total is None else fluid.layers.elementwise_add(total, term)
