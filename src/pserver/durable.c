@@ -138,7 +138,6 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     if (!d->root || !d->config.log) return pd_no_memory();
     if (*config->log && strcmp(config->log, "write") != 0 && strcmp(config->log, "fsync") != 0)
         return pd_fail(PD_INVALID, "FLAGS_ps_log is '%s': give write, fsync or nothing", config->log);
-    if (*config->log) PD_TRY(pd_settings_can_repeat(d->server->program));
     PD_TRY(copy_list(config->n_servers, config->servers, &d->config.servers));
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));

@@ -59,6 +59,9 @@ uint64_t pd_durable_next(struct pd_durable *durable);
 void pd_durable_hear(struct pd_durable *durable, uint64_t step);
 uint64_t
 pd_durable_ahead(const struct pd_durable *durable); /* sync: the number of a snapshot less its step */
+/* With a log, for each block of a step: an error when an op there draws other numbers when it is done again.
+ */
+pd_status pd_durable_can_repeat(const struct pd_program *program, int block);
 /* Sync, several servers, no log: the step of the newest snapshot here (0: none, or nobody need know), and of
  * the newest that all servers have, as a trainer tells: that one is kept. From any thread. */
 uint64_t pd_durable_kept(const struct pd_durable *durable);

@@ -136,8 +136,6 @@ int pd_durable_is_between(const struct pd_server *server);
 uint64_t pd_durable_least(const struct pd_server *server); /* the step of the loop that is behind */
 /* durable_settings.c: before anything is taken up, and after all was done again. */
 pd_status pd_settings_note(struct pd_durable *durable);
-/* With a log: an error when an op that the server runs draws other numbers when a step is done again. */
-pd_status pd_settings_can_repeat(const struct pd_program *program);
 pd_status pd_settings_take(struct pd_durable *durable);
 /* How many steps do the logs of a folder have past a snapshot in it? An error when they cannot be read. */
 pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t id, uint64_t *steps);

@@ -122,17 +122,14 @@ static int draws_anew(const struct pd_opdesc *op)
     return seed && !seed->i && !(sigma && sigma->f == 0);
 }
 
-pd_status pd_settings_can_repeat(const struct pd_program *program)
+pd_status pd_durable_can_repeat(const struct pd_program *program, int block)
 {
-    for (int i = 1; i < program->blocks.n; i++) {
-        const struct pd_block *block = program->blocks.at[i];
-        for (int k = 0; k < block->ops.n; k++)
-            if (draws_anew(block->ops.at[k]))
-                return pd_fail(
-                    PD_INVALID,
-                    "FLAGS_ps_log needs steps that can be done again, but op %s draws random numbers, "
-                    "which would be others then: leave FLAGS_ps_log out (snapshots need none)",
-                    block->ops.at[k]->type);
-    }
+    const struct pd_block *b = block > 0 ? pd_program_block(program, block) : NULL;
+    for (int i = 0; b && i < b->ops.n; i++)
+        if (draws_anew(b->ops.at[i]))
+            return pd_fail(PD_INVALID,
+                           "FLAGS_ps_log needs steps that can be done again, but op %s draws random numbers, "
+                           "which would be others then: leave FLAGS_ps_log out (snapshots need none)",
+                           b->ops.at[i]->type);
     return PD_OK;
 }

@@ -284,6 +284,16 @@ static pd_status link_first(struct pd_server *s)
     return first ? pd_first_link_new(s, pd_control_loop(s->control), first, self, &s->first) : PD_OK;
 }
 
+/* A log is of steps that can be done again. */
+static pd_status check_log(const struct pd_server_config *config, const struct pd_program *program)
+{
+    if (!config->durable || !config->durable->log || !*config->durable->log) return PD_OK;
+    for (int i = 0; i < config->n_grads; i++)
+        PD_TRY(pd_durable_can_repeat(program, config->grads[i].block));
+    PD_TRY(pd_durable_can_repeat(program, config->lr_block));
+    return pd_durable_can_repeat(program, config->prepare_block);
+}
+
 static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct pd_server_config *config)
 {
     const struct pd_durable_config *job = config->durable;
@@ -306,6 +316,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     pd_known_names_close(&s->names, s->program, s->job_text.n);
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
     PD_TRY(pd_sums_new(s, &s->sums));
+    PD_TRY(check_log(config, s->program));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
     int is_first = !job || pd_durable_config_is_first(job, s->config.endpoint);
     if (!atomic_load(&s->job_id) && is_first) PD_TRY(pd_server_set_job(s, pd_rng_fresh_seed()));
