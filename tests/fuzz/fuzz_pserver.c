@@ -190,6 +190,7 @@ struct world {
     struct pd_step step;
     struct wire wires[4];
     struct seat seats[TRAINERS];
+    _Atomic int said_why[TRAINERS];
 };
 
 static void make(struct world *w, int is_sync)
@@ -202,6 +203,7 @@ static void make(struct world *w, int is_sync)
     s->lanes = &w->lane;
     s->n_lanes = 1;
     s->seats = w->seats;
+    s->said_why = w->said_why;
     s->book = -1;
     s->config = (struct pd_server_config){.trainers = TRAINERS,
                                           .is_sync = is_sync,
