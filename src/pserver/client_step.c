@@ -151,7 +151,8 @@ static void note_counted(struct wire *w, uint64_t step)
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++)
             if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
-    atomic_store(&w->link->client->steps, pd_client_repeats(c) ? pd_client_repeats(c) - 1 : last);
+    uint64_t again = pd_client_repeats(c);
+    atomic_store(&w->link->client->steps, again ? again - 1 : last);
 }
 
 void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
@@ -467,6 +468,7 @@ uint64_t pd_client_repeats(const struct pd_client *c)
 {
     uint64_t last = 0, least = UINT64_MAX;
     int is_async = 1;
+    if (c->is_aligned) return 0;
     for (int i = 0; i < c->links.n; i++) {
         const struct link *link = c->links.at[i];
         if (link->answers && !(link->job_flags & PD_PS_JOB_HOLDS)) continue;
@@ -478,8 +480,7 @@ uint64_t pd_client_repeats(const struct pd_client *c)
             if (w->step < least) least = w->step;
         }
     }
-    if (c->is_aligned || least >= last || (least + 1 < last && !is_async)) return 0;
-    return least;
+    return least >= last || (least + 1 < last && !is_async) ? 0 : least;
 }
 
 static void repeat(struct pd_client *c, uint64_t step)
@@ -519,8 +520,9 @@ static pd_status align(struct pd_client *c, const struct pd_run *run, int n, con
     uint64_t last = 0;
     const char *newest = "";
     if (c->is_aligned) return PD_OK;
-    if (pd_client_repeats(c)) {
-        repeat(c, pd_client_repeats(c));
+    uint64_t again = pd_client_repeats(c);
+    if (again) {
+        repeat(c, again);
         pd_client_tell_own(c, run, 1);
         return PD_OK;
     }

@@ -142,7 +142,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
-    PD_TRY(pd_durable_blame_flag(d->root, pd_settings_note(d)));
+    PD_TRY(pd_settings_note(d));
     d->log_most = most_logged(d);
     PD_TRY(pd_durable_watch(d));
     pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);

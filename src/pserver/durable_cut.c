@@ -76,10 +76,8 @@ pd_status pd_durable_ready(struct pd_durable *d)
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > d->furthest) d->furthest = pd_shard_step(s->lanes[l].shard);
     if (s->config.is_sync && d->last_step > d->last_applied) d->ahead = d->last_step - d->last_applied;
-    if (s->config.is_sync && d->config.n_servers > 1 && !d->journals) {
-        atomic_store(&d->shown, d->sure_applied);
-        atomic_store(&d->common, d->sure_applied); /* the others start with the same, or are refused */
-    }
+    pd_writer_show(d);
+    atomic_store(&d->common, pd_durable_kept(d)); /* the others start with the same, or are refused */
     return PD_OK;
 }
 

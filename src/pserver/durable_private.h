@@ -171,8 +171,9 @@ int pd_durable_is_first(const struct pd_durable *durable); /* is it the first se
 pd_status pd_durable_ready(struct pd_durable *durable);
 /* durable_writer.c; on the main thread */
 enum pd_writer { PD_WRITER_NONE, PD_WRITER_WRITES, PD_WRITER_STUCK };
-pd_status pd_writer_start(struct pd_durable *durable);              /* `writing`, of last_step, in a child */
-void pd_writer_write(struct pd_durable *durable);                   /* the same here and now */
+pd_status pd_writer_start(struct pd_durable *durable); /* `writing`, of last_step, in a child */
+void pd_writer_write(struct pd_durable *durable);      /* the same here and now */
+void pd_writer_show(struct pd_durable *durable); /* pd_durable_kept tells of the last one that was written */
 void pd_writer_failed(struct pd_durable *durable, const char *why); /* there is no snapshot of last_step */
 /* Looks after the child. One that stands still is named, and given up at the deadline. */
 enum pd_writer pd_writer_look(struct pd_durable *durable);

@@ -32,6 +32,12 @@ static void drop_logs(struct pd_durable *d)
             pd_log(PD_LOG_WARNING, "old logs stay: %s", pd_error());
 }
 
+void pd_writer_show(struct pd_durable *d)
+{
+    if (d->server->config.is_sync && d->config.n_servers > 1 && !d->journals)
+        atomic_store(&d->shown, d->sure_applied);
+}
+
 uint64_t pd_durable_kept(const struct pd_durable *d)
 {
     return d ? atomic_load(&d->shown) : 0;
@@ -52,11 +58,9 @@ static void written(struct pd_durable *d)
     d->sure_least = d->last_least;
     d->sure_changes = d->last_changes;
     d->trouble[0] = 0;
-    if (d->server->config.is_sync && d->config.n_servers > 1 && !d->journals) {
-        atomic_store(&d->shown, d->sure_applied);
-        if (!d->server->ending) /* its loops run */
-            (void)pd_loop_post(d->server->lanes[0].loop, pd_lane_tell_kept, &d->server->lanes[0]);
-    }
+    pd_writer_show(d);
+    if (pd_durable_kept(d) && !d->server->ending) /* its loops run */
+        (void)pd_loop_post(d->server->lanes[0].loop, pd_lane_tell_kept, &d->server->lanes[0]);
     uint64_t common = atomic_load(&d->common);
     pd_durable_begin(d, d->server->n_lanes, DISK_REMOVES);
     if (pd_snapshot_keep(d->folder, d->config.keep, common ? common + d->ahead : UINT64_MAX) != PD_OK)

@@ -124,12 +124,11 @@ static void believe(struct pd_server *s)
 
 void pd_book_settle(struct pd_server *s, int64_t now)
 {
-    int others = 0;
     if (pthread_mutex_trylock(&s->book_lock)) return; /* the next time */
-    for (int t = 0; t < s->config.trainers; t++)
-        others += s->seats[t].is_read ? !is_gone(&s->seats[t]) : !s->seats[t].incarnation;
-    if (s->book_is_old && s->came_at && !others && (now - s->came_at) / 1000000 > s->config.deadline_ms / 2)
-        believe(s);
+    int is_time = s->book_is_old && s->came_at && (now - s->came_at) / 1000000 > s->config.deadline_ms / 2;
+    for (int t = 0; t < s->config.trainers && is_time; t++)
+        is_time = s->seats[t].is_read ? is_gone(&s->seats[t]) : s->seats[t].incarnation != 0;
+    if (is_time) believe(s);
     pthread_mutex_unlock(&s->book_lock);
 }
 

@@ -363,7 +363,7 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
 /* ---- leaving ---- */
 
 /* A trainer has failed, and the others hear why. Returns whether that ends the job. */
-static int tell_failure(struct lane *lane, int trainer, const char *why)
+static int tell_of_failed(struct lane *lane, int trainer, const char *why)
 {
     char text[sizeof lane->server->loss_text];
     snprintf(text, sizeof text, "%s failed: %s", pd_lane_who(lane, trainer), why);
@@ -392,7 +392,7 @@ static pd_status handle_program(struct session *session, const struct pd_message
     (void)pd_session_refuse(session, m->head.request, status);
     if (!session->is_in || session->said_bye) return PD_OK;
     session->said_bye = 1; /* as good as that */
-    if (tell_failure(session->lane, session->trainer, why)) return PD_OK;
+    if (tell_of_failed(session->lane, session->trainer, why)) return PD_OK;
     status = pd_lane_leave(session->lane, session->trainer, PD_TRAINER_LOST);
     return status == PD_OK ? PD_OK : job_error(session, status);
 }
@@ -412,7 +412,7 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     }
     session->said_bye = 1;
     if (failed && lane->members[session->trainer].is_back) failed = 0; /* its work had been done before */
-    if (failed && tell_failure(lane, session->trainer, why)) return PD_OK;
+    if (failed && tell_of_failed(lane, session->trainer, why)) return PD_OK;
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
     session->leaves = 1;
     session->leaves_as = m->head.request;

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,14 @@ class Process:
         self.kill()
         self.log.close()
         os.unlink(self.log.name)
+
+
+def until(is_so: Callable[[], bool], deadline: float = 20, told: Callable[[], object] = lambda: "") -> None:
+    """Waits until it is so; `told` is shown when that does not come."""
+    end = time.monotonic() + deadline
+    while not is_so():
+        assert time.monotonic() < end, told()
+        time.sleep(0.01)
 
 
 class Job:

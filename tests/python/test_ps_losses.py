@@ -6,11 +6,11 @@ Trainers are written out by hand (test_ps_prepare.py), so that it is known what 
 import re
 import resource
 import shutil
-import time
+from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import Job
+from cluster import Job, until
 from test_ps_prepare import NAMES, OPTIONS, RATE, Hand, env_of, start_again, start_servers
 
 MISSED = "trainer 1 was in the job before this server was started again, and is not back in step 2: "
@@ -271,16 +271,15 @@ def test_the_advice_names_the_snapshot_by_its_number(tmp_path):
             job.end(30)
         run(30, "--pace", f"{pace}:14", FLAGS_ps_log="", FLAGS_ps_snapshot_steps="3")
         folders = [root / endpoint.replace(":", "_") for endpoint in job.endpoints]
-        newest = [max(folder.glob("snapshot-*")) for folder in folders]
-        end = time.monotonic() + 30
-        while any("note applied=12" not in (path / "manifest").read_text() for path in newest):
-            assert time.monotonic() < end, newest
-            time.sleep(0.02)
-            newest = [max(folder.glob("snapshot-*")) for folder in folders]
+
+        def newest() -> list[Path]:
+            return [max(folder.glob("snapshot-*")) for folder in folders]
+
+        until(lambda: all("note applied=12" in (path / "manifest").read_text() for path in newest()), 30, newest)
         for p in job.processes:
             p.kill()
-        assert int(newest[1].name[-20:]) > 12
-        shutil.rmtree(newest[1])  # as if it had not been written yet
+        assert int(newest()[1].name[-20:]) > 12
+        shutil.rmtree(newest()[1])  # as if it had not been written yet
         run(30)
         assert job.processes[2].end(30) == 1
         text = job.processes[2].output()
@@ -306,20 +305,17 @@ def test_the_snapshot_that_all_have_is_kept(tmp_path):
         def steps(which: int) -> list[int]:
             return sorted(int(path.name[-20:]) for path in folders[which].glob("snapshot-*"))
 
-        def until(is_so) -> None:
-            end = time.monotonic() + 30
-            while not is_so():
-                assert time.monotonic() < end, (steps(0), steps(1))
-                time.sleep(0.01)
+        def until_so(is_so) -> None:
+            until(is_so, 30, lambda: (steps(0), steps(1)))
 
         job.start_all(*options)
-        until(lambda: steps(0) == steps(1) == [2, 4])
+        until_so(lambda: steps(0) == steps(1) == [2, 4])
         resource.prlimit(job.processes[1].process.pid, resource.RLIMIT_FSIZE, (50000, 50000))
         pace.write_bytes(bytes(4))
-        until(lambda: steps(0)[-1] == 20)
+        until_so(lambda: steps(0)[-1] == 20)
         job.processes[1].wait_for("no snapshot of step 20")
         assert steps(1) == [2, 4]
-        until(lambda: steps(0) == [4, 18, 20])
+        until_so(lambda: steps(0) == [4, 18, 20])
         for p in job.processes:
             p.close()
         job.processes.clear()
@@ -328,7 +324,7 @@ def test_the_snapshot_that_all_have_is_kept(tmp_path):
         job.start_all(*options, "--resume")
         job.end(30)
         assert all("taken up at step 4" in server.output() for server in job.processes[:2])
-        until(lambda: 4 not in steps(0))  # the newest that all have is another one
+        until_so(lambda: 4 not in steps(0))  # the newest that all have is another one
 
 
 ENDS = {"raises": ["--fail-at", "3"], "exits": ["--exit-at", "3"], "is killed": ["--exit-at", "3", "--exit", "os.kill(os.getpid(), 9)"]}

@@ -2,22 +2,14 @@
 
 import json
 import struct
-import time
 
 import numpy as np
 import pytest
 import ps_peer as ps
-from cluster import Job
+from cluster import Job, until
 
 SMALL = ["--model", "fit_a_line", "--optimizer", "momentum"]
 IN = 1
-
-
-def until(is_so, deadline: float = 20) -> None:
-    end = time.monotonic() + deadline
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def members(peer: ps.Peer, trainers: int) -> list[tuple[int, int]]:

@@ -1,18 +1,13 @@
 """A job whose Program the command line shapes, for tests of processes that do not fit together: `shapes.py server|trainer --rows 8 ...`."""
 
-import argparse
 import sys
 
 import numpy as np
+import small
 
 import paddle.fluid as fluid
 
-parser = argparse.ArgumentParser()
-parser.add_argument("role")
-parser.add_argument("--endpoints")
-parser.add_argument("--endpoint")
-parser.add_argument("--trainers", type=int)
-parser.add_argument("--id", type=int, default=0)
+parser = small.parse(__doc__)
 parser.add_argument("--rows", type=int, default=8)
 parser.add_argument("--cols", type=int, default=16)
 parser.add_argument("--params", type=int, default=2)
