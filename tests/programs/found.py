@@ -119,4 +119,9 @@ def yes():
     return L.cond(c, inner, lambda: L.scale(v, 0.1))
 w = L.cond(c, yes, lambda: L.scale(L.softmax(v), 0.3))
 op('flatten2', {'X': v}, {'Out': v, 'XShape': var(DTYPE)}, axis=1)""", "w", {"x": feed("B", 2, 5)}),
+    # The mean of nothing was refused. It is no number, and what is trained stays as it is.
+    "mean of no rows": recipe("""
+p = L.create_parameter([2, 1], DTYPE, name='p')
+v = L.mean(L.matmul(x, p))
+w = L.reduce_mean(x)""", "v w", {"x": feed("B", 2)}, [{"B": 2}, {"B": 0, "fetch": ["v", "w"]}, {"B": 2}], "fluid.optimizer.SGD(0.1)"),
 }
