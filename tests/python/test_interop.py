@@ -6,9 +6,7 @@ import sys
 
 import pytest
 
-SCRIPT = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'interop', 'ours_to_185.py'
-)
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'interop')
 REAL = os.environ.get('PADDLE185_PYTHON')
 
 pytestmark = pytest.mark.skipif(
@@ -17,13 +15,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(python, role, folder):
+def run(python, role, folder, script='ours_to_185.py'):
     # the other interpreter must not pick up our packages, nor ours its
     environment = {
         key: value for key, value in os.environ.items() if python == sys.executable or key != 'PYTHONPATH'
     }
     done = subprocess.run(
-        [python, SCRIPT, role, str(folder)],
+        [python, os.path.join(FOLDER, script), role, str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         universal_newlines=True,
@@ -44,3 +42,8 @@ def test_185_to_ours(tmp_path):
         REAL, 'write', tmp_path
     ), 'PADDLE185_PYTHON runs this project, not paddlepaddle 1.8.5'
     assert 'FAILED' not in run(sys.executable, 'read', tmp_path)
+
+
+def test_training_programs_of_185(tmp_path):
+    run(REAL, 'write', tmp_path, 'training_programs.py')
+    assert 'FAILED' not in run(sys.executable, 'read', tmp_path, 'training_programs.py')
