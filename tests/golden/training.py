@@ -35,7 +35,8 @@ activations2: [getattr(L, k)(h) for k in 'cos soft_relu hard_sigmoid hard_swish 
 activations3: [getattr(L, k)(h) for k in 'thresholded_relu tanh_shrink logsigmoid selu ceil floor atan erf sign round'.split()]
 activations4: [L.sqrt(p), L.rsqrt(p), L.log(p), L.log1p(p), L.reciprocal(p), L.acos(s), L.asin(s), L.pow(p, 2.), L.cumsum(h)]
 softmax: [L.softmax(h), L.log_softmax(h), L.logsumexp(h), L.l2_normalize(h, 1)]
-norms: [L.layer_norm(h), L.batch_norm(h), L.group_norm(img, 1), L.instance_norm(img), L.lrn(img)]
+norms: [L.layer_norm(h), L.batch_norm(h), L.instance_norm(img), L.lrn(img)]
+group_norm: L.group_norm(img, 1)
 reduce: [L.mean(h), L.reduce_sum(h), L.reduce_mean(h, 1), L.reduce_max(h, 1), L.reduce_min(h, 1), L.reduce_prod(h, 1)]
 dropout: [L.dropout(h, 0.3, seed=3), L.dropout(h, 0.3, seed=3, dropout_implementation='upscale_in_train')]
 clip: [L.scale(h, 2.), L.clip(h, -0.1, 0.1), L.clip_by_norm(h, 0.5), L.cast(L.cast(h, 'float64'), 'float32')]
