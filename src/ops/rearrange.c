@@ -61,10 +61,9 @@ enum { BLOCK };
 enum { BLOCK_MOST = 1 << 20 }; /* its square is a number of channels */
 static const struct pd_attr_def block_attrs[] = {PD_DEF_LONG("blocksize", 2), {0}};
 
-static pd_status depth_infer(const struct pd_infer *c)
+/* The type and shape that X gets. */
+static pd_status depth_shape(const struct pd_infer *c, const struct pd_meta *x, struct pd_meta *out)
 {
-    const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *out = pd_infer_out(c, OUT);
     int64_t b = c->attr[BLOCK].l;
     PD_TRY(need_image(x));
     if (b < 2 || b > BLOCK_MOST)
@@ -78,10 +77,31 @@ static pd_status depth_infer(const struct pd_infer *c)
             "of %lld",
             pd_meta_dims_text(x), (long long)b, (long long)(b * b), (long long)b);
     if (!out) return PD_OK;
-    pd_meta_like(out, x);
+    out->dtype = x->dtype;
+    pd_meta_copy_dims(out, x);
     out->dim[1] = times(x->dim[1], b * b);
     out->dim[2] = over(x->dim[2], b);
     out->dim[3] = over(x->dim[3], b);
+    return PD_OK;
+}
+
+static pd_status depth_infer(const struct pd_infer *c)
+{
+    struct pd_meta *x = pd_infer_in(c, X), *out = pd_infer_out(c, OUT);
+    PD_TRY(depth_shape(c, x, out));
+    if (out) pd_meta_share_lod(out, x);
+    return PD_OK;
+}
+
+static pd_status depth_grad_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *dout = pd_infer_in(c, GRAD_OUT);
+    struct pd_meta want = {0};
+    PD_TRY(depth_shape(c, pd_infer_in(c, GRAD_X), &want));
+    if (!pd_meta_dims_match(dout, &want))
+        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; with this X and blocksize it must be %s",
+                       pd_meta_dims_text(dout), pd_meta_dims_text(&want));
+    pd_shape_like(c, 0, GRAD_X);
     return PD_OK;
 }
 
@@ -320,12 +340,6 @@ static const struct pd_slot_def grad_inputs[] = {{"Out@GRAD", 0}, {"X", PD_SLOT_
 static const struct pd_slot_def grad_alone[] = {
     {"Out@GRAD", 0}, {"X", PD_SLOT_OPTIONAL | PD_SLOT_UNUSED}, {0}};
 
-static pd_status like_x(const struct pd_infer *c)
-{
-    pd_shape_like(c, 0, GRAD_X);
-    return PD_OK;
-}
-
 #define IMAGE_OP(name, doc_, attrs_, infer_, run_, words_, grad_inputs_, grad_infer_, grad_run_)             \
     const struct pd_op pd_op_##name = {                                                                      \
         .type = #name,                                                                                       \
@@ -350,7 +364,7 @@ static pd_status like_x(const struct pd_infer *c)
     }
 
 IMAGE_OP(space_to_depth, "Moves blocks of pixels into channels.", block_attrs, depth_infer, depth_run,
-         "X Out@", grad_inputs, like_x, depth_grad_run);
+         "X Out@", grad_inputs, depth_grad_infer, depth_grad_run);
 IMAGE_OP(pixel_shuffle, "Moves channels into blocks of pixels.", factor_attrs, pixel_infer, pixel_run, "Out@",
          grad_alone, pixel_grad_infer, pixel_grad_run);
 IMAGE_OP(shuffle_channel, "Interleaves groups of channels.", group_attrs, channel_infer, channel_run, "Out@",

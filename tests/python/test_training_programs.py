@@ -53,6 +53,26 @@ def test_leaky_relu_slopes(alpha):
     np.testing.assert_allclose(found, np.where(x > 0, 1.0, alpha).astype('float32'))
 
 
+@ours
+@pytest.mark.parametrize('shape, blocksize', [([1, 1, 1, 1], 2), ([1, 16, 1, 1], 0)])
+def test_gradient_that_does_not_fit(shape, blocksize):
+    """A gradient op may come from a file of anyone."""
+    main = fluid.Program()
+    block = main.global_block()
+    feed = {'x': np.ones([1, 4, 2, 2], 'float32'), 'dout': np.ones(shape, 'float32')}
+    for name in feed:
+        block.create_var(name=name, shape=[-1, -1, -1, -1], dtype='float32', is_data=True)
+    block.create_var(name='dx', dtype='float32')
+    with pytest.raises(Exception, match='blocksize'):
+        block.append_op(
+            type='space_to_depth_grad',
+            inputs={'X': ['x'], 'Out@GRAD': ['dout']},
+            outputs={'X@GRAD': ['dx']},
+            attrs={'blocksize': blocksize},
+        )
+        fluid.Executor(fluid.CPUPlace()).run(main, feed=feed, fetch_list=['dx'])
+
+
 def sum_of(name, persistable=False):
     """A Program that adds 1 and a variable that no op writes."""
     main = fluid.Program()
