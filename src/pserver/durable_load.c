@@ -46,8 +46,14 @@ static pd_status check_rows(const struct kept *k, const struct pd_snapshot_var *
                    (long long)(k->first_row + k->row_step), (long long)k->whole_rows, k->whole);
 }
 
+static int has(const void *snapshot, const struct kept *k)
+{
+    return pd_snapshot_find(snapshot, k->name) != NULL;
+}
+
 static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
+    pd_anew_mark(d, has, snapshot);
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
@@ -55,6 +61,7 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
             PD_TRY(pd_durable_load_rate(k, var));
             continue;
         }
+        if (k->is_anew) continue;
         if (!var)
             return pd_fail(
                 PD_NOT_FOUND,

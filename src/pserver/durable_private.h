@@ -17,6 +17,7 @@ struct kept {
     struct pd_value *value; /* without data: a learning rate that no step has computed yet */
     int is_setting;         /* of the script: nothing changes it (durable_settings.c) */
     double setting;         /* as the Program has it */
+    int is_anew;            /* no snapshot has it: it starts as the Program made it (durable_anew.c) */
 };
 
 /* The file `layout` of a folder: durable_layout.c. */
@@ -115,6 +116,11 @@ pd_status pd_durable_check_job(struct pd_durable *durable, const struct pd_snaps
 pd_status pd_durable_load_rate(struct kept *kept, const struct pd_snapshot_var *var);
 const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane);
 uint64_t pd_durable_highest(const struct pd_shard *shard, int trainers); /* async: of their steps */
+/* durable_anew.c: which states of optimizers and schedules start anew, as `has` finds none in the snapshots;
+ * and, when all was done again, telling it. */
+void pd_anew_mark(struct pd_durable *durable, int (*has)(const void *snapshots, const struct kept *k),
+                  const void *snapshots);
+pd_status pd_anew_tell(struct pd_durable *durable);
 /* durable_begun.c: steps that had not ended at the cut. First whether this server can go on with them, then
  * taking them up. */
 pd_status pd_begun_check(struct pd_durable *durable, const struct pd_snapshot *snapshot);
