@@ -27,9 +27,6 @@ static pd_status run(const struct pd_run *r)
     if (type > PD_EW_F64)
         return pd_fail(PD_TYPE, "X must be float32 or float64, found %s; cast it first",
                        pd_dtype_name(x->meta.dtype));
-    if (n == 0)
-        return pd_fail(PD_SHAPE, "X has shape %s: there is nothing to take the mean of",
-                       pd_meta_dims_text(&x->meta));
     pd_reduce_make(&reduce, 1, &n, &(const uint8_t){1});
     PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&reduce, &pd_reduce_sum[type]), &memory));
     pd_reduce_run(&reduce, &pd_reduce_sum[type], x->data, out->data, memory);
@@ -39,7 +36,7 @@ static pd_status run(const struct pd_run *r)
 
 const struct pd_op pd_op_mean = {
     .type = "mean",
-    .doc = "The mean of all elements of X.",
+    .doc = "The mean of all elements of X; of none it is NaN.",
     .inputs = inputs,
     .outputs = outputs,
     .infer = infer,

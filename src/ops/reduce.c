@@ -93,14 +93,16 @@ static pd_status sum_run(const struct pd_run *r)
     return reduce(r, pd_reduce_sum, &plan);
 }
 
+/* The mean of nothing is NaN; whole numbers have none, and stay 0. */
 static pd_status mean_run(const struct pd_run *r)
 {
     struct pd_tensor *out = pd_run_out(r, 0);
     struct pd_reduce plan;
     PD_TRY(reduce(r, pd_reduce_sum, &plan));
+    if (!plan.folded && !pd_dtype_is_float(out->meta.dtype)) return PD_OK;
     PD_SWITCH_NUMBER(out->meta.dtype, T, {
         T *v = out->data;
-        for (int64_t i = 0; i < plan.outputs && plan.folded; i++)
+        for (int64_t i = 0; i < plan.outputs; i++)
             v[i] = (T)(v[i] / (T)plan.folded);
     })
     return PD_OK;

@@ -135,8 +135,9 @@ static pd_status seed_target(struct pd_backward *p, int i)
     n->carried = 1;
     if (p->nested) { /* who runs the block fills it */
         struct pd_var *local = pd_block_var(p->into, n->grad);
-        local->meta.kind = var->meta.kind;
-        pd_meta_like(&local->meta, &var->meta);
+        struct pd_meta then = pd_backward_meta(p, var, p->forward_ops);
+        local->meta.kind = then.kind;
+        pd_meta_like(&local->meta, &then);
         n->filled = 1;
         return PD_OK;
     }

@@ -81,6 +81,9 @@ pd_status pd_backward_find_writers(struct pd_backward *p);
 void pd_backward_free_writers(struct pd_backward *p);
 /* Number of the first forward op in [from, to) that writes the variable; -1: none. */
 int pd_backward_writer(const struct pd_backward *p, const char *var, int from, int to);
+/* Size and type that the variable has before forward op `at`; an op behind it, or behind the op that runs
+ * this block, may have given it others. */
+struct pd_meta pd_backward_meta(const struct pd_backward *p, const struct pd_var *var, int at);
 /* Makes a gradient op read the values that forward op p->at saw. */
 pd_status pd_backward_pin(struct pd_backward *p, struct pd_opdesc *op);
 /* The name under which the variable's value before forward op `at` can be read. */

@@ -251,6 +251,7 @@ static pd_status maker_block(struct pd_grad_maker *g, int forward, int loops, in
     struct pd_backward_spec spec = {.block = block,
                                     .into = into,
                                     .loops = loops,
+                                    .around = p,
                                     .n_targets = n_targets,
                                     .targets = targets,
                                     .n_wanted = n_wanted,

@@ -12,12 +12,15 @@ struct pd_clip_spec {
     float min, max;
 };
 
+struct pd_backward;
+
 /* What to differentiate. The arrays are borrowed for the call. */
 struct pd_backward_spec {
     struct pd_block *block; /* whose ops are differentiated */
     struct pd_block *into;  /* where gradient ops go; NULL: the same block. Another block is one that starts
                                empty; who  runs it fills the gradients of the targets */
     int loops;              /* with `into`: the block runs again and again */
+    const struct pd_backward *around; /* the pass that has come to the op which runs the block; NULL: none */
     int n_targets;
     const char *const *targets;
     const char *const *target_grads; /* NULL, or NULL entries: ones */

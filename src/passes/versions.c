@@ -55,8 +55,7 @@ int pd_backward_writer(const struct pd_backward *p, const char *var, int from, i
     return -1;
 }
 
-/* Size and type that the variable has before forward op `at`. */
-static struct pd_meta meta_before(const struct pd_backward *p, const struct pd_var *var, int at)
+struct pd_meta pd_backward_meta(const struct pd_backward *p, const struct pd_var *var, int at)
 {
     const struct writers *w = pd_map_get(&p->writers, var->name);
     for (int i = 0; w && i < w->ops.n; i++) {
@@ -64,7 +63,8 @@ static struct pd_meta meta_before(const struct pd_backward *p, const struct pd_v
         for (int k = 0; k < op->resized.n && w->ops.at[i] >= at; k++)
             if (strcmp(op->resized.at[k].var, var->name) == 0) return op->resized.at[k].was;
     }
-    return var->meta;
+    const struct pd_backward *around = p->spec->around;
+    return around && var->block != p->spec->block ? pd_backward_meta(around, var, around->at + 1) : var->meta;
 }
 
 /* A new variable of the forward block, like `var`. */
@@ -83,7 +83,7 @@ static pd_status new_copy(struct pd_backward *p, const char *var, int before, co
     }
     pd_buf_free(&text);
     PD_TRY(status);
-    copy->meta = meta_before(p, from, before);
+    copy->meta = pd_backward_meta(p, from, before);
     copy->flags |= PD_VAR_STOP_GRADIENT;
     *name = copy->name;
     return pd_vec_push(&p->copies, ((struct pd_backward_copy){from->name, copy->name, before}))

@@ -193,6 +193,14 @@ void pd_book_close(struct pd_server *s, int is_over)
 
 /* ---- who comes ---- */
 
+/* A trainer whose connection is lost, and which may come back; -1: none. */
+static int waited_for(const struct pd_server *s)
+{
+    for (int t = 0; t < s->config.trainers; t++)
+        if (!s->seats[t].sessions && s->seats[t].state == PD_TRAINER_IN) return t;
+    return -1;
+}
+
 /* An id for a process that brings none: the one it has, a free one, then that of a trainer that is gone. */
 static int pick_id(struct lane *lane, uint64_t incarnation)
 {
@@ -208,6 +216,7 @@ static int pick_id(struct lane *lane, uint64_t incarnation)
     for (int t = 0; t < n; t++)
         if (!s->seats[t].sessions && !lane->members[t].lost_at && s->seats[t].state == PD_TRAINER_IN)
             return t;
+    if (waited_for(s) >= 0) return -1; /* it will have that one's place, should it stay away */
     for (int t = 0; t < n; t++)
         if (!s->seats[t].sessions && s->seats[t].state == PD_TRAINER_DONE) return t;
     return -1;
@@ -238,15 +247,27 @@ static int is_kept(const struct pd_server *s, const struct seat *seat, uint64_t 
            (pd_clock_ns() - seat->left_at) / 1000000 < limit;
 }
 
+/* No id is free. The place of one whose connection is lost will be, unless it comes back. */
+static pd_status no_place(struct lane *lane)
+{
+    const struct pd_server *s = lane->server;
+    int lost = waited_for(s);
+    if (lost >= 0)
+        return pd_fail(PD_EXISTS,
+                       "all %d trainers of this job have come already. The connection of %s is lost: its "
+                       "place is free when it has not come back after %.4g s (FLAGS_ps_reconnect)",
+                       s->config.trainers, pd_lane_who(lane, lost), (double)s->config.reconnect_ms / 1000);
+    return pd_fail(
+        PD_INVALID,
+        "all %d trainers of this job have come already: another job's trainer, or the wrong endpoint?",
+        s->config.trainers);
+}
+
 static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id)
 {
     struct pd_server *s = lane->server;
     *id = hello->id < 0 ? pick_id(lane, hello->incarnation) : hello->id;
-    if (*id < 0)
-        return pd_fail(
-            PD_INVALID,
-            "all %d trainers of this job have come already: another job's trainer, or the wrong endpoint?",
-            s->config.trainers);
+    if (*id < 0) return no_place(lane);
     struct seat *seat = &s->seats[*id];
     int is_known = seat->incarnation == hello->incarnation;
     if (!is_known && (seat->sessions || is_kept(s, seat, hello->incarnation, says_beside))) {

@@ -107,4 +107,21 @@ with L.Switch() as s:
 v = L.scale(x, 2.0)
 w = L.elementwise_add(L.scale(x, 0.5), v, act='tanh')
 inplace(L.reshape, v, [0, 10, 1])""", "v w", {"x": feed("B", 2, 5)}),
+    # The gradient of what a branch overwrites had the size that the variable gets after the branch.
+    "flattened in place after a branch overwrote it": recipe("""
+v = L.scale(x, 1.0)
+c = L.less_than(L.reduce_sum(x), L.fill_constant([1], DTYPE, 100.0))
+def inner():
+    op('elementwise_add', {'X': v, 'Y': v}, {'Out': v}, axis=-1)
+    return L.scale(v, -0.3)
+def yes():
+    op('elementwise_mul', {'X': v, 'Y': v}, {'Out': v}, axis=-1)
+    return L.cond(c, inner, lambda: L.scale(v, 0.1))
+w = L.cond(c, yes, lambda: L.scale(L.softmax(v), 0.3))
+op('flatten2', {'X': v}, {'Out': v, 'XShape': var(DTYPE)}, axis=1)""", "w", {"x": feed("B", 2, 5)}),
+    # The mean of nothing was refused. It is no number, and what is trained stays as it is.
+    "mean of no rows": recipe("""
+p = L.create_parameter([2, 1], DTYPE, name='p')
+v = L.mean(L.matmul(x, p))
+w = L.reduce_mean(x)""", "v w", {"x": feed("B", 2)}, [{"B": 2}, {"B": 0, "fetch": ["v", "w"]}, {"B": 2}], "fluid.optimizer.SGD(0.1)"),
 }

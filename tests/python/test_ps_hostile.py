@@ -475,9 +475,30 @@ def test_a_third_trainer_without_an_id_is_told():
             assert peer.greet(-1).type == ps.WELCOME
         answers = [peer.open() for peer in peers]
         assert [a.type for a in answers] == [ps.OPENED, ps.OPENED, ps.FAILED]
-        assert "all 2 trainers of this job have come already" in answers[2].text()
+        assert "all 2 trainers of this job have come already: another job's trainer" in answers[2].text()
         for peer in peers:
             peer.socket.close()
+
+
+def test_without_an_id_a_place_that_is_lost_is_had_when_its_time_is_over():
+    """Until then the answer is the one after which trainers try again."""
+    with Job(1, 2, env={"FLAGS_ps_reconnect": "1500", "FLAGS_ps_on_trainer_loss": "wait"}) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        with ps.Peer(job.endpoints[0]) as stays:
+            peers = [stays, ps.Peer(job.endpoints[0])]
+            for peer in peers:
+                assert peer.greet(-1).type == ps.WELCOME and peer.open().type == ps.OPENED
+            peers[1].socket.close()
+            said, end = [], time.monotonic() + 30
+            while not said or said[-1].type != ps.OPENED:
+                assert time.monotonic() < end, said
+                with ps.Peer(job.endpoints[0]) as again:
+                    assert again.greet(-1).type == ps.WELCOME
+                    said.append(again.open())
+        refused = [answer for answer in said if answer.type == ps.FAILED][-1]  # the first may come before the server knows
+        assert refused.meta[:4] == struct.pack("<I", 7), said
+        assert "its place is free when it has not come back after 1.5 s (FLAGS_ps_reconnect)" in refused.text()
 
 
 # ---- what may be read and written ----

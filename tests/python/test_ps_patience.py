@@ -183,3 +183,20 @@ def test_a_server_that_is_gone_is_no_fault_of_an_op():
         for each in trainers:
             said = each.output().splitlines()[-1]
             assert job.endpoints[1] in said and "[op" not in each.output(), each.output()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_without_an_id_one_that_is_started_again_at_once_waits_for_its_place(tmp_path, mode):
+    """The process that it stands for was killed a moment ago, and might have come back by itself until then."""
+    go, waits = tmp_path / "go", {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "3000"}
+    with Job(1, 2, "frozen.py", env=waits) as job:
+        options = [*mode, "--until", str(go), "--id=-1"]
+        job.start_all(*options)
+        lost = job.processes[2]
+        for trainer in job.processes[1:]:
+            trainer.wait_for("pauses")
+        lost.kill()
+        job.processes.remove(lost)
+        job.start("trainer", 1, *options)
+        go.touch()
+        job.end(60)

@@ -23,7 +23,7 @@ from paddle.fluid.framework import JOBS, Program
 from paddle.fluid.log_helper import notice
 from paddle.fluid.vartype import VarType, convert_np_dtype_to_dtype_
 
-_HERE = "Param"  # the kind of what trainers hold as well
+_HERE = "Param"  # the kind of what trainers hold as well, and get anew with each step
 
 
 def is_server(program: Program) -> bool:
@@ -102,7 +102,7 @@ def _on_servers(program: Program) -> dict:
     """What trainers do not hold: the name of the whole variable -> its slices, in order."""
     groups: dict = {}
     for var in program._parameters_on_pservers.distributed_vars:
-        if var.vtype == _HERE:
+        if var.vtype in (_HERE, "HandedOut"):
             continue
         slices = groups.setdefault(var.origin.name, [])
         if var.is_slice or not slices:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from paddle.fluid.framework import Parameter
 from paddle.fluid.transpiler.classes import Classes
 from paddle.fluid.transpiler.config import DistributedMode, DistributeTranspilerConfig, ServerRuntimeConfig
 from paddle.fluid.transpiler.flow import Flow
@@ -46,7 +47,7 @@ class Job:
         """Are the names such that messages to servers can carry them?"""
         suffix = f".trainer_{self.trainers - 1}" if self.merges else ""
         sent = [(part.param, each) for part in self.placement.slices for each in (part.name, part.grad_name + suffix)]
-        sent += [(name, name) for name in (*self.drawn, *([self.table] if self.table is not None else []))]
+        sent += [(name, name) for name in (*self.handed_out, *([self.table] if self.table is not None else []))]
         for variable, name in sent:
             if any(ord(c) < 0x20 or ord(c) == 0x7F for c in name):
                 raise ValueError(
@@ -69,20 +70,21 @@ class Job:
         return self.is_sync and self.trainers > 1
 
     @cached_property
-    def drawn(self) -> list[str]:
-        """Lasting variables that start at random and that nobody updates (frozen parameters): the first server
-        draws them, so that all trainers have the same. A seed makes them the same by itself.
+    def handed_out(self) -> list[str]:
+        """Lasting variables that no server updates and that trainers get from the first one with their startup Program: parameters
+        that are not trained (frozen ones, statistics of norms), so that what a server loaded reaches all trainers, and what
+        starts at random, so that all have the same.
         """
         startup = self.whole_startup
         flow, lasting = Flow(startup.global_block().ops), self.graph.vars
-        if startup.random_seed:
-            return []
         updated = {name for update in self.graph.updates for name in (update.param.name, *update.states)}
         found = []
         for name, var in startup.global_block().vars.items():
             if not var.persistable or name in updated or name == self.table or name not in lasting:
                 continue
-            if any("seed" in op.attr_names and not op.attr("seed") for op in flow.needed([name])):
+            made_by = flow.needed([name])
+            drawn = any("seed" in op.attr_names and not op.attr("seed") for op in made_by) and not startup.random_seed
+            if drawn or (made_by and isinstance(lasting[name], Parameter)):
                 found.append(name)
         return found
 

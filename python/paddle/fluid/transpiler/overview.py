@@ -11,7 +11,7 @@ from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, Var
 
 
 def overview_of(job: Job) -> VarsDistributed:
-    """Parameters, the states of their updates, and the variables of the learning rate."""
+    """Parameters, the states of their updates, what trainers get at their start, and the variables of the learning rate."""
     found = VarsDistributed(job)
     JOBS.add(found)
     updates = {update.param.name: update for update in job.graph.updates}
@@ -21,6 +21,9 @@ def overview_of(job: Job) -> VarsDistributed:
     for part in job.placement.slices:
         for name in updates[part.param].states:
             found.add(_slice_of(job, part, name, "Optimizer"))
+    for name in job.handed_out:
+        whole = VarStruct.of(job.graph.vars[name])
+        found.add(VarDistributed(whole, whole, False, 0, 0, "HandedOut", job.endpoints[0]))
     rates = _rate_states(job)
     known = {*rates, *(var.origin.name for var in found.distributed_vars)}
     for name, part in _constants(job, known).items():

@@ -125,7 +125,7 @@ class ServerProgram:
         job, received = self.job, []
         for part in self.slices:
             self.declare(self.top, part.param, part)
-        for name in job.drawn if self.endpoint == job.endpoints[0] else []:
+        for name in job.handed_out if self.endpoint == job.endpoints[0] else []:
             self.declare(self.top, name)
         for part in self.slices:
             grad = job.graph.vars[part.grad]

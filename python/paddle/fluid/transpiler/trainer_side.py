@@ -210,7 +210,7 @@ class TrainerStartup:
                 outputs={"Out": outs},
                 attrs={"epmap": [part.endpoint for part in parts], **who},
             )
-        for name in job.drawn:
+        for name in job.handed_out:
             self.block.append_op(
                 type="recv",
                 inputs={"X": []},
