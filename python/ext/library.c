@@ -207,6 +207,15 @@ static PyObject *job_steps(PyObject *module, PyObject *unused)
     Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(steps);
 }
 
+static PyObject *job_key(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    uint64_t key;
+    Py_BEGIN_ALLOW_THREADS key = pd_job_key();
+    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(key);
+}
+
 PyMethodDef core_library_methods[] = {
     {"version", version, METH_NOARGS, "Version of the library."},
     {"paddle_version", paddle_version, METH_NOARGS, "The Paddle whose names and files it follows."},
@@ -224,6 +233,9 @@ PyMethodDef core_library_methods[] = {
      "The number of this trainer in its job; -1 before the first exchange with a server."},
     {"job_steps", job_steps, METH_NOARGS,
      "The last step of its job that counts this trainer; 0 before the first exchange with a server."},
+    {"job_key", job_key, METH_NOARGS,
+     "What tells its job from others, also when it is started again; 0 before the first exchange with a "
+     "server."},
     {"op_types", op_types, METH_NOARGS, "All ops there are."},
     {"op_known", op_known, METH_O, NULL},
     {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},

@@ -28,6 +28,11 @@ uint64_t pd_job_steps(void)
     return pd_client_own_steps();
 }
 
+uint64_t pd_job_key(void)
+{
+    return pd_client_own_job();
+}
+
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 {
     struct pd_buf text = {0};
@@ -54,6 +59,11 @@ int pd_job_id(void)
 }
 
 uint64_t pd_job_steps(void)
+{
+    return 0;
+}
+
+uint64_t pd_job_key(void)
 {
     return 0;
 }

@@ -111,6 +111,7 @@ struct pd_client {
     struct pd_loop *loop;
     _Atomic int id;         /* -1: not known */
     _Atomic uint64_t steps; /* the last that counts this trainer anywhere */
+    _Atomic uint64_t job;   /* the job that the servers are in, as one told or all agreed; 0: not known yet */
     int trainers;           /* how many there are; 0: not known */
     pid_t pid;              /* a forked child has none of its connections */
     uint64_t incarnation;
