@@ -3,6 +3,7 @@ that it did not have start anew, and servers name them (jobs/wide.py: each step 
 
 import pytest
 from cluster import free_ports
+from test_ps_files import ended_by_sigterm
 from test_ps_half_push import NUMBERS, job_of, trained_on, with_rule
 from test_ps_moved import LOGS
 from test_ps_recovery import MODES
@@ -64,3 +65,10 @@ def test_a_log_comes_first(tmp_path, before, after):
         server = job.start("server", 0, *with_rule(after))
         assert server.end(30) == 1 and "Start it as before and end it with SIGTERM" in server.output(), server.output()
         assert "FLAGS_ps_fresh" not in server.output(), server.output()
+        job.processes.clear()
+        as_before = job.start("server", 0, *with_rule(before))
+        as_before.wait_for("Server listening on")
+        ended_by_sigterm(job, as_before)
+        server = job.start("server", 0, *with_rule(after))
+        done, _ = trained_on(job, *with_rule(after), "--steps", "99")
+        assert done >= 4 and "goes on with another optimizer or schedule" in server.output(), server.output()
