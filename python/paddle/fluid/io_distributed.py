@@ -274,8 +274,8 @@ def without_remote(program: Program, chosen: list) -> list:
 
 
 def of_trainer_alone(program: Program, chosen: list) -> list:
-    """Those that no server has: statistics, metrics, frozen parameters."""
-    away = {var.origin.name for var in program._parameters_on_pservers.distributed_vars}
+    """Those that no server has, or only as they were at the job's start: metrics, statistics of norms, frozen parameters."""
+    away = {var.origin.name for var in program._parameters_on_pservers.distributed_vars if var.vtype != "HandedOut"}
     return [var for var in chosen if var.name not in {*away, program._distributed_lookup_table}]
 
 
