@@ -41,11 +41,13 @@ def _leave() -> None:
         _core.leave_job(True, _failure)
 
 
-def _leave_process() -> None:
-    """At the end of a multiprocessing.Process: what ends it, if anything, is on its way out of there."""
+def _leave_process(handled: BaseException | None) -> None:
+    """At the end of a multiprocessing.Process: what ends it, if anything, is on its way out of there. `handled`: what
+    the process that forked it was handling then is no failure of this one.
+    """
     kind, error, _ = sys.exc_info()
     code = error.code if isinstance(error, SystemExit) else None
-    if kind is None or (isinstance(error, SystemExit) and code in (None, 0)):
+    if error is None or error is handled or (isinstance(error, SystemExit) and code in (None, 0)):
         _core.leave_job(False, "")
         return
     _remember(kind, error)
@@ -54,7 +56,7 @@ def _leave_process() -> None:
 
 def _watch_process() -> None:
     """Its finalizers before these are done, and its children have ended."""
-    sys.modules["multiprocessing.util"].Finalize(None, _leave_process, exitpriority=-1000)
+    sys.modules["multiprocessing.util"].Finalize(None, _leave_process, args=(sys.exc_info()[1],), exitpriority=-1000)
 
 
 def _in_child() -> None:
