@@ -211,14 +211,15 @@ void pd_link_kept(struct link *link, uint64_t step)
     for (int i = 0; i < PD_LINK_KEPT; i++) {
         int all = link->kept[i] > common;
         for (int l = 0; l < c->links.n && all; l++)
-            all = has_kept(c->links.at[l], link->kept[i]);
+            all = c->links.at[l]->group != link->group || has_kept(c->links.at[l], link->kept[i]);
         if (all) common = link->kept[i];
     }
-    if (common <= c->common) return;
-    c->common = common;
+    if (common <= link->group->common) return;
+    link->group->common = common;
     struct pd_frame_head head = {.type = PD_PS_COMMON, .step = common};
     for (int l = 0; l < c->links.n; l++) {
         struct wire *w = c->links.at[l]->wires.n ? c->links.at[l]->wires.at[0] : NULL;
-        if (w && w->is_open && !w->said_bye) pd_conn_say(w->conn, &head, NULL);
+        if (w && w->link->group == link->group && w->is_open && !w->said_bye)
+            pd_conn_say(w->conn, &head, NULL);
     }
 }

@@ -182,10 +182,10 @@ int pd_client_own_id(void)
     return id;
 }
 
-uint64_t pd_client_own_steps(void)
+uint64_t pd_client_own_steps(const char *endpoint)
 {
     lock_all();
-    uint64_t steps = is_here() ? atomic_load(&the_client->steps) : 0;
+    uint64_t steps = is_here() ? pd_client_steps_at(the_client, endpoint) : 0;
     unlock_all();
     return steps;
 }
