@@ -208,6 +208,16 @@ static PyObject *job_steps(PyObject *module, PyObject *endpoint)
     Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(steps);
 }
 
+static PyObject *job_key(PyObject *module, PyObject *endpoint)
+{
+    (void)module;
+    uint64_t key;
+    const char *server = PyUnicode_AsUTF8AndSize(endpoint, NULL);
+    if (!server) return NULL;
+    Py_BEGIN_ALLOW_THREADS key = pd_job_key(server);
+    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(key);
+}
+
 PyMethodDef core_library_methods[] = {
     {"version", version, METH_NOARGS, "Version of the library."},
     {"paddle_version", paddle_version, METH_NOARGS, "The Paddle whose names and files it follows."},
@@ -226,6 +236,9 @@ PyMethodDef core_library_methods[] = {
     {"job_steps", job_steps, METH_O,
      "The last step that counts this trainer in the job of this server; 0 before the first exchange with "
      "it."},
+    {"job_key", job_key, METH_O,
+     "What tells the job of this server from others, also when it is started again; 0 before the first "
+     "exchange with it."},
     {"op_types", op_types, METH_NOARGS, "All ops there are."},
     {"op_known", op_known, METH_O, NULL},
     {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},

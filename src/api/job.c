@@ -28,6 +28,11 @@ uint64_t pd_job_steps(const char *endpoint)
     return pd_client_own_steps(endpoint);
 }
 
+uint64_t pd_job_key(const char *endpoint)
+{
+    return pd_client_own_job(endpoint);
+}
+
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 {
     struct pd_buf text = {0};
@@ -54,6 +59,12 @@ int pd_job_id(void)
 }
 
 uint64_t pd_job_steps(const char *endpoint)
+{
+    (void)endpoint;
+    return 0;
+}
+
+uint64_t pd_job_key(const char *endpoint)
 {
     (void)endpoint;
     return 0;

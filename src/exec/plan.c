@@ -24,6 +24,22 @@ void pd_plan_free(struct pd_plan *plan)
     pd_free(plan);
 }
 
+/* A gradient that no op before this one writes: a hole where the slot allows it. Its variable is a temporary,
+ * so that nothing is left of it from an earlier run. In the gradient block of a loop the op around it may
+ * give it. */
+static int is_unwritten(const struct pd_plan *plan, const struct pd_slot_def *slot, const char *name)
+{
+    const struct pd_var *var = pd_block_var(plan->block, name);
+    return (slot->flags & PD_SLOT_UNWRITTEN) && !plan->outer && var && !(var->flags & PD_VAR_PERSISTABLE) &&
+           strstr(name, PD_GRAD_SUFFIX) && pd_plan_number(plan, name) < 0;
+}
+
+static int is_hole(const struct pd_plan *plan, const struct pd_slot_def *slot, int is_output,
+                   const char *name)
+{
+    return pd_arg_is_hole(slot, name, plan->block) || (!is_output && is_unwritten(plan, slot, name));
+}
+
 static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index, int is_output,
                           int *first_slot)
 {
@@ -35,10 +51,10 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
         struct pd_plan_slot slot = {0, plan->args.n};
         int live = 0;
         for (int k = 0; io && k < io->args.n; k++)
-            live |= !pd_arg_is_hole(&defs[i], io->args.at[k], plan->block);
+            live |= !is_hole(plan, &defs[i], is_output, io->args.at[k]);
         for (int k = 0; live && k < io->args.n; k++) {
             int number = -1;
-            if (!pd_arg_is_hole(&defs[i], io->args.at[k], plan->block)) {
+            if (!is_hole(plan, &defs[i], is_output, io->args.at[k])) {
                 PD_TRY(is_output ? pd_plan_write(plan, io->args.at[k], op->def, &number)
                                  : pd_plan_read(plan, io->args.at[k], &number));
                 int is_new = plan->vars.at[number].first_use < 0;

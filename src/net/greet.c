@@ -407,6 +407,15 @@ void pd_guest_late(struct pd_guest *guest)
         refuse(conn, PD_IO, "the client did not finish the handshake within %d ms", pd_handshake_ms);
 }
 
+void pd_guest_make_room(struct pd_guest *guest, int most)
+{
+    char text[160];
+    snprintf(text, sizeof text,
+             "it had not proved itself when all %d places for such clients were taken, and made room", most);
+    warn(guest->conn, text);
+    pd_guest_drop(guest);
+}
+
 void pd_guest_drop(struct pd_guest *guest)
 {
     struct pd_conn *conn = guest->conn;

@@ -22,8 +22,8 @@ enum {
     ADDRESSES = 8,
     BACKLOG = 1024,
     GUESTS_MOST = 1024,
-    GUEST_PATIENCE_MS = 1000, /* when the place is full, guests older than this make room */
-    SWEEP_MS = 250,
+    GUEST_PATIENCE_MS = 100, /* when the place is full, guests older than this make room */
+    SWEEP_MS = 50,
     ACCEPT_AT_ONCE = 64,
     WARN_EVERY_MS = 1000,
     FILES_MOST = 512,  /* descriptors that sockets leave, when there are enough */
@@ -73,7 +73,7 @@ static int has_room(struct pd_listener *listener)
     if (listener->n_guests < listener->most_guests) return 1;
     struct pd_guest *oldest = listener->oldest;
     if (pd_guest_age(oldest, pd_loop_now(listener->loop)) < GUEST_PATIENCE_MS) return 0;
-    pd_guest_drop(oldest);
+    pd_guest_make_room(oldest, listener->most_guests);
     return 1;
 }
 

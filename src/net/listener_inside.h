@@ -51,6 +51,8 @@ uint64_t pd_guest_age(const struct pd_guest *guest, uint64_t now);
 void pd_guest_late(struct pd_guest *guest);
 /* The listener is gone. */
 void pd_guest_drop(struct pd_guest *guest);
+/* There are `most` guests, and somebody new comes. */
+void pd_guest_make_room(struct pd_guest *guest, int most);
 struct pd_guest *pd_guest_next(const struct pd_guest *guest);
 
 /* In listener.c: a warning about a client, unless there were many. */

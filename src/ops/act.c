@@ -57,6 +57,7 @@ pd_status pd_act_forward(const struct pd_run *r, const pd_act_kernel kernels[4])
 
 pd_status pd_act_backward(const struct pd_run *r, int slot, const pd_act_kernel kernels[4])
 {
+    if (slot == PD_ACT_SLOT_ANY) slot = pd_run_in(r, PD_ACT_SLOT_X) ? PD_ACT_SLOT_X : PD_ACT_SLOT_OUT;
     const struct pd_tensor *dout = pd_run_in(r, PD_ACT_SLOT_DOUT), *from = pd_run_in(r, slot);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;

@@ -29,7 +29,7 @@ struct pd_act {
 extern const struct pd_act pd_act_relu, pd_act_tanh, pd_act_sigmoid;
 #define PD_ACT_SHOW(name) const struct pd_act pd_act_##name = {name##_kernels, name##_grad_kernels};
 
-enum { PD_ACT_SLOT_X, PD_ACT_SLOT_OUT, PD_ACT_SLOT_DOUT }; /* inputs of a gradient op */
+enum { PD_ACT_SLOT_ANY = -1, PD_ACT_SLOT_X, PD_ACT_SLOT_OUT, PD_ACT_SLOT_DOUT }; /* inputs of a gradient op */
 
 extern const struct pd_slot_def pd_act_inputs[], pd_act_outputs[], pd_act_grad_outputs[];
 extern const struct pd_slot_def pd_act_grad_inputs[];
@@ -39,7 +39,7 @@ pd_status pd_act_infer_grad(const struct pd_infer *c);
 /* `kernels` are for float32, float64, int32, int64; NULL: not for this type. Selected rows keep their rows.
  */
 pd_status pd_act_forward(const struct pd_run *r, const pd_act_kernel kernels[4]);
-/* `slot`: the forward variable that the gradient reads. */
+/* `slot`: the forward variable that the gradient reads; PD_ACT_SLOT_ANY: X where it is given, else Out. */
 pd_status pd_act_backward(const struct pd_run *r, int slot, const pd_act_kernel kernels[4]);
 
 #define PD_ACT_FORWARD_KERNEL(name, T, formula)                                                              \

@@ -58,7 +58,7 @@ const struct pd_op pd_op_conditional_block_grad = {
         (const struct pd_slot_def[]){
             {"Input", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
             {"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
-            {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+            {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE | PD_SLOT_UNWRITTEN},
             {"Scope", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
             {"Cond", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
             {0}},
@@ -134,7 +134,7 @@ const struct pd_op pd_op_while_grad = {
         (const struct pd_slot_def[]){
             {"X", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
             {"Out", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
-            {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+            {"Out@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE | PD_SLOT_UNWRITTEN},
             {"StepScopes", PD_SLOT_OWN_TYPE},
             {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL},

@@ -5,7 +5,8 @@
 #include "kernels/copy.h"
 #include "ops/shape_util.h"
 
-enum { X, GRAD_OUT };
+enum { X };
+enum { GRAD_OUT, GRAD_X };
 enum { OUT };
 
 static pd_status need_image(const struct pd_meta *x)
@@ -40,7 +41,7 @@ static void rearrange(size_t item, int rank, const int64_t *dim, const int *axis
     pd_copy_run(&copy, to, from);
 }
 
-/* Runs a rearrangement forward, or back in a gradient op (inputs X, Out@GRAD). */
+/* Runs a rearrangement forward, or back in a gradient op (inputs Out@GRAD, X). */
 static pd_status run_order(const struct pd_run *r, int rank, const int64_t *dim, const int *axis, int back)
 {
     const struct pd_tensor *from = pd_run_in(r, back ? GRAD_OUT : X);
@@ -60,10 +61,9 @@ enum { BLOCK };
 enum { BLOCK_MOST = 1 << 20 }; /* its square is a number of channels */
 static const struct pd_attr_def block_attrs[] = {PD_DEF_LONG("blocksize", 2), {0}};
 
-static pd_status depth_infer(const struct pd_infer *c)
+/* The type and shape that X gets. */
+static pd_status depth_shape(const struct pd_infer *c, const struct pd_meta *x, struct pd_meta *out)
 {
-    const struct pd_meta *x = pd_infer_in(c, X);
-    struct pd_meta *out = pd_infer_out(c, OUT);
     int64_t b = c->attr[BLOCK].l;
     PD_TRY(need_image(x));
     if (b < 2 || b > BLOCK_MOST)
@@ -77,10 +77,31 @@ static pd_status depth_infer(const struct pd_infer *c)
             "of %lld",
             pd_meta_dims_text(x), (long long)b, (long long)(b * b), (long long)b);
     if (!out) return PD_OK;
-    pd_meta_like(out, x);
+    out->dtype = x->dtype;
+    pd_meta_copy_dims(out, x);
     out->dim[1] = times(x->dim[1], b * b);
     out->dim[2] = over(x->dim[2], b);
     out->dim[3] = over(x->dim[3], b);
+    return PD_OK;
+}
+
+static pd_status depth_infer(const struct pd_infer *c)
+{
+    struct pd_meta *x = pd_infer_in(c, X), *out = pd_infer_out(c, OUT);
+    PD_TRY(depth_shape(c, x, out));
+    if (out) pd_meta_share_lod(out, x);
+    return PD_OK;
+}
+
+static pd_status depth_grad_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *dout = pd_infer_in(c, GRAD_OUT);
+    struct pd_meta want = {0};
+    PD_TRY(depth_shape(c, pd_infer_in(c, GRAD_X), &want));
+    if (!pd_meta_dims_match(dout, &want))
+        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; with this X and blocksize it must be %s",
+                       pd_meta_dims_text(dout), pd_meta_dims_text(&want));
+    pd_shape_like(c, 0, GRAD_X);
     return PD_OK;
 }
 
@@ -125,6 +146,26 @@ static pd_status pixel_infer(const struct pd_infer *c)
     out->dim[1] = over(x->dim[1], f * f);
     out->dim[2] = times(x->dim[2], f);
     out->dim[3] = times(x->dim[3], f);
+    return PD_OK;
+}
+
+static pd_status pixel_grad_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *dout = pd_infer_in(c, GRAD_OUT);
+    struct pd_meta *dx = pd_infer_out(c, 0);
+    int64_t f = c->attr[FACTOR].i;
+    PD_TRY(need_image(dout));
+    if (f < 1) return pd_fail(PD_INVALID, "upscale_factor is %lld; it must be at least 1", (long long)f);
+    if ((dout->dim[2] >= 0 && dout->dim[2] % f) || (dout->dim[3] >= 0 && dout->dim[3] % f))
+        return pd_fail(PD_SHAPE,
+                       "Out@GRAD has shape %s; height and width must be multiples of upscale_factor, %lld",
+                       pd_meta_dims_text(dout), (long long)f);
+    if (!dx) return PD_OK;
+    dx->dtype = dout->dtype;
+    pd_meta_copy_dims(dx, dout);
+    dx->dim[1] = times(dout->dim[1], f * f);
+    dx->dim[2] = over(dout->dim[2], f);
+    dx->dim[3] = over(dout->dim[3], f);
     return PD_OK;
 }
 
@@ -294,9 +335,12 @@ static pd_status shift_grad_run(const struct pd_run *r)
 
 static const struct pd_slot_def inputs[] = {{"X", 0}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
-static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}};
+static const struct pd_slot_def grad_inputs[] = {{"Out@GRAD", 0}, {"X", PD_SLOT_META}, {0}};
+/* Their gradients need no X; older Programs name it. */
+static const struct pd_slot_def grad_alone[] = {
+    {"Out@GRAD", 0}, {"X", PD_SLOT_OPTIONAL | PD_SLOT_UNUSED}, {0}};
 
-#define IMAGE_OP(name, doc_, attrs_, infer_, run_, grad_run_)                                                \
+#define IMAGE_OP(name, doc_, attrs_, infer_, run_, words_, grad_inputs_, grad_infer_, grad_run_)             \
     const struct pd_op pd_op_##name = {                                                                      \
         .type = #name,                                                                                       \
         .doc = doc_,                                                                                         \
@@ -306,27 +350,27 @@ static const struct pd_slot_def grad_inputs[] = {{"X", PD_SLOT_META}, {"Out@GRAD
         .infer = infer_,                                                                                     \
         .run = run_,                                                                                         \
         .grad_type = #name "_grad",                                                                          \
-        .grad_in = "X Out@",                                                                                 \
+        .grad_in = words_,                                                                                   \
         .grad_out = "X@",                                                                                    \
     };                                                                                                       \
     const struct pd_op pd_op_##name##_grad = {                                                               \
         .type = #name "_grad",                                                                               \
         .doc = "Gradient of " #name ": the elements back in their places.",                                  \
-        .inputs = grad_inputs,                                                                               \
+        .inputs = grad_inputs_,                                                                              \
         .outputs = pd_view_grad_outputs,                                                                     \
         .attrs = attrs_,                                                                                     \
-        .infer = pd_shape_infer_like_first,                                                                  \
+        .infer = grad_infer_,                                                                                \
         .run = grad_run_,                                                                                    \
     }
 
 IMAGE_OP(space_to_depth, "Moves blocks of pixels into channels.", block_attrs, depth_infer, depth_run,
-         depth_grad_run);
-IMAGE_OP(pixel_shuffle, "Moves channels into blocks of pixels.", factor_attrs, pixel_infer, pixel_run,
-         pixel_grad_run);
-IMAGE_OP(shuffle_channel, "Interleaves groups of channels.", group_attrs, channel_infer, channel_run,
-         channel_grad_run);
+         "X Out@", grad_inputs, depth_grad_infer, depth_grad_run);
+IMAGE_OP(pixel_shuffle, "Moves channels into blocks of pixels.", factor_attrs, pixel_infer, pixel_run, "Out@",
+         grad_alone, pixel_grad_infer, pixel_grad_run);
+IMAGE_OP(shuffle_channel, "Interleaves groups of channels.", group_attrs, channel_infer, channel_run, "Out@",
+         grad_alone, channel_infer, channel_grad_run);
 IMAGE_OP(temporal_shift, "Moves some channels one moment on and some one moment back.", shift_attrs,
-         shift_infer, shift_run, shift_grad_run);
+         shift_infer, shift_run, "Out@", grad_alone, shift_infer, shift_grad_run);
 
 const struct pd_op pd_op_reverse = {
     .type = "reverse",

@@ -21,14 +21,17 @@ static pd_status become_empty(struct pd_value *to, const struct pd_value *like)
                           m.rank ? m.dim : &(const int64_t){0});
 }
 
-/* The rows of all that have some, as one list; *first is the first of these, NULL when there is none. */
+/* The rows of all that have some, as one list; *first is the first of these, NULL when there is none. *like
+ * is any of them. */
 static pd_status count_rows(int n, struct pd_value *const *from, const struct pd_value **first,
-                            int64_t *total)
+                            const struct pd_value **like, int64_t *total)
 {
-    *first = NULL;
+    *first = *like = NULL;
     *total = 0;
     for (int i = 0; i < n; i++) {
+        if (!from[i]) continue;
         const struct pd_meta *m = &from[i]->tensor.meta;
+        if (!*like) *like = from[i];
         if (!from[i]->rows.n) continue;
         if (!*first) *first = from[i];
         const struct pd_meta *f = &(*first)->tensor.meta;
@@ -47,10 +50,10 @@ static pd_status count_rows(int n, struct pd_value *const *from, const struct pd
 
 pd_status pd_rows_merge(const struct pd_run *r, struct pd_value *to, int n, struct pd_value *const *from)
 {
-    const struct pd_value *first;
+    const struct pd_value *first, *like;
     int64_t total, at = 0;
-    PD_TRY(count_rows(n, from, &first, &total));
-    if (!first) return become_empty(to, from[0]);
+    PD_TRY(count_rows(n, from, &first, &like, &total));
+    if (!first) return become_empty(to, like);
     const struct pd_meta m = first->tensor.meta;
     int64_t height = first->height, width = pd_meta_span(&m, 1, m.rank);
     size_t bytes = (size_t)width * pd_dtype_size(m.dtype);
@@ -67,6 +70,7 @@ pd_status pd_rows_merge(const struct pd_run *r, struct pd_value *to, int n, stru
     char *copy = memory + group + 2 * list;
     if (held) memcpy(copy, to->tensor.data, held);
     for (int i = 0; i < n; i++) {
+        if (!from[i]) continue;
         const char *values = from[i] == to ? copy : from[i]->tensor.data;
         for (int k = 0; k < from[i]->rows.n; k++, at++) {
             ids[at] = from[i]->rows.at[k];

@@ -4,8 +4,8 @@
 
 #include "program/op.h"
 
-/* `to` becomes the sum of n (> 0) selected rows: each row once, ascending. It may be one of them. Borrows
- * `from`; uses the call's scratch memory. */
+/* `to` becomes the sum of n selected rows, of which at least one is not NULL: each row once, ascending. It
+ * may be one of them. Borrows `from`; uses the call's scratch memory. */
 pd_status pd_rows_merge(const struct pd_run *r, struct pd_value *to, int n, struct pd_value *const *from);
 
 #endif

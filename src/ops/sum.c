@@ -1,5 +1,6 @@
 /* sum: adds any number of tensors of one shape. Selected rows alone give selected rows, each row once, in
- * ascending order; beside tensors they are added into the tensor. Arrays are added item by item. */
+ * ascending order; beside tensors they are added into the tensor. Arrays are added item by item. Gradients
+ * that no op wrote are passed over: Programs of upstream name them. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -16,13 +17,13 @@ enum { X };
 enum { OUT };
 enum { KEEP_REPEATED };
 
-static const struct pd_slot_def inputs[] = {{"X", PD_SLOT_LIST}, {0}};
+static const struct pd_slot_def inputs[] = {{"X", PD_SLOT_LIST | PD_SLOT_UNWRITTEN}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
 
 static int is_empty(const struct pd_meta *m)
 {
-    return m->dtype == PD_DTYPE_NONE || (m->rank == 1 && m->kind == PD_KIND_SELECTED_ROWS) ||
+    return !m || m->dtype == PD_DTYPE_NONE || (m->rank == 1 && m->kind == PD_KIND_SELECTED_ROWS) ||
            pd_meta_numel(m) == 0;
 }
 
@@ -30,7 +31,7 @@ static int is_empty(const struct pd_meta *m)
 static pd_status infer_arrays(const struct pd_infer *c, struct pd_meta *out)
 {
     for (int i = 0; i < c->in[X].n; i++)
-        if (c->in[X].at[i]->kind != PD_KIND_TENSOR_ARRAY)
+        if (c->in[X].at[i] && c->in[X].at[i]->kind != PD_KIND_TENSOR_ARRAY)
             return pd_fail(PD_TYPE,
                            "input %d is a %s, another one is a tensor array; arrays are added to arrays only",
                            i, pd_kind_name(c->in[X].at[i]->kind));
@@ -43,14 +44,17 @@ static pd_status infer_arrays(const struct pd_infer *c, struct pd_meta *out)
 static pd_status infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
-    const struct pd_meta *first = NULL;
+    const struct pd_meta *first = NULL, *there = NULL;
     int dense = 0, arrays = 0;
     if (!out) return PD_OK;
     for (int i = 0; i < c->in[X].n; i++) {
         const struct pd_meta *x = c->in[X].at[i];
+        if (!x) continue;
+        if (!there) there = x;
         arrays += x->kind == PD_KIND_TENSOR_ARRAY;
         dense += x->kind == PD_KIND_TENSOR;
     }
+    if (!there) return pd_fail(PD_NOT_FOUND, "no op writes any of the gradients that are added up here");
     if (arrays) return infer_arrays(c, out);
     out->kind = dense ? PD_KIND_TENSOR : PD_KIND_SELECTED_ROWS;
     for (int i = 0; i < c->in[X].n; i++) {
@@ -74,10 +78,10 @@ static pd_status infer(const struct pd_infer *c)
             return pd_fail(PD_TYPE, "input %d is %s, an earlier one is %s; cast one of them", i,
                            pd_dtype_name(x->dtype), pd_dtype_name(first->dtype));
     }
-    if (!first) first = c->in[X].at[0];
+    if (!first) first = there;
     out->dtype = first->dtype;
     pd_meta_copy_dims(out, first);
-    pd_meta_share_lod(out, c->in[X].at[0]);
+    pd_meta_share_lod(out, there);
     return PD_OK;
 }
 
@@ -132,7 +136,7 @@ static pd_status sum_tensors(const struct pd_run *r, struct pd_tensor *out)
     PD_TRY(pd_math_scratch(r, (size_t)r->in[X].n * sizeof *x, (void **)&x));
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
-        if (pd_value_is_rows(v) || !v->tensor.data || pd_tensor_numel(&v->tensor) == 0) continue;
+        if (!v || pd_value_is_rows(v) || !v->tensor.data || pd_tensor_numel(&v->tensor) == 0) continue;
         x[n++] = v->tensor.data;
         /* An input that lies where the result goes must be the first one read. */
         if (v->tensor.data == out->data) {
@@ -183,7 +187,7 @@ static pd_status sum_rows(const struct pd_run *r, struct pd_value *out)
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
         apart &= v != out;
-        if (!v->rows.n) continue;
+        if (!v || !v->rows.n) continue;
         if (!first) first = v;
         total += v->rows.n;
         filled++;
@@ -198,7 +202,8 @@ static pd_status sum_rows(const struct pd_run *r, struct pd_value *out)
     int64_t *row = out->rows.at;
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
-        if (v == out || !v->rows.n) continue; /* the result, where it was an input, had no rows before */
+        if (!v || v == out || !v->rows.n)
+            continue; /* the result, where it was an input, had no rows before */
         memcpy(row, v->rows.at, (size_t)v->rows.n * sizeof *row);
         memcpy(to, v->tensor.data, (size_t)v->rows.n * bytes);
         row += v->rows.n;
@@ -286,18 +291,21 @@ static pd_status sum_arrays(const struct pd_run *r, struct pd_value *out)
         in_place |= r->in[X].at[i] == out;
     if (!in_place) pd_value_reset(out, PD_KIND_TENSOR_ARRAY);
     for (int i = 0; i < r->in[X].n; i++)
-        if (r->in[X].at[i] != out) PD_TRY(pd_sum_into(out, r->in[X].at[i]));
+        if (r->in[X].at[i] && r->in[X].at[i] != out) PD_TRY(pd_sum_into(out, r->in[X].at[i]));
     return PD_OK;
 }
 
 static pd_status run(const struct pd_run *r)
 {
     struct pd_value *out = pd_run_out_value(r, OUT);
-    if (r->in[X].n && r->in[X].at[0]->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) return sum_arrays(r, out);
+    for (int i = 0; i < r->in[X].n; i++)
+        if (r->in[X].at[i] && r->in[X].at[i]->tensor.meta.kind == PD_KIND_TENSOR_ARRAY)
+            return sum_arrays(r, out);
     if (pd_value_is_rows(out)) return sum_rows(r, out);
     PD_TRY(sum_tensors(r, &out->tensor));
     for (int i = 0; i < r->in[X].n; i++)
-        if (pd_value_is_rows(r->in[X].at[i])) PD_TRY(add_rows(&out->tensor, r->in[X].at[i]));
+        if (r->in[X].at[i] && pd_value_is_rows(r->in[X].at[i]))
+            PD_TRY(add_rows(&out->tensor, r->in[X].at[i]));
     return PD_OK;
 }
 

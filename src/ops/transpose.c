@@ -104,7 +104,9 @@ const struct pd_op pd_op_transpose2 = {
 const struct pd_op pd_op_transpose_grad = {
     .type = "transpose_grad",
     .doc = "Gradient of transpose: the opposite order.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){
+            {"X", PD_SLOT_META}, {"Out@GRAD", 0}, {"Out", PD_SLOT_OPTIONAL | PD_SLOT_UNUSED}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
     .infer = pd_shape_infer_like_first,

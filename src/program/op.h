@@ -21,6 +21,8 @@ enum pd_slot_flag {
     PD_SLOT_UNSET = 64,   /* an input that may hold nothing yet: run() looks; where it is an output too, its op is PD_OP_DYNAMIC */
     PD_SLOT_OWN_TYPE = 128, /* an input whose element type is its own (ids, labels, a number that run() converts): all inputs without
                                this flag and PD_SLOT_SIZES are of one type, see pd_infer_one_type */
+    PD_SLOT_UNWRITTEN = 256, /* an input list in which Programs of upstream name gradients that no op writes: they are holes, NULL */
+    PD_SLOT_UNUSED = 512,    /* Programs of upstream fill it, the op neither reads nor writes it: always a hole */
 };
 
 struct pd_slot_def {

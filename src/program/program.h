@@ -168,8 +168,8 @@ struct pd_opdesc *pd_program_op(const struct pd_program *program, int64_t id);
 /* verify.c: slots, variables and attributes fit the op's tables; messages name op, slot and variable. */
 pd_status pd_opdesc_verify(const struct pd_opdesc *op, const struct pd_block *block);
 pd_status pd_program_verify(const struct pd_program *program);
-/* The argument stands for nothing: @EMPTY@, or an optional gradient input that names no variable of the
- * block. */
+/* The argument stands for nothing: @EMPTY@, an optional gradient input that names no variable of the
+ * block, or anything in a slot that is not used. */
 int pd_arg_is_hole(const struct pd_slot_def *slot, const char *name, const struct pd_block *block);
 /* Shape, dtype and LoD inference of one op, into the variables of the block. */
 pd_status pd_opdesc_infer(struct pd_opdesc *op, struct pd_block *block);

@@ -78,6 +78,47 @@ static Pd__OpDesc__Var **side_message(struct arena *a, const struct pd_io *at, i
     return list;
 }
 
+/* The op that a gradient op belongs to by its name. NULL: it is no gradient op, or runs a block. Gradients of loops are not those of
+ * upstream, which must go on refusing them. */
+static const struct pd_op *forward_of(const struct pd_opdesc *op)
+{
+    char type[128];
+    size_t n = strlen(op->type), suffix = strlen("_grad");
+    if (!op->def || n <= suffix || n >= sizeof type || strcmp(op->type + n - suffix, "_grad") != 0) return NULL;
+    if (pd_opdesc_sub_block(op, 0) >= 0) return NULL;
+    memcpy(type, op->type, n - suffix);
+    type[n - suffix] = 0;
+    return pd_op_find(op->program->op_set, type);
+}
+
+static int has_attr(const Pd__OpDesc *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_attrs; i++)
+        if (m->attrs[i] && strcmp(m->attrs[i]->name, name) == 0) return 1;
+    return 0;
+}
+
+/* Upstream fills in what an op leaves out, but not for gradient ops, which have the attributes of their forward op: these are
+ * written out. */
+static void attr_messages(struct arena *a, const struct pd_opdesc *op, Pd__OpDesc *m)
+{
+    static const struct pd_attr_def hints[] = {PD_DEF_BOOL("use_mkldnn", 0), PD_DEF_BOOL("use_cudnn", 0), {0}};
+    const struct pd_op *forward = forward_of(op);
+    const struct pd_attr_def *const tables[] = {forward ? op->def->attrs : NULL, forward ? forward->attrs : NULL,
+                                                forward ? hints : NULL};
+    int most = op->attrs.n;
+    for (int t = 0; t < 3; t++)
+        most += pd_attr_count(tables[t]);
+    m->attrs = take(a, (size_t)most, sizeof *m->attrs);
+    if (!m->attrs) return;
+    for (int i = 0; i < op->attrs.n; i++)
+        m->attrs[m->n_attrs++] = attr_message(a, &op->attrs.at[i]);
+    for (int t = 0; t < 3; t++)
+        for (const struct pd_attr_def *def = tables[t]; def && def->name; def++)
+            if (!has_attr(m, def->name))
+                m->attrs[m->n_attrs++] = attr_message(a, &(struct pd_named_attr){def->name, def->value});
+}
+
 static Pd__OpDesc *op_message(struct arena *a, const struct pd_opdesc *op)
 {
     Pd__OpDesc *m = take(a, 1, sizeof *m);
@@ -88,10 +129,7 @@ static Pd__OpDesc *op_message(struct arena *a, const struct pd_opdesc *op)
     m->inputs = side_message(a, op->in.at, op->in.n);
     m->n_outputs = (size_t)op->out.n;
     m->outputs = side_message(a, op->out.at, op->out.n);
-    m->n_attrs = (size_t)op->attrs.n;
-    m->attrs = take(a, (size_t)op->attrs.n, sizeof *m->attrs);
-    for (int i = 0; m->attrs && i < op->attrs.n; i++)
-        m->attrs[i] = attr_message(a, &op->attrs.at[i]);
+    attr_messages(a, op, m);
     if (op->is_target) m->has_is_target = m->is_target = 1;
     return m;
 }

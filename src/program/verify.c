@@ -43,7 +43,7 @@ void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block)
 
 int pd_arg_is_hole(const struct pd_slot_def *slot, const char *name, const struct pd_block *block)
 {
-    if (strcmp(name, PD_EMPTY_VAR) == 0) return 1;
+    if (strcmp(name, PD_EMPTY_VAR) == 0 || (slot->flags & PD_SLOT_UNUSED)) return 1;
     size_t n = strlen(slot->name), suffix = strlen(PD_GRAD_SUFFIX);
     return (slot->flags & PD_SLOT_OPTIONAL) && n > suffix &&
            strcmp(slot->name + n - suffix, PD_GRAD_SUFFIX) == 0 && !pd_block_find(block, name);

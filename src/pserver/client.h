@@ -79,6 +79,7 @@ int pd_client_own_id(void); /* of the client that this process has; -1: it has n
 /* The last step that counts this trainer in the job of this server, also one of a process that stood for it
  * before; 0: there is none, or no word from there yet. */
 uint64_t pd_client_own_steps(const char *endpoint);
+uint64_t pd_client_own_job(const char *endpoint); /* the id that the servers of that job keep; 0: the same */
 /* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
  * frees the client. One that is done waits for a server that is down, up to the deadline; poll(arg), which
  * may be NULL, ends that when it is not 0. A step of another thread is waited for, for busy_ms at most; -1:

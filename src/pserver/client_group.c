@@ -93,6 +93,7 @@ void pd_client_join(struct link *link, struct link *other)
     if (!all->trainers) all->trainers = from->trainers;
     all->is_aligned |= from->is_aligned;
     if (from->cut > all->cut) all->cut = from->cut;
+    if (!atomic_load(&all->job)) atomic_store(&all->job, atomic_load(&from->job));
     all->common = 0; /* what one of them had told is not what all have */
     pthread_mutex_lock(&c->links_lock);
     for (int i = 0, left = from->n_links; left; i++) {
@@ -124,6 +125,15 @@ uint64_t pd_client_steps_at(struct pd_client *c, const char *endpoint)
     uint64_t steps = link ? atomic_load(&link->group->steps) : 0;
     pthread_mutex_unlock(&c->links_lock);
     return steps;
+}
+
+uint64_t pd_client_job_at(struct pd_client *c, const char *endpoint)
+{
+    pthread_mutex_lock(&c->links_lock);
+    const struct link *link = find(c, endpoint);
+    uint64_t job = link ? atomic_load(&link->group->job) : 0;
+    pthread_mutex_unlock(&c->links_lock);
+    return job;
 }
 
 int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints)

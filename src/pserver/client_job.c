@@ -17,6 +17,7 @@ void pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied)
     link->ahead = pd_read_u64(r);
     link->answers++;
     if (applied > link->applied) link->applied = applied;
+    if (!atomic_load(&link->group->job)) atomic_store(&link->group->job, link->job_id);
 }
 
 /* A server's name in a message; the trainer stands for itself. */
@@ -159,6 +160,7 @@ pd_status pd_client_agree(struct pd_client *c, const struct pd_run *run, int n, 
         }
     for (int i = 0; i < n; i++)
         links[i]->agreed = s.job;
+    atomic_store(&links[0]->group->job, s.job);
     return pd_client_turn_until(c, run, all_know, &s, "telling the servers which job they are in");
 }
 

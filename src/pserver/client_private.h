@@ -83,6 +83,7 @@ struct group {
     int trainers;           /* how many there are; 0: not known */
     int is_aligned;         /* all servers are in the same step for this trainer: nothing is pushed before */
     _Atomic uint64_t steps; /* the last that counts this trainer on all of them */
+    _Atomic uint64_t job;   /* the one that they are in, as one told or all agreed; 0: not known yet */
     uint64_t common; /* the newest snapshot that all of them have, as they were told; 0: none is known */
     uint64_t cut;    /* the step of the next snapshot, as one of them told: passed on to all */
 };
@@ -160,9 +161,10 @@ void pd_client_free_groups(struct pd_client *client); /* and links */
 /* The link to a server, a new one at the first call. */
 pd_status pd_client_find(struct pd_client *client, const char *endpoint, struct link **out);
 void pd_client_join(struct link *link, struct link *other); /* they are of one job */
-pd_status pd_client_find_all(struct pd_client *client, int n,
-                             const char *const *endpoints);                  /* and joins them */
-uint64_t pd_client_steps_at(struct pd_client *client, const char *endpoint); /* any thread */
+pd_status pd_client_find_all(struct pd_client *client, int n, const char *const *endpoints); /* and joins */
+/* Of the job of that server; 0: not known. Any thread. */
+uint64_t pd_client_steps_at(struct pd_client *client, const char *endpoint);
+uint64_t pd_client_job_at(struct pd_client *client, const char *endpoint);
 void pd_group_count(struct link *link); /* one of its wires counts another step: notes it in `steps` */
 /* Does an exchange that ends steps on `endpoints` end one there? */
 int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints);

@@ -190,6 +190,14 @@ uint64_t pd_client_own_steps(const char *endpoint)
     return steps;
 }
 
+uint64_t pd_client_own_job(const char *endpoint)
+{
+    lock_all();
+    uint64_t job = is_here() ? pd_client_job_at(the_client, endpoint) : 0;
+    unlock_all();
+    return job;
+}
+
 /* With the lock: until no other thread's run has the turn. 0: poll(arg) was not 0. Past busy_ms (-1: none) it
  * returns 1 all the same. */
 static int wait_for_others(int busy_ms, int (*poll)(void *arg), void *arg)

@@ -162,6 +162,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     atomic_store(&d->server->job_id, d->job);
     PD_TRY(pd_durable_replay(d));
     PD_TRY(pd_settings_take(d));
+    PD_TRY(pd_anew_tell(d));
     uint64_t step = pd_shard_step(d->server->lanes[0].shard);
     PD_TRY(pd_durable_settle(d));
     pd_durable_free_redo(d);

@@ -78,10 +78,13 @@ void pd_layout_free(struct pd_layout *layout)
 }
 
 #define RULE "program "
-/* Where states and rates begin is not of interest: the snapshot has them. */
-#define NO_RULE "input of the update of "
+/* Where states and rates begin is not of interest: the snapshot has them. Within a step trainers are counted
+ * where they matter. */
+static const char *const no_rule[] = {"input of the update of ", NULL};
+static const char *const no_rule_begun[] = {"input of the update of ", "trainers: ", NULL};
 
-static void describe(const struct pd_durable *d, const char *const *servers, int with_rules,
+/* `but`: lines of the Program that are left out; NULL: all are. */
+static void describe(const struct pd_durable *d, const char *const *servers, const char *const *but,
                      struct pd_buf *out)
 {
     const struct pd_server *s = d->server;
@@ -95,7 +98,7 @@ static void describe(const struct pd_durable *d, const char *const *servers, int
             pd_buf_printf(out, "loop %d %s %lld\n", l, unit->grad,
                           (long long)pd_meta_numel(&unit->param->tensor.meta));
         }
-    if (with_rules) pd_job_text_put(&s->job_text, RULE, NO_RULE, out);
+    if (but) pd_job_text_put(&s->job_text, RULE, but, out);
 }
 
 static int line_length(const char *text, const char *end)
@@ -137,23 +140,24 @@ static pd_status read_servers(const struct pd_layout *l, struct servers *out)
 }
 
 /* What it would be for this server. Servers that were moved to another host or port are what they were. */
-static pd_status describe_as(const struct pd_durable *d, const struct pd_layout *l, struct pd_buf *out)
+static pd_status describe_as(const struct pd_durable *d, const struct pd_layout *l, const char *const *but,
+                             struct pd_buf *out)
 {
     struct servers before = {0};
     pd_status status = read_servers(l, &before);
     int same = pd_snapshot_same_places(before.list.n, before.list.at, d->config.n_servers, d->config.servers);
     /* One that was written before it told of rules is for the same. */
-    int with_rules = !l->body || strstr(l->text.at, "\n" RULE);
-    if (status == PD_OK) describe(d, same ? before.list.at : d->config.servers, with_rules, out);
+    if (l->body && !strstr(l->text.at, "\n" RULE)) but = NULL;
+    if (status == PD_OK) describe(d, same ? before.list.at : d->config.servers, but, out);
     pd_free(before.text);
     pd_vec_free(&before.list);
     return out->failed ? pd_no_memory() : status;
 }
 
-pd_status pd_layout_compare(const struct pd_durable *d, struct pd_layout *l)
+static pd_status compare(const struct pd_durable *d, const char *const *but, struct pd_layout *l)
 {
     struct pd_buf mine = {0};
-    pd_status status = describe_as(d, l, &mine);
+    pd_status status = describe_as(d, l, but, &mine);
     if (status != PD_OK) {
         pd_buf_free(&mine);
         return status;
@@ -167,10 +171,33 @@ pd_status pd_layout_compare(const struct pd_durable *d, struct pd_layout *l)
     return PD_OK;
 }
 
+pd_status pd_layout_compare(const struct pd_durable *d, struct pd_layout *l)
+{
+    return compare(d, no_rule, l);
+}
+
+void pd_layout_put_begun(const struct pd_durable *d, struct pd_buf *out)
+{
+    describe(d, d->config.servers, no_rule_begun, out);
+}
+
+pd_status pd_layout_compare_begun(const struct pd_durable *d, const char *text, char differs[400])
+{
+    struct pd_layout there = {.exists = 1};
+    *differs = 0;
+    if (!text) return PD_OK; /* it was written before it told */
+    pd_buf_text(&there.text, text);
+    there.body = there.text.n;
+    pd_status status = there.text.failed ? pd_no_memory() : compare(d, no_rule_begun, &there);
+    if (status == PD_OK && !there.is_same) memcpy(differs, there.differs, sizeof there.differs);
+    pd_layout_free(&there);
+    return status;
+}
+
 pd_status pd_layout_write(const struct pd_durable *d, int has_log, uint64_t since)
 {
     struct pd_buf text = {0};
-    describe(d, d->config.servers, 1, &text);
+    describe(d, d->config.servers, no_rule, &text);
     if (has_log)
         pd_buf_printf(&text, "log since=%" PRIu64 "\n", since);
     else

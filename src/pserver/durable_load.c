@@ -46,8 +46,14 @@ static pd_status check_rows(const struct kept *k, const struct pd_snapshot_var *
                    (long long)(k->first_row + k->row_step), (long long)k->whole_rows, k->whole);
 }
 
+static int has(const void *snapshot, const struct kept *k)
+{
+    return pd_snapshot_find(snapshot, k->name) != NULL;
+}
+
 static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
+    pd_anew_mark(d, has, snapshot);
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
@@ -55,6 +61,7 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
             PD_TRY(pd_durable_load_rate(k, var));
             continue;
         }
+        if (k->is_anew) continue;
         if (!var)
             return pd_fail(
                 PD_NOT_FOUND,
@@ -87,7 +94,7 @@ const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key,
 }
 
 /* Async: the number of a snapshot may be past the steps of all trainers. */
-static uint64_t highest(const struct pd_shard *shard, int trainers)
+uint64_t pd_durable_highest(const struct pd_shard *shard, int trainers)
 {
     uint64_t step = 0;
     for (int t = 0; t < trainers; t++)
@@ -106,7 +113,7 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
         for (int t = 0; t < trainers && t < info->n_trainers; t++)
             pd_shard_set_trainer_step(shard, t, info->trainers[t].step);
         take_loop_steps(shard, trainers, pd_durable_note(snapshot, "loop", l));
-        pd_shard_set_step(shard, s->config.is_sync ? applied : highest(shard, trainers));
+        pd_shard_set_step(shard, s->config.is_sync ? applied : pd_durable_highest(shard, trainers));
         pd_server_set_step(s, pd_shard_step(shard));
     }
     const char *schedule = pd_snapshot_note(snapshot, "schedule");
@@ -114,105 +121,6 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
     pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
     d->last_step = d->sure_step = info->step;
     d->last_applied = d->last_least = d->sure_applied = d->sure_least = applied;
-}
-
-/* Which gradients a loop has depends on how many there are: no loop knows what is there of a step that not
- * all have. */
-static pd_status take_other_loops(struct pd_durable *d, const struct pd_snapshot *snapshot)
-{
-    struct pd_server *s = d->server;
-    struct pd_steps steps = {0};
-    char whose[PATH_MAX + 64], advice[256];
-    int loops = 0;
-    while (pd_durable_note(snapshot, "loop", loops))
-        loops++;
-    snprintf(whose, sizeof whose, "the %d loops (FLAGS_ps_loops) of the snapshot in '%s'", loops, d->folder);
-    snprintf(advice, sizeof advice,
-             "Start this server with FLAGS_ps_loops=%d, and the trainers too, and end it with SIGTERM while "
-             "they train. Then start it with another number",
-             loops);
-    pd_status status = pd_steps_add(&steps, snapshot);
-    if (status == PD_OK && loops) status = pd_steps_check(&steps, whose, advice);
-    for (int l = 0; l < s->n_lanes && status == PD_OK; l++) {
-        for (int t = 0; t < s->config.trainers; t++)
-            pd_shard_set_trainer_step(s->lanes[l].shard, t, pd_steps_of(&steps, t));
-        pd_shard_set_step(s->lanes[l].shard, highest(s->lanes[l].shard, s->config.trainers));
-        pd_server_set_step(s, pd_shard_step(s->lanes[l].shard));
-    }
-    pd_steps_free(&steps);
-    return status;
-}
-
-/* Sync: a step that had not ended when the server was stopped. */
-static pd_status take_begun(struct pd_durable *d, const struct pd_snapshot *snapshot, int is_same_loops)
-{
-    struct pd_server *s = d->server;
-    if (!pd_snapshot_is_torn(snapshot)) return PD_OK;
-    if (!is_same_loops)
-        return pd_fail(
-            PD_INVALID,
-            "the snapshot in '%s' was cut within a step, and is of another number of loops "
-            "(FLAGS_ps_loops): start the server with that number, and its trainers, until the step "
-            "is through",
-            d->folder);
-    int n = pd_snapshot_info(snapshot)->n_trainers;
-    if (n != s->config.trainers)
-        return pd_fail(PD_INVALID,
-                       "the snapshot in '%s' was cut within step %llu, parts of which are averaged over %d "
-                       "trainers, and "
-                       "this job has %d: start the servers, and %d trainers, until the step is through. Then "
-                       "end them and "
-                       "start these",
-                       d->folder, (unsigned long long)pd_snapshot_applied(snapshot) + 1, n,
-                       s->config.trainers, n);
-    d->taken.is_open = 1;
-    for (int l = 0; l < s->n_lanes; l++) {
-        const char *step = pd_durable_note(snapshot, "step", l);
-        if (step) pd_shard_set_step(s->lanes[l].shard, strtoull(step, NULL, 10));
-    }
-    d->last_least = d->sure_least = pd_durable_least(s);
-    return PD_OK;
-}
-
-/* Async: pushes that had not ended are those of trainers that the job has. */
-static pd_status check_pushes(struct pd_durable *d, const struct pd_snapshot *snapshot)
-{
-    int n = pd_snapshot_info(snapshot)->n_trainers, trainers = d->server->config.trainers;
-    uint64_t *steps = pd_calloc((size_t)n + 1, sizeof *steps);
-    if (!steps) return pd_no_memory();
-    for (int l = 0; l < d->server->n_lanes; l++)
-        pd_shard_open_steps(pd_durable_note(snapshot, "open", l), n, steps);
-    int gone = -1;
-    for (int t = 0; t < n; t++) {
-        d->taken.is_open |= steps[t] > 0;
-        if (t >= trainers && steps[t]) gone = t;
-    }
-    uint64_t step = gone < 0 ? 0 : steps[gone];
-    pd_free(steps);
-    if (gone < 0) return PD_OK;
-    return pd_fail(
-        PD_INVALID,
-        "the snapshot in '%s' has only parts of step %llu of trainer %d, and this job has %d "
-        "trainers: start the servers, and %d trainers, until the step is through. Then end them and "
-        "start these",
-        d->folder, (unsigned long long)step, gone, trainers, n);
-}
-
-/* Pushes, or a step, that had not ended. */
-static pd_status take_open(struct pd_durable *d, const struct pd_snapshot *snapshot)
-{
-    struct pd_server *s = d->server;
-    int is_same_loops =
-        pd_durable_note(snapshot, "loop", s->n_lanes - 1) && !pd_durable_note(snapshot, "loop", s->n_lanes);
-    if (s->config.is_sync)
-        PD_TRY(take_begun(d, snapshot, is_same_loops));
-    else if (!is_same_loops)
-        return take_other_loops(d, snapshot);
-    else
-        PD_TRY(check_pushes(d, snapshot));
-    for (int l = 0; l < s->n_lanes; l++)
-        PD_TRY(pd_shard_read_open(s->lanes[l].shard, pd_durable_note(snapshot, "open", l)));
-    return PD_OK;
 }
 
 /* Is the snapshot of a job with as many servers in the same order? It is this server's own then: the folder
@@ -301,6 +209,7 @@ static int is_moved(const struct pd_durable *d, const struct pd_snapshot *own)
 static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
 {
     PD_TRY(pd_durable_check_job(d, own));
+    PD_TRY(pd_begun_check(d, own));
     PD_TRY(load_own(d, own));
     take_steps(d, own);
     d->taken.has_own = 1;
@@ -309,7 +218,7 @@ static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
     d->taken.is_moved = is_moved(d, own);
     uint64_t era = pd_snapshot_era(own) + (uint64_t)d->taken.is_moved;
     if (d->era < era) d->era = era;
-    return take_open(d, own);
+    return pd_begun_take(d, own);
 }
 
 /* Has the job gone on with other servers since this snapshot of its own? What those have left is below the

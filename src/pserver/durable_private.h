@@ -17,6 +17,7 @@ struct kept {
     struct pd_value *value; /* without data: a learning rate that no step has computed yet */
     int is_setting;         /* of the script: nothing changes it (durable_settings.c) */
     double setting;         /* as the Program has it */
+    int is_anew;            /* no snapshot has it: it starts as the Program made it (durable_anew.c) */
 };
 
 /* The file `layout` of a folder: durable_layout.c. */
@@ -104,12 +105,26 @@ pd_status pd_durable_write_job(const struct pd_durable *durable, uint64_t job);
 pd_status pd_layout_read(const char *folder, struct pd_layout *out);
 pd_status pd_layout_compare(const struct pd_durable *durable, struct pd_layout *layout);
 pd_status pd_layout_write(const struct pd_durable *durable, int has_log, uint64_t since);
+/* For a snapshot within a step: the same text, by which the step was done. */
+void pd_layout_put_begun(const struct pd_durable *durable, struct pd_buf *out);
+/* `text` is as the snapshot has it; `differs` is empty when it is this server's. */
+pd_status pd_layout_compare_begun(const struct pd_durable *durable, const char *text, char differs[400]);
 void pd_layout_free(struct pd_layout *layout);
 /* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers. */
 pd_status pd_durable_load(struct pd_durable *durable);
 pd_status pd_durable_check_job(struct pd_durable *durable, const struct pd_snapshot *snapshot);
 pd_status pd_durable_load_rate(struct kept *kept, const struct pd_snapshot_var *var);
 const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane);
+uint64_t pd_durable_highest(const struct pd_shard *shard, int trainers); /* async: of their steps */
+/* durable_anew.c: which states of optimizers and schedules start anew, as `has` finds none in the snapshots;
+ * and, when all was done again, telling it. */
+void pd_anew_mark(struct pd_durable *durable, int (*has)(const void *snapshots, const struct kept *k),
+                  const void *snapshots);
+pd_status pd_anew_tell(struct pd_durable *durable);
+/* durable_begun.c: steps that had not ended at the cut. First whether this server can go on with them, then
+ * taking them up. */
+pd_status pd_begun_check(struct pd_durable *durable, const struct pd_snapshot *snapshot);
+pd_status pd_begun_take(struct pd_durable *durable, const struct pd_snapshot *snapshot);
 /* durable_steps.c */
 struct pd_step_range {
     uint64_t least, most; /* a push that had begun counts as its step */

@@ -33,8 +33,14 @@ static pd_status check_whole(const struct kept *k, const struct pd_snapshot_var 
         pd_meta_dims_text(&here));
 }
 
+static int has(const void *set, const struct kept *k)
+{
+    return (k->whole && pd_snapshot_set_find(set, k->whole)) || pd_snapshot_set_find(set, k->name);
+}
+
 static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
+    pd_anew_mark(d, has, set);
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const char *whole = k->whole ? k->whole : k->name;
@@ -44,6 +50,7 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
             PD_TRY(pd_durable_load_rate(k, var));
             continue;
         }
+        if (k->is_anew) continue;
         if (!var && k->whole) var = pd_snapshot_set_find(set, k->name);
         if (!var)
             return pd_fail(

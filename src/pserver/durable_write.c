@@ -20,7 +20,8 @@ uint64_t pd_durable_id(const struct pd_durable *d, uint64_t number)
 struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
-    struct pd_snapshot_note *notes;       /* three by lane, sums over servers, the schedule, five names */
+    struct pd_snapshot_note
+        *notes; /* three by lane, sums over servers, the schedule, the layout, five names */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
@@ -97,6 +98,22 @@ static pd_status take_trainers(const struct pd_server *s, struct picture *p)
     return PD_OK;
 }
 
+/* A step that had begun is brought to its end by the rules by which it was begun. Behind the notes of loops,
+ * which come first. */
+static pd_status take_layout(const struct pd_durable *d, struct picture *p)
+{
+    int is_within = 0;
+    for (int i = 0; i < p->n_notes && !is_within; i++) {
+        const struct pd_snapshot_note *note = &p->notes[i];
+        int is_apart = strncmp(note->key, "loop", 4) == 0 && strcmp(note->value, p->notes[0].value) != 0;
+        is_within = strncmp(note->key, "open", 4) == 0 || strncmp(note->key, "step", 4) == 0 ||
+                    (!d->server->config.is_sync && is_apart);
+    }
+    if (!is_within) return PD_OK;
+    pd_layout_put_begun(d, next_text(p));
+    return add_note(p, "layout", -1);
+}
+
 /* Another server may be killed while it applies this very step, and ask for them again. */
 static pd_status take_sums(const struct pd_server *s, struct picture *p)
 {
@@ -133,7 +150,7 @@ static pd_status take_schedule(const struct pd_server *s, struct picture *p)
 pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 3 * (size_t)s->n_lanes + 7;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 3 * (size_t)s->n_lanes + 8;
     int n_servers;
     const char *const *servers = pd_durable_servers(d, &n_servers);
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
@@ -143,6 +160,7 @@ pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
                         .keys = pd_calloc(n_notes, sizeof *p.keys)};
     pd_status status = p.vars && p.trainers && p.notes && p.texts && p.keys ? PD_OK : pd_no_memory();
     if (status == PD_OK) status = take_trainers(s, &p);
+    if (status == PD_OK) status = take_layout(d, &p);
     if (status == PD_OK) status = take_sums(s, &p);
     if (status == PD_OK) status = take_schedule(s, &p);
     if (status == PD_OK) status = take_names(d, number, &p);

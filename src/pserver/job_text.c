@@ -57,13 +57,21 @@ static int next(struct pd_reader *r, uint32_t *left, char line[LINE + 1])
     return !r->bad;
 }
 
-void pd_job_text_put(const struct pd_buf *packed, const char *word, const char *but, struct pd_buf *out)
+static int begins_with_one(const char *line, const char *const *of)
+{
+    while (*of && strncmp(line, *of, strlen(*of)) != 0)
+        of++;
+    return *of != NULL;
+}
+
+void pd_job_text_put(const struct pd_buf *packed, const char *word, const char *const *but,
+                     struct pd_buf *out)
 {
     struct pd_reader r = pd_reader_of(packed->at, packed->n);
     uint32_t left = packed->n ? pd_read_u32(&r) : 0;
     char line[LINE + 1];
     while (next(&r, &left, line)) {
-        if (strncmp(line, but, strlen(but)) == 0) continue;
+        if (begins_with_one(line, but)) continue;
         for (char *c = line; *c; c++)
             if (*c == '\n') *c = ' ';
         pd_buf_printf(out, "%s%s\n", word, line);

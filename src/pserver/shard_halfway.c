@@ -94,7 +94,8 @@ static pd_status wrong(const char *text, const char *at)
     return pd_fail(
         PD_FORMAT,
         "the snapshot tells of pushes that had not ended as '%.80s%s', and this server cannot have had "
-        "what stands at character %zu: is it another job's? FLAGS_ps_fresh=1 starts anew",
+        "what stands at character %zu: start the servers as they were, and their trainers, until the step is "
+        "through",
         text, strlen(text) > 80 ? "..." : "", (size_t)(at - text));
 }
 

@@ -138,6 +138,7 @@ static void test_threads_of_a_trainer(void **state)
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_int_equal(pd_job_steps(served.job.endpoint[0]), THREADS * STEPS);
+        assert_true(pd_job_key(served.job.endpoint[0]) != 0);
         end_job(&served, server, THREADS * STEPS);
     }
 }

@@ -1,6 +1,10 @@
 """Servers that may open few files (`ulimit -n`): shared memory only while files last, and the reason to all who do not fit."""
 
+import socket
+import threading
+
 import numpy as np
+import ps_peer as ps
 from cluster import Job
 
 SMALL = ["--model", "fit_a_line", "--optimizer", "momentum"]
@@ -44,3 +48,40 @@ def test_who_does_not_fit_is_told_why():
         # The server ends at the deadline; who is on the way to it then is cut off, and had heard why before.
         for said in (t.output() for t in trainers):
             assert "reset by peer" not in said.partition(reason)[0], said
+
+
+def test_half_a_handshake_keeps_nobody_out():
+    """Strangers come faster than places for them get free by their age, send the begin of a HELLO and stay; the job needs a secret.
+    Trainers that come then get in, and the log says what is going on."""
+    over = threading.Event()
+
+    def come(endpoint):
+        host, port = endpoint.rsplit(":", 1)
+        stay = []
+        while not over.wait(0.003):
+            try:
+                stay.append(socket.create_connection((host, int(port)), timeout=1))
+                stay[-1].send(ps.frame(ps.HELLO, ps.hello(0, has_secret=True))[:20])
+            except OSError:
+                pass
+            if len(stay) > 60:
+                stay.pop(0).close()
+        for each in stay:
+            each.close()
+
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "PADDLE_PS_SECRET": "0123456789abcdef0123", "FLAGS_rpc_deadline": "30000"}
+    with Few(4, 128, env=env) as job:
+        server = job.start("server", 0, *SMALL, "--steps", "5")
+        server.wait_for("Server listening on")
+        strangers = [threading.Thread(target=come, args=(job.endpoints[0],)) for _ in range(4)]
+        for each in strangers:
+            each.start()
+        try:
+            server.wait_for("places for such clients were taken, and made room")
+            for i in range(4):
+                job.start("trainer", i, *SMALL, "--steps", "5")
+            job.end(60)
+        finally:
+            over.set()
+            for each in strangers:
+                each.join()

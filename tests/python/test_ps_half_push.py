@@ -164,6 +164,7 @@ def test_such_a_snapshot_is_of_use_to_its_server_only(tmp_path):
 def refused(job: Job, text: str, *options: str) -> None:
     server = job.start("server", 0, *options)
     assert server.end(30) == 1 and text in server.output() and "until the step is through" in server.output(), server.output()
+    assert "FLAGS_ps_fresh" not in server.output(), server.output()
     job.processes.remove(server)
 
 
@@ -179,6 +180,67 @@ def test_it_is_not_taken_up_with_another_rate(tmp_path, mode):
         job.clear()
         job.start("server", 0, *mode, "--rate", "0.5")
         assert trained_on(job, *mode, "--rate", "0.5", "--steps", "5") == (3, {-4.0: NUMBERS})
+
+
+def with_rule(rule: str) -> list[str]:
+    return ["--rule", rule]
+
+
+@pytest.mark.parametrize("mode", [[], ASYNC], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    "before, after, told",
+    [
+        ("momentum", "momentum, other mu", "mu=0.5"),
+        ("adam", "adam, other beta", "beta1=0.9"),
+        ("sgd", "momentum", "sgd()"),
+        ("momentum", "sgd", "momentum("),
+        ("sgd", "decay", "this server has"),
+        ("sgd", "clip", "this server has"),
+        ("sgd", "schedule", "this server has"),
+        ("schedule", "sgd", "this server has"),
+        ("schedule", "other schedule", "0.5"),
+    ],
+)
+def test_it_is_not_taken_up_with_another_rule(tmp_path, mode, before, after, told):
+    """Parts of the step were done by the former one. The error names it, and what it says works."""
+    with job_of(tmp_path, 1, FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, *mode, *with_rule(before))
+        ended_by_sigterm(job, job.processes[0])
+        refused(job, told, *mode, *with_rule(after))
+        job.start("server", 0, *mode, *with_rule(before))
+        done, values = trained_on(job, *mode, *with_rule(before), "--steps", "3")
+        assert done == 2 and sum(values.values()) == NUMBERS and len(values) == 1, values
+
+
+@pytest.mark.parametrize("loops", ["1", "2"])
+@pytest.mark.parametrize("before, after", [([], ASYNC), (ASYNC, [])], ids=["sync", "async"])
+def test_it_is_not_taken_up_in_the_other_mode(tmp_path, before, after, loops):
+    with job_of(tmp_path, 1, FLAGS_ps_on_trainer_loss="fail") as job:
+        killed_in_its_third_push(job, *before)
+        ended_by_sigterm(job, job.processes[0])
+        job.env["FLAGS_ps_loops"] = loops
+        refused(job, "was written in", *after)
+        job.env["FLAGS_ps_loops"] = "1"
+        job.start("server", 0, *before)
+        assert trained_on(job, *before, "--steps", "3") == (2, {-3.0: NUMBERS})
+        job.clear()
+        job.start("server", 0, *after)
+        assert trained_on(job, *after, "--steps", "5") == (3, {-5.0: NUMBERS})
+
+
+def test_another_trainer_comes_to_it(tmp_path):
+    """Async: a push is of one trainer, whoever else is there."""
+    with job_of(tmp_path, 1) as job:
+        killed_in_its_third_push(job, *ASYNC)
+        ended_by_sigterm(job, job.processes[0])
+        job.trainers = 2
+        job.start("server", 0, *ASYNC)
+        job.start("trainer", 1, *ASYNC, "--steps", "3")
+        assert trained_on(job, *ASYNC, "--steps", "3")[0] == 2
+        job.clear()
+        job.start("server", 0, *ASYNC)
+        job.start("trainer", 1, *ASYNC, "--steps", "3")
+        assert trained_on(job, *ASYNC, "--steps", "3") == (3, {-6.0: NUMBERS})
 
 
 def test_it_is_not_taken_up_by_another_number_of_trainers(tmp_path):
@@ -276,7 +338,7 @@ def test_loops_apart_and_a_log_that_is_switched(tmp_path, before, after):
 
 
 @pytest.mark.parametrize("loops", [1, 2])
-@pytest.mark.parametrize("rule", [[], ["--adam"]], ids=["SGD", "Adam"])
+@pytest.mark.parametrize("rule", [[], ["--rule", "adam"]], ids=["SGD", "Adam"])
 def test_a_log_begins_within_a_step(tmp_path, rule, loops):
     """Sync: all loops are in step 3 and have parts of it. The log begins there, and a server that is killed has the step once."""
     with job_of(tmp_path, 1, FLAGS_ps_loops=str(loops), FLAGS_ps_on_trainer_loss="fail") as job:

@@ -80,7 +80,7 @@ def test_the_log_done_again_counts_parts_as_it_was(tmp_path, trainers, first_ste
     for is_killed in (False, True):
         root = tmp_path / str(is_killed)
         with Job(1, trainers, "wide.py", {"FLAGS_ps_dir": str(root), "FLAGS_ps_log": "write", "FLAGS_ps_loops": "1", "PADDLE_PS_TRANSPORT": "tcp"}) as job:
-            options = ["--adam", *mode]
+            options = ["--rule", "adam", *mode]
             server = served(job, *options)
             hand, acknowledged = first_step(job)
             if is_killed:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -165,6 +166,41 @@ def test_checkpoints_and_going_on(tmp_path):
     second.train(3, log, BATCHES, ORDER)
     assert log.steps() == [(1, 3), (2, 0), (2, 1), (2, 2), (2, 3)]
     assert os.listdir(folder) == []  # a training that ends well leaves none
+    second.train(1, log, BATCHES, ORDER)  # and has nothing more behind it
+    assert log.steps()[5:] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+
+
+def test_going_on_in_the_second_call_of_train(tmp_path, capfd):
+    config = partial(fluid.CheckpointConfig, str(tmp_path / "checkpoints"), step_interval=2)
+
+    def crash(event):
+        if isinstance(event, fluid.EndStepEvent) and (event.epoch, event.step) == (0, 3):
+            raise Crash
+
+    first, log = make(checkpoint_config=config()), Log()
+    first.train(1, log, BATCHES, ORDER)
+    with pytest.raises(Crash):
+        first.train(1, crash, BATCHES, ORDER)
+    assert "goes on" not in capfd.readouterr().err
+
+    second, log = make(checkpoint_config=config()), Log()
+    second.train(1, log, BATCHES, ORDER)
+    assert log.steps() == [] and log.of(fluid.EndEpochEvent) == []
+    assert os.listdir(tmp_path / "checkpoints")  # the rest of the training needs it
+    second.train(1, log, BATCHES, ORDER)
+    assert log.steps() == [(0, 3)]
+    said = capfd.readouterr().err
+    assert "training goes on behind the first 7 batches" in said and "train() has read no batch behind the first 7" in said
+
+
+def test_checkpoints_of_other_versions(tmp_path):
+    """They have the epoch and the step alone."""
+    trainer, log = make(), Log()
+    with fluid.scope_guard(trainer.scope):
+        kept = {"trainer_id": 0, "trainer_args": {"epoch_id": 1, "step_id": 1}, "main_program": trainer.train_program}
+        fluid.io.save_checkpoint(fluid.Executor(fluid.CPUPlace()), str(tmp_path), **kept)
+    make(checkpoint_config=fluid.CheckpointConfig(str(tmp_path))).train(3, log, BATCHES, ORDER)
+    assert log.steps() == [(1, 2), (1, 3), (2, 0), (2, 1), (2, 2), (2, 3)]
 
 
 def test_trainer_mistakes(monkeypatch):

@@ -133,8 +133,14 @@ def load_checkpoint(
         raise core.NotFoundError(
             f"There is no checkpoint {serial} in {checkpoint_dir!r}. There are: {_serials(checkpoint_dir)}."
         )
-    inside = os.path.isdir(os.path.join(folder, _MODEL))
-    load_persist_vars_without_grad(executor, folder, main_program, has_model_dir=inside)
+    load_persist_vars_without_grad(executor, values_of(checkpoint_dir, serial), main_program)
+
+
+def values_of(checkpoint_dir: str, serial: int) -> str:
+    """The folder that has the variables of that checkpoint."""
+    folder = _folder(checkpoint_dir, serial)
+    inside = os.path.join(folder, _MODEL)
+    return inside if os.path.isdir(inside) else folder
 
 
 def clean_checkpoint(checkpoint_dir: str | None, delete_dir: bool = False) -> None:
@@ -188,3 +194,8 @@ def load_trainer_args(checkpoint_dir: str, serial: int, trainer_id: int, trainer
         except OSError as error:
             raise core.FileError(f"{path!r} cannot be read: {error.strerror or error}.") from None
     return texts
+
+
+def has_trainer_arg(checkpoint_dir: str, serial: int, trainer_id: int, name: str) -> bool:
+    """Did save_trainer_args write something under this name?"""
+    return os.path.isfile(os.path.join(_trainer_folder(_folder(checkpoint_dir, serial), trainer_id), name))

@@ -273,6 +273,35 @@ def without_remote(program: Program, chosen: list) -> list:
     return [var for var in chosen if var.name not in away]
 
 
+def of_trainer_alone(program: Program, chosen: list) -> list:
+    """Those that no server has: statistics, metrics, frozen parameters."""
+    away = {var.origin.name for var in program._parameters_on_pservers.distributed_vars}
+    return [var for var in chosen if var.name not in {*away, program._distributed_lookup_table}]
+
+
+def began_elsewhere(executor, folder: str, program: Program) -> list[str]:
+    """In a trainer whose startup Program has run, in a job without a step: which variables of this folder's files
+    have other values on the servers? Of those that trainers hold too; when there are none, of the smallest table.
+    """
+    overview = program._parameters_on_pservers.distributed_vars
+    here = {var.origin.name: var.origin for var in overview if var.vtype == _HERE}
+    tables = [var.origin for var in overview if var.vtype == "RemotePrefetch"]
+    asked = list(here.values()) or sorted(tables, key=lambda var: (np.prod(var.shape), var.name))[:1]
+    reading, scope = Program(), core.Scope()
+    for var in asked:
+        out = reading.global_block().create_var(name=var.name, shape=var.shape, dtype=var.dtype, persistable=True)
+        path = os.path.join(folder, var.name)
+        reading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs={"file_path": path})
+    executor.run(reading, scope=scope)
+    found = []
+    for var in asked:
+        mine = np.array(scope.find_var(var.name).get_tensor())
+        theirs = global_scope().find_var(var.name).get_tensor() if here else value_on_servers(var.name)
+        if np.array(theirs).tobytes() != mine.tobytes():
+            found.append(var.name)
+    return sorted(found)
+
+
 @contextlib.contextmanager
 def telling_of_others(program: Program, chosen: list, how: str) -> Iterator[None]:
     """Around the loading of these variables in a trainer: says when servers have other values, which would take

@@ -22,9 +22,14 @@ def notice(text: str) -> None:
     """Tells the user, once per process and text, of something that was accepted but has no effect."""
     if text not in _told:
         _told.add(text)
-        import sys
+        tell(text)
 
-        print(f"paddle: {text}", file=sys.stderr)
+
+def tell(text: str) -> None:
+    """Tells the user."""
+    import sys
+
+    print(f"paddle: {text}", file=sys.stderr)
 
 
 _told: set = set()

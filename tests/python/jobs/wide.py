@@ -11,19 +11,37 @@ ROWS, WIDTH = 512, 1024  # 2 MiB each: four parts, and two on each of two server
 NAMES = ("v", "w")
 
 
+def scheduled(last: float):
+    return lambda rate: fluid.optimizer.SGD(fluid.layers.piecewise_decay([3], [rate, last]))
+
+
+RULES = {
+    "sgd": fluid.optimizer.SGD,
+    "momentum": lambda rate: fluid.optimizer.Momentum(rate, 0.5),
+    "momentum, other mu": lambda rate: fluid.optimizer.Momentum(rate, 0.25),
+    "adam": lambda rate: fluid.optimizer.Adam(0.1 * rate),  # its state has numbers that advance once a step
+    "adam, other beta": lambda rate: fluid.optimizer.Adam(0.1 * rate, beta1=0.5),
+    "decay": lambda rate: fluid.optimizer.SGD(rate, regularization=fluid.regularizer.L2Decay(0.5)),
+    "clip": fluid.optimizer.SGD,
+    "schedule": scheduled(0.5),
+    "other schedule": scheduled(0.25),
+}
+
+
 def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--more", type=int, help="steps after those that were done, instead")
     parser.add_argument("--rate", type=float, default=1.0)
-    parser.add_argument("--adam", action="store_true", help="its state has numbers that advance once a step")
+    parser.add_argument("--rule", choices=RULES, default="sgd")
     parser.add_argument("--async", dest="is_async", action="store_true")
     args = parser.parse_args()
     x = fluid.layers.data("x", [ROWS])
     zero = fluid.initializer.Constant(0.0)
     sums = [fluid.layers.fc(x, WIDTH, param_attr=fluid.ParamAttr(name=name, initializer=zero), bias_attr=False) for name in NAMES]
-    optimizer = fluid.optimizer.Adam(0.1) if args.adam else fluid.optimizer.SGD(args.rate)
-    optimizer.minimize(fluid.layers.reduce_sum(sums[0] + sums[1]))
+    if args.rule == "clip":
+        fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(0.5))
+    RULES[args.rule](args.rate).minimize(fluid.layers.reduce_sum(sums[0] + sums[1]))
     exe, program, transpiler = small.start(args, sync_mode=not args.is_async)
     print("steps done", transpiler.steps_done(), flush=True)
     done = transpiler.steps_done()

@@ -15,8 +15,8 @@ from typing import Callable, Iterator
 import numpy as np
 
 from paddle import _core
-from paddle.fluid import core, io, io_checkpoint, unique_name
-from paddle.fluid.contrib import trainer_cluster
+from paddle.fluid import core, io, io_checkpoint, io_distributed, unique_name
+from paddle.fluid.contrib import trainer_cluster, trainer_progress
 from paddle.fluid.data_feeder import DataFeeder
 from paddle.fluid.executor import Executor, scope_guard
 from paddle.fluid.framework import Program, Variable, program_guard
@@ -86,10 +86,6 @@ class CheckpointConfig:
     def _wants(self, epoch: int, step: int) -> bool:
         return epoch % self.epoch_interval == 0 and step % self.step_interval == 0
 
-    def _was_done(self, epoch: int, step: int) -> bool:
-        """Was this step trained before the checkpoint that the Trainer began with?"""
-        return self.load_serial is not None and (epoch, step) <= (self.epoch_id, self.step_id)
-
 
 def check_and_get_place(place=None):
     """The place itself, or the CPU for None."""
@@ -153,6 +149,7 @@ class Trainer:
         if checkpoint_config is not None and not isinstance(checkpoint_config, CheckpointConfig):
             raise TypeError(f"checkpoint_config must be a CheckpointConfig, found {checkpoint_config!r}.")
         self._cluster = trainer_cluster.from_environment()
+        self._progress = trainer_progress.Progress()
         self._stopped = False
         self.parallel = parallel
         self.trainer_id = 0
@@ -179,12 +176,12 @@ class Trainer:
         with self._prog_and_scope_guard():
             executor = Executor(self.place)
             executor.run(self.startup_program)
-            if self._cluster is not None and not self._cluster.is_server:
-                self.trainer_id = _core.job_id()
-            if self.checkpoint_cfg is not None:
-                self._load_checkpoint(executor)
+            self._go_on(executor)
             if param_path and os.path.isdir(param_path):
-                io.load_persistables(executor, param_path, self.train_program)
+                if self._progress.job and self._progress.behind:
+                    self._load_own(executor, param_path)
+                else:
+                    io.load_persistables(executor, param_path, self.train_program)
 
     def stop(self) -> None:
         """Ends train() before its next step."""
@@ -206,19 +203,18 @@ class Trainer:
         with self._prog_and_scope_guard():
             feeder = DataFeeder(build_feed_var_list(self.train_program, feed_order), self.place)
             batches = feeder.decorate_reader(reader, multi_devices=self.parallel)
-            self._train(range(num_epochs), event_handler, batches, self._runner())
-            if self.checkpoint_cfg is not None and self.trainer_id == 0:
-                io_checkpoint.clean_checkpoint(self.checkpoint_cfg.checkpoint_dir)
+            self._train(self._progress.epochs(range(num_epochs)), event_handler, batches, self._runner())
+            self._progress.ended(self.checkpoint_cfg, self.trainer_id)
 
     def _train(self, epochs: range, event_handler: Callable, batches: Callable, run: Callable) -> None:
         config = self.checkpoint_cfg
         names = [var.name for var in self.train_func_outputs]
-        for epoch in epochs if config is None else epochs[config.epoch_id :]:
+        for epoch in epochs:
             event_handler(BeginEpochEvent(epoch))
             for step, feed in enumerate(batches()):
                 if self._stopped:
                     return
-                if config is not None and config._was_done(epoch, step):
+                if not self._progress.takes():
                     continue
                 begin = BeginStepEvent(epoch, step)
                 event_handler(begin)
@@ -226,7 +222,8 @@ class Trainer:
                 if config is not None and config._wants(epoch, step):
                     self._save_checkpoint(epoch, step)
                 event_handler(EndStepEvent(epoch, step, metrics))
-            event_handler(EndEpochEvent(epoch))
+            if not self._progress.is_behind():
+                event_handler(EndEpochEvent(epoch))
 
     def _runner(self) -> Callable:
         """A function of feed and fetch_list that runs one step."""
@@ -270,25 +267,49 @@ class Trainer:
 
     def _save_checkpoint(self, epoch: int, step: int) -> None:
         """In a cluster trainer 0 writes for all: in a sync job they are in the same step."""
-        if self.trainer_id != 0:
-            return
         config = self.checkpoint_cfg
+        if self.trainer_id != 0:
+            self._progress.keep_place(config, self.trainer_id, epoch, step)
+            return
         io_checkpoint.save_checkpoint(
             Executor(self.place),
             config.checkpoint_dir,
             config.max_num_checkpoints,
             main_program=self.train_program,
             trainer_id=self.trainer_id,
-            trainer_args={"epoch_id": epoch, "step_id": step},
+            trainer_args=self._progress.args(epoch, step),
         )
 
-    def _load_checkpoint(self, executor: Executor) -> None:
-        """Goes back to the newest checkpoint, if there is one; each server takes its slices out of it."""
-        config = self.checkpoint_cfg
-        serial = io_checkpoint.get_latest_checkpoint_serial(config.checkpoint_dir)
-        if serial < 0:
+    def _go_on(self, executor: Executor) -> None:
+        """Takes up the newest checkpoint, if there is one, and what the servers of a cluster have."""
+        config, cluster, progress = self.checkpoint_cfg, self._cluster, self._progress
+        saved = trainer_progress.newest(config) if config is not None else {}
+        folder = io_checkpoint.values_of(config.checkpoint_dir, config.load_serial) if saved else ""
+        if cluster is None or cluster.is_server:
+            if saved:
+                io_checkpoint.load_persist_vars_without_grad(executor, folder, self.train_program)
+                progress.go_on(saved)
             return
-        io_checkpoint.load_checkpoint(executor, config.checkpoint_dir, self.train_program, serial)
-        texts = io_checkpoint.load_trainer_args(config.checkpoint_dir, serial, 0, ["epoch_id", "step_id"])
-        config.epoch_id, config.step_id = map(int, texts)
-        config.load_serial = serial
+        self.trainer_id, steps = _core.job_id(), cluster.transpiler.steps_done()
+        job = _core.job_key(cluster.transpiler.pserver_endpoints[0])
+        check = partial(self._check_servers, executor, folder)
+        progress.go_on_in_job(job, self.trainer_id, steps, config, saved, check)
+        if saved:
+            self._load_own(executor, folder)
+
+    def _check_servers(self, executor: Executor, folder: str) -> None:
+        """In a job that begins: did its servers begin with this checkpoint?"""
+        other = io_distributed.began_elsewhere(executor, folder, self.train_program)
+        if other:
+            raise RuntimeError(
+                f"the servers have not begun with the checkpoint in {folder!r}: they hold other values of {other[0]}, "
+                "and the batches that the checkpoint has would be lost. Let all servers see the same "
+                f"checkpoint_dir, {self.checkpoint_cfg.checkpoint_dir!r}, when they are started; or move its checkpoints away to start anew."
+            )
+
+    def _load_own(self, executor: Executor, folder: str) -> None:
+        """In a trainer of a cluster: the rest came from the servers with its startup Program."""
+        program = self.train_program
+        lasting = [var for var in program.list_vars() if io.is_persistable(var)]
+        own = io_distributed.of_trainer_alone(program, lasting)
+        io.load_vars(executor, folder, program, vars=own)

@@ -8,7 +8,7 @@ number of this trainer. PADDLE_CURRENT_IP: which of the servers this one is.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paddle.fluid.framework import Program
 from paddle.fluid.transpiler import DistributeTranspiler
@@ -26,10 +26,11 @@ class Cluster:
     endpoint: str | None  # of this server
     trainers: int
     trainer_id: int | None  # None: the first server hands one out
+    transpiler: DistributeTranspiler = field(default_factory=DistributeTranspiler)
 
     def transpile(self, program: Program, startup: Program) -> tuple[Program, Program]:
         """The main and the startup Program that this process runs."""
-        t = DistributeTranspiler()
+        t = self.transpiler
         t.transpile(
             self.trainer_id,
             program=program,

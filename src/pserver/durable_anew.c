@@ -1,0 +1,94 @@
+/* A job that goes on with another optimizer or schedule: a state that the snapshot has not starts as the
+ * startup Program made it, and the user is told. Parameters never do, trained or not. */
+#include <string.h>
+
+#include "base/log.h"
+#include "pserver/durable_private.h"
+
+static int is_of_slot(const struct pd_opdesc *op, int is_output, const char *slot, const char *name)
+{
+    const struct pd_io *io = pd_opdesc_slot(op, is_output, slot);
+    for (int i = 0; io && i < io->args.n; i++)
+        if (strcmp(io->args.at[i], name) == 0) return 1;
+    return 0;
+}
+
+/* A state of this optimizer, or what it counts its steps by? Rates are told as settings. */
+static int is_state_of(const struct pd_opdesc *op, const char *name)
+{
+    if (!pd_opdesc_slot(op, 0, "Param") || is_of_slot(op, 0, "Param", name) ||
+        is_of_slot(op, 0, "LearningRate", name))
+        return 0;
+    return pd_opdesc_names(op, 0, name) || pd_opdesc_names(op, 1, name);
+}
+
+static int is_parameter(const struct pd_program *program, const char *name)
+{
+    for (int i = 0; i < program->blocks.n; i++)
+        for (int k = 0; k < program->blocks.at[i]->ops.n; k++)
+            if (is_of_slot(program->blocks.at[i]->ops.at[k], 0, "Param", name)) return 1;
+    return 0;
+}
+
+/* Of what the server runs, only optimizers and schedules write what lasts. */
+static int may_start_anew(const struct pd_program *program, const struct kept *k)
+{
+    int is_written = k->is_setting;
+    for (int i = 0; i < program->blocks.n && !is_written; i++)
+        is_written = pd_program_writes(program, i, k->name);
+    return is_written && !is_parameter(program, k->name);
+}
+
+/* The states of one optimizer belong together: those that another had by the same name are not its own. */
+static void spread(struct pd_durable *d, const struct pd_opdesc *op)
+{
+    int is_anew = 0;
+    for (int i = 0; i < d->kept.n; i++)
+        is_anew |= d->kept.at[i].is_anew && is_state_of(op, d->kept.at[i].name);
+    for (int i = 0; i < d->kept.n && is_anew; i++)
+        if (is_state_of(op, d->kept.at[i].name)) d->kept.at[i].is_anew = 1;
+}
+
+void pd_anew_mark(struct pd_durable *d, int (*has)(const void *snapshots, const struct kept *k),
+                  const void *snapshots)
+{
+    const struct pd_program *program = d->server->program;
+    int n = 0;
+    for (int i = 0; i < d->kept.n; i++) {
+        struct kept *k = &d->kept.at[i];
+        k->is_anew = k->value->tensor.data && !has(snapshots, k) && may_start_anew(program, k);
+        n += k->is_anew;
+    }
+    for (int i = 0; n && i < program->blocks.n; i++)
+        for (int j = 0; j < program->blocks.at[i]->ops.n; j++)
+            spread(d, program->blocks.at[i]->ops.at[j]);
+}
+
+pd_status pd_anew_tell(struct pd_durable *d)
+{
+    const char *first = NULL;
+    struct pd_buf names = {0};
+    int n = 0, has_begun = d->taken.is_open || d->taken.changes;
+    for (int i = 0; i < d->kept.n; i++) {
+        const struct kept *k = &d->kept.at[i];
+        if (!k->is_anew) continue;
+        pd_buf_printf(&names, "%s'%s'", n++ ? ", " : "", k->name);
+        if (!first) first = k->name;
+    }
+    pd_status status = names.failed ? pd_no_memory() : PD_OK;
+    if (status == PD_OK && n && has_begun)
+        status = pd_fail(PD_INVALID,
+                         "the snapshot in '%s' has no '%s', and steps behind it were done without it: start "
+                         "the servers as they were, and their trainers, until the step is through. Then end "
+                         "them and start these",
+                         d->folder, first);
+    if (status == PD_OK && n) {
+        pd_log(PD_LOG_WARNING,
+               "the job goes on with another optimizer or schedule than it had, whose states its snapshot "
+               "has not: %s start%s anew",
+               names.at, n == 1 ? "s" : "");
+        d->taken.is_changed = 1;
+    }
+    pd_buf_free(&names);
+    return status;
+}

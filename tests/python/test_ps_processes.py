@@ -1,0 +1,35 @@
+"""Trainers that are multiprocessing.Processes of one script say how they ended, as scripts do."""
+
+import subprocess
+import sys
+
+import pytest
+from cluster import JOBS, free_ports
+
+
+def run(*words: str) -> tuple[list[int], str]:
+    """The statuses of a server and two trainers, and all that was said."""
+    endpoint = f"127.0.0.1:{free_ports(1)[0]}"
+    done = subprocess.run([sys.executable, str(JOBS / "processes.py"), endpoint, *words], text=True, capture_output=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("statuses")]
+    return [int(status) for status in line.split()[1:]], done.stderr
+
+
+@pytest.mark.parametrize("imported", [[], ["--imported"]], ids=["imported there", "imported before"])
+@pytest.mark.parametrize("how", ["returns", "exits", "forks"])
+def test_one_that_was_forked_ends_well(how, imported):
+    assert run("fork", how, *imported)[0] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_other_ways_to_start_it(method):
+    assert run(method, "exits")[0] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("how, status, said", [("raises", 1, "ValueError: the data is bad"), ("exits with 3", 3, "its process ended with status 3")])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_one_that_fails_is_heard(method, how, status, said):
+    statuses, text = run(method, how)
+    assert statuses == [1, status, 1], text
+    assert text.count(f"failed: {said}") >= 2, text

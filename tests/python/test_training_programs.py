@@ -1,0 +1,110 @@
+"""Training Programs that paddlepaddle 1.8.5 wrote (tests/golden/training.py) train here to the same numbers.
+
+Passes under 1.8.5 itself, too, but for what is refused here.
+"""
+
+import os
+import sys
+
+import numpy as np
+import paddle
+import paddle.fluid as fluid
+import pytest
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+if TESTS not in sys.path:
+    sys.path.insert(0, TESTS)
+
+from golden import training  # noqa: E402
+
+ours = pytest.mark.skipif(not hasattr(paddle.version, 'cpaddle'), reason='1.8.5 says nothing')
+
+
+@pytest.fixture(scope='module')
+def golden():
+    with np.load(os.path.join(TESTS, 'golden', 'data', 'training.npz')) as data:
+        return {key: data[key] for key in data.files}
+
+
+@pytest.mark.parametrize('name', list(training.cases(training.KEPT)))
+def test_written_by_185(name, golden):
+    training.check({key: golden[name + '/' + key] for key in ('main', 'startup', 'loss', 'result')})
+
+
+@pytest.mark.parametrize('name', list(training.cases(training.KEPT)))
+def test_made_here(name, golden):
+    found = training.run(*training.build(training.cases(training.KEPT)[name]))
+    np.testing.assert_allclose(found, golden[name + '/result'], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('alpha', [0.1, 0.0, -0.5])
+def test_leaky_relu_slopes(alpha):
+    """Below 0 the sign of Out is not that of X."""
+    if not hasattr(paddle.version, 'cpaddle') and alpha < 0:
+        pytest.skip('1.8.5 looks at Out')
+    x = np.array([[-2.0, -0.5, 0.5, 3.0]], 'float32')
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        given = fluid.layers.data('x', [4])
+        given.stop_gradient = False
+        out = fluid.layers.leaky_relu(given, alpha)
+        (grad,) = fluid.gradients(out, given)
+    (found,) = fluid.Executor(fluid.CPUPlace()).run(main, feed={'x': x}, fetch_list=[grad])
+    np.testing.assert_allclose(found, np.where(x > 0, 1.0, alpha).astype('float32'))
+
+
+@ours
+@pytest.mark.parametrize('shape, blocksize', [([1, 1, 1, 1], 2), ([1, 16, 1, 1], 0)])
+def test_gradient_that_does_not_fit(shape, blocksize):
+    """A gradient op may come from a file of anyone."""
+    main = fluid.Program()
+    block = main.global_block()
+    feed = {'x': np.ones([1, 4, 2, 2], 'float32'), 'dout': np.ones(shape, 'float32')}
+    for name in feed:
+        block.create_var(name=name, shape=[-1, -1, -1, -1], dtype='float32', is_data=True)
+    block.create_var(name='dx', dtype='float32')
+    with pytest.raises(Exception, match='blocksize'):
+        block.append_op(
+            type='space_to_depth_grad',
+            inputs={'X': ['x'], 'Out@GRAD': ['dout']},
+            outputs={'X@GRAD': ['dx']},
+            attrs={'blocksize': blocksize},
+        )
+        fluid.Executor(fluid.CPUPlace()).run(main, feed=feed, fetch_list=['dx'])
+
+
+def sum_of(name, persistable=False):
+    """A Program that adds 1 and a variable that no op writes."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        one = fluid.layers.fill_constant([1], 'float32', 1.0)
+        block = main.global_block()
+        nobody = block.create_var(name=name, shape=[1], dtype='float32', persistable=persistable)
+        out = block.create_var(name='out', shape=[1], dtype='float32')
+        block.append_op(type='sum', inputs={'X': [nobody, one, nobody]}, outputs={'Out': [out]})
+    return main
+
+
+def test_sum_passes_over_gradients_that_nobody_wrote():
+    exe = fluid.Executor(fluid.CPUPlace())
+    main = sum_of('h@GRAD@RENAME@block0@1')
+    for _ in range(2):
+        assert exe.run(main, fetch_list=['out'])[0] == 1.0
+    feed = {'h@GRAD@RENAME@block0@1': np.array([2.0], 'float32')}
+    assert exe.run(main, feed=feed, fetch_list=['out'])[0] == 5.0
+
+
+@ours
+@pytest.mark.parametrize('name, persistable', [('h', False), ('h@GRAD', True)])
+def test_sum_misses_what_is_no_temporary_gradient(name, persistable):
+    with pytest.raises(Exception, match=f"'{name}'"), fluid.scope_guard(fluid.Scope()):
+        fluid.Executor(fluid.CPUPlace()).run(sum_of(name, persistable), fetch_list=['out'])
+
+
+@ours
+def test_sum_of_gradients_of_which_nobody_wrote_any():
+    main = sum_of('h@GRAD')
+    op = main.global_block().ops[-1]
+    op._rename_input(op.input('X')[1], 'h@GRAD')
+    with pytest.raises(Exception, match='no op writes any of the gradients'):
+        fluid.Executor(fluid.CPUPlace()).run(main, fetch_list=['out'])
