@@ -75,10 +75,11 @@ PD_API void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *
 PD_API void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), void *arg);
 /* The number of this trainer in its job, which the first server may have handed out; -1 before the first exchange with one. */
 PD_API int pd_job_id(void);
-/* The last step of its job that counts this trainer, also one from before it was started again; 0 before the first exchange. */
-PD_API uint64_t pd_job_steps(void);
-/* What tells its job from others: servers draw it when a job is new, and keep it with its steps; 0 before the first exchange. */
-PD_API uint64_t pd_job_key(void);
+/* The last step that counts this trainer in the job of the server at HOST:PORT, as its Program names it, also one from before it
+ * was started again; 0 before the first exchange. */
+PD_API uint64_t pd_job_steps(const char *endpoint);
+/* What tells that job from others: servers draw it when a job is new, and keep it with its steps; 0 before the first exchange. */
+PD_API uint64_t pd_job_key(const char *endpoint);
 
 /* What the server at `endpoint` ("host:port") holds, whom it knows and who is late: JSON (one line), or a text for people.
  * Waits some seconds at most. PD_IO: nobody is there; other codes: it is no server of ours, or refuses this process. */

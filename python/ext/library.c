@@ -198,21 +198,23 @@ static PyObject *job_id(PyObject *module, PyObject *unused)
     return PyLong_FromLong(pd_job_id());
 }
 
-static PyObject *job_steps(PyObject *module, PyObject *unused)
+static PyObject *job_steps(PyObject *module, PyObject *endpoint)
 {
     (void)module;
-    (void)unused;
     uint64_t steps;
-    Py_BEGIN_ALLOW_THREADS steps = pd_job_steps();
+    const char *server = PyUnicode_AsUTF8AndSize(endpoint, NULL);
+    if (!server) return NULL;
+    Py_BEGIN_ALLOW_THREADS steps = pd_job_steps(server);
     Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(steps);
 }
 
-static PyObject *job_key(PyObject *module, PyObject *unused)
+static PyObject *job_key(PyObject *module, PyObject *endpoint)
 {
     (void)module;
-    (void)unused;
     uint64_t key;
-    Py_BEGIN_ALLOW_THREADS key = pd_job_key();
+    const char *server = PyUnicode_AsUTF8AndSize(endpoint, NULL);
+    if (!server) return NULL;
+    Py_BEGIN_ALLOW_THREADS key = pd_job_key(server);
     Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(key);
 }
 
@@ -231,11 +233,12 @@ PyMethodDef core_library_methods[] = {
      "From now on the end of this process tells them too, by its status."},
     {"job_id", job_id, METH_NOARGS,
      "The number of this trainer in its job; -1 before the first exchange with a server."},
-    {"job_steps", job_steps, METH_NOARGS,
-     "The last step of its job that counts this trainer; 0 before the first exchange with a server."},
-    {"job_key", job_key, METH_NOARGS,
-     "What tells its job from others, also when it is started again; 0 before the first exchange with a "
-     "server."},
+    {"job_steps", job_steps, METH_O,
+     "The last step that counts this trainer in the job of this server; 0 before the first exchange with "
+     "it."},
+    {"job_key", job_key, METH_O,
+     "What tells the job of this server from others, also when it is started again; 0 before the first "
+     "exchange with it."},
     {"op_types", op_types, METH_NOARGS, "All ops there are."},
     {"op_known", op_known, METH_O, NULL},
     {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},

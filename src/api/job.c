@@ -23,14 +23,14 @@ int pd_job_id(void)
     return pd_client_own_id();
 }
 
-uint64_t pd_job_steps(void)
+uint64_t pd_job_steps(const char *endpoint)
 {
-    return pd_client_own_steps();
+    return pd_client_own_steps(endpoint);
 }
 
-uint64_t pd_job_key(void)
+uint64_t pd_job_key(const char *endpoint)
 {
-    return pd_client_own_job();
+    return pd_client_own_job(endpoint);
 }
 
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
@@ -58,13 +58,15 @@ int pd_job_id(void)
     return -1;
 }
 
-uint64_t pd_job_steps(void)
+uint64_t pd_job_steps(const char *endpoint)
 {
+    (void)endpoint;
     return 0;
 }
 
-uint64_t pd_job_key(void)
+uint64_t pd_job_key(const char *endpoint)
 {
+    (void)endpoint;
     return 0;
 }
 

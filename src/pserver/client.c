@@ -87,23 +87,15 @@ void pd_client_ask_names(struct wire *w)
     pd_conn_say(w->conn, &head, &meta);
 }
 
-static int is_same_job(const struct link *a, const struct link *b)
-{
-    size_t n = a->job.n - a->job_common;
-    return n && n == b->job.n - b->job_common &&
-           memcmp(a->job.at + a->job_common, b->job.at + b->job_common, n) == 0;
-}
-
 /* Servers that do not agree on what to do about a lost trainer would do it each for itself, or wait for each
- * other. Those that train the same are of one job. */
+ * other. */
 static void compare_policies(struct link *link, const char *mine)
 {
     struct pd_client *c = link->client;
     snprintf(link->on_loss, sizeof link->on_loss, "%.15s", mine);
     for (int i = 0; i < c->links.n; i++) {
         const struct link *other = c->links.at[i];
-        if (other == link || !is_same_job(link, other) || !other->on_loss[0] ||
-            strcmp(other->on_loss, link->on_loss) == 0)
+        if (other->group != link->group || !other->on_loss[0] || strcmp(other->on_loss, link->on_loss) == 0)
             continue;
         (void)pd_fail(PD_INVALID,
                       "FLAGS_ps_on_trainer_loss is '%s' there, and '%s' at server %s: give all servers of a "
@@ -248,7 +240,7 @@ static pd_status connect_wire(void *arg, const struct pd_conn_events *handlers, 
                              .loop = (uint16_t)w->index,
                              .id = c->id,
                              .incarnation = c->incarnation,
-                             .trainers = (uint32_t)c->trainers,
+                             .trainers = (uint32_t)w->link->group->trainers,
                              .pid = (uint32_t)getpid()};
     snprintf(hello.job, sizeof hello.job, "%s", pd_flag_text(PD_FLAG_ps_job));
     struct pd_conn_options options = {.connect_ms = 5000};
@@ -470,6 +462,7 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->comes_again = comes_again;
+    pd_client_make_groups(c);
     pd_client_mind(c);
     *out = c;
     return PD_OK;
@@ -489,30 +482,14 @@ static int link_is_open(void *arg)
     return 1;
 }
 
-static pd_status find_link(struct pd_client *c, const char *endpoint, struct link **out)
-{
-    for (int i = 0; i < c->links.n; i++)
-        if (strcmp(c->links.at[i]->endpoint, endpoint) == 0) return *out = c->links.at[i], PD_OK;
-    struct link *link = pd_calloc(1, sizeof *link);
-    if (!link) return pd_no_memory();
-    link->client = c;
-    link->endpoint = pd_strdup(endpoint);
-    if (!link->endpoint || !pd_vec_push(&c->links, link)) {
-        pd_free(link->endpoint);
-        pd_free(link);
-        return pd_no_memory();
-    }
-    *out = link;
-    return PD_OK;
-}
-
 pd_status pd_client_expect(struct pd_client *c, int trainers, int n, const char *const *endpoints)
 {
     PD_CLIENT_HOLD(c);
     struct link *link;
-    if (trainers > 0) c->trainers = trainers;
-    for (int i = 0; i < n; i++)
-        PD_TRY(find_link(c, endpoints[i], &link));
+    PD_TRY(pd_client_find_all(c, n, endpoints));
+    if (!n || trainers <= 0) return PD_OK;
+    PD_TRY(pd_client_find(c, endpoints[0], &link));
+    link->group->trainers = trainers;
     return PD_OK;
 }
 
@@ -527,7 +504,6 @@ static pd_status pack_job(struct link *link, int place, int of, int n, const cha
     memcpy(all + 1, lines, (size_t)n * sizeof *lines);
     pd_buf_free(&link->job);
     pd_job_text_pack(n + 1, all, &link->job);
-    link->job_common = sizeof(uint32_t) + sizeof(uint16_t) + strlen(first);
     pd_free(all);
     return link->job.failed ? pd_no_memory() : PD_OK;
 }
@@ -536,6 +512,7 @@ pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, co
 {
     PD_CLIENT_HOLD(c);
     int of = 1, place = 0;
+    struct link *servers = NULL;
     for (const char *at = endpoints; *at; at++)
         of += *at == ',';
     for (const char *at = endpoints; *at; at += strspn(at, ",")) {
@@ -544,7 +521,9 @@ pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, co
         size_t length = strcspn(at, ",");
         snprintf(one, sizeof one, "%.*s", (int)length, at);
         at += length;
-        PD_TRY(find_link(c, one, &link));
+        PD_TRY(pd_client_find(c, one, &link));
+        if (!place) servers = link;
+        pd_client_join(servers, link);
         PD_TRY(pack_job(link, ++place, of, n, lines));
         for (int k = 0; k < link->wires.n; k++) {
             link->wires.at[k]->said_job = 0;
@@ -558,7 +537,7 @@ pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const
                             struct link **out)
 {
     struct link *link;
-    PD_TRY(find_link(c, endpoint, &link));
+    PD_TRY(pd_client_find(c, endpoint, &link));
     *out = link;
     if (link_is_open(link)) return PD_OK;
     char what[400];
@@ -573,8 +552,7 @@ pd_status pd_client_meet(struct pd_client *c, const struct pd_run *run, int n, c
 {
     PD_CLIENT_HOLD(c);
     struct link *link;
-    for (int i = 0; i < n; i++)
-        PD_TRY(find_link(c, endpoints[i], &link));
+    PD_TRY(pd_client_find_all(c, n, endpoints));
     PD_VEC(struct link *) links = {0};
     pd_status status = PD_OK;
     for (int i = 0; i < n && status == PD_OK; i++) {
@@ -642,27 +620,10 @@ pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const ch
 
 /* ---- the end ---- */
 
-static void free_wire(struct wire *w)
-{
-    pd_vec_free(&w->pieces);
-    pd_vec_free(&w->wishes);
-    pd_vec_free(&w->spans);
-    pd_free(w);
-}
-
 void pd_client_free(struct pd_client *c)
 {
     pd_loop_free(c->loop);
-    for (int i = 0; i < c->links.n; i++) {
-        struct link *link = c->links.at[i];
-        for (int k = 0; k < link->wires.n; k++)
-            free_wire(link->wires.at[k]);
-        pd_vec_free(&link->wires);
-        pd_buf_free(&link->job);
-        pd_free(link->endpoint);
-        pd_free(link);
-    }
-    pd_vec_free(&c->links);
+    pd_client_free_groups(c);
     for (int i = 0; i < c->names.n; i++)
         pd_free(c->names.at[i].text);
     pd_vec_free(&c->names);

@@ -1,5 +1,5 @@
-/* The trainer's side: one client for the process, connections to all loops of all servers of its job, and one
- * exchange a step.
+/* The trainer's side: one client for the process, connections to all loops of all servers of its job, or of
+ * its jobs (client_group.c), and one exchange a step.
  *
  * Gradients are pushed as they come (pd_client_push_*): their memory is borrowed until the exchange is over,
  * so that what was not acknowledged can be sent again after a broken connection. pd_client_exchange ends the
@@ -23,8 +23,9 @@ pd_status pd_client_get(int trainer_id, const struct pd_run *run, struct pd_clie
 /* An op is done with it: the turn is given back, unless a step is begun. */
 void pd_client_rest(struct pd_client *client);
 
-/* Servers that names will be asked of: they are connected to at the same time, and when one is missing all
- * that are missing are told. `trainers`: how many the job has, which servers check; 0: not known. */
+/* Servers of one job that names will be asked of: they are connected to at the same time, and when one is
+ * missing all that are missing are told. `trainers`: how many the job has, which servers check; 0: not known.
+ */
 pd_status pd_client_expect(struct pd_client *client, int trainers, int n, const char *const *endpoints);
 /* What is trained at these servers (separated by commas): each compares it with its own before anything else
  * is said. */
@@ -75,10 +76,10 @@ pd_status pd_client_run_over(const struct pd_step *step, pd_status status);
 /* Never 0. Numbers of names are those of one client: another has another incarnation. */
 uint64_t pd_client_incarnation(const struct pd_client *client);
 int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */
-/* The last step that counts this trainer, also one of a process that stood for it before; 0: there is none,
- * or no client yet. */
-uint64_t pd_client_own_steps(void);
-uint64_t pd_client_own_job(void); /* the id that the servers of its job keep; 0: not known yet */
+/* The last step that counts this trainer in the job of this server, also one of a process that stood for it
+ * before; 0: there is none, or no word from there yet. */
+uint64_t pd_client_own_steps(const char *endpoint);
+uint64_t pd_client_own_job(const char *endpoint); /* the id that the servers of that job keep; 0: the same */
 /* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
  * frees the client. One that is done waits for a server that is down, up to the deadline; poll(arg), which
  * may be NULL, ends that when it is not 0. A step of another thread is waited for, for busy_ms at most; -1:

@@ -17,7 +17,7 @@ void pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied)
     link->ahead = pd_read_u64(r);
     link->answers++;
     if (applied > link->applied) link->applied = applied;
-    if (!atomic_load(&link->client->job)) atomic_store(&link->client->job, link->job_id);
+    if (!atomic_load(&link->group->job)) atomic_store(&link->group->job, link->job_id);
 }
 
 /* A server's name in a message; the trainer stands for itself. */
@@ -160,7 +160,7 @@ pd_status pd_client_agree(struct pd_client *c, const struct pd_run *run, int n, 
         }
     for (int i = 0; i < n; i++)
         links[i]->agreed = s.job;
-    atomic_store(&c->job, s.job);
+    atomic_store(&links[0]->group->job, s.job);
     return pd_client_turn_until(c, run, all_know, &s, "telling the servers which job they are in");
 }
 
@@ -213,14 +213,15 @@ void pd_link_kept(struct link *link, uint64_t step)
     for (int i = 0; i < PD_LINK_KEPT; i++) {
         int all = link->kept[i] > common;
         for (int l = 0; l < c->links.n && all; l++)
-            all = has_kept(c->links.at[l], link->kept[i]);
+            all = c->links.at[l]->group != link->group || has_kept(c->links.at[l], link->kept[i]);
         if (all) common = link->kept[i];
     }
-    if (common <= c->common) return;
-    c->common = common;
+    if (common <= link->group->common) return;
+    link->group->common = common;
     struct pd_frame_head head = {.type = PD_PS_COMMON, .step = common};
     for (int l = 0; l < c->links.n; l++) {
         struct wire *w = c->links.at[l]->wires.n ? c->links.at[l]->wires.at[0] : NULL;
-        if (w && w->is_open && !w->said_bye) pd_conn_say(w->conn, &head, NULL);
+        if (w && w->link->group == link->group && w->is_open && !w->said_bye)
+            pd_conn_say(w->conn, &head, NULL);
     }
 }

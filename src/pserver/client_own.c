@@ -42,7 +42,8 @@ void pd_client_tell_own(const struct pd_client *c, const struct pd_run *run, int
 {
     /* A process that said goodbye and comes back to the job has its values still. */
     static atomic_int has_trained;
-    if (atomic_exchange(&has_trained, 1) || !has_begun || !run || !run->frame) return;
+    int has_values = atomic_exchange(&has_trained, 1) && c->comes_again;
+    if (has_values || !has_begun || !run || !run->frame) return;
     const struct pd_frame *frame = ((struct pd_frame_op *)run->frame)->frame;
     struct pd_buf names = {0};
     if (list_own(pd_program_block(frame->plan->program, 0), &names) && !names.failed)

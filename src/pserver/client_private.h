@@ -1,5 +1,5 @@
-/* The inside of a client, for client.c (connections), client_step.c (what is exchanged), client_turn.c (whose
- * it is), client_goodbye.c and client_minder.c. */
+/* The inside of a client, for client.c (connections), client_group.c (which servers are of one job),
+ * client_step.c (what is exchanged), client_turn.c (whose it is), client_goodbye.c and client_minder.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
@@ -76,14 +76,26 @@ struct wire {
 /* Of a server's snapshots, so many are remembered: the others may be that far behind with theirs. */
 enum { PD_LINK_KEPT = 16 };
 
+/* The servers of one job, and where this trainer is in it. A process has one for each model that it trains
+ * with servers of its own. */
+struct group {
+    int n_links;
+    int trainers;           /* how many there are; 0: not known */
+    int is_aligned;         /* all servers are in the same step for this trainer: nothing is pushed before */
+    _Atomic uint64_t steps; /* the last that counts this trainer on all of them */
+    _Atomic uint64_t job;   /* the one that they are in, as one told or all agreed; 0: not known yet */
+    uint64_t common; /* the newest snapshot that all of them have, as they were told; 0: none is known */
+    uint64_t cut;    /* the step of the next snapshot, as one of them told: passed on to all */
+};
+
 struct link {
     struct pd_client *client;
+    struct group *group;
     char *endpoint;
     PD_VEC(struct wire *) wires; /* by the server's loops */
     uint64_t incarnation;        /* of the server */
     int n_loops;                 /* 0: not known yet */
     struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
-    size_t job_common;           /* where that begins what all servers of the job are told */
     uint64_t job_id, applied;    /* the job it is in (0: none yet) and the step it is at, as it told last */
     int job_flags;               /* PD_PS_JOB_* */
     uint64_t ahead;              /* the number of a snapshot there less its step */
@@ -109,20 +121,15 @@ struct pd_client {
     int has_minder, is_over;
     int64_t left_at; /* when the last call ended */
     struct pd_loop *loop;
-    _Atomic int id;         /* -1: not known */
-    _Atomic uint64_t steps; /* the last that counts this trainer anywhere */
-    _Atomic uint64_t job;   /* the job that the servers are in, as one told or all agreed; 0: not known yet */
-    int trainers;           /* how many there are; 0: not known */
-    pid_t pid;              /* a forked child has none of its connections */
+    _Atomic int id; /* -1: not known */
+    pid_t pid;      /* a forked child has none of its connections */
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
     int is_beside;   /* it was refused, as another process had its id */
     PD_VEC(struct link *) links;
+    pthread_mutex_t links_lock; /* what links there are, and their groups: for who asks without `lock` */
     PD_VEC(struct name) names;
-    uint64_t common; /* the newest snapshot that all servers have, as they were told; 0: none is known */
-    uint64_t cut;    /* the step of the next snapshot, as a server told: passed on to all */
-    int is_aligned;  /* all servers are in the same step for this trainer: nothing is pushed before that */
-    int failed;      /* a server ended the job */
+    int failed; /* a server ended the job */
     pd_status failure;
     char failure_text[1024];
     pd_status refusal; /* the last thing that a server could not do, and the job goes on; PD_OK: none */
@@ -148,6 +155,21 @@ void pd_client_tend(struct pd_client *client, int64_t now);
 void pd_client_describe(const struct pd_client *client, char *out,
                         size_t cap);         /* who is waited for, and why */
 void pd_client_ask_names(struct wire *wire); /* OPEN, also when no name is new */
+/* client_group.c */
+void pd_client_make_groups(struct pd_client *client);
+void pd_client_free_groups(struct pd_client *client); /* and links */
+/* The link to a server, a new one at the first call. */
+pd_status pd_client_find(struct pd_client *client, const char *endpoint, struct link **out);
+void pd_client_join(struct link *link, struct link *other); /* they are of one job */
+pd_status pd_client_find_all(struct pd_client *client, int n, const char *const *endpoints); /* and joins */
+/* Of the job of that server; 0: not known. Any thread. */
+uint64_t pd_client_steps_at(struct pd_client *client, const char *endpoint);
+uint64_t pd_client_job_at(struct pd_client *client, const char *endpoint);
+void pd_group_count(struct link *link); /* one of its wires counts another step: notes it in `steps` */
+/* Does an exchange that ends steps on `endpoints` end one there? */
+int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints);
+/* Before the first step with the servers of this one. */
+pd_status pd_group_align(struct link *link, const struct pd_run *run, int n, const char *const *endpoints);
 /* client_job.c */
 struct pd_reader;
 void pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied); /* the end of OPENED */
@@ -176,10 +198,8 @@ void pd_wire_flush(struct wire *wire);              /* sends what can be sent of
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */
 void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
-/* Before the first step: the one that is given again, to servers that lack it; 0: none. */
-uint64_t pd_client_repeats(const struct pd_client *client);
-/* client_own.c: before a process's first step. In a job that has begun it says what it holds alone and nobody
- * has kept. */
+/* client_own.c: before the first step in a job. In one that has begun it says what this process holds alone
+ * and nobody has kept. */
 void pd_client_tell_own(const struct pd_client *client, const struct pd_run *run, int has_begun);
 void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);

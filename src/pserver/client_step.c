@@ -49,7 +49,7 @@ static void send_push(struct wire *w, int from, int to, int end)
         for (int i = 0; i < w->wishes.n; i++)
             pd_put_u32(&meta, c->names.at[w->wishes.at[i].name].number);
         head.request = ++w->request;
-        head.extra = c->cut;
+        head.extra = w->link->group->cut;
         w->waits = 1;
     }
     meta.failed |= !ok;
@@ -114,7 +114,7 @@ void pd_wire_flush(struct wire *w)
 {
     if (!w->conn || !w->is_open || w->sent_end) return;
     if (w->passes && !w->waits) send_pass(w);
-    if (w->passes || (!w->link->client->is_aligned && !w->is_pull_only)) return;
+    if (w->passes || (!w->link->group->is_aligned && !w->is_pull_only)) return;
     if (has(w) && !w->is_pull_only) {
         if (!w->is_ended) return;
         w->sent_pieces = w->pieces.n;
@@ -142,17 +142,10 @@ void pd_wire_flush(struct wire *w)
         send_push(w, 0, 0, 1);
 }
 
-/* The last step that counts this trainer there; and the last that counts it everywhere, for who asks. */
 static void note_counted(struct wire *w, uint64_t step)
 {
-    const struct pd_client *c = w->link->client;
-    uint64_t last = 0;
     w->counted = step;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
-    uint64_t again = pd_client_repeats(c);
-    atomic_store(&w->link->client->steps, again ? again - 1 : last);
+    pd_group_count(w->link);
 }
 
 void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
@@ -353,7 +346,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     if (m->head.request != w->request || !w->waits) return PD_OK;
     if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
         return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
-    if (m->head.extra > w->link->client->cut) w->link->client->cut = m->head.extra;
+    if (m->head.extra > w->link->group->cut) w->link->group->cut = m->head.extra;
     if (w->save && !w->save->parts) w->save->save = m->head.step;
     if (w->passes) {
         w->passes = w->waits = 0;
@@ -379,13 +372,6 @@ static int is_over(void *arg)
         for (int k = 0; k < c->links.at[i]->wires.n; k++)
             if (c->links.at[i]->wires.at[k]->is_ended) return 0;
     return 1;
-}
-
-static int is_among(const char *endpoint, int n, const char *const *endpoints)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(endpoints[i], endpoint) == 0) return 1;
-    return 0;
 }
 
 int pd_client_is_asked(struct pd_client *c, int number)
@@ -444,122 +430,7 @@ pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const ch
     return status == PD_OK ? PD_OK : pd_fail(status, "%s", c->refusal_text);
 }
 
-/* Does this exchange end a step there? */
-static int is_pushed_to(const struct link *link, int n, const char *const *endpoints)
-{
-    for (int k = 0; k < link->wires.n; k++)
-        if (link->wires.at[k]->pieces.n) return 1;
-    return is_among(link->endpoint, n, endpoints);
-}
-
-static int nobody_passes(void *arg)
-{
-    const struct pd_client *c = arg;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->passes) return 0;
-    return 1;
-}
-
-/* A trainer that starts again may find one server behind another, and that its gradients are in those steps
- * where they were applied: all were ended within a step or, in async mode, were killed with snapshots of
- * different ones. It gives them again to those that lack them. The first of them; 0: there are none. */
-uint64_t pd_client_repeats(const struct pd_client *c)
-{
-    uint64_t last = 0, least = UINT64_MAX;
-    int is_async = 1;
-    if (c->is_aligned) return 0;
-    for (int i = 0; i < c->links.n; i++) {
-        const struct link *link = c->links.at[i];
-        if (link->answers && !(link->job_flags & PD_PS_JOB_HOLDS)) continue;
-        is_async &= (link->job_flags & PD_PS_JOB_ASYNC) != 0;
-        for (int k = 0; k < link->wires.n; k++) {
-            const struct wire *w = link->wires.at[k];
-            if (w->counted + 1 != w->step) return 0;
-            if (w->step > last) last = w->step;
-            if (w->step < least) least = w->step;
-        }
-    }
-    return least >= last || (least + 1 < last && !is_async) ? 0 : least;
-}
-
-static void repeat(struct pd_client *c, uint64_t step)
-{
-    uint64_t last = step;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            struct wire *w = c->links.at[i]->wires.at[k];
-            if (w->step <= step) continue;
-            if (w->step > last) last = w->step;
-            w->until = w->step;
-            w->step = step;
-        }
-    if (last == step + 1)
-        pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
-               (unsigned long long)step);
-    else
-        pd_log(
-            PD_LOG_WARNING,
-            "trainer %d repeats steps %llu to %llu, which not all servers and loops have: they were started "
-            "from snapshots of different steps",
-            c->id, (unsigned long long)step, (unsigned long long)last - 1);
-    c->is_aligned = 1;
-}
-
-static int is_numbered_alike(const struct pd_client *c)
-{
-    for (int i = 1; i < c->links.n; i++)
-        if (c->links.at[i]->ahead != c->links.at[0]->ahead) return 0;
-    return 1;
-}
-
-/* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
- * its gradients count in the same steps everywhere. */
-static pd_status align(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
-{
-    uint64_t last = 0;
-    const char *newest = "";
-    if (c->is_aligned) return PD_OK;
-    uint64_t again = pd_client_repeats(c);
-    if (again) {
-        repeat(c, again);
-        pd_client_tell_own(c, run, 1);
-        return PD_OK;
-    }
-    for (int turn = 0; turn < 2; turn++)
-        for (int i = 0; i < c->links.n; i++) {
-            const struct link *link = c->links.at[i];
-            for (int k = 0; is_pushed_to(link, n, endpoints) && k < link->wires.n; k++) {
-                struct wire *w = link->wires.at[k];
-                if (w->step > last) {
-                    last = w->step;
-                    newest = link->endpoint;
-                }
-                if (turn == 1 && n && w->step + 1 < last && !pd_flag_int(PD_FLAG_ps_accept_rollback))
-                    return pd_fail(PD_INVALID,
-                                   "server %s is at step %llu, server %s at step %llu: they were started "
-                                   "from snapshots of different steps. To go on from step %llu, if all have "
-                                   "its snapshot: stop all, move log-* and what is newer than "
-                                   "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir%s, "
-                                   "and start all again, the servers with FLAGS_ps_accept_rollback=1 where "
-                                   "there were logs. Or set it everywhere to train on with both as they are",
-                                   link->endpoint, (unsigned long long)w->step - 1, newest,
-                                   (unsigned long long)last - 1, (unsigned long long)w->step - 1,
-                                   (unsigned long long)(w->step - 1 + link->ahead),
-                                   is_numbered_alike(c) ? "" : " (on others by `applied` in its manifest)");
-                if (turn == 0 || w->step + 1 != last) continue;
-                w->passes = 1;
-                pd_wire_flush(w);
-            }
-        }
-    PD_TRY(pd_client_turn_until(c, run, nobody_passes, c, "joining the step that the servers are in"));
-    if (last > 1)
-        pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
-    pd_client_tell_own(c, run, last > 1);
-    c->is_aligned = 1;
-    return PD_OK;
-}
-
+/* One step, so the servers are of one job. */
 pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int n,
                              const char *const *endpoints)
 {
@@ -568,16 +439,19 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
         struct link *link;
         PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
     }
-    int pushes = 0;
-    for (int i = 0; i < c->links.n; i++)
-        pushes |= is_pushed_to(c->links.at[i], n, endpoints);
-    if (pushes) {
+    struct link *pushed_to = NULL;
+    for (int i = 0; i < c->links.n; i++) {
+        if (!pd_link_is_pushed_to(c->links.at[i], n, endpoints)) continue;
+        if (!pushed_to) pushed_to = c->links.at[i];
+        pd_client_join(pushed_to, c->links.at[i]);
+    }
+    if (pushed_to) {
         PD_TRY(check_spoilt(c));
-        PD_TRY(align(c, run, n, endpoints));
+        PD_TRY(pd_group_align(pushed_to, run, n, endpoints));
     }
     for (int i = 0; i < c->links.n; i++) {
         struct link *link = c->links.at[i];
-        int pushed = is_pushed_to(link, n, endpoints);
+        int pushed = pd_link_is_pushed_to(link, n, endpoints);
         for (int k = 0; k < link->wires.n; k++) {
             struct wire *w = link->wires.at[k];
             if (!pushed && !w->wishes.n) continue;

@@ -182,18 +182,18 @@ int pd_client_own_id(void)
     return id;
 }
 
-uint64_t pd_client_own_steps(void)
+uint64_t pd_client_own_steps(const char *endpoint)
 {
     lock_all();
-    uint64_t steps = is_here() ? atomic_load(&the_client->steps) : 0;
+    uint64_t steps = is_here() ? pd_client_steps_at(the_client, endpoint) : 0;
     unlock_all();
     return steps;
 }
 
-uint64_t pd_client_own_job(void)
+uint64_t pd_client_own_job(const char *endpoint)
 {
     lock_all();
-    uint64_t job = is_here() ? atomic_load(&the_client->job) : 0;
+    uint64_t job = is_here() ? pd_client_job_at(the_client, endpoint) : 0;
     unlock_all();
     return job;
 }

@@ -113,6 +113,7 @@ static pd_status send_names(const struct pd_run *r, struct pd_client *client)
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap"), *names = pd_ps_attr(r, "send_varnames");
     int n = r->in[0].n;
     PD_TRY(make_numbers(r, n));
+    PD_TRY(pd_client_expect(client, 0, epmap->n, epmap->strings));
     for (int i = 0; i < n; i++) {
         const char *endpoint = endpoint_of(epmap, i),
                    *name = names->n == n ? names->strings[i] : r->step->name(r, 0, 0, i);
@@ -145,6 +146,7 @@ static pd_status cut_names(const struct pd_run *r, struct pd_client *client, con
 {
     struct pd_ps_state *state = r->state;
     PD_TRY(make_numbers(r, cut->n));
+    PD_TRY(pd_client_expect(client, 0, cut->epmap->n, cut->epmap->strings));
     for (int i = 0; i < cut->n; i++) {
         struct pd_meta claim = r->in[0].at[0]->tensor.meta;
         const char *endpoint = endpoint_of(cut->epmap, i);

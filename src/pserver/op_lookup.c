@@ -52,6 +52,7 @@ static pd_status make_shares(const struct pd_run *r, struct pd_client *client, i
                              const char *const *names, const char *const *endpoints)
 {
     struct pd_ps_lookup *l = r->state;
+    PD_TRY(pd_client_expect(client, 0, n, endpoints));
     struct pd_ps_share *shares = pd_calloc((size_t)n, sizeof *shares);
     if (!shares) return pd_no_memory();
     for (int i = 0; i < n; i++) {

@@ -117,7 +117,7 @@ static void *train(void *arg)
     must(pd_executor_create(&exe));
     for (uint64_t step = 1; step <= STEPS; step++) {
         must(pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL));
-        assert_true(pd_job_steps() >= step);
+        assert_true(pd_job_steps(job->endpoint[0]) >= step);
         assert_int_equal(pd_job_id(), 0);
     }
     pd_executor_free(exe);
@@ -137,8 +137,8 @@ static void test_threads_of_a_trainer(void **state)
             assert_int_equal(pthread_create(&threads[i], NULL, train, &served.job), 0);
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(pd_job_steps(), THREADS * STEPS);
-        assert_true(pd_job_key() != 0);
+        assert_int_equal(pd_job_steps(served.job.endpoint[0]), THREADS * STEPS);
+        assert_true(pd_job_key(served.job.endpoint[0]) != 0);
         end_job(&served, server, THREADS * STEPS);
     }
 }
@@ -152,7 +152,7 @@ static void test_asked_to_end_and_started_again(void **state)
     char *folder = make_folder();
     pthread_t trainer, server = start_server(&served, 1, "2", folder);
     assert_int_equal(pthread_create(&trainer, NULL, train, &served.job), 0);
-    while (pd_job_steps() < 5)
+    while (pd_job_steps(served.job.endpoint[0]) < 5)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     raise(SIGTERM);
     assert_int_equal(pthread_join(server, NULL), 0);

@@ -291,8 +291,9 @@ class Trainer:
                 progress.go_on(saved)
             return
         self.trainer_id, steps = _core.job_id(), cluster.transpiler.steps_done()
+        job = _core.job_key(cluster.transpiler.pserver_endpoints[0])
         check = partial(self._check_servers, executor, folder)
-        progress.go_on_in_job(self.trainer_id, steps, config, saved, check)
+        progress.go_on_in_job(job, self.trainer_id, steps, config, saved, check)
         if saved:
             self._load_own(executor, folder)
 

@@ -18,7 +18,6 @@ import glob
 import os
 from typing import Callable
 
-from paddle import _core
 from paddle.fluid import io, io_checkpoint
 from paddle.fluid.log_helper import tell
 
@@ -98,13 +97,13 @@ class Progress:
         if int(saved.get("train_call", 1)) == 1:
             self._places = [(epoch, step, self.behind)]
 
-    def go_on_in_job(self, trainer: int, steps: int, config, saved: dict, check: Callable) -> None:
+    def go_on_in_job(self, job: int, trainer: int, steps: int, config, saved: dict, check: Callable) -> None:
         """After the steps of the job that count this trainer.
 
-        saved: what the newest checkpoint keeps, or nothing. check: called in a job that begins with it; it fails when the
+        job: what tells it from others. saved: what the newest checkpoint keeps, or nothing. check: called in a job that begins with it; it fails when the
         servers have not loaded it.
         """
-        self.job = _core.job_key()
+        self.job = job
         self.began = 0 if config is None else self._began_with(trainer, steps, config, saved, check)
         self.behind = self.began + steps
         places = []

@@ -212,8 +212,7 @@ class DistributeTranspiler:
         in its data where it was skips as many batches. Servers do not keep what trainers alone hold, as moving
         averages and statistics: save them with save_persistables, and load them before the first step.
         """
-        self._done()
-        return _core.job_steps()
+        return _core.job_steps(self._done().endpoints[0])
 
     def _server(self, endpoint: str) -> ServerProgram:
         job = self._done()
