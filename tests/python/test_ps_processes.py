@@ -22,9 +22,17 @@ def test_one_that_was_forked_ends_well(how, imported):
     assert run("fork", how, *imported)[0] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("imported", [[], ["--imported"]], ids=["imported there", "imported before"])
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_other_ways_to_start_it(method):
-    assert run(method, "exits")[0] == [0, 0, 0]
+def test_other_ways_to_start_it(method, imported):
+    assert run(method, "exits", *imported)[0] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_its_threads_come_to_their_end(method):
+    """The job has all steps, those of a thread that is left when the Process has come to its end too."""
+    statuses, text = run(method, "leaves it to a thread")
+    assert statuses == [0, 0, 0] and "the job is done after step 6" in text, text
 
 
 @pytest.mark.parametrize("how, status, said", [("raises", 1, "ValueError: the data is bad"), ("exits with 3", 3, "its process ended with status 3")])

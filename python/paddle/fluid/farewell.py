@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 
 from paddle import _core
 
@@ -41,34 +42,55 @@ def _leave() -> None:
         _core.leave_job(True, _failure)
 
 
-def _leave_process(handled: BaseException | None) -> None:
+def _leave_process(handled: BaseException | None, was_spawned: bool) -> None:
     """At the end of a multiprocessing.Process: what ends it, if anything, is on its way out of there. `handled`: what
     the process that forked it was handling then is no failure of this one.
     """
     kind, error, _ = sys.exc_info()
-    code = error.code if isinstance(error, SystemExit) else None
-    if error is None or error is handled or (isinstance(error, SystemExit) and code in (None, 0)):
-        _core.leave_job(False, "")
+    is_failed = error is not None and error is not handled
+    if is_failed:
+        _remember(kind, error)
+    if was_spawned:  # its process ends as that of a script
         return
-    _remember(kind, error)
-    _core.leave_job(True, _failure or (code if isinstance(code, str) else f"its process ended with status {code}"))
+    _join_threads()
+    code = error.code if is_failed and isinstance(error, SystemExit) else 1
+    if not is_failed or code in (None, 0):
+        _core.leave_job(False, "")
+    else:
+        _core.leave_job(True, _failure or (code if isinstance(code, str) else f"its process ended with status {code}"))
+
+
+def _join_threads() -> None:
+    """A process waits for its threads at its end, which come to theirs in the job. Finalizers come before that."""
+    while True:
+        others = [t for t in threading.enumerate() if not t.daemon and t is not threading.current_thread()]
+        if not others:
+            return
+        for thread in others:
+            thread.join()
 
 
 def _watch_process() -> None:
-    """Its finalizers before these are done, and its children have ended."""
-    sys.modules["multiprocessing.util"].Finalize(None, _leave_process, args=(sys.exc_info()[1],), exitpriority=-1000)
+    """In a Process that begins. Its other finalizers come before this one, and its children have ended then."""
+    was_spawned = getattr(sys.modules["multiprocessing.process"].current_process(), "_start_method", None) == "spawn"
+    finalize = sys.modules["multiprocessing.util"].Finalize
+    finalize(None, _leave_process, args=(sys.exc_info()[1], was_spawned), exitpriority=-1000)
 
 
-def _in_child() -> None:
-    """In a fork: should it become a multiprocessing.Process, it forgets its parent's finalizers first."""
+def _watch_processes() -> None:
+    """What a Process does when it begins, after it has forgotten the finalizers of its parent."""
+    global _watches
     util = sys.modules.get("multiprocessing.util")
-    if util is not None:
+    if util is not None and not _watches:
+        _watches = True
         util.register_after_fork(sys.modules[__name__], lambda module: module._watch_process())
 
 
+_watches = False
 _watch()
-os.register_at_fork(after_in_child=_in_child)
-if "multiprocessing.util" in sys.modules and sys.modules["multiprocessing.process"].parent_process() is not None:
+os.register_at_fork(after_in_child=_watch_processes)
+_watch_processes()
+if _watches and sys.modules["multiprocessing.process"].parent_process() is not None:
     _watch_process()
 atexit.register(_leave)
 _core.leave_job_at_exit()

@@ -5,6 +5,7 @@ import argparse
 import multiprocessing
 import os
 import sys
+import threading
 
 import numpy as np
 
@@ -29,14 +30,22 @@ def server(endpoint: str) -> None:
 def trainer(number: int, endpoint: str, how: str) -> None:
     fluid, transpiler, exe = transpiled(number, endpoint)
     exe.run(fluid.default_startup_program())
+
+    def one_step() -> None:
+        exe.run(program, feed={"x": np.ones((2, 4), "float32")})
+
+    program = transpiler.get_trainer_program()
     for step in range(6):
-        exe.run(transpiler.get_trainer_program(), feed={"x": np.ones((2, 4), "float32")})
+        one_step()
         if step == 3 and number == 0 and how == "exits":
             sys.exit(0)
         if step == 3 and number == 0 and how == "exits with 3":
             sys.exit(3)
         if step == 3 and number == 0 and how == "raises":
             raise ValueError("the data is bad")
+        if step == 3 and how == "leaves it to a thread":
+            threading.Thread(target=lambda: [one_step() for _ in range(2)]).start()
+            return
         if step == 3 and number == 0 and how == "forks":
             child = multiprocessing.get_context("fork").Process(target=os.getpid)
             child.start()
@@ -48,10 +57,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("endpoint")
     parser.add_argument("method", choices=["fork", "spawn", "forkserver"])
-    parser.add_argument("how", choices=["returns", "exits", "exits with 3", "raises", "forks"])
+    parser.add_argument("how", choices=["returns", "exits", "exits with 3", "raises", "forks", "leaves it to a thread"])
     parser.add_argument("--imported", action="store_true", help="before the processes start")
     options = parser.parse_args()
     if options.imported:
+        multiprocessing.set_forkserver_preload(["paddle.fluid"])
         import paddle.fluid  # noqa: F401
     make = multiprocessing.get_context(options.method).Process
     processes = [make(target=server, args=(options.endpoint,))]
