@@ -54,6 +54,8 @@
       "snapshots that a server keeps, beside the newest one that all servers have")                          \
     X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                     \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
+    X(ps_accept_anew, BOOL, "0",                                                                             \
+      "go on with another optimizer or schedule: states that a server's snapshots lack start anew")          \
     X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                    \
     X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                    \
     X(fast_eager_deletion_mode, BOOL, "1", "accepted for old scripts; memory is planned")                    \

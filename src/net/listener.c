@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "net/endpoint.h"
 #include "net/holder.h"
 #include "net/listener_inside.h"
@@ -65,15 +66,23 @@ static void rest(struct pd_listener *listener, int resting)
             uv_poll_start(&listener->sockets[i].watch, UV_READABLE, on_client);
 }
 
-/* Room for one more? Old ones make room; young ones are given a moment, and so are those that hear that they
- * are too many. */
+/* Room for one more? An old one makes room, whichever: were it always the oldest, nobody who has a long way
+ * would ever get through a crowd. Young ones are given a moment, and so are those that hear that they are too
+ * many. */
 static int has_room(struct pd_listener *listener)
 {
     if (listener->n_surplus >= listener->most_surplus) return 0;
     if (listener->n_guests < listener->most_guests) return 1;
-    struct pd_guest *oldest = listener->oldest;
-    if (pd_guest_age(oldest, pd_loop_now(listener->loop)) < GUEST_PATIENCE_MS) return 0;
-    pd_guest_make_room(oldest, listener->most_guests);
+    uint64_t now = pd_loop_now(listener->loop);
+    int n = 0;
+    struct pd_guest *guest = listener->oldest;
+    for (; guest && pd_guest_age(guest, now) >= GUEST_PATIENCE_MS; guest = pd_guest_next(guest))
+        n++;
+    if (!n) return 0;
+    guest = listener->oldest;
+    for (uint64_t skip = pd_rng_fresh_seed() % (uint64_t)n; skip; skip--)
+        guest = pd_guest_next(guest);
+    pd_guest_make_room(guest, listener->most_guests);
     return 1;
 }
 

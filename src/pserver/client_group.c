@@ -203,6 +203,31 @@ static void repeat(struct pd_client *c, struct group *g, uint64_t step)
     g->is_aligned = 1;
 }
 
+/* Servers that stand at different steps, of which one has other rules than it had then: that step would be
+ * done by both. */
+static pd_status check_rules(const struct pd_client *c, const struct group *g)
+{
+    const struct wire *least = NULL, *most = NULL;
+    int is_changed = 0;
+    for (int i = 0; i < c->links.n; i++) {
+        const struct link *link = c->links.at[i];
+        if (link->group != g || !(link->job_flags & PD_PS_JOB_HOLDS)) continue;
+        is_changed |= link->job_flags & PD_PS_JOB_CHANGED;
+        for (int k = 0; k < link->wires.n; k++) {
+            const struct wire *w = link->wires.at[k];
+            if (!least || w->step < least->step) least = w;
+            if (!most || w->step > most->step) most = w;
+        }
+    }
+    if (!is_changed || least->step == most->step || pd_flag_int(PD_FLAG_ps_accept_rollback)) return PD_OK;
+    return pd_fail(
+        PD_INVALID,
+        "server %s lacks step %llu, which server %s has done by other rules than it has now (optimizer, "
+        "learning rate, mode, number of trainers): start the servers as they were, and their "
+        "trainers, until the step is through. Then end them and start these",
+        least->link->endpoint, (unsigned long long)least->step, most->link->endpoint);
+}
+
 static int is_numbered_alike(const struct link *link)
 {
     const struct pd_client *c = link->client;
@@ -230,6 +255,7 @@ pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, cons
     uint64_t last = 0;
     const char *newest = "";
     if (g->is_aligned) return PD_OK;
+    PD_TRY(check_rules(c, g));
     uint64_t again = repeats(c, g);
     if (again) {
         repeat(c, g, again);

@@ -124,6 +124,11 @@ pd_status pd_durable_set_job(struct pd_durable *d, uint64_t job)
     return PD_OK;
 }
 
+int pd_durable_is_changed(const struct pd_durable *d)
+{
+    return d && d->taken.rules && d->taken.rules != d->rules && !atomic_load(&d->has_done);
+}
+
 int pd_durable_is_bare(const struct pd_durable *d)
 {
     return d && d->is_bare;
@@ -143,6 +148,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
     PD_TRY(find_kept(d, frame));
     PD_TRY(pd_settings_note(d));
+    PD_TRY(pd_layout_rules(d, &d->rules));
     d->log_most = most_logged(d);
     PD_TRY(pd_durable_watch(d));
     pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
@@ -173,6 +179,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
                d->taken.is_from_set ? "other servers' folders in " : "",
                d->taken.is_from_set ? d->root : d->folder);
     d->last_cut = pd_clock_ns();
+    atomic_store(&d->has_done, 0); /* what was done again does not count */
     return pd_durable_ready(d);
 }
 

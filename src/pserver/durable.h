@@ -44,6 +44,8 @@ void pd_durable_close(struct pd_durable *durable);
 pd_status pd_durable_set_job(struct pd_durable *durable, uint64_t job);
 /* Did the folder know the job at the start, and have no state of it? 0 for NULL. */
 int pd_durable_is_bare(const struct pd_durable *durable);
+/* It has other rules than what it has taken up, and has done no step by them. */
+int pd_durable_is_changed(const struct pd_durable *durable);
 int pd_durable_has_log(const struct pd_durable *durable); /* 0 for NULL too */
 /* On a lane's thread. */
 pd_status pd_durable_log(struct pd_durable *durable, int lane, const struct pd_change *change,

@@ -1,7 +1,9 @@
 /* A job that goes on with another optimizer or schedule: a state that the snapshot has not starts as the
- * startup Program made it, and the user is told. Parameters never do, trained or not. */
+ * startup Program made it, when the user has said so. Parameters never do, trained or not. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/durable_private.h"
 
@@ -49,19 +51,81 @@ static void spread(struct pd_durable *d, const struct pd_opdesc *op)
         if (is_state_of(op, d->kept.at[i].name)) d->kept.at[i].is_anew = 1;
 }
 
-void pd_anew_mark(struct pd_durable *d, int (*has)(const void *snapshots, const struct kept *k),
-                  const void *snapshots)
+/* ---- which optimizers ---- */
+
+static int has_kind(const char *kinds, const char *type)
+{
+    char word[128];
+    snprintf(word, sizeof word, " %.120s ", type);
+    return strstr(kinds, word) != NULL;
+}
+
+void pd_anew_put_kinds(const struct pd_program *program, struct pd_buf *out)
+{
+    pd_buf_text(out, " ");
+    for (int i = 0; i < program->blocks.n; i++)
+        for (int k = 0; k < program->blocks.at[i]->ops.n; k++) {
+            const struct pd_opdesc *op = program->blocks.at[i]->ops.at[k];
+            if (pd_opdesc_slot(op, 0, "Param") && !out->failed && !has_kind(out->at, op->type))
+                pd_buf_printf(out, "%s ", op->type);
+        }
+}
+
+/* The states of an optimizer that the job did not have are not its own, whatever they are called. */
+static void mark_kinds(struct pd_durable *d, const char *kinds)
 {
     const struct pd_program *program = d->server->program;
-    int n = 0;
+    for (int i = 0; i < program->blocks.n; i++)
+        for (int k = 0; k < program->blocks.at[i]->ops.n; k++) {
+            const struct pd_opdesc *op = program->blocks.at[i]->ops.at[k];
+            if (!pd_opdesc_slot(op, 0, "Param") || has_kind(kinds, op->type)) continue;
+            for (int v = 0; v < d->kept.n; v++)
+                if (d->kept.at[v].value->tensor.data && is_state_of(op, d->kept.at[v].name))
+                    d->kept.at[v].is_anew = 1;
+        }
+}
+
+/* Does the snapshot tell of another set of them? One of another server may tell of more. */
+static pd_status check_kinds(struct pd_durable *d, const char *kinds, int is_own)
+{
+    struct pd_buf mine = {0};
+    pd_anew_put_kinds(d->server->program, &mine);
+    pd_status status = mine.failed ? pd_no_memory() : PD_OK;
+    int is_same = 1;
+    for (int turn = 0; turn < 1 + is_own && status == PD_OK; turn++) {
+        const char *from = turn ? kinds : mine.at, *in = turn ? mine.at : kinds;
+        for (size_t n; *(from += strspn(from, " ")); from += n) {
+            char type[128];
+            n = strcspn(from, " ");
+            snprintf(type, sizeof type, "%.*s", (int)n, from);
+            is_same &= has_kind(in, type);
+        }
+    }
+    if (status == PD_OK && !is_same && !pd_flag_int(PD_FLAG_ps_accept_anew))
+        status =
+            pd_fail(PD_INVALID,
+                    "what '%s' holds was trained by%s, and this server has%s. Start it as it was; or set "
+                    "FLAGS_ps_accept_anew=1 on all servers to go on with these parameters and other "
+                    "optimizers, whose states start anew then",
+                    d->folder, kinds, mine.at);
+    pd_buf_free(&mine);
+    return status;
+}
+
+pd_status pd_anew_mark(struct pd_durable *d, int (*has)(const void *snapshots, const struct kept *k),
+                       const void *snapshots, const char *kinds, int is_own)
+{
+    const struct pd_program *program = d->server->program;
+    if (kinds) PD_TRY(check_kinds(d, kinds, is_own));
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         k->is_anew = k->value->tensor.data && !has(snapshots, k) && may_start_anew(program, k);
-        n += k->is_anew;
     }
-    for (int i = 0; n && i < program->blocks.n; i++)
+    if (kinds) mark_kinds(d, kinds);
+    for (int i = 0; i < program->blocks.n; i++)
         for (int j = 0; j < program->blocks.at[i]->ops.n; j++)
             spread(d, program->blocks.at[i]->ops.at[j]);
+    return PD_OK;
 }
 
 pd_status pd_anew_tell(struct pd_durable *d)
@@ -82,6 +146,14 @@ pd_status pd_anew_tell(struct pd_durable *d)
                          "the servers as they were, and their trainers, until the step is through. Then end "
                          "them and start these",
                          d->folder, first);
+    else if (status == PD_OK && n && !pd_flag_int(PD_FLAG_ps_accept_anew))
+        status = pd_fail(
+            PD_NOT_FOUND,
+            "the snapshot in '%s' has no %s, which this optimizer or schedule keeps: the job had another "
+            "one. Start it as it was; or set FLAGS_ps_accept_anew=1 on all servers to go on with this one "
+            "and "
+            "the parameters of the snapshot, states that it has not start anew then",
+            d->folder, names.at);
     if (status == PD_OK && n) {
         pd_log(PD_LOG_WARNING,
                "the job goes on with another optimizer or schedule than it had, whose states its snapshot "

@@ -12,6 +12,7 @@
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "pserver/durable_private.h"
 #include "pserver/folder.h"
 #include "pserver/job_text.h"
@@ -179,6 +180,19 @@ pd_status pd_layout_compare(const struct pd_durable *d, struct pd_layout *l)
 void pd_layout_put_begun(const struct pd_durable *d, struct pd_buf *out)
 {
     describe(d, d->config.servers, no_rule_begun, out);
+}
+
+pd_status pd_layout_rules(const struct pd_durable *d, uint64_t *rules)
+{
+    struct pd_buf text = {0};
+    pd_job_text_put(&d->server->job_text, RULE, no_rule, &text);
+    for (int i = 0; i < d->kept.n; i++)
+        if (d->kept.at[i].is_setting)
+            pd_buf_printf(&text, "%s %.9g\n", d->kept.at[i].name, d->kept.at[i].setting);
+    *rules = pd_hash_bytes(text.at, text.n) | 1;
+    pd_status status = text.failed ? pd_no_memory() : PD_OK;
+    pd_buf_free(&text);
+    return status;
 }
 
 pd_status pd_layout_compare_begun(const struct pd_durable *d, const char *text, char differs[400])

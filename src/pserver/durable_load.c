@@ -53,7 +53,7 @@ static int has(const void *snapshot, const struct kept *k)
 
 static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
-    pd_anew_mark(d, has, snapshot);
+    PD_TRY(pd_anew_mark(d, has, snapshot, pd_snapshot_note(snapshot, "optimizers"), 1));
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const struct pd_snapshot_var *var = pd_snapshot_find(snapshot, k->name);
@@ -215,6 +215,8 @@ static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
     d->taken.has_own = 1;
     d->taken.number = pd_snapshot_info(own)->step;
     d->taken.id = pd_snapshot_id(own);
+    const char *rules = pd_snapshot_note(own, "rules");
+    d->taken.rules = rules ? strtoull(rules, NULL, 16) : 0;
     d->taken.is_moved = is_moved(d, own);
     uint64_t era = pd_snapshot_era(own) + (uint64_t)d->taken.is_moved;
     if (d->era < era) d->era = era;

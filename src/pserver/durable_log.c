@@ -348,6 +348,7 @@ int pd_durable_has_log(const struct pd_durable *d)
 
 pd_status pd_durable_commit(struct pd_durable *d, int lane)
 {
+    atomic_store_explicit(&d->has_done, 1, memory_order_relaxed);
     if (!d->journals) return PD_OK;
     struct pd_journal *j = d->journals[lane];
     uint64_t before = pd_journal_committed(j);

@@ -43,6 +43,7 @@ struct pd_taken {
     int is_moved;        /* its own snapshot is of the same servers by other names, or of some of them */
     int is_changed;      /* a setting is another one than in the snapshot */
     int is_open;         /* the snapshot has parts of a step that has not ended */
+    uint64_t rules;      /* by which its last step was done; 0: not known */
     uint64_t *files;     /* by lane: the step of the file in which its log goes on */
 };
 
@@ -55,6 +56,8 @@ struct pd_durable {
     int is_bare;             /* it was, at the start, and there was no state */
     struct pd_layout layout; /* as it was found */
     struct pd_taken taken;
+    uint64_t rules;                  /* what this server's steps are done by: rules, settings, trainers */
+    atomic_int has_done;             /* a step, since it was started */
     struct redo *redo;               /* by lane, at the start: durable_log.c */
     struct pd_durable_config config; /* strings owned */
     PD_VEC(struct kept) kept;
@@ -108,6 +111,8 @@ pd_status pd_layout_write(const struct pd_durable *durable, int has_log, uint64_
 /* For a snapshot within a step: the same text, by which the step was done. */
 void pd_layout_put_begun(const struct pd_durable *durable, struct pd_buf *out);
 /* `text` is as the snapshot has it; `differs` is empty when it is this server's. */
+/* A number for what steps are done by: rules, rates that never change, how many trainers. */
+pd_status pd_layout_rules(const struct pd_durable *durable, uint64_t *rules);
 pd_status pd_layout_compare_begun(const struct pd_durable *durable, const char *text, char differs[400]);
 void pd_layout_free(struct pd_layout *layout);
 /* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers. */
@@ -116,10 +121,12 @@ pd_status pd_durable_check_job(struct pd_durable *durable, const struct pd_snaps
 pd_status pd_durable_load_rate(struct kept *kept, const struct pd_snapshot_var *var);
 const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane);
 uint64_t pd_durable_highest(const struct pd_shard *shard, int trainers); /* async: of their steps */
-/* durable_anew.c: which states of optimizers and schedules start anew, as `has` finds none in the snapshots;
- * and, when all was done again, telling it. */
-void pd_anew_mark(struct pd_durable *durable, int (*has)(const void *snapshots, const struct kept *k),
-                  const void *snapshots);
+/* durable_anew.c: which states of optimizers and schedules start anew, as `has` finds none in the snapshots,
+ * or as they are of other optimizers than `kinds`, which is what the snapshots tell (NULL: nothing); and,
+ * when all was done again, telling it. An error unless the user lets them. */
+pd_status pd_anew_mark(struct pd_durable *durable, int (*has)(const void *snapshots, const struct kept *k),
+                       const void *snapshots, const char *kinds, int is_own);
+void pd_anew_put_kinds(const struct pd_program *program, struct pd_buf *out);
 pd_status pd_anew_tell(struct pd_durable *durable);
 /* durable_begun.c: steps that had not ended at the cut. First whether this server can go on with them, then
  * taking them up. */

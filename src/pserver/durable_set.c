@@ -40,7 +40,17 @@ static int has(const void *set, const struct kept *k)
 
 static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
-    pd_anew_mark(d, has, set);
+    struct pd_buf kinds = {0};
+    int is_told = 1;
+    for (int i = 0; i < pd_snapshot_set_count(set) && is_told; i++) {
+        const char *some = pd_snapshot_note(pd_snapshot_set_at(set, i), "optimizers");
+        is_told = some != NULL;
+        if (some) pd_buf_text(&kinds, some);
+    }
+    pd_status marked =
+        kinds.failed ? pd_no_memory() : pd_anew_mark(d, has, set, is_told ? kinds.at : NULL, 0);
+    pd_buf_free(&kinds);
+    PD_TRY(marked);
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];
         const char *whole = k->whole ? k->whole : k->name;

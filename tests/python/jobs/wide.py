@@ -21,6 +21,8 @@ RULES = {
     "momentum, other mu": lambda rate: fluid.optimizer.Momentum(rate, 0.25),
     "adam": lambda rate: fluid.optimizer.Adam(0.1 * rate),  # its state has numbers that advance once a step
     "adam, other beta": lambda rate: fluid.optimizer.Adam(0.1 * rate, beta1=0.5),
+    "adagrad": fluid.optimizer.Adagrad,
+    "adamax": lambda rate: fluid.optimizer.Adamax(0.1 * rate),
     "decay": lambda rate: fluid.optimizer.SGD(rate, regularization=fluid.regularizer.L2Decay(0.5)),
     "clip": fluid.optimizer.SGD,
     "schedule": scheduled(0.5),
