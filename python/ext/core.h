@@ -114,7 +114,8 @@ PyObject *core_lod_get(const pd_value *value, int lengths);
 
 /* sigstack.c: makes this thread safe for signals while kernels run. Cheap after the first call. */
 void core_signal_stack(void);
-PyObject *core_leave_job(int failed, const char *why); /* ends early with what a signal handler raises */
+PyObject *core_leave_job(int failed, const char *why,
+                         int at_exit); /* ends early with what a signal handler raises */
 PyObject *core_leave_job_at_exit(PyObject *module, PyObject *unused);
 
 /* The types, made by PyInit. */

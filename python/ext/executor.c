@@ -66,10 +66,10 @@ static int poll_signals(void *arg)
     return stop;
 }
 
-PyObject *core_leave_job(int failed, const char *why)
+PyObject *core_leave_job(int failed, const char *why, int at_exit)
 {
     struct watch watch = {PyEval_SaveThread()};
-    pd_leave_job_polling(failed, why, poll_signals, &watch);
+    (at_exit ? pd_leave_job_at_exit : pd_leave_job_polling)(failed, why, poll_signals, &watch);
     PyEval_RestoreThread(watch.thread);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
@@ -85,7 +85,7 @@ static PyObject *shut(PyObject *self, PyObject *unused)
     pd_executor_free(of(self)->at);
     of(self)->at = NULL;
     /* A trainer that closes its executor is done with its job. */
-    return core_leave_job(0, "");
+    return core_leave_job(0, "", 0);
 }
 
 /* ---- the arguments of run() ---- */

@@ -185,10 +185,10 @@ static PyObject *profile_report(PyObject *module, PyObject *args)
 static PyObject *leave_job(PyObject *module, PyObject *args)
 {
     (void)module;
-    int failed;
+    int failed, at_exit = 0;
     const char *why;
-    if (!PyArg_ParseTuple(args, "ps", &failed, &why)) return NULL;
-    return core_leave_job(failed, why);
+    if (!PyArg_ParseTuple(args, "ps|p", &failed, &why, &at_exit)) return NULL;
+    return core_leave_job(failed, why, at_exit);
 }
 
 static PyObject *job_id(PyObject *module, PyObject *unused)
@@ -228,7 +228,9 @@ PyMethodDef core_library_methods[] = {
     {"flag_get", flag_get, METH_O, "The value of a run-time flag, as str."},
     {"flag_names", flag_names, METH_NOARGS, "All run-time flags."},
     {"leave_job", leave_job, METH_VARARGS,
-     "Tells the servers of the job that this trainer is done, or failed and why."},
+     "Tells the servers of the job that this trainer is done, or failed and why. At the end of a process a "
+     "step of another "
+     "thread is not waited for, but for a moment."},
     {"leave_job_at_exit", core_leave_job_at_exit, METH_NOARGS,
      "From now on the end of this process tells them too, by its status."},
     {"job_id", job_id, METH_NOARGS,

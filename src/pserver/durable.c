@@ -161,7 +161,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
         pd_log(
             PD_LOG_WARNING,
             "'%s' is of a job that has run before, but has neither a snapshot nor a log of it: this server "
-            "begins with its initial values",
+            "begins with what its script has drawn or loaded",
             d->folder);
     if (!d->job && pd_durable_is_first(d)) d->job = pd_rng_fresh_seed();
     if (d->job) PD_TRY(pd_durable_set_job(d, d->job));

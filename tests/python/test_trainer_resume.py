@@ -145,6 +145,16 @@ def test_checkpoints_alone(tmp_path, undisturbed, trainers):
 
 
 @pytest.mark.parametrize("trainers", [1, 2])
+def test_servers_that_had_kept_nothing(tmp_path, undisturbed, trainers):
+    """They know their job, have no snapshot yet, and begin with the checkpoint, as often as it happens."""
+    want, env = undisturbed(trainers), {"FLAGS_ps_dir": str(tmp_path / "ps")}
+    with TrainerJob(tmp_path, trainers, "--checkpoints", str(tmp_path / "checkpoints")) as job:
+        assert stopped_before(job, "1.1", want, **env) == 5  # the checkpoint: 4 batches
+        assert stopped_before(job, "1.5", want, first=5, **env) == 9  # the checkpoint: 8
+        goes_on(job, job.start(**env), want, 8, has_own=True)
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
 def test_a_trainer_that_is_started_again(tmp_path, undisturbed, trainers):
     want = undisturbed(trainers)
     env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "500"}

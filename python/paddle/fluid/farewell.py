@@ -55,9 +55,10 @@ def _leave_process(handled: BaseException | None, was_spawned: bool) -> None:
     _join_threads()
     code = error.code if is_failed and isinstance(error, SystemExit) else 1
     if not is_failed or code in (None, 0):
-        _core.leave_job(False, "")
+        _core.leave_job(False, "", True)
     else:
-        _core.leave_job(True, _failure or (code if isinstance(code, str) else f"its process ended with status {code}"))
+        why = _failure or (code if isinstance(code, str) else f"its process ended with status {code}")
+        _core.leave_job(True, why, True)
 
 
 def _join_threads() -> None:

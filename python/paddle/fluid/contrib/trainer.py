@@ -292,20 +292,10 @@ class Trainer:
             return
         self.trainer_id, steps = _core.job_id(), cluster.transpiler.steps_done()
         job = _core.job_key(cluster.transpiler.pserver_endpoints[0])
-        check = partial(self._check_servers, executor, folder)
-        progress.go_on_in_job(job, self.trainer_id, steps, config, saved, check)
+        differs = partial(io_distributed.began_elsewhere, executor, folder, self.train_program)
+        progress.go_on_in_job(job, self.trainer_id, steps, config, saved, differs)
         if saved:
             self._load_own(executor, folder)
-
-    def _check_servers(self, executor: Executor, folder: str) -> None:
-        """In a job that begins: did its servers begin with this checkpoint?"""
-        other = io_distributed.began_elsewhere(executor, folder, self.train_program)
-        if other:
-            raise RuntimeError(
-                f"the servers have not begun with the checkpoint in {folder!r}: they hold other values of {other[0]}, "
-                "and the batches that the checkpoint has would be lost. Let all servers see the same "
-                f"checkpoint_dir, {self.checkpoint_cfg.checkpoint_dir!r}, when they are started; or move its checkpoints away to start anew."
-            )
 
     def _load_own(self, executor: Executor, folder: str) -> None:
         """In a trainer of a cluster: the rest came from the servers with its startup Program."""

@@ -97,14 +97,14 @@ class Progress:
         if int(saved.get("train_call", 1)) == 1:
             self._places = [(epoch, step, self.behind)]
 
-    def go_on_in_job(self, job: int, trainer: int, steps: int, config, saved: dict, check: Callable) -> None:
+    def go_on_in_job(self, job: int, trainer: int, steps: int, config, saved: dict, differs: Callable) -> None:
         """After the steps of the job that count this trainer.
 
-        job: what tells it from others. saved: what the newest checkpoint keeps, or nothing. check: called in a job that begins with it; it fails when the
-        servers have not loaded it.
+        job: what tells it from others. saved: what the newest checkpoint keeps, or nothing. differs: which variables servers have not as it has
+        them, called in a job that may have begun with it.
         """
         self.job = job
-        self.began = 0 if config is None else self._began_with(trainer, steps, config, saved, check)
+        self.began = 0 if config is None else self._began_with(trainer, steps, config, saved, differs)
         self.behind = self.began + steps
         places = []
         if trainer and config is not None:
@@ -122,15 +122,19 @@ class Progress:
         text = "".join("{} {} {}\n".format(*place) for place in self._places)
         io._write(_places_of(config, trainer), text.encode())
 
-    def _began_with(self, trainer: int, steps: int, config, saved: dict, check: Callable) -> int:
+    def _began_with(self, trainer: int, steps: int, config, saved: dict, differs: Callable) -> int:
         folder, path = config.checkpoint_dir, os.path.join(config.checkpoint_dir, self._record())
-        if saved.get("job") == f"{self.job:016x}":
-            return int(saved["job_began"])
+        began, is_same = None, saved.get("job") == f"{self.job:016x}"
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
-                return int(file.read())
-        if not saved:
-            return 0
+                began = int(file.read())
+        elif is_same:
+            began = int(saved["job_began"])
+        # Servers that know their job and had kept nothing of it begin with the checkpoint, too.
+        if is_same and not steps and int(saved["batches"]) > began and not differs():
+            began = self._begin(path, trainer, saved)
+        if began is not None or not saved:
+            return began or 0
         if "batches" not in saved:
             raise RuntimeError(
                 f"the checkpoint {config.load_serial} in {folder!r} does not tell how many batches it has (its "
@@ -145,7 +149,18 @@ class Progress:
                 f"had cannot be told. Move the checkpoints away to go on behind the first {steps} batches; or set "
                 "FLAGS_ps_fresh=1 on all servers to go back to the checkpoint."
             )
-        check()
+        other = differs()
+        if other:
+            raise RuntimeError(
+                f"the servers have not begun with the checkpoint in {io_checkpoint.values_of(folder, config.load_serial)!r}: they "
+                f"hold other values of {other[0]}, and the batches that the checkpoint has would be lost. Let all servers see "
+                f"the same checkpoint_dir, {folder!r}, when they are started; or move its checkpoints away to start anew."
+            )
+        return self._begin(path, trainer, saved)
+
+    @staticmethod
+    def _begin(path: str, trainer: int, saved: dict) -> int:
+        """The job begins with that checkpoint: how many batches it has."""
         if trainer == 0:
             io._write(path, saved["batches"].encode())
         return int(saved["batches"])
