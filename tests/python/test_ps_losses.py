@@ -311,7 +311,7 @@ def test_the_snapshot_that_all_have_is_kept(tmp_path):
         job.start_all(*options)
         until_so(lambda: steps(0) == steps(1) == [2, 4])
         resource.prlimit(job.processes[1].process.pid, resource.RLIMIT_FSIZE, (50000, 50000))
-        pace.write_bytes(bytes(4))
+        pace.write_bytes(bytes(3))  # holds the job after step 20
         until_so(lambda: steps(0)[-1] == 20)
         job.processes[1].wait_for("no snapshot of step 20")
         assert steps(1) == [2, 4]
