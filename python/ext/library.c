@@ -198,24 +198,26 @@ static PyObject *job_id(PyObject *module, PyObject *unused)
     return PyLong_FromLong(pd_job_id());
 }
 
+/* A number that this trainer knows of the job of a server. */
+static PyObject *number_of_job(PyObject *endpoint, uint64_t (*ask)(const char *server))
+{
+    uint64_t number;
+    const char *server = PyUnicode_AsUTF8AndSize(endpoint, NULL);
+    if (!server) return NULL;
+    Py_BEGIN_ALLOW_THREADS number = ask(server);
+    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(number);
+}
+
 static PyObject *job_steps(PyObject *module, PyObject *endpoint)
 {
     (void)module;
-    uint64_t steps;
-    const char *server = PyUnicode_AsUTF8AndSize(endpoint, NULL);
-    if (!server) return NULL;
-    Py_BEGIN_ALLOW_THREADS steps = pd_job_steps(server);
-    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(steps);
+    return number_of_job(endpoint, pd_job_steps);
 }
 
 static PyObject *job_key(PyObject *module, PyObject *endpoint)
 {
     (void)module;
-    uint64_t key;
-    const char *server = PyUnicode_AsUTF8AndSize(endpoint, NULL);
-    if (!server) return NULL;
-    Py_BEGIN_ALLOW_THREADS key = pd_job_key(server);
-    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(key);
+    return number_of_job(endpoint, pd_job_key);
 }
 
 PyMethodDef core_library_methods[] = {
