@@ -139,8 +139,9 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
 {
     d->root = pd_strdup_some(config->root);
     d->config.log = pd_strdup_some(config->log);
+    d->config.placing = pd_strdup_some(config->placing);
     d->config.servers = d->config.slices = NULL;
-    if (!d->root || !d->config.log) return pd_no_memory();
+    if (!d->root || !d->config.log || !d->config.placing) return pd_no_memory();
     if (*config->log && strcmp(config->log, "write") != 0 && strcmp(config->log, "fsync") != 0)
         return pd_fail(PD_INVALID, "FLAGS_ps_log is '%s': give write, fsync or nothing", config->log);
     PD_TRY(copy_list(config->n_servers, config->servers, &d->config.servers));
@@ -228,6 +229,7 @@ void pd_durable_close(struct pd_durable *d)
     free_list(d->config.n_servers, d->config.servers);
     free_list(d->config.n_slices, d->config.slices);
     pd_free((char *)d->config.log);
+    pd_free((char *)d->config.placing);
     if (d->lock_file >= 0) close(d->lock_file);
     pd_durable_watch_end(d);
     pd_free(d->folder);

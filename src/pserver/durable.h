@@ -24,6 +24,7 @@ struct pd_durable_config {
     const char *const *servers; /* endpoints of the job */
     int n_slices;
     const char *const *slices;
+    const char *placing; /* of all parameters on all servers, as a number; empty: not known */
 };
 
 /* Is it the first server of the job, or the only one? */

@@ -60,15 +60,37 @@ static int has_kind(const char *kinds, const char *type)
     return strstr(kinds, word) != NULL;
 }
 
+static void put_kind(struct pd_buf *out, const char *type)
+{
+    if (!out->n) pd_buf_text(out, " ");
+    if (*type && !out->failed && !has_kind(out->at, type)) pd_buf_printf(out, "%s ", type);
+}
+
 void pd_anew_put_kinds(const struct pd_program *program, struct pd_buf *out)
 {
-    pd_buf_text(out, " ");
+    put_kind(out, "");
     for (int i = 0; i < program->blocks.n; i++)
         for (int k = 0; k < program->blocks.at[i]->ops.n; k++) {
             const struct pd_opdesc *op = program->blocks.at[i]->ops.at[k];
-            if (pd_opdesc_slot(op, 0, "Param") && !out->failed && !has_kind(out->at, op->type))
-                pd_buf_printf(out, "%s ", op->type);
+            if (pd_opdesc_slot(op, 0, "Param")) put_kind(out, op->type);
         }
+}
+
+/* The next word of a list of them, and what is behind it; NULL: there is none. */
+static const char *next_kind(const char *from, char type[128])
+{
+    from += strspn(from, " ");
+    size_t n = strcspn(from, " ");
+    snprintf(type, 128, "%.*s", (int)n, from);
+    return n ? from + n : NULL;
+}
+
+void pd_anew_add_kinds(const char *kinds, struct pd_buf *out)
+{
+    char type[128];
+    put_kind(out, "");
+    while ((kinds = next_kind(kinds, type)))
+        put_kind(out, type);
 }
 
 /* The states of an optimizer that the job did not have are not its own, whatever they are called. */
@@ -94,12 +116,9 @@ static pd_status check_kinds(struct pd_durable *d, const char *kinds, int is_own
     int is_same = 1;
     for (int turn = 0; turn < 1 + is_own && status == PD_OK; turn++) {
         const char *from = turn ? kinds : mine.at, *in = turn ? mine.at : kinds;
-        for (size_t n; *(from += strspn(from, " ")); from += n) {
-            char type[128];
-            n = strcspn(from, " ");
-            snprintf(type, sizeof type, "%.*s", (int)n, from);
+        char type[128];
+        while ((from = next_kind(from, type)))
             is_same &= has_kind(in, type);
-        }
     }
     if (status == PD_OK && !is_same && !pd_flag_int(PD_FLAG_ps_accept_anew))
         status =

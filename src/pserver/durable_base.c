@@ -67,7 +67,10 @@ static pd_status write_base(struct pd_durable *d, uint64_t number)
     const char *text;
     if (status != PD_OK) {
         status = pd_snapshot_result(d->writing, &text);
-        status = pd_fail(status, "the log has nothing to go on from: %s", text);
+        status = pd_fail(status, "%s: %s",
+                         *d->config.log ? "the log has nothing to go on from"
+                                        : "what this server goes on from cannot be kept",
+                         text);
     }
     pd_snapshot_job_free(d->writing);
     d->writing = NULL;
@@ -109,6 +112,21 @@ static int can_tell_of_move(const struct pd_durable *d)
     return can;
 }
 
+static int is_hollow(const struct pd_durable *d)
+{
+    const struct pd_server *s = d->server;
+    int units = 0;
+    for (int l = 0; l < s->n_lanes; l++)
+        units += pd_shard_units(s->lanes[l].shard);
+    return !s->config.is_sync && !units;
+}
+
+/* A server that trains nothing has no other moment for a snapshot, and without one the job's are no whole. */
+static int has_no_other(const struct pd_durable *d)
+{
+    return is_hollow(d) && (!d->taken.has_own || d->taken.era != d->era);
+}
+
 pd_status pd_durable_settle(struct pd_durable *d)
 {
     int has_log = *d->config.log != 0;
@@ -119,12 +137,15 @@ pd_status pd_durable_settle(struct pd_durable *d)
         pd_log(PD_LOG_WARNING, "there is a log, but FLAGS_ps_log is not set: what it has is done again and "
                                "kept in a snapshot, then it "
                                "is removed");
-    if (has_log ? !goes_on : layout->has_log)
+    if (has_log ? !goes_on : layout->has_log || has_no_other(d))
         PD_TRY(rebase(d));
     else if (!has_log && !layout->is_same)
         PD_TRY(pd_layout_write(d, 0, 0));
-    if (!has_log && !layout->has_log && d->taken.is_from_set && d->taken.is_less)
+    if (!has_log && !layout->has_log && !has_no_other(d) && d->taken.is_from_set && d->taken.is_less)
         PD_TRY(pd_durable_drop(d, 0, d->taken.number, UINT64_MAX, "the job goes on without what came later"));
+    if (d->taken.passed > d->taken.number)
+        PD_TRY(pd_durable_drop(d, 0, d->taken.number, d->taken.passed + 1,
+                               "the job goes on as before a start by which nothing was trained"));
     /* Snapshots that cannot be used would be counted among those that are kept. */
     if (d->taken.broken)
         PD_TRY(pd_durable_drop(d, 0, d->taken.number, d->taken.broken + 1, "snapshots that are damaged"));

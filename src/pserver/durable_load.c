@@ -65,8 +65,13 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
         if (!var)
             return pd_fail(
                 PD_NOT_FOUND,
-                "the snapshot in %s has no '%s': is it another job's? FLAGS_ps_fresh=1 starts anew",
-                d->folder, k->name);
+                "the snapshot in %s has no '%s': is it another job's? FLAGS_ps_fresh=1 starts anew%s",
+                d->folder, k->name,
+                pd_snapshot_placing(snapshot)
+                    ? ""
+                    : ". If the script lays the job's parameters out otherwise than before, start it once "
+                      "with "
+                      "another number of servers, and end it well: then these can go on");
         PD_TRY(check_shape(k, var));
         PD_TRY(check_rows(k, var));
         memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
@@ -123,17 +128,27 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
     d->last_applied = d->last_least = d->sure_applied = d->sure_least = applied;
 }
 
-/* Is the snapshot of a job with as many servers in the same order? It is this server's own then: the folder
- * must have been written by the server that had its place. */
-static pd_status is_own(const struct pd_durable *d, const struct pd_snapshot_info *info, int *yes)
+int pd_durable_is_ours(const struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
+    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
+    int n;
+    const char *const *servers = pd_durable_servers(d, &n);
+    return pd_snapshot_same_places(info->n_servers, info->servers, n, servers) &&
+           pd_snapshot_same_placing(pd_snapshot_placing(snapshot), d->config.placing);
+}
+
+/* Is the snapshot of a job with as many servers in the same order, that hold the same? It is this server's
+ * own then. In any case the folder must have been written by the server that had its place. */
+static pd_status is_own(const struct pd_durable *d, const struct pd_snapshot *snapshot, int *yes)
+{
+    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
     const char *self = d->server->config.endpoint;
     int n;
     const char *const *servers = pd_durable_servers(d, &n);
-    *yes = pd_snapshot_same_places(info->n_servers, info->servers, n, servers);
+    *yes = pd_durable_is_ours(d, snapshot);
     int place = pd_snapshot_place(n, servers, self);
     int of = pd_snapshot_place(info->n_servers, info->servers, info->endpoint);
-    if (!*yes || place == of) return PD_OK;
+    if (place == of || !pd_snapshot_same_places(info->n_servers, info->servers, n, servers)) return PD_OK;
     return pd_fail(
         PD_INVALID,
         "the folder '%s' was written by server %s, number %d of %d, but this is server %s, number %d: "
@@ -161,6 +176,28 @@ pd_status pd_durable_check_job(struct pd_durable *d, const struct pd_snapshot *s
     return PD_OK;
 }
 
+/* The newest one is of a server that trained nothing, as none of its job has since: else others would have
+ * newer ones, too. Is there one before it that is of these servers? That is what they left. */
+static pd_status pass_over(struct pd_durable *d, const uint64_t *steps, int n, struct pd_snapshot **own)
+{
+    if (!pd_snapshot_is_hollow(*own) || pd_durable_is_ours(d, *own)) return PD_OK;
+    for (int i = n - 1; i >= 0; i--) {
+        struct pd_snapshot *before = NULL;
+        pd_status status = pd_snapshot_open(d->folder, steps[i], &before);
+        if (status == PD_NO_MEMORY) return status;
+        if (status == PD_OK && pd_durable_is_ours(d, before) && pd_snapshot_check(before) == PD_OK) {
+            d->taken.passed = pd_snapshot_info(*own)->step;
+            pd_snapshot_close(*own);
+            *own = before;
+            return PD_OK;
+        }
+        int is_hollow = status == PD_OK && pd_snapshot_is_hollow(before);
+        pd_snapshot_close(before);
+        if (!is_hollow) return PD_OK;
+    }
+    return PD_OK;
+}
+
 /* The newest snapshot that is not damaged; NULL: the folder has none at all. */
 static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
 {
@@ -181,6 +218,7 @@ static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
         d->taken.broken = steps[i];
         snprintf(d->taken.why, sizeof d->taken.why, "%s", pd_error());
     }
+    if (status == PD_OK && *out) status = pass_over(d, steps, i, out);
     pd_free(steps);
     if (status == PD_NO_MEMORY) {
         pd_snapshot_close(*out);
@@ -215,6 +253,7 @@ static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
     d->taken.has_own = 1;
     d->taken.number = pd_snapshot_info(own)->step;
     d->taken.id = pd_snapshot_id(own);
+    d->taken.era = pd_snapshot_era(own);
     const char *rules = pd_snapshot_note(own, "rules");
     d->taken.rules = rules ? strtoull(rules, NULL, 16) : 0;
     d->taken.is_moved = is_moved(d, own);
@@ -230,7 +269,10 @@ static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, i
 {
     uint64_t job = pd_snapshot_job_id(own), newest;
     struct pd_snapshot_but but = {.job = job ? job : d->job};
-    if (is_moved(d, own)) but.servers = pd_durable_servers(d, &but.n);
+    if (is_moved(d, own)) {
+        but.servers = pd_durable_servers(d, &but.n);
+        but.placing = d->config.placing;
+    }
     PD_TRY(pd_snapshot_newest_era(d->root, &but, &newest));
     *yes = newest > pd_snapshot_era(own);
     if (!*yes) return PD_OK;
@@ -244,7 +286,7 @@ static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, i
             "its newest folder back; or set FLAGS_ps_accept_rollback=1 to go on from that snapshot; "
             "or set FLAGS_ps_fresh=1 on all servers to start anew",
             d->folder, (unsigned long long)pd_snapshot_info(own)->step, d->root);
-    d->taken = (struct pd_taken){.is_less = 1};
+    d->taken = (struct pd_taken){.is_less = 1, .passed = d->taken.passed};
     d->era = newest + (uint64_t)is_moved(d, own);
     *yes = 0;
     return PD_OK;
@@ -260,8 +302,8 @@ static pd_status check_broken(struct pd_durable *d)
         return pd_fail(
             PD_FORMAT,
             "the newest snapshot in '%s', of step %llu, is damaged, and those before it are of other "
-            "servers: "
-            "what was acknowledged since them would be lost (%s). Bring it back from a copy; or set "
+            "servers, or of parameters in other places: what was acknowledged since them would be lost (%s). "
+            "Bring it back from a copy; or set "
             "FLAGS_ps_accept_rollback=1 to go on from what those have",
             d->folder, (unsigned long long)broken, d->taken.why);
     d->taken.is_less = 1;
@@ -272,7 +314,7 @@ static pd_status check_broken(struct pd_durable *d)
 static pd_status load_own_if(struct pd_durable *d, const struct pd_snapshot *own)
 {
     int is_mine, is_done = 0;
-    PD_TRY(is_own(d, pd_snapshot_info(own), &is_mine));
+    PD_TRY(is_own(d, own, &is_mine));
     if (is_mine) PD_TRY(is_stale(d, own, &is_done));
     if (is_done) return PD_OK;
     if (is_mine) return take_own(d, own);
@@ -280,7 +322,8 @@ static pd_status load_own_if(struct pd_durable *d, const struct pd_snapshot *own
     return pd_durable_load_set(d);
 }
 
-/* Own snapshot first; a job with other servers is put together from all of theirs. */
+/* Own snapshot first; a job with other servers, or with its parameters in other places, is put together from
+ * those of all. */
 pd_status pd_durable_load(struct pd_durable *d)
 {
     struct pd_snapshot *own;

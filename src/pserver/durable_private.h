@@ -36,6 +36,8 @@ struct pd_taken {
     int has_own;         /* a snapshot of this folder, by the same servers */
     int is_from_set;     /* put together from those of other servers */
     uint64_t number, id; /* of the snapshot */
+    uint64_t era;        /* its own one's */
+    uint64_t passed;     /* the newest snapshot, when nothing was trained by those it is of; else 0 */
     uint64_t broken;     /* the newest snapshot, when it is damaged and `number` is one before it; else 0 */
     char why[512];       /* what is wrong with it */
     uint64_t changes;    /* that the logs had after the snapshot */
@@ -127,6 +129,7 @@ uint64_t pd_durable_highest(const struct pd_shard *shard, int trainers); /* asyn
 pd_status pd_anew_mark(struct pd_durable *durable, int (*has)(const void *snapshots, const struct kept *k),
                        const void *snapshots, const char *kinds, int is_own);
 void pd_anew_put_kinds(const struct pd_program *program, struct pd_buf *out);
+void pd_anew_add_kinds(const char *kinds, struct pd_buf *out); /* each once */
 pd_status pd_anew_tell(struct pd_durable *durable);
 /* durable_begun.c: steps that had not ended at the cut. First whether this server can go on with them, then
  * taking them up. */
@@ -148,6 +151,8 @@ pd_status pd_steps_check(const struct pd_steps *steps, const char *whose, const 
 void pd_steps_free(struct pd_steps *steps);
 /* durable_set.c: from what the servers of before have left, if there is anything. */
 pd_status pd_durable_load_set(struct pd_durable *durable);
+/* Is a snapshot of these servers, or of the same ones by other names, with all parameters in their places? */
+int pd_durable_is_ours(const struct pd_durable *durable, const struct pd_snapshot *snapshot);
 /* The servers of the job: at least this one. */
 const char *const *pd_durable_servers(const struct pd_durable *durable, int *n);
 /* durable_log.c: does again what the logs have after the snapshot. */

@@ -1,5 +1,6 @@
-/* A server of a job with other servers than before: what it holds is put together from what all of those have
- * left. Nothing of that is dropped without the user's word. */
+/* A server of a job with other servers than before, or whose script has the parameters lie otherwise on the
+ * same ones: what it holds is put together from what all of those have left. Nothing of that is dropped
+ * without the user's word. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
     for (int i = 0; i < pd_snapshot_set_count(set) && is_told; i++) {
         const char *some = pd_snapshot_note(pd_snapshot_set_at(set, i), "optimizers");
         is_told = some != NULL;
-        if (some) pd_buf_text(&kinds, some);
+        if (some) pd_anew_add_kinds(some, &kinds);
     }
     pd_status marked =
         kinds.failed ? pd_no_memory() : pd_anew_mark(d, has, set, is_told ? kinds.at : NULL, 0);
@@ -113,7 +114,8 @@ static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *
     struct pd_steps steps = {0};
     pd_status status = PD_OK;
     for (int i = 0; i < pd_snapshot_set_count(set) && status == PD_OK; i++)
-        status = pd_steps_add(&steps, pd_snapshot_set_at(set, i));
+        if (!pd_snapshot_is_hollow(pd_snapshot_set_at(set, i)))
+            status = pd_steps_add(&steps, pd_snapshot_set_at(set, i));
     if (status == PD_OK && pd_snapshot_is_async(pd_snapshot_set_lead(set)))
         status = pd_steps_check(&steps, "the snapshots of other servers, which this one starts from,",
                                 "Start those servers once more together with their trainers, and end the "
@@ -129,7 +131,8 @@ static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *
 static const char advice[] =
     "Start those servers once more, without trainers, and end them with SIGTERM: that makes snapshots of all "
     "that they have. Where they were stopped within a step, start their trainers too, and end the servers "
-    "when the step is through. Then start these";
+    "when the step is through. Then start these. (Where they are the same servers, that is the script of "
+    "before, which had the parameters lie otherwise)";
 
 /* A log cannot be taken up by other servers than those who wrote it. */
 static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *set)
@@ -137,7 +140,8 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
     const char *const *endpoints = pd_snapshot_set_endpoints(set);
     int n;
     const char *const *servers = pd_durable_servers(d, &n);
-    int is_moved = pd_snapshot_same_places(pd_snapshot_set_count(set), endpoints, n, servers);
+    int is_moved = pd_snapshot_same_places(pd_snapshot_set_count(set), endpoints, n, servers) &&
+                   pd_durable_is_ours(d, pd_snapshot_set_lead(set));
     for (int i = 0; i < pd_snapshot_set_count(set); i++) {
         const struct pd_snapshot *snapshot = pd_snapshot_set_at(set, i);
         uint64_t steps = 0, number = pd_snapshot_info(snapshot)->step;
@@ -145,6 +149,9 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
         if (is_moved && strcmp(endpoints[i], servers[i]) == 0) continue; /* it has it still */
         PD_TRY(pd_snapshot_folder(d->root, endpoints[i], &folder));
         pd_status status = pd_durable_count_steps(folder, number, pd_snapshot_id(snapshot), &steps);
+        /* A server of this job, which starts too, may have put its log away meanwhile: then it was empty. */
+        if (status != PD_OK && status != PD_NO_MEMORY)
+            status = pd_durable_count_steps(folder, number, pd_snapshot_id(snapshot), &steps);
         pd_free(folder);
         if (status == PD_NO_MEMORY) return status;
         if (status == PD_OK && !steps) continue;
@@ -250,7 +257,7 @@ static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
 pd_status pd_durable_load_set(struct pd_durable *d)
 {
     struct pd_snapshot_set *set;
-    struct pd_snapshot_but but = {.job = d->job};
+    struct pd_snapshot_but but = {.job = d->job, .placing = d->config.placing};
     but.servers = pd_durable_servers(d, &but.n);
     pd_status status = pd_snapshot_set_open(d->root, PD_SNAPSHOT_NEWEST, &but, &set);
     if (status == PD_NOT_FOUND) return PD_OK;

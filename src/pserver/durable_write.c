@@ -21,7 +21,7 @@ struct picture {
     struct pd_snapshot_var *vars;         /* of what is kept */
     struct pd_snapshot_trainer *trainers; /* by trainer */
     struct pd_snapshot_note
-        *notes; /* three by lane, sums over servers, the schedule, the layout, seven names */
+        *notes; /* three by lane, sums over servers, the schedule, the layout, eight names */
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
@@ -138,6 +138,8 @@ static pd_status take_names(const struct pd_durable *d, uint64_t number, struct 
     /* Until a step is done by other ones, they are those of the last. */
     pd_buf_printf(next_text(p), "%016" PRIx64, pd_durable_is_changed(d) ? d->taken.rules : d->rules);
     PD_TRY(add_note(p, "rules", -1));
+    pd_buf_text(next_text(p), d->config.placing);
+    PD_TRY(add_note(p, "placing", -1));
     pd_anew_put_kinds(d->server->program, next_text(p));
     PD_TRY(add_note(p, "optimizers", -1));
     if (d->server->config.is_sync && step != number) pd_buf_printf(next_text(p), "%" PRIu64, step);
@@ -155,7 +157,7 @@ static pd_status take_schedule(const struct pd_server *s, struct picture *p)
 pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
 {
     struct pd_server *s = d->server;
-    size_t n_trainers = (size_t)s->config.trainers, n_notes = 3 * (size_t)s->n_lanes + 10;
+    size_t n_trainers = (size_t)s->config.trainers, n_notes = 3 * (size_t)s->n_lanes + 11;
     int n_servers;
     const char *const *servers = pd_durable_servers(d, &n_servers);
     struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),

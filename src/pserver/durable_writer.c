@@ -48,6 +48,15 @@ void pd_durable_hear_common(struct pd_durable *d, uint64_t step)
     if (d && step > atomic_load(&d->common) && step <= atomic_load(&d->shown)) atomic_store(&d->common, step);
 }
 
+/* Beside the newest ones, that stays which all servers have; in async mode, where nobody knows which one that
+ * is, what all have started from. */
+static uint64_t keep_also(const struct pd_durable *d)
+{
+    uint64_t common = atomic_load(&d->common);
+    if (common) return common + d->ahead;
+    return d->taken.is_from_set && !d->journals ? d->taken.number : UINT64_MAX;
+}
+
 /* The snapshot of last_step is on the disk. */
 static void written(struct pd_durable *d)
 {
@@ -61,9 +70,8 @@ static void written(struct pd_durable *d)
     pd_writer_show(d);
     if (pd_durable_kept(d) && !d->server->ending) /* its loops run */
         (void)pd_loop_post(d->server->lanes[0].loop, pd_lane_tell_kept, &d->server->lanes[0]);
-    uint64_t common = atomic_load(&d->common);
     pd_durable_begin(d, d->server->n_lanes, DISK_REMOVES);
-    if (pd_snapshot_keep(d->folder, d->config.keep, common ? common + d->ahead : UINT64_MAX) != PD_OK)
+    if (pd_snapshot_keep(d->folder, d->config.keep, keep_also(d)) != PD_OK)
         pd_log(PD_LOG_WARNING, "old snapshots stay: %s", pd_error());
     drop_logs(d);
     pd_durable_end(d, d->server->n_lanes);

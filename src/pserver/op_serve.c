@@ -159,6 +159,7 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .servers = servers->strings,
         .n_slices = slices->n,
         .slices = slices->strings,
+        .placing = pd_ps_attr(r, "placing")->s,
     };
     config.servers = servers->n ? servers->n : 1;
     config.durable = &durable;

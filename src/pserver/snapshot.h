@@ -107,6 +107,12 @@ uint64_t pd_snapshot_id(const struct pd_snapshot *snapshot);
 uint64_t pd_snapshot_job_id(const struct pd_snapshot *snapshot);
 /* How often its job had gone on with another list of servers. */
 uint64_t pd_snapshot_era(const struct pd_snapshot *snapshot);
+/* Where the slices of all parameters lie on the servers of its job, as a number; NULL: it does not say. */
+const char *pd_snapshot_placing(const struct pd_snapshot *snapshot);
+/* Are both the same, as far as they say? */
+int pd_snapshot_same_placing(const char *a, const char *b);
+/* Async: by a server that trains nothing. It counts no steps, and has all of each. */
+int pd_snapshot_is_hollow(const struct pd_snapshot *snapshot);
 /* Sync: it was cut within a step that nobody brought to its end. Of use to the server that wrote it. */
 int pd_snapshot_is_torn(const struct pd_snapshot *snapshot);
 /* The step that it is of. In async mode, where each server counts for itself, its number. */
@@ -133,11 +139,12 @@ struct pd_snapshot_set;
 
 #define PD_SNAPSHOT_NEWEST UINT64_MAX
 
-/* Whose snapshots are not looked for: those of a job with just these servers (n 0: none), and those of
- * another job than this one (0: any). */
+/* Whose snapshots are not looked for: those of a job with just these servers (n 0: none), which have its
+ * parameters in just these places (NULL: any), and those of another job than this one (0: any). */
 struct pd_snapshot_but {
     int n;
     const char *const *servers;
+    const char *placing;
     uint64_t job;
 };
 
@@ -149,8 +156,8 @@ pd_status pd_snapshot_set_open(const char *root, uint64_t step, const struct pd_
                                struct pd_snapshot_set **out);
 /* What is newer and was passed over, because it is damaged or not all servers have it; empty: nothing is. */
 const char *pd_snapshot_set_damage(const struct pd_snapshot_set *set);
-/* The highest era of a snapshot below the root, without those of `but`; those that cannot be read are passed
- * over. */
+/* The highest era of a snapshot below the root, without those of `but` and of servers that train nothing;
+ * those that cannot be read are passed over. */
 pd_status pd_snapshot_newest_era(const char *root, const struct pd_snapshot_but *but, uint64_t *era);
 void pd_snapshot_set_close(struct pd_snapshot_set *set);
 /* The step of what was taken; in async mode, of the furthest server. */

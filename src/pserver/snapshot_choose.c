@@ -18,6 +18,7 @@
 struct candidate {
     uint64_t era, step, number, job;
     int is_passed_over; /* it is not looked for */
+    int is_hollow;      /* nothing was trained there: it belongs with others, and tells nothing of its own */
     const char *folder; /* its name below the root */
 };
 
@@ -41,9 +42,11 @@ static int is_other(uint64_t job, uint64_t than)
     return job && than && job != than;
 }
 
-static int is_of(const struct pd_snapshot_info *info, const struct pd_snapshot_but *but)
+static int is_of(const struct pd_snapshot *snapshot, const struct pd_snapshot_but *but)
 {
-    return but->n && pd_snapshot_same_servers(info->n_servers, info->servers, but->n, but->servers);
+    const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
+    return but->n && pd_snapshot_same_servers(info->n_servers, info->servers, but->n, but->servers) &&
+           pd_snapshot_same_placing(pd_snapshot_placing(snapshot), but->placing);
 }
 
 /* PD_NOT_FOUND: it is gone. */
@@ -56,7 +59,8 @@ static pd_status look_at(const char *path, const struct pd_snapshot_but *but, st
     c->era = pd_snapshot_era(snapshot);
     c->step = pd_snapshot_applied(snapshot);
     c->job = pd_snapshot_job_id(snapshot);
-    c->is_passed_over = is_of(pd_snapshot_info(snapshot), but) || is_other(c->job, but->job);
+    c->is_passed_over = is_of(snapshot, but) || is_other(c->job, but->job);
+    c->is_hollow = pd_snapshot_is_hollow(snapshot);
     pd_snapshot_close(snapshot);
     return PD_OK;
 }
@@ -101,7 +105,8 @@ static uint64_t newest_era(const struct candidates *c)
 {
     uint64_t era = 0;
     for (int i = 0; i < c->list.n; i++)
-        if (!c->list.at[i].is_passed_over && c->list.at[i].era > era) era = c->list.at[i].era;
+        if (!c->list.at[i].is_passed_over && !c->list.at[i].is_hollow && c->list.at[i].era > era)
+            era = c->list.at[i].era;
     return era;
 }
 
@@ -141,7 +146,8 @@ static int fits(const struct pd_snapshot *first, int place, const struct pd_snap
     int is_async = pd_snapshot_is_async(first),
         same_step = pd_snapshot_applied(s) == pd_snapshot_applied(first);
     if (pd_snapshot_is_async(s) != is_async || pd_snapshot_era(s) != pd_snapshot_era(first) ||
-        (!is_async && !same_step))
+        (!is_async && !same_step) ||
+        !pd_snapshot_same_placing(pd_snapshot_placing(s), pd_snapshot_placing(first)))
         return 0;
     if (!pd_snapshot_same_places(b->n_servers, b->servers, a->n_servers, a->servers)) {
         if (same_step)
@@ -250,7 +256,9 @@ static pd_status open_first_whole(const char *root, uint64_t step, const struct 
     pd_status first = PD_OK;
     for (int i = 0; i < c->list.n; i++) {
         const struct candidate *candidate = &c->list.at[i];
-        if (candidate->is_passed_over || (step != PD_SNAPSHOT_NEWEST && candidate->step != step)) continue;
+        if (candidate->is_passed_over || candidate->is_hollow ||
+            (step != PD_SNAPSHOT_NEWEST && candidate->step != step))
+            continue;
         pd_status status = open_set(root, candidate, out);
         if (status == PD_NO_MEMORY) return status;
         if (status == PD_OK && *out) {

@@ -499,6 +499,22 @@ int pd_snapshot_is_async(const struct pd_snapshot *s)
     return mode && strcmp(mode, "async") == 0;
 }
 
+const char *pd_snapshot_placing(const struct pd_snapshot *s)
+{
+    return pd_snapshot_note(s, "placing");
+}
+
+int pd_snapshot_same_placing(const char *a, const char *b)
+{
+    return !a || !*a || !b || !*b || strcmp(a, b) == 0;
+}
+
+int pd_snapshot_is_hollow(const struct pd_snapshot *s)
+{
+    const char *optimizers = pd_snapshot_note(s, "optimizers");
+    return pd_snapshot_is_async(s) && optimizers && !optimizers[strspn(optimizers, " ")];
+}
+
 int pd_snapshot_is_torn(const struct pd_snapshot *s)
 {
     return pd_snapshot_note(s, "step0") != NULL;

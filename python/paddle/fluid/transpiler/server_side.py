@@ -211,6 +211,7 @@ class ServerProgram:
                 "grad_to_block_id": grads,
                 "sparse_grad_to_param": sparse,
                 "slices": self._slices(),
+                "placing": job.placement.mark(job.table),
                 "job": job.lines_of(self.endpoint),
                 "lr_decay_block_id": -1 if rate_block is None else rate_block.idx,
                 "rpc_get_thread_num": job.server_config._rpc_get_thread_num,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 
@@ -112,6 +113,12 @@ class Placement:
     def on(self, endpoint: str) -> list:
         """The slices on a server."""
         return [each for each in self.slices if each.endpoint == endpoint]
+
+    def mark(self, table: str | None) -> str:
+        """A number for where all slices, and the distributed table, lie: another one when servers hold other rows."""
+        number = {endpoint: i for i, endpoint in enumerate(self.endpoints)}
+        texts = sorted(f"{each.name} {each.begin} {each.shape[0]} on {number[each.endpoint]}" for each in self.slices)
+        return hashlib.sha256("\n".join([*texts, f"table {table}"]).encode()).hexdigest()[:16]
 
     def summary(self) -> str:
         """What each server gets, as lines of text."""
