@@ -116,7 +116,7 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
     PD_TRY(set_slot(op, 0, how->steps, "", 1, &steps));
     PD_TRY(set_slot(op, 1, how->in, PD_GRAD_SUFFIX, l->n_in, l->in_grads));
     if (l->n_left) PD_TRY(set_slot(op, 1, how->out, PD_GRAD_SUFFIX, l->n_left, l->left));
-    PD_TRY(pd_opdesc_set_strings(op, "original_output_grad", l->n_targets, l->inner));
+    PD_TRY(pd_opdesc_set_strings(op, PD_GIVEN_ATTR, l->n_targets, l->inner));
     PD_TRY(pd_opdesc_set_strings(op, "original_input", l->n_in, l->in));
     PD_TRY(pd_opdesc_set_strings(op, "original_output", l->n_out, l->out));
     PD_TRY(pd_opdesc_set_strings(op, "left_through", l->n_left, l->through));
@@ -199,7 +199,10 @@ pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like)
                               like->tensor.meta.rank, like->tensor.meta.dim);
     if (t->meta.kind != PD_KIND_TENSOR) pd_value_reset(to, PD_KIND_TENSOR);
     /* Never written: it has no size, and no gradient can come from it either. */
-    if (like->tensor.meta.dtype == PD_DTYPE_NONE) return PD_OK;
+    if (like->tensor.meta.dtype == PD_DTYPE_NONE) {
+        pd_value_reset(to, PD_KIND_TENSOR);
+        return PD_OK;
+    }
     PD_TRY(pd_tensor_resize(t, like->tensor.meta.dtype, like->tensor.meta.rank, like->tensor.meta.dim));
     pd_meta_share_lod(&t->meta, &like->tensor.meta);
     memset(t->data, 0, pd_tensor_bytes(t));

@@ -39,7 +39,7 @@ enum {
 };
 /* Their first attributes, in this order. */
 #define PD_GRAD_ATTRS                                                                                        \
-    PD_DEF_BLOCK("sub_block"), PD_DEF_STRINGS("original_output_grad"), PD_DEF_STRINGS("original_input"),     \
+    PD_DEF_BLOCK("sub_block"), PD_DEF_STRINGS(PD_GIVEN_ATTR), PD_DEF_STRINGS("original_input"),              \
         PD_DEF_STRINGS("original_output"), PD_DEF_STRINGS("left_through"), PD_DEF_STRINGS("left_of")
 
 pd_status pd_block_grad_infer(const struct pd_infer *c);
