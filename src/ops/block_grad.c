@@ -261,7 +261,10 @@ static pd_status inner_grad(const struct pd_run *r, const char *var, struct pd_v
 
 pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value)
 {
-    return inner_grad(r, forward_name(r, PD_GRAD_IN, i), value);
+    struct pd_value *inner = NULL;
+    PD_TRY(inner_grad(r, forward_name(r, PD_GRAD_IN, i), &inner));
+    if (inner) *value = inner;
+    return PD_OK;
 }
 
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad)
@@ -295,8 +298,7 @@ pd_status pd_block_grad_left(const struct pd_run *r, int ran)
 {
     for (int i = 0; i < r->out[PD_GRAD_LEFT_GRAD].n; i++) {
         struct pd_value *to = r->out[PD_GRAD_LEFT_GRAD].at[i], *from = came_for(r, i);
-        /* Items of an array are marked when they are handed on. */
-        if (!to || !from || from->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) continue;
+        if (!to || !from) continue;
         const struct pd_attr *through = &r->attr[PD_GRAD_THROUGH];
         int goes_through = ran && i < (int)through->n && *through->strings[i];
         struct pd_value *inner = NULL; /* none where the gradient block does not touch it */
