@@ -95,13 +95,12 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     if (!p->feeds) return pd_no_memory();
     PD_TRY(pd_program_clone(program, 0, &snapshot));
     pd_status status = pd_pass_fuse(snapshot, p->fused, n_fetches, fetches);
-    if (status == PD_OK)
-        status = pd_plan_new(snapshot, 0, NULL, n_feeds, feeds, n_fetches, fetches, &p->plan);
+    if (status == PD_OK) status = pd_plan_new(snapshot, n_feeds, feeds, n_fetches, fetches, &p->plan);
     pd_program_unref(snapshot);
     PD_TRY(status);
     pd_step_init(&p->step);
     p->step.seed = seed_of(program);
-    PD_TRY(pd_frame_new(p->plan, NULL, &p->step, &p->frame));
+    PD_TRY(pd_frame_new(p->plan, NULL, NULL, &p->step, &p->frame));
     for (int i = 0; i < n_feeds; i++) {
         p->feeds[i].number = i;
         p->feeds[i].copies = p->plan->vars.at[i].written;
