@@ -149,26 +149,34 @@ int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endp
 
 /* ---- the step that this trainer is in ---- */
 
+/* A server without gradients has nothing of a step. */
+static int is_hollow(const struct link *link)
+{
+    return link->answers && !(link->job_flags & PD_PS_JOB_HOLDS);
+}
+
 /* A trainer that starts again may find one server behind another, and that its gradients are in those steps
  * where they were applied: all were ended within a step or, in async mode, were killed with snapshots of
- * different ones. It gives them again to those that lack them. The first of them; 0: there are none. */
+ * different ones. It gives them again to those that lack them. The first of them; 0: there are none. A hollow
+ * server lacks none, but may have been asked first. */
 static uint64_t repeats(const struct pd_client *c, const struct group *g)
 {
-    uint64_t last = 0, least = UINT64_MAX;
+    uint64_t last = 0, ahead = 0, least = UINT64_MAX;
     int is_async = 1;
     if (g->is_aligned) return 0;
     for (int i = 0; i < c->links.n; i++) {
         const struct link *link = c->links.at[i];
-        if (link->group != g || (link->answers && !(link->job_flags & PD_PS_JOB_HOLDS))) continue;
-        is_async &= (link->job_flags & PD_PS_JOB_ASYNC) != 0;
-        for (int k = 0; k < link->wires.n; k++) {
+        for (int k = 0; link->group == g && k < link->wires.n; k++) {
             const struct wire *w = link->wires.at[k];
+            if (w->step > ahead) ahead = w->step;
+            if (is_hollow(link)) continue;
+            is_async &= (link->job_flags & PD_PS_JOB_ASYNC) != 0;
             if (w->counted + 1 != w->step) return 0;
             if (w->step > last) last = w->step;
             if (w->step < least) least = w->step;
         }
     }
-    return least >= last || (least + 1 < last && !is_async) ? 0 : least;
+    return least >= ahead || (least + 1 < last && !is_async) ? 0 : least;
 }
 
 /* The last step that counts this trainer everywhere, for who asks. */
@@ -176,9 +184,11 @@ void pd_group_count(struct link *link)
 {
     const struct pd_client *c = link->client;
     uint64_t last = 0, again = repeats(c, link->group);
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; c->links.at[i]->group == link->group && k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->counted > last) last = c->links.at[i]->wires.at[k]->counted;
+    for (int i = 0; i < c->links.n; i++) {
+        const struct link *one = c->links.at[i];
+        for (int k = 0; one->group == link->group && !is_hollow(one) && k < one->wires.n; k++)
+            if (one->wires.at[k]->counted > last) last = one->wires.at[k]->counted;
+    }
     atomic_store(&link->group->steps, again ? again - 1 : last);
 }
 

@@ -24,10 +24,12 @@ def build(args):
     row = fluid.layers.data(name="row", shape=[1], dtype="int64")
     zero = fluid.initializer.Constant(0.0)
     parts = [
-        fluid.layers.fc(place, size=1, bias_attr=False, param_attr=fluid.ParamAttr(name=f"dense_{i}", initializer=zero)) for i in range(3)
+        fluid.layers.fc(place, size=1, bias_attr=False, param_attr=fluid.ParamAttr(name=f"dense_{i}", initializer=zero))
+        for i in range(1 if args.single else 3)
     ]
     table = fluid.ParamAttr(name="table", initializer=zero)
-    parts.append(fluid.layers.reduce_sum(fluid.layers.embedding(row, size=[n, WIDTH], is_sparse=True, param_attr=table)))
+    if not args.single:
+        parts.append(fluid.layers.reduce_sum(fluid.layers.embedding(row, size=[n, WIDTH], is_sparse=True, param_attr=table)))
     if args.wide:
         ones = fluid.layers.fill_constant([1, n], "float32", 1.0)
         wide = fluid.layers.fc(ones, size=WIDE, bias_attr=False, param_attr=fluid.ParamAttr(name="wide", initializer=zero))
@@ -53,6 +55,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=10**9)
     parser.add_argument("--until", default="", help="a trainer ends when this file is there")
     parser.add_argument("--async", dest="is_async", action="store_true")
+    parser.add_argument("--single", action="store_true", help="with one parameter: other servers than the first hold nothing")
     parser.add_argument("--wide", action="store_true", help="with a parameter of many parts")
     parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already")
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
