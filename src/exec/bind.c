@@ -246,7 +246,7 @@ static int reads_kind(const struct pd_frame_op *op, enum pd_kind kind)
     return 0;
 }
 
-/* An op makes tensors, whatever its outputs held before or were declared to be, unless its infer says
+/* An op makes tensors or selected rows, whatever its outputs were declared to be, unless its infer says
  * otherwise or it reads one of that kind. Returns whether one is affected. */
 static int expect_tensors(struct pd_frame_op *op)
 {
@@ -256,7 +256,8 @@ static int expect_tensors(struct pd_frame_op *op)
         for (int k = 0; k < op->plan->out[s].n; k++) {
             int number = f->plan->args.at[op->plan->out[s].first + k];
             enum pd_kind *kind = number < 0 ? NULL : &f->values[number]->tensor.meta.kind;
-            if (!kind || *kind == PD_KIND_TENSOR || reads_kind(op, *kind)) continue;
+            if (!kind || *kind == PD_KIND_TENSOR || *kind == PD_KIND_SELECTED_ROWS || reads_kind(op, *kind))
+                continue;
             *kind = PD_KIND_TENSOR;
             changed = 1;
         }
@@ -340,6 +341,10 @@ static pd_status check_inputs(struct pd_frame_op *op)
                                "variable '%s' has no value: no op has written it in this run, or only in a "
                                "block that did not run",
                                name);
+            if (!is_hole && value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value) &&
+                !(flags & (PD_SLOT_META | PD_SLOT_OTHERS)) && !runs_block(op))
+                return pd_fail(PD_TYPE, "variable '%s' is a %s; a tensor is needed", name,
+                               pd_kind_name(value->tensor.meta.kind));
             f->flat_values[arg] = is_hole ? NULL : value;
             f->flat_metas[arg] = is_hole ? NULL : &value->tensor.meta;
         }

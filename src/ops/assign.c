@@ -9,6 +9,7 @@ enum { OUT };
 enum { STEP };
 
 static const struct pd_slot_def inputs[] = {{"X"}, {0}};
+static const struct pd_slot_def any_input[] = {{"X", PD_SLOT_OTHERS}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_share view[] = {{OUT, X, 1}, {-1, -1, 0}};
 
@@ -31,7 +32,7 @@ static pd_status assign_grad(struct pd_grad_maker *g)
 const struct pd_op pd_op_assign = {
     .type = "assign",
     .doc = "Out is a copy of X.",
-    .inputs = inputs,
+    .inputs = any_input,
     .outputs = outputs,
     .infer = pd_math_infer_like,
     .run = assign_run,

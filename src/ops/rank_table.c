@@ -249,7 +249,7 @@ static pd_status shrink_grad_run(const struct pd_run *r)
 }
 
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
-static const struct pd_slot_def x_table[] = {{"X", 0}, {"RankTable", 0}, {0}};
+static const struct pd_slot_def x_table[] = {{"X", 0}, {"RankTable", PD_SLOT_OTHERS}, {0}};
 
 const struct pd_op pd_op_lod_rank_table = {
     .type = "lod_rank_table",
@@ -265,7 +265,7 @@ const struct pd_op pd_op_lod_rank_table = {
 const struct pd_op pd_op_max_sequence_len = {
     .type = "max_sequence_len",
     .doc = "Length of the longest sequence of a rank table.",
-    .inputs = (const struct pd_slot_def[]){{"RankTable", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"RankTable", PD_SLOT_OTHERS}, {0}},
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD,
     .infer = pd_shape_infer_number,
@@ -298,7 +298,8 @@ const struct pd_op pd_op_reorder_lod_tensor_by_rank_grad = {
 const struct pd_op pd_op_shrink_rnn_memory = {
     .type = "shrink_rnn_memory",
     .doc = "The rows of X whose sequences go on at step I.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"RankTable", 0}, {"I", PD_SLOT_OWN_TYPE}, {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", 0}, {"RankTable", PD_SLOT_OTHERS}, {"I", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = outputs,
     .flags = PD_OP_DYNAMIC,
     .infer = same_infer,

@@ -140,9 +140,10 @@ const struct pd_op pd_op_rnn_memory_helper_grad = {
 const struct pd_op pd_op_select_input = {
     .type = "select_input",
     .doc = "The variable number Mask of a list.",
-    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE | PD_SLOT_UNSET},
-                                           {"Mask", PD_SLOT_OWN_TYPE},
-                                           {0}},
+    .inputs =
+        (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE | PD_SLOT_UNSET | PD_SLOT_OTHERS},
+                                     {"Mask", PD_SLOT_OWN_TYPE},
+                                     {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_DYNAMIC,
     .infer = select_infer,
@@ -155,10 +156,10 @@ const struct pd_op pd_op_select_input = {
 const struct pd_op pd_op_select_output = {
     .type = "select_output",
     .doc = "Writes X to the variable number Mask of a list; the others stay.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OTHERS},
                                            {"Mask", PD_SLOT_OWN_TYPE},
                                            {"Like", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE |
-                                                        PD_SLOT_UNSET},
+                                                        PD_SLOT_UNSET | PD_SLOT_OTHERS},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
     .flags = PD_OP_DYNAMIC | PD_OP_UPDATES,

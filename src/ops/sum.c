@@ -17,7 +17,7 @@ enum { X };
 enum { OUT };
 enum { KEEP_REPEATED };
 
-static const struct pd_slot_def inputs[] = {{"X", PD_SLOT_LIST | PD_SLOT_UNWRITTEN}, {0}};
+static const struct pd_slot_def inputs[] = {{"X", PD_SLOT_LIST | PD_SLOT_UNWRITTEN | PD_SLOT_OTHERS}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
 

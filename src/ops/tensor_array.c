@@ -266,7 +266,8 @@ static pd_status together_run(const struct pd_run *r)
 }
 
 static const struct pd_slot_def x_i[] = {{"X", 0}, {"I", PD_SLOT_OWN_TYPE}, {0}};
-static const struct pd_slot_def x_table[] = {{"X", 0}, {"RankTable", 0}, {0}};
+static const struct pd_slot_def x_table[] = {{"X", 0}, {"RankTable", PD_SLOT_OTHERS}, {0}};
+static const struct pd_slot_def array_table[] = {{"X", PD_SLOT_OTHERS}, {"RankTable", PD_SLOT_OTHERS}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out", 0}, {0}};
 
 const struct pd_op pd_op_write_to_array = {
@@ -285,7 +286,7 @@ const struct pd_op pd_op_read_from_array = {
     .doc = "Item I of an array.",
     .inputs =
         (const struct pd_slot_def[]){
-            {"X", 0}, {"I", PD_SLOT_OWN_TYPE}, {"X_W", PD_SLOT_OPTIONAL | PD_SLOT_META}, {0}},
+            {"X", PD_SLOT_OTHERS}, {"I", PD_SLOT_OWN_TYPE}, {"X_W", PD_SLOT_OPTIONAL | PD_SLOT_META}, {0}},
     .outputs = outputs,
     .flags = PD_OP_DYNAMIC,
     .infer = read_infer,
@@ -298,7 +299,7 @@ const struct pd_op pd_op_read_from_array = {
 const struct pd_op pd_op_lod_array_length = {
     .type = "lod_array_length",
     .doc = "How many items an array has.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OTHERS}, {0}},
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD,
     .infer = pd_shape_infer_number,
@@ -322,7 +323,7 @@ const struct pd_op pd_op_lod_tensor_to_array = {
 const struct pd_op pd_op_array_to_lod_tensor = {
     .type = "array_to_lod_tensor",
     .doc = "Puts the moments of an array together to sequences again.",
-    .inputs = x_table,
+    .inputs = array_table,
     .outputs = outputs,
     .flags = PD_OP_DYNAMIC,
     .infer = together_infer,

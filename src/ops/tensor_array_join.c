@@ -134,7 +134,7 @@ static pd_status grad_run(const struct pd_run *r)
 const struct pd_op pd_op_tensor_array_to_tensor = {
     .type = "tensor_array_to_tensor",
     .doc = "Joins the items of an array along axis, or stacks them; OutIndex holds their sizes there.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OTHERS}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {"OutIndex", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .flags = PD_OP_DYNAMIC,
@@ -148,7 +148,7 @@ const struct pd_op pd_op_tensor_array_to_tensor = {
 const struct pd_op pd_op_tensor_array_to_tensor_grad = {
     .type = "tensor_array_to_tensor_grad",
     .doc = "Gradient of tensor_array_to_tensor: the parts as items of an array.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Out@GRAD", 0}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OTHERS}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
     .flags = PD_OP_DYNAMIC,

@@ -23,6 +23,7 @@ enum pd_slot_flag {
                                this flag and PD_SLOT_SIZES are of one type, see pd_infer_one_type */
     PD_SLOT_UNWRITTEN = 256, /* an input list in which Programs of upstream name gradients that no op writes: they are holes, NULL */
     PD_SLOT_UNUSED = 512,    /* Programs of upstream fill it, the op neither reads nor writes it: always a hole */
+    PD_SLOT_OTHERS = 1024,   /* an input that may be of another kind than tensor and selected rows: run() looks */
 };
 
 struct pd_slot_def {

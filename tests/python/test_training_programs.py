@@ -141,3 +141,16 @@ def test_op_that_writes_into_an_array(golden):
     startup = fluid.Program.parse_from_string(golden['loop_in_cond/startup'].tobytes())
     with pytest.raises(Exception, match=f"'{array}' is declared as tensor array"):
         training.run(main, startup, str(golden['loop_in_cond/loss']))
+
+
+@ours
+@pytest.mark.parametrize('slot, kind', [('StepScopes', 'step scopes'), ('Out', 'tensor array')])
+def test_op_that_reads_what_is_no_tensor(slot, kind, golden):
+    main = fluid.Program.parse_from_string(golden['loop_in_cond/main'].tobytes())
+    loop = next(op for block in main.blocks for op in block.ops if op.type == 'while')
+    name = next(name for name in loop.output(slot) if slot == 'StepScopes' or 'array' in name)
+    op = next(op for op in main.block(loop.attr('sub_block').id).ops if op.type == 'less_than')
+    op._rename_input(op.input('X')[0], name)
+    startup = fluid.Program.parse_from_string(golden['loop_in_cond/startup'].tobytes())
+    with pytest.raises(Exception, match=f"'{name}' is a {kind}; a tensor is needed"):
+        training.run(main, startup, str(golden['loop_in_cond/loss']))
