@@ -73,6 +73,9 @@ PD_API void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *
 /* The same at the end of a process: a thread that is in the middle of a step may be stopped for good, so it is not waited for
  * longer than a second. This trainer then counts as lost. */
 PD_API void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), void *arg);
+/* Before atexit(), or its like, is given a function that leaves the job: what that needs to connect with a secret or by TLS then
+ * ends after it. (Who comes last is called first, and OpenSSL's own end is among them from its first use on.) */
+PD_API void pd_leave_job_prepare(void);
 /* The number of this trainer in its job, which the first server may have handed out; -1 before the first exchange with one. */
 PD_API int pd_job_id(void);
 /* The last step that counts this trainer in the job of the server at HOST:PORT, as its Program names it, also one from before it

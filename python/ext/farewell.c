@@ -39,6 +39,7 @@ PyObject *core_leave_job_at_exit(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     static int is_registered;
+    pd_leave_job_prepare();
     if (!is_registered && on_exit(leave, NULL)) return PyErr_NoMemory();
     is_registered = 1;
     return Py_NewRef(Py_None);

@@ -3,6 +3,7 @@
 #include "base/flags.h"
 
 #if PD_WITH_DISTRIBUTE
+#include "net/hello.h"
 #include "pserver/client.h"
 #include "pserver/status.h"
 
@@ -16,6 +17,11 @@ enum { BUSY_MS = 1000 };
 void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
     pd_client_goodbye(failed, why, BUSY_MS, poll, arg);
+}
+
+void pd_leave_job_prepare(void)
+{
+    pd_secret_prepare();
 }
 
 int pd_job_id(void)
@@ -52,6 +58,8 @@ void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), v
 {
     (void)failed, (void)why, (void)poll, (void)arg;
 }
+
+void pd_leave_job_prepare(void) {}
 
 int pd_job_id(void)
 {

@@ -238,11 +238,54 @@ static pd_status check_sizes(const struct pd_frame_op *op)
     return PD_OK;
 }
 
+static int reads_kind(const struct pd_frame_op *op, enum pd_kind kind)
+{
+    for (int s = 0; s < op->plan->n_in; s++)
+        for (int k = 0; k < op->run.in[s].n; k++)
+            if (op->run.in[s].at[k] && op->run.in[s].at[k]->tensor.meta.kind == kind) return 1;
+    return 0;
+}
+
+/* An op makes tensors, whatever its outputs held before or were declared to be, unless its infer says
+ * otherwise or it reads one of that kind. Returns whether one is affected. */
+static int expect_tensors(struct pd_frame_op *op)
+{
+    const struct pd_frame *f = op->frame;
+    int changed = 0;
+    for (int s = 0; s < op->plan->n_out; s++)
+        for (int k = 0; k < op->plan->out[s].n; k++) {
+            int number = f->plan->args.at[op->plan->out[s].first + k];
+            enum pd_kind *kind = number < 0 ? NULL : &f->values[number]->tensor.meta.kind;
+            if (!kind || *kind == PD_KIND_TENSOR || reads_kind(op, *kind)) continue;
+            *kind = PD_KIND_TENSOR;
+            changed = 1;
+        }
+    return changed;
+}
+
+static pd_status check_kinds(const struct pd_frame_op *op)
+{
+    const struct pd_frame *f = op->frame;
+    for (int s = 0; s < op->plan->n_out; s++)
+        for (int k = 0; k < op->plan->out[s].n; k++) {
+            int number = f->plan->args.at[op->plan->out[s].first + k];
+            const struct pd_var *desc = number < 0 ? NULL : f->plan->vars.at[number].desc;
+            if (!desc || desc->meta.kind == PD_KIND_TENSOR || desc->meta.kind == PD_KIND_SELECTED_ROWS)
+                continue;
+            if (f->values[number]->tensor.meta.kind == PD_KIND_TENSOR)
+                return pd_fail(PD_TYPE, "'%s' is declared as %s, but the op makes a tensor", desc->name,
+                               pd_kind_name(desc->meta.kind));
+        }
+    return PD_OK;
+}
+
 static pd_status infer_op(struct pd_frame_op *op)
 {
     int infers = op->plan->def->infer && !(op->plan->def->flags & PD_OP_DYNAMIC);
     if (infers) {
+        int changed = expect_tensors(op);
         PD_TRY(op->plan->def->infer(&op->infer));
+        if (changed) PD_TRY(check_kinds(op));
         PD_TRY(check_sizes(op));
     }
     PD_TRY(pd_infer_one_type(&op->infer));
@@ -273,8 +316,40 @@ static pd_status own_outputs(struct pd_frame_op *op)
     return PD_OK;
 }
 
+static int runs_block(const struct pd_frame_op *op)
+{
+    return pd_opdesc_sub_block(op->plan->desc, 0) >= 0;
+}
+
+/* An input to which nothing has given a value in this run: a hole where it is a gradient and the slot allows
+ * it, otherwise an error. An op that runs a block only hands its inputs on to it. */
+static pd_status check_inputs(struct pd_frame_op *op)
+{
+    struct pd_frame *f = op->frame;
+    for (int s = 0; s < op->plan->n_in; s++) {
+        int flags = op->plan->def->inputs[s].flags;
+        for (int k = 0; k < op->plan->in[s].n; k++) {
+            int arg = op->plan->in[s].first + k, number = f->plan->args.at[arg];
+            if (number < 0) continue;
+            struct pd_value *value = f->values[number];
+            const char *name = f->plan->vars.at[number].name;
+            int ready = pd_value_ready(value);
+            int is_hole = !ready && (flags & PD_SLOT_UNWRITTEN) && strstr(name, PD_GRAD_SUFFIX);
+            if (!ready && !is_hole && !(flags & (PD_SLOT_META | PD_SLOT_UNSET)) && !runs_block(op))
+                return pd_fail(PD_INVALID,
+                               "variable '%s' has no value: no op has written it in this run, or only in a "
+                               "block that did not run",
+                               name);
+            f->flat_values[arg] = is_hole ? NULL : value;
+            f->flat_metas[arg] = is_hole ? NULL : &value->tensor.meta;
+        }
+    }
+    return PD_OK;
+}
+
 pd_status pd_frame_bind_late(struct pd_frame_op *op)
 {
+    PD_TRY(check_inputs(op));
     PD_TRY(infer_op(op));
     return op->plan->def->flags & PD_OP_DYNAMIC ? PD_OK : own_outputs(op);
 }

@@ -95,13 +95,12 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     if (!p->feeds) return pd_no_memory();
     PD_TRY(pd_program_clone(program, 0, &snapshot));
     pd_status status = pd_pass_fuse(snapshot, p->fused, n_fetches, fetches);
-    if (status == PD_OK)
-        status = pd_plan_new(snapshot, 0, NULL, n_feeds, feeds, n_fetches, fetches, &p->plan);
+    if (status == PD_OK) status = pd_plan_new(snapshot, n_feeds, feeds, n_fetches, fetches, &p->plan);
     pd_program_unref(snapshot);
     PD_TRY(status);
     pd_step_init(&p->step);
     p->step.seed = seed_of(program);
-    PD_TRY(pd_frame_new(p->plan, NULL, &p->step, &p->frame));
+    PD_TRY(pd_frame_new(p->plan, NULL, NULL, &p->step, &p->frame));
     for (int i = 0; i < n_feeds; i++) {
         p->feeds[i].number = i;
         p->feeds[i].copies = p->plan->vars.at[i].written;
@@ -160,7 +159,7 @@ static pd_status check_feed(const struct pd_plan_var *v, enum pd_dtype dtype, in
                             const struct pd_lod *lod)
 {
     const struct pd_meta *want = &v->desc->meta;
-    struct pd_meta found = {.dtype = dtype}, width;
+    struct pd_meta found = {.dtype = dtype}, width, first = *want;
     int checks = (v->desc->flags & PD_VAR_CHECK_FEED) != 0;
     PD_TRY(pd_meta_set_dims(&found, rank, dim));
     if (want->dtype != PD_DTYPE_NONE && want->dtype != dtype)
@@ -170,7 +169,9 @@ static pd_status check_feed(const struct pd_plan_var *v, enum pd_dtype dtype, in
     /* Sequences are declared by their width: how many rows they have together is free. */
     width = found;
     if (lod && rank > 0) width.dim[0] = -1;
-    if (checks && !pd_meta_dims_match(want, &width))
+    /* What has fewer dimensions is compared in those: labels of [n] where [n, 1] is declared. */
+    if (rank > 0 && rank < want->rank) first.rank = rank;
+    if (checks && !pd_meta_dims_match(&first, &width))
         return pd_fail(PD_SHAPE, "feed '%s': the Program declares shape %s, found %s", v->name,
                        pd_meta_dims_text(want), pd_meta_dims_text(&found));
     if (lod && (rank < 1 || pd_lod_last(lod)->offset[pd_lod_last(lod)->n - 1] != dim[0]))

@@ -8,6 +8,12 @@
 #include "exec/profile.h"
 #include "tensor/finite.h"
 
+const struct pd_frame *pd_frame_other(const struct pd_plan_var *var, const struct pd_frame *outer,
+                                      const struct pd_frame *forward)
+{
+    return var->place == PD_PLACE_OUTER ? outer : var->place == PD_PLACE_FORWARD ? forward : NULL;
+}
+
 static pd_status make_values(struct pd_frame *f)
 {
     const struct pd_plan *plan = f->plan;
@@ -16,16 +22,20 @@ static pd_status make_values(struct pd_frame *f)
     f->seen = pd_calloc((size_t)n, sizeof *f->seen);
     f->chunk_of = pd_calloc((size_t)n, sizeof *f->chunk_of);
     f->externals = pd_calloc((size_t)n, sizeof *f->externals);
-    f->arrays = pd_calloc((size_t)n, sizeof *f->arrays);
-    if (!f->values || !f->seen || !f->chunk_of || !f->externals || !f->arrays) return pd_no_memory();
+    f->fresh = pd_calloc((size_t)n, sizeof *f->fresh);
+    if (!f->values || !f->seen || !f->chunk_of || !f->externals || !f->fresh) return pd_no_memory();
     for (int i = 0; i < n; i++) {
         const struct pd_plan_var *v = &plan->vars.at[i];
         f->chunk_of[i] = -1;
         if (v->place == PD_PLACE_SCOPE || v->place == PD_PLACE_FEED) f->externals[f->n_externals++] = i;
-        if (v->place == PD_PLACE_TEMP && !v->given && v->desc && v->desc->meta.kind == PD_KIND_TENSOR_ARRAY)
-            f->arrays[f->n_arrays++] = i;
-        if (v->place == PD_PLACE_OUTER)
-            f->values[i] = pd_value_ref(f->outer->values[v->outer]);
+        if (v->place == PD_PLACE_TEMP && !v->given && v->desc &&
+            (v->unsure || v->desc->meta.kind == PD_KIND_TENSOR_ARRAY))
+            f->fresh[f->n_fresh++] = i;
+        const struct pd_frame *other = pd_frame_other(v, f->outer, f->forward);
+        if (other && !other->values[v->outer])
+            f->lacking = v;
+        else if (other)
+            f->values[i] = pd_value_ref(other->values[v->outer]);
         else if (v->place != PD_PLACE_SCOPE)
             PD_TRY(pd_value_new(v->desc ? v->desc->meta.kind : PD_KIND_TENSOR, &f->values[i]));
     }
@@ -90,13 +100,15 @@ static pd_status make_ops(struct pd_frame *f)
     return PD_OK;
 }
 
-pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step,
-                       struct pd_frame **out)
+pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_frame *forward,
+                       struct pd_step *step, struct pd_frame **out)
 {
     struct pd_frame *f = pd_calloc(1, sizeof *f);
     if (!f) return pd_no_memory();
     f->plan = plan;
     f->outer = outer;
+    f->forward = forward;
+    plan->framed = 1;
     f->step = step;
     pd_status status = make_values(f);
     if (status == PD_OK) status = make_ops(f);
@@ -138,7 +150,7 @@ void pd_frame_free(struct pd_frame *f)
     pd_free(f->seen);
     pd_free(f->chunk_of);
     pd_free(f->externals);
-    pd_free(f->arrays);
+    pd_free(f->fresh);
     pd_free(f->ops);
     pd_free(f->flat_values);
     pd_free(f->flat_metas);
@@ -282,6 +294,7 @@ static pd_status run_ops(struct pd_frame *f)
 pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
 {
     frame->scope = scope;
+    if (frame->lacking) return not_there(frame->lacking);
     if (frame->scope_uid != scope->uid || frame->scope_stamp != pd_scope_stamp(scope)) {
         frame->scope_uid = 0;
         PD_TRY(find_scope_vars(frame, scope));
@@ -292,7 +305,7 @@ pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
         PD_TRY(pd_frame_bind(frame));
         frame->bound = 1;
     }
-    for (int i = 0; i < frame->n_arrays; i++)
-        pd_value_reset(frame->values[frame->arrays[i]], PD_KIND_TENSOR_ARRAY);
+    for (int i = 0; i < frame->n_fresh; i++)
+        pd_value_reset(frame->values[frame->fresh[i]], frame->plan->vars.at[frame->fresh[i]].desc->meta.kind);
     return run_ops(frame);
 }

@@ -34,11 +34,13 @@ struct pd_takeover {
 };
 
 struct pd_frame {
-    struct pd_plan *plan; /* borrowed */
-    struct pd_frame *outer;
-    struct pd_value **values; /* by variable number; counted */
-    struct pd_meta *seen;     /* sizes of feeds and scope variables at the last binding */
-    int *chunk_of;            /* by variable number; -1: memory of its own */
+    struct pd_plan *plan;             /* borrowed */
+    struct pd_frame *outer, *forward; /* as the plan's; borrowed */
+    struct pd_value **values;         /* by variable number; counted */
+    const struct pd_plan_var
+        *lacking;         /* one of another frame that has not run, so that it is not there yet */
+    struct pd_meta *seen; /* sizes of feeds and scope variables at the last binding */
+    int *chunk_of;        /* by variable number; -1: memory of its own */
     PD_VEC(struct pd_chunk) chunks;
     PD_VEC(struct pd_takeover) takeovers;
     struct pd_frame_op *ops;
@@ -49,7 +51,8 @@ struct pd_frame {
     struct pd_metas *meta_slots;
     const struct pd_value ***infer_values;
     int *externals, n_externals; /* numbers of feed and scope variables */
-    int *arrays, n_arrays;       /* numbers of this block's tensor arrays: they are empty when a run starts */
+    int *fresh, n_fresh; /* numbers of this block's variables that are empty when a run starts: tensor arrays,
+                            and those that the run may leave without a value */
     int bound, planned;
     int loose; /* a variable of the scope has several sizes within a run: every op is sized when it runs */
     uint64_t scope_uid, scope_stamp;
@@ -66,9 +69,12 @@ struct pd_frame {
     pthread_t thread;
 };
 
-pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_step *step,
-                       struct pd_frame **out);
+pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_frame *forward,
+                       struct pd_step *step, struct pd_frame **out);
 void pd_frame_free(struct pd_frame *frame);
+/* Which of the two has the variable; NULL: the frame itself, or the scope. */
+const struct pd_frame *pd_frame_other(const struct pd_plan_var *var, const struct pd_frame *outer,
+                                      const struct pd_frame *forward);
 /* Finds the scope's variables, binds when sizes changed, runs all ops. */
 pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope);
 

@@ -24,14 +24,30 @@ void pd_plan_free(struct pd_plan *plan)
     pd_free(plan);
 }
 
+/* The op that runs the block gives these variables of it their values. */
+static int is_given(const struct pd_plan *plan, const char *name)
+{
+    const struct pd_block *around = plan->outer ? plan->outer->block : NULL;
+    for (int i = 0; around && i < around->ops.n; i++) {
+        const struct pd_attr *names = pd_opdesc_attr(around->ops.at[i], PD_GIVEN_ATTR);
+        if (!names || names->type != PD_ATTR_STRINGS ||
+            pd_opdesc_sub_block(around->ops.at[i], 0) != plan->block->index)
+            continue;
+        for (int k = 0; k < (int)names->n; k++)
+            if (strcmp(names->strings[k], name) == 0) return 1;
+    }
+    return 0;
+}
+
 /* A gradient that no op before this one writes: a hole where the slot allows it. Its variable is a temporary,
- * so that nothing is left of it from an earlier run. In the gradient block of a loop the op around it may
- * give it. */
+ * so that nothing is left of it from an earlier run. Whether one of another block was written is seen when
+ * the op runs. */
 static int is_unwritten(const struct pd_plan *plan, const struct pd_slot_def *slot, const char *name)
 {
     const struct pd_var *var = pd_block_var(plan->block, name);
-    return (slot->flags & PD_SLOT_UNWRITTEN) && !plan->outer && var && !(var->flags & PD_VAR_PERSISTABLE) &&
-           strstr(name, PD_GRAD_SUFFIX) && pd_plan_number(plan, name) < 0;
+    return (slot->flags & PD_SLOT_UNWRITTEN) && (!plan->outer || plan->forward) && var &&
+           !(var->flags & PD_VAR_PERSISTABLE) && strstr(name, PD_GRAD_SUFFIX) &&
+           pd_plan_number(plan, name) < 0 && !is_given(plan, name);
 }
 
 static int is_hole(const struct pd_plan *plan, const struct pd_slot_def *slot, int is_output,
@@ -61,6 +77,7 @@ static pd_status add_side(struct pd_plan *plan, struct pd_plan_op *op, int index
                 if ((op->def->flags & PD_OP_SERVES) || (is_new && (defs[i].flags & PD_SLOT_UNSET)))
                     plan->vars.at[number].read_first = 0;
                 if (is_new) plan->vars.at[number].first_use = index;
+                if (is_new && is_output && (op->def->flags & PD_OP_UPDATES)) plan->vars.at[number].unsure = 1;
                 /* An input of which only the shape is read does not keep its memory busy. */
                 if (is_output || !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].last_use = index;
                 if (!is_output && !(defs[i].flags & PD_SLOT_META)) plan->vars.at[number].needs_data = 1;
@@ -109,6 +126,7 @@ static pd_status touch_sub_block(struct pd_plan *plan, int block, int index, int
                         plan->vars.at[number].read_first = 0;
                     plan->vars.at[number].pinned = plan->vars.at[number].dynamic = 1;
                     plan->vars.at[number].needs_data = 1;
+                    if (!known && side) plan->vars.at[number].unsure = 1;
                     plan->vars.at[number].last_use = index;
                     if (side) plan->vars.at[number].written = 1;
                     if (how & TOUCH_GRADIENT)
@@ -340,8 +358,7 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
     }
     /* What the gradient block of this block uses must have its number before a frame is made. */
     for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
-        if (plan->program->blocks.at[b]->forward == plan->block->index)
-            PD_TRY(touch_sub_block(plan, b, plan->ops.n, TOUCH_GRADIENT));
+        if (pd_plan_has_gradient(plan, b)) PD_TRY(touch_sub_block(plan, b, plan->ops.n, TOUCH_GRADIENT));
     PD_TRY(add_fetches(plan, n_fetches, fetches));
     for (int i = 0; i < plan->ops.n; i++) {
         plan->ops.at[i].in = plan->slots.at + plan->ops.at[i].first_in;
@@ -350,14 +367,15 @@ static pd_status build(struct pd_plan *plan, int n_feeds, const char *const *fee
     return PD_OK;
 }
 
-pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *outer, int n_feeds,
-                      const char *const *feeds, int n_fetches, const char *const *fetches,
+static pd_status make(struct pd_program *program, int block, struct pd_plan *outer, struct pd_plan *forward,
+                      int n_feeds, const char *const *feeds, int n_fetches, const char *const *fetches,
                       struct pd_plan **out)
 {
     struct pd_plan *plan = pd_calloc(1, sizeof *plan);
     if (!plan) return pd_no_memory();
     plan->program = pd_program_ref(program);
     plan->outer = outer;
+    plan->forward = forward;
     plan->shares = pd_flag_int(PD_FLAG_share_memory);
     plan->block = pd_program_block(program, block);
     pd_status status = plan->block ? build(plan, n_feeds, feeds, n_fetches, fetches)
@@ -368,4 +386,15 @@ pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *out
     }
     *out = plan;
     return PD_OK;
+}
+
+pd_status pd_plan_new(struct pd_program *program, int n_feeds, const char *const *feeds, int n_fetches,
+                      const char *const *fetches, struct pd_plan **out)
+{
+    return make(program, 0, NULL, NULL, n_feeds, feeds, n_fetches, fetches, out);
+}
+
+pd_status pd_plan_new_sub(struct pd_plan *outer, struct pd_plan *forward, int block, struct pd_plan **out)
+{
+    return make(outer->program, block, outer, forward, 0, NULL, 0, NULL, out);
 }

@@ -16,22 +16,24 @@
 #include "program/program.h"
 
 enum pd_plan_place {
-    PD_PLACE_TEMP,  /* made and dropped inside a run; the frame owns the memory */
-    PD_PLACE_SCOPE, /* persistable, or read before any op writes it: lives in the scope */
-    PD_PLACE_FEED,  /* lent by the caller */
-    PD_PLACE_OUTER, /* of the block around this one */
+    PD_PLACE_TEMP,    /* made and dropped inside a run; the frame owns the memory */
+    PD_PLACE_SCOPE,   /* persistable, or read before any op writes it: lives in the scope */
+    PD_PLACE_FEED,    /* lent by the caller */
+    PD_PLACE_OUTER,   /* of the block around this one: the block of the op that runs it */
+    PD_PLACE_FORWARD, /* of a gradient block: what its forward block left behind */
 };
 
 struct pd_plan_var {
     const char *name;
     const struct pd_var *desc; /* NULL: the Program does not declare it (fetch of a scope variable) */
     enum pd_plan_place place;
-    int outer;      /* PD_PLACE_OUTER: its number in the plan around this one */
+    int outer;      /* PD_PLACE_OUTER, PD_PLACE_FORWARD: its number in that plan */
     int read_first; /* read before it is written: must be there when the run starts */
     int needs_data; /* and hold data: not only its shape is read */
     int written;
     int dynamic; /* sized only by running: memory of its own */
     int given;   /* of a gradient block: the op that runs the block gives it its value */
+    int unsure;  /* who writes it first may also leave it: it is empty when a run starts */
     int kept;    /* the gradient block of this block reads it; 2: its data, 1: only its size */
     int pinned;  /* used by a sub-block or by the caller afterwards: memory of its own, never shared */
     int single;  /* one number for all values of the name: blocks below this one, or the op that runs it, use
@@ -66,7 +68,8 @@ struct pd_plan_op {
 struct pd_plan {
     struct pd_program *program; /* counted */
     const struct pd_block *block;
-    struct pd_plan *outer; /* borrowed: the plan of the block around; NULL: block 0 */
+    struct pd_plan *outer;   /* borrowed: the plan of the block around; NULL: block 0 */
+    struct pd_plan *forward; /* borrowed: of a gradient block, the plan of its forward block; else NULL */
     PD_VEC(struct pd_plan_var) vars;
     PD_VEC(struct pd_plan_op) ops;
     PD_VEC(int) args;
@@ -76,12 +79,15 @@ struct pd_plan {
     struct pd_map singles; /* names that other blocks use too: their values have one number */
     int *fetches, n_fetches;
     int shares; /* values may use the memory of others, one after the other */
+    int framed; /* it has a frame: it gets no more variables, and no other block uses more of them */
 };
 
-/* Takes a reference of `program`. `outer` is NULL for block 0. feeds and fetches only there. */
-pd_status pd_plan_new(struct pd_program *program, int block, struct pd_plan *outer, int n_feeds,
-                      const char *const *feeds, int n_fetches, const char *const *fetches,
-                      struct pd_plan **out);
+/* Of block 0. Takes a reference of `program`. */
+pd_status pd_plan_new(struct pd_program *program, int n_feeds, const char *const *feeds, int n_fetches,
+                      const char *const *fetches, struct pd_plan **out);
+/* Of a block below that of `outer`. A gradient block finds its variables in itself, then in `forward`, which
+ * is NULL for others, then in `outer`. */
+pd_status pd_plan_new_sub(struct pd_plan *outer, struct pd_plan *forward, int block, struct pd_plan **out);
 void pd_plan_free(struct pd_plan *plan);
 /* The newest value of that name: the last one that is written, once the plan is made; -1: not in the plan.
  * Feed i has number i. */
@@ -94,6 +100,8 @@ pd_status pd_plan_add_var(struct pd_plan *plan, const char *name, const struct p
                           enum pd_plan_place place, int *number);
 /* A temporary that is called and declared as `like`, but no name leads to it. */
 pd_status pd_plan_add_hidden(struct pd_plan *plan, int like, int *number);
+/* Is it the gradient block of this block? Those of upstream's Programs that no op runs do not count. */
+int pd_plan_has_gradient(const struct pd_plan *plan, int block);
 /* The value that an op reads under this name. Where it lives is decided when the name is first met. */
 pd_status pd_plan_read(struct pd_plan *plan, const char *name, int *number);
 /* The value that an op writes under this name: a new one, where that may be. */

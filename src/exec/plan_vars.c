@@ -30,17 +30,37 @@ static pd_status find_in_block(struct pd_plan *plan, int block)
     return PD_OK;
 }
 
+int pd_plan_has_gradient(const struct pd_plan *plan, int block)
+{
+    const struct pd_block *b = plan->program->blocks.at[block],
+                          *around = pd_program_block(b->program, b->parent);
+    if (b->forward != plan->block->index) return 0;
+    for (int i = 0; around && i < around->ops.n; i++)
+        for (int k = 0, sub; (sub = pd_opdesc_sub_block(around->ops.at[i], k)) >= 0; k++)
+            if (sub == block) return 1;
+    return 0;
+}
+
 pd_status pd_plan_find_singles(struct pd_plan *plan)
 {
     for (int i = 0; i < plan->block->ops.n; i++)
         for (int k = 0, sub; (sub = pd_opdesc_sub_block(plan->block->ops.at[i], k)) >= 0; k++)
             if (sub > plan->block->index) PD_TRY(find_in_block(plan, sub));
     for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
-        if (plan->program->blocks.at[b]->forward == plan->block->index) PD_TRY(find_in_block(plan, b));
+        if (pd_plan_has_gradient(plan, b)) PD_TRY(find_in_block(plan, b));
     return PD_OK;
 }
 
 /* ---- numbers ---- */
+
+/* Nothing that a script builds comes here, but files say what they like. */
+static pd_status no_place(const struct pd_plan *plan, const char *name)
+{
+    return pd_fail(PD_INVALID,
+                   "variable '%s' of block %d is used by a block that is not below it: the Program's blocks "
+                   "name others as parent or forward block than those that run them",
+                   name, plan->block->index);
+}
 
 static pd_status add(struct pd_plan *plan, const char *name, const struct pd_var *desc,
                      enum pd_plan_place place, int *number)
@@ -51,6 +71,7 @@ static pd_status add(struct pd_plan *plan, const char *name, const struct pd_var
                             .outer = -1,
                             .first_use = -1,
                             .last_use = -1};
+    if (plan->framed) return no_place(plan, name);
     if (!v.name || !pd_vec_push(&plan->vars, v)) return pd_no_memory();
     *number = plan->vars.n - 1;
     return PD_OK;
@@ -85,21 +106,30 @@ static int is_fed(const struct pd_plan *plan, const char *name)
     return number >= 0 && plan->vars.at[number].place == PD_PLACE_FEED;
 }
 
+/* A variable of another plan. Where that has a frame, only variables that were found to be used by other
+ * blocks when it was built may be: others have no place in the frame, or share theirs. */
+static pd_status meet_outside(struct pd_plan *plan, const char *name, const struct pd_var *desc, int writing,
+                              int *number)
+{
+    int of_forward = plan->forward && pd_block_var(plan->forward->block, name), outside;
+    struct pd_plan *other = of_forward ? plan->forward : plan->outer;
+    PD_TRY(writing ? pd_plan_write(other, name, NULL, &outside) : pd_plan_read(other, name, &outside));
+    struct pd_plan_var *v = &other->vars.at[outside];
+    if (other->framed && !v->pinned) return no_place(other, name);
+    v->pinned = 1;
+    if (writing) v->written = 1;
+    PD_TRY(pd_plan_add_var(plan, name, desc, of_forward ? PD_PLACE_FORWARD : PD_PLACE_OUTER, number));
+    plan->vars.at[*number].outer = outside;
+    return PD_OK;
+}
+
 /* The number of a variable that is met for the first time; where it lives is decided here. */
 static pd_status meet(struct pd_plan *plan, const char *name, int writing, int *number)
 {
     const struct pd_var *own = pd_block_var(plan->block, name);
     const struct pd_var *any = own ? own : pd_block_find(plan->block, name);
-    if (!own && plan->outer && any && (!(any->flags & PD_VAR_PERSISTABLE) || is_fed(plan->outer, name))) {
-        int outer;
-        PD_TRY(writing ? pd_plan_write(plan->outer, name, NULL, &outer)
-                       : pd_plan_read(plan->outer, name, &outer));
-        plan->outer->vars.at[outer].pinned = 1;
-        if (writing) plan->outer->vars.at[outer].written = 1;
-        PD_TRY(pd_plan_add_var(plan, name, any, PD_PLACE_OUTER, number));
-        plan->vars.at[*number].outer = outer;
-        return PD_OK;
-    }
+    if (!own && plan->outer && any && (!(any->flags & PD_VAR_PERSISTABLE) || is_fed(plan->outer, name)))
+        return meet_outside(plan, name, any, writing, number);
     int given =
         own && plan->outer && plan->block->forward >= 0 && !(own->flags & PD_VAR_PERSISTABLE) && !writing;
     int lives_on = !any || (any->flags & PD_VAR_PERSISTABLE) || (!writing && !given);

@@ -53,24 +53,30 @@ static const char *step_name(const struct pd_run *run, int is_output, int slot, 
     return io && i < io->args.n ? io->args.at[i] : PD_EMPTY_VAR;
 }
 
-/* The frame of the block that `block` is the gradient of: it hangs below the frame that ran it. */
+/* The frame of the block that `block` is the gradient of: it hangs below the frame that ran it, which in a
+ * gradient block is that of a forward block. */
 static pd_status forward_frame(struct pd_frame *f, int block, struct pd_frame **out)
 {
     const struct pd_block *forward =
         pd_program_block(f->plan->program, f->plan->program->blocks.at[block]->forward);
-    for (struct pd_frame *at = f; forward && forward->index < block && at; at = at->outer)
+    for (struct pd_frame *at = f; forward && forward->index < block && at; at = at->outer) {
         if (at->plan->block->index == forward->parent) return pd_frame_sub(at, forward->index, out);
+        if (at->forward && at->forward->plan->block->index == forward->parent)
+            return pd_frame_sub(at->forward, forward->index, out);
+    }
     return PD_OK;
 }
 
 /* The frame around it may have been made anew, and variables there may have moved to another scope: the frame
  * holds pointers to them. */
-static int hangs_below(const struct pd_frame *sub, const struct pd_frame *outer)
+static int hangs_below(const struct pd_frame *sub, const struct pd_frame *outer,
+                       const struct pd_frame *forward)
 {
-    if (sub->outer != outer) return 0;
+    if (sub->outer != outer || sub->forward != forward) return 0;
     for (int i = 0; i < sub->plan->vars.n; i++) {
         const struct pd_plan_var *v = &sub->plan->vars.at[i];
-        if (v->place == PD_PLACE_OUTER && sub->values[i] != outer->values[v->outer]) return 0;
+        const struct pd_frame *other = pd_frame_other(v, outer, forward);
+        if (other && sub->values[i] != other->values[v->outer]) return 0;
     }
     return 1;
 }
@@ -84,16 +90,16 @@ pd_status pd_frame_sub(struct pd_frame *f, int block, struct pd_frame **out)
     if (!f->sub_plans) f->sub_plans = pd_calloc((size_t)blocks, sizeof *f->sub_plans);
     if (!f->subs || !f->sub_plans) return pd_no_memory();
     /* A gradient block works on the variables that its forward block left behind. */
-    struct pd_frame *outer = f;
-    PD_TRY(forward_frame(f, block, &outer));
+    struct pd_frame *forward = NULL;
+    PD_TRY(forward_frame(f, block, &forward));
     if (!f->sub_plans[block])
-        PD_TRY(pd_plan_new(f->plan->program, block, outer->plan, 0, NULL, 0, NULL, &f->sub_plans[block]));
+        PD_TRY(pd_plan_new_sub(f->plan, forward ? forward->plan : NULL, block, &f->sub_plans[block]));
     struct pd_frame *sub = f->subs[block];
-    if (sub && !hangs_below(sub, outer)) {
+    if (sub && !hangs_below(sub, f, forward)) {
         pd_frame_free(sub);
         sub = f->subs[block] = NULL;
     }
-    if (!sub) PD_TRY(pd_frame_new(f->sub_plans[block], outer, f->step, &f->subs[block]));
+    if (!sub) PD_TRY(pd_frame_new(f->sub_plans[block], f, forward, f->step, &f->subs[block]));
     *out = f->subs[block];
     return PD_OK;
 }

@@ -89,9 +89,9 @@ pd_status pd_steps_pop(const struct pd_run *run, int grad_block, struct pd_value
     *found = steps && steps->all.n;
     if (!*found) return PD_OK;
     PD_TRY(pd_frame_sub(f, grad_block, &sub));
-    sub = sub->outer;
+    sub = sub->forward;
     struct step *step = steps->all.at[--steps->all.n];
-    for (int i = 0, k = 0; i < sub->plan->vars.n; i++)
+    for (int i = 0, k = 0; sub && i < sub->plan->vars.n; i++)
         if (is_kept(&sub->plan->vars.at[i]) && k < step->n) pd_value_move(sub->values[i], step->at[k++]);
     step_free(step);
     return PD_OK;

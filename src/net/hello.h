@@ -39,7 +39,7 @@ struct pd_welcome {
     uint16_t loops;       /* how many loops the server has */
     uint64_t incarnation; /* the server's */
     uint32_t processes;   /* trainers and loops of servers in the job; 0: not known */
-    char note[128]; /* what else a client should know; the layer above says what */
+    char note[128];       /* what else a client should know; the layer above says what */
 };
 
 enum {
@@ -55,6 +55,9 @@ enum {
  * PADDLE_PS_SECRET_FILE (trailing white space cut). *n is its size; 0: there is no secret. An empty one, or a
  * file that cannot be read, is an error. The memory stays. Takes 30 ms for a secret that is seen first. */
 pd_status pd_secret(const uint8_t **key, int *n);
+/* Nothing that a connection needs ends, at the end of the process, before what is given to atexit() behind
+ * this. */
+void pd_secret_prepare(void);
 /* Do all who get in prove that they are of the job, by a secret or by a certificate? */
 pd_status pd_is_closed_job(int *is_closed);
 

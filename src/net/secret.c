@@ -4,6 +4,7 @@
  * recorded a handshake pays that for each guess. It is done once for each secret of a process, never for a
  * connection. */
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -65,10 +66,11 @@ static pd_status keep(const char *name, const char *bytes, size_t n, const uint8
     pthread_mutex_unlock(&lock);
     if (!s) return pd_fail(PD_NO_MEMORY, "no key could be made of the secret in %s: it takes 16 MiB", name);
     if (is_new && n < SHORT)
-        pd_log(PD_LOG_WARNING,
-               "the secret in %s has %zu characters: who listens on the network can guess it. Use %d or more, "
-               "as `openssl rand -hex 16` gives them",
-               name, n, SHORT);
+        pd_log(
+            PD_LOG_WARNING,
+            "the secret in %s has %zu characters: who listens on the network can guess it. Use %d or more, "
+            "as `openssl rand -hex 16` gives them",
+            name, n, SHORT);
     *key = s->key;
     return PD_OK;
 }
@@ -114,8 +116,13 @@ static pd_status read_file(const char *path, char *out, size_t cap, size_t *n)
 
 static pd_status is_empty(const char *name)
 {
-    return pd_fail(PD_INVALID, "%s is set and empty, which protects nothing: give the job's secret, or unset it",
-                   name);
+    return pd_fail(PD_INVALID,
+                   "%s is set and empty, which protects nothing: give the job's secret, or unset it", name);
+}
+
+void pd_secret_prepare(void)
+{
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_ADD_ALL_DIGESTS, NULL); /* without an option it does nothing */
 }
 
 pd_status pd_secret(const uint8_t **key, int *n)
@@ -129,9 +136,10 @@ pd_status pd_secret(const uint8_t **key, int *n)
     if (path && !*path) return is_empty("PADDLE_PS_SECRET_FILE");
     if (path) PD_TRY(read_file(path, text, sizeof text, &length));
     if (value && path && (strlen(value) != length || memcmp(value, text, length) != 0))
-        return pd_fail(PD_INVALID,
-                       "PADDLE_PS_SECRET and PADDLE_PS_SECRET_FILE=%s are both set, to different secrets: unset one",
-                       path);
+        return pd_fail(
+            PD_INVALID,
+            "PADDLE_PS_SECRET and PADDLE_PS_SECRET_FILE=%s are both set, to different secrets: unset one",
+            path);
     if (value) {
         PD_TRY(keep("PADDLE_PS_SECRET", value, strlen(value), key));
     } else if (path) {

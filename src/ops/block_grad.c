@@ -116,7 +116,7 @@ static pd_status build(struct pd_grad_maker *g, const struct pd_block_grad *how,
     PD_TRY(set_slot(op, 0, how->steps, "", 1, &steps));
     PD_TRY(set_slot(op, 1, how->in, PD_GRAD_SUFFIX, l->n_in, l->in_grads));
     if (l->n_left) PD_TRY(set_slot(op, 1, how->out, PD_GRAD_SUFFIX, l->n_left, l->left));
-    PD_TRY(pd_opdesc_set_strings(op, "original_output_grad", l->n_targets, l->inner));
+    PD_TRY(pd_opdesc_set_strings(op, PD_GIVEN_ATTR, l->n_targets, l->inner));
     PD_TRY(pd_opdesc_set_strings(op, "original_input", l->n_in, l->in));
     PD_TRY(pd_opdesc_set_strings(op, "original_output", l->n_out, l->out));
     PD_TRY(pd_opdesc_set_strings(op, "left_through", l->n_left, l->through));
@@ -199,7 +199,10 @@ pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like)
                               like->tensor.meta.rank, like->tensor.meta.dim);
     if (t->meta.kind != PD_KIND_TENSOR) pd_value_reset(to, PD_KIND_TENSOR);
     /* Never written: it has no size, and no gradient can come from it either. */
-    if (like->tensor.meta.dtype == PD_DTYPE_NONE) return PD_OK;
+    if (like->tensor.meta.dtype == PD_DTYPE_NONE) {
+        pd_value_reset(to, PD_KIND_TENSOR);
+        return PD_OK;
+    }
     PD_TRY(pd_tensor_resize(t, like->tensor.meta.dtype, like->tensor.meta.rank, like->tensor.meta.dim));
     pd_meta_share_lod(&t->meta, &like->tensor.meta);
     memset(t->data, 0, pd_tensor_bytes(t));
@@ -258,7 +261,10 @@ static pd_status inner_grad(const struct pd_run *r, const char *var, struct pd_v
 
 pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value)
 {
-    return inner_grad(r, forward_name(r, PD_GRAD_IN, i), value);
+    struct pd_value *inner = NULL;
+    PD_TRY(inner_grad(r, forward_name(r, PD_GRAD_IN, i), &inner));
+    if (inner) *value = inner;
+    return PD_OK;
 }
 
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad)
@@ -292,8 +298,7 @@ pd_status pd_block_grad_left(const struct pd_run *r, int ran)
 {
     for (int i = 0; i < r->out[PD_GRAD_LEFT_GRAD].n; i++) {
         struct pd_value *to = r->out[PD_GRAD_LEFT_GRAD].at[i], *from = came_for(r, i);
-        /* Items of an array are marked when they are handed on. */
-        if (!to || !from || from->tensor.meta.kind == PD_KIND_TENSOR_ARRAY) continue;
+        if (!to || !from) continue;
         const struct pd_attr *through = &r->attr[PD_GRAD_THROUGH];
         int goes_through = ran && i < (int)through->n && *through->strings[i];
         struct pd_value *inner = NULL; /* none where the gradient block does not touch it */

@@ -39,19 +39,19 @@ enum {
 };
 /* Their first attributes, in this order. */
 #define PD_GRAD_ATTRS                                                                                        \
-    PD_DEF_BLOCK("sub_block"), PD_DEF_STRINGS("original_output_grad"), PD_DEF_STRINGS("original_input"),     \
+    PD_DEF_BLOCK("sub_block"), PD_DEF_STRINGS(PD_GIVEN_ATTR), PD_DEF_STRINGS("original_input"),              \
         PD_DEF_STRINGS("original_output"), PD_DEF_STRINGS("left_through"), PD_DEF_STRINGS("left_of")
 
 pd_status pd_block_grad_infer(const struct pd_infer *c);
 /* Gives the gradients of the targets to the block, zeros where none came. */
 pd_status pd_block_grad_fill(const struct pd_run *r);
-/* The block's gradient of the i-th input; NULL: it has none. */
+/* Sets *value to the block's gradient of the i-th input; leaves it where the block does not touch that. */
 pd_status pd_block_grad_inner(const struct pd_run *r, int i, struct pd_value **value);
 /* Is the i-th input also written by the block? *grad is the gradient that came for it then, NULL where none
  * came. */
 int pd_block_grad_carries(const struct pd_run *r, int i, struct pd_value **grad);
 /* Gradients of what the block overwrites without reading it: none when it ran, else they go on as they are.
- */
+ * Those of an array go on with the items that were not overwritten. */
 pd_status pd_block_grad_left(const struct pd_run *r, int ran);
 /* No gradient: zeros of the same size, no rows where it is selected rows, or an empty array. */
 pd_status pd_block_grad_zeros(struct pd_value *to, const struct pd_value *like);

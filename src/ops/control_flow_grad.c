@@ -42,10 +42,8 @@ static pd_status conditional_grad_run(const struct pd_run *r)
     for (int i = 0; i < r->out[PD_GRAD_IN_GRAD].n; i++) {
         struct pd_value *to = r->out[PD_GRAD_IN_GRAD].at[i], *from = NULL;
         if (!to) continue;
-        if (ran)
-            PD_TRY(pd_block_grad_inner(r, i, &from));
-        else
-            pd_block_grad_carries(r, i, &from);
+        pd_block_grad_carries(r, i, &from);
+        if (ran) PD_TRY(pd_block_grad_inner(r, i, &from));
         PD_TRY(from ? pd_value_copy(to, from) : pd_block_grad_zeros(to, r->in[PD_GRAD_IN].at[i]));
     }
     return pd_block_grad_left(r, ran);

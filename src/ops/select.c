@@ -127,7 +127,7 @@ const struct pd_op pd_op_rnn_memory_helper = {
 const struct pd_op pd_op_rnn_memory_helper_grad = {
     .type = "rnn_memory_helper_grad",
     .doc = "Gradient of rnn_memory_helper; 0 at the last step.",
-    .inputs = (const struct pd_slot_def[]){{"Out@GRAD", PD_SLOT_OPTIONAL},
+    .inputs = (const struct pd_slot_def[]){{"Out@GRAD", PD_SLOT_OPTIONAL | PD_SLOT_UNSET},
                                            {"X", PD_SLOT_META},
                                            {"Out", PD_SLOT_META | PD_SLOT_OPTIONAL},
                                            {0}},
@@ -140,8 +140,9 @@ const struct pd_op pd_op_rnn_memory_helper_grad = {
 const struct pd_op pd_op_select_input = {
     .type = "select_input",
     .doc = "The variable number Mask of a list.",
-    .inputs =
-        (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE}, {"Mask", PD_SLOT_OWN_TYPE}, {0}},
+    .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_LIST | PD_SLOT_OWN_TYPE | PD_SLOT_UNSET},
+                                           {"Mask", PD_SLOT_OWN_TYPE},
+                                           {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_DYNAMIC,
     .infer = select_infer,
@@ -156,10 +157,11 @@ const struct pd_op pd_op_select_output = {
     .doc = "Writes X to the variable number Mask of a list; the others stay.",
     .inputs = (const struct pd_slot_def[]){{"X", 0},
                                            {"Mask", PD_SLOT_OWN_TYPE},
-                                           {"Like", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
+                                           {"Like", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE |
+                                                        PD_SLOT_UNSET},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_LIST}, {0}},
-    .flags = PD_OP_DYNAMIC,
+    .flags = PD_OP_DYNAMIC | PD_OP_UPDATES,
     .infer = select_infer,
     .run = output_run,
     .grad_type = "select_input",

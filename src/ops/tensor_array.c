@@ -4,6 +4,7 @@
 
 #include "ops/rank_table.h"
 #include "ops/shape_util.h"
+#include "program/grad.h"
 
 enum { X, I, WRITTEN };
 enum { TABLE = 1 };
@@ -67,6 +68,30 @@ static pd_status write_run(const struct pd_run *r)
     PD_TRY(grow(out, i + 1));
     out->items.at[i]->handed_on = 0;
     return x->data ? pd_tensor_copy(&out->items.at[i]->tensor, x) : PD_OK;
+}
+
+/* The item's gradient goes to X, and none of it to who wrote the item before. Where nobody wants that of X it
+ * is read nevertheless, into a variable that no one reads. */
+static pd_status write_make_grad(struct pd_grad_maker *g)
+{
+    const char *array = pd_opdesc_arg(g->op, 1, "Out"), *to;
+    struct pd_opdesc *grad;
+    if (!array || !g->has_grad(g, array)) return PD_OK;
+    PD_TRY(pd_grad_from_table(g, "read_from_array", "X=Out@ I X_W=X", "Out=X@", &grad));
+    to = pd_opdesc_arg(grad, 1, "Out");
+    if ((!to || strcmp(to, PD_EMPTY_VAR) == 0) && g->lives_before(g, array)) {
+        struct pd_buf name = {0};
+        pd_buf_printf(&name, "%s@OVERWRITTEN", pd_opdesc_arg(grad, 0, "X"));
+        pd_status status = name.failed
+                               ? pd_no_memory()
+                               : pd_opdesc_set_args(grad, 1, "Out", 1, (const char *const[]){name.at});
+        pd_buf_free(&name);
+        if (status != PD_OK) {
+            pd_opdesc_free(grad);
+            return status;
+        }
+    }
+    return g->emit(g, grad);
 }
 
 static pd_status read_infer(const struct pd_infer *c)
@@ -252,9 +277,7 @@ const struct pd_op pd_op_write_to_array = {
     .flags = PD_OP_DYNAMIC | PD_OP_UPDATES,
     .infer = write_infer,
     .run = write_run,
-    .grad_type = "read_from_array",
-    .grad_in = "X=Out@ I X_W=X",
-    .grad_out = "Out=X@",
+    .make_grad = write_make_grad,
 };
 
 const struct pd_op pd_op_read_from_array = {

@@ -237,8 +237,9 @@ static pd_status run_pass(struct pd_backward *p, char *on_path, const char **gra
         /* A loop reads what its steps before wrote. */
         int updates = op->def && (op->def->flags & PD_OP_UPDATES);
         if (!updates) reach_before(p, i);
-        /* What a block may overwrite has a gradient only where it did not run, whatever it reads. */
-        int may_stop = updates && pd_opdesc_sub_block(op, 0) >= 0 && side_has(p, op, 1, pd_backward_reaches);
+        /* What an op overwrites in part, or not in each run, has a gradient in the rest only, whatever the op
+         * reads. */
+        int may_stop = updates && side_has(p, op, 1, pd_backward_reaches);
         if (on_path[i] && side_has(p, op, 1, node_has_grad) &&
             (may_stop || side_has(p, op, 0, pd_backward_reaches)))
             PD_TRY(pd_backward_differentiate(p, op));

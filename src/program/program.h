@@ -15,6 +15,8 @@ struct pd_block;
 
 #define PD_EMPTY_VAR "@EMPTY@"
 #define PD_GRAD_SUFFIX "@GRAD"
+/* Of an op that runs a gradient block: variables of the block that it gives their values. */
+#define PD_GIVEN_ATTR "original_output_grad"
 
 enum pd_var_flag {
     PD_VAR_PERSISTABLE = 1,
@@ -150,7 +152,8 @@ pd_status pd_opdesc_clone(const struct pd_opdesc *op, struct pd_program *into, s
 /* How often the op names the variable among its inputs or outputs. */
 int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var);
 /* Renames a variable wherever the op uses it. */
-pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to); /* in its slots and in op_role_var */
+pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from,
+                               const char *to); /* in its slots and in op_role_var */
 /* The i-th block that the op's attributes name; -1 after the last. */
 int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
 

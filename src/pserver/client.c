@@ -148,6 +148,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     if (!pd_reader_done(&r) || n) return pd_fail(PD_FORMAT, "malformed answer to an OPEN");
     w->names_answered = (int)m->head.request;
     if (c->id < 0) c->id = (int)m->head.extra;
+    w->has_parts = m->head.flags & PD_PS_PARTS;
     if (w->is_open) return PD_OK;
     say_connected(w);
     w->is_open = w->was_opened = 1;

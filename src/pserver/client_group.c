@@ -92,6 +92,7 @@ void pd_client_join(struct link *link, struct link *other)
     if (all == from) return;
     if (!all->trainers) all->trainers = from->trainers;
     all->is_aligned |= from->is_aligned;
+    if (atomic_load(&from->is_asked)) atomic_store(&all->is_asked, 1);
     if (from->cut > all->cut) all->cut = from->cut;
     if (!atomic_load(&all->job)) atomic_store(&all->job, atomic_load(&from->job));
     all->common = 0; /* what one of them had told is not what all have */
@@ -123,6 +124,7 @@ uint64_t pd_client_steps_at(struct pd_client *c, const char *endpoint)
     pthread_mutex_lock(&c->links_lock);
     const struct link *link = find(c, endpoint);
     uint64_t steps = link ? atomic_load(&link->group->steps) : 0;
+    if (link) atomic_store(&link->group->is_asked, 1);
     pthread_mutex_unlock(&c->links_lock);
     return steps;
 }
@@ -246,6 +248,48 @@ static int nobody_passes(void *arg)
     return 1;
 }
 
+/* Async: does this process give the next batch of its data, whatever one before it had under way? Who did not
+ * ask for the steps that are done does: what stands under the number of that step would be lost. */
+static int begins_anew(const struct pd_client *c, const struct group *g)
+{
+    for (int i = 0; i < c->links.n; i++)
+        if (c->links.at[i]->group == g && c->links.at[i]->answers &&
+            !(c->links.at[i]->job_flags & PD_PS_JOB_ASYNC))
+            return 0;
+    return !atomic_load(&g->is_asked);
+}
+
+/* Its first step is one that no server has anything of. The ones before are passed where they are missing. */
+static pd_status pass_begun(struct pd_client *c, struct link *one, const struct pd_run *run)
+{
+    uint64_t first = 0, least = UINT64_MAX;
+    const struct group *g = one->group;
+    int is_behind = 1;
+    while (is_behind) {
+        is_behind = 0;
+        for (int turn = 0; turn < 2; turn++)
+            for (int i = 0; i < c->links.n; i++)
+                for (int k = 0; c->links.at[i]->group == g && k < c->links.at[i]->wires.n; k++) {
+                    struct wire *w = c->links.at[i]->wires.at[k];
+                    if (w->step + (w->has_parts != 0) > first) first = w->step + (w->has_parts != 0);
+                    if (w->step < least) least = w->step;
+                    if (turn == 0 || w->step >= first) continue;
+                    is_behind = w->passes = 1;
+                    pd_wire_flush(w);
+                }
+        PD_TRY(pd_client_turn_until(c, run, nobody_passes, one, "passing a step that was begun"));
+    }
+    if (least < first)
+        pd_log(
+            PD_LOG_INFO,
+            "trainer %d begins behind step %llu: steps from %llu on, which a process before it had under "
+            "way, "
+            "count where they are applied. A script that asks steps_done() before its first step gives them "
+            "again",
+            c->id, (unsigned long long)first - 1, (unsigned long long)least);
+    return PD_OK;
+}
+
 /* A trainer that joins a running job may find one server a step behind another. It passes that step, so that
  * its gradients count in the same steps everywhere. */
 pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, const char *const *endpoints)
@@ -257,7 +301,9 @@ pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, cons
     if (g->is_aligned) return PD_OK;
     PD_TRY(check_rules(c, g));
     uint64_t again = repeats(c, g);
-    if (again) {
+    if (begins_anew(c, g)) {
+        PD_TRY(pass_begun(c, one, run));
+    } else if (again) {
         repeat(c, g, again);
         pd_client_tell_own(c, run, 1);
         return PD_OK;

@@ -66,6 +66,7 @@ struct wire {
     int said_bye;   /* on this connection, */
     int64_t bye_at; /* then */
     int is_quit;    /* goodbye was answered */
+    int has_parts;  /* of the next step, which a process before this one had begun */
     struct pd_stall stall;
     uint64_t notices;  /* bytes of them that came on this connection */
     char trouble[512]; /* the last thing that went wrong */
@@ -82,6 +83,7 @@ struct group {
     int n_links;
     int trainers;           /* how many there are; 0: not known */
     int is_aligned;         /* all servers are in the same step for this trainer: nothing is pushed before */
+    _Atomic int is_asked;   /* for `steps`, before that: what is repeated is the batch that it was */
     _Atomic uint64_t steps; /* the last that counts this trainer on all of them */
     _Atomic uint64_t job;   /* the one that they are in, as one told or all agreed; 0: not known yet */
     uint64_t common; /* the newest snapshot that all of them have, as they were told; 0: none is known */

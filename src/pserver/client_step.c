@@ -349,7 +349,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     if (m->head.extra > w->link->group->cut) w->link->group->cut = m->head.extra;
     if (w->save && !w->save->parts) w->save->save = m->head.step;
     if (w->passes) {
-        w->passes = w->waits = 0;
+        w->passes = w->waits = w->has_parts = 0;
         w->step++;
         pd_wire_flush(w);
         return PD_OK;

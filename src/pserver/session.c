@@ -276,9 +276,9 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     pd_status status = pd_shard_may_end(shard, session->trainer, m->head.step);
     if (status != PD_OK) return pd_session_refuse(session, m->head.request, status);
     if (m->head.flags & PD_PS_PASS) {
-        pd_log(PD_LOG_INFO, "%s passes step %llu, which another server or loop has behind it",
+        int is_next = pd_shard_pass(shard, session->trainer, m->head.step);
+        pd_log(is_next ? PD_LOG_DEBUG : PD_LOG_INFO, "%s passes step %llu, which another server or loop has",
                pd_lane_who(session->lane, session->trainer), (unsigned long long)m->head.step);
-        pd_shard_pass(shard, session->trainer, m->head.step);
     }
     return job_error(session, pd_shard_end(shard, session->trainer, m->head.step, m->head.request));
 }

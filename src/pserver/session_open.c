@@ -217,6 +217,7 @@ static void send_opened(struct session *session, uint64_t request, const struct 
     struct pd_buf meta = {0};
     struct pd_frame_head head = {.type = PD_PS_OPENED,
                                  .request = request,
+                                 .flags = pd_shard_has_parts(shard, session->trainer) ? PD_PS_PARTS : 0,
                                  .step = pd_shard_counted(shard, session->trainer),
                                  .extra = (uint64_t)session->trainer};
     pd_put_u64(&meta, pd_shard_step(shard));

@@ -118,6 +118,8 @@ void pd_shard_set_step(struct pd_shard *shard, uint64_t step); /* after a restar
 uint64_t pd_shard_trainer_step(const struct pd_shard *shard,
                                int trainer); /* last one applied for it, or before it takes part */
 void pd_shard_set_trainer_step(struct pd_shard *shard, int trainer, uint64_t step);
+/* Async: are parts of the trainer's next step in the parameters? */
+int pd_shard_has_parts(const struct pd_shard *shard, int trainer);
 /* What is applied of pushes, or in sync mode of a step, that have not ended, as text for a snapshot (none:
  * nothing), and back, after pd_shard_set_trainer_step and pd_shard_set_step. Who gave it and sends it again
  * finds it done. NULL is fine for `text`; one that does not fit the shard is an error. */
@@ -138,8 +140,9 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
  * applied at once; 0: it may not. pd_shard_lend, before pd_shard_arrived, says where that is. */
 size_t pd_shard_may_lend(const struct pd_shard *shard, int trainer);
 void pd_shard_lend(struct pd_shard *shard, int trainer, const void *data);
-/* The trainer gives nothing to this step, which it ends now, and is not averaged over. */
-void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step);
+/* The trainer gives nothing to this step, which it ends now, and is not averaged over. Did it pass the one
+ * before, too? */
+int pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step);
 /* The step after the trainer's last one, or one before that (it asks again): no later one. */
 pd_status pd_shard_may_end(const struct pd_shard *shard, int trainer, uint64_t step);
 /* The trainer's push of this step is whole; `request` is answered when it is applied. */

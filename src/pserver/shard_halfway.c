@@ -47,16 +47,29 @@ static void write_begun(const struct pd_shard *shard, struct pd_buf *out)
     }
 }
 
+/* Async: are parts of the trainer's next push to this gradient in the parameters? */
+static int is_begun(const struct pd_shard *shard, const struct unit *u, int trainer)
+{
+    const struct pd_gift *g = &u->gifts[trainer];
+    return pd_shard_is_early(shard, u, trainer) && g->step == shard->trainers[trainer].step + 1 && g->n_parts;
+}
+
+int pd_shard_has_parts(const struct pd_shard *shard, int trainer)
+{
+    for (int k = 0; !shard->config.is_sync && k < shard->units.n; k++)
+        if (is_begun(shard, shard->units.at[k], trainer)) return 1;
+    return 0;
+}
+
 void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
 {
     if (shard->config.is_sync) write_begun(shard, out);
     for (int i = 0; !shard->config.is_sync && i < shard->config.trainers; i++) {
-        const struct trainer *t = &shard->trainers[i];
         int n = 0;
         for (int k = 0; k < shard->units.n; k++) {
             const struct unit *u = shard->units.at[k];
             const struct pd_gift *g = &u->gifts[i];
-            if (!pd_shard_is_early(shard, u, i) || g->step != t->step + 1 || !g->n_parts) continue;
+            if (!is_begun(shard, u, i)) continue;
             if (!n++) pd_buf_printf(out, "%s%d %" PRIu64, out->n ? ";" : "", i, g->step);
             pd_buf_printf(out, " %d", k);
             write_parts(u, g, g->step, out);

@@ -272,12 +272,14 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
     return finish_step(shard);
 }
 
-void pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step)
+int pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step)
 {
-    if (step <= pd_shard_trainer_step(shard, trainer)) return;
+    int is_next = passes(shard, trainer, step - 1);
+    if (step <= pd_shard_trainer_step(shard, trainer)) return is_next;
     if (!passes(shard, trainer, step)) pd_shard_void(shard);
     pd_shard_drop_gifts(shard, trainer);
     shard->trainers[trainer].passed = step;
+    return is_next;
 }
 
 pd_status pd_shard_may_end(const struct pd_shard *shard, int trainer, uint64_t step)

@@ -13,29 +13,18 @@ import shutil
 import subprocess
 import sys
 
+import maker
 import numpy as np
+import paddle.fluid as fluid
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
+from golden import files, loops, models, replay, small
 
-import paddle  # noqa: E402
-import paddle.fluid as fluid  # noqa: E402
-
-from golden import files, loops, models, replay, small  # noqa: E402
-
-DATA = os.path.join(HERE, 'data')
 STEPS = 10
 SMALL = [
     ('optimizers.npz', small.OPTIMIZERS, 5),
     ('rules.npz', small.RULES, 5),
     ('schedules.npz', small.SCHEDULES, 12),
 ]
-
-
-def save(path, arrays):
-    if not os.path.isdir(os.path.dirname(path)):
-        os.makedirs(os.path.dirname(path))
-    np.savez_compressed(path, **arrays)
 
 
 def flat(arrays, prefix, values):
@@ -61,7 +50,7 @@ def make_models():
         arrays['loss'] = found['loss']
         for i, extra in enumerate(found['extra']):
             arrays[f'extra/{i}'] = extra
-        save(os.path.join(DATA, name, 'case.npz'), arrays)
+        np.savez_compressed(maker.path_of(name, 'case.npz'), **arrays)
         print(f"{name:20} loss {found['loss'][0]:.6f} -> {found['loss'][-1]:.6f}")
 
 
@@ -87,7 +76,7 @@ def make_small():
             if not all(np.isfinite(value).all() for value in found['final'].values()):
                 raise SystemExit(f'{name}: not finite')
             keep_small(arrays, name, found)
-        save(os.path.join(DATA, path), arrays)
+        np.savez_compressed(maker.path_of(path), **arrays)
 
 
 def make_names():
@@ -98,12 +87,12 @@ def make_names():
             for kind, make in models.OPTIMIZERS.items()
         }
     for path, table, _ in SMALL:
-        with np.load(os.path.join(DATA, path)) as data:
+        with np.load(maker.path_of(path)) as data:
             ran = {key.split('/')[0] for key in data.files}
         for name, build in table.items():
             if name in ran:
                 found['small'][name] = replay.names_of(replay.Built(build))
-    with open(os.path.join(DATA, 'names.json'), 'w') as file:
+    with open(maker.path_of('names.json'), 'w') as file:
         json.dump(found, file, indent=None, separators=(',', ':'), sort_keys=True)
         file.write('\n')
 
@@ -122,7 +111,7 @@ def neutral(path):
 
 
 def make_files():
-    root = os.path.join(DATA, 'files')
+    root = maker.path_of('files')
     shutil.rmtree(root, ignore_errors=True)
     files.write(root)
     for path in [('infer', '__model__'), ('infer_combined', 'model'), ('save', 'model.pdmodel')]:
@@ -133,16 +122,12 @@ def make_loops():
     arrays = {}
     for name in loops.CASES:
         flat(arrays, name + '/', loops.run(name))
-    save(os.path.join(DATA, 'loops.npz'), arrays)
+    np.savez_compressed(maker.path_of('loops.npz'), **arrays)
 
 
 PARTS = {'models': make_models, 'small': make_small, 'names': make_names, 'files': make_files, 'loops': make_loops}
 
 if __name__ == '__main__':
-    if paddle.__version__ != '1.8.5' or hasattr(paddle.version, 'cpaddle'):
-        raise SystemExit(
-            'golden files are made by paddlepaddle 1.8.5 itself; this interpreter has another paddle'
-        )
     parts = sys.argv[1:] or ['models', 'small', 'names', 'files', 'loops']
     if len(parts) == 1:
         PARTS[parts[0]]()

@@ -436,13 +436,11 @@ def describe(program, attrs_of, var_type):
 
 def record():
     """Write the golden file; needs paddlepaddle 1.8.5."""
+    import maker  # noqa: F401, refuses other packages
     import numpy as np
-    import paddle
     import paddle.fluid as fluid
     from paddle.fluid import framework
 
-    if paddle.__version__ != "1.8.5" or hasattr(paddle.version, "cpaddle"):
-        sys.exit("The golden file is recorded with paddlepaddle 1.8.5, this is another package.")
     given = {}
     first = framework.Operator.__init__
 

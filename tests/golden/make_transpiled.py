@@ -6,13 +6,10 @@ A second run writes the same bytes.
 """
 
 import json
-import os
-import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
+import maker
 
-from golden import transpiled  # noqa: E402
+from golden import transpiled
 
 
 def main():
@@ -20,7 +17,7 @@ def main():
     for name, case in transpiled.CASES.items():
         found[name] = transpiled.describe(case)
         print(f"{name:24} {len(found[name]['types'])} ops")
-    with open(os.path.join(HERE, 'data', 'transpiled.json'), 'w') as file:
+    with open(maker.path_of('transpiled.json'), 'w') as file:
         json.dump(found, file, sort_keys=True, separators=(',', ':'))
         file.write('\n')
 

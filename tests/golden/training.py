@@ -27,6 +27,12 @@ transpose: one_op('transpose', h, axis=[1, 0])
 dynamic_rnn: dynamic_rnn(seq)
 while_array: while_array(h)
 cond: L.cond(L.less_than(L.reduce_mean(h), L.fill_constant([1], 'float32', 10.)), lambda: h * 2., lambda: h * 3.)
+cond_in_cond: L.cond(below(h, 9.), lambda: L.cond(below(h, 0.3), lambda: h * 3., lambda: L.tanh(h)), lambda: h * 2.)
+cond_last: L.cond(below(h, -9.), lambda: h * 2., lambda: L.cond(below(h, 9.), lambda: h, lambda: L.tanh(h)))
+case: L.case([(below(h, 0.27), lambda: h * 2.), (below(h, 0.3), lambda: L.sigmoid(h))], default=lambda: L.tanh(h))
+loop_in_cond: L.cond(below(h, 9.), lambda: while_array(h), lambda: h * 2.)
+case_in_loop: while_array(h, lambda q: L.case([(below(q, -9.), lambda: q), (below(q, 9.), lambda: q * h)], default=lambda: q * 2.))
+branch_without_way: L.cond(below(ones, 2.), lambda: L.square(ones), lambda: L.fc(ones, 4)) + h
 '''
 
 OTHERS = '''
@@ -133,14 +139,18 @@ def dynamic_rnn(seq):
     return L.sequence_last_step(rnn())
 
 
-def while_array(h):
+def below(x, bound):
+    return L.less_than(L.reduce_mean(x), L.fill_constant([1], 'float32', bound))
+
+
+def while_array(h, change=lambda now: L.scale(now, 0.5)):
     """A loop whose results are in an array."""
     i, n = number(0), number(3)
     array = L.array_write(h, i)
     going_on = L.less_than(i, n)
     loop = L.While(going_on)
     with loop.block():
-        now = L.scale(L.array_read(array, i), 0.5)
+        now = change(L.array_read(array, i))
         L.increment(i)
         L.array_write(now, i, array=array)
         L.less_than(i, n, cond=going_on)

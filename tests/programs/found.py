@@ -124,4 +124,14 @@ op('flatten2', {'X': v}, {'Out': v, 'XShape': var(DTYPE)}, axis=1)""", "w", {"x"
 p = L.create_parameter([2, 1], DTYPE, name='p')
 v = L.mean(L.matmul(x, p))
 w = L.reduce_mean(x)""", "v w", {"x": feed("B", 2)}, [{"B": 2}, {"B": 0, "fetch": ["v", "w"]}, {"B": 2}], "fluid.optimizer.SGD(0.1)"),
+    # A loop that did not run took the gradient of an array whose item it would have overwritten.
+    "a loop that would overwrite an item": recipe("""
+i = L.fill_constant([1], 'int64', 0)
+n = L.fill_constant([1], 'int64', 0)
+a = L.array_write(x, i)
+c = L.less_than(i, n)
+w = L.While(c)
+with w.block():
+    L.array_write(L.tanh(L.zeros_like(L.array_read(a, i))), i, array=a)
+v = L.array_read(a, i)""", "v", {"x": feed("B", 1)}),
 }

@@ -96,3 +96,46 @@ def test_a_branch_over_a_variable_that_is_another_in_each_scope():
         value, grad = exe.run(fetch_list=[loss, slope], scope=scopes[i % 3])
         assert value[0] == 2 * (i % 3 + 1) and (grad == 0.5).all()
         others.append(bytearray(600))  # memory that was freed is soon somebody else's
+
+
+def write_when_true(x, holds, out):
+    when = fluid.layers.control_flow.ConditionalBlock([holds], is_scalar_condition=True)
+    with when.block():
+        fluid.layers.assign(x * 2.0, out)
+
+
+def write_the_chosen(x, holds, out):
+    other = fluid.default_main_program().global_block().create_var(name="other", shape=[1], dtype="float32")
+    fluid.layers.control_flow.select_output(x * 2.0, [other, out], fluid.layers.cast(holds, "int32"))
+
+
+@pytest.mark.parametrize("write", [write_when_true, write_the_chosen])
+def test_nothing_is_left_of_an_earlier_run(write):
+    """What a branch that does not run would have written has no value, whatever the run before left there."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        holds = fluid.layers.data("holds", [1], append_batch_size=False, dtype="bool")
+        x = fluid.layers.data("x", [1], append_batch_size=False)
+        written = main.global_block().create_var(name="written", shape=[1], dtype="float32")
+        write(x, holds, written)
+        out = fluid.layers.scale(written, 3.0)
+    exe = fluid.Executor(fluid.CPUPlace())
+    for value in (1.0, 7.0):
+        feed = {"x": np.array([value], "float32"), "holds": np.array([True])}
+        assert exe.run(main, feed=feed, fetch_list=[out])[0] == 6 * value
+        with pytest.raises(Exception, match="'written' has no value"):
+            exe.run(main, feed=dict(feed, holds=np.array([False])), fetch_list=[out])
+
+
+def test_value_that_select_output_leaves():
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        holds = fluid.layers.data("holds", [1], append_batch_size=False, dtype="bool")
+        x = fluid.layers.data("x", [1], append_batch_size=False)
+        written = fluid.layers.fill_constant([1], "float32", 5.0)
+        write_the_chosen(x, holds, written)
+        out = fluid.layers.scale(written, 3.0)
+    exe = fluid.Executor(fluid.CPUPlace())
+    for holds, expected in ((True, 6.0), (False, 15.0), (True, 6.0)):
+        feed = {"x": np.array([1.0], "float32"), "holds": np.array([holds])}
+        assert exe.run(main, feed=feed, fetch_list=[out])[0] == expected

@@ -86,6 +86,33 @@ def test_sequences_are_checked_by_their_width_not_by_their_rows():
             exe.run(feed={"x": np.ones((5, 3), "float32")}, fetch_list=[out])
 
 
+@pytest.mark.parametrize(
+    "declared, fed, is_taken",
+    [([-1, 1], (3,), 1), ([3, 1], (3,), 1), ([-1, 4, 1, 1], (3, 4), 1), ([-1, -1], (3,), 1), ([-1, 4], (4,), 1)]
+    + [([-1], (3, 1), 0), ([3], (3, 1), 0), ([-1, 1], (3, 2), 0), ([1], (), 0), ([1, -1, 4], (3, 4), 0), ([2, 3], (6,), 0)],
+)
+def test_last_dimensions_may_be_left_out(declared, fed, is_taken):
+    """As in 1.8.5: what is there is compared, from the first one on."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        out = layers.scale(fluid.data("x", declared, "float32"), 2.0)
+        exe, feed = fluid.Executor(), {"x": np.ones(fed, "float32")}
+        if is_taken:
+            np.testing.assert_array_equal(exe.run(feed=feed, fetch_list=[out])[0], np.full(fed, 2))
+        else:
+            with pytest.raises(ValueError, match="declares shape"):
+                exe.run(feed=feed, fetch_list=[out])
+
+
+def test_labels_of_npair_loss():
+    """The layer reshapes them in place, which changes what is declared."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        anchor, positive, labels = (fluid.data(name, shape, "float32") for name, shape in (("a", [3, 4]), ("p", [3, 4]), ("l", [3])))
+        loss = layers.npair_loss(anchor, positive, labels, l2_reg=0.002)
+        ones = np.ones((3, 4), "float32")
+        found, = fluid.Executor().run(feed={"a": ones, "p": ones, "l": np.array([0, 1, 1], "float32")}, fetch_list=[loss])
+    np.testing.assert_allclose(found, 1.1026123, rtol=1e-6)
+
+
 def test_a_tensor_that_is_filled_again_while_it_is_fed():
     """Readers use one tensor for all their batches, of other sizes: a run keeps the memory that it was given."""
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):

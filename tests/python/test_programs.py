@@ -106,6 +106,30 @@ def test_a_parameter_by_another_name(ours):
     assert judge.counts["1.8.5 has other gradients"] == 1
 
 
+class TakesBack(Child):
+    """A child whose parameters are after each run what they were before, as those of 1.8.5 are where their increment was taken back."""
+
+    def call(self, **job) -> dict:
+        found = super().call(**job)
+        if job["job"] == "run":
+            found["runs"][1:] = [dict(found["runs"][0]) for _ in found["runs"][1:]]
+        return found
+
+
+@pytest.mark.parametrize("change, kind", [
+    ("L.increment(p, 0.25, in_place=True)", None),
+    ("op('scale', {'X': p}, {'Out': p}, scale=1.0, bias=0.25)", "real"),
+    ("L.increment(p, 0.25, in_place=True)\nq = L.create_parameter([1], DTYPE, name='q')\nL.increment(L.scale(q, 2.0), 0.25, in_place=True)", None),
+    ("L.increment(L.scale(p, 2.0), 0.25, in_place=True)\nop('scale', {'X': p}, {'Out': p}, scale=1.0, bias=0.25)", "real"),
+])
+def test_a_parameter_that_is_counted_up(ours, change, kind):
+    """The judge stops before the second run for the increment of a parameter, and for nothing else."""
+    text = f"p = L.create_parameter([1], DTYPE, name='counted')\n{change}\nv = p + p"
+    with TakesBack(sys.executable) as real:
+        finding = Judge(ours, real).look(recipe(text, "v", {}, [{"B": 3}, {"B": 3}]))
+    assert (finding and finding.kind) == kind
+
+
 def test_a_report_is_a_script(ours, tmp_path):
     text = shrink.script(LONG)
     (tmp_path / "small.py").write_text(text)

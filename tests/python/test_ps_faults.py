@@ -448,9 +448,12 @@ def done_while_the_server_is_down(tmp_path, **env):
         yield job, leaves, lambda: job.start("server", 0, *options)
 
 
-def test_server_killed_while_a_trainer_ends(tmp_path):
-    """It hears the goodbye when it is back, and waits for nobody: the job ends by itself."""
-    with done_while_the_server_is_down(tmp_path) as (job, _, start_again):
+@pytest.mark.parametrize("transport", ["auto", "tcp"])
+@pytest.mark.parametrize("secret", [{}, {"PADDLE_PS_SECRET": "of sixteen characters or more"}], ids=["open", "secret"])
+def test_server_killed_while_a_trainer_ends(tmp_path, secret, transport):
+    """It hears the goodbye when it is back, and waits for nobody: the job ends by itself. The trainer connects at the end of its process,
+    where other libraries have ended already: one with a secret uses theirs."""
+    with done_while_the_server_is_down(tmp_path, PADDLE_PS_TRANSPORT=transport, **secret) as (job, _, start_again):
         start_again()
         job.end(30)
 

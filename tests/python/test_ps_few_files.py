@@ -1,9 +1,13 @@
 """Servers that may open few files (`ulimit -n`): shared memory only while files last, and the reason to all who do not fit."""
 
+import asyncio
+import contextlib
 import socket
 import threading
+import time
 
 import numpy as np
+import pytest
 import ps_peer as ps
 from cluster import Job
 
@@ -50,15 +54,74 @@ def test_who_does_not_fit_is_told_why():
             assert "reset by peer" not in said.partition(reason)[0], said
 
 
-def test_half_a_handshake_keeps_nobody_out():
+class LongWay(threading.Thread):
+    """All that goes to or comes from an endpoint arrives this much later."""
+
+    def __init__(self, endpoint: str, seconds: float):
+        super().__init__(daemon=True)
+        self.endpoint, self.seconds, self.loop = endpoint, seconds, asyncio.new_event_loop()
+        self.server = self.loop.run_until_complete(asyncio.start_server(self.come, "127.0.0.1", 0))
+        self.map = f"{endpoint}=127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+
+    async def come(self, reader, writer) -> None:
+        with contextlib.suppress(OSError):
+            there, back = await asyncio.open_connection(*self.endpoint.rsplit(":", 1))
+            await asyncio.gather(self.carry(reader, back), self.carry(there, writer))
+        writer.close()
+
+    async def carry(self, reader, writer) -> None:
+        under_way: asyncio.Queue = asyncio.Queue()
+
+        async def take() -> None:
+            data = b"-"
+            while data:
+                try:
+                    data = await reader.read(65536)
+                except OSError:
+                    data = b""
+                under_way.put_nowait((time.monotonic() + self.seconds, data))
+
+        taking = asyncio.ensure_future(take())
+        while True:
+            at, data = await under_way.get()
+            await asyncio.sleep(max(0, at - time.monotonic()))
+            with contextlib.suppress(OSError):
+                if not data:
+                    writer.close()
+                    break
+                writer.write(data)
+                await writer.drain()
+        await taking
+
+    def run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            self.loop.run_until_complete(self.server.serve_forever())
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self.loop.run_until_complete(asyncio.wait(left))
+        self.loop.close()
+
+    def __enter__(self) -> "LongWay":
+        self.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.loop.call_soon_threadsafe(self.server.close)
+        self.join(10)
+
+
+@pytest.mark.parametrize("way, pause", [(0, 0.003), (0.1, 0.04)], ids=["near", "far"])
+def test_half_a_handshake_keeps_nobody_out(way, pause):
     """Strangers come faster than places for them get free by their age, send the begin of a HELLO and stay; the job needs a secret.
-    Trainers that come then get in, and the log says what is going on."""
+    Trainers that come then get in, also those whose handshake takes long, and the log says what is going on."""
     over = threading.Event()
 
     def come(endpoint):
         host, port = endpoint.rsplit(":", 1)
         stay = []
-        while not over.wait(0.003):
+        while not over.wait(pause):
             try:
                 stay.append(socket.create_connection((host, int(port)), timeout=1))
                 stay[-1].send(ps.frame(ps.HELLO, ps.hello(0, has_secret=True))[:20])
@@ -69,8 +132,8 @@ def test_half_a_handshake_keeps_nobody_out():
         for each in stay:
             each.close()
 
-    env = {"PADDLE_PS_TRANSPORT": "tcp", "PADDLE_PS_SECRET": "0123456789abcdef0123", "FLAGS_rpc_deadline": "30000"}
-    with Few(4, 128, env=env) as job:
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "PADDLE_PS_SECRET": "0123456789abcdef0123", "FLAGS_rpc_deadline": "60000"}
+    with Few(4, 128, env=env) as job, LongWay(job.endpoints[0], way) as long_way:
         server = job.start("server", 0, *SMALL, "--steps", "5")
         server.wait_for("Server listening on")
         strangers = [threading.Thread(target=come, args=(job.endpoints[0],)) for _ in range(4)]
@@ -79,8 +142,8 @@ def test_half_a_handshake_keeps_nobody_out():
         try:
             server.wait_for("places for such clients were taken, and made room")
             for i in range(4):
-                job.start("trainer", i, *SMALL, "--steps", "5")
-            job.end(60)
+                job.start("trainer", i, *SMALL, "--steps", "5", env={"PADDLE_PS_MAP": long_way.map} if way else {})
+            job.end(90)
         finally:
             over.set()
             for each in strangers:

@@ -87,6 +87,27 @@ def test_no_number_has_the_step_twice(tmp_path, servers, how, log):
         assert trained_on(job, *ASYNC) == (2, {-6.0: NUMBERS})
 
 
+@pytest.mark.parametrize("how", ["lives", "killed"])
+@pytest.mark.parametrize("servers, loops, whole", [(1, 1, 0), (1, 2, 0), (1, 2, 1), (2, 1, 0), (2, 1, 1)])
+def test_a_script_that_does_not_ask_what_is_done(tmp_path, servers, loops, whole, how):
+    """Async. Its first batch is another one than that of the push that was broken off, and counts in all numbers, as do all behind it."""
+    with job_of(tmp_path, servers, FLAGS_ps_log="write", FLAGS_ps_loops=str(loops)) as job:
+        killed_in_its_third_push(job, *ASYNC, loops=loops, whole=whole)
+        for i, server in enumerate(list(job.processes)):
+            if how == "killed":
+                server.kill()
+                job.processes.remove(server)
+                job.start("server", i, *ASYNC)
+        trainer = job.start("trainer", 0, *ASYNC, "--anew", "--steps", "4")
+        job.end(60)
+        values = ast.literal_eval(re.search(r"values (.*)", trainer.output())[1])
+        if how == "killed" and not whole:  # a log is done again up to the last whole push
+            assert values == {-6.0: NUMBERS}, values
+        else:
+            assert set(values) == {-6.0, -7.0} and 0.2 < values[-7.0] / NUMBERS < 0.8, values
+            assert "begins behind step 3" in trainer.output() and "steps_done()" in trainer.output(), trainer.output()
+
+
 @pytest.mark.parametrize("servers, loops", [(1, 2), (2, 1), (3, 1)], ids=["other loops", "fewer", "more"])
 def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
     """Async. Only those who have it can tell what is missing: they are to be started first, as the error says. Or the user goes on without."""

@@ -231,15 +231,17 @@ def check_each_step_counts_once(folder, steps: int, trainers: int, divisor: int)
 @pytest.mark.parametrize("older", [0, 1])
 @pytest.mark.parametrize("trainers", [1, 2])
 @pytest.mark.parametrize("loops", ["1", "2"])
-def test_async_servers_from_snapshots_of_different_steps(tmp_path, loops, trainers, older):
+@pytest.mark.parametrize("asks", [True, False], ids=["asks", "does not ask"])
+def test_async_servers_from_snapshots_of_different_steps(tmp_path, asks, loops, trainers, older):
     """As after a kill of all, without a log: each server has the steps of its own newest snapshot. steps_done() is what all have, and
-    the steps behind that count once, everywhere."""
+    the steps behind that count once, everywhere. A script that does not ask gives other batches, and each of them counts everywhere."""
     go, root = tmp_path / "go", tmp_path / "ps"
     with Job(2, trainers, "ledger.py", env={"FLAGS_ps_dir": str(root), "FLAGS_ps_loops": loops}) as job:
         folder = root / job.endpoints[older].replace(":", "_")
 
         def run(pause_at: int) -> None:
-            job.start_all("--async", "--resume", "--out", str(tmp_path), "--steps", "40", "--pause-at", str(pause_at), "--until", str(go))
+            resume = [] if pause_at < 0 and not asks else ["--resume"]
+            job.start_all("--async", *resume, "--out", str(tmp_path), "--steps", "40", "--pause-at", str(pause_at), "--until", str(go))
             for trainer in job.processes[2:] if pause_at > 0 else []:
                 trainer.wait_for("pauses")
 
@@ -257,10 +259,19 @@ def test_async_servers_from_snapshots_of_different_steps(tmp_path, loops, traine
         (tmp_path / "older").rename(folder)
         run(-1)
         job.end(60)
-        assert all("repeats steps 8 to 19" in p.output() for p in job.processes[2:]), job.processes[2].output()
-        firsts = [path.read_text().split("\n")[0] for path in tmp_path.glob("acknowledged-*")]
-        assert sorted(firsts, key=int) == [*["0"] * trainers, *["7"] * 2 * trainers]
-    check_each_step_counts_once(tmp_path, 40, trainers, 1)
+        said = "repeats steps 8 to 19" if asks else "begins behind step 19: steps from 8 on"
+        assert all(said in p.output() for p in job.processes[2:]), job.processes[2].output()
+    firsts = [path.read_text().split("\n")[0] for path in tmp_path.glob("acknowledged-*")]
+    assert sorted(firsts, key=int) == sorted(["0", "7", "7" if asks else "0"] * trainers, key=int)
+    if asks:
+        check_each_step_counts_once(tmp_path, 40, trainers, 1)
+        return
+    for i, endpoint in enumerate(job.endpoints):
+        steps = [*range(7 if i == older else 19), *range(40)]
+        want = np.tile(np.bincount(np.array(steps) % PLACES, minlength=PLACES), trainers)
+        for name, value in np.load(tmp_path / f"held-{endpoint}.npz").items():
+            got = -value.reshape(trainers * PLACES, -1)
+            np.testing.assert_array_equal(got, np.broadcast_to(want[:, None], got.shape), f"{name} of server {i}")
 
 
 @pytest.mark.parametrize("trainers", [1, 2])

@@ -8,6 +8,7 @@ import pytest
 import ps_peer as ps
 from cluster import Job
 from fault_proxy import FaultProxy, Faults
+from test_ps_faults import done_while_the_server_is_down
 
 OPTIONS = ["--model", "mlp", "--optimizer", "momentum", "--steps", "20"]
 QUIET = Faults(cut=0, half_close=0, stall=0, delay=0)
@@ -131,3 +132,10 @@ def test_settings_are_checked(tmp_path, tls):
             server = job.start("server", 0, *OPTIONS)
             assert server.end(40) != 0
             assert f"{key} is not set" in server.output()
+
+
+def test_a_trainer_connects_at_the_end_of_its_process(tmp_path, tls):
+    """To say goodbye to a server that comes back, when OpenSSL's other users have ended."""
+    with done_while_the_server_is_down(tmp_path, **tls) as (job, _, start_again):
+        start_again()
+        job.end(30)

@@ -309,3 +309,47 @@ def test_places_are_counted():
     net.run({}, [])
     with pytest.raises(Exception, match="CPU places only"):
         net.op("get_places", {}, {"Out": ["places"]}, device_type="CUDA")
+
+
+def overwrite_one(where, steps, item, reads):
+    """Two items that hold x and 2x; then one of them becomes a value without gradient, `steps` times."""
+    x = layers.data("x", [2], append_batch_size=False)
+    x.stop_gradient = False
+    places = [layers.fill_constant([1], "int64", n) for n in range(2)]
+    array = layers.array_write(x, places[0])
+    layers.array_write(x * 2.0, places[1], array=array)
+
+    def change():
+        value = layers.fill_constant([2], "float32", 0.3)
+        if reads:
+            value = layers.tanh(layers.zeros_like(layers.array_read(array, places[0])))
+        layers.array_write(value, places[item], array=array)
+
+    step, end = layers.fill_constant([1], "int64", 0), layers.fill_constant([1], "int64", steps)
+    more = layers.less_than(step, end)
+    if where == "main":
+        for _ in range(steps):
+            change()
+    elif where == "branch":
+        with layers.control_flow.ConditionalBlock([more], is_scalar_condition=True).block():
+            change()
+    else:
+        with layers.While(more).block():
+            change()
+            layers.increment(step)
+            layers.less_than(step, end, cond=more)
+    first, second = [layers.array_read(array, place) for place in places]
+    return x, layers.reduce_sum(first * 0.5 + second * 0.75)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("item", [0, 1])
+@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("where", ["main", "branch", "loop"])
+@pytest.mark.usefixtures("fresh")
+def test_item_that_becomes_a_value_without_gradient(where, steps, item, reads):
+    """Who wrote the item before gets no gradient, who wrote the others gets all of theirs."""
+    x, loss = overwrite_one(where, steps, item, reads)
+    (grad,) = fluid.gradients(loss, x)
+    found = fluid.Executor(fluid.CPUPlace()).run(feed={"x": np.array([0.1, 0.2], "float32")}, fetch_list=[grad])[0]
+    np.testing.assert_allclose(found, 2.0 if not steps else [1.5, 0.5][item], rtol=1e-6)

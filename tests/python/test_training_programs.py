@@ -108,3 +108,36 @@ def test_sum_of_gradients_of_which_nobody_wrote_any():
     op._rename_input(op.input('X')[1], 'h@GRAD')
     with pytest.raises(Exception, match='no op writes any of the gradients'):
         fluid.Executor(fluid.CPUPlace()).run(main, fetch_list=['out'])
+
+
+@ours
+@pytest.mark.parametrize('name', ['cond_in_cond', 'loop_in_cond', 'case_in_loop'])
+def test_gradient_block_of_another_block(name, golden):
+    """A file may name any block as the forward one: a wrong one is refused, or not needed; the process goes on."""
+    refused = 0
+    startup = fluid.Program.parse_from_string(golden[name + '/startup'].tobytes())
+    blocks = fluid.Program.parse_from_string(golden[name + '/main'].tobytes()).blocks
+    for block in blocks:
+        for forward in range(-1, len(blocks)):
+            main = fluid.Program.parse_from_string(golden[name + '/main'].tobytes())
+            if block.forward_block_idx < 0 or forward == block.forward_block_idx:
+                continue
+            main.block(block.idx)._set_forward_block_idx(forward)
+            try:
+                training.run(main, startup, str(golden[name + '/loss']))
+            except Exception as error:
+                refused += 1
+                assert "'" in str(error)  # names the variable
+    assert refused
+
+
+@ours
+def test_op_that_writes_into_an_array(golden):
+    main = fluid.Program.parse_from_string(golden['loop_in_cond/main'].tobytes())
+    loop = next(op for block in main.blocks for op in block.ops if op.type == 'while')
+    array = next(name for name in loop.output('Out') if 'array' in name)
+    op = next(op for op in main.block(loop.attr('sub_block').id).ops if op.type == 'less_than')
+    op._rename_output(op.output('Out')[0], array)
+    startup = fluid.Program.parse_from_string(golden['loop_in_cond/startup'].tobytes())
+    with pytest.raises(Exception, match=f"'{array}' is declared as tensor array"):
+        training.run(main, startup, str(golden['loop_in_cond/loss']))

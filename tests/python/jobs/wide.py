@@ -34,6 +34,7 @@ def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--more", type=int, help="steps after those that were done, instead")
+    parser.add_argument("--anew", action="store_true", help="does not ask what is done, and begins with its first batch")
     parser.add_argument("--rate", type=float, default=1.0)
     parser.add_argument("--rule", choices=RULES, default="sgd")
     parser.add_argument("--async", dest="is_async", action="store_true")
@@ -45,8 +46,10 @@ def main() -> None:
         fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(0.5))
     RULES[args.rule](args.rate).minimize(fluid.layers.reduce_sum(sums[0] + sums[1]))
     exe, program, transpiler = small.start(args, sync_mode=not args.is_async)
-    print("steps done", transpiler.steps_done(), flush=True)
-    done = transpiler.steps_done()
+    done = 0
+    if not args.anew:
+        done = transpiler.steps_done()
+        print("steps done", done, flush=True)
     for step in range(done, args.steps if args.more is None else done + args.more):
         exe.run(program, feed={"x": np.ones((1, ROWS), "float32")})
         print("did step", step, flush=True)

@@ -211,6 +211,9 @@ class DistributeTranspiler:
         More than 0 right after that: the job, or this trainer, was started again. A script that wants to go on
         in its data where it was skips as many batches. Servers do not keep what trainers alone hold, as moving
         averages and statistics: save them with save_persistables, and load them before the first step.
+
+        Asked before the first step, it also says that the script goes on there: in async mode a step that not all
+        servers have is given again. Who does not ask begins behind it.
         """
         return _core.job_steps(self._done().endpoints[0])
 
