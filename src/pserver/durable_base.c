@@ -143,9 +143,6 @@ pd_status pd_durable_settle(struct pd_durable *d)
         PD_TRY(pd_layout_write(d, 0, 0));
     if (!has_log && !layout->has_log && !has_no_other(d) && d->taken.is_from_set && d->taken.is_less)
         PD_TRY(pd_durable_drop(d, 0, d->taken.number, UINT64_MAX, "the job goes on without what came later"));
-    if (d->taken.passed > d->taken.number)
-        PD_TRY(pd_durable_drop(d, 0, d->taken.number, d->taken.passed + 1,
-                               "the job goes on as before a start by which nothing was trained"));
     /* Snapshots that cannot be used would be counted among those that are kept. */
     if (d->taken.broken)
         PD_TRY(pd_durable_drop(d, 0, d->taken.number, d->taken.broken + 1, "snapshots that are damaged"));

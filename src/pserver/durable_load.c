@@ -176,8 +176,8 @@ pd_status pd_durable_check_job(struct pd_durable *d, const struct pd_snapshot *s
     return PD_OK;
 }
 
-/* The newest one is of a server that trained nothing, as none of its job has since: else others would have
- * newer ones, too. Is there one before it that is of these servers? That is what they left. */
+/* The newest one is of when this server trained nothing, in a job with other servers. Is there one before it
+ * that is of these? That is what they left, unless others of that job have trained since (is_stale). */
 static pd_status pass_over(struct pd_durable *d, const uint64_t *steps, int n, struct pd_snapshot **own)
 {
     if (!pd_snapshot_is_hollow(*own) || pd_durable_is_ours(d, *own)) return PD_OK;
@@ -250,6 +250,7 @@ static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
     PD_TRY(pd_begun_check(d, own));
     PD_TRY(load_own(d, own));
     take_steps(d, own);
+    if (d->taken.passed > d->last_step) d->last_step = d->sure_step = d->taken.passed; /* it is used */
     d->taken.has_own = 1;
     d->taken.number = pd_snapshot_info(own)->step;
     d->taken.id = pd_snapshot_id(own);

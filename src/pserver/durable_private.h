@@ -37,7 +37,7 @@ struct pd_taken {
     int is_from_set;     /* put together from those of other servers */
     uint64_t number, id; /* of the snapshot */
     uint64_t era;        /* its own one's */
-    uint64_t passed;     /* the newest snapshot, when nothing was trained by those it is of; else 0 */
+    uint64_t passed;     /* the newest snapshot, which is of other servers, and `number` is before it; else 0 */
     uint64_t broken;     /* the newest snapshot, when it is damaged and `number` is one before it; else 0 */
     char why[512];       /* what is wrong with it */
     uint64_t changes;    /* that the logs had after the snapshot */

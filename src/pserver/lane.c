@@ -217,8 +217,9 @@ static void watch_losses(struct lane *lane, int64_t now)
             pd_log(PD_LOG_WARNING, "%s: the others go on", text);
             pd_server_note_loss(s, t, text, 1);
             if (state == PD_TRAINER_ABSENT && s->order) {
-                pd_order_want(s->order, t, process, PD_TRAINER_LOST); /* unless another one came elsewhere */
-            } else if (pd_lane_leave(lane, t, PD_TRAINER_LOST) != PD_OK) {
+                /* unless another one came elsewhere */
+                pd_order_want(s->order, t, process, PD_TRAINER_LOST, NULL);
+            } else if (pd_lane_leave(lane, t, PD_TRAINER_LOST, NULL) != PD_OK) {
                 pd_server_fail(s, PD_INTERNAL);
                 return;
             }
@@ -266,11 +267,11 @@ static pd_status leave_now(struct lane *lane, int trainer, enum pd_trainer_state
     return PD_OK;
 }
 
-pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how)
+pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how, const char *why)
 {
     struct pd_order *order = lane->server->order;
     if (!order) return leave_now(lane, trainer, how);
-    pd_order_want(order, trainer, pd_shard_incarnation(lane->shard, trainer), how);
+    pd_order_want(order, trainer, pd_shard_incarnation(lane->shard, trainer), how, why);
     return PD_OK;
 }
 
@@ -302,19 +303,23 @@ pd_status pd_lane_jump(struct lane *lane, uint64_t step)
     return PD_OK;
 }
 
-pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state)
+pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state,
+                         const char *why)
 {
     enum pd_trainer_state before = pd_shard_trainer(lane->shard, trainer);
     if (state == PD_TRAINER_ABSENT) return PD_OK;
     if (state == PD_TRAINER_IN) return enter_now(lane, trainer, incarnation);
     if (before == PD_TRAINER_IN || before == PD_TRAINER_ABSENT) {
         enum pd_log_level level = state == PD_TRAINER_LOST ? PD_LOG_WARNING : PD_LOG_INFO;
-        char text[400];
-        snprintf(text, sizeof text, "%s has %s: the last step that counts it is %llu",
+        /* Its process may end, or this server, before it says so here itself. */
+        int is_news = state == PD_TRAINER_LOST && *why && !atomic_load(&lane->server->said_why[trainer]);
+        char text[sizeof lane->server->loss_text];
+        snprintf(text, sizeof text, "%s has %s: the last step that counts it is %llu%s%s",
                  pd_lane_who(lane, trainer), state == PD_TRAINER_LOST ? "been lost" : "left",
-                 (unsigned long long)pd_shard_counted(lane->shard, trainer));
+                 (unsigned long long)pd_shard_counted(lane->shard, trainer), is_news ? ". It failed: " : "",
+                 is_news ? why : "");
         pd_log(lane->index ? PD_LOG_DEBUG : level, "%s", text);
-        if (state == PD_TRAINER_LOST) pd_server_note_loss(lane->server, trainer, text, 0);
+        if (state == PD_TRAINER_LOST) pd_server_note_loss(lane->server, trainer, text, is_news);
         lane->members[trainer].lost_at = 0;
         PD_TRY(leave_now(lane, trainer, state));
     }

@@ -16,9 +16,11 @@
 
 /* ---- what lanes do ---- */
 
-void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state)
+void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state,
+                   const char *why)
 {
-    struct wish wish = {trainer, incarnation, state, pd_clock_ns(), 0};
+    struct wish wish = {trainer, incarnation, state, pd_clock_ns(), 0, {""}};
+    if (why) snprintf(wish.why.text, sizeof wish.why.text, "%s", why);
     pthread_mutex_lock(&o->lock);
     /* Each loop may wish it, and again after each new connection; and who opens now stands for the trainer
      * instead of one that opened before. */
@@ -26,6 +28,7 @@ void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum p
         const struct wish *old = &o->wishes.at[i];
         if (old->trainer != trainer || old->state != state) continue;
         if (old->incarnation == incarnation) wish.since = old->since;
+        if (old->incarnation == incarnation && !wish.why.text[0]) wish.why = old->why;
         if (old->incarnation == incarnation || state == PD_TRAINER_IN) pd_vec_remove(&o->wishes, i);
     }
     int ok = pd_vec_push(&o->wishes, wish);
@@ -76,7 +79,7 @@ static void catch_up(void *arg)
         if (status == PD_OK) status = pd_shard_allow(lane->shard, more ? change.after : committed);
         if (!more || status != PD_OK) break;
         lane->order_version = change.version;
-        status = pd_lane_change(lane, change.trainer, change.incarnation, change.state);
+        status = pd_lane_change(lane, change.trainer, change.incarnation, change.state, change.why.text);
     }
     if (status != PD_OK) pd_server_fail(lane->server, status);
 }
@@ -111,15 +114,14 @@ static void forget_taken(struct pd_order *o)
         o->server->lanes[i].order_at -= taken;
 }
 
-pd_status pd_order_change(struct pd_order *o, int trainer, uint64_t incarnation, enum pd_trainer_state state,
-                          uint64_t version, uint64_t after)
+pd_status pd_order_change(struct pd_order *o, const struct wish *so, uint64_t version, uint64_t after)
 {
-    struct change change = {trainer, incarnation, state, version, after};
+    struct change change = {so->trainer, so->incarnation, so->state, version, after, so->why};
     pthread_mutex_lock(&o->lock);
     forget_taken(o);
     int ok = pd_vec_push(&o->changes, change);
     o->version = version;
-    o->members[trainer] = (struct stance){state, incarnation};
+    o->members[so->trainer] = (struct stance){so->state, so->incarnation};
     if (after > o->committed) o->committed = after;
     pthread_mutex_unlock(&o->lock);
     return ok ? PD_OK : pd_no_memory();
@@ -128,9 +130,9 @@ pd_status pd_order_change(struct pd_order *o, int trainer, uint64_t incarnation,
 /* At the first server: all of the job hear of it. */
 static void decide(struct pd_order *o, const struct wish *wish)
 {
-    uint64_t version = o->version + 1, incarnation = wish->incarnation;
-    if (!incarnation) incarnation = o->members[wish->trainer].incarnation;
-    pd_status status = pd_order_change(o, wish->trainer, incarnation, wish->state, version, o->committed);
+    struct wish so = *wish;
+    if (!so.incarnation) so.incarnation = o->members[wish->trainer].incarnation;
+    pd_status status = pd_order_change(o, &so, o->version + 1, o->committed);
     if (status != PD_OK) {
         pd_server_fail(o->server, status);
         return;

@@ -32,9 +32,10 @@ pd_status pd_order_start(struct pd_order *order, struct pd_loop *control); /* be
 void pd_order_close(struct pd_order *order); /* before the control loop is freed: lanes post no more to it */
 void pd_order_free(struct pd_order *order);  /* after all loops were freed. NULL is fine */
 
-/* On a lane's thread. The trainer is to be in the job (IN), or to leave it (DONE, LOST); the lane hears of it
- * through pd_lane_change. */
-void pd_order_want(struct pd_order *order, int trainer, uint64_t incarnation, enum pd_trainer_state state);
+/* On a lane's thread. The trainer is to be in the job (IN), or to leave it (DONE, LOST, and then why, if that
+ * is known: all servers hear it); the lane hears of it through pd_lane_change. */
+void pd_order_want(struct pd_order *order, int trainer, uint64_t incarnation, enum pd_trainer_state state,
+                   const char *why);
 int pd_order_lets_in(struct pd_order *order); /* 0: nobody can join just now. NULL is fine */
 /* The lane has this step whole. */
 void pd_order_whole(struct pd_order *order, struct lane *lane, uint64_t step);

@@ -37,9 +37,28 @@ static void send_members(const struct pd_order *o, struct pd_conn *conn, uint16_
 static int next_member(struct pd_reader *r, struct wish *out, int trainer)
 {
     int state = pd_read_u8(r);
-    *out = (struct wish){trainer, pd_read_u64(r), (enum pd_trainer_state)state, 0, 0};
+    *out = (struct wish){trainer, pd_read_u64(r), (enum pd_trainer_state)state, 0, 0, {""}};
     if (state > PD_TRAINER_LOST) r->bad = 1;
     return !r->bad && state != PD_TRAINER_ABSENT;
+}
+
+/* One member, and why it is lost where that is known: WANT and CHANGED. */
+static void put_member(struct pd_buf *meta, int trainer, enum pd_trainer_state state, uint64_t incarnation,
+                       const struct reason *why)
+{
+    pd_put_u32(meta, (uint32_t)trainer);
+    pd_put_u8(meta, (uint8_t)state);
+    pd_put_u64(meta, incarnation);
+    if (why->text[0]) pd_put_line(meta, why->text, PD_PS_WHY_MOST);
+}
+
+static int read_member(const struct pd_order *o, const struct pd_message *m, struct wish *out)
+{
+    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
+    uint32_t t = pd_read_u32(&r);
+    int is_one = next_member(&r, out, (int)t) && t < (uint32_t)o->server->config.trainers;
+    if (is_one && r.at < r.end) pd_read_text(&r, out->why.text, sizeof out->why.text);
+    return is_one && pd_reader_done(&r);
 }
 
 /* ---- at the first server ---- */
@@ -47,9 +66,7 @@ static int next_member(struct pd_reader *r, struct wish *out, int trainer)
 void pd_order_send_change(struct pd_conn *conn, const struct change *c)
 {
     struct pd_buf meta = {0};
-    pd_put_u32(&meta, (uint32_t)c->trainer);
-    pd_put_u8(&meta, (uint8_t)c->state);
-    pd_put_u64(&meta, c->incarnation);
+    put_member(&meta, c->trainer, c->state, c->incarnation, &c->why);
     pd_conn_say(conn, &(struct pd_frame_head){.type = PD_PS_CHANGED, .step = c->after, .extra = c->version},
                 &meta);
 }
@@ -94,11 +111,8 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
 
 static pd_status on_want(struct pd_order *o, const struct pd_message *m)
 {
-    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     struct wish wish;
-    uint32_t t = pd_read_u32(&r);
-    if (!next_member(&r, &wish, (int)t) || !pd_reader_done(&r) || t >= (uint32_t)o->server->config.trainers)
-        return pd_fail(PD_FORMAT, "malformed WANT");
+    if (!read_member(o, m, &wish)) return pd_fail(PD_FORMAT, "malformed WANT");
     pd_order_wish(o, &wish);
     return PD_OK;
 }
@@ -221,9 +235,7 @@ pd_status pd_order_watch(struct pd_order *o)
 static void send_wish(struct pd_order *o, const struct wish *wish)
 {
     struct pd_buf meta = {0};
-    pd_put_u32(&meta, (uint32_t)wish->trainer);
-    pd_put_u8(&meta, (uint8_t)wish->state);
-    pd_put_u64(&meta, wish->incarnation);
+    put_member(&meta, wish->trainer, wish->state, wish->incarnation, &wish->why);
     pd_conn_say(o->link, &(struct pd_frame_head){.type = PD_PS_WANT}, &meta);
 }
 
@@ -280,12 +292,12 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
         const struct stance *mine = &o->members[t];
         if (!next_member(&r, &now, t)) continue;
         if (mine->state != now.state || mine->incarnation != now.incarnation)
-            PD_TRY(pd_order_change(o, t, now.incarnation, now.state, m->head.extra, step));
+            PD_TRY(pd_order_change(o, &now, m->head.extra, step));
     }
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed MEMBERS");
     /* The version counts even when nobody has changed: lanes take it from the last change. */
-    if (o->version != m->head.extra)
-        PD_TRY(pd_order_change(o, 0, o->members[0].incarnation, o->members[0].state, m->head.extra, step));
+    struct wish same = {.incarnation = o->members[0].incarnation, .state = o->members[0].state};
+    if (o->version != m->head.extra) PD_TRY(pd_order_change(o, &same, m->head.extra, step));
     pthread_mutex_lock(&o->lock);
     if (step > o->committed) o->committed = step;
     o->is_open = 1;
@@ -296,12 +308,9 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
 
 static pd_status on_changed(struct pd_order *o, const struct pd_message *m)
 {
-    struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     struct wish now;
-    uint32_t t = pd_read_u32(&r);
-    if (!next_member(&r, &now, (int)t) || !pd_reader_done(&r) || t >= (uint32_t)o->server->config.trainers)
-        return pd_fail(PD_FORMAT, "malformed CHANGED");
-    return pd_order_change(o, (int)t, now.incarnation, now.state, m->head.extra, allowed(o, m->head.step));
+    if (!read_member(o, m, &now)) return pd_fail(PD_FORMAT, "malformed CHANGED");
+    return pd_order_change(o, &now, m->head.extra, allowed(o, m->head.step));
 }
 
 pd_status pd_order_first_said(struct pd_order *o, const struct pd_message *m)
@@ -372,7 +381,7 @@ static void leave_alone(struct pd_order *o)
         if (!has) break;
         if (wish.state != PD_TRAINER_DONE && !deserted) continue;
         if (now - wish.since < patience || pd_order_is_so(o, &wish)) continue;
-        (void)pd_order_change(o, wish.trainer, wish.incarnation, wish.state, o->version, o->committed);
+        (void)pd_order_change(o, &wish, o->version, o->committed);
         changed = 1;
     }
     if (changed) pd_order_tell_lanes(o);

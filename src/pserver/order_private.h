@@ -6,6 +6,12 @@
 #include <pthread.h>
 
 #include "pserver/order.h"
+#include "pserver/proto.h"
+
+/* Why a trainer is lost; empty: not known. */
+struct reason {
+    char text[PD_PS_WHY_MOST + 1];
+};
 
 /* A change of membership. `after` is the last step before it. */
 struct change {
@@ -13,6 +19,7 @@ struct change {
     uint64_t incarnation;
     enum pd_trainer_state state;
     uint64_t version, after;
+    struct reason why;
 };
 
 struct wish {
@@ -21,6 +28,7 @@ struct wish {
     enum pd_trainer_state state;
     int64_t since;
     int is_sent; /* on the present connection to the first server */
+    struct reason why;
 };
 
 struct stance {
@@ -83,8 +91,8 @@ void pd_order_commit(struct pd_order *order);
 int pd_order_is_ready(const struct pd_order *order, int k); /* at the first: server k, for the next step */
 struct stand pd_order_own(struct pd_order *order);          /* under the lock */
 void pd_order_tidy(struct pd_order *order);                 /* drops wishes that are so */
-pd_status pd_order_change(struct pd_order *order, int trainer, uint64_t incarnation,
-                          enum pd_trainer_state state, uint64_t version, uint64_t after);
+/* What is wished, or was told, is so. */
+pd_status pd_order_change(struct pd_order *order, const struct wish *so, uint64_t version, uint64_t after);
 void pd_order_tell_lanes(struct pd_order *order);
 void pd_order_drain(void *order); /* deals with what lanes have left for the control loop */
 /* order_doubt.c; on the control loop */

@@ -29,7 +29,7 @@ enum pd_ps_type {
     PD_PS_SUM = 24,     /* server to first server: text group, u32 server, u32 servers, u32 n, n f64 */
     PD_PS_ORDER = 25,   /* the next three: server to first server (order.h). step: committed; members: u32 n,
                            n times {u8 state, u64 incarnation} */
-    PD_PS_WANT = 26,    /* u32 trainer, u8 state, u64 incarnation */
+    PD_PS_WANT = 26,    /* u32 trainer, u8 state, u64 incarnation; text why it failed (may be missing) */
     PD_PS_READY = 27,   /* step; extra: version of the membership */
     PD_PS_PROGRAM = 28, /* trainer to server, before the first OPEN: what it trains (job_text.h) */
     PD_PS_JOB = 29,     /* trainer to server: u64 id of the job that it is in from now on */

@@ -109,7 +109,7 @@ static void settle(void *arg)
         if (lane->index == 0)
             pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
                    t, seat.state == PD_TRAINER_DONE ? "ended" : "been lost");
-        status = pd_lane_leave(lane, t, seat.state);
+        status = pd_lane_leave(lane, t, seat.state, NULL);
     }
     if (status != PD_OK) pd_server_fail(s, status);
     pd_lane_finish_if_done(lane);

@@ -171,10 +171,11 @@ void pd_lane_close(struct lane *lane);
 void pd_lane_finish_if_done(struct lane *lane);
 /* A trainer leaves (DONE, LOST): here and now, or, where there is an order, everywhere when it comes to that.
  */
-pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how);
+pd_status pd_lane_leave(struct lane *lane, int trainer, enum pd_trainer_state how, const char *why);
 /* The order says so. */
 pd_status pd_lane_jump(struct lane *lane, uint64_t step); /* at this step at least, before anybody joins */
-pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state);
+pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, enum pd_trainer_state state,
+                         const char *why);
 void pd_lane_tell_kept(void *lane); /* on its thread: trainers hear of the newest snapshot */
 const char *pd_lane_who(struct lane *lane, int trainer);
 /* Runs the optimize blocks of units that have no rule of their own. */

@@ -393,7 +393,7 @@ static pd_status handle_program(struct session *session, const struct pd_message
     if (!session->is_in || session->said_bye) return PD_OK;
     session->said_bye = 1; /* as good as that */
     if (tell_of_failed(session->lane, session->trainer, why)) return PD_OK;
-    status = pd_lane_leave(session->lane, session->trainer, PD_TRAINER_LOST);
+    status = pd_lane_leave(session->lane, session->trainer, PD_TRAINER_LOST, why);
     return status == PD_OK ? PD_OK : job_error(session, status);
 }
 
@@ -416,7 +416,7 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
     session->leaves = 1;
     session->leaves_as = m->head.request;
-    pd_status status = pd_lane_leave(lane, session->trainer, how);
+    pd_status status = pd_lane_leave(lane, session->trainer, how, failed ? why : NULL);
     if (status != PD_OK) return job_error(session, status);
     if (pd_shard_trainer(lane->shard, session->trainer) != PD_TRAINER_IN) pd_session_left(session, how);
     return PD_OK;
@@ -576,7 +576,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
             /* Its work had been done before: nothing is lost. */
             m->is_back = 0;
             pd_log(PD_LOG_INFO, "%s is gone again", pd_lane_who(lane, session->trainer));
-            (void)job_error(session, pd_lane_leave(lane, session->trainer, PD_TRAINER_DONE));
+            (void)job_error(session, pd_lane_leave(lane, session->trainer, PD_TRAINER_DONE, NULL));
         } else if (!session->said_bye && !lane->finished) {
             m->lost_at = pd_clock_ns();
             pd_log(PD_LOG_DEBUG, "%s: connection ended: %s", pd_lane_who(lane, session->trainer), text);

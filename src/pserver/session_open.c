@@ -159,7 +159,7 @@ static pd_status enter(struct session *session, int says_beside, int *is_in)
     int is_known = pd_shard_incarnation(lane->shard, id) == incarnation;
     *is_in = !order || (before == PD_TRAINER_IN && is_known);
     if (!*is_in) {
-        pd_order_want(order, id, incarnation, PD_TRAINER_IN);
+        pd_order_want(order, id, incarnation, PD_TRAINER_IN, NULL);
         return PD_OK;
     }
     if (!order) lane->members[id].is_back = before == PD_TRAINER_DONE && !is_known;

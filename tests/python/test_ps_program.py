@@ -72,6 +72,19 @@ def test_a_second_program_of_the_same_trainer_is_refused_and_all_hear_why(policy
         assert all(each.output().count("a model is trained") == 1 for each in job.processes[2:])
 
 
+def test_servers_hear_why_from_each_other(tmp_path):
+    """One of them has nothing to update, and hears nothing of the trainers themselves: they are stuck where they failed."""
+    with Job(2, 2, "two_models.py", env={"FLAGS_ps_on_trainer_loss": "shrink"}) as job:
+        job.start_all("--linger", str(tmp_path / "end"))
+        assert [each.end(60) for each in job.processes[:2]] == [1] * 2
+        assert any("has nothing to update" in each.output() for each in job.processes[:2])
+        for each in job.processes[:2]:
+            last = each.output().splitlines()[-1]
+            assert "no trainer of this job has done its work" in last and "a server serves one Program" in last, each.output()
+        (tmp_path / "end").touch()
+        assert [each.end(60) for each in job.processes[2:]] == [1] * 2
+
+
 @pytest.mark.parametrize("script, options", [("shapes.py", SERVER), ("counted.py", [])], ids=["parameters", "a table"])
 def test_another_order_of_servers_is_refused(script, options):
     """Nothing is read from, or pushed to, the wrong one."""
