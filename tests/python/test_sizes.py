@@ -182,6 +182,27 @@ def test_a_queue_of_the_last_rows_in_training():
     np.testing.assert_allclose(losses["kept"], losses["fed"], rtol=1e-6)
 
 
+BY_DATA = {
+    "where": lambda x: fluid.layers.gather_nd(x, fluid.layers.where(x > 0.0)),
+    "slice": lambda x: fluid.layers.slice(x, [0], fluid.layers.fill_constant([1], "int32", 0), fluid.layers.fill_constant([1], "int32", 10000)),
+    "unique": lambda x: fluid.layers.cast(fluid.layers.unique(fluid.layers.cast(fluid.layers.reshape(x, [-1]), "int64"))[0], "float32"),
+}
+
+
+@pytest.mark.parametrize("kind", BY_DATA)
+def test_a_kept_variable_gets_a_size_that_only_data_tell(kind):
+    """And is read before and behind that."""
+    with Kept() as kept:
+        before = fluid.layers.reduce_sum(kept.w)
+        chosen = BY_DATA[kind](kept.x)
+        fluid.layers.assign(chosen, output=kept.w)
+        behind = fluid.layers.scale(kept.w, 1.0)
+        for _, was, (total, made, copy) in kept.runs([before, chosen, behind]):
+            np.testing.assert_array_equal(total, [was.sum()])
+            np.testing.assert_array_equal(copy, made)
+            np.testing.assert_array_equal(kept.value(), made)
+
+
 @pytest.mark.parametrize("reads", [False, True], ids=["written only", "read before"])
 def test_a_run_that_is_refused_leaves_what_lives_on(tmp_path, reads):
     with Kept() as kept:
