@@ -37,6 +37,46 @@ static void remember(struct pd_frame *f)
         remember_one(f, f->externals[e]);
 }
 
+/* ---- what lives on, when a run is refused or sized again ---- */
+
+static void keep(struct pd_frame *f, int number)
+{
+    const struct pd_tensor *is = &f->values[number]->tensor;
+    f->before[number].meta.kind = is->meta.kind;
+    pd_meta_like(&f->before[number].meta, &is->meta);
+    f->before[number].data = is->data;
+}
+
+/* Without the value where it had to get other memory. */
+static void put_back(struct pd_frame *f, int number)
+{
+    const struct pd_before *before = &f->before[number];
+    struct pd_value *value = f->values[number];
+    if (value->tensor.data != before->data) {
+        pd_value_reset(value, before->meta.kind);
+        return;
+    }
+    value->tensor.meta.kind = before->meta.kind;
+    pd_meta_like(&value->tensor.meta, &before->meta);
+}
+
+static void for_externals(struct pd_frame *f, void (*fn)(struct pd_frame *f, int number))
+{
+    for (int e = 0; e < f->n_externals; e++)
+        fn(f, f->externals[e]);
+}
+
+/* Those of an op that lives on. */
+static void for_outputs(struct pd_frame_op *op, void (*fn)(struct pd_frame *f, int number))
+{
+    const struct pd_plan *plan = op->frame->plan;
+    for (int s = 0; s < op->plan->n_out; s++)
+        for (int k = 0; k < op->plan->out[s].n; k++) {
+            int number = plan->args.at[op->plan->out[s].first + k];
+            if (number >= 0 && plan->vars.at[number].place != PD_PLACE_TEMP) fn(op->frame, number);
+        }
+}
+
 /* Temporaries whose memory the frame plans: sized before the run, used by this block alone. */
 static int in_chunk(const struct pd_plan_var *v)
 {
@@ -355,8 +395,11 @@ static pd_status check_inputs(struct pd_frame_op *op)
 pd_status pd_frame_bind_late(struct pd_frame_op *op)
 {
     PD_TRY(check_inputs(op));
-    PD_TRY(infer_op(op));
-    return op->plan->def->flags & PD_OP_DYNAMIC ? PD_OK : own_outputs(op);
+    for_outputs(op, keep);
+    pd_status status = infer_op(op);
+    if (status == PD_OK && !(op->plan->def->flags & PD_OP_DYNAMIC)) status = own_outputs(op);
+    if (status != PD_OK) for_outputs(op, put_back);
+    return status;
 }
 
 /* Does the op give a variable that lives on another size than earlier ops of this run saw? Sizes that are
@@ -383,9 +426,11 @@ static int changes_size(struct pd_frame_op *op, int index)
     return 0;
 }
 
-/* From now on each op is sized when it runs, and every temporary has memory of its own. */
+/* From now on each op is sized when it runs, and every temporary has memory of its own. No op has run yet:
+ * the first ones find what lives on as it was. */
 static void loosen(struct pd_frame *f)
 {
+    for_externals(f, put_back);
     drop_chunks(f);
     for (int i = 0; i < f->plan->ops.n; i++)
         f->ops[i].late = 1;
@@ -420,9 +465,8 @@ static pd_status infer_all(struct pd_frame *f)
     return PD_OK;
 }
 
-pd_status pd_frame_bind(struct pd_frame *f)
+static pd_status bind(struct pd_frame *f)
 {
-    remember(f);
     PD_TRY(infer_all(f));
     if (f->loose) return PD_OK;
     if (f->planned && !takeovers_hold(f)) drop_chunks(f);
@@ -438,4 +482,13 @@ pd_status pd_frame_bind(struct pd_frame *f)
     /* Scope variables that this plan itself sizes are as they are now. */
     remember(f);
     return PD_OK;
+}
+
+pd_status pd_frame_bind(struct pd_frame *f)
+{
+    remember(f);
+    for_externals(f, keep);
+    pd_status status = bind(f);
+    if (status != PD_OK) for_externals(f, put_back);
+    return status;
 }

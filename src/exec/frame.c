@@ -20,10 +20,12 @@ static pd_status make_values(struct pd_frame *f)
     int n = plan->vars.n;
     f->values = pd_calloc((size_t)n, sizeof *f->values);
     f->seen = pd_calloc((size_t)n, sizeof *f->seen);
+    f->before = pd_calloc((size_t)n, sizeof *f->before);
     f->chunk_of = pd_calloc((size_t)n, sizeof *f->chunk_of);
     f->externals = pd_calloc((size_t)n, sizeof *f->externals);
     f->fresh = pd_calloc((size_t)n, sizeof *f->fresh);
-    if (!f->values || !f->seen || !f->chunk_of || !f->externals || !f->fresh) return pd_no_memory();
+    if (!f->values || !f->seen || !f->before || !f->chunk_of || !f->externals || !f->fresh)
+        return pd_no_memory();
     for (int i = 0; i < n; i++) {
         const struct pd_plan_var *v = &plan->vars.at[i];
         f->chunk_of[i] = -1;
@@ -142,12 +144,15 @@ void pd_frame_free(struct pd_frame *f)
     }
     for (int i = 0; f->seen && i < f->plan->vars.n; i++)
         pd_lod_unref(f->seen[i].lod);
+    for (int i = 0; f->before && i < f->plan->vars.n; i++)
+        pd_lod_unref(f->before[i].meta.lod);
     for (int i = 0; i < f->chunks.n; i++)
         pd_free_aligned(f->chunks.at[i].data);
     pd_vec_free(&f->chunks);
     pd_vec_free(&f->takeovers);
     pd_free(f->values);
     pd_free(f->seen);
+    pd_free(f->before);
     pd_free(f->chunk_of);
     pd_free(f->externals);
     pd_free(f->fresh);
@@ -214,6 +219,16 @@ static pd_status not_ready(const struct pd_plan_var *v, const struct pd_value *v
     return pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
 }
 
+/* Ops go through rows by it. */
+static pd_status check_lod(const struct pd_meta *meta)
+{
+    if (!meta->lod || meta->kind != PD_KIND_TENSOR) return PD_OK;
+    int64_t rows = pd_lod_last(meta->lod)->offset[pd_lod_last(meta->lod)->n - 1];
+    if (meta->rank > 0 && rows == meta->dim[0]) return PD_OK;
+    return pd_fail(PD_SHAPE, "its LoD covers %lld rows, but it has shape %s", (long long)rows,
+                   pd_meta_dims_text(meta));
+}
+
 static pd_status check_ready(const struct pd_frame *f)
 {
     for (int e = 0; e < f->n_externals; e++) {
@@ -221,7 +236,8 @@ static pd_status check_ready(const struct pd_frame *f)
         const struct pd_value *value = f->values[f->externals[e]];
         if (v->place == PD_PLACE_SCOPE && v->read_first && v->needs_data && !pd_value_ready(value))
             return not_ready(v, value);
-        if (v->read_first && v->needs_data && pd_value_is_rows(value) && pd_rows_check(value) != PD_OK) {
+        if (!v->read_first || !v->needs_data) continue;
+        if ((pd_value_is_rows(value) ? pd_rows_check(value) : check_lod(&value->tensor.meta)) != PD_OK) {
             pd_error_lead("variable '%s': ", v->name);
             return PD_SHAPE;
         }

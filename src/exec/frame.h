@@ -33,14 +33,21 @@ struct pd_takeover {
     int from, to;
 };
 
+/* What lives on was like this before ops that have not run said what they would make of it. */
+struct pd_before {
+    struct pd_meta meta;
+    const void *data;
+};
+
 struct pd_frame {
     struct pd_plan *plan;             /* borrowed */
     struct pd_frame *outer, *forward; /* as the plan's; borrowed */
     struct pd_value **values;         /* by variable number; counted */
     const struct pd_plan_var
-        *lacking;         /* one of another frame that has not run, so that it is not there yet */
-    struct pd_meta *seen; /* sizes of feeds and scope variables at the last binding */
-    int *chunk_of;        /* by variable number; -1: memory of its own */
+        *lacking;             /* one of another frame that has not run, so that it is not there yet */
+    struct pd_meta *seen;     /* sizes of feeds and scope variables at the last binding */
+    struct pd_before *before; /* by variable number */
+    int *chunk_of;            /* by variable number; -1: memory of its own */
     PD_VEC(struct pd_chunk) chunks;
     PD_VEC(struct pd_takeover) takeovers;
     struct pd_frame_op *ops;

@@ -216,6 +216,20 @@ static pd_status add_alias(struct pd_plan *plan, const struct pd_opdesc *desc, i
     return pd_plan_alias(plan, pd_opdesc_arg(desc, 0, "X"), pd_opdesc_arg(desc, 1, "Out"), done);
 }
 
+/* ParamOut of Param, MomentOut of Moment: what an update writes in place keeps its size. */
+static int is_update(const struct pd_plan *plan, const struct pd_plan_op *op, int slot, int number)
+{
+    const char *name = op->def->outputs[slot].name;
+    for (int s = 0; s < op->n_in; s++) {
+        const struct pd_plan_slot *in = &plan->slots.at[op->first_in + s];
+        size_t n = strlen(op->def->inputs[s].name);
+        if (strncmp(name, op->def->inputs[s].name, n) != 0 || strcmp(name + n, "Out") != 0) continue;
+        for (int k = 0; k < in->n; k++)
+            if (plan->args.at[in->first + k] == number) return 1;
+    }
+    return 0;
+}
+
 static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
 {
     struct pd_plan_op op = {.def = desc->def, .desc = desc};
@@ -244,9 +258,7 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
             int number = plan->args.at[plan->slots.at[s].first + k];
             if (number < 0) continue;
             struct pd_plan_var *v = &plan->vars.at[number];
-            /* A parameter that a sparse update writes in place keeps its size. */
-            if (v->place != PD_PLACE_SCOPE || !v->read_first || (op.def->flags & PD_OP_DYNAMIC))
-                v->dynamic = 1;
+            if (v->place != PD_PLACE_SCOPE || !is_update(plan, &op, s - op.first_out, number)) v->dynamic = 1;
         }
     PD_TRY(add_results(plan, &op, index));
     PD_TRY(pd_opdesc_bind_attrs(desc, &op.attrs, &n_attrs));

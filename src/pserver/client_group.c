@@ -92,6 +92,7 @@ void pd_client_join(struct link *link, struct link *other)
     if (all == from) return;
     if (!all->trainers) all->trainers = from->trainers;
     all->is_aligned |= from->is_aligned;
+    all->checks |= from->checks;
     if (atomic_load(&from->is_asked)) atomic_store(&all->is_asked, 1);
     if (from->cut > all->cut) all->cut = from->cut;
     if (!atomic_load(&all->job)) atomic_store(&all->job, atomic_load(&from->job));

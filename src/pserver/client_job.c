@@ -16,6 +16,7 @@ void pd_link_read_job(struct link *link, struct pd_reader *r, uint64_t applied)
     link->job_flags = pd_read_u8(r);
     link->ahead = pd_read_u64(r);
     link->answers++;
+    link->group->checks |= (link->job_flags & PD_PS_JOB_CHECKS) != 0;
     if (applied > link->applied) link->applied = applied;
     if (!atomic_load(&link->group->job)) atomic_store(&link->group->job, link->job_id);
 }

@@ -81,9 +81,10 @@ enum { PD_LINK_KEPT = 16 };
  * with servers of its own. */
 struct group {
     int n_links;
-    int trainers;           /* how many there are; 0: not known */
-    int is_aligned;         /* all servers are in the same step for this trainer: nothing is pushed before */
-    _Atomic int is_asked;   /* for `steps`, before that: what is repeated is the batch that it was */
+    int trainers;         /* how many there are; 0: not known */
+    int is_aligned;       /* all servers are in the same step for this trainer: nothing is pushed before */
+    int checks;           /* a server refuses NaN: nothing of a step is sent before all of it was looked at */
+    _Atomic int is_asked; /* for `steps`, before that: what is repeated is the batch that it was */
     _Atomic uint64_t steps; /* the last that counts this trainer on all of them */
     _Atomic uint64_t job;   /* the one that they are in, as one told or all agreed; 0: not known yet */
     uint64_t common; /* the newest snapshot that all of them have, as they were told; 0: none is known */
@@ -193,6 +194,8 @@ void pd_client_leave(struct pd_client **client);
 void pd_client_mind(struct pd_client *client); /* makes the lock and starts the minder */
 /* Ends the minder, and keeps the lock. 0, unless it waits: another thread is in a call. */
 int pd_client_unmind(struct pd_client *client, int waits);
+/* client_finite.c: of all that is to be pushed in a step. */
+pd_status pd_group_check_finite(const struct pd_client *client, const struct group *group);
 /* client_step.c */
 int pd_client_is_pushing(struct pd_client *client); /* a step is begun */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, for who has the turn */

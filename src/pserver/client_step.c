@@ -115,6 +115,7 @@ void pd_wire_flush(struct wire *w)
     if (!w->conn || !w->is_open || w->sent_end) return;
     if (w->passes && !w->waits) send_pass(w);
     if (w->passes || (!w->link->group->is_aligned && !w->is_pull_only)) return;
+    if (w->link->group->checks && !w->is_ended) return;
     if (has(w) && !w->is_pull_only) {
         if (!w->is_ended) return;
         w->sent_pieces = w->pieces.n;
@@ -448,6 +449,7 @@ pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int 
     if (pushed_to) {
         PD_TRY(check_spoilt(c));
         PD_TRY(pd_group_align(pushed_to, run, n, endpoints));
+        PD_TRY(pd_group_check_finite(c, pushed_to->group));
     }
     for (int i = 0; i < c->links.n; i++) {
         struct link *link = c->links.at[i];

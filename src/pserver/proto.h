@@ -65,6 +65,7 @@ enum {
     PD_PS_JOB_FORGETS = 4,      /* ... it has no folder */
     PD_PS_JOB_ASYNC = 8,        /* ... each trainer has steps of its own there */
     PD_PS_JOB_CHANGED = 16,     /* ... its last step was done by other rules than it has now */
+    PD_PS_JOB_CHECKS = 32,      /* ... it refuses gradients with NaN or Inf */
     PD_PS_PLACE = 1,            /* flag of SAVE: all parts are written */
     PD_PS_AS_JSON = 1,          /* flag of STATUS */
     PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */

@@ -56,11 +56,16 @@ pd_status pd_tensor_alloc(struct pd_tensor *tensor)
     size_t bytes;
     PD_TRY(checked_bytes(&tensor->meta, &bytes));
     struct pd_buffer *b = tensor->buffer;
-    if (b && b->size >= bytes && tensor->data == b->data &&
-        __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) == 1)
+    if (b && b->size >= bytes && tensor->data == b->data && __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) == 1)
         return PD_OK;
     struct pd_buffer *fresh;
-    PD_TRY(pd_buffer_new(&pd_device_cpu, bytes, &fresh));
+    pd_status status = pd_buffer_new(&pd_device_cpu, bytes, &fresh);
+    if (status != PD_OK) {
+        tensor->buffer = NULL; /* what it has may be too small for its size */
+        tensor->data = NULL;
+        pd_buffer_unref(b);
+        return status;
+    }
     pd_buffer_unref(b);
     tensor->buffer = fresh;
     tensor->data = fresh->data;

@@ -187,3 +187,35 @@ def test_statistics_of_all_places_together_are_refused():
     assert run(1).shape == (1,)  # one place has all of the batch
     with pytest.raises(NotImplementedError, match="sync_batch_norm is not there yet: on 2 places .* Run on one place"):
         run(2)
+
+
+@pytest.mark.parametrize(
+    "kind, losses, weights",
+    [
+        ("anneal", [2.02288, 0.18841, 0.82366, 1.01835, 0.28106, 0.38171], [-0.56753, 0.05272, -0.55648]),
+        ("center", [8.09153, 0.75363, 2.18044, 0.79166, 0.13531, 0.81593], [0.28148, 0.14951, 0.15076]),
+    ],
+)
+def test_each_place_has_a_state_of_its_own_from_the_first_step_on(monkeypatch, kind, losses, weights):
+    """A weight of the loss that grows with the step, centres that are a moving average."""
+    monkeypatch.setenv("CPU_NUM", "2")
+    for program in (fluid.default_main_program(), fluid.default_startup_program()):
+        program.random_seed = 5
+    x = fluid.data("x", [-1, 3], "float32")
+    h = layers.fc(x, 2, param_attr="w", bias_attr=False)
+    if kind == "anneal":
+        step = layers.cast(layers.autoincreased_step_counter(), "float32")
+        loss = layers.mean(layers.square(h) * layers.elementwise_min(step * 0.25, layers.fill_constant([1], "float32", 1.0)))
+    else:
+        center = layers.create_global_var([1, 2], 0.0, "float32", persistable=True)
+        loss = layers.mean(layers.square(h - center))
+        mean = layers.reduce_mean(h, dim=0, keep_dim=True)
+        mean.stop_gradient = True
+        layers.assign(center * 0.5 + mean * 0.5, output=center)
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
+    found = [exe.run(compiled, feed={"x": np.random.RandomState(i).randn(4, 3).astype("float32")}, fetch_list=[loss])[0] for i in range(3)]
+    np.testing.assert_allclose(np.ravel(found), losses, atol=2e-5)
+    np.testing.assert_allclose(held("w").ravel()[:3], weights, atol=2e-5)

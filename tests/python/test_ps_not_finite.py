@@ -62,3 +62,30 @@ def test_nothing_of_its_step_is_applied(mode, tmp_path):
     out = np.load(tmp_path / "out.npz")
     for name in ("wide", "other"):
         assert np.unique(out[name]).tolist() == [-4 if mode == "async" else -2], (name, np.unique(out[name]))
+
+
+@pytest.mark.parametrize("servers, loops", [(2, "1"), (1, "2")], ids=["servers", "loops"])
+@pytest.mark.parametrize("bad", ["0", "1"])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_no_server_has_a_part_of_a_step_that_was_refused(mode, bad, servers, loops, tmp_path):
+    """One parameter's gradient has a NaN, that of another, on another server or loop, has none. Who takes the batch out of the data and
+    starts the job again, or catches the error, loses no other one."""
+    env = {"FLAGS_ps_loops": loops, "FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_log": "write"}
+    options = [*MODES[mode], "--bad", bad, "--two"]
+    want = f"values {[[-110111.0], [-110111.0]]}"
+
+    def start(what: str) -> list:
+        started = [job.start("server", i, *options, what, env={"FLAGS_check_nan_inf": "1"}) for i in range(servers)]
+        return [*started, job.start("trainer", 0, *options, what)]
+
+    with Job(servers, 1, script="not_finite.py", env=env) as job:
+        for each in start("with"):
+            assert each.end(30) == 1 and f"trainer 0 pushes NaN or Inf in 'w{bad}@GRAD' in step 4" in each.output(), each.output()
+        job.clear()
+        trainer = start("without")[-1]
+        job.end(30)
+        assert want in trainer.output(), trainer.output()
+    with Job(servers, 1, script="not_finite.py", env={"FLAGS_ps_loops": loops}) as job:
+        trainer = start("catch")[-1]
+        job.end(30)
+        assert want in trainer.output() and "Nothing of the step was sent" in trainer.output(), trainer.output()

@@ -107,3 +107,129 @@ def test_files_keep_a_size_below_zero(tmp_path):
         assert [program.global_block().var(name).shape for name in (*feeds, "inner")] == [(-256, 1), (-256, 1), (-512, 5)]
         found, = exe.run(program, feed={name: batch[name] for name in feeds}, fetch_list=fetches)
     np.testing.assert_array_equal(found, expected)
+
+
+class Kept:
+    """A variable that lives on from run to run, w, and a batch x of any number of rows."""
+
+    def __init__(self):
+        self.main, self.startup, self.scope = fluid.Program(), fluid.Program(), fluid.Scope()
+        self.exe = fluid.Executor(fluid.CPUPlace())
+
+    def __enter__(self) -> "Kept":
+        self.guards = [fluid.program_guard(self.main, self.startup), fluid.scope_guard(self.scope)]
+        for guard in self.guards:
+            guard.__enter__()
+        self.w = fluid.layers.create_global_var([2, 3], 1.0, "float32", persistable=True, name="w")
+        self.x = fluid.data("x", [-1, 3], "float32")
+        return self
+
+    def __exit__(self, *how) -> None:
+        for guard in reversed(self.guards):
+            guard.__exit__(*how)
+
+    def value(self) -> np.ndarray:
+        return np.array(self.scope.find_var("w").get_tensor())
+
+    def runs(self, fetches):
+        """For each batch: it, what w was before, what was fetched."""
+        self.exe.run(self.startup)
+        for rows in (2, 7, 2, 20000, 1, 3):
+            x, before = np.full((rows, 3), rows, "float32"), self.value()
+            yield x, before, self.exe.run(self.main, feed={"x": x}, fetch_list=fetches)
+
+
+def test_a_kept_variable_is_read_and_then_overwritten_with_another_size():
+    """A memory of the last batch. What reads it before sees it as it was."""
+    with Kept() as kept:
+        total, copy = fluid.layers.reduce_sum(kept.w), fluid.layers.scale(kept.w, 2.0)
+        fluid.layers.assign(kept.x, output=kept.w)
+        for x, before, (found, twice) in kept.runs([total, copy]):
+            np.testing.assert_array_equal(found, [before.sum()])
+            np.testing.assert_array_equal(twice, 2 * before)
+            np.testing.assert_array_equal(kept.value(), x)
+
+
+def test_a_kept_variable_is_changed_in_place_and_then_overwritten_with_another_size():
+    with Kept() as kept:
+        kept.main.global_block().append_op(type="scale", inputs={"X": [kept.w]}, outputs={"Out": [kept.w]}, attrs={"scale": 0.5})
+        copy = fluid.layers.scale(kept.w, 1.0)
+        fluid.layers.assign(kept.x, output=kept.w)
+        for x, before, (half,) in kept.runs([copy]):
+            np.testing.assert_array_equal(half, before / 2)
+            np.testing.assert_array_equal(kept.value(), x)
+
+
+def test_a_queue_of_the_last_rows_in_training():
+    """As with the same rows as a feed."""
+    losses = {}
+    for way in ("kept", "fed"):
+        with Kept() as kept:
+            rows = kept.w if way == "kept" else fluid.data("rows", [-1, 3], "float32")
+            both = fluid.layers.concat([rows, kept.x], axis=0)
+            hidden = fluid.layers.fc(both, 2, param_attr=fluid.initializer.Constant(0.5))
+            loss = fluid.layers.mean(fluid.layers.square(hidden))
+            fluid.optimizer.SGD(0.01).minimize(loss)
+            last = fluid.layers.slice(both, [0], [-4], [1000])
+            if way == "kept":
+                fluid.layers.assign(last, output=kept.w)
+            kept.exe.run(kept.startup)
+            queue, losses[way] = np.ones((2, 3), "float32"), []
+            for n in (2, 1, 3, 5):
+                feed = {"x": np.full((n, 3), n, "float32")} | ({} if way == "kept" else {"rows": queue})
+                found, queue = kept.exe.run(kept.main, feed=feed, fetch_list=[loss, last])
+                losses[way].append(found[0])
+    np.testing.assert_allclose(losses["kept"], losses["fed"], rtol=1e-6)
+
+
+BY_DATA = {
+    "where": lambda x: fluid.layers.gather_nd(x, fluid.layers.where(x > 0.0)),
+    "slice": lambda x: fluid.layers.slice(x, [0], fluid.layers.fill_constant([1], "int32", 0), fluid.layers.fill_constant([1], "int32", 10000)),
+    "unique": lambda x: fluid.layers.cast(fluid.layers.unique(fluid.layers.cast(fluid.layers.reshape(x, [-1]), "int64"))[0], "float32"),
+}
+
+
+@pytest.mark.parametrize("kind", BY_DATA)
+def test_a_kept_variable_gets_a_size_that_only_data_tell(kind):
+    """And is read before and behind that."""
+    with Kept() as kept:
+        before = fluid.layers.reduce_sum(kept.w)
+        chosen = BY_DATA[kind](kept.x)
+        fluid.layers.assign(chosen, output=kept.w)
+        behind = fluid.layers.scale(kept.w, 1.0)
+        for _, was, (total, made, copy) in kept.runs([before, chosen, behind]):
+            np.testing.assert_array_equal(total, [was.sum()])
+            np.testing.assert_array_equal(copy, made)
+            np.testing.assert_array_equal(kept.value(), made)
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["written only", "read before"])
+def test_a_run_that_is_refused_leaves_what_lives_on(tmp_path, reads):
+    with Kept() as kept:
+        y = fluid.data("y", [-1, 3], "float32")
+        if reads:
+            fluid.layers.reduce_sum(kept.w)
+        fluid.layers.assign(kept.x, output=kept.w)
+        total = fluid.layers.elementwise_add(kept.x, y)
+        kept.exe.run(kept.startup)
+        ones = np.ones((50000, 3), "float32")
+        for _ in range(2):
+            with pytest.raises(fluid.core.EnforceNotMet, match="elementwise_add"):
+                kept.exe.run(kept.main, feed={"x": ones, "y": ones[:2]}, fetch_list=[total])
+            assert kept.value().shape in ((2, 3), (50000, 3)) and (kept.value() == 1).all()
+        fluid.io.save_vars(kept.exe, str(tmp_path), kept.main, vars=[kept.w])
+        assert (tmp_path / "w").stat().st_size < kept.value().nbytes + 100
+
+
+def test_a_lod_that_does_not_fit_is_refused_by_name():
+    """One that was put into the scope, over more rows than there are."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        block = fluid.default_main_program().global_block()
+        kept = block.create_var(name="kept", shape=[4, 3], dtype="float32", persistable=True, lod_level=1)
+        out = fluid.layers.sequence_expand(kept, kept)
+        tensor = fluid.global_scope().var("kept").get_tensor()
+        tensor.set(np.ones((4, 3), "float32"), fluid.CPUPlace())
+        for lod in ([0, 2, 9], [0, 2, 3]):
+            tensor.set_lod([lod])
+            with pytest.raises(fluid.core.EnforceNotMet, match=f"variable 'kept': its LoD covers {lod[-1]} rows, but it has shape \\[4, 3\\]"):
+                fluid.Executor(fluid.CPUPlace()).run(fetch_list=[out])

@@ -245,11 +245,11 @@ class Places:
         first = [*early, *halves.averaged, *halves.carried]
         block = program.global_block()
         fed = [name for name in feeds[0] if block.has_var(name) and block.var(name).persistable]
+        # All of them before the first place computes: each starts from what was there then.
+        scopes = [self.scope_of(scope, i, [*halves.own, *fed]) for i in range(len(feeds))]
         found = [
-            executor._run_fed(
-                halves.compute, each, first, scope=self.scope_of(scope, i, [*halves.own, *fed]), return_numpy=False
-            )
-            for i, each in enumerate(feeds)
+            executor._run_fed(halves.compute, each, first, scope=where, return_numpy=False)
+            for each, where in zip(feeds, scopes)
         ]
         values = {name: [row[k] for row in found] for k, name in enumerate(first)}
         for name in halves.averaged:

@@ -34,6 +34,25 @@ def train_wide(options) -> None:
     exe.close()
 
 
+def train_two(options) -> None:
+    """Batch k takes 10 to the k from all elements of two parameters; batch 3 has a NaN for one of them."""
+    names, zero = ("w0", "w1"), fluid.initializer.Constant(0.0)
+    parts = [layers.fc(layers.data(f"x{i}", [4]), 8, param_attr=fluid.ParamAttr(name=name, initializer=zero), bias_attr=False) for i, name in enumerate(names)]
+    fluid.optimizer.SGD(1.0).minimize(layers.reduce_sum(parts[0]) + layers.reduce_sum(parts[1]))
+    exe, program, transpiler = small.start(options, sync_mode=not options.is_async)
+    batches = [k for k in range(6) if k != 3 or options.two != "without"]
+    for k in batches[transpiler.steps_done() :]:
+        feed = {f"x{i}": np.full([1, 4], np.nan if k == 3 and i == options.bad else 10.0**k, "float32") for i in range(2)}
+        try:
+            exe.run(program, feed=feed)
+        except fluid.core.EnforceNotMet as error:
+            print(error, flush=True)
+            if options.two != "catch":
+                raise
+    print("values", [np.unique(fluid.global_scope().find_var(name).get_tensor()).tolist() for name in names])
+    exe.close()
+
+
 def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--sparse", action="store_true")
@@ -43,7 +62,11 @@ def main() -> None:
     parser.add_argument("--wide", action="store_true", help="gradients of several parts, with a NaN in the last element")
     parser.add_argument("--go", default="", help="... : the last step waits for this file")
     parser.add_argument("--out", default="", help="... : the parameters, in the end")
+    parser.add_argument("--two", choices=["with", "catch", "without"], help="batches of which one has a NaN, which is caught, or taken out")
     options = parser.parse_args()
+    if options.two:
+        train_two(options)
+        return
     if options.wide:
         train_wide(options)
         return
