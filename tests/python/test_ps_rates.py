@@ -17,8 +17,7 @@ from cluster import JOBS, Job
 sys.path.insert(0, str(JOBS))
 import rates  # noqa: E402
 
-MODES = pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
-SERVERS = pytest.mark.parametrize("servers", [2, 3])
+SIZES = pytest.mark.parametrize("servers, mode", [(2, []), (3, ["--async"])], ids=["2 servers", "3 servers, async"])
 
 
 def alone(out: Path, *options: str) -> Path:
@@ -57,8 +56,7 @@ def assert_same(got: Path, want: Path) -> None:
         np.testing.assert_array_equal(mine[key], theirs[key], err_msg=key)
 
 
-@MODES
-@SERVERS
+@SIZES
 @pytest.mark.parametrize("kind", list(rates.KINDS))
 def test_a_trainer_saves_and_fetches_what_one_process_would(tmp_path, one, kind, servers, mode):
     assert_same(of_job(tmp_path / "job", servers, "--kind", kind, *mode), one("--kind", kind))
@@ -72,15 +70,14 @@ def test_one_process_goes_on_from_what_a_trainer_saved(tmp_path, one, kind, how)
     assert_same(got, one("--kind", kind, "--load", str(one("--kind", kind)), "--how", how))
 
 
-@MODES
+@SIZES
 @pytest.mark.parametrize("kind", ["constants", "schedule last"])
-def test_a_rate_that_no_update_reads_as_it_is(tmp_path, one, kind, mode):
+def test_a_rate_that_no_update_reads_as_it_is(tmp_path, one, kind, servers, mode):
     """w0 learns at twice of it."""
-    assert_same(of_job(tmp_path / "job", 2, "--kind", kind, "--scaled", *mode), one("--kind", kind, "--scaled"))
+    assert_same(of_job(tmp_path / "job", servers, "--kind", kind, "--scaled", *mode), one("--kind", kind, "--scaled"))
 
 
-@MODES
-@SERVERS
+@SIZES
 @pytest.mark.parametrize("frozen", ["constant", "schedule", "own schedule"])
 def test_a_rate_that_no_server_has(tmp_path, one, frozen, servers, mode):
     """That of an optimizer whose only parameter is frozen: the trainer has it."""
