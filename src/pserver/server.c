@@ -262,6 +262,7 @@ void pd_server_free(struct pd_server *s)
     pd_book_close(s, 0);
     pd_free(s->seats);
     pd_free(s->said_why);
+    pd_free(s->refusals);
     pd_free((char *)s->config.endpoint);
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
@@ -365,7 +366,8 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
     s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
     s->said_why = pd_calloc((size_t)config->trainers, sizeof *s->said_why);
-    if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why)) status = pd_no_memory();
+    s->refusals = pd_calloc((size_t)config->trainers, sizeof *s->refusals);
+    if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why || !s->refusals)) status = pd_no_memory();
     s->n_lanes = s->lanes ? loops : 0;
     if (status == PD_OK) status = start(s, frame, config);
     if (status != PD_OK) {
@@ -583,6 +585,21 @@ void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int
     pthread_mutex_lock(&s->lock);
     snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
     pthread_mutex_unlock(&s->lock);
+}
+
+void pd_server_note_refusal(struct pd_server *s, int trainer, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->refusals[trainer].text, sizeof s->refusals[trainer].text, "%.255s", why);
+    pthread_mutex_unlock(&s->lock);
+}
+
+struct refusal pd_server_refusal(struct pd_server *s, int trainer)
+{
+    pthread_mutex_lock(&s->lock);
+    struct refusal found = s->refusals[trainer];
+    pthread_mutex_unlock(&s->lock);
+    return found;
 }
 
 void pd_server_fail(struct pd_server *s, pd_status status)
