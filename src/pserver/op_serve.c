@@ -141,7 +141,7 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .trainers = pd_ps_attr(r, "Fanin")->i,
         .is_sync = pd_ps_attr(r, "distributed_mode")->i == 0 && pd_ps_attr(r, "sync_mode")->b,
         .lr_block = pd_ps_attr(r, "lr_decay_block_id")->i,
-        .prepare_block = pd_ps_attr(r, "prepare_block")->block,
+        .prepare_block = pd_ps_attr(r, "prepare_block_id")->i,
         .loops = pd_flag_int(PD_FLAG_ps_loops),
         .reconnect_ms = pd_flag_int(PD_FLAG_ps_reconnect),
     };

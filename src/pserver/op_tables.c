@@ -130,8 +130,8 @@ const struct pd_op pd_op_listen_and_serv = {
            "out.",
     .inputs = waits_for,
     .outputs = none,
-    /* prepare_block: runs once a step, when all gradients have come, before the optimize blocks. It and
-       they are blocks of the op, by which a plan finds what they use. A block number of -1: none. */
+    /* prepare_block_id: runs once a step, when all gradients have come, before the optimize blocks. A block
+       number of -1: none. */
     .attrs = (const struct pd_attr_def[]){PD_DEF_STRING("endpoint", DEFAULT_ENDPOINT),
                                           PD_DEF_INT("pserver_id", -1),
                                           PD_DEF_STRINGS("grad_to_block_id"),
@@ -143,7 +143,7 @@ const struct pd_op pd_op_listen_and_serv = {
                                           PD_DEF_INT("Fanin", 1),
                                           PD_DEF_INT("checkpint_block_id", -1),
                                           PD_DEF_INT("lr_decay_block_id", -1),
-                                          PD_DEF_BLOCK("prepare_block"),
+                                          PD_DEF_INT("prepare_block_id", -1),
                                           PD_DEF_STRINGS("slices"),
                                           PD_DEF_STRING("placing", ""),
                                           PD_DEF_STRINGS("job"),

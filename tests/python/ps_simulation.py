@@ -87,7 +87,7 @@ class Server:
             assert fluid.Program.parse_from_string(program.desc.serialize_to_string())._check() is None
         exe.run(startup, scope=self.scope)
         serve = self.program.global_block().ops[-1]
-        rate, prepare = serve.attr("lr_decay_block_id"), serve._block_attr_id("prepare_block")
+        rate, prepare = serve.attr("lr_decay_block_id"), serve.attr("prepare_block_id")
         blocks = [block.idx for block in serve.all_attrs()["optimize_blocks"]]
         self.prepare = pieces(self.program, prepare) if prepare >= 0 else []
         self.rate = pieces(self.program, rate) if rate >= 0 else []

@@ -581,7 +581,7 @@ def test_clips_on_the_trainer(clip):
         server = t.get_pserver_program("127.0.0.1:6174")
         merge = ["sum", "scale"] if sync_mode else []
         assert [op.type for op in server.block(1).ops] == [*merge, "scale", "sum", "sgd"]
-        assert server.global_block().ops[0]._block_attr_id("prepare_block") == -1
+        assert server.global_block().ops[0].attr("prepare_block_id") == -1
         program._check()
 
 

@@ -1,7 +1,7 @@
 """The main Program of a server: listen_and_serv in block 0, and a block for all that it runs.
 
 - lr_decay_block_id: the learning rate, once a step;
-- prepare_block: what needs the gradients of more than one slice, once a step (server_prepare.py);
+- prepare_block_id: what needs the gradients of more than one slice, once a step (server_prepare.py);
 - optimize_blocks: one for each slice: the average over trainers, decay and clip, the optimizer op.
 """
 
@@ -195,7 +195,7 @@ class ServerProgram:
     def _listen(self, received, blocks, grads, sparse, rate_block, prepare_block, attrs) -> None:
         job = self.job
         if prepare_block is not None:
-            attrs["prepare_block"] = prepare_block
+            attrs["prepare_block_id"] = prepare_block.idx
         self.top.append_op(
             type="listen_and_serv",
             inputs={"X": received},
