@@ -18,7 +18,6 @@ struct pd_durable;
 struct pd_hello;
 struct pd_order;
 struct pd_first_link;
-struct pd_waiters;
 
 enum { PD_SERVER_TICK_MS = 200 }; /* how often it looks who is late */
 
@@ -97,9 +96,9 @@ struct pd_server {
     int n_lanes;
     struct pd_control *control;  /* its loop has the listener */
     struct pd_sums *sums;        /* over the servers; NULL: the Program needs none */
-    struct pd_first_link *first; /* to the first server; NULL: it is this one, or there is no need */
-    struct pd_waiters *waiters;
-    uint64_t applying; /* the step whose blocks run, and on which lane; under `engine` */
+    struct pd_first_link *first; /* to the first server, for the order; NULL: it is this one, or no need */
+    struct pd_first_link *adds;  /* the same for the one that adds; it may be the same link */
+    uint64_t applying;           /* the step whose blocks run, and on which lane; under `engine` */
     int applying_lane;
     struct pd_listener *listener;
     int is_closed; /* all who get in have proved that they are of the job */
