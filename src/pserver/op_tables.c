@@ -117,7 +117,7 @@ const struct pd_op pd_op_fetch_barrier = {
     .attrs =
         (const struct pd_attr_def[]){
             PD_DEF_INT("trainer_id", 0), PD_DEF_ENDPOINTS("endpoints"), PD_DEF_STRINGS("job"), {0}},
-    .flags = EFFECT,
+    .flags = EFFECT | PD_OP_UPDATES, /* Out may name what has come */
     .infer = infer_marks,
     .run = pd_ps_fetch_barrier_run,
 };

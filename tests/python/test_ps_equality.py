@@ -91,6 +91,19 @@ def test_equals_one_process(tmp_path, one_process, record_property, shape, model
     assert max(distances.values()) < 1e-5, distances
 
 
+@pytest.mark.parametrize("model", ["mlp", "word2vec_sparse"])
+@pytest.mark.parametrize("flag", ["FLAGS_fuse_ops=0", "FLAGS_check_nan_inf=1", "FLAGS_share_memory=0"])
+def test_op_by_op(tmp_path, one_process, flag, model):
+    """Flags by which the trainers' Programs run as they are written, and messages leave one by one; parameters lie in slices."""
+    options = ["--model", model, "--optimizer", "momentum"]
+    want = one_process(2, options)
+    with Job(2, 2, env=dict([flag.split("=")])) as job:
+        job.start_all(*options, out=tmp_path)
+        job.end(deadline=60)
+    got = [dict(np.load(tmp_path / f"trainer-{i}.npz")) for i in range(2)]
+    np.testing.assert_allclose(np.mean([g["losses"] for g in got], axis=0), want["losses"], rtol=1e-5, atol=1e-6)
+
+
 def test_frozen_parameters_are_the_same_everywhere(tmp_path):
     """Without a seed each process draws its own numbers; what is drawn once and never trained comes from a server,
     and outlives the job in its snapshot."""
