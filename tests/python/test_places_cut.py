@@ -11,6 +11,7 @@ from paddle.fluid.vartype import OpRole
 pytestmark = pytest.mark.usefixtures("fresh")
 
 TWO = 2
+ONES = fluid.ParamAttr("w", initializer=fluid.initializer.Constant(1.0))
 
 
 def net(count=4):
@@ -79,22 +80,39 @@ def test_values_of_a_loop_behind_an_update_are_refused():
     exe.run(fluid.default_main_program(), feed={"words": feed}, fetch_list=[loss])  # on one
 
 
-def test_messages_of_what_each_place_has_are_refused():
-    loss = net()
-    fluid.optimizer.SGD(0.1).minimize(loss)
+@pytest.mark.parametrize("sent", ["loss", "w", "statistics", "data"])
+def test_messages_of_what_each_place_has_are_refused(sent):
+    x = fluid.data("x", [None, 3])
+    h = layers.fc(x, 3, param_attr="w")
+    loss = layers.mean(layers.batch_norm(h, moving_mean_name="mean"))
+    rate = layers.reduce_mean(x) if sent == "w" else 0.1
     block = loss.block
+    what = {"loss": loss.name, "w": "w", "statistics": "mean", "data": "x"}[sent]
     attrs = {"op_role": int(OpRole.RPC), "epmap": ["127.0.0.1:1"]}
-    block.append_op(type="send", inputs={"X": [loss]}, outputs={"Out": [block.create_var(name="mark")]}, attrs=attrs)
+    send = {"type": "send", "inputs": {"X": [what]}, "outputs": {"Out": [block.create_var(name="mark")]}, "attrs": attrs}
+    if sent == "w":  # before the update
+        block.append_op(**send)
+    fluid.optimizer.SGD(rate).minimize(loss)
+    if sent != "w":
+        block.append_op(**send)
     exe, program = compiled(loss)
-    with pytest.raises(fluid.core.EnforceNotMet, match=f"'send', which exchanges data with servers, uses '{loss.name}'"):
+    with pytest.raises(fluid.core.EnforceNotMet, match=f"'send', which exchanges data with servers, uses '{what}'"):
         exe.run(program, feed={"x": np.ones((4, 3), "float32")}, fetch_list=[loss])
 
 
-def linear_loss(rate):
+def test_a_program_that_only_updates():
+    rate = layers.exponential_decay(0.5, 1, 0.5)
     x = fluid.data("x", [None, 3])
-    constant = fluid.ParamAttr("w", initializer=fluid.initializer.Constant(1.0))
-    loss = layers.mean(layers.fc(x, 1, param_attr=constant, bias_attr=False))
-    fluid.optimizer.SGD(rate).minimize(loss)
+    exe, program = compiled(rate)
+    for want in (0.5, 0.25):
+        found, fed = exe.run(program, feed={"x": np.ones((4, 3), "float32")}, fetch_list=[rate, x])
+        assert found.tolist() == [want] * TWO and fed.shape == (4, 3)
+
+
+def linear_loss(rate_of):
+    x = fluid.data("x", [None, 3])
+    loss = layers.mean(layers.fc(x, 1, param_attr=ONES, bias_attr=False))
+    fluid.optimizer.SGD(rate_of(x)).minimize(loss)
     return loss
 
 
@@ -104,7 +122,7 @@ def rows(*values):
 
 def test_a_rate_that_is_fed_to_each_place():
     rate = layers.create_global_var([1], 0.5, "float32", persistable=True, name="rate")
-    loss = linear_loss(rate)
+    loss = linear_loss(lambda x: rate)
     exe, program = compiled(loss)
 
     def step(*rates):
@@ -125,10 +143,7 @@ def test_a_rate_that_is_fed_to_each_place():
 
 
 def test_places_that_parted_come_together_when_the_program_does():
-    x = fluid.data("x", [None, 3])
-    rate = layers.scale(layers.reduce_mean(x), 0.5)
-    loss = layers.mean(layers.fc(x, 1, param_attr=fluid.ParamAttr("w", initializer=fluid.initializer.Constant(1.0)), bias_attr=False))
-    fluid.optimizer.SGD(rate).minimize(loss)
+    loss = linear_loss(lambda x: layers.scale(layers.reduce_mean(x), 0.5))
     exe, program = compiled(loss)
     apart = exe.run(program, feed=rows(1.0, 3.0), fetch_list=["w"], return_merged=False)[0]
     assert [float(each.ravel()[0]) for each in apart] == [0.0, -2.0]  # 1 - 0.5 * 1 * 2, 1 - 0.5 * 3 * 2

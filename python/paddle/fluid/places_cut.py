@@ -148,14 +148,15 @@ class _Order:
         alike = once or not (other or op.draws)
         for name in op.writes:
             self.written[name], self.alike[name] = number, alike
-        (self.late.update if once else self.late.difference_update)(op.writes)
+        self.late |= op.writes if once else set()
         for name in op.grads:
             self.written[name], self.alike[name] = number + 1, True
             self.late.add(name)
         return number
 
     def _check_message(self, op: _Op, known: dict, other: list) -> None:
-        bad = sorted(name for name in other if name in self.alike or known[name].is_data)
+        # Marks that no op writes have no value at all.
+        bad = sorted(name for name in other if name in self.alike or name in self.kept or known[name].is_data)
         bad += sorted(op.writes & self.apart)
         if bad:
             raise core.UnsupportedError(
