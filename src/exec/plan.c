@@ -159,16 +159,21 @@ static int sized_by_data(const struct pd_plan *plan, const struct pd_op *def, in
     return 0;
 }
 
-/* May the op write `out` while it reads `in` from the same memory? Its table says so, or the names of the
- * slots do: what goes in as Param comes out as ParamOut, and in_sum as out_sum. */
-static int works_in_place(const struct pd_op *def, int out, int in)
+/* Is `out` what `in` is after the op? What goes in as Param comes out as ParamOut, and in_sum as out_sum. */
+static int is_update_of(const struct pd_op *def, int out, int in)
 {
-    for (const struct pd_share *s = def->share; s && s->out >= 0; s++)
-        if (s->out == out && s->in == in) return 1;
     const char *from = def->inputs[in].name, *to = def->outputs[out].name;
     if (strncmp(from, "in_", 3) == 0 && strncmp(to, "out_", 4) == 0) return strcmp(from + 3, to + 4) == 0;
     size_t n = strlen(from);
     return strncmp(to, from, n) == 0 && strcmp(to + n, "Out") == 0;
+}
+
+/* May the op write `out` while it reads `in` from the same memory? Its table says so, or the names do. */
+static int works_in_place(const struct pd_op *def, int out, int in)
+{
+    for (const struct pd_share *s = def->share; s && s->out >= 0; s++)
+        if (s->out == out && s->in == in) return 1;
+    return is_update_of(def, out, in);
 }
 
 /* How often the op reads the variable, and in which slot last. */
@@ -216,15 +221,12 @@ static pd_status add_alias(struct pd_plan *plan, const struct pd_opdesc *desc, i
     return pd_plan_alias(plan, pd_opdesc_arg(desc, 0, "X"), pd_opdesc_arg(desc, 1, "Out"), done);
 }
 
-/* ParamOut of Param, MomentOut of Moment: what an update writes in place keeps its size. */
-static int is_update(const struct pd_plan *plan, const struct pd_plan_op *op, int slot, int number)
+/* What an update writes in place keeps its size. */
+static int keeps_size(const struct pd_plan *plan, const struct pd_plan_op *op, int slot, int number)
 {
-    const char *name = op->def->outputs[slot].name;
     for (int s = 0; s < op->n_in; s++) {
         const struct pd_plan_slot *in = &plan->slots.at[op->first_in + s];
-        size_t n = strlen(op->def->inputs[s].name);
-        if (strncmp(name, op->def->inputs[s].name, n) != 0 || strcmp(name + n, "Out") != 0) continue;
-        for (int k = 0; k < in->n; k++)
+        for (int k = 0; is_update_of(op->def, slot, s) && k < in->n; k++)
             if (plan->args.at[in->first + k] == number) return 1;
     }
     return 0;
@@ -245,7 +247,7 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     PD_TRY(add_side(plan, &op, index, 0, &op.first_in));
     PD_TRY(add_side(plan, &op, index, 1, &op.first_out));
     int has_blocks = 0;
-    for (int k = 0, sub; (sub = pd_opdesc_sub_block(desc, k)) >= 0; k++) {
+    for (int k = 0, sub; (sub = pd_plan_sub_block(plan, desc, k)) >= 0; k++) {
         PD_TRY(touch_sub_block(plan, sub, index, desc->def->flags & PD_OP_SERVES ? TOUCH_GIVEN : 0));
         has_blocks = 1;
     }
@@ -258,7 +260,8 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
             int number = plan->args.at[plan->slots.at[s].first + k];
             if (number < 0) continue;
             struct pd_plan_var *v = &plan->vars.at[number];
-            if (v->place != PD_PLACE_SCOPE || !is_update(plan, &op, s - op.first_out, number)) v->dynamic = 1;
+            if (v->place != PD_PLACE_SCOPE || !keeps_size(plan, &op, s - op.first_out, number))
+                v->dynamic = 1;
         }
     PD_TRY(add_results(plan, &op, index));
     PD_TRY(pd_opdesc_bind_attrs(desc, &op.attrs, &n_attrs));

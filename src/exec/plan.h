@@ -102,6 +102,8 @@ pd_status pd_plan_add_var(struct pd_plan *plan, const char *name, const struct p
 pd_status pd_plan_add_hidden(struct pd_plan *plan, int like, int *number);
 /* Is it the gradient block of this block? Those of upstream's Programs that no op runs do not count. */
 int pd_plan_has_gradient(const struct pd_plan *plan, int block);
+/* The i-th block that the op runs; -1: no more. One that serves runs all blocks below its own, by turns. */
+int pd_plan_sub_block(const struct pd_plan *plan, const struct pd_opdesc *op, int i);
 /* The value that an op reads under this name. Where it lives is decided when the name is first met. */
 pd_status pd_plan_read(struct pd_plan *plan, const char *name, int *number);
 /* The value that an op writes under this name: a new one, where that may be. */

@@ -41,10 +41,18 @@ int pd_plan_has_gradient(const struct pd_plan *plan, int block)
     return 0;
 }
 
+int pd_plan_sub_block(const struct pd_plan *plan, const struct pd_opdesc *op, int i)
+{
+    if (!op->def || !(op->def->flags & PD_OP_SERVES)) return pd_opdesc_sub_block(op, i);
+    for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
+        if (plan->program->blocks.at[b]->parent == plan->block->index && i-- == 0) return b;
+    return -1;
+}
+
 pd_status pd_plan_find_singles(struct pd_plan *plan)
 {
     for (int i = 0; i < plan->block->ops.n; i++)
-        for (int k = 0, sub; (sub = pd_opdesc_sub_block(plan->block->ops.at[i], k)) >= 0; k++)
+        for (int k = 0, sub; (sub = pd_plan_sub_block(plan, plan->block->ops.at[i], k)) >= 0; k++)
             if (sub > plan->block->index) PD_TRY(find_in_block(plan, sub));
     for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
         if (pd_plan_has_gradient(plan, b)) PD_TRY(find_in_block(plan, b));

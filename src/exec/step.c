@@ -53,6 +53,13 @@ static const char *step_name(const struct pd_run *run, int is_output, int slot, 
     return io && i < io->args.n ? io->args.at[i] : PD_EMPTY_VAR;
 }
 
+static const struct pd_meta *step_declared(const struct pd_run *run, int is_output, int slot, int i)
+{
+    const struct pd_frame *f = ((const struct pd_frame_op *)run->frame)->frame;
+    const struct pd_var *var = pd_block_find(f->plan->block, step_name(run, is_output, slot, i));
+    return var && var->meta.rank && var->meta.dtype != PD_DTYPE_NONE ? &var->meta : NULL;
+}
+
 /* The frame of the block that `block` is the gradient of: it hangs below the frame that ran it, which in a
  * gradient block is that of a forward block. */
 static pd_status forward_frame(struct pd_frame *f, int block, struct pd_frame **out)
@@ -138,5 +145,6 @@ void pd_step_init(struct pd_step *step)
                              .push_step = pd_steps_push,
                              .pop_step = pd_steps_pop,
                              .find = step_find,
-                             .name = step_name};
+                             .name = step_name,
+                             .declared = step_declared};
 }

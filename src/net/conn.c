@@ -284,6 +284,12 @@ uint64_t pd_conn_bytes(const struct pd_conn *conn, int sent)
     return conn->bytes[sent ? 1 : 0];
 }
 
+uint64_t pd_conn_heard(const struct pd_conn *conn)
+{
+    const struct pd_pipe *pipe = conn->pipe;
+    return conn->bytes[0] + (pipe && pipe->transport->arriving ? pipe->transport->arriving(pipe) : 0);
+}
+
 size_t pd_conn_unsent(const struct pd_conn *conn)
 {
     const struct pd_pipe *pipe = conn->pipe;

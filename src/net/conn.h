@@ -100,7 +100,9 @@ const struct pd_hello *pd_conn_hello(const struct pd_conn *conn);
 const char *pd_conn_peer(const struct pd_conn *conn);         /* "192.168.1.2:51234" */
 const char *pd_conn_transport(const struct pd_conn *conn);    /* "tcp" or "shm" */
 uint64_t pd_conn_bytes(const struct pd_conn *conn, int sent); /* so far */
-size_t pd_conn_queued(const struct pd_conn *conn);            /* bytes waiting to be written */
+/* The first, and what came of a record that is not whole yet. */
+uint64_t pd_conn_heard(const struct pd_conn *conn);
+size_t pd_conn_queued(const struct pd_conn *conn); /* bytes waiting to be written */
 /* The same, and those on their way to the other machine. */
 size_t pd_conn_unsent(const struct pd_conn *conn);
 

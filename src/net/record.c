@@ -480,6 +480,12 @@ static void record_want(struct pd_pipe *base, int read, int write)
     pipe->under->transport->want(pipe->under, read, write);
 }
 
+static size_t record_arriving(const struct pd_pipe *base)
+{
+    const struct record_pipe *r = (const struct record_pipe *)base;
+    return r->in_head_n + r->have + r->kept_n;
+}
+
 static size_t record_pending(const struct pd_pipe *base)
 {
     const struct pd_pipe *under = ((const struct record_pipe *)base)->under;
@@ -547,6 +553,7 @@ static const struct pd_transport records = {
     .write = record_write,
     .read = record_read,
     .pending = record_pending,
+    .arriving = record_arriving,
     .want = record_want,
     .finish = record_finish,
     .detach = record_detach,

@@ -4,7 +4,9 @@
 
 #define CEIL(x) _Generic((x), float : ceilf, double : ceil)(x)
 #define FLOOR(x) _Generic((x), float : floorf, double : floor)(x)
-#define ROUND(x) _Generic((x), float : rintf, double : rint)(x)
+#define TRUNC(x) _Generic((x), float : truncf, double : trunc)(x)
+/* Exact for all numbers, and without a branch in a loop. */
+#define ROUND(x) (x - TRUNC(x) >= 0.5f ? TRUNC(x) + 1 : x - TRUNC(x) <= -0.5f ? TRUNC(x) - 1 : TRUNC(x))
 
 /* Formulas: clang-format would take their products for declarations. */
 /* clang-format off */
@@ -44,7 +46,7 @@ PD_ACT_X(hard_swish, "Out = X min(max(X + offset, 0), threshold) / scale.",
 
 PD_ACT_STEP(ceil, "The least integer that is not below X.", CEIL(x))
 PD_ACT_STEP(floor, "The largest integer that is not above X.", FLOOR(x))
-PD_ACT_STEP(round, "The nearest integer; halves go to the even one.", ROUND(x))
+PD_ACT_STEP(round, "The nearest integer; halves go away from 0.", ROUND(x))
 /* clang-format on */
 
 /* Out has the sign of X unless alpha is below 0: then the gradient needs X itself. Programs have either. */

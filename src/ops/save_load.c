@@ -253,17 +253,26 @@ static pd_status cut(struct pd_value *v, int64_t seek, const struct pd_attr *sha
     return pd_meta_set_dims(&v->tensor.meta, shape->n, dim);
 }
 
-/* What was read fits the variable that it is for, if that has data; float16 is widened for one that is not
- * float16. */
-static pd_status fit(struct pd_value *fresh, const struct pd_value *old, int half)
+/* What the variable is to be: as it is declared or, where the Program does not say, as it is; NULL: not
+ * known. */
+static const struct pd_meta *expected(const struct pd_run *r, int i)
+{
+    const struct pd_value *old = r->out[0].at[i];
+    const struct pd_meta *declared = r->step->declared(r, 1, 0, i);
+    if (declared) return declared;
+    return pd_value_ready(old) && old->tensor.data && !pd_value_is_rows(old) ? &old->tensor.meta : NULL;
+}
+
+/* What was read fits the variable that it is for; float16 is widened for one that is not float16. */
+static pd_status fit(struct pd_value *fresh, const struct pd_meta *is, int half)
 {
     struct pd_tensor *t = &fresh->tensor;
-    int known = pd_value_ready(old) && old->tensor.data && !pd_value_is_rows(old) && !pd_value_is_rows(fresh);
-    enum pd_dtype want = half ? PD_DTYPE_FP16 : known ? old->tensor.meta.dtype : t->meta.dtype;
-    if (known && !pd_meta_same_dims(&t->meta, &old->tensor.meta))
+    int known = is && !pd_value_is_rows(fresh);
+    enum pd_dtype want = half ? PD_DTYPE_FP16 : known ? is->dtype : t->meta.dtype;
+    if (known && !pd_meta_dims_match(is, &t->meta))
         return pd_fail(PD_SHAPE,
                        "the file holds shape %s, the variable has shape %s; it belongs to another model",
-                       pd_meta_dims_text(&t->meta), pd_meta_dims_text(&old->tensor.meta));
+                       pd_meta_dims_text(&t->meta), pd_meta_dims_text(is));
     if (t->meta.dtype == want) return PD_OK;
     struct pd_tensor other = {.meta = {.kind = PD_KIND_TENSOR, .dtype = PD_DTYPE_NONE}};
     pd_status status;
@@ -310,7 +319,7 @@ static pd_status read_one(const struct pd_run *r, int i, FILE *file, int half, s
     PD_TRY(pd_value_read_file(*fresh, file));
     if (r->op == &pd_op_load) PD_TRY(check_whole(*fresh, r->attr[WHOLE].s, &r->attr[WHOLE_SHAPE]));
     if (r->op == &pd_op_load && r->attr[SEEK].l >= 0) PD_TRY(cut(*fresh, r->attr[SEEK].l, &r->attr[SHAPE]));
-    return fit(*fresh, old, half);
+    return fit(*fresh, expected(r, i), half);
 }
 
 static pd_status load_file(const struct pd_run *r, const char *path, int half)

@@ -105,6 +105,8 @@ struct pd_step {
     struct pd_value *(*find)(const struct pd_run *run, const char *name);
     /* Name of the i-th variable of an output or input slot. */
     const char *(*name)(const struct pd_run *run, int is_output, int slot, int i);
+    /* What the Program declares it to be, -1 for a size that is free; NULL: it does not say. */
+    const struct pd_meta *(*declared)(const struct pd_run *run, int is_output, int slot, int i);
     /* Set by an op that has begun something beyond its own run(), NULL when a run starts: called when the run is over, with its
      * status, while all that its ops lent out is still there. Returns the status; that of a failure, and pd_error(), stay as they
      * are. */

@@ -26,6 +26,12 @@ static void job_failed(struct pd_client *c, pd_status status, const char *endpoi
 
 /* ---- events of a connection ---- */
 
+void pd_wire_forget_names(struct wire *w)
+{
+    const struct pd_client *c = w->link->client;
+    w->names_opened = w->names_answered = c->is_leaving ? c->names.n : 0;
+}
+
 static void broke(struct wire *w, const char *text)
 {
     int64_t now = pd_clock_ns();
@@ -35,7 +41,8 @@ static void broke(struct wire *w, const char *text)
     w->breaks += w->is_open;
     w->is_open = w->is_welcome = w->said_bye = 0;
     w->said[0] = 0;
-    w->names_opened = w->names_answered = w->said_job = 0;
+    w->said_job = 0;
+    pd_wire_forget_names(w);
     if (!w->broke_at) w->broke_at = now;
     /* A connection that was cut is there again at once; a server that is gone is not. */
     w->retry_at = now + (int64_t)(w->retries++ ? RETRY_MS : RETRY_MS / 20) * 1000000;

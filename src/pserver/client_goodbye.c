@@ -84,10 +84,12 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
 
 void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
+    c->is_leaving = 1;
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
             pd_wire_clear(w);
+            if (!w->is_welcome) pd_wire_forget_names(w);
             w->is_quit = w->retries = 0;
         }
     /* What has happened since the last step? Servers may have gone. */

@@ -129,6 +129,7 @@ struct pd_client {
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
     int is_beside;   /* it was refused, as another process had its id */
+    int is_leaving;  /* it says goodbye, and asks for nothing more */
     PD_VEC(struct link *) links;
     pthread_mutex_t links_lock; /* what links there are, and their groups: for who asks without `lock` */
     PD_VEC(struct name) names;
@@ -145,6 +146,9 @@ struct pd_client {
 };
 
 /* client.c */
+/* The next connection asks for all names anew. One for a goodbye needs none, and what was refused before
+ * would be again. */
+void pd_wire_forget_names(struct wire *wire);
 pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out);
 void pd_client_free(struct pd_client *client); /* after pd_client_unmind */
 pd_status pd_client_connect(struct pd_client *client, const struct pd_run *run, const char *endpoint,

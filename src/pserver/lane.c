@@ -199,21 +199,28 @@ static void watch_losses(struct lane *lane, int64_t now)
             continue;
         }
         uint64_t step = pd_shard_step(lane->shard) + 1;
-        char text[400];
-        const char *what = state == PD_TRAINER_IN
-                               ? "is gone without a word"
-                               : "was in the job before this server was started again, and is not back";
+        struct refusal refusal = pd_server_refusal(s, t);
+        char text[800], why[sizeof refusal.text + 64] = "";
+        const char *what = "is gone without a word";
+        if (state == PD_TRAINER_ABSENT) {
+            what = "was in the job before this server was started again, and is not back";
+            if (m->refused[0])
+                snprintf(why, sizeof why, " (a process came for it and was refused: %s)", m->refused);
+        } else if (refusal.text[0]) {
+            what = "has not come back since it was refused";
+            snprintf(why, sizeof why, " (%s)", refusal.text);
+        }
         switch (s->config.on_loss) {
         case PD_LOSS_FAIL:
             pd_server_fail(
                 s, pd_fail(PD_UNAVAILABLE,
-                           "%s %s in step %llu: the job ends (FLAGS_ps_on_trainer_loss is 'fail'; 'shrink' "
+                           "%s %s in step %llu%s: the job ends (FLAGS_ps_on_trainer_loss is 'fail'; 'shrink' "
                            "goes on without it, 'wait' waits for it)",
-                           pd_lane_who(lane, t), what, (unsigned long long)step));
+                           pd_lane_who(lane, t), what, (unsigned long long)step, why));
             return;
         case PD_LOSS_SHRINK:
-            snprintf(text, sizeof text, "%s %s in step %llu", pd_lane_who(lane, t), what,
-                     (unsigned long long)step);
+            snprintf(text, sizeof text, "%s %s in step %llu%s", pd_lane_who(lane, t), what,
+                     (unsigned long long)step, why);
             pd_log(PD_LOG_WARNING, "%s: the others go on", text);
             pd_server_note_loss(s, t, text, 1);
             if (state == PD_TRAINER_ABSENT && s->order) {
@@ -226,8 +233,8 @@ static void watch_losses(struct lane *lane, int64_t now)
             break;
         case PD_LOSS_WAIT:
             m->is_missed = 1;
-            pd_log(PD_LOG_WARNING, "%s %s in step %llu: waiting for it to come back", pd_lane_who(lane, t),
-                   what, (unsigned long long)step);
+            pd_log(PD_LOG_WARNING, "%s %s in step %llu%s: waiting for it to come back", pd_lane_who(lane, t),
+                   what, (unsigned long long)step, why);
             break;
         }
     }

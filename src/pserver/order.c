@@ -13,6 +13,7 @@
 #include "pserver/proto.h"
 #include "pserver/server_private.h"
 #include "pserver/snapshot.h"
+#include "pserver/waiters.h"
 
 /* ---- what lanes do ---- */
 
@@ -291,6 +292,7 @@ void pd_order_close(struct pd_order *o)
 void pd_order_free(struct pd_order *o)
 {
     if (!o) return;
+    pd_waiters_free(o->waiters);
     pd_vec_free(&o->changes);
     pd_vec_free(&o->wishes);
     for (int i = 0; o->names && i < o->n_servers; i++)

@@ -215,9 +215,9 @@ static void watch_peers(void *arg)
         if (is_late(o, k)) late = o->ready_since;
     }
     if (away || !late)
-        pd_waiters_tend(o->server->waiters, away, 1, deadline, describe_missing, o);
+        pd_waiters_tend(o->waiters, away, 1, deadline, describe_missing, o);
     else
-        pd_waiters_tend(o->server->waiters, late, 1, deadline + GRACE_MS, describe_late, o);
+        pd_waiters_tend(o->waiters, late, 1, deadline + GRACE_MS, describe_late, o);
 }
 
 pd_status pd_order_watch(struct pd_order *o)
@@ -225,9 +225,9 @@ pd_status pd_order_watch(struct pd_order *o)
     struct pd_timer *timer;
     for (int k = 1; k < o->n_servers; k++)
         o->peers[k].away_since = pd_clock_ns();
-    return o->n_servers > 1
-               ? pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, watch_peers, o, &timer)
-               : PD_OK;
+    if (o->n_servers < 2) return PD_OK;
+    PD_TRY(pd_waiters_new(o->server, &o->waiters));
+    return pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, watch_peers, o, &timer);
 }
 
 /* ---- at the others ---- */

@@ -62,8 +62,9 @@ struct pd_order {
     struct stand *lanes;
     struct stance *members; /* by trainer; of the control loop */
     struct order_peer *peers;
-    struct pd_timer *timer; /* of the doubt */
-    uint64_t came_with;     /* at the start: what all loops had, applied or prepared */
+    struct pd_waiters *waiters; /* at the first server of several */
+    struct pd_timer *timer;     /* of the doubt */
+    uint64_t came_with;         /* at the start: what all loops had, applied or prepared */
     /* Steps up to this one are passed over by loops that came back without them (FLAGS_ps_accept_rollback).
      */
     uint64_t jump;

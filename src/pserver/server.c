@@ -17,7 +17,6 @@
 #include "pserver/save_part.h"
 #include "pserver/spin.h"
 #include "pserver/sums.h"
-#include "pserver/waiters.h"
 
 /* ---- greeting trainers, on the listener's loop ---- */
 
@@ -255,13 +254,14 @@ void pd_server_free(struct pd_server *s)
         pd_lane_close(&s->lanes[i]);
     pd_order_free(s->order);
     pd_sums_free(s->sums);
+    if (s->adds != s->first) pd_first_link_free(s->adds);
     pd_first_link_free(s->first);
-    pd_waiters_free(s->waiters);
     set_running(s, 0);
     pd_free(s->lanes);
     pd_book_close(s, 0);
     pd_free(s->seats);
     pd_free(s->said_why);
+    pd_free(s->refusals);
     pd_free((char *)s->config.endpoint);
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
@@ -275,13 +275,18 @@ void pd_server_free(struct pd_server *s)
     pd_free(s);
 }
 
-/* The way to the first server, where something has to be agreed on or added up there. */
-static pd_status link_first(struct pd_server *s)
+/* The ways to those where something has to be agreed on or added up: one where both are the same. */
+static pd_status link_others(struct pd_server *s)
 {
-    int self = 0;
-    const char *first = s->order ? pd_order_first(s->order, &self) : NULL;
-    if (!first && s->sums) first = pd_sums_first(s->sums, &self);
-    return first ? pd_first_link_new(s, pd_control_loop(s->control), first, self, &s->first) : PD_OK;
+    struct pd_first_link_spec first = {.order = s->order}, adds = {.sums = s->sums};
+    if (s->order) first.to = pd_order_first(s->order, &first.self);
+    if (s->sums) adds.to = pd_sums_first(s->sums, &adds.self, &adds.place);
+    int is_one = first.to && adds.to && adds.place == first.place;
+    if (is_one) first.sums = s->sums;
+    if (first.to) PD_TRY(pd_first_link_new(s, pd_control_loop(s->control), &first, &s->first));
+    if (is_one) s->adds = s->first;
+    if (!adds.to || is_one) return PD_OK;
+    return pd_first_link_new(s, pd_control_loop(s->control), &adds, &s->adds);
 }
 
 /* A log is of steps that can be done again. */
@@ -315,7 +320,7 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     }
     pd_known_names_close(&s->names, s->program, s->job_text.n);
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
-    PD_TRY(pd_sums_new(s, &s->sums));
+    PD_TRY(pd_sums_new(s, job ? job->n_servers : 0, job ? job->servers : NULL, &s->sums));
     PD_TRY(check_log(config, s->program));
     if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
     int is_first = !job || pd_durable_config_is_first(job, s->config.endpoint);
@@ -323,10 +328,9 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     PD_TRY(pd_is_closed_job(&s->is_closed));
     const char *const *names = job && job->n_servers ? job->servers : &config->endpoint;
     PD_TRY(pd_control_new(s, job && job->n_servers ? job->n_servers : 1, names, &s->control));
-    PD_TRY(pd_waiters_new(s, &s->waiters));
     if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
     if (s->sums) pd_sums_start(s->sums, pd_control_loop(s->control));
-    PD_TRY(link_first(s));
+    PD_TRY(link_others(s));
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
                             s, &s->port, &s->listener));
     char whose[48];
@@ -365,7 +369,8 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
     s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
     s->said_why = pd_calloc((size_t)config->trainers, sizeof *s->said_why);
-    if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why)) status = pd_no_memory();
+    s->refusals = pd_calloc((size_t)config->trainers, sizeof *s->refusals);
+    if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why || !s->refusals)) status = pd_no_memory();
     s->n_lanes = s->lanes ? loops : 0;
     if (status == PD_OK) status = start(s, frame, config);
     if (status != PD_OK) {
@@ -583,6 +588,21 @@ void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int
     pthread_mutex_lock(&s->lock);
     snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
     pthread_mutex_unlock(&s->lock);
+}
+
+void pd_server_note_refusal(struct pd_server *s, int trainer, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->refusals[trainer].text, sizeof s->refusals[trainer].text, "%.255s", why);
+    pthread_mutex_unlock(&s->lock);
+}
+
+struct refusal pd_server_refusal(struct pd_server *s, int trainer)
+{
+    pthread_mutex_lock(&s->lock);
+    struct refusal found = s->refusals[trainer];
+    pthread_mutex_unlock(&s->lock);
+    return found;
 }
 
 void pd_server_fail(struct pd_server *s, pd_status status)

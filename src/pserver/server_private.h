@@ -18,7 +18,6 @@ struct pd_durable;
 struct pd_hello;
 struct pd_order;
 struct pd_first_link;
-struct pd_waiters;
 
 enum { PD_SERVER_TICK_MS = 200 }; /* how often it looks who is late */
 
@@ -82,6 +81,11 @@ struct seat {
     uint64_t held;                    /* the last one that counts it in what this server was started with */
 };
 
+/* Why a trainer that is in the job was hung up on; empty: it was not, or has come back since. */
+struct refusal {
+    char text[256];
+};
+
 struct pd_server {
     const struct pd_run *run;
     const struct pd_program *program; /* of the plan that it runs in */
@@ -92,9 +96,9 @@ struct pd_server {
     int n_lanes;
     struct pd_control *control;  /* its loop has the listener */
     struct pd_sums *sums;        /* over the servers; NULL: the Program needs none */
-    struct pd_first_link *first; /* to the first server; NULL: it is this one, or there is no need */
-    struct pd_waiters *waiters;
-    uint64_t applying; /* the step whose blocks run, and on which lane; under `engine` */
+    struct pd_first_link *first; /* to the first server, for the order; NULL: it is this one, or no need */
+    struct pd_first_link *adds;  /* the same for the one that adds; it may be the same link */
+    uint64_t applying;           /* the step whose blocks run, and on which lane; under `engine` */
     int applying_lane;
     struct pd_listener *listener;
     int is_closed; /* all who get in have proved that they are of the job */
@@ -124,11 +128,12 @@ struct pd_server {
     /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
      * which the main thread needs to end the server. */
     pthread_mutex_t book_lock;
-    struct seat *seats;    /* by trainer */
-    _Atomic int *said_why; /* by trainer, of no lock: how its process failed or was lost is noted */
-    int book;              /* its file; -1: none */
-    int book_is_old;       /* it was read, and tells of trainers; not believed yet */
-    int64_t came_at;       /* when the last process came that it does not know; 0: none */
+    struct seat *seats;       /* by trainer */
+    _Atomic int *said_why;    /* by trainer, of no lock: how its process failed or was lost is noted */
+    struct refusal *refusals; /* by trainer, under `lock` */
+    int book;                 /* its file; -1: none */
+    int book_is_old;          /* it was read, and tells of trainers; not believed yet */
+    int64_t came_at;          /* when the last process came that it does not know; 0: none */
     int book_syncs;
     _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
     char *book_path;
@@ -140,6 +145,9 @@ void pd_server_fail(struct pd_server *server, pd_status status);
 /* A trainer failed or was lost, and the others go on, if there are any. Other servers tell no reason. From
  * any thread. */
 void pd_server_note_loss(struct pd_server *server, int trainer, const char *text, int has_reason);
+/* This server has hung up on the trainer, and told it why; empty: it is back. From any thread. */
+void pd_server_note_refusal(struct pd_server *server, int trainer, const char *why);
+struct refusal pd_server_refusal(struct pd_server *server, int trainer);
 int pd_server_is_ending(struct pd_server *server);         /* or has failed: who waits in a lane gives up */
 struct pd_server *pd_server_running(const char *endpoint); /* of this process; NULL: none */
 uint64_t pd_server_step(const struct pd_server *server);

@@ -90,6 +90,14 @@ static enum pd_log_level level_of_refusal(struct lane *lane, const char *text)
     return PD_LOG_WARNING;
 }
 
+/* Should its trainer not come back, not even for a goodbye, this is why. */
+static void note_refusal(const struct session *session, const char *text)
+{
+    struct lane *lane = session->lane;
+    if (session->is_in && !session->said_bye && lane->members[session->trainer].session == session)
+        pd_server_note_refusal(lane->server, session->trainer, text);
+}
+
 pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status status)
 {
     char text[1024];
@@ -97,6 +105,7 @@ pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status
     snprintf(text, sizeof text, "%s", pd_error());
     enum pd_log_level level = level_of_refusal(session->lane, text);
     int id = pd_conn_hello(session->conn)->id;
+    note_refusal(session, text);
     if (!session->is_in && id >= 0 && id < session->lane->server->config.trainers)
         snprintf(session->lane->members[id].refused, sizeof session->lane->members[id].refused, "%.127s",
                  text);
@@ -566,6 +575,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     struct lane *lane = session->lane;
     if (why != PD_OK && why != PD_IO) {
         lane->refused++;
+        note_refusal(session, text);
         pd_log(PD_LOG_WARNING, "%s: refused: %s",
                session->is_in ? pd_lane_who(lane, session->trainer) : pd_conn_peer(conn), text);
     }

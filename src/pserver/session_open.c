@@ -134,6 +134,7 @@ static void take_place(struct session *session)
     }
     m->session = session;
     m->refused[0] = 0;
+    pd_server_note_refusal(lane->server, id, "");
     m->lost_at = 0;
     m->is_missed = 0;
     snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", id, hello->host, hello->pid,

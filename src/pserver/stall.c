@@ -61,7 +61,7 @@ void pd_stall_forget(struct pd_stall *s)
 /* Bytes in or out, or something new is waited for. */
 static int has_moved(struct pd_stall *s, struct pd_conn *conn, const struct pd_stall_wait *wait)
 {
-    uint64_t heard = pd_conn_bytes(conn, 0) - wait->unasked;
+    uint64_t heard = pd_conn_heard(conn) - wait->unasked;
     size_t unsent = pd_conn_unsent(conn);
     int moved = heard != s->heard || unsent < s->unsent || wait->request != s->request;
     s->request = wait->request;

@@ -26,44 +26,68 @@ static void sum_free(struct sum *s)
     pd_free(s);
 }
 
-static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op)
+/* A server calls by its place in the job's list, whoever it calls. */
+static pd_status set_adders(struct pd_sums *sums, const struct pd_attr *endpoints, int n_servers,
+                            const char *const *servers)
+{
+    sums->adders = pd_calloc((size_t)endpoints->n, sizeof *sums->adders);
+    if (!sums->adders) return pd_no_memory();
+    sums->n_adders = endpoints->n;
+    sums->self = pd_snapshot_place(endpoints->n, endpoints->strings, sums->server->config.endpoint);
+    for (int i = 0; i < endpoints->n; i++) {
+        struct adder *a = &sums->adders[i];
+        *a = (struct adder){pd_strdup(endpoints->strings[i]),
+                            pd_snapshot_place(n_servers, servers, endpoints->strings[i])};
+        if (!a->name) return pd_no_memory();
+        if (a->place < 0)
+            return pd_fail(PD_INVALID, "ps_sum names server %s, which the job's list does not have", a->name);
+    }
+    return PD_OK;
+}
+
+static int is_same_list(const struct pd_sums *sums, const struct pd_attr *endpoints)
+{
+    int same = endpoints->n == sums->n_adders;
+    for (int i = 0; same && i < endpoints->n; i++)
+        same = strcmp(endpoints->strings[i], sums->adders[i].name) == 0;
+    return same;
+}
+
+static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op, int n_servers,
+                         const char *const *servers)
 {
     const struct pd_attr *groups = pd_opdesc_attr(op, "groups"), *endpoints = pd_opdesc_attr(op, "endpoints");
     const struct pd_io *x = pd_opdesc_slot(op, 0, "X");
     if (!groups || !groups->n || !endpoints || endpoints->n < 2 || !x || x->args.n > PD_SUMS_MAX)
         return PD_OK;
-    if (!sums->servers) {
-        sums->servers = endpoints->n;
-        sums->self = pd_snapshot_place(endpoints->n, endpoints->strings, sums->server->config.endpoint);
-        sums->names = pd_calloc((size_t)endpoints->n, sizeof *sums->names);
-        for (int i = 0; sums->names && i < endpoints->n; i++)
-            if (!(sums->names[i] = pd_strdup(endpoints->strings[i]))) return pd_no_memory();
-        if (!sums->names) return pd_no_memory();
-    }
-    if (sums->servers != endpoints->n || sums->self < 0)
-        return pd_fail(PD_INVALID, "ps_sum of '%s' names %d servers; this one, %s, must be among them",
+    if (!sums->n_adders) PD_TRY(set_adders(sums, endpoints, n_servers, servers));
+    if (!is_same_list(sums, endpoints) || sums->self < 0)
+        return pd_fail(PD_INVALID,
+                       "ps_sum of '%s' names %d servers; this one, %s, must be among them, and all sums have "
+                       "the same",
                        groups->strings[0], endpoints->n, sums->server->config.endpoint);
     struct sum *s = pd_calloc(1, sizeof *s);
     if (!s) return pd_no_memory();
-    size_t servers = (size_t)sums->servers, n = (size_t)x->args.n;
+    size_t adders = (size_t)sums->n_adders, n = (size_t)x->args.n;
     *s = (struct sum){.group = groups->strings[0], .n = x->args.n};
-    s->values = pd_calloc(n * servers, sizeof *s->values);
+    s->values = pd_calloc(n * adders, sizeof *s->values);
     s->totals = pd_calloc(n, sizeof *s->totals);
-    s->has = pd_calloc(servers, 1);
-    s->askers = pd_calloc(servers, sizeof *s->askers);
+    s->has = pd_calloc(adders, 1);
+    s->askers = pd_calloc(adders, sizeof *s->askers);
     if (s->values && s->totals && s->has && s->askers && pd_vec_push(&sums->sums, s)) return PD_OK;
     sum_free(s);
     return pd_no_memory();
 }
 
 /* All sums there can be: others cannot make it keep more. */
-static pd_status find_all(struct pd_sums *sums)
+static pd_status find_all(struct pd_sums *sums, int n_servers, const char *const *servers)
 {
     const struct pd_program *program = sums->server->program;
     for (int i = 0; i < program->blocks.n; i++) {
         const struct pd_block *block = program->blocks.at[i];
         for (int k = 0; k < block->ops.n; k++)
-            if (strcmp(block->ops.at[k]->type, "ps_sum") == 0) PD_TRY(add_sum(sums, block->ops.at[k]));
+            if (strcmp(block->ops.at[k]->type, "ps_sum") == 0)
+                PD_TRY(add_sum(sums, block->ops.at[k], n_servers, servers));
     }
     return PD_OK;
 }
@@ -81,7 +105,7 @@ void pd_sums_begin(const struct pd_sums *sums, struct sum *s, uint64_t step)
 {
     s->step = step;
     s->given = 0;
-    memset(s->has, 0, (size_t)sums->servers);
+    memset(s->has, 0, (size_t)sums->n_adders);
 }
 
 /* What is known stays as it is: others may know it already. */
@@ -93,17 +117,17 @@ void pd_sums_know(struct pd_sums *sums, struct sum *s, const double *totals)
     pthread_cond_broadcast(&sums->changed);
 }
 
-void pd_sums_give(struct pd_sums *sums, struct sum *s, int server, const double *values)
+void pd_sums_give(struct pd_sums *sums, struct sum *s, int adder, const double *values)
 {
     if (s->totals_step == s->step) return;
-    memcpy(s->values + (size_t)server * (size_t)s->n, values, (size_t)s->n * sizeof *values);
-    if (!s->has[server]) s->given++;
-    s->has[server] = 1;
-    if (s->given < sums->servers) return;
+    memcpy(s->values + (size_t)adder * (size_t)s->n, values, (size_t)s->n * sizeof *values);
+    if (!s->has[adder]) s->given++;
+    s->has[adder] = 1;
+    if (s->given < sums->n_adders) return;
     double totals[PD_SUMS_MAX];
     for (int i = 0; i < s->n; i++) {
         totals[i] = 0;
-        for (int k = 0; k < sums->servers; k++)
+        for (int k = 0; k < sums->n_adders; k++)
             totals[i] += s->values[(size_t)k * (size_t)s->n + (size_t)i];
     }
     pd_sums_know(sums, s, totals);
@@ -114,12 +138,12 @@ static void list_late(const struct pd_sums *sums, const struct sum *s, char *out
     struct pd_line line = pd_line_in(out, cap);
     if (sums->self) {
         char why[512];
-        pd_line_printf(&line, "the first server %s, which adds", sums->names[0]);
-        if (pd_first_link_trouble(sums->server->first, why, sizeof why)) pd_line_printf(&line, " (%s)", why);
+        pd_line_printf(&line, "server %s, which adds", sums->adders[0].name);
+        if (pd_first_link_trouble(sums->server->adds, why, sizeof why)) pd_line_printf(&line, " (%s)", why);
         return;
     }
-    for (int i = 0; i < sums->servers; i++)
-        if (!s->has[i]) pd_line_printf(&line, "%sserver %s", line.n ? ", " : "", sums->names[i]);
+    for (int i = 0; i < sums->n_adders; i++)
+        if (!s->has[i]) pd_line_printf(&line, "%sserver %s", line.n ? ", " : "", sums->adders[i].name);
 }
 
 /* On the thread of the lane that applies the step: its trainers wait for others than this server. */
@@ -249,7 +273,8 @@ void pd_sums_read(struct pd_sums *sums, const char *text)
 
 /* ---- life ---- */
 
-pd_status pd_sums_new(struct pd_server *server, struct pd_sums **out)
+pd_status pd_sums_new(struct pd_server *server, int n_servers, const char *const *servers,
+                      struct pd_sums **out)
 {
     *out = NULL;
     struct pd_sums *sums = pd_calloc(1, sizeof *sums);
@@ -257,7 +282,7 @@ pd_status pd_sums_new(struct pd_server *server, struct pd_sums **out)
     pd_cond_init(&sums->changed);
     pthread_mutex_init(&sums->lock, NULL);
     sums->server = server;
-    pd_status status = find_all(sums);
+    pd_status status = find_all(sums, n_servers, servers);
     if (status == PD_OK && sums->sums.n)
         *out = sums;
     else
@@ -270,10 +295,11 @@ void pd_sums_start(struct pd_sums *sums, struct pd_loop *control)
     sums->loop = control;
 }
 
-const char *pd_sums_first(const struct pd_sums *sums, int *self)
+const char *pd_sums_first(const struct pd_sums *sums, int *self, int *place)
 {
-    *self = sums->self;
-    return sums->self ? sums->names[0] : NULL;
+    *self = sums->adders[sums->self].place;
+    *place = sums->adders[0].place;
+    return sums->self ? sums->adders[0].name : NULL;
 }
 
 void pd_sums_close(struct pd_sums *sums)
@@ -290,9 +316,9 @@ void pd_sums_free(struct pd_sums *sums)
     for (int i = 0; i < sums->sums.n; i++)
         sum_free(sums->sums.at[i]);
     pd_vec_free(&sums->sums);
-    for (int i = 0; sums->names && i < sums->servers; i++)
-        pd_free(sums->names[i]);
-    pd_free(sums->names);
+    for (int i = 0; i < sums->n_adders; i++)
+        pd_free(sums->adders[i].name);
+    pd_free(sums->adders);
     pthread_mutex_destroy(&sums->lock);
     pthread_cond_destroy(&sums->changed);
     pd_free(sums);

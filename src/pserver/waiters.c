@@ -7,8 +7,15 @@
 #include "base/wait.h"
 #include "pserver/server_private.h"
 
+/* What is posted to a lane. */
+struct question {
+    struct pd_waiters *waiters;
+    struct lane *lane;
+};
+
 struct pd_waiters {
     struct pd_server *server;
+    struct question *questions; /* by lane */
     pthread_mutex_t lock;
     char notice[PD_WAITERS_TEXT]; /* under the lock; empty: nothing to tell now */
     _Atomic int is_waiting;       /* a lane has found one */
@@ -18,8 +25,9 @@ struct pd_waiters {
 /* On a lane's thread. */
 static void ask(void *arg)
 {
-    struct lane *lane = arg;
-    struct pd_waiters *w = lane->server->waiters;
+    const struct question *q = arg;
+    struct lane *lane = q->lane;
+    struct pd_waiters *w = q->waiters;
     char text[PD_WAITERS_TEXT];
     pthread_mutex_lock(&w->lock);
     snprintf(text, sizeof text, "%s", w->notice);
@@ -68,13 +76,20 @@ void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int64_t 
     }
     set_notice(w, text);
     for (int i = 0; i < w->server->n_lanes; i++)
-        (void)pd_loop_post(w->server->lanes[i].loop, ask, &w->server->lanes[i]);
+        (void)pd_loop_post(w->server->lanes[i].loop, ask, &w->questions[i]);
 }
 
 pd_status pd_waiters_new(struct pd_server *server, struct pd_waiters **out)
 {
     struct pd_waiters *w = pd_calloc(1, sizeof *w);
     if (!w) return pd_no_memory();
+    w->questions = pd_calloc((size_t)server->n_lanes, sizeof *w->questions);
+    if (!w->questions) {
+        pd_free(w);
+        return pd_no_memory();
+    }
+    for (int i = 0; i < server->n_lanes; i++)
+        w->questions[i] = (struct question){w, &server->lanes[i]};
     pthread_mutex_init(&w->lock, NULL);
     w->server = server;
     *out = w;
@@ -85,5 +100,6 @@ void pd_waiters_free(struct pd_waiters *w)
 {
     if (!w) return;
     pthread_mutex_destroy(&w->lock);
+    pd_free(w->questions);
     pd_free(w);
 }

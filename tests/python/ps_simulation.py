@@ -110,7 +110,10 @@ class Job:
         self.trainers = [self._trainer(lambda: built(build, late_seed), number, endpoints, trainers) for number in range(trainers)]
         transpiler = self.trainers[0][0]
         self.servers = {each: Server(transpiler, each, self.exe) for each in ENDPOINTS[:endpoints]}
-        self.places = transpiler.vars_overview.get_distributed_vars_by_vtypes(["Param", "RemotePrefetch"])
+        overview = transpiler.vars_overview
+        for each in [*overview.distributed_vars, *overview.rates.values()]:  # it is asked there, for a save or a fetch
+            assert self.servers[each.endpoint].program.global_block().has_var(each.slice.name), each
+        self.places = overview.get_distributed_vars_by_vtypes(["Param", "RemotePrefetch"])
         self.pull()
 
     def _trainer(self, build, number, endpoints, trainers):

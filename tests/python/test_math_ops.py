@@ -215,3 +215,16 @@ def test_print_shows_and_passes_on(capfd):
     text = capfd.readouterr().out
     assert text.count("look") == 2 and "Tensor[In]" in text and "1.5,-2," in text and "float32" in text
     np.testing.assert_array_equal(out[2][0], x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_round_takes_halves_away_from_zero(dtype):
+    """And the numbers next to them to where they are nearer."""
+    near = np.nextafter(np.array([0.5, 1.5, 8388607.5], dtype), np.array(0, dtype))
+    values = np.concatenate([[0.5, 1.5, 2.5, 0.0, 0.2, 4.0, 1e20, 8388607.5], near]).astype(dtype)
+    values = np.concatenate([values, -values])
+    want = np.sign(values) * np.floor(np.abs(values).astype("longdouble") + np.longdouble(0.5)).astype(dtype)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [-1], dtype)
+        (found,) = fluid.Executor(fluid.CPUPlace()).run(feed={"x": values}, fetch_list=[fluid.layers.round(x)])
+    np.testing.assert_array_equal(found, want)

@@ -1,15 +1,13 @@
 """Servers that may open few files (`ulimit -n`): shared memory only while files last, and the reason to all who do not fit."""
 
-import asyncio
-import contextlib
 import socket
 import threading
-import time
 
 import numpy as np
 import pytest
 import ps_peer as ps
 from cluster import Job
+from long_way import LongWay
 
 SMALL = ["--model", "fit_a_line", "--optimizer", "momentum"]
 
@@ -52,64 +50,6 @@ def test_who_does_not_fit_is_told_why():
         # The server ends at the deadline; who is on the way to it then is cut off, and had heard why before.
         for said in (t.output() for t in trainers):
             assert "reset by peer" not in said.partition(reason)[0], said
-
-
-class LongWay(threading.Thread):
-    """All that goes to or comes from an endpoint arrives this much later."""
-
-    def __init__(self, endpoint: str, seconds: float):
-        super().__init__(daemon=True)
-        self.endpoint, self.seconds, self.loop = endpoint, seconds, asyncio.new_event_loop()
-        self.server = self.loop.run_until_complete(asyncio.start_server(self.come, "127.0.0.1", 0))
-        self.map = f"{endpoint}=127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
-
-    async def come(self, reader, writer) -> None:
-        with contextlib.suppress(OSError):
-            there, back = await asyncio.open_connection(*self.endpoint.rsplit(":", 1))
-            await asyncio.gather(self.carry(reader, back), self.carry(there, writer))
-        writer.close()
-
-    async def carry(self, reader, writer) -> None:
-        under_way: asyncio.Queue = asyncio.Queue()
-
-        async def take() -> None:
-            data = b"-"
-            while data:
-                try:
-                    data = await reader.read(65536)
-                except OSError:
-                    data = b""
-                under_way.put_nowait((time.monotonic() + self.seconds, data))
-
-        taking = asyncio.ensure_future(take())
-        while True:
-            at, data = await under_way.get()
-            await asyncio.sleep(max(0, at - time.monotonic()))
-            with contextlib.suppress(OSError):
-                if not data:
-                    writer.close()
-                    break
-                writer.write(data)
-                await writer.drain()
-        await taking
-
-    def run(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            self.loop.run_until_complete(self.server.serve_forever())
-        left = asyncio.all_tasks(self.loop)
-        for task in left:
-            task.cancel()
-        if left:
-            self.loop.run_until_complete(asyncio.wait(left))
-        self.loop.close()
-
-    def __enter__(self) -> "LongWay":
-        self.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.loop.call_soon_threadsafe(self.server.close)
-        self.join(10)
 
 
 @pytest.mark.parametrize("way, pause", [(0, 0.003), (0.1, 0.04)], ids=["near", "far"])

@@ -40,6 +40,18 @@ def test_server_and_trainer_die_and_the_job_ends(tmp_path, mode):
         assert "is not back in step 2" in stays.at[0, 0].answer().text()
 
 
+def test_a_server_that_was_started_again_refuses_a_trainer_and_says_why_it_is_not_back(tmp_path):
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="fail", FLAGS_rpc_deadline="1500")) as job:
+        stays = lost_together(job, [])
+        comes = Hand(job, 1)
+        comes.ask((0, 0), "nothing")
+        assert not comes.opened((0, 0))
+        assert job.processes[0].end(10) == 1
+        said = "was refused: this server has no gradient 'nothing@GRAD': do trainer and server run the same Program?): the job ends"
+        assert f"{MISSED[:-2]} (a process came for it and {said}" in job.processes[0].output(), job.processes[0].output()
+        assert said in stays.at[0, 0].answer().text()
+
+
 @pytest.mark.parametrize("loops", [1, 2])
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_server_and_trainer_die_and_the_others_go_on(tmp_path, mode, loops):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cluster import Job
 from fault_proxy import FaultProxy, Faults
+from long_way import LongWay
 
 OPTIONS = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "200"]
 QUIET = Faults(cut=0, half_close=0, stall=0, delay=0)
@@ -85,3 +86,14 @@ def test_a_stopped_server_keeps_its_connections():
         server.signal(signal.SIGCONT)
         job.end(60)
         assert REPLACED not in trainer.output()
+
+
+@pytest.mark.parametrize("secret", ["", "known to these processes only"], ids=["open", "secret"])
+def test_a_slow_way_is_no_stall(secret):
+    """A record of 128 KiB takes longer than FLAGS_ps_dead_after; its bytes come all the while."""
+    env = ENV | {"FLAGS_ps_dead_after": "1"} | ({"PADDLE_PS_SECRET": secret} if secret else {})
+    with Job(1, 1, "slow.py", env=env) as job, LongWay(job.endpoints[0], 0, rate=50_000) as way:
+        job.start("server", 0)
+        trainer = job.start("trainer", 0, env={"PADDLE_PS_MAP": way.map})
+        job.end(60)
+        assert "values [-1.0]" in trainer.output() and REPLACED not in trainer.output(), trainer.output()

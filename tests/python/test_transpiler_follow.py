@@ -141,6 +141,25 @@ def test_what_updates_depend_on_is_followed(update):
     check_equal(network(update, is_sparse=False), 2, 2)
 
 
+class Weighed(fluid.optimizer.SGDOptimizer):
+    """Each parameter has a decay of its own, in a variable; then all gradients are clipped by their norm."""
+
+    def minimize(self, loss):
+        pairs = self.backward(loss)
+        for i, (param, grad) in enumerate(pairs):
+            much = layers.create_global_var([1], 0.01 * (i + 1), "float32", persistable=True, name=f"{param.name}_decay")
+            with loss.block.program._optimized_guard([param, grad]):
+                pairs[i] = param, grad + param * much
+        return self.apply_gradients(pairs), pairs
+
+
+def test_what_the_update_of_another_parameter_reads():
+    """All updates depend on each decay, by the norm; only the server of its parameter has it."""
+    job = check_equal(network(lambda: Weighed(0.1, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.05)), is_sparse=False), 3, 2, slice_var_up=False)
+    decays = [each for each in job.trainers[0][0].vars_overview.distributed_vars if each.origin.name.endswith("_decay")]
+    assert len(decays) == 5 and {each.endpoint for each in decays} == set(job.servers)
+
+
 def fed_rate(loss):
     return layers.data(name="rate", shape=[1], dtype="float32", append_batch_size=False)
 

@@ -68,7 +68,7 @@ def _run_and_fetch(executor, program, feed, fetches: list, scope, as_numpy: bool
 
     def asking():
         saving = io_distributed._Saving(program, [])
-        for name, slices in away.values():
+        for name, slices in dict(away.values()).items():
             if slices is None:
                 saving.receive_table(name)
             else:

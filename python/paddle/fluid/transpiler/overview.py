@@ -22,22 +22,23 @@ def overview_of(job: Job) -> VarsDistributed:
         for name in updates[part.param].states:
             found.add(_slice_of(job, part, name, "Optimizer"))
     for name in job.handed_out:
-        whole = VarStruct.of(job.graph.vars[name])
-        found.add(VarDistributed(whole, whole, False, 0, 0, "HandedOut", job.endpoints[0]))
+        found.add(_whole_of(job, name, "HandedOut", job.endpoints[0]))
+    readers = _readers(job)
     rates = _rate_states(job)
     known = {*rates, *(var.origin.name for var in found.distributed_vars)}
-    for name, part in _constants(job, known).items():
-        whole = VarStruct.of(job.graph.vars[name])
-        found.add(VarDistributed(whole, whole, False, 0, 0, "Optimizer", part.endpoint))
-    holders = [endpoint for endpoint in job.endpoints if job.placement.on(endpoint) or job.table is not None]
-    if holders:
-        for name in rates:
-            whole = VarStruct.of(job.graph.vars[name])
-            found.add(VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0]))
-        for name in _computed_rates(job):
-            whole = VarStruct.of(job.graph.vars[name])
-            found.rates[name] = VarDistributed(whole, whole, False, 0, 0, "Schedule", holders[0])
+    for name in _constants(job, known, readers):
+        found.add(_whole_of(job, name, "Optimizer", readers[name]))
+    makers = _makers(job, readers)
+    for name in rates:
+        found.add(_whole_of(job, name, "Schedule", makers[name]))
+    for name in _computed_rates(job):
+        found.rates[name] = _whole_of(job, name, "Schedule", makers[name])
     return found
+
+
+def _whole_of(job: Job, name: str, vtype: str, endpoint: str) -> VarDistributed:
+    whole = VarStruct.of(job.graph.vars[name])
+    return VarDistributed(whole, whole, False, 0, 0, vtype, endpoint)
 
 
 def _slice_of(job: Job, part, name: str, vtype: str) -> VarDistributed:
@@ -49,21 +50,44 @@ def _slice_of(job: Job, part, name: str, vtype: str) -> VarDistributed:
     return VarDistributed(VarStruct.of(var), here, cut, part.number or 0, offset, vtype, part.endpoint)
 
 
-def _constants(job: Job, known: set) -> dict:
-    """Lasting variables that updates read, nobody writes and trainers no longer have (the powers of Lamb):
-    name -> a slice whose server has it. Each server that needs one has it whole.
+def _readers(job: Job) -> dict[str, str]:
+    """What updates read: name -> a server with an update that reads it. Others need not have it."""
+    flow, owner = job.graph.flow, job.classes.owner
+    found: dict = {}
+    for update in job.graph.updates:
+        endpoint = job.placement.of_param(update.param.name)[0].endpoint
+        for op in update.ops:
+            if owner.get(op, update) is not update:
+                continue  # another parameter's, whose sum this one needs
+            for name in flow.reads[op]:
+                found.setdefault(name, endpoint)
+    return found
+
+
+def _makers(job: Job, readers: dict[str, str]) -> dict[str, str]:
+    """The same of the learning rate, and of all that schedules make it from. All servers compute all schedules; one that does not
+    read a rate may be behind with it.
+    """
+    flow, found, ops = job.graph.flow, dict(readers), set(job.graph.rate_ops)
+    if job.graph.table_rule is not None:
+        for name in flow.reads[job.graph.table_rule]:
+            found.setdefault(name, job.endpoints[0])
+    for name, endpoint in list(found.items()):
+        for op in flow.needed([name], ops.__contains__):
+            for each in (*flow.reads[op], *flow.writes[op]):
+                found.setdefault(each, endpoint)
+    return found
+
+
+def _constants(job: Job, known: set, readers: dict[str, str]) -> list[str]:
+    """Lasting variables that updates read, nobody writes and trainers no longer have (the powers of Lamb). Each server that needs
+    one has it whole.
     """
     gone = {job.program.global_block().ops[index] for index in job.removed}
     held = {
         name for block in job.program.blocks for op in block.ops if op not in gone for name in inputs_of(op)
     }
-    found: dict = {}
-    for update in job.graph.updates:
-        for op in update.ops:
-            for name in job.graph.flow.reads[op]:
-                if job.graph.is_lasting(name) and name not in known and name not in held:
-                    found.setdefault(name, job.placement.of_param(update.param.name)[0])
-    return found
+    return [name for name in readers if job.graph.is_lasting(name) and name not in known and name not in held]
 
 
 def _rules(job: Job) -> list:
