@@ -1,111 +1,21 @@
 """Runs of a Program on several places, as CompiledProgram.with_data_parallel and ParallelExecutor ask for: each place has
 a batch and its own statistics, the gradients of all are averaged, and the parameters are updated once.
 
-The Program is cut in two. What computes (forward and backward) runs once for each place; what updates (the optimizer,
-the learning rate, messages to servers) runs once, fed with the averages. All places are this machine's processor, so
-they run one after the other, with all threads inside the ops.
+The Program is cut into segments (places_cut.py). Those that compute with a batch run on each place, those that update run
+once, fed with the averages. All places are this machine's processor, so they run one after the other, with all threads
+inside the ops.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from paddle.fluid import core
 from paddle.fluid.compiler import BuildStrategy, join_values
 from paddle.fluid.framework import Program
-from paddle.fluid.vartype import OpRole, VarType
-
-_UPDATES = int(OpRole.Optimize) | int(OpRole.RPC) | int(OpRole.Dist) | int(OpRole.LRSched)
-
-
-class Halves(NamedTuple):
-    """A Program cut in two, and what goes from one half to the other."""
-
-    compute: Program
-    update: Program | None
-    averaged: list  # gradients of parameters, which the places share
-    carried: list  # what else the update reads: the first place's
-    own: list  # persistable variables that computing changes: each place has its own
-    updated: frozenset  # what the update writes
-    trains: bool
-
-
-def _names(op, side: str) -> set:
-    """Names that an op reads or writes, with those in its blocks."""
-    found = set(getattr(op, f"{side}_arg_names"))
-    for name in op.attr_names:
-        block = op._block_attr(name) if op.attr_type(name) == core.AttrType.BLOCK else None
-        for inner in block.ops if block is not None else ():
-            found |= _names(inner, side)
-    return found
-
-
-def _role(op) -> int:
-    return int(op.attr("op_role"))
-
-
-def _without(program: Program, is_out) -> Program:
-    copy = program.clone()
-    block = copy.global_block()
-    for i in reversed([i for i, op in enumerate(block.ops) if is_out(op)]):
-        block._remove_op(i)
-    return copy
-
-
-def cut(program: Program, divisor: int) -> Halves:
-    """The halves of a Program, with the loss's gradient divided; remembered while it stays the same."""
-    kept = program.__dict__.setdefault("_halves", {})
-    found = kept.get(divisor)
-    if found is None or found[0] != program._changes:
-        found = kept[divisor] = program._changes, _cut(program, divisor)
-    return found[1]
-
-
-def _divide_loss(program: Program, divisor: int) -> None:
-    """Gradients begin with 1 / divisor: the sum over all places is their average."""
-    for op in program.global_block().ops:
-        if op.type == "fill_constant" and _role(op) == int(OpRole.Backward) | int(OpRole.Loss):
-            op._put_attr("value", op.attr("value") / divisor)
-
-
-def _cut(program: Program, divisor: int) -> Halves:
-    block = program.global_block()
-    computed, updated, wanted, grads = set(), set(), set(), []
-    for op in block.ops:
-        if _role(op) & _UPDATES:
-            updated |= _names(op, "output")
-            wanted |= _names(op, "input")
-            continue
-        late = sorted(name for name in _names(op, "input") & updated if block.has_var(name) and not block.var(name).is_data)
-        if late and not all(block.var(name).persistable for name in late):
-            raise core.UnsupportedError(
-                f"The op {op.type!r} reads {late[0]!r}, which the optimizer's ops make: such a Program cannot run on several "
-                "places."
-            )
-        computed |= _names(op, "output")
-        if _role(op) & int(OpRole.Backward):
-            pairs = op.attr("op_role_var")
-            grads += [
-                grad for param, grad in zip(pairs[::2], pairs[1::2])
-                if block.has_var(param) and block.var(param).persistable and grad not in grads
-            ]  # fmt: skip
-    own = sorted(
-        name for name in computed
-        if block.has_var(name) and block.var(name).persistable and block.var(name).type == VarType.LOD_TENSOR
-    )  # fmt: skip
-    carried = sorted(
-        name for name in (wanted & computed) - set(own) - set(grads)
-        if not block.has_var(name) or not block.var(name).persistable
-    )  # fmt: skip
-    if not updated and not grads:
-        return Halves(program, None, [], [], own, frozenset(), False)
-    compute = _without(program, lambda op: _role(op) & _UPDATES)
-    _divide_loss(compute, divisor)
-    update = _without(program, lambda op: not _role(op) & _UPDATES) if updated else None
-    return Halves(compute, update, grads, carried, own, frozenset(updated), True)
-
+from paddle.fluid.places_cut import Cut, cut
 
 # ---- feeds ----
 
@@ -206,17 +116,25 @@ def _sum(values: list):
     return total
 
 
+def _given(reads: list, values: dict, feed: dict, place: int) -> dict:
+    """What a segment is fed with on a place: what segments before it made, else the place's batch."""
+    found = {name: values[name][min(place, len(values[name]) - 1)] if name in values else feed.get(name) for name in reads}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 class Places:
     """What a CompiledProgram keeps for its places: a scope for each but the first, below the scope of the run."""
 
     def __init__(self, count: int, strategy: BuildStrategy | None):
         self.count = count
         scale = None if strategy is None else strategy.gradient_scale_strategy
-        self.divides = scale in (None, BuildStrategy.GradientScaleStrategy.CoeffNumDevice)
+        self._divisor = count if scale in (None, BuildStrategy.GradientScaleStrategy.CoeffNumDevice) else 1
         self.syncs = strategy is not None and strategy.sync_batch_norm
         self._scopes: dict = {}
+        self._apart: frozenset = frozenset()  # persistable variables that were fed a value of its own to each place
 
-    def scope_of(self, scope, place: int, own: list):
+    def _scope_of(self, scope, place: int, own: list, single: frozenset):
+        """The scope of a place, with copies of what it has of its own, and none of what changes once for all."""
         if place == 0:
             return scope
         kids = self._scopes.setdefault(scope, {})
@@ -224,11 +142,20 @@ class Places:
         if kid is None:
             kid = kids[place] = scope.new_scope()
         here = set(kid.local_var_names())
+        if here & single:
+            kid.erase(sorted(here & single))
         for name in own:
             held = scope.find_var(name) if name not in here else None
             if held is not None and held.get_tensor()._is_initialized():
                 kid.var(name).get_tensor().set(np.array(held.get_tensor()), core.CPUPlace())
         return kid
+
+    def _cut(self, program: Program, feed, feeds: list[dict]) -> tuple[Cut, list]:
+        block = program.global_block()
+        fed = [name for name in feeds[0] if block.has_var(name) and block.var(name).persistable]
+        if isinstance(feed, (list, tuple)):
+            self._apart |= {name for name in fed if any(each.get(name) is not feeds[0][name] for each in feeds)}
+        return cut(program, self._divisor, self._apart), fed
 
     def run(self, executor, program: Program, feed, fetches: list, scope, return_numpy: bool, return_merged: bool) -> list:
         """One step on all places; a list with the values of the fetches."""
@@ -237,27 +164,22 @@ class Places:
                 f"BuildStrategy.sync_batch_norm is not there yet: on {self.count} places batch_norm has the statistics of each "
                 "place's part of the batch. Run on one place (places, CPU_NUM), where they are those of the whole batch."
             )
-        halves = cut(program, self.count if self.divides else 1)
         names = [each if isinstance(each, str) else each.name for each in fetches]
-        feeds = feeds_of(program, feed, self.count, halves.trains)
-        late = [name for name in names if name in halves.updated]
-        early = [name for name in names if name not in halves.updated and name not in halves.averaged]
-        first = [*early, *halves.averaged, *halves.carried]
-        block = program.global_block()
-        fed = [name for name in feeds[0] if block.has_var(name) and block.var(name).persistable]
+        trains = cut(program, self._divisor, self._apart).trains
+        feeds = feeds_of(program, feed, self.count, trains)
+        parts, fed = self._cut(program, feed, feeds)
         # All of them before the first place computes: each starts from what was there then.
-        scopes = [self.scope_of(scope, i, [*halves.own, *fed]) for i in range(len(feeds))]
-        found = [
-            executor._run_fed(halves.compute, each, first, scope=where, return_numpy=False)
-            for each, where in zip(feeds, scopes)
-        ]
-        values = {name: [row[k] for row in found] for k, name in enumerate(first)}
-        for name in halves.averaged:
-            values[name] = [_sum(values[name])]
-        if halves.update is not None:
-            given = {name: values[name][0] for name in (*halves.averaged, *halves.carried)}
-            results = executor._run_fed(halves.update, given, late, scope=scope, return_numpy=False)
-            values.update((name, [value]) for name, value in zip(late, results))
+        scopes = [self._scope_of(scope, i, [*parts.own, *fed], parts.single) for i in range(len(feeds))]
+        values: dict = {}  # name -> one for each place, or one for all
+        for i, segment in enumerate(parts.segments):
+            wanted = list(dict.fromkeys([*segment.handed_on, *(name for name in names if parts.last.get(name, 0) == i)]))
+            found = []
+            for k in range(1 if segment.once else len(feeds)):
+                given = feeds[k] if i == 0 else _given(segment.reads, values, feeds[k], k)
+                found.append(executor._run_fed(segment.program, given, wanted, scope=scopes[k], return_numpy=False))
+            for k, name in enumerate(wanted):
+                made = [row[k] for row in found]
+                values[name] = [_sum(made)] if name in segment.averaged else made
         return [self._result(name, values[name], len(feeds), return_numpy, return_merged) for name in names]
 
     @staticmethod
