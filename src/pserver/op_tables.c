@@ -64,6 +64,7 @@ const struct pd_op pd_op_send = {
                                           PD_DEF_BOOL("sync_mode", 1),
                                           PD_DEF_BOOL("sync_send", 0),
                                           PD_DEF_STRINGS("job"),
+                                          PD_DEF_STRINGS("also_kept"),
                                           {0}},
     .flags = EFFECT,
     .infer = infer_marks,

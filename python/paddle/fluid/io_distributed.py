@@ -155,7 +155,7 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
 
 
 class _Saving:
-    """A Program that saves. `vars`: what is at hand in it, by name."""
+    """A Program that saves. `vars`: what is at hand in it, by name. What is named twice is asked for once."""
 
     def __init__(self, program: Program, local: list):
         from paddle.fluid.io import _clone_var_in_block_
@@ -191,6 +191,8 @@ class _Saving:
 
     def receive(self, name: str, slices: list) -> None:
         """From its servers, put together."""
+        if name in self.vars:
+            return
         parts = []
         for i, part in enumerate(slices):
             here = part.slice
@@ -199,6 +201,8 @@ class _Saving:
 
     def receive_table(self, name: str) -> None:
         """A table whose row i is row i // n of server i % n."""
+        if name in self.vars:
+            return
         endpoints, var = self.whole._endpoints, self.whole.global_block().var(name)
         height, width = int(var.shape[0]), [int(side) for side in var.shape[1:]]
         longest = -(-height // len(endpoints))

@@ -115,7 +115,7 @@ class DistributeTranspiler:
         job = self._job
         trainer = TrainerProgram(job)
         trainer.build()
-        TrainerStartup(job, trainer.removed).build()
+        TrainerStartup(job, trainer).build()
         if self.config.print_log:
             print(job.placement.summary())
 

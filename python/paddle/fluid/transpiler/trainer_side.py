@@ -20,13 +20,14 @@ def _mark(block):
     return block.create_var(name=framework.generate_control_dev_var_name())
 
 
-def _sign(block, job: Job, *types: str) -> None:
-    """The first op of one of these types, the first type that there is, tells servers what is trained."""
+def _sign(block, job: Job, *types: str):
+    """The first op of one of these types, the first type that there is, tells servers what is trained. Returns it."""
     for kind in types:
         for op in block.ops:
             if op.type == kind:
                 op._set_attr("job", job.carried)
-                return
+                return op
+    return None
 
 
 def _names(op) -> list[str]:
@@ -41,6 +42,7 @@ class TrainerProgram:
         self.block = job.program.global_block()
         self.runtime_split = job.config.runtime_split_send_recv
         self.marks: dict = {}  # gradient -> what its send marks
+        self.rates: dict = {}  # counters and rates that trainers compute as well -> where servers keep them
 
     # ---- out ----
 
@@ -62,6 +64,9 @@ class TrainerProgram:
         for name in self.removed:
             if self.block.has_var(name):
                 self.block._remove_var(name)
+        overview = self.job.program._parameters_on_pservers
+        rates = {var.origin.name: var for var in overview.distributed_vars if var.vtype == "Schedule"}
+        self.rates = {name: var for name, var in rates.items() if name in self.writers}
 
     def _send(self, update) -> None:
         """Sends the gradient right after the op that makes it."""
@@ -174,16 +179,19 @@ class TrainerProgram:
         if job.table is not None:
             lookup_table.prefetch_table(job)
             lookup_table.send_table_grad(job, self.marks[job.table])
-        _sign(self.block, job, "send")
+        signed = _sign(self.block, job, "send")
+        if self.rates and signed is not None:
+            signed._set_attr("also_kept", list(self.rates))
 
 
 class TrainerStartup:
     """Changes the user's startup Program into the trainer's: start values come from the servers."""
 
-    def __init__(self, job: Job, removed: list):
+    def __init__(self, job: Job, trainer: TrainerProgram):
         self.job = job
         self.block = job.startup.global_block()
-        self.removed = set(removed)
+        self.removed = set(trainer.removed)
+        self.rates = trainer.rates
 
     def _remove_states(self) -> None:
         """What trainers no longer have needs no start value."""
@@ -217,6 +225,15 @@ class TrainerStartup:
                 outputs={"Out": [self.block.var(name)]},
                 attrs={"epmap": job.endpoints[:1], **who},
             )
+        # In a job that has begun they are not what the startup Program says.
+        for name, var in self.rates.items():
+            if name not in job.handed_out and self.block.has_var(name):
+                self.block.append_op(
+                    type="recv",
+                    inputs={"X": []},
+                    outputs={"Out": [self.block.var(name)]},
+                    attrs={"epmap": [var.endpoint], **who},
+                )
         self.block.append_op(
             type="fetch_barrier",
             inputs={},
