@@ -186,7 +186,7 @@ act("hard_swish", away(3, 7, points=(-3, 3), low=-5, high=5), lambda x: x * np.c
 act("ceil", away(3, 5, points=(-2, -1, 0, 1, 2)), np.ceil)
 act("floor", away(3, 5, points=(-2, -1, 0, 1, 2)), np.floor)
 act("round", away(3, 5, points=(-1.5, -0.5, 0.5, 1.5)), np.round)
-act("round", np.array([0.5, 1.5, -0.5, -2.5]), np.round, grad=False)
+act("round", np.array([0.5, 1.5, -0.5, -2.5]), lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5), grad=False)
 act("sign", away(3, 5), np.sign)
 act("exp", smooth[:4], np.exp)
 act("log", positive, np.log)
