@@ -318,8 +318,9 @@ pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, e
     if (state == PD_TRAINER_IN) return enter_now(lane, trainer, incarnation);
     if (before == PD_TRAINER_IN || before == PD_TRAINER_ABSENT) {
         enum pd_log_level level = state == PD_TRAINER_LOST ? PD_LOG_WARNING : PD_LOG_INFO;
-        /* Its process may end, or this server, before it says so here itself. */
-        int is_news = state == PD_TRAINER_LOST && *why && !atomic_load(&lane->server->said_why[trainer]);
+        /* Its process may end, or this server, before it says so here itself. The first loop says it. */
+        int is_news = state == PD_TRAINER_LOST && *why && !lane->index &&
+                      !atomic_load(&lane->server->said_why[trainer]);
         char text[sizeof lane->server->loss_text];
         snprintf(text, sizeof text, "%s has %s: the last step that counts it is %llu%s%s",
                  pd_lane_who(lane, trainer), state == PD_TRAINER_LOST ? "been lost" : "left",

@@ -87,8 +87,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     for (int i = 0; i < UNITS; i++)
         add_unit(i);
     pd_step_init(&step);
-    must(pd_plan_new(program, 0, NULL, 0, NULL, 0, NULL, &plan));
-    must(pd_frame_new(plan, NULL, &step, &frame));
+    must(pd_plan_new(program, 0, NULL, 0, NULL, &plan));
+    must(pd_frame_new(plan, NULL, NULL, &step, &frame));
     frame->scope = scope;
     return 0;
 }
