@@ -191,6 +191,7 @@ struct world {
     struct wire wires[4];
     struct seat seats[TRAINERS];
     _Atomic int said_why[TRAINERS];
+    struct refusal refusals[TRAINERS];
 };
 
 static void make(struct world *w, int is_sync)
@@ -204,6 +205,7 @@ static void make(struct world *w, int is_sync)
     s->n_lanes = 1;
     s->seats = w->seats;
     s->said_why = w->said_why;
+    s->refusals = w->refusals;
     s->book = -1;
     s->config = (struct pd_server_config){.trainers = TRAINERS,
                                           .is_sync = is_sync,

@@ -18,20 +18,26 @@ import numpy as np
 JOBS = Path(__file__).parent / "jobs"
 
 
+_held: list[socket.socket] = []
+
+
 def free_ports(n: int) -> list[int]:
     """Ports that are free now. None of them is one that the system hands out by itself, to a listener on port 0 or to a connection
-    that goes out: nobody gets it before the server binds it."""
+    that goes out, and other tests, which run at the same time, find it taken: nobody gets it before the server binds it. (Sockets
+    that both have SO_REUSEADDR may have one port while none of them listens.)"""
     handed_out = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     found: list[int] = []
     while len(found) < n:
         port = random.SystemRandom().randrange(10000, max(handed_out, 20000))
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
+        s = socket.socket()
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            s.close()
+            continue
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _held.append(s)
+        found.append(port)
     return found
 
 
