@@ -20,7 +20,7 @@ static pd_status check_piece(const struct pd_client *c, const struct wire *w, co
         snprintf(where, sizeof where, "row %lld of ", (long long)p->row_numbers[bad / (n / p->rows)]);
     return pd_fail(PD_NOT_FINITE,
                    "trainer %d pushes NaN or Inf in %s'%s' in step %llu: refused (flag check_nan_inf is on). "
-                   "the servers). Nothing of the step was sent",
+                   "Nothing of the step was sent",
                    c->id, where, name->text, (unsigned long long)w->step);
 }
 

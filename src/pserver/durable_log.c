@@ -14,6 +14,7 @@ struct redo {
     struct pd_sums *sums;
     /* Changes of a step that has no END yet: without one they were never acknowledged. */
     PD_VEC(struct pd_kept_change) waiting;
+    uint64_t done; /* changes that were done again, with the END of their steps */
 };
 
 static pd_status keep(struct redo *r, const struct pd_change *change, const void *payload, size_t n)
@@ -27,8 +28,9 @@ static pd_status keep(struct redo *r, const struct pd_change *change, const void
     return PD_OK;
 }
 
-static pd_status redo(const struct redo *r, const struct pd_kept_change *w)
+static pd_status redo(struct redo *r, const struct pd_kept_change *w)
 {
+    r->done++;
     if (w->change.kind == PD_CHANGE_SUMS)
         return pd_sums_recall(r->sums, w->change.unit, w->change.step, w->payload, w->n);
     return pd_shard_redo(r->shard, &w->change, w->payload, w->n);
@@ -64,6 +66,7 @@ static pd_status redo_record(void *arg, const struct pd_record *head, const void
     if (change.kind == PD_CHANGE_PREPARE) return take_waiting(r, &change);
     if (change.kind != PD_CHANGE_END) return keep(r, &change, payload, n);
     PD_TRY(take_waiting(r, &change));
+    r->done++;
     return pd_shard_redo(r->shard, &change, payload, n);
 }
 
@@ -86,13 +89,12 @@ static pd_status replay_lane(struct pd_durable *d, int lane, uint64_t stop, stru
     pd_status status = pd_journal_replay(d->folder, lane, &from, redo_record, redo, &result);
     pd_free(steps);
     PD_TRY(status);
-    uint64_t done = result.records - (uint64_t)redo->waiting.n;
     d->taken.files[lane] = result.file;
     atomic_fetch_add(&d->grown, result.bytes);
-    d->taken.changes += done;
-    if (done)
+    d->taken.changes += redo->done;
+    if (redo->done)
         pd_log(PD_LOG_INFO, "loop %d: %llu changes of the log done again, up to step %llu", lane,
-               (unsigned long long)done, (unsigned long long)pd_shard_step(redo->shard));
+               (unsigned long long)redo->done, (unsigned long long)pd_shard_step(redo->shard));
     if (!result.less[0] && !result.left) return PD_OK;
     d->taken.is_less = 1;
     pd_log(PD_LOG_WARNING,
@@ -267,6 +269,14 @@ static pd_status check_reach(struct pd_durable *d, int is_replayed)
 int pd_durable_waits(const struct pd_durable *d, int lane)
 {
     return d->redo[lane].waiting.n > 0;
+}
+
+int pd_durable_is_ready(const struct pd_durable *d, int lane)
+{
+    int is_ready = 0;
+    for (int i = 0; i < d->redo[lane].waiting.n; i++)
+        is_ready |= d->redo[lane].waiting.at[i].change.kind == PD_CHANGE_READY;
+    return is_ready;
 }
 
 pd_status pd_durable_replay(struct pd_durable *d)

@@ -73,11 +73,12 @@ pd_status pd_settings_note(struct pd_durable *d)
     return PD_OK;
 }
 
+/* Does the log have steps that were done, or that all may have agreed on? Parts of others are void. */
 static int has_log(const struct pd_durable *d)
 {
     int n = d->taken.changes > 0;
     for (int l = 0; l < d->server->n_lanes; l++)
-        n |= pd_durable_waits(d, l);
+        n |= pd_durable_is_ready(d, l);
     return n;
 }
 

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -34,6 +35,21 @@ static void book_trouble(const struct pd_server *s, int error)
            s->book_path, pd_folder_error(error));
 }
 
+/* A line that is there in part only is taken back: the next one would go on in it. */
+static void write_line(struct pd_server *s, const char *line, size_t n)
+{
+    struct stat at;
+    ssize_t wrote = write(s->book, line, n);
+    int error = wrote < 0 ? errno : ENOSPC;
+    if (wrote == (ssize_t)n && (!s->book_syncs || fdatasync(s->book) == 0)) return;
+    if (wrote == (ssize_t)n) error = errno;
+    if (wrote > 0 && wrote < (ssize_t)n && (fstat(s->book, &at) || ftruncate(s->book, at.st_size - wrote))) {
+        close(s->book);
+        s->book = -1;
+    }
+    book_trouble(s, error);
+}
+
 /* Under the lock. */
 static void note(struct pd_server *s, int id)
 {
@@ -43,21 +59,24 @@ static void note(struct pd_server *s, int id)
     int n = snprintf(line, sizeof line, "%s %d %016llx %llu\n", words[seat->state], id,
                      (unsigned long long)seat->incarnation, (unsigned long long)seat->step);
     pd_durable_begin_book(s->durable);
-    if (write(s->book, line, (size_t)n) != n || (s->book_syncs && fdatasync(s->book) != 0))
-        book_trouble(s, errno);
+    write_line(s, line, (size_t)n);
     pd_durable_end_book(s->durable);
 }
 
-/* The last line of each trainer counts; one that was torn is not whole and says nothing. */
-static void read_book(struct pd_server *s)
+/* The last line of each trainer counts; one that was torn is not whole and says nothing. Returns where the
+ * whole ones end. */
+static off_t read_book(struct pd_server *s)
 {
-    char line[128], word[16];
+    char line[128], word[16], behind;
+    off_t whole = 0;
     FILE *file = fopen(s->book_path, "re");
     while (file && fgets(line, sizeof line, file)) {
         int id;
-        unsigned long long incarnation, step = 0;
-        if (!strchr(line, '\n') || sscanf(line, "%15s %d %16llx %llu", word, &id, &incarnation, &step) < 3 ||
-            id < 0 || id >= s->config.trainers)
+        unsigned long long incarnation, step;
+        if (!strchr(line, '\n')) continue;
+        whole = ftello(file);
+        if (sscanf(line, "%15s %d %16llx %llu%c", word, &id, &incarnation, &step, &behind) != 5 ||
+            behind != '\n' || id < 0 || id >= s->config.trainers)
             continue;
         for (int state = PD_TRAINER_IN; state <= PD_TRAINER_LOST; state++)
             if (strcmp(word, words[state]) == 0)
@@ -68,6 +87,7 @@ static void read_book(struct pd_server *s)
                                              .step = step};
     }
     if (file) fclose(file);
+    return whole;
 }
 
 static int is_gone(const struct seat *seat)
@@ -140,6 +160,18 @@ int pd_book_had_ended(struct pd_server *s, int id)
     return had;
 }
 
+/* The last step of a trainer that is here. In async mode all loops must have it. In sync mode one that has a
+ * step prepared only hears from the others that it was applied. */
+static uint64_t held_of(const struct pd_server *s, int t)
+{
+    uint64_t held = pd_shard_counted(s->lanes[0].shard, t);
+    for (int l = 1; l < s->n_lanes; l++) {
+        uint64_t at = pd_shard_counted(s->lanes[l].shard, t);
+        if (s->config.is_sync ? at > held : at < held) held = at;
+    }
+    return held;
+}
+
 pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *config)
 {
     struct pd_buf path = {0};
@@ -156,14 +188,12 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     }
     s->book_path = path.at;
     s->book_syncs = strcmp(config->log, "fsync") == 0;
-    if (!config->is_fresh) read_book(s);
+    off_t whole = config->is_fresh ? 0 : read_book(s);
     for (int t = 0; t < s->config.trainers; t++) {
         known += s->seats[t].is_read;
         gone += is_gone(&s->seats[t]);
         done += s->seats[t].state == PD_TRAINER_DONE;
-        for (int l = 0; l < s->n_lanes; l++)
-            if (pd_shard_counted(s->lanes[l].shard, t) > s->seats[t].held)
-                s->seats[t].held = pd_shard_counted(s->lanes[l].shard, t);
+        s->seats[t].held = held_of(s, t);
     }
     int is_over = gone == s->config.trainers;
     is_new = is_over && !done; /* they were all lost, and their run failed: this one is another */
@@ -174,10 +204,8 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     for (int t = 0; t < s->config.trainers && is_new; t++)
         s->seats[t] = (struct seat){0};
     s->book_is_old = known > 0 && !is_new;
-    s->book =
-        open(s->book_path,
-             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (config->is_fresh || is_new ? O_TRUNC : 0), 0666);
-    if (s->book < 0) book_trouble(s, errno);
+    s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (s->book < 0 || ftruncate(s->book, is_new ? 0 : whole) != 0) book_trouble(s, errno);
     if (is_over && !is_new) believe(s);
     return PD_OK;
 }

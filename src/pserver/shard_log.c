@@ -172,16 +172,17 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
                        "is it another job's?",
                        change->unit, change->trainer);
     struct unit *u = shard->units.at[change->unit];
-    size_t row = (size_t)u->width * u->item, ids = (size_t)change->rows * sizeof(int64_t);
+    /* The number of rows is the file's word: it counts when the payload is that large. */
+    size_t row = (size_t)u->width * u->item, each = sizeof(int64_t) + row, ids = n / each * sizeof(int64_t);
+    int has_rows = n % each == 0 && n / each == change->rows && change->rows <= INT32_MAX;
     PD_TRY(pd_shard_begin(shard, change->step));
     if (change->kind == PD_CHANGE_GIFT && change->trainer >= 0 && !u->spec.rule &&
-        n == (u->spec.is_rows ? ids + (size_t)change->rows * row : (size_t)u->numel * u->item))
+        (u->spec.is_rows ? has_rows : n == (size_t)u->numel * u->item))
         return redo_gift(u, change, payload, n);
     if (change->kind == PD_CHANGE_PART && (change->trainer < 0) == !!shard->config.is_sync && u->spec.rule &&
         !u->spec.is_rows && change->part < u->parts)
         return redo_part(shard, u, change, payload, n);
-    if (change->kind == PD_CHANGE_ROWS && u->spec.rule && u->spec.is_rows &&
-        n == ids + (size_t)change->rows * row)
+    if (change->kind == PD_CHANGE_ROWS && u->spec.rule && u->spec.is_rows && has_rows)
         return pd_rule_rows(u->spec.rule, (int64_t)change->rows, payload, (const char *)payload + ids);
     return pd_fail(PD_FORMAT, "the log has a change of '%s' that does not fit it: is it another job's?",
                    u->spec.grad);

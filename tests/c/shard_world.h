@@ -23,7 +23,8 @@ struct world {
     pd_executor *executor;
     pd_value *param;
     struct pd_shard *shard;
-    int unit;
+    struct pd_frame *frame;
+    int unit, block; /* of the update */
     uint64_t answered;
 };
 
@@ -87,6 +88,7 @@ static void build_of(struct world *w, struct pd_shard_config config, const char 
     add_var(w, "w", NUMEL, 1, PD_VAR_IS_PERSISTABLE);
     add_var(w, "w@GRAD", NUMEL, 0, 0);
     must(pd_block_create(w->program, 0, &block));
+    w->block = block;
     must(pd_op_begin(w->program, type, &op));
     for (int i = 0; i < n; i++)
         must(pd_op_add_arg(op, args[i].is_output, args[i].slot, args[i].name));
@@ -94,6 +96,7 @@ static void build_of(struct world *w, struct pd_shard_config config, const char 
     must(pd_executor_create(&w->executor));
     must(pd_executor_prepare(w->executor, w->program, 0, NULL, 0, NULL, &plan));
     plan->frame->scope = w->scope;
+    w->frame = plan->frame;
     w->param = pd_scope_find(w->scope, "w");
 
     hooks->begin_step = begin_step;

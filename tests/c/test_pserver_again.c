@@ -249,6 +249,34 @@ static void test_what_comes_after_the_replay(void **state)
     }
 }
 
+/* A record of a damaged or hostile log, whose number of rows is right only when the sizes overflow. */
+static void test_rows_that_are_not_there(void **state)
+{
+    (void)state;
+    struct world w;
+    int unit;
+    build(&w, 0, 0, 1);
+    struct pd_unit_spec spec = {.grad = "rows@GRAD", .block = w.block, .param = w.param, .is_rows = 1};
+    must(pd_rule_new(w.frame, w.block, "w@GRAD", &spec.rule));
+    must(pd_shard_add(w.shard, &spec, &unit));
+    struct {
+        int64_t row;
+        float value;
+    } payload = {1, 2};
+    size_t n = sizeof payload.row + sizeof payload.value;
+    struct pd_change change = {.kind = PD_CHANGE_ROWS, .step = 1, .unit = (uint32_t)unit};
+    const uint64_t wrong[] = {0, 2, (1ULL << 62) + 1, 1ULL << 63, UINT64_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        change.rows = wrong[i];
+        assert_int_equal(pd_shard_redo(w.shard, &change, &payload, n), PD_FORMAT);
+    }
+    change.rows = 1;
+    must(pd_shard_redo(w.shard, &change, &payload, n));
+    const float *now = w.param->tensor.data;
+    assert_true(now[0] == 1 && now[1] == -1 && now[2] == 1);
+    drop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_a_part_that_nobody_gives),
         cmocka_unit_test(test_a_snapshot_within_a_push),
         cmocka_unit_test(test_what_comes_after_the_replay),
+        cmocka_unit_test(test_rows_that_are_not_there),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     pd_vec_free(&logged);

@@ -110,6 +110,61 @@ def test_server_and_last_trainer_are_started_again(tmp_path, mode):
         assert "trainer 0 had ended before this server was started again: nobody waits for it" in server.output()
 
 
+def test_one_loop_comes_back_without_what_a_trainer_gave_that_has_ended(tmp_path):
+    """Asynchronous, no log: the snapshot is of a moment at which the other loop had its last step, and this one had not."""
+    env = env_of(tmp_path, FLAGS_ps_log="", FLAGS_ps_snapshot_seconds="1")
+    with Job(1, 2, env=env) as job:
+        options = [*OPTIONS, "--async"]
+        start_servers(job, 2, options)
+        gone, stays = Hand(job, 0, 2).join(), Hand(job, 1, 2).join()
+        gone.push(1, 1.0)
+        gone.values(1)
+        loops = dict(gone.at)
+        gone.at = {(0, 1): loops[0, 1]}
+        gone.push(2, 1.0)
+        gone.values(2)
+        until(lambda: any("loop0=1 0\nnote loop1=2 0" in path.read_text() for path in tmp_path.rglob("manifest")), told=job.processes[0].output)
+        gone.at = {(0, 0): loops[0, 0]}
+        gone.push(2, 1.0)
+        gone.values(2)
+        gone.at = loops
+        gone.leave()
+        job.processes[0].kill()
+        server = start_again(job, 0, 2, options)
+        stays.join()
+        assert server.end(10) == 1
+        assert "trainer 0 of this job has ended after step 2, but of that this server has kept only step 1" in server.output()
+
+
+def test_a_line_of_the_book_that_is_there_in_part(tmp_path):
+    """As a full disk, or a kill, leaves it: it says nothing, and does no harm to the next one."""
+    with Job(1, 3, env=env_of(tmp_path)) as job:
+        start_servers(job)
+        hands = [Hand(job, i).join() for i in range(3)]
+        for hand in hands:
+            hand.push(1, 1.0)
+        for hand in hands:
+            hand.values(1)
+        hands[0].leave()
+        job.processes[0].kill()
+        book = next(tmp_path.rglob("trainers"))
+        whole = book.read_text()
+        book.write_text(whole + "done 2 12")
+        start_again(job, 0)
+        for hand in hands[1:]:
+            hand.join()
+        hands[1].leave()
+        until(lambda: book.read_text().startswith(whole + "done 1 "), told=book.read_text)
+        job.processes[0].kill()
+        server = start_again(job, 0)
+        hands[2].join().push(2, 1.0)
+        hands[2].values(2)
+        hands[2].leave()
+        job.end(10)
+        for i in (0, 1):
+            assert f"trainer {i} had ended before this server was started again: nobody waits for it" in server.output(), server.output()
+
+
 @pytest.mark.parametrize("how", ["ended", "lost"])
 def test_server_comes_back_without_what_a_trainer_gave_that_is_gone(tmp_path, how):
     """Asynchronous, no log. One that is there has given nothing since, and would not notice."""

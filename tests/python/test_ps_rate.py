@@ -10,6 +10,7 @@ from cluster import Job, free_ports
 from test_ps_files import ended_by_sigterm
 from test_ps_half_step import stopped_at
 from test_ps_moved import LOGS, counts, env_of, job_of, refused, run, table
+from test_ps_prepare import cut, last_log, records
 from test_ps_recovery import MODES
 
 NOW = "is 0.5 in this Program, and was 1 in the snapshot: it is 0.5 now"
@@ -67,6 +68,21 @@ def test_a_log_is_done_again_with_its_own_rate(tmp_path, mode):
         job.clear()
         run(job, *mode, "--rate", "0.5", steps=8)
         np.testing.assert_array_equal(table(job, root), rows_after((1, 4), (0.5, 8)))
+
+
+@MODES
+def test_a_log_that_has_parts_of_a_step_only(tmp_path, mode):
+    """They are void, and were done with no rate."""
+    with Job(1, 1, "wide.py", {**env_of(tmp_path, "write"), "FLAGS_ps_loops": "1"}) as job:
+        server, trainer = job.start("server", 0, *mode), job.start("trainer", 0, *mode, "--steps", "999999")
+        trainer.wait_for("did step 0")
+        server.kill()
+        job.clear()
+        log = last_log(tmp_path, job.endpoints[0])
+        cut(log, records(log)[2][1])
+        server, trainer = job.start("server", 0, *mode, "--rate", "0.5"), job.start("trainer", 0, *mode, "--rate", "0.5", "--steps", "2")
+        job.end(40)
+        assert NOW in server.output() and "steps done 0" in trainer.output() and "values {-1.0: " in trainer.output(), trainer.output()
 
 
 @LOGS
