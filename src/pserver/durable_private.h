@@ -112,9 +112,9 @@ pd_status pd_layout_compare(const struct pd_durable *durable, struct pd_layout *
 pd_status pd_layout_write(const struct pd_durable *durable, int has_log, uint64_t since);
 /* For a snapshot within a step: the same text, by which the step was done. */
 void pd_layout_put_begun(const struct pd_durable *durable, struct pd_buf *out);
-/* `text` is as the snapshot has it; `differs` is empty when it is this server's. */
 /* A number for what steps are done by: rules, rates that never change, how many trainers. */
 pd_status pd_layout_rules(const struct pd_durable *durable, uint64_t *rules);
+/* `text` is as the snapshot has it; `differs` is empty when it is this server's. */
 pd_status pd_layout_compare_begun(const struct pd_durable *durable, const char *text, char differs[400]);
 void pd_layout_free(struct pd_layout *layout);
 /* durable_load.c: the newest snapshot, this server's own or one put together from those of other servers. */

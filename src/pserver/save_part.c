@@ -89,19 +89,13 @@ static int look_beside(int folder, const char *name, const struct pd_part *part,
     return has_later;
 }
 
-static pd_status file_error(const char *path, int number)
-{
-    return pd_fail(PD_IO, "cannot write '%s': %s; %s", path, pd_folder_error(number),
-                   pd_folder_advice(number));
-}
-
 pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
                         const struct pd_part *part, const char *path)
 {
     char aside[PD_VALUE_FILE_NAME];
     struct stat info;
     struct pd_buf end = {0};
-    if (!aside_name(aside, name, part->save)) return file_error(path, ENAMETOOLONG);
+    if (!aside_name(aside, name, part->save)) return pd_folder_trouble("write", path, ENAMETOOLONG);
     if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
         return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
     pd_buf_add(&end, magic, sizeof magic);
@@ -119,14 +113,14 @@ pd_status pd_part_place(int folder, const char *name, const struct pd_part *part
     char aside[PD_VALUE_FILE_NAME];
     struct pd_part there;
     int error = 0;
-    if (!aside_name(aside, name, part->save)) return file_error(path, ENAMETOOLONG);
+    if (!aside_name(aside, name, part->save)) return pd_folder_trouble("write", path, ENAMETOOLONG);
     int is_there = read_part(folder, name, &there);
     if (is_there && is_later(there.save, part->save)) {
         unlinkat(folder, aside, 0);
         return PD_OK;
     }
     if (renameat(folder, aside, folder, name) != 0) {
-        if (errno != ENOENT) return file_error(path, errno);
+        if (errno != ENOENT) return pd_folder_trouble("write", path, errno);
         /* Asked twice; or removed by a server that has the part of a later save already. */
         if (is_there && there.save == part->save) return PD_OK;
         if (look_beside(folder, name, part, 0, &error)) return PD_OK;
@@ -136,7 +130,7 @@ pd_status pd_part_place(int folder, const char *name, const struct pd_part *part
                        path);
     }
     /* Some file systems have no such call for folders; there the name is as safe as it gets. */
-    if (fsync(folder) != 0 && errno != EINVAL) return file_error(path, errno);
+    if (fsync(folder) != 0 && errno != EINVAL) return pd_folder_trouble("write", path, errno);
     look_beside(folder, name, part, 1, &error);
     if (!error) return PD_OK;
     return pd_fail(PD_IO, "'%s' is written, but parts of an earlier save cannot be removed beside it: %s; %s",

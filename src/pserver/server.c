@@ -18,12 +18,12 @@
 #include "pserver/spin.h"
 #include "pserver/sums.h"
 
-/* ---- greeting trainers, on the listener's loop ---- */
-
-/* Who it stands for is settled by its first OPEN (server_book.c): here is only checked what it says. */
 const char *const pd_loss_names[3] = {
     [PD_LOSS_FAIL] = "fail", [PD_LOSS_SHRINK] = "shrink", [PD_LOSS_WAIT] = "wait"};
 
+/* ---- greeting trainers, on the listener's loop ---- */
+
+/* Who it stands for is settled by its first OPEN (server_book.c): here is only checked what it says. */
 static pd_status check_trainer(const struct pd_server *s, const struct pd_hello *hello)
 {
     if (hello->trainers && (int)hello->trainers != s->config.trainers)

@@ -17,12 +17,6 @@
 
 enum { TRIES = 8 };
 
-static pd_status file_error(const char *path, int number)
-{
-    return pd_fail(PD_IO, "cannot write '%s': %s; %s", path, pd_folder_error(number),
-                   pd_folder_advice(number));
-}
-
 /* A new file beside the one that is to be, of a name that nobody can have guessed and put a link there. */
 static int make_aside(int folder, const char *name, char aside[PD_VALUE_FILE_NAME])
 {
@@ -43,15 +37,15 @@ static pd_status fill(int fd, const struct pd_value *value, const void *tail, si
 {
     FILE *file = fdopen(fd, "wb");
     if (!file) {
-        pd_status status = file_error(path, errno);
+        pd_status status = pd_folder_trouble("write", path, errno);
         close(fd);
         return status;
     }
     pd_status status = pd_value_write_file(value, file);
     if (status != PD_OK) pd_error_add(" [file %s]", path);
-    if (status == PD_OK && n_tail && fwrite(tail, n_tail, 1, file) != 1) status = file_error(path, errno);
-    if (status == PD_OK && (fflush(file) != 0 || fsync(fd) != 0)) status = file_error(path, errno);
-    if (fclose(file) != 0 && status == PD_OK) status = file_error(path, errno);
+    if (status == PD_OK && n_tail && fwrite(tail, n_tail, 1, file) != 1) status = pd_folder_trouble("write", path, errno);
+    if (status == PD_OK && (fflush(file) != 0 || fsync(fd) != 0)) status = pd_folder_trouble("write", path, errno);
+    if (fclose(file) != 0 && status == PD_OK) status = pd_folder_trouble("write", path, errno);
     return status;
 }
 
@@ -63,12 +57,12 @@ pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_v
     if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
         return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
     int fd = make_aside(folder, name, aside);
-    if (fd < 0) return file_error(path, errno);
+    if (fd < 0) return pd_folder_trouble("write", path, errno);
     pd_status status = fill(fd, value, tail, n_tail, path);
-    if (status == PD_OK && renameat(folder, aside, folder, name) != 0) status = file_error(path, errno);
+    if (status == PD_OK && renameat(folder, aside, folder, name) != 0) status = pd_folder_trouble("write", path, errno);
     if (status != PD_OK) unlinkat(folder, aside, 0);
     /* Some file systems have no such call for folders; there the name is as safe as it gets. */
-    if (status == PD_OK && fsync(folder) != 0 && errno != EINVAL) status = file_error(path, errno);
+    if (status == PD_OK && fsync(folder) != 0 && errno != EINVAL) status = pd_folder_trouble("write", path, errno);
     return status;
 }
 
@@ -81,7 +75,7 @@ pd_status pd_value_file_folder(const char *path, int *out)
     if (!folder) return pd_no_memory();
     pd_status status = pd_folder_make(folder);
     int at = status == PD_OK ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (status == PD_OK && at < 0) status = file_error(path, errno);
+    if (status == PD_OK && at < 0) status = pd_folder_trouble("write", path, errno);
     pd_free(folder);
     if (status == PD_OK) *out = at;
     return status;

@@ -155,7 +155,7 @@ class CompiledProgram:
 
     Args:
         program_or_graph: the Program.
-        build_strategy: accepted; the engine decides.
+        build_strategy: on several places, how gradients are scaled (`gradient_scale_strategy`); the engine decides the rest.
 
     >>> loss = fluid.layers.mean(fluid.data(name='x', shape=[None, 2]))
     >>> train = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
@@ -194,7 +194,7 @@ class CompiledProgram:
 
         Args:
             loss_name: the name of the loss, for a Program that trains.
-            build_strategy: accepted; the engine decides.
+            build_strategy: on several places, how gradients are scaled (`gradient_scale_strategy`); the engine decides the rest.
             exec_strategy: accepted; the engine decides.
             share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
             places: one part of each batch for each of them; None: as many as CPU_NUM says.

@@ -52,7 +52,8 @@ def _parts_in(folder: str, table: str) -> list[Part]:
     for name in os.listdir(above) if os.path.isdir(above) else ():
         match = re.fullmatch(re.escape(stem) + r"_(\d+)", name)
         if match and os.path.isfile(os.path.join(above, name)):
-            found.append(_part(os.path.join(above, name), int(match[1])))
+            with contextlib.suppress(FileNotFoundError):  # another trainer's save takes its place just now
+                found.append(_part(os.path.join(above, name), int(match[1])))
     return sorted(found, key=lambda part: part.index)
 
 

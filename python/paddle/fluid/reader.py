@@ -224,7 +224,7 @@ class GeneratorLoader(DataLoaderBase):
             reader: a function that gives an iterable of samples.
             batch_size: how many samples a batch has.
             drop_last: leave out a last batch that is shorter.
-            places: where the batches go; of several places, one feed is made.
+            places: where the batches go: one batch for each of several places.
 
         Returns:
             itself.
