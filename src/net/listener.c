@@ -26,6 +26,7 @@ enum {
     GUEST_PATIENCE_MS = 100, /* when the place is full, guests older than this make room */
     SWEEP_MS = 50,
     ACCEPT_AT_ONCE = 64,
+    PORTS_TRIED = 8,
     WARN_EVERY_MS = 1000,
     FILES_MOST = 512,  /* descriptors that sockets leave, when there are enough */
     SURPLUS_MOST = 16, /* clients at once that use one of these to hear why they are refused */
@@ -202,34 +203,44 @@ static void set_port(struct sockaddr_storage *address, int port)
         ((struct sockaddr_in *)(void *)address)->sin_port = htons((uint16_t)port);
 }
 
-/* Binds what the endpoint names: both addresses of "localhost", the wildcard of IPv6 (which takes IPv4 too)
- * or of IPv4. */
-static pd_status bind_all(const char *text, const struct pd_endpoint *endpoint, int *fds, int *n, int *port)
+/* Binds these addresses, all at one port; some of them may not be this machine's. Returns 0, or the first
+ * error: one that is taken makes all fail, for half a server would be worse than none. */
+static int bind_each(const struct pd_endpoint *endpoint, int count, struct sockaddr_storage *addresses,
+                     const socklen_t *lengths, int *fds, int *n, int *port)
 {
-    struct sockaddr_storage addresses[ADDRESSES];
-    socklen_t lengths[ADDRESSES];
-    int count, first_error = 0;
-    pd_status status = pd_endpoint_resolve(endpoint, 1, ADDRESSES, addresses, lengths, &count);
-    if (status != PD_OK) return pd_fail(status, "cannot listen on %s: %s", text, pd_error());
+    int first_error = 0, is_taken = 0;
     *n = 0;
     *port = endpoint->port;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && !is_taken; i++) {
         set_port(&addresses[i], *port);
         int error = bind_one(&addresses[i], lengths[i], &fds[*n]);
-        if (error) {
-            if (!first_error) first_error = error;
-            if (error == EADDRINUSE && endpoint->port) break; /* half a server would be worse than none */
-            continue;
-        }
+        if (error && !first_error) first_error = error;
+        is_taken = error == EADDRINUSE;
+        if (error) continue;
         socklen_t length = sizeof addresses[i];
         getsockname(fds[(*n)++], (struct sockaddr *)&addresses[i], &length);
         *port = port_of(&addresses[i]);
         if (!endpoint->host[0]) break;
     }
-    if (*n && !(first_error == EADDRINUSE && endpoint->port)) return PD_OK;
+    if (*n && !is_taken) return 0;
     while (*n)
         pd_socket_close(fds[--*n]);
-    return cannot_listen(text, *port, first_error);
+    return is_taken ? EADDRINUSE : first_error;
+}
+
+/* Binds what the endpoint names: both addresses of "localhost", the wildcard of IPv6 (which takes IPv4 too)
+ * or of IPv4. A port that the system chose for the first address may be taken at the second one: then
+ * another. */
+static pd_status bind_all(const char *text, const struct pd_endpoint *endpoint, int *fds, int *n, int *port)
+{
+    struct sockaddr_storage addresses[ADDRESSES];
+    socklen_t lengths[ADDRESSES];
+    int count, error = EADDRINUSE;
+    pd_status status = pd_endpoint_resolve(endpoint, 1, ADDRESSES, addresses, lengths, &count);
+    if (status != PD_OK) return pd_fail(status, "cannot listen on %s: %s", text, pd_error());
+    for (int i = 0; i < (endpoint->port ? 1 : PORTS_TRIED) && error == EADDRINUSE; i++)
+        error = bind_each(endpoint, count, addresses, lengths, fds, n, port);
+    return error ? cannot_listen(text, *port, error) : PD_OK;
 }
 
 static void socket_is_closed(uv_handle_t *handle)

@@ -289,6 +289,7 @@ static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, i
             d->folder, (unsigned long long)pd_snapshot_info(own)->step, d->root);
     d->taken = (struct pd_taken){.is_less = 1, .passed = d->taken.passed};
     d->era = newest + (uint64_t)is_moved(d, own);
+    atomic_store(&d->server->step, 0); /* what the others have left was looked at, and does not count */
     *yes = 0;
     return PD_OK;
 }
