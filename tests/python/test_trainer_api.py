@@ -254,6 +254,23 @@ class Net:
         self.scope.find_var("fc_0.w_0").get_tensor().set(np.zeros((3, 1), "float32"), fluid.CPUPlace())
 
 
+def test_checkpoints_have_parameters_of_any_name(tmp_path):
+    """Names with `.block` or `.trainer_` in them, which parts of variables on servers have too."""
+    names = ["net.block0.w", "net.trainer_0", "w"]
+    main, startup, exe = fluid.Program(), fluid.Program(), fluid.Executor(fluid.CPUPlace())
+    with fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
+        x = fluid.layers.data("x", [4])
+        for name in names:
+            x = fluid.layers.fc(x, 4, param_attr=fluid.ParamAttr(name=name), bias_attr=False)
+        exe.run(startup)
+        want = [fluid.fetch_var(name) for name in names]
+        fluid.io.save_checkpoint(exe, str(tmp_path), 1, 0, main)
+        exe.run(startup)
+        fluid.io.load_checkpoint(exe, str(tmp_path), 0, main)
+        for name, value in zip(names, want):
+            np.testing.assert_array_equal(fluid.fetch_var(name), value)
+
+
 def test_checkpoints_by_hand(tmp_path):
     net, other, folder = Net(), Net(), str(tmp_path / "checkpoints")
     with fluid.scope_guard(net.scope):

@@ -111,6 +111,25 @@ def test_names_that_no_message_carries_are_refused(name, said):
         assert repr(name[:40])[:-1] in str(error.value)
 
 
+@pytest.mark.parametrize("name, whole", [("w.block0", "w"), ("w.block1", "w"), ("w_velocity_0.block0", "w_velocity_0"), ("w@GRAD.block0", "w@GRAD"),
+                                         ("w@GRAD.block0.trainer_1", "w@GRAD.block0"), ("small@GRAD.trainer_0", "small@GRAD"),
+                                         ("w.block2", ""), ("small.block0", ""), ("net.block0", ""), ("w.trainer_0", ""), ("w.pserver_0", "")])
+def test_a_name_that_a_part_of_another_variable_gets(name, whole):
+    """`w` is cut in two, `small` is not. Others may be called so."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.layers.data("x", [96])
+        for each, size in ((name, 96), ("w", 192), ("small", 3)):
+            x = fluid.layers.fc(x, size, param_attr=fluid.ParamAttr(name=each), bias_attr=False)
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(fluid.layers.mean(x))
+        transpiler = fluid.DistributeTranspiler()
+        if not whole:
+            transpiler.transpile(0, pservers="127.0.0.1:6174,127.0.0.1:6175", trainers=2)
+            return
+        with pytest.raises(ValueError, match="another name in its ParamAttr") as error:
+            transpiler.transpile(0, pservers="127.0.0.1:6174,127.0.0.1:6175", trainers=2)
+        assert f"the variable {name!r} has the name that a part of {whole!r} gets on its way to servers" in str(error.value)
+
+
 def test_groups_of_joined_elements():
     groups = details.UnionFind("abcd")
     for pair in ("ab", "cd"):

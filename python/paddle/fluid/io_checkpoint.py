@@ -24,10 +24,9 @@ _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.RAW)
 
 
 def _is_checkpoint_var(var: Variable) -> bool:
-    """Is it persistable, and neither a gradient nor a part of a variable on a server?"""
-    if var.type in _NEVER_SAVED or any(part in var.name for part in ("@GRAD", ".trainer_", ".block")):
-        return False
-    return var.persistable
+    """Is it persistable, and no gradient? (Upstream leaves out all that has `.block` or `.trainer_` in its name, too: a
+    user's own parameters among them.)"""
+    return var.persistable and var.type not in _NEVER_SAVED and "@GRAD" not in var.name
 
 
 def _save(executor, folder: str, program: Program | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from paddle.fluid.transpiler.lookup_table import check_start
 from paddle.fluid.transpiler.slicing import Placement
 from paddle.fluid.transpiler.update_graph import UpdateGraph
 
+_PART = re.compile(r"(?P<whole>.+)\.(?P<kind>block|trainer_|pserver_)(?P<number>\d+)")
 _NAME_MOST = 511  # bytes of a name in a message to a server (docs/PROTOCOL.md)
 
 
@@ -43,8 +45,28 @@ class Job:
             check_start(self.whole_startup.global_block().ops, self.table)
         self._check_names()
 
+    def _check_parts(self) -> None:
+        """Has a variable of the user's the name that a part of another one gets in the Programs of trainers and servers?"""
+        names = {name for program in (self.whole, self.whole_startup) for block in program.blocks for name in block.vars}
+        for name in names:
+            found = _PART.fullmatch(name)
+            if found and self._makes(found["whole"], found["kind"], int(found["number"])):
+                raise ValueError(
+                    f"the variable {name!r} has the name that a part of {found['whole']!r} gets on its way to servers: give one of "
+                    "the two another name in its ParamAttr."
+                )
+
+    def _makes(self, whole: str, kind: str, number: int) -> bool:
+        """Whether a part of that kind and number is made of a variable. (States begin with the parameter's name.)"""
+        if kind == "block":
+            return any(part.number == number and whole.startswith(part.param) for part in self.placement.slices)
+        if kind == "trainer_":
+            return any(whole in (part.grad_name, part.grad) for part in self.placement.slices)
+        return self.table is not None and whole.startswith(f"{self.table}@GRAD")
+
     def _check_names(self) -> None:
         """Are the names such that messages to servers can carry them?"""
+        self._check_parts()
         suffix = f".trainer_{self.trainers - 1}" if self.merges else ""
         sent = [(part.param, each) for part in self.placement.slices for each in (part.name, part.grad_name + suffix)]
         sent += [(name, name) for name in (*self.handed_out, *([self.table] if self.table is not None else []))]
