@@ -86,13 +86,13 @@ def ops_part(there: set[str], upstream: list[str]) -> list[str]:
     forward = [op for op in missing if "_grad" not in op and op not in foreign]
     grads = [op for op in missing if "_grad" in op and op not in foreign]
     ours = sorted(there - set(upstream))
-    lines = ["## Ops", "", f"Upstream v1.7.2 registered {len(upstream)} op types, gradients counted. "
+    lines = ["## Ops", "", f"Upstream v1.7.2 and 1.8.5 had {len(upstream)} op types, gradients of the first counted. "
              f"{len(upstream) - len(missing)} of them are here.", ""]
     for what, found in [
         ("Missing", forward),
         ("Missing gradient ops; where the gradient of an op is another known op, that one is used", grads),
         ("Ops of other devices, of inference engines and of upstream's fusion passes", foreign),
-        ("Here, but not in v1.7.2", ours),
+        ("Here, but in neither of them", ours),
     ]:
         lines += [f"{what} ({len(found)}):", "", pages.names(found), ""]
     return lines
