@@ -94,6 +94,11 @@ static void list_late(struct lane *lane, const int *late, int n, int64_t since, 
         int known = m->is_missed || m->lost_at;
         int unknown = absent && !known && m->refused[0];
         const char *why = m->session ? pd_session_held_up(m->session, since) : unknown ? m->refused : "";
+        if (m->is_missed && m->failed[0]) {
+            pd_line_printf(&line, "%s%s (failed, and has not come back: %s)", i ? ", " : "",
+                           pd_lane_who(lane, late[i]), m->failed);
+            continue;
+        }
         pd_line_printf(
             &line, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
             absent && known ? " (has not come back)"

@@ -33,6 +33,7 @@ struct member {
     struct session *session; /* NULL: no connection now */
     int64_t lost_at;         /* when its connection broke, or it began to be missed; 0: neither */
     int is_missed;           /* lost, and waited for ('wait') */
+    char failed[128];        /* why, when it said so */
     int is_back;             /* it had ended and came again, and has not ended a step since */
     char refused[128];       /* why the last process was refused that came for it, and did not get in */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */

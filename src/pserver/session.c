@@ -371,18 +371,28 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
 
 /* ---- leaving ---- */
 
-/* A trainer has failed, and the others hear why. Returns whether that ends the job. */
-static int tell_of_failed(struct lane *lane, int trainer, const char *why)
+/* A trainer has failed, and the others hear why. The job ends, goes on without it, or waits for a process in
+ * its place, as when it is lost without a word. */
+static pd_status leave_failed(struct session *session, const char *why)
 {
-    char text[sizeof lane->server->loss_text];
-    snprintf(text, sizeof text, "%s failed: %s", pd_lane_who(lane, trainer), why);
-    if (lane->server->config.on_loss == PD_LOSS_FAIL) {
-        pd_server_fail(lane->server, pd_fail(PD_UNAVAILABLE, "%s", text));
-        return 1;
+    struct lane *lane = session->lane;
+    struct pd_server *s = lane->server;
+    struct member *m = &lane->members[session->trainer];
+    char text[sizeof s->loss_text];
+    snprintf(text, sizeof text, "%s failed: %s", pd_lane_who(lane, session->trainer), why);
+    if (s->config.on_loss == PD_LOSS_FAIL) {
+        pd_server_fail(s, pd_fail(PD_UNAVAILABLE, "%s", text));
+        return PD_OK;
     }
-    pd_log(PD_LOG_WARNING, "%s: the others go on", text);
-    pd_server_note_loss(lane->server, trainer, text, 1);
-    return 0;
+    int waits = s->config.on_loss == PD_LOSS_WAIT;
+    if (!waits || !atomic_exchange(&s->said_why[session->trainer], 1)) /* its other loops hear it too */
+        pd_log(PD_LOG_WARNING, "%s: %s", text, waits ? "waiting for it to come back" : "the others go on");
+    pd_server_note_loss(s, session->trainer, text, 1);
+    if (!waits) return pd_lane_leave(lane, session->trainer, PD_TRAINER_LOST, why);
+    m->is_missed = 1;
+    snprintf(m->failed, sizeof m->failed, "%.127s", why);
+    pd_session_left(session, PD_TRAINER_LOST);
+    return PD_OK;
 }
 
 /* Another Program than before, of a trainer that is in the job: it will not get further. */
@@ -401,8 +411,7 @@ static pd_status handle_program(struct session *session, const struct pd_message
     (void)pd_session_refuse(session, m->head.request, status);
     if (!session->is_in || session->said_bye) return PD_OK;
     session->said_bye = 1; /* as good as that */
-    if (tell_of_failed(session->lane, session->trainer, why)) return PD_OK;
-    status = pd_lane_leave(session->lane, session->trainer, PD_TRAINER_LOST, why);
+    status = leave_failed(session, why);
     return status == PD_OK ? PD_OK : job_error(session, status);
 }
 
@@ -421,11 +430,11 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     }
     session->said_bye = 1;
     if (failed && lane->members[session->trainer].is_back) failed = 0; /* its work had been done before */
-    if (failed && tell_of_failed(lane, session->trainer, why)) return PD_OK;
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
     session->leaves = 1;
     session->leaves_as = m->head.request;
-    pd_status status = pd_lane_leave(lane, session->trainer, how, failed ? why : NULL);
+    pd_status status =
+        failed ? leave_failed(session, why) : pd_lane_leave(lane, session->trainer, how, NULL);
     if (status != PD_OK) return job_error(session, status);
     if (pd_shard_trainer(lane->shard, session->trainer) != PD_TRAINER_IN) pd_session_left(session, how);
     return PD_OK;

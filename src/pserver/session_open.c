@@ -137,6 +137,7 @@ static void take_place(struct session *session)
     pd_server_note_refusal(lane->server, id, "");
     m->lost_at = 0;
     m->is_missed = 0;
+    m->failed[0] = 0;
     snprintf(m->who, sizeof m->who, "trainer %d (host %.60s, pid %u, %.60s)", id, hello->host, hello->pid,
              pd_conn_peer(session->conn));
     pd_log(PD_LOG_INFO, "%s joined by %s", m->who, pd_conn_transport(session->conn));

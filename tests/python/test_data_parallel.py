@@ -170,6 +170,27 @@ def test_gradients_that_are_fetched_are_the_average():
         assert of_data.ravel().tolist() == [want / 4] + [want / 16] * 4
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_gradients_that_begin_with_what_is_fed(count):
+    """GradientScaleStrategy.Customized, as in 1.8.5: the script feeds the gradient of the loss, to each place its own."""
+    x = fluid.data("x", [None, 2])
+    loss = layers.mean(layers.fc(x, 1, bias_attr=False, param_attr=filled(0.0)))
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    strategy = fluid.BuildStrategy()
+    strategy.gradient_scale_strategy = strategy.GradientScaleStrategy.Customized
+    program = fluid.CompiledProgram(fluid.default_main_program())
+    program = program.with_data_parallel(loss_name=loss.name, build_strategy=strategy, places=fluid.cpu_places(count))
+    batch = np.array([[1, 2], [3, 4]], "float32")
+    with pytest.raises(fluid.core.EnforceNotMet, match="mean_0.tmp_0@GRAD"):
+        exe.run(program, feed={"x": batch}, fetch_list=[loss])
+    for _ in range(2):
+        exe.run(program, feed={"x": batch, f"{loss.name}@GRAD": np.array([2, 10][:count], "float32")}, fetch_list=[loss])
+    want = 2 * batch.mean(0) if count == 1 else 2 * batch[0] + 10 * batch[1]
+    np.testing.assert_array_equal(fluid.fetch_var("fc_0.w_0").ravel(), -2 * want)
+
+
 def test_statistics_of_all_places_together_are_refused():
     x = fluid.data("x", [None, 3])
     loss = layers.mean(layers.batch_norm(layers.fc(x, 3)))

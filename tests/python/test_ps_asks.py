@@ -23,16 +23,18 @@ REASON = "this server has no variable 'nothing'"
     ],
 )
 def test_the_goodbye_of_a_trainer_reaches_the_server_that_refused_it(trainers, policy, asks, loops, mode):
-    """At once: nobody counts as lost before FLAGS_ps_reconnect."""
-    with Job(2, trainers, "asks.py", env={"FLAGS_ps_on_trainer_loss": policy, "FLAGS_ps_loops": str(loops), "FLAGS_ps_reconnect": "60000"}) as job:
+    """At once: nobody counts as lost before FLAGS_ps_reconnect. With `wait` it is waited for, up to the deadline."""
+    env = {"FLAGS_ps_on_trainer_loss": policy, "FLAGS_ps_loops": str(loops), "FLAGS_ps_reconnect": "60000"}
+    with Job(2, trainers, "asks.py", env={**env, **({"FLAGS_rpc_deadline": "3000"} if policy == "wait" else {})}) as job:
         job.start_all("--asks", str(asks), *mode)
         servers, fails, others = job.processes[:2], job.processes[2], job.processes[3:]
         assert fails.end(30) == 1 and REASON in fails.output(), fails.output()
         ends = {each.end(30) for each in (*servers, *others)}
-        assert ends == ({1} if policy == "fail" or not others else {0}), [each.output() for each in job.processes]
+        assert ends == ({0} if policy == "shrink" and others else {1}), [each.output() for each in job.processes]
         for each in servers:
             assert re.search(f"trainer 0 .*ailed: .*{REASON}", each.output()), each.output()
             assert "without a word" not in each.output(), each.output()
+            assert ("waiting for it to come back" in each.output()) == (policy == "wait"), each.output()
 
 
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])

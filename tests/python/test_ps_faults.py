@@ -347,6 +347,34 @@ def test_killed_trainer_comes_back(tmp_path):
         assert f"trainer 1 goes on after step {done}" in again.output()
 
 
+@pytest.mark.parametrize("how", ["raises", "exits"])
+def test_failed_trainer_comes_back(tmp_path, how):
+    """Policy wait: one that raises, or ends with a status, is waited for like one that is killed; no step is done without it."""
+    options = [*LONG, "--steps", "60"]
+    fails_at = ["--fail-at", "20"] if how == "raises" else ["--exit-at", "20", "--exit", "sys.exit(3)"]
+    found = []
+    for words in ([], fails_at):
+        out = tmp_path / str(len(words))
+        out.mkdir()
+        with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_notice": "200"}) as job:
+            servers = [job.start("server", i, *options) for i in range(2)]
+            stays = job.start("trainer", 0, *options, "--out", str(out / "stays.npz"))
+            last = job.start("trainer", 1, *options, *words, "--out", str(out / "last.npz"))
+            if words:
+                assert last.end(30) == (1 if how == "raises" else 3)
+                for server in servers:
+                    server.wait_for("waiting for it to come back")
+                stays.wait_for("(failed, and has not come back: ")
+                job.processes.remove(last)
+                last.close()
+                last = job.start("trainer", 1, *options, "--resume", "--out", str(out / "last.npz"))
+            job.end(60)
+            assert not words or "steps done: 20" in last.output(), last.output()
+        found.append(dict(np.load(out / "stays.npz")))
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(found[1][name], value, err_msg=name)
+
+
 def test_failed_trainer_says_so():
     """An exception that nobody caught: the others hear its text."""
     with Job(1, 2) as job:

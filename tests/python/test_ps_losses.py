@@ -84,6 +84,30 @@ def test_server_and_trainer_die_and_it_is_waited_for(tmp_path, mode):
         job.end(10)
 
 
+@pytest.mark.parametrize("loops", [1, 2])
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_a_trainer_that_fails_is_waited_for(tmp_path, mode, loops):
+    """The others are done meanwhile. The server tells why it failed; another process takes its place."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_notice="100")) as job:
+        start_servers(job, loops, [*OPTIONS, *mode])
+        stays, goes = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
+        for hand in (stays, goes):
+            hand.push(1, 1.0)
+        for hand in (stays, goes):
+            hand.values(1)
+        goes.leave("out of luck")
+        job.processes[0].wait_for("failed: out of luck: waiting for it to come back")
+        stays.leave()
+        job.processes[0].wait_for("(failed, and has not come back: out of luck)")
+        comes = Hand(job, 1, loops, incarnation=77).join()
+        assert comes.step == 1
+        comes.push(2, 1.0)
+        comes.values(2)
+        comes.leave()
+        job.end(10)
+        assert job.processes[0].output().count("failed: out of luck: waiting") == 1
+
+
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_server_and_last_trainer_are_started_again(tmp_path, mode):
     """Another had ended before. It may come too, as in another run; when it does not, nobody waits for it."""

@@ -106,9 +106,10 @@ class Hand:
             peer.send(ps.frame(ps.PULL, ps.numbers([v for _, v in self.units[place].values()]), request=5))
         return self.values(self.step)
 
-    def leave(self) -> None:
+    def leave(self, why: str = "") -> None:
+        """Its work is done; or not, and why."""
         for peer in self.at.values():
-            peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=9))
+            peer.send(ps.frame(ps.BYE, bytes([bool(why)]) + ps.text(why), request=9))
         for peer in self.at.values():
             assert peer.answer().type == ps.DONE
         self.die()

@@ -271,6 +271,30 @@ def test_checkpoints_have_parameters_of_any_name(tmp_path):
             np.testing.assert_array_equal(fluid.fetch_var(name), value)
 
 
+def test_checkpoints_are_removed_and_that_is_broken_off(tmp_path, monkeypatch):
+    """At any moment: what counts as finished is whole, and the newest goes last."""
+    folder, trainer = str(tmp_path / "checkpoints"), make()
+    with fluid.scope_guard(trainer.scope):
+        kept = {"trainer_id": 0, "trainer_args": {"epoch_id": 1, "step_id": 1}, "main_program": trainer.train_program}
+        for _ in range(3):
+            fluid.io.save_checkpoint(fluid.Executor(fluid.CPUPlace()), folder, **kept)
+    files = {serial: sum(len(names) for _, _, names in os.walk(f"{folder}/checkpoint_{serial}")) for serial in range(3)}
+    seen = []
+
+    def look(remove, *args, **options):
+        newest = fluid.io.get_latest_checkpoint_serial(folder)
+        if newest >= 0:
+            assert sum(len(names) for _, _, names in os.walk(f"{folder}/checkpoint_{newest}")) == files[newest]
+        seen.append(newest)
+        return remove(*args, **options)
+
+    for name in ("remove", "unlink"):
+        monkeypatch.setattr(os, name, partial(look, getattr(os, name)))
+    fluid.io.clean_checkpoint(folder)
+    assert os.listdir(folder) == [] and len(seen) == sum(files.values())
+    assert set(seen) == {2, -1} and seen == sorted(seen, reverse=True)
+
+
 def test_checkpoints_by_hand(tmp_path):
     net, other, folder = Net(), Net(), str(tmp_path / "checkpoints")
     with fluid.scope_guard(net.scope):

@@ -155,7 +155,7 @@ class CompiledProgram:
 
     Args:
         program_or_graph: the Program.
-        build_strategy: on several places, how gradients are scaled (`gradient_scale_strategy`); the engine decides the rest.
+        build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`); the engine decides the rest.
 
     >>> loss = fluid.layers.mean(fluid.data(name='x', shape=[None, 2]))
     >>> train = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
@@ -176,6 +176,7 @@ class CompiledProgram:
         self._share_vars_from = None
         self._places = None
         self._several = None
+        self._fed_loss = (-1, None)  # the Program without the op that begins the gradients, and of which change it is
 
     def __repr__(self) -> str:
         blocks = self._program.blocks
@@ -194,7 +195,7 @@ class CompiledProgram:
 
         Args:
             loss_name: the name of the loss, for a Program that trains.
-            build_strategy: on several places, how gradients are scaled (`gradient_scale_strategy`); the engine decides the rest.
+            build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`); the engine decides the rest.
             exec_strategy: accepted; the engine decides.
             share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
             places: one part of each batch for each of them; None: as many as CPU_NUM says.
@@ -229,6 +230,21 @@ class CompiledProgram:
 
             self._several = Places(count, self._build_strategy)
         return self._several
+
+    def _what_runs(self) -> framework.Program:
+        """The Program; where the script feeds the gradient of the loss (GradientScaleStrategy.Customized), without the op that makes it."""
+        scale = self._build_strategy and self._build_strategy.gradient_scale_strategy
+        if not self._is_data_parallel or scale != BuildStrategy.GradientScaleStrategy.Customized:
+            return self._program
+        if self._fed_loss[0] != self._program._changes:
+            from paddle.fluid.places_cut import begins_gradients
+
+            program = self._program.clone()
+            block = program.global_block()
+            for i in reversed([i for i, op in enumerate(block.ops) if begins_gradients(op)]):
+                block._remove_op(i)
+            self._fed_loss = self._program._changes, program
+        return self._fed_loss[1]
 
     def with_inference_optimize(self, config: core.NativeConfig | core.AnalysisConfig) -> "CompiledProgram":
         """Makes run() use a predictor: `config` is a NativeConfig or an AnalysisConfig. Returns itself.

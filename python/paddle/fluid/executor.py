@@ -248,7 +248,7 @@ class Executor(_core.Executor):
             if program._exec_strategy is not None and program._exec_strategy._dry_run:
                 return []
             several = program._on_places()
-            program = program._program
+            program = program._what_runs()
         else:
             several = None
         if feed is not None and not isinstance(feed, dict):

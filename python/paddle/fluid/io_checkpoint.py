@@ -70,11 +70,16 @@ def _write_mark(folder: str) -> None:
 
 
 def _keep(checkpoint_dir: str, count: int) -> None:
-    """Keeps the newest finished checkpoints and removes what is older; with 0, all of them."""
+    """Keeps the newest finished checkpoints and removes what is older; with 0, all of them.
+
+    The oldest goes first, and of each the mark that it is finished: whenever this is broken off, the newest that is left is whole.
+    """
     serials = _serials(checkpoint_dir)
     finished = [serial for serial in serials if _mark_of(checkpoint_dir, serial)][:count]
-    for serial in serials:
+    for serial in reversed(serials):
         if not count or (len(finished) == count and serial < finished[-1]):
+            while mark := _mark_of(checkpoint_dir, serial):
+                os.remove(mark)
             shutil.rmtree(_folder(checkpoint_dir, serial))
 
 

@@ -27,7 +27,7 @@ class ParallelExecutor:
         main_program: what to run; None: the default main program.
         share_vars_from: a ParallelExecutor whose scope is used.
         exec_strategy: accepted; the engine decides.
-        build_strategy: on several places, how gradients are scaled (`gradient_scale_strategy`); the engine decides the rest.
+        build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`); the engine decides the rest.
         num_trainers: has no effect: it runs in one process.
         trainer_id: has no effect.
         scope: where parameters live; None: the global scope.

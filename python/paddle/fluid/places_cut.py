@@ -172,6 +172,11 @@ def _order(ops: list[_Op], known: dict, apart: frozenset) -> _Order:
     return found
 
 
+def begins_gradients(op) -> bool:
+    """Is it the op that makes the gradient of the loss?"""
+    return op.type == "fill_constant" and int(op.attr("op_role")) == int(OpRole.Backward) | int(OpRole.Loss)
+
+
 def _only(program: Program, numbers: list, number: int, divisor: int) -> Program:
     """A copy with the ops of one segment."""
     copy = program.clone()
@@ -179,7 +184,7 @@ def _only(program: Program, numbers: list, number: int, divisor: int) -> Program
     for i in reversed([i for i, each in enumerate(numbers) if each != number]):
         block._remove_op(i)
     for op in block.ops:
-        if op.type == "fill_constant" and int(op.attr("op_role")) == int(OpRole.Backward) | int(OpRole.Loss):
+        if begins_gradients(op):
             op._put_attr("value", op.attr("value") / divisor)
     return copy
 
