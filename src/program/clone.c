@@ -34,11 +34,37 @@ static pd_status copy_var(const struct pd_var *var, struct pd_block *into)
     return copy->extra.failed ? pd_no_memory() : PD_OK;
 }
 
-static pd_status copy_op(const struct pd_opdesc *op, struct pd_block *into, int for_test)
+/* What is known of a variable: an op names it, one that stays does; an op that goes writes it, one that stays
+ * does. */
+enum { NAMED = 1, STAYS = 2, WRITTEN_BY_GONE = 4, WRITTEN = 8 };
+
+/* An op that runs a block names what the ops of the block read. Some of these are only for training, and so
+ * is what only they read: a value that was kept for a gradient. */
+static int is_only_training(const struct pd_opdesc *op, const char *name, const char *seen)
+{
+    const struct pd_var *var = pd_block_find(op->block, name);
+    return var && (seen[var->id] & (WRITTEN_BY_GONE | WRITTEN)) == WRITTEN_BY_GONE &&
+           pd_opdesc_sub_block(op, 0) >= 0 &&
+           !(var->flags & (PD_VAR_PARAMETER | PD_VAR_IS_DATA | PD_VAR_PERSISTABLE));
+}
+
+static void drop_inputs(const struct pd_opdesc *op, struct pd_opdesc *copy, const char *seen)
+{
+    for (int i = 0; i < copy->in.n; i++) {
+        int left = 0;
+        for (int k = 0; k < copy->in.at[i].args.n; k++)
+            if (!is_only_training(op, copy->in.at[i].args.at[k], seen))
+                copy->in.at[i].args.at[left++] = copy->in.at[i].args.at[k];
+        copy->in.at[i].args.n = left;
+    }
+}
+
+static pd_status copy_op(const struct pd_opdesc *op, struct pd_block *into, int for_test, const char *seen)
 {
     struct pd_opdesc *copy;
     PD_TRY(pd_opdesc_clone(op, into->program, &copy));
     pd_status status = PD_OK;
+    if (for_test) drop_inputs(op, copy, seen);
     if (for_test && copy->def && pd_attr_index(copy->def->attrs, "is_test") >= 0)
         status = pd_opdesc_set_attr(copy, "is_test", &(struct pd_attr){.type = PD_ATTR_BOOL, .b = 1}, 0);
     if (status == PD_OK && !pd_vec_push(&into->ops, copy)) status = pd_no_memory();
@@ -52,18 +78,26 @@ static pd_status copy_op(const struct pd_opdesc *op, struct pd_block *into, int 
     return PD_OK;
 }
 
-/* Marks the variables that an op names: bit 1 by any op, bit 2 by an op that stays. */
-static void mark(const struct pd_opdesc *op, int stays, char *seen)
+static void mark_side(const struct pd_opdesc *op, int side, char bits, char *seen)
 {
-    for (int side = 0; side < 2; side++) {
-        const struct pd_io *at = side ? op->out.at : op->in.at;
-        int n = side ? op->out.n : op->in.n;
-        for (int i = 0; i < n; i++)
-            for (int k = 0; k < at[i].args.n; k++) {
-                const struct pd_var *var = pd_block_find(op->block, at[i].args.at[k]);
-                if (var) seen[var->id] |= stays ? 3 : 1;
+    const struct pd_io *at = side ? op->out.at : op->in.at;
+    int n = side ? op->out.n : op->in.n;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < at[i].args.n; k++) {
+            const struct pd_var *var = pd_block_find(op->block, at[i].args.at[k]);
+            if (var && (side || !is_only_training(op, var->name, seen))) seen[var->id] |= bits;
+        }
+}
+
+static void mark_all(const struct pd_program *from, int for_test, char *seen)
+{
+    for (int side = 1; side >= 0; side--)
+        for (int b = 0; b < from->blocks.n; b++)
+            for (int i = 0; i < from->blocks.at[b]->ops.n; i++) {
+                const struct pd_opdesc *op = from->blocks.at[b]->ops.at[i];
+                int goes = for_test && is_for_training(op), writes = goes ? WRITTEN_BY_GONE : WRITTEN;
+                mark_side(op, side, (char)(NAMED | (goes ? 0 : STAYS) | (side ? writes : 0)), seen);
             }
-    }
 }
 
 static pd_status copy_into(const struct pd_program *from, int for_test, struct pd_program *to)
@@ -83,19 +117,18 @@ static pd_status copy_into(const struct pd_program *from, int for_test, struct p
         struct pd_block *copy = b < to->blocks.n ? to->blocks.at[b] : NULL;
         if (!copy) status = pd_block_new(to, block->parent, &copy);
         if (status == PD_OK) copy->forward = block->forward;
-        for (int i = 0; i < block->ops.n; i++)
-            mark(block->ops.at[i], !(for_test && is_for_training(block->ops.at[i])), seen);
     }
+    if (status == PD_OK) mark_all(from, for_test, seen);
     for (int b = 0; b < from->blocks.n && status == PD_OK; b++) {
         const struct pd_block *block = from->blocks.at[b];
         for (int i = 0; i < block->vars.n && status == PD_OK; i++) {
             const struct pd_var *var = block->vars.at[i];
-            int only_training = seen[var->id] == 1 && !(var->flags & (PD_VAR_PARAMETER | PD_VAR_IS_DATA));
+            int only_training = (seen[var->id] & (NAMED | STAYS)) == NAMED && !(var->flags & (PD_VAR_PARAMETER | PD_VAR_IS_DATA));
             if (!only_training) status = copy_var(var, to->blocks.at[b]);
         }
         for (int i = 0; i < block->ops.n && status == PD_OK; i++)
             if (!(for_test && is_for_training(block->ops.at[i])))
-                status = copy_op(block->ops.at[i], to->blocks.at[b], for_test);
+                status = copy_op(block->ops.at[i], to->blocks.at[b], for_test, seen);
     }
     pd_free(seen);
     return status;

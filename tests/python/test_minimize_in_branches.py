@@ -55,13 +55,17 @@ def test_each_branch_updates_when_it_is_taken(case):
 
     branches = branch(0, OPTIMIZERS[one]()), branch(1, OPTIMIZERS[other]())
     loss = layers.case([(even, branches[0])], branches[1]) if "case" in how else layers.cond(even, *branches)
+    test = fluid.default_main_program().clone(for_test=True)
+    assert not any("@" in name for block in test.blocks for name in block.vars)
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
     rng = np.random.RandomState(0)
     found = []
     for step in range(5):
         feed = {"image": rng.rand(8, 6).astype("float32"), "label": rng.randint(0, 3, (8, 1)), "number": np.array([step], "int32")}
+        tested = [exe.run(test, feed=feed, fetch_list=[loss])[0].item() for _ in range(2)]  # which changes nothing
         found.append(exe.run(feed=feed, fetch_list=[loss])[0].item())
+        assert tested == [found[-1]] * 2
     assert found == pytest.approx(OF_185[case], abs=2e-5)
 
 
