@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
+import missing
 import pages
 
 FOLDER = pages.ROOT / "docs" / "api"
@@ -120,6 +121,9 @@ def doc_lines(call: Any) -> list[str]:
 def entry(call: Any, name: str, level: str = "##") -> list[str]:
     """A function or a class with its methods."""
     lines = [f"{level} {name.rpartition('.')[2] if level == '##' else name}", "", "```python", signature_of(call, name), "```", ""]
+    ops = missing.layers_without_op().get(name.removeprefix("fluid.layers.")) if name.startswith("fluid.layers.") else None
+    if ops:
+        lines += [f"**Not there yet**, or not for all arguments: it needs {pages.names(ops)}, which this package has not. A call says so.", ""]
     lines += doc_lines(call)
     for key, method in vars(call).items() if isinstance(call, type) else ():
         method = getattr(call, key)

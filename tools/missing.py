@@ -10,6 +10,7 @@ The names of upstream are in tools/upstream_names; what is there is asked of the
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import sys
@@ -65,10 +66,13 @@ def strings_of(function: object) -> set[str]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped}
 
 
-def layers_without_op(there: set[str], missing_ops: set[str]) -> dict[str, list[str]]:
-    """Layers that can be called but would append an op that is not there."""
+@functools.cache
+def layers_without_op() -> dict[str, list[str]]:
+    """Layers that can be called but would append an op that is not there, and these ops."""
     from paddle.fluid import layers
 
+    there = op_names()
+    missing_ops = {name for name, in read("ops.txt")} - there
     found = {}
     for name in sorted(layers.__all__):
         value = getattr(layers, name)
@@ -145,7 +149,7 @@ def page() -> str:
         "Made by `tools/missing.py --write` from the lists in `tools/upstream_names` and the running package. "
         "A script that imports or uses one of these names gets an error that says so (`paddle/absent.py`)."), ""]
     lines += ops_part(there, upstream)
-    waiting = layers_without_op(there, set(upstream) - there)
+    waiting = layers_without_op()
     if waiting:
         lines += ["## Layers that wait for their op", "", pages.paragraph(
             "These can be called, but an op that they append, always or for some arguments, is not in the "

@@ -42,7 +42,7 @@ ABSENT = (
         "paddle.fluid": "incubate fleet distributed DistributedAdam",
     }),
     Absent("the launcher of jobs", "1.3", "", "Start each process with its environment variables: docs/DISTRIBUTED.md "
-           "has the commands.", {"paddle": "distributed"}),
+           "shows how.", {"paddle": "distributed"}),
     Absent("the Communicator of asynchronous training", "1.5", "", "transpile(..., sync_mode=False) trains without "
            "it: docs/DISTRIBUTED.md is the guide.", {"paddle.fluid": "communicator"}),
     Absent("training from data set files", "1.2", "", FEED, {

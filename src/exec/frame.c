@@ -257,18 +257,39 @@ static pd_status blame(struct pd_frame_op *op, pd_status status)
     return status;
 }
 
+static int is_finite(const struct pd_value *v)
+{
+    const struct pd_tensor *t = &v->tensor;
+    return !t->data || pd_first_not_finite(t->meta.dtype, t->data, pd_tensor_numel(t)) < 0;
+}
+
+static const char *name_of(const struct pd_frame_op *op, const struct pd_plan_slot *slot, int k)
+{
+    return op->frame->plan->vars.at[op->frame->plan->args.at[slot->first + k]].name;
+}
+
+/* An op made NaN or Inf in one of its outputs. Its input may have had some: one that was fed, or a parameter.
+ */
+static pd_status not_finite(const struct pd_frame_op *op, const struct pd_value *made, const char *name)
+{
+    (void)pd_fail(PD_NOT_FINITE, "op '%s' made NaN or Inf in variable '%s' (flag check_nan_inf is on)",
+                  op->plan->def->type, name);
+    for (int s = 0; s < op->plan->n_in; s++)
+        for (int k = 0; k < op->run.in[s].n; k++) {
+            const struct pd_value *v = op->run.in[s].at[k];
+            if (!v || v == made || v->tensor.data == made->tensor.data || is_finite(v)) continue;
+            pd_error_add(": its input '%s' has some already", name_of(op, &op->plan->in[s], k));
+            return PD_NOT_FINITE;
+        }
+    return PD_NOT_FINITE;
+}
+
 static pd_status check_finite(const struct pd_frame_op *op)
 {
     for (int s = 0; s < op->plan->n_out; s++)
         for (int k = 0; k < op->run.out[s].n; k++) {
             const struct pd_value *v = op->run.out[s].at[k];
-            if (!v || !v->tensor.data) continue;
-            const struct pd_tensor *t = &v->tensor;
-            if (pd_first_not_finite(t->meta.dtype, t->data, pd_tensor_numel(t)) >= 0)
-                return pd_fail(
-                    PD_NOT_FINITE, "op '%s' made NaN or Inf in variable '%s' (flag check_nan_inf is on)",
-                    op->plan->def->type,
-                    op->frame->plan->vars.at[op->frame->plan->args.at[op->plan->out[s].first + k]].name);
+            if (v && !is_finite(v)) return not_finite(op, v, name_of(op, &op->plan->out[s], k));
         }
     return PD_OK;
 }

@@ -334,6 +334,24 @@ def test_other_threads_work_while_a_run_goes_on(line):
     assert errors and all("already running" in text for text in errors)
 
 
+@pytest.mark.parametrize("bad", ["x", "w", None])
+def test_who_had_what_is_not_finite_before(bad, monkeypatch):
+    """The op that made it is named, and of its inputs the one that had it: a feed, a parameter."""
+    monkeypatch.setitem(core.globals(), "FLAGS_check_nan_inf", True)
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        weight = fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(2.0))
+        out = fluid.layers.log(fluid.layers.fc(fluid.data("x", [1, 1]), 1, param_attr=weight, bias_attr=False))
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        if bad == "w":
+            fluid.global_scope().find_var("w").get_tensor().set(np.full((1, 1), np.inf, "float32"), fluid.CPUPlace())
+        with pytest.raises(core.EnforceNotMet, match="(flag check_nan_inf is on)") as caught:
+            exe.run(feed={"x": np.full((1, 1), np.nan if bad == "x" else -1, "float32")}, fetch_list=[out])
+    assert ("op 'mul' made NaN or Inf" in str(caught.value)) == bool(bad), caught.value
+    assert (f"its input '{bad}' has some already" in str(caught.value)) == bool(bad), caught.value
+    assert ("has some already" in str(caught.value)) == bool(bad), caught.value
+
+
 def test_a_value_that_is_not_finite_is_enforce_not_met_itself():
     """Scripts that look for NaN compare the class."""
     with fluid.program_guard(fluid.Program(), fluid.Program()):

@@ -324,3 +324,15 @@ def test_a_parameter_whose_stop_gradient_is_on_is_left_alone(listed):
         exe.run(main, feed={"x": np.ones((2, 4), "float32")})
         moved = sorted(name for name, value in values().items() if not np.array_equal(value, before[name]))
         assert moved == ["free.b", "free.w"]
+
+
+def test_parameters_with_a_regularizer_of_their_own_are_told_of_once(capfd, monkeypatch):
+    from paddle.fluid import log_helper
+
+    monkeypatch.setattr(log_helper, "_told", set())
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.layers.data("x", [4])
+        for i in range(3):
+            x = fluid.layers.fc(x, 4, param_attr=fluid.ParamAttr(name=f"w{i}", regularizer=fluid.regularizer.L2Decay(0.1)))
+        fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L1Decay(0.2)).minimize(fluid.layers.mean(x))
+    assert capfd.readouterr().err.count("a regularizer of their own (such as w0)") == 1

@@ -130,6 +130,20 @@ def test_a_name_that_a_part_of_another_variable_gets(name, whole):
         assert f"the variable {name!r} has the name that a part of {whole!r} gets on its way to servers" in str(error.value)
 
 
+@pytest.mark.parametrize("role, said", [("PSEVER", "Did you mean 'PSERVER'?"), ("TRANER", "Did you mean 'TRAINER'?"), ("pserver", ""), ("CLOUD", ""), ("", "")])
+@pytest.mark.parametrize("trainer_id", [None, 0])
+def test_a_role_with_a_typo(role, said, trainer_id, monkeypatch, capfd):
+    from paddle.fluid import log_helper
+
+    monkeypatch.setattr(log_helper, "_told", set())
+    monkeypatch.setenv("TRAINING_ROLE", role)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [4]), 2)))
+        fluid.DistributeTranspiler().transpile(trainer_id, pservers="127.0.0.1:6174", trainers=2)
+    told = capfd.readouterr().err
+    assert (f"TRAINING_ROLE is {role!r}. {said}" in told) if said else "TRAINING_ROLE" not in told
+
+
 def test_groups_of_joined_elements():
     groups = details.UnionFind("abcd")
     for pair in ("ab", "cd"):

@@ -116,13 +116,14 @@ def append_regularization_ops(parameters_and_grads: list, regularization: Weight
         pairs (parameter, gradient).
     """
     result = []
+    own = [param.name for param, _ in parameters_and_grads if param.regularizer is not None]
+    if own and regularization is not None:
+        notice(
+            f"parameters with a regularizer of their own (such as {own[0]}) keep it; the optimizer's ({regularization}) goes to "
+            "the others."
+        )
     with framework.name_scope("regularization"):
         for param, grad in parameters_and_grads:
-            if param.regularizer is not None and regularization is not None:
-                notice(
-                    f"parameters with a regularizer of their own (such as {param.name}) keep it; "
-                    f"the optimizer's ({regularization}) goes to the others."
-                )
             with param.block.program._optimized_guard([param, grad]):
                 result.append((param, _regularize(param, grad, regularization)))
     return result

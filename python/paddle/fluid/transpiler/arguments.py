@@ -20,6 +20,7 @@ import numpy as np
 
 from paddle.fluid import suggest
 from paddle.fluid.framework import Program, default_main_program, default_startup_program
+from paddle.fluid.log_helper import notice
 
 _OLD = ("optimize_ops", "params_grads")
 _EARLY = (*_OLD, "program", "pservers", "trainers", "split_method", "sync_mode")
@@ -27,6 +28,7 @@ _V12 = (*_OLD, "trainer_id", "program", "pservers", "trainers", "split_method", 
 _V13 = ("trainer_id", "program", "pservers", "trainers", "split_method", "sync_mode", "slice_var_up")
 _V18 = ("trainer_id", "program", "pservers", "trainers", "sync_mode", "startup_program", "current_endpoint")
 _NAMES = tuple(dict.fromkeys([*_V12, *_V13, *_V18]))
+_ROLES = ("PSERVER", "TRAINER")
 DEFAULT_ENDPOINT = "127.0.0.1:6174"
 ANY_TRAINER = -1
 
@@ -116,16 +118,24 @@ def _trainers(value) -> int:
     return number
 
 
+def _role() -> str:
+    """What the environment says that this process is. A typo is told: scripts take what is no PSERVER for a trainer."""
+    name = next((name for name in ("TRAINING_ROLE", "PADDLE_TRAINING_ROLE") if name in os.environ), "")
+    role = os.environ.get(name, "").upper()
+    if role not in _ROLES and suggest.nearest(role, _ROLES):
+        notice(f"warning: {name} is {os.environ[name]!r}.{suggest.did_you_mean(role, _ROLES)}")
+    return role
+
+
 def _trainer_id(given: dict, trainers: int) -> int:
-    value = given.get("trainer_id")
+    value, role = given.get("trainer_id"), _role()
     if value is None:
         return ANY_TRAINER
     number = _number(value)
     if number is None:
         raise TypeError(f"trainer_id is {value!r}; it must be a whole number from 0 on.")
     # Servers often pass a number that is not used.
-    is_server = os.environ.get("TRAINING_ROLE", os.environ.get("PADDLE_TRAINING_ROLE", "")).upper() == "PSERVER"
-    if number < ANY_TRAINER or (number >= trainers and not is_server):
+    if number < ANY_TRAINER or (number >= trainers and role != "PSERVER"):
         raise ValueError(
             f"trainer_id is {number}, but trainers is {trainers}: trainers are numbered from 0 to {trainers - 1}. "
             "Only a server, a process with TRAINING_ROLE=PSERVER in its environment, may give another number."

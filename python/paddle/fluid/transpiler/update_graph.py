@@ -279,8 +279,8 @@ class UpdateGraph:
             if both and op not in self._moved:
                 raise ValueError(
                     f"op {op.type!r} changes the parameter {sorted(both)[0]!r} beside its optimizer op, "
-                    "which servers cannot "
-                    "follow (Lookahead does that). Take the optimizer inside it."
+                    "which servers cannot follow. Where that is Lookahead, take the optimizer inside it; an initializer belongs "
+                    "to the startup Program (layers.create_parameter puts it there)."
                 )
 
     def _check_states(self) -> None:
