@@ -172,7 +172,8 @@ static pd_status not_there(const struct pd_plan_var *v)
 {
     if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
         return pd_fail(PD_NOT_FOUND,
-                       "variable '%s' is not in the scope; run the startup program first, or load it",
+                       "variable '%s' is not in the scope; run the startup program first (again, where layers or "
+                       "an optimizer came after it), or load it",
                        v->name);
     return pd_fail(PD_NOT_FOUND, "variable '%s' has no value: feed it, or put it into the scope", v->name);
 }
@@ -214,7 +215,8 @@ static pd_status not_ready(const struct pd_plan_var *v, const struct pd_value *v
             v->name);
     if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
         return pd_fail(PD_INVALID,
-                       "variable '%s' is not initialised; run the startup program first, or load it",
+                       "variable '%s' is not initialised; run the startup program first (again, where layers or an "
+                       "optimizer came after it), or load it",
                        v->name);
     return pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
 }

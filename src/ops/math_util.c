@@ -86,6 +86,9 @@ static pd_status integer_at(const struct pd_tensor *t, int64_t i, int64_t *value
 static pd_status check_rank(int64_t rank)
 {
     if (rank >= 0 && rank <= PD_MAX_RANK) return PD_OK;
+    if (rank < 0)
+        return pd_fail(PD_SHAPE, "the tensor that holds the shape is declared with -1 elements: declare how "
+                                 "many it has, which is the number of dimensions of the result");
     return pd_fail(PD_SHAPE, "the shape asks for %lld dimensions; a tensor has at most %d", (long long)rank,
                    PD_MAX_RANK);
 }
