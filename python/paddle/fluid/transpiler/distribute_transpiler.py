@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _core
 from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 from paddle.fluid.framework import Program
+from paddle.fluid.log_helper import notice
 from paddle.fluid.transpiler import lookup_table
 from paddle.fluid.transpiler.arguments import Arguments, check_map, parse
 from paddle.fluid.transpiler.classes import Classes
@@ -130,6 +131,11 @@ class DistributeTranspiler:
         graph = UpdateGraph(whole, self.config.clip_on_trainer or not is_sync, table)
         if table is not None:
             lookup_table.check_table(graph, table)
+        for name, op in graph.made_by_the_script()[:1] if is_sync and given.trainers > 1 else ():
+            notice(
+                f"the gradient of {name!r} goes through op {op.type!r} of the script: each trainer runs it on its own gradient, before "
+                "the average, so results are not those of one process. (The clips of fluid.clip act on the average.)"
+            )
         placement = place(graph.updates, given.endpoints, self.config)
         cut = {part.param for part in placement.slices if part.number is not None}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from paddle.fluid.transpiler.classes import Classes, sums_all
 from paddle.fluid.transpiler.copying import remove_ops
-from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_rule, is_update_op
+from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_rule, is_update_op, role_of
 from paddle.fluid.vartype import OpRole, VarType
 
 # Update rules that change each element by itself: a slice is updated as the whole would be. lars_momentum,
@@ -268,6 +268,17 @@ class UpdateGraph:
                 "backward pass; a server can update a parameter by one."
             )
         return found[0]
+
+    def made_by_the_script(self) -> list:
+        """[(parameter, op)] where the gradient that trainers send is made by an op that the script put behind the backward pass,
+        and which gives another result on each trainer's gradient than on their average."""
+        found = []
+        for update in self.updates:
+            for op in self.flow.writers(update.grad)[-1:]:
+                is_own = not role_of(op) & (OpRole.Backward | OpRole.Optimize)
+                if is_own and op.type not in ("sum", "assign", "cast") and not (op.type == "scale" and not op.attr("bias")):
+                    found.append((update.param.name, op))
+        return found
 
     def _check_parameters(self) -> None:
         """Servers own the parameters: nothing else may change them."""
