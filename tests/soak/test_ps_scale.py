@@ -45,21 +45,26 @@ class Trainer:
 
     def end_step(self, step: int) -> None:
         meta = ps.parts((self.unit, 0, 0), wishes=[self.number])
-        self.peer.socket.sendall(ps.frame(ps.PUSH, meta, self.gradient, flags=ps.END, step=step, request=step))
+        assert self.peer.send(ps.frame(ps.PUSH, meta, self.gradient, flags=ps.END, step=step, request=step))
         self.waits = True
 
-    def take(self) -> None:
-        self.got += self.peer.socket.recv(4096)
+    def take(self) -> bool:
+        """What has come. Was it what this trainer waits for?"""
+        waited = self.waits
+        more = self.peer.socket.recv(1 << 16)
+        assert more, f"the server has closed the connection; it waits for step: {waited}"
+        self.got += self.peer.unsealed(more)
         while len(self.got) >= ps.HEAD.size:
             _, _, type, _, _, meta, payload, *_ = ps.HEAD.unpack_from(self.got)
             size = ps.HEAD.size + meta + payload
             if len(self.got) < size:
-                return
+                break
             if type == ps.VALUES:
                 self.value, self.waits = self.got[ps.HEAD.size + meta : size], False
             else:
                 assert type == ps.NOTICE, self.got
             self.got = self.got[size:]
+        return waited and not self.waits
 
 
 def drive(homes: list[tuple[str, str]], ids: range, pipe) -> None:
@@ -87,12 +92,12 @@ def drive(homes: list[tuple[str, str]], ids: range, pipe) -> None:
             ready = selector.select(60)
             assert ready, f"step {step}: nothing came for 60 s, {left} wait"
             for key, _ in ready:
-                key.data.take()
-                left -= not key.data.waits
+                left -= key.data.take()
         times.append(time.perf_counter() - start)
     pipe.send((times[WARM:], initial, {(t.name, t.value) for t in trainers}))
     pipe.recv()
     for t in trainers:
+        t.peer.buffer = t.got + t.peer.buffer
         t.peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=99))
     for t in trainers:
         while t.peer.answer().type != ps.DONE:
@@ -130,6 +135,7 @@ def run(trainers: int) -> tuple[float, float, int]:
             mine, its = context.Pipe()
             process = context.Process(target=drive, args=(homes, share, its))
             process.start()
+            its.close()  # one that fails is missed at once
             drivers.append((process, mine))
         for _, pipe in drivers:
             assert pipe.poll(120) and pipe.recv() == "here"
