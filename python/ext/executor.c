@@ -84,8 +84,7 @@ static PyObject *shut(PyObject *self, PyObject *unused)
     forget_calls(of(self));
     pd_executor_free(of(self)->at);
     of(self)->at = NULL;
-    /* A trainer that closes its executor is done with its job. */
-    return core_leave_job(0, "", 0);
+    return Py_NewRef(Py_None);
 }
 
 /* ---- the arguments of run() ---- */
@@ -297,7 +296,7 @@ static PyMethodDef methods[] = {
      "    a list with the value of each fetch."},
     {"_run_fed", CORE_FAST(run_fed), METH_FASTCALL | METH_KEYWORDS,
      "run() with a feed that holds what the Program's readers give."},
-    {"close", shut, METH_NOARGS, "Frees the plans; the executor runs nothing more."},
+    {"_free", shut, METH_NOARGS, "Frees the plans; the executor runs nothing more."},
     {0},
 };
 

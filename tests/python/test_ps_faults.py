@@ -386,6 +386,30 @@ def test_failed_trainer_says_so():
         assert "trainer 1" in stays.output() and "this trainer fails on purpose" in stays.output()
 
 
+RAISES = "try:\n    raise {}\n{}\n    exe.close()"
+
+
+@pytest.mark.parametrize("how, status, is_failed", [
+    (RAISES.format("RuntimeError('boom')", "finally:"), 1, True),
+    (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    raise", 1, True),
+    (RAISES.format("KeyboardInterrupt()", "finally:"), -2, True),
+    (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    sys.exit(0)", 0, False),
+    (RAISES.format("fluid.core.EOFException('no more')", "except fluid.core.EOFException:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
+    (RAISES.format("StopIteration", "except StopIteration:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
+], ids=["finally", "raised again", "Ctrl-C", "caught", "end of a reader", "end of an iterator"])
+def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_failed):
+    """The trainer has failed when its process ends by it. At the end of the data it has done its work, whatever comes then."""
+    with Job(1, 2) as job:
+        server, stays = job.start("server", 0, *LONG), job.start("trainer", 0, *LONG)
+        goes = job.start("trainer", 1, *LONG, "--exit-at", "20", "--exit", f"import threading\n{how}")
+        if status is not None:
+            assert goes.end(30) == status, goes.output()
+        else:
+            goes.wait_for("closed")
+        assert [stays.end(30), server.end(30)] == [int(is_failed)] * 2, server.output()
+        assert ("trainer 1" in stays.output() and ("boom" in stays.output() or "KeyboardInterrupt" in stays.output())) == is_failed, stays.output()
+
+
 @pytest.mark.parametrize("how, status", [("sys.exit(3)", 3), ("sys.exit('no data')", 1), ("raise SystemExit(2)", 2), ("exit(1)", 1)])
 def test_trainer_that_exits_with_a_status_has_failed(how, status):
     """It is not done: the others do not train on as if nothing had been."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 import numpy as np
 
 from paddle import _core
-from paddle.fluid import core, farewell, shown  # noqa: F401  (farewell: a process that ends tells its servers)
+from paddle.fluid import core, farewell, shown
 from paddle.fluid.data_feeder import array_of
 from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
@@ -220,6 +220,16 @@ class Executor(_core.Executor):
 
     def __repr__(self) -> str:
         return f"Executor({self.place!r})"
+
+    def close(self) -> None:
+        """Frees the plans; the executor runs nothing more. A trainer is done with its job then, and tells the servers.
+
+        While an exception is on its way (`finally: exe.close()`) it tells them at the end of the process, which shows whether the
+        trainer has failed.
+        """
+        self._free()
+        if not farewell.is_failing():
+            _core.leave_job(False, "")
 
     def _run_other(
         self,

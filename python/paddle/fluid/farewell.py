@@ -18,6 +18,16 @@ import threading
 from paddle import _core
 
 _failure = ""
+_inherited: BaseException | None = None  # what the process that forked this one was handling then
+
+
+def is_failing() -> bool:
+    """Is an exception on its way, or being handled, that is not the end of the data? Whether the process ends by it, its end will
+    tell."""
+    from paddle.fluid.core import EOFException
+
+    _, error, _ = sys.exc_info()
+    return error is not None and error is not _inherited and not isinstance(error, (EOFException, StopIteration, GeneratorExit))
 
 
 def _remember(kind: type, error: BaseException | None) -> None:
@@ -78,6 +88,12 @@ def _watch_process() -> None:
     finalize(None, _leave_process, args=(sys.exc_info()[1], was_spawned), exitpriority=-1000)
 
 
+def _begin_child() -> None:
+    global _inherited
+    _inherited = sys.exc_info()[1]
+    _watch_processes()
+
+
 def _watch_processes() -> None:
     """What a Process does when it begins, after it has forgotten the finalizers of its parent."""
     global _watches
@@ -89,7 +105,7 @@ def _watch_processes() -> None:
 
 _watches = False
 _watch()
-os.register_at_fork(after_in_child=_watch_processes)
+os.register_at_fork(after_in_child=_begin_child)
 _watch_processes()
 if _watches and sys.modules["multiprocessing.process"].parent_process() is not None:
     _watch_process()
