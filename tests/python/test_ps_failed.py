@@ -1,0 +1,82 @@
+"""A trainer fails and says so: it raises, ends with a status, or closes its executor on the way out."""
+
+import numpy as np
+import pytest
+from cluster import Job
+from test_ps_faults import LONG
+
+
+@pytest.mark.parametrize("how", ["raises", "exits"])
+def test_failed_trainer_comes_back(tmp_path, how):
+    """Policy wait: one that raises, or ends with a status, is waited for like one that is killed; no step is done without it."""
+    options = [*LONG, "--steps", "60"]
+    fails_at = ["--fail-at", "20"] if how == "raises" else ["--exit-at", "20", "--exit", "sys.exit(3)"]
+    found = []
+    for words in ([], fails_at):
+        out = tmp_path / str(len(words))
+        out.mkdir()
+        with Job(2, 2, env={"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_notice": "200"}) as job:
+            servers = [job.start("server", i, *options) for i in range(2)]
+            stays = job.start("trainer", 0, *options, "--out", str(out / "stays.npz"))
+            last = job.start("trainer", 1, *options, *words, "--out", str(out / "last.npz"))
+            if words:
+                assert last.end(30) == (1 if how == "raises" else 3)
+                for server in servers:
+                    server.wait_for("waiting for it to come back")
+                stays.wait_for("(failed, and has not come back: ")
+                job.processes.remove(last)
+                last.close()
+                last = job.start("trainer", 1, *options, "--resume", "--out", str(out / "last.npz"))
+            job.end(60)
+            assert not words or "steps done: 20" in last.output(), last.output()
+        found.append(dict(np.load(out / "stays.npz")))
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(found[1][name], value, err_msg=name)
+
+
+def test_failed_trainer_says_so():
+    """An exception that nobody caught: the others hear its text."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *LONG, "--steps", "1000000")
+        stays = job.start("trainer", 0, *LONG, "--steps", "1000000")
+        fails = job.start("trainer", 1, *LONG, "--fail-at", "20")
+        assert fails.end(30) == 1
+        assert stays.end(10) == 1 and server.end(10) == 1
+        assert "trainer 1" in stays.output() and "this trainer fails on purpose" in stays.output()
+
+
+RAISES = "try:\n    raise {}\n{}\n    exe.close()"
+
+
+@pytest.mark.parametrize("how, status, is_failed", [
+    (RAISES.format("RuntimeError('boom')", "finally:"), 1, True),
+    (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    raise", 1, True),
+    (RAISES.format("KeyboardInterrupt()", "finally:"), -2, True),
+    (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    sys.exit(0)", 0, False),
+    (RAISES.format("fluid.core.EOFException('no more')", "except fluid.core.EOFException:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
+    (RAISES.format("StopIteration", "except StopIteration:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
+], ids=["finally", "raised again", "Ctrl-C", "caught", "end of a reader", "end of an iterator"])
+def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_failed):
+    """The trainer has failed when its process ends by it. At the end of the data it has done its work, whatever comes then."""
+    with Job(1, 2) as job:
+        server, stays = job.start("server", 0, *LONG), job.start("trainer", 0, *LONG)
+        goes = job.start("trainer", 1, *LONG, "--exit-at", "20", "--exit", f"import threading\n{how}")
+        if status is not None:
+            assert goes.end(30) == status, goes.output()
+        else:
+            goes.wait_for("closed")
+        assert [stays.end(30), server.end(30)] == [int(is_failed)] * 2, server.output()
+        assert ("trainer 1" in stays.output() and ("boom" in stays.output() or "KeyboardInterrupt" in stays.output())) == is_failed, stays.output()
+
+
+@pytest.mark.parametrize("how, status", [("sys.exit(3)", 3), ("sys.exit('no data')", 1), ("raise SystemExit(2)", 2), ("exit(1)", 1)])
+def test_trainer_that_exits_with_a_status_has_failed(how, status):
+    """It is not done: the others do not train on as if nothing had been."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *LONG, "--steps", "1000000")
+        stays = job.start("trainer", 0, *LONG, "--steps", "1000000")
+        fails = job.start("trainer", 1, *LONG, "--exit-at", "20", "--exit", how)
+        assert fails.end(30) == status
+        assert stays.end(10) == 1 and server.end(10) == 1
+        for p in (stays, server):
+            assert "trainer 1 (" in p.output() and f"failed: its process ended with status {status}" in p.output(), p.output()
