@@ -35,6 +35,7 @@ void pd_wire_forget_names(struct wire *w)
 static void broke(struct wire *w, const char *text)
 {
     int64_t now = pd_clock_ns();
+    int was_welcome = w->is_welcome;
     pd_stall_forget(&w->stall);
     w->notices = 0;
     w->conn = NULL;
@@ -46,8 +47,12 @@ static void broke(struct wire *w, const char *text)
     if (!w->broke_at) w->broke_at = now;
     /* A connection that was cut is there again at once; a server that is gone is not. */
     w->retry_at = now + (int64_t)(w->retries++ ? RETRY_MS : RETRY_MS / 20) * 1000000;
-    /* Why it was not let in tells more than that the server is gone now. */
-    if (!w->is_taken) snprintf(w->trouble, sizeof w->trouble, "%s", text);
+    /* Why it was not let in tells more than that the connection has ended. */
+    if (!w->is_taken)
+        snprintf(w->trouble, sizeof w->trouble, "%s", text);
+    else if (!was_welcome)
+        snprintf(w->trouble, sizeof w->trouble, "%.180s (before that, it refused this process: %.280s)", text,
+                 w->refusal);
 }
 
 static void send_job(struct wire *w)
@@ -209,6 +214,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         if (status == PD_EXISTS && !w->is_open) {
             w->is_taken = w->link->client->is_beside = 1;
             snprintf(w->trouble, sizeof w->trouble, "%.511s", text);
+            snprintf(w->refusal, sizeof w->refusal, "%.280s", text);
             return PD_OK;
         }
         if (!pd_wire_refused(w, m->head.request, (pd_status)status, text))

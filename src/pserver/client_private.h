@@ -62,7 +62,8 @@ struct wire {
     int retries;    /* connections that ended since it was open */
     int refusals;   /* ... of them, those that the handshake refused */
     int breaks;     /* open connections that ended in the present wait */
-    int is_taken;   /* another process has our id; `trouble` tells */
+    int is_taken;   /* another process has our id; `trouble` tells, and `refusal` when the server is gone */
+    char refusal[288];
     int said_bye;   /* on this connection, */
     int64_t bye_at; /* then */
     int is_quit;    /* goodbye was answered */

@@ -229,6 +229,16 @@ static int waited_for(const struct pd_server *s)
     return -1;
 }
 
+/* A trainer that has no connection: may it still connect again, or come back to a server that was started
+ * again? */
+static int may_return(const struct lane *lane, int t)
+{
+    const struct pd_server *s = lane->server;
+    const struct seat *seat = &s->seats[t];
+    int is_new = seat->is_read && (pd_clock_ns() - seat->left_at) / 1000000 < s->config.reconnect_ms;
+    return lane->members[t].lost_at || is_new;
+}
+
 /* An id for a process that brings none: the one it has, a free one, then that of a trainer that is gone. */
 static int pick_id(struct lane *lane, uint64_t incarnation)
 {
@@ -240,10 +250,8 @@ static int pick_id(struct lane *lane, uint64_t incarnation)
         if (!s->seats[t].incarnation) return t;
     for (int t = 0; t < n; t++)
         if (!s->seats[t].sessions && s->seats[t].state == PD_TRAINER_LOST) return t;
-    /* Waited for, and the time in which it might have connected again is over. */
     for (int t = 0; t < n; t++)
-        if (!s->seats[t].sessions && !lane->members[t].lost_at && s->seats[t].state == PD_TRAINER_IN)
-            return t;
+        if (!s->seats[t].sessions && s->seats[t].state == PD_TRAINER_IN && !may_return(lane, t)) return t;
     if (waited_for(s) >= 0) return -1; /* it will have that one's place, should it stay away */
     for (int t = 0; t < n; t++)
         if (!s->seats[t].sessions && s->seats[t].state == PD_TRAINER_DONE) return t;

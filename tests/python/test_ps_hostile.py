@@ -332,6 +332,21 @@ def test_a_second_process_with_the_same_id(tmp_path, undisturbed):
     check_same(want, tmp_path)
 
 
+def test_a_second_process_learns_that_the_job_is_over():
+    """It was refused while the first was there; now there is no server."""
+    options = options_of("fit_a_line")
+    with Job(1, 1) as job:
+        server, first = job.start("server", 0, *options), job.start("trainer", 0, *options, "--steps", "999999")
+        server.wait_for("trainer 0 (host")
+        second = job.start("trainer", 0, *options, env={"FLAGS_rpc_deadline": "5000"})
+        server.wait_for("comes with the same id")
+        server.kill()
+        first.kill()
+        assert second.end(30) == 1
+        said = second.output().splitlines()[-1]
+        assert "refused: is the server running?" in said and "before that, it refused this process: trainer 0" in said, said
+
+
 def test_a_second_process_does_not_follow_the_first():
     """It came while the first was there; that one's end does not let it in: its work is done."""
     with Job(1, 2) as job:

@@ -160,6 +160,27 @@ def test_one_loop_comes_back_without_what_a_trainer_gave_that_has_ended(tmp_path
         assert "trainer 0 of this job has ended after step 2, but of that this server has kept only step 1" in server.output()
 
 
+def test_a_process_without_an_id_takes_no_place_of_one_that_may_come_back(tmp_path):
+    """The server was started again a moment ago, and the trainer is in a long step."""
+    with Job(1, 1, env=env_of(tmp_path, FLAGS_ps_reconnect="2000", FLAGS_ps_on_trainer_loss="wait")) as job:
+        start_servers(job)
+        known = Hand(job, 0).join()
+        known.push(1, 1.0)
+        known.values(1)
+        job.processes[0].kill()
+        start_again(job, 0)
+        other = Hand(job, -1, incarnation=77)
+        other.ask((0, 0), *NAMES)
+        assert not other.opened((0, 0))
+        known.join().push(2, 1.0)
+        known.values(2)
+        known.die()
+        until(lambda: bool(other.ask((0, 0), *NAMES) or other.opened((0, 0))))
+        assert other.step == 2
+        other.leave()
+        job.end(10)
+
+
 def test_a_line_of_the_book_that_is_there_in_part(tmp_path):
     """As a full disk, or a kill, leaves it: it says nothing, and does no harm to the next one."""
     with Job(1, 3, env=env_of(tmp_path)) as job:

@@ -255,8 +255,8 @@ class Net:
 
 
 def test_checkpoints_have_parameters_of_any_name(tmp_path):
-    """Names with `.block` or `.trainer_` in them, which parts of variables on servers have too."""
-    names = ["net.block0.w", "net.trainer_0", "w"]
+    """Names with `.block` or `.trainer_` in them, which parts of variables on servers have too, and a gradient's."""
+    names = ["net.block0.w", "net.trainer_0", "w", "w@GRAD"]
     main, startup, exe = fluid.Program(), fluid.Program(), fluid.Executor(fluid.CPUPlace())
     with fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
         x = fluid.layers.data("x", [4])

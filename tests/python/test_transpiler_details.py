@@ -113,10 +113,10 @@ def test_names_that_no_message_carries_are_refused(name, said):
 
 @pytest.mark.parametrize("name, whole", [("w.block0", "w"), ("w.block1", "w"), ("w_velocity_0.block0", "w_velocity_0"), ("w@GRAD.block0", "w@GRAD"),
                                          ("w@GRAD.block0.trainer_1", "w@GRAD.block0"), ("small@GRAD.trainer_0", "small@GRAD"),
-                                         ("w.block2", ""), ("small.block0", ""), ("net.block0", ""), ("w.trainer_0", ""), ("w.pserver_0", "")])
+                                         ("w.block2", ""), ("w.block01", ""), ("w2.block0", ""), ("w.block0.block0", ""), ("small.block0", ""), ("net.block0", ""), ("w.trainer_0", ""), ("w.pserver_0", ""), ("small@GRAD.trainer_2", "")])
 def test_a_name_that_a_part_of_another_variable_gets(name, whole):
     """`w` is cut in two, `small` is not. Others may be called so."""
-    with fluid.program_guard(fluid.Program(), fluid.Program()):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
         x = fluid.layers.data("x", [96])
         for each, size in ((name, 96), ("w", 192), ("small", 3)):
             x = fluid.layers.fc(x, size, param_attr=fluid.ParamAttr(name=each), bias_attr=False)

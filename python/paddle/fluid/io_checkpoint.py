@@ -12,7 +12,7 @@ import time
 from typing import Iterable
 
 from paddle.fluid import core, io
-from paddle.fluid.framework import Program, Variable
+from paddle.fluid.framework import Parameter, Program, Variable
 from paddle.fluid.vartype import VarType
 
 __all__ = ["save_checkpoint", "load_checkpoint", "clean_checkpoint"]
@@ -24,9 +24,10 @@ _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.RAW)
 
 
 def _is_checkpoint_var(var: Variable) -> bool:
-    """Is it persistable, and no gradient? (Upstream leaves out all that has `.block` or `.trainer_` in its name, too: a
-    user's own parameters among them.)"""
-    return var.persistable and var.type not in _NEVER_SAVED and "@GRAD" not in var.name
+    """Is it persistable, and no gradient? (Upstream leaves out all that has `@GRAD`, `.block` or `.trainer_` in its name: a user's
+    own parameters among them.)"""
+    is_gradient = var.name.endswith("@GRAD") and not isinstance(var, Parameter)
+    return var.persistable and var.type not in _NEVER_SAVED and not is_gradient
 
 
 def _save(executor, folder: str, program: Program | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,7 +13,6 @@ from paddle.fluid.transpiler.lookup_table import check_start
 from paddle.fluid.transpiler.slicing import Placement
 from paddle.fluid.transpiler.update_graph import UpdateGraph
 
-_PART = re.compile(r"(?P<whole>.+)\.(?P<kind>block|trainer_|pserver_)(?P<number>\d+)")
 _NAME_MOST = 511  # bytes of a name in a message to a server (docs/PROTOCOL.md)
 
 
@@ -47,22 +45,25 @@ class Job:
 
     def _check_parts(self) -> None:
         """Has a variable of the user's the name that a part of another one gets in the Programs of trainers and servers?"""
+        states = {update.param.name: update.states for update in self.graph.updates}
+        made = {
+            part.of(whole): whole
+            for part in self.placement.slices
+            if part.number is not None
+            for whole in (part.param, part.grad, *states.get(part.param, ()))
+        }
+        sent = {part.grad_name for part in self.placement.slices}
+        if self.table is not None:
+            sent.update(f"{self.table}@GRAD.pserver_{i}" for i in range(len(self.endpoints)))
         names = {name for program in (self.whole, self.whole_startup) for block in program.blocks for name in block.vars}
-        for name in names:
-            found = _PART.fullmatch(name)
-            if found and self._makes(found["whole"], found["kind"], int(found["number"])):
+        for name in sorted(names):
+            whole, dot, number = name.rpartition(".trainer_")
+            is_sent = dot and whole in sent and number.isdecimal() and number == str(int(number)) and int(number) < self.trainers
+            if name in made or is_sent:
                 raise ValueError(
-                    f"the variable {name!r} has the name that a part of {found['whole']!r} gets on its way to servers: give one of "
-                    "the two another name in its ParamAttr."
+                    f"the variable {name!r} has the name that a part of {made.get(name, whole)!r} gets on its way to servers: give "
+                    "one of the two another name in its ParamAttr."
                 )
-
-    def _makes(self, whole: str, kind: str, number: int) -> bool:
-        """Whether a part of that kind and number is made of a variable. (States begin with the parameter's name.)"""
-        if kind == "block":
-            return any(part.number == number and whole.startswith(part.param) for part in self.placement.slices)
-        if kind == "trainer_":
-            return any(whole in (part.grad_name, part.grad) for part in self.placement.slices)
-        return self.table is not None and whole.startswith(f"{self.table}@GRAD")
 
     def _check_names(self) -> None:
         """Are the names such that messages to servers can carry them?"""
