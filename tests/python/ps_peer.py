@@ -151,13 +151,6 @@ class Peer:
             assert self.raw[4:head] == seal.next(data), "the server's seal is wrong"
             self.buffer, self.raw = self.buffer + data, self.raw[head + n :]
 
-    def unsealed(self, more: bytes) -> bytes:
-        """The messages in what has come, as far as records are whole."""
-        self.raw += more
-        self._unseal()
-        found, self.buffer = self.buffer, b""
-        return found
-
     def read(self) -> Frame:
         self._need(HEAD.size)
         magic, _, type, flags, _, meta, payload, request, step, _ = HEAD.unpack_from(self.buffer)

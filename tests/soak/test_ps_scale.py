@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
 import ps_peer as ps  # noqa: E402
 from cluster import Process, free_ports  # noqa: E402
+from ps_seal import length_in  # noqa: E402
 
 SERVERS, DRIVERS, WARM, STEPS, SIZE = 4, 2, 3, 20, 8 * 8 * 4
 COUNTS = (10, 100, 300, 1000)
@@ -31,7 +32,7 @@ class Trainer:
         self.peer = ps.Peer(endpoint, 60)
         assert self.peer.greet(id).type == ps.WELCOME
         self.gradient = np.full(SIZE // 4, (id + 1) * 1e-4, np.float32).tobytes()
-        self.got, self.value, self.waits = b"", None, False
+        self.raw, self.got, self.value, self.waits = b"", b"", None, False
 
     def open(self, name: str) -> None:
         opened = self.peer.open(ps.name(f"{name}@GRAD"), ps.name(name, is_pull=True))
@@ -43,9 +44,15 @@ class Trainer:
         self.peer.send(ps.frame(ps.PULL, ps.numbers([self.number]), request=1))
         return np.frombuffer(self.peer.answer().payload, np.float32)
 
-    def end_step(self, step: int) -> None:
+    def prepare(self) -> None:
+        """All messages, in records with their checksums, which take Python longer than servers need for a step."""
         meta = ps.parts((self.unit, 0, 0), wishes=[self.number])
-        assert self.peer.send(ps.frame(ps.PUSH, meta, self.gradient, flags=ps.END, step=step, request=step))
+        frames = [ps.frame(ps.PUSH, meta, self.gradient, flags=ps.END, step=step, request=step) for step in range(1, WARM + STEPS + 1)]
+        frames.append(ps.frame(ps.BYE, b"\0" + ps.text(""), request=99))
+        self.records = [self.peer.seals[0].records(frame) for frame in frames]
+
+    def send_next(self) -> None:
+        assert self.peer.send_raw(self.records.pop(0))
         self.waits = True
 
     def take(self) -> bool:
@@ -53,7 +60,10 @@ class Trainer:
         waited = self.waits
         more = self.peer.socket.recv(1 << 16)
         assert more, f"the server has closed the connection; it waits for step: {waited}"
-        self.got += self.peer.unsealed(more)
+        self.raw += more
+        head = 4 + self.peer.seals[1].bytes
+        while len(self.raw) >= head and len(self.raw) >= (end := head + length_in(self.raw)):
+            self.got, self.raw = self.got + self.raw[head:end], self.raw[end:]
         while len(self.got) >= ps.HEAD.size:
             _, _, type, _, _, meta, payload, *_ = ps.HEAD.unpack_from(self.got)
             size = ps.HEAD.size + meta + payload
@@ -61,6 +71,8 @@ class Trainer:
                 break
             if type == ps.VALUES:
                 self.value, self.waits = self.got[ps.HEAD.size + meta : size], False
+            elif type == ps.DONE:
+                self.waits = False
             else:
                 assert type == ps.NOTICE, self.got
             self.got = self.got[size:]
@@ -77,6 +89,8 @@ def drive(homes: list[tuple[str, str]], ids: range, pipe) -> None:
             t.open(name)
             trainers.append(t)
     initial = {t.name: t.pull() for t in trainers[: len(homes)]}
+    for t in trainers:
+        t.prepare()
     pipe.send("here")
     pipe.recv()
     selector = selectors.EpollSelector()
@@ -86,7 +100,7 @@ def drive(homes: list[tuple[str, str]], ids: range, pipe) -> None:
     for step in range(1, WARM + STEPS + 1):
         start = time.perf_counter()
         for t in trainers:
-            t.end_step(step)
+            t.send_next()
         left = len(trainers)
         while left:
             ready = selector.select(60)
@@ -97,10 +111,9 @@ def drive(homes: list[tuple[str, str]], ids: range, pipe) -> None:
     pipe.send((times[WARM:], initial, {(t.name, t.value) for t in trainers}))
     pipe.recv()
     for t in trainers:
-        t.peer.buffer = t.got + t.peer.buffer
-        t.peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=99))
+        t.send_next()
     for t in trainers:
-        while t.peer.answer().type != ps.DONE:
+        while not t.take():
             pass
 
 
