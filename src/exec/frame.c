@@ -171,10 +171,11 @@ void pd_frame_free(struct pd_frame *f)
 static pd_status not_there(const struct pd_plan_var *v)
 {
     if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
-        return pd_fail(PD_NOT_FOUND,
-                       "variable '%s' is not in the scope; run the startup program first (again, where layers or "
-                       "an optimizer came after it), or load it",
-                       v->name);
+        return pd_fail(
+            PD_NOT_FOUND,
+            "variable '%s' is not in the scope; run the startup program first (again, where layers or "
+            "an optimizer came after it), or load it",
+            v->name);
     return pd_fail(PD_NOT_FOUND, "variable '%s' has no value: feed it, or put it into the scope", v->name);
 }
 
@@ -214,10 +215,11 @@ static pd_status not_ready(const struct pd_plan_var *v, const struct pd_value *v
             "(trainer_program.clone(for_test=True)); other ops cannot read it",
             v->name);
     if (v->desc && (v->desc->flags & PD_VAR_PERSISTABLE))
-        return pd_fail(PD_INVALID,
-                       "variable '%s' is not initialised; run the startup program first (again, where layers or an "
-                       "optimizer came after it), or load it",
-                       v->name);
+        return pd_fail(
+            PD_INVALID,
+            "variable '%s' is not initialised; run the startup program first (again, where layers or an "
+            "optimizer came after it), or load it",
+            v->name);
     return pd_fail(PD_INVALID, "variable '%s' has no value: feed it, or put it into the scope", v->name);
 }
 

@@ -123,7 +123,8 @@ static pd_status copy_into(const struct pd_program *from, int for_test, struct p
         const struct pd_block *block = from->blocks.at[b];
         for (int i = 0; i < block->vars.n && status == PD_OK; i++) {
             const struct pd_var *var = block->vars.at[i];
-            int only_training = (seen[var->id] & (NAMED | STAYS)) == NAMED && !(var->flags & (PD_VAR_PARAMETER | PD_VAR_IS_DATA));
+            int only_training = (seen[var->id] & (NAMED | STAYS)) == NAMED &&
+                                !(var->flags & (PD_VAR_PARAMETER | PD_VAR_IS_DATA));
             if (!only_training) status = copy_var(var, to->blocks.at[b]);
         }
         for (int i = 0; i < block->ops.n && status == PD_OK; i++)

@@ -37,16 +37,16 @@ struct pd_taken {
     int is_from_set;     /* put together from those of other servers */
     uint64_t number, id; /* of the snapshot */
     uint64_t era;        /* its own one's */
-    uint64_t passed;     /* the newest snapshot, which is of other servers, and `number` is before it; else 0 */
-    uint64_t broken;     /* the newest snapshot, when it is damaged and `number` is one before it; else 0 */
-    char why[512];       /* what is wrong with it */
-    uint64_t changes;    /* of steps that the logs had whole after the snapshot */
-    int is_less;         /* something that was acknowledged is not taken up: the user accepts the rollback */
-    int is_moved;        /* its own snapshot is of the same servers by other names, or of some of them */
-    int is_changed;      /* a setting is another one than in the snapshot */
-    int is_open;         /* the snapshot has parts of a step that has not ended */
-    uint64_t rules;      /* by which its last step was done; 0: not known */
-    uint64_t *files;     /* by lane: the step of the file in which its log goes on */
+    uint64_t passed;  /* the newest snapshot, which is of other servers, and `number` is before it; else 0 */
+    uint64_t broken;  /* the newest snapshot, when it is damaged and `number` is one before it; else 0 */
+    char why[512];    /* what is wrong with it */
+    uint64_t changes; /* of steps that the logs had whole after the snapshot */
+    int is_less;      /* something that was acknowledged is not taken up: the user accepts the rollback */
+    int is_moved;     /* its own snapshot is of the same servers by other names, or of some of them */
+    int is_changed;   /* a setting is another one than in the snapshot */
+    int is_open;      /* the snapshot has parts of a step that has not ended */
+    uint64_t rules;   /* by which its last step was done; 0: not known */
+    uint64_t *files;  /* by lane: the step of the file in which its log goes on */
 };
 
 struct pd_durable {
@@ -157,7 +157,7 @@ int pd_durable_is_ours(const struct pd_durable *durable, const struct pd_snapsho
 const char *const *pd_durable_servers(const struct pd_durable *durable, int *n);
 /* durable_log.c: does again what the logs have after the snapshot. */
 pd_status pd_durable_replay(struct pd_durable *durable);
-int pd_durable_waits(const struct pd_durable *durable, int lane); /* has its log a step that has no END? */
+int pd_durable_waits(const struct pd_durable *durable, int lane);    /* has its log a step that has no END? */
 int pd_durable_is_ready(const struct pd_durable *durable, int lane); /* and was all of that step there? */
 /* durable_cut.c: sync: do all loops stand at one step, and has none begun the next? */
 int pd_durable_is_between(const struct pd_server *server);

@@ -433,8 +433,7 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     enum pd_trainer_state how = failed ? PD_TRAINER_LOST : PD_TRAINER_DONE;
     session->leaves = 1;
     session->leaves_as = m->head.request;
-    pd_status status =
-        failed ? leave_failed(session, why) : pd_lane_leave(lane, session->trainer, how, NULL);
+    pd_status status = failed ? leave_failed(session, why) : pd_lane_leave(lane, session->trainer, how, NULL);
     if (status != PD_OK) return job_error(session, status);
     if (pd_shard_trainer(lane->shard, session->trainer) != PD_TRAINER_IN) pd_session_left(session, how);
     return PD_OK;

@@ -43,8 +43,10 @@ static pd_status fill(int fd, const struct pd_value *value, const void *tail, si
     }
     pd_status status = pd_value_write_file(value, file);
     if (status != PD_OK) pd_error_add(" [file %s]", path);
-    if (status == PD_OK && n_tail && fwrite(tail, n_tail, 1, file) != 1) status = pd_folder_trouble("write", path, errno);
-    if (status == PD_OK && (fflush(file) != 0 || fsync(fd) != 0)) status = pd_folder_trouble("write", path, errno);
+    if (status == PD_OK && n_tail && fwrite(tail, n_tail, 1, file) != 1)
+        status = pd_folder_trouble("write", path, errno);
+    if (status == PD_OK && (fflush(file) != 0 || fsync(fd) != 0))
+        status = pd_folder_trouble("write", path, errno);
     if (fclose(file) != 0 && status == PD_OK) status = pd_folder_trouble("write", path, errno);
     return status;
 }
@@ -59,10 +61,12 @@ pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_v
     int fd = make_aside(folder, name, aside);
     if (fd < 0) return pd_folder_trouble("write", path, errno);
     pd_status status = fill(fd, value, tail, n_tail, path);
-    if (status == PD_OK && renameat(folder, aside, folder, name) != 0) status = pd_folder_trouble("write", path, errno);
+    if (status == PD_OK && renameat(folder, aside, folder, name) != 0)
+        status = pd_folder_trouble("write", path, errno);
     if (status != PD_OK) unlinkat(folder, aside, 0);
     /* Some file systems have no such call for folders; there the name is as safe as it gets. */
-    if (status == PD_OK && fsync(folder) != 0 && errno != EINVAL) status = pd_folder_trouble("write", path, errno);
+    if (status == PD_OK && fsync(folder) != 0 && errno != EINVAL)
+        status = pd_folder_trouble("write", path, errno);
     return status;
 }
 
