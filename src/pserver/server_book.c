@@ -3,9 +3,10 @@
  * An id is taken by the first OPEN of a process and given up by nobody's handshake. With a folder
  * (FLAGS_ps_dir) the book is kept in the file `trainers` there, a line for each change, so that a server that
  * was killed does not wait for trainers that had ended before, and misses those that were in the job and do
- * not come back. What the file says of them holds once a process that it knows comes back, or when all have
- * ended. Other processes may be another run of the job in the same folder, and all of them are waited for;
- * but when there is one for each that had not ended, the others have half of the deadline to come, too. */
+ * not come back. What the file says of them holds once a process that it knows comes back; where all have
+ * ended, when nobody has come for a while. Other processes may be another run of the job in the same folder,
+ * and all of them are waited for; but when there is one for each that had not ended, the others have half of
+ * the deadline to come, too. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -104,7 +105,8 @@ static pd_status check_held(int trainer, const struct seat *seat, const char *to
     return pd_fail(
         PD_INVALID,
         "trainer %d of this job %s after step %llu, but of that this server has kept only step %llu: "
-        "its last snapshot could not be written, or it was killed. Bring its newest folder back; or "
+        "its last snapshot could not be written, or it was killed, or ended with an error. Bring its newest "
+        "folder back; or "
         "set FLAGS_ps_accept_rollback=1%s to go on from step %llu on this one; or set FLAGS_ps_fresh=1 to "
         "start "
         "anew",
@@ -146,6 +148,8 @@ void pd_book_settle(struct pd_server *s, int64_t now)
 {
     if (pthread_mutex_trylock(&s->book_lock)) return; /* the next time */
     int is_time = s->book_is_old && s->came_at && (now - s->came_at) / 1000000 > s->config.deadline_ms / 2;
+    if (s->book_is_old && s->over_at && !s->came_at && (now - s->over_at) / 1000000 >= s->config.reconnect_ms)
+        believe(s);
     for (int t = 0; t < s->config.trainers && is_time; t++)
         is_time = s->seats[t].is_read ? is_gone(&s->seats[t]) : s->seats[t].incarnation != 0;
     if (is_time) believe(s);
@@ -206,7 +210,7 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     s->book_is_old = known > 0 && !is_new;
     s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (s->book < 0 || ftruncate(s->book, is_new ? 0 : whole) != 0) book_trouble(s, errno);
-    if (is_over && !is_new) believe(s);
+    if (is_over && !is_new) s->over_at = pd_clock_ns();
     return PD_OK;
 }
 

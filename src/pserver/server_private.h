@@ -135,6 +135,7 @@ struct pd_server {
     int book;                 /* its file; -1: none */
     int book_is_old;          /* it was read, and tells of trainers; not believed yet */
     int64_t came_at;          /* when the last process came that it does not know; 0: none */
+    int64_t over_at;          /* since when it runs, where all had ended before; else 0 */
     int book_syncs;
     _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
     char *book_path;

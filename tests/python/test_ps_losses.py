@@ -160,6 +160,33 @@ def test_one_loop_comes_back_without_what_a_trainer_gave_that_has_ended(tmp_path
         assert "trainer 0 of this job has ended after step 2, but of that this server has kept only step 1" in server.output()
 
 
+@pytest.mark.parametrize("comes", [False, True], ids=["the server alone", "the whole job"])
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_all_had_ended_and_the_server_had_not(tmp_path, mode, comes):
+    """It was killed before its last snapshot. Started again alone it ends the job; trainers that come with it learn what is done."""
+    with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_reconnect="2000")) as job:
+        options = [*OPTIONS, *mode]
+        start_servers(job, options=options)
+        hands = [Hand(job, i).join() for i in range(2)]
+        for hand in hands:
+            hand.push(1, 1.0)
+        for hand in hands:
+            hand.values(1)
+        hands[0].leave()
+        job.processes[0].kill()
+        book = next(tmp_path.rglob("trainers"))
+        last = next(line for line in book.read_text().splitlines() if line.startswith("in 1 "))
+        book.write_text(book.read_text() + f"done 1 {last.split()[2]} 1\n")
+        server = start_again(job, 0, options=options)
+        if comes:
+            again = [Hand(job, i, incarnation=70 + i).join() for i in range(2)]
+            assert [hand.step for hand in again] == [1, 1]
+            for hand in again:
+                hand.leave()
+        job.end(10)
+        assert ("had ended before this server was started again" in server.output()) != comes, server.output()
+
+
 def test_a_process_without_an_id_takes_no_place_of_one_that_may_come_back(tmp_path):
     """The server was started again a moment ago, and the trainer is in a long step."""
     with Job(1, 1, env=env_of(tmp_path, FLAGS_ps_reconnect="2000", FLAGS_ps_on_trainer_loss="wait")) as job:
