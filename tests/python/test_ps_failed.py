@@ -52,10 +52,15 @@ RAISES = "try:\n    raise {}\n{}\n    exe.close()"
     (RAISES.format("RuntimeError('boom')", "finally:"), 1, True),
     (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    raise", 1, True),
     (RAISES.format("KeyboardInterrupt()", "finally:"), -2, True),
+    ("import atexit; atexit.register(exe.close); raise RuntimeError('boom')", 1, True),
+    ("import atexit; atexit.register(exe.close); sys.exit('boom')", 1, True),
+    ("import atexit; atexit.register(exe.close); sys.exit(0)", 0, False),
+    ("import weakref; weakref.finalize(args, exe.close); raise RuntimeError('boom')", 1, True),
+    ("def steps():\n    try:\n        yield 1\n    finally:\n        exe.close()\nkept = steps(); next(kept); raise RuntimeError('boom')", 1, True),
     (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    sys.exit(0)", 0, False),
     (RAISES.format("fluid.core.EOFException('no more')", "except fluid.core.EOFException:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
     (RAISES.format("StopIteration", "except StopIteration:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
-], ids=["finally", "raised again", "Ctrl-C", "caught", "end of a reader", "end of an iterator"])
+], ids=["finally", "raised again", "Ctrl-C", "atexit", "atexit, sys.exit", "atexit, well", "finalize", "generator", "caught", "end of a reader", "end of an iterator"])
 def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_failed):
     """The trainer has failed when its process ends by it. At the end of the data it has done its work, whatever comes then."""
     with Job(1, 2) as job:
@@ -66,7 +71,8 @@ def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_
         else:
             goes.wait_for("closed")
         assert [stays.end(30), server.end(30)] == [int(is_failed)] * 2, server.output()
-        assert ("trainer 1" in stays.output() and ("boom" in stays.output() or "KeyboardInterrupt" in stays.output())) == is_failed, stays.output()
+        whys = ("boom", "KeyboardInterrupt", "its process ended with status 1")
+        assert ("trainer 1" in stays.output() and any(why in stays.output() for why in whys)) == is_failed, stays.output()
 
 
 @pytest.mark.parametrize("how, status", [("sys.exit(3)", 3), ("sys.exit('no data')", 1), ("raise SystemExit(2)", 2), ("exit(1)", 1)])

@@ -22,12 +22,14 @@ _inherited: BaseException | None = None  # what the process that forked this one
 
 
 def is_failing() -> bool:
-    """Is an exception on its way, or being handled, that is not the end of the data? Whether the process ends by it, its end will
-    tell."""
+    """May the process be on its way to a failure? An exception is on its way or being handled, and it is not the end of the data;
+    or the script is over, and how it ended is told by the status. Then the end of the process says it to servers.
+    """
     from paddle.fluid.core import EOFException
 
     _, error, _ = sys.exc_info()
-    return error is not None and error is not _inherited and not isinstance(error, (EOFException, StopIteration, GeneratorExit))
+    is_error = error is not None and error is not _inherited and not isinstance(error, (EOFException, StopIteration))
+    return is_error or bool(_failure) or not threading.main_thread().is_alive()
 
 
 def _remember(kind: type, error: BaseException | None) -> None:
