@@ -310,7 +310,8 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says
     if (*id < 0) return no_place(lane);
     struct seat *seat = &s->seats[*id];
     int is_known = seat->incarnation == hello->incarnation;
-    if (!is_known && (seat->sessions || is_kept(s, seat, hello->incarnation, says_beside))) {
+    int brings_id = hello->id >= 0; /* else it has a place that is free */
+    if (!is_known && (seat->sessions || (brings_id && is_kept(s, seat, hello->incarnation, says_beside)))) {
         note_beside(seat, hello->incarnation);
         return pd_fail(PD_EXISTS,
                        "%s is in the job, and another process (host %.60s, pid %u) comes with the same id: "

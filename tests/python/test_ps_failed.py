@@ -58,9 +58,11 @@ RAISES = "try:\n    raise {}\n{}\n    exe.close()"
     ("import weakref; weakref.finalize(args, exe.close); raise RuntimeError('boom')", 1, True),
     ("def steps():\n    try:\n        yield 1\n    finally:\n        exe.close()\nkept = steps(); next(kept); raise RuntimeError('boom')", 1, True),
     (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    sys.exit(0)", 0, False),
+    (RAISES.format("KeyError('no more')", "except KeyError:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
+    ("try:\n    sys.exit(0)\nfinally:\n    exe.close()\n    print('closed', flush=True); threading.Event().wait()", None, False),
     (RAISES.format("fluid.core.EOFException('no more')", "except fluid.core.EOFException:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
     (RAISES.format("StopIteration", "except StopIteration:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
-], ids=["finally", "raised again", "Ctrl-C", "atexit", "atexit, sys.exit", "atexit, well", "finalize", "generator", "caught", "end of a reader", "end of an iterator"])
+], ids=["finally", "raised again", "Ctrl-C", "atexit", "atexit, sys.exit", "atexit, well", "finalize", "generator", "caught", "caught, lives on", "sys.exit(0), lives on", "end of a reader", "end of an iterator"])
 def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_failed):
     """The trainer has failed when its process ends by it. At the end of the data it has done its work, whatever comes then."""
     with Job(1, 2) as job:

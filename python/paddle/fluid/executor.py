@@ -224,12 +224,11 @@ class Executor(_core.Executor):
     def close(self) -> None:
         """Frees the plans; the executor runs nothing more. A trainer is done with its job then, and tells the servers.
 
-        While an exception is on its way (`finally: exe.close()`) it tells them at the end of the process, which shows whether the
-        trainer has failed.
+        While an exception is on its way (`finally: exe.close()`) they hear it at the end of the process, which shows whether the
+        trainer has failed, or a moment later when it lives on.
         """
         self._free()
-        if not farewell.is_failing():
-            _core.leave_job(False, "")
+        farewell.say_goodbye()
 
     def _run_other(
         self,

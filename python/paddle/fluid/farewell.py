@@ -17,19 +17,30 @@ import threading
 
 from paddle import _core
 
+_MOMENT_S = 2.0  # in which a process ends by an exception that is on its way
 _failure = ""
 _inherited: BaseException | None = None  # what the process that forked this one was handling then
 
 
-def is_failing() -> bool:
-    """May the process be on its way to a failure? An exception is on its way or being handled, and it is not the end of the data;
-    or the script is over, and how it ended is told by the status. Then the end of the process says it to servers.
+def say_goodbye() -> None:
+    """A trainer closes an executor: it is done with its job. Or an exception is on its way, or being handled, and nobody can tell
+    which: then the end of the process says it, or a moment that it lives on. So it is when the script is over (atexit).
     """
     from paddle.fluid.core import EOFException
 
     _, error, _ = sys.exc_info()
-    is_error = error is not None and error is not _inherited and not isinstance(error, (EOFException, StopIteration))
-    return is_error or bool(_failure) or not threading.main_thread().is_alive()
+    if isinstance(error, SystemExit) and error is not _inherited:
+        code = error.code
+        why = "" if code in (None, 0) else code if isinstance(code, str) else f"its process ended with status {code}"
+        _core.leave_job(bool(why), why)
+    elif _failure or not threading.main_thread().is_alive():
+        return
+    elif error is None or error is _inherited or isinstance(error, (EOFException, StopIteration)):
+        _core.leave_job(False, "")
+    else:
+        timer = threading.Timer(_MOMENT_S, lambda: _core.leave_job(bool(_failure), _failure))
+        timer.daemon = True
+        timer.start()
 
 
 def _remember(kind: type, error: BaseException | None) -> None:
