@@ -48,8 +48,9 @@ def killed_in_its_third_push(job: Job, *options: str, loops: int = 1, whole: int
         made.append(First(most))
         return made[-1]
 
-    for i in range(len(job.endpoints)):
-        job.start("server", i, *options)
+    servers = [job.start("server", i, *options) for i in range(len(job.endpoints))]
+    for server in servers:
+        server.wait_for("Server listening on")
     with FaultProxy(job.endpoints, 0, QUIET, meddler=meddler) as proxy:
         trainer = job.start("trainer", id, *options, env={"PADDLE_PS_MAP": proxy.map, "FLAGS_ps_notice": "300"})
         trainer.wait_for("has waited 1 s")
