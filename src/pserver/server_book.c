@@ -72,12 +72,15 @@ static off_t read_book(struct pd_server *s)
     off_t whole = 0;
     FILE *file = fopen(s->book_path, "re");
     while (file && fgets(line, sizeof line, file)) {
-        int id;
-        unsigned long long incarnation, step;
+        int id, end;
+        unsigned long long incarnation, step = 0;
         if (!strchr(line, '\n')) continue;
         whole = ftello(file);
-        if (sscanf(line, "%15s %d %16llx %llu%c", word, &id, &incarnation, &step, &behind) != 5 ||
-            behind != '\n' || id < 0 || id >= s->config.trainers)
+        if (sscanf(line, "%15s %d %16llx%n", word, &id, &incarnation, &end) != 3 || id < 0 ||
+            id >= s->config.trainers)
+            continue;
+        /* Those who are in have no step, nor had others once. */
+        if (line[end] != '\n' && (sscanf(line + end, " %llu%c", &step, &behind) != 2 || behind != '\n'))
             continue;
         for (int state = PD_TRAINER_IN; state <= PD_TRAINER_LOST; state++)
             if (strcmp(word, words[state]) == 0)

@@ -69,7 +69,8 @@ def test_a_second_program_of_the_same_trainer_is_refused_and_all_hear_why(policy
             said = each.output()
             assert "the trainer's Program is not this server's" in said and "a server serves one Program" in said, said
             assert "without a word" not in said
-        assert all(each.output().count("a model is trained") == 1 for each in job.processes[2:])
+        trained = [each.output().count("a model is trained") for each in job.processes[2:]]
+        assert trained == [1, 1] or (policy == "fail" and sorted(trained) == [0, 1]), trained  # it ends the other in its last step
 
 
 def test_servers_hear_why_from_each_other(tmp_path):
