@@ -16,14 +16,19 @@ from test_ps_prepare import NAMES, OPTIONS, RATE, Hand, env_of, start_again, sta
 MISSED = "trainer 1 was in the job before this server was started again, and is not back in step 2: "
 
 
+def all_push(step: int, *hands: Hand) -> None:
+    """A step of all of them, to its end."""
+    for hand in hands:
+        hand.push(step, 1.0)
+    for hand in hands:
+        hand.values(step)
+
+
 def lost_together(job: Job, mode: list[str], loops: int = 1) -> Hand:
     """A step of two trainers, then the server and trainer 1 die, and the others come back."""
     start_servers(job, loops, [*OPTIONS, *mode])
     stays, goes = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
-    for hand in (stays, goes):
-        hand.push(1, 1.0)
-    for hand in (stays, goes):
-        hand.values(1)
+    all_push(1, stays, goes)
     job.processes[0].kill()
     goes.die()
     start_again(job, 0, loops, [*OPTIONS, *mode])
@@ -91,10 +96,7 @@ def test_a_trainer_that_fails_is_waited_for(tmp_path, mode, loops):
     with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_on_trainer_loss="wait", FLAGS_ps_notice="100")) as job:
         start_servers(job, loops, [*OPTIONS, *mode])
         stays, goes = Hand(job, 0, loops).join(), Hand(job, 1, loops).join()
-        for hand in (stays, goes):
-            hand.push(1, 1.0)
-        for hand in (stays, goes):
-            hand.values(1)
+        all_push(1, stays, goes)
         goes.leave("out of luck")
         job.processes[0].wait_for("failed: out of luck: waiting for it to come back")
         stays.leave()
@@ -115,10 +117,7 @@ def test_server_and_last_trainer_are_started_again(tmp_path, mode):
     with Job(1, 2, env=env) as job:
         start_servers(job, 1, [*OPTIONS, *mode])
         done, goes = Hand(job, 0).join(), Hand(job, 1).join()
-        for hand in (done, goes):
-            hand.push(1, 1.0)
-        for hand in (done, goes):
-            hand.values(1)
+        all_push(1, done, goes)
         done.leave()
         job.processes[0].kill()
         goes.die()
@@ -168,10 +167,7 @@ def test_all_had_ended_and_the_server_had_not(tmp_path, mode, comes):
         options = [*OPTIONS, *mode]
         start_servers(job, options=options)
         hands = [Hand(job, i).join() for i in range(2)]
-        for hand in hands:
-            hand.push(1, 1.0)
-        for hand in hands:
-            hand.values(1)
+        all_push(1, *hands)
         hands[0].leave()
         job.processes[0].kill()
         book = next(tmp_path.rglob("trainers"))
@@ -213,10 +209,7 @@ def test_a_line_of_the_book_that_is_there_in_part(tmp_path):
     with Job(1, 3, env=env_of(tmp_path)) as job:
         start_servers(job)
         hands = [Hand(job, i).join() for i in range(3)]
-        for hand in hands:
-            hand.push(1, 1.0)
-        for hand in hands:
-            hand.values(1)
+        all_push(1, *hands)
         hands[0].leave()
         job.processes[0].kill()
         book = next(tmp_path.rglob("trainers"))
@@ -275,10 +268,8 @@ def test_a_job_whose_trainers_were_all_lost_is_started_again(tmp_path, mode):
         book.write_text("".join(f"lost {line.split(maxsplit=1)[1]}\n" for line in book.read_text().splitlines()))
         start_again(job, 0, 1, [*OPTIONS, *mode])
         hands = [Hand(job, 0, incarnation=77).join(), Hand(job, 1, incarnation=78).join()]
+        all_push(1, *hands)
         for hand in hands:
-            hand.push(1, 1.0)
-        for hand in hands:
-            hand.values(1)
             hand.leave()
         job.end(10)
 

@@ -22,6 +22,13 @@ _failure = ""
 _inherited: BaseException | None = None  # what the process that forked this one was handling then
 
 
+def _why_of(code: object) -> str:
+    """What a status that a process ends with says of it; empty: it has done its work."""
+    if code in (None, 0):
+        return ""
+    return code if isinstance(code, str) and code else f"its process ended with status {code or 1}"
+
+
 def say_goodbye() -> None:
     """A trainer closes an executor: it is done with its job. Or an exception is on its way, or being handled, and nobody can tell
     which: then the end of the process says it, or a moment that it lives on. So it is when the script is over (atexit).
@@ -30,8 +37,7 @@ def say_goodbye() -> None:
 
     _, error, _ = sys.exc_info()
     if isinstance(error, SystemExit) and error is not _inherited:
-        code = error.code
-        why = "" if code in (None, 0) else code if isinstance(code, str) else f"its process ended with status {code}"
+        why = _why_of(error.code)
         _core.leave_job(bool(why), why)
     elif _failure or not threading.main_thread().is_alive():
         return
@@ -76,12 +82,8 @@ def _leave_process(handled: BaseException | None, was_spawned: bool) -> None:
     if was_spawned:  # its process ends as that of a script
         return
     _join_threads()
-    code = error.code if is_failed and isinstance(error, SystemExit) else 1
-    if not is_failed or code in (None, 0):
-        _core.leave_job(False, "", True)
-    else:
-        why = _failure or (code if isinstance(code, str) else f"its process ended with status {code}")
-        _core.leave_job(True, why, True)
+    why = _why_of(error.code if isinstance(error, SystemExit) else 1) if is_failed else ""
+    _core.leave_job(bool(why), why and (_failure or why), True)
 
 
 def _join_threads() -> None:
