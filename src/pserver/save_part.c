@@ -67,26 +67,24 @@ static int is_sibling(const char *other, const char *name, size_t stem, const st
     return strcmp(other, placed) == 0 || strcmp(other, aside) == 0;
 }
 
-/* Goes over the files of the same value that say what they are. A folder that cannot be read has none: who
- * loads sees that, too. `is_removed`: earlier ones go; *error: why one of them could not. 1: there are later
- * ones. */
-static int look_beside(int folder, const char *name, const struct pd_part *part, int is_removed, int *error)
+/* Removes what is left of earlier saves among the parts that are this server's: its own, and of numbers past
+ * the count every count-th. So each file has one server that removes it, and none is removed by its name in
+ * the moment in which another server gives that name to a later one. *error: why one of them could not be. A
+ * folder that cannot be read has none: who loads sees that, too. */
+static void remove_earlier(int folder, const char *name, const struct pd_part *part, int *error)
 {
     size_t stem = (size_t)(strrchr(name, '_') - name) + 1;
-    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), has_later = 0;
+    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = again < 0 ? NULL : fdopendir(again);
     if (!list && again >= 0) close(again);
     for (struct dirent *e; list && (e = readdir(list));) {
         struct pd_part other;
         if (strncmp(e->d_name, name, stem) != 0 || !read_part(folder, e->d_name, &other)) continue;
-        if (!is_sibling(e->d_name, name, stem, &other) || other.save == part->save) continue;
-        if (is_later(other.save, part->save))
-            has_later = 1;
-        else if (is_removed && unlinkat(folder, e->d_name, 0) != 0 && errno != ENOENT)
-            *error = errno;
+        if (!is_sibling(e->d_name, name, stem, &other) || other.index % part->count != part->index) continue;
+        if (other.save == part->save || is_later(other.save, part->save)) continue;
+        if (unlinkat(folder, e->d_name, 0) != 0 && errno != ENOENT) *error = errno;
     }
     if (list) closedir(list);
-    return has_later;
 }
 
 pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
@@ -121,9 +119,7 @@ pd_status pd_part_place(int folder, const char *name, const struct pd_part *part
     }
     if (renameat(folder, aside, folder, name) != 0) {
         if (errno != ENOENT) return pd_folder_trouble("write", path, errno);
-        /* Asked twice; or removed by a server that has the part of a later save already. */
-        if (is_there && there.save == part->save) return PD_OK;
-        if (look_beside(folder, name, part, 0, &error)) return PD_OK;
+        if (is_there && there.save == part->save) return PD_OK; /* asked twice */
         return pd_fail(PD_IO,
                        "cannot write '%s': what was written for it is gone, as when another job saves "
                        "into the same folder; save again",
@@ -131,7 +127,7 @@ pd_status pd_part_place(int folder, const char *name, const struct pd_part *part
     }
     /* Some file systems have no such call for folders; there the name is as safe as it gets. */
     if (fsync(folder) != 0 && errno != EINVAL) return pd_folder_trouble("write", path, errno);
-    look_beside(folder, name, part, 1, &error);
+    remove_earlier(folder, name, part, &error);
     if (!error) return PD_OK;
     return pd_fail(PD_IO, "'%s' is written, but parts of an earlier save cannot be removed beside it: %s; %s",
                    path, pd_folder_error(error), pd_folder_advice(error));

@@ -22,9 +22,9 @@ uint64_t pd_part_first_save(uint64_t random);
 pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
                         const struct pd_part *part, const char *path);
 /* All parts of the save are written: this one gets its name. One of a later save that has it already stays:
- * another trainer saves at the same time, and its parts take the place of all of these. Then parts of the
- * same value that are of earlier saves, or of other processes, are removed: what they were parts of is no
- * longer whole. Files without such an end are left alone. Doing it twice is fine. */
+ * another trainer saves at the same time, and its parts take the place of all of these. Then what earlier
+ * saves, or other processes, left of this part is removed, and of parts past the count (of more servers)
+ * those that are this server's share. Files without such an end are left alone. Doing it twice is fine. */
 pd_status pd_part_place(int folder, const char *name, const struct pd_part *part, const char *path);
 
 #endif
