@@ -63,7 +63,7 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
     const struct pd_value *grad = pd_run_in_value(r, o->grad);
     const struct pd_tensor *param = pd_run_in(r, o->in[0]);
     int rows = pd_value_is_rows(grad);
-    *empty = rows && grad->rows.n == 0;
+    *empty = rows && grad->rows.n == 0 && !r->step->is_slice;
     size_t head = (extra_bytes + 63) / 64 * 64;
     if (!pd_dtype_is_float(param->meta.dtype))
         return pd_fail(PD_TYPE, "Param must be float32 or float64, found %s",

@@ -107,6 +107,9 @@ struct pd_step {
     const char *(*name)(const struct pd_run *run, int is_output, int slot, int i);
     /* What the Program declares it to be, -1 for a size that is free; NULL: it does not say. */
     const struct pd_meta *(*declared)(const struct pd_run *run, int is_output, int slot, int i);
+    /* On servers: a sparse gradient without rows is a slice of one whose rows are all in other slices, and the update is a step.
+     * Elsewhere it is no gradient at all, and the update does nothing. */
+    int is_slice;
     /* Set by an op that has begun something beyond its own run(), NULL when a run starts: called when the run is over, with its
      * status, while all that its ops lent out is still there. Returns the status; that of a failure, and pd_error(), stay as they
      * are. */

@@ -51,7 +51,7 @@ static pd_status push_and_pull(struct work *w, unsigned op)
         PD_TRY(pd_client_wait(w->client, &w->run, "the rows"));
     }
     if (!w->c->pieces && op == PD_BENCH_PULL) return PD_OK;
-    if (!w->c->pieces) PD_TRY(pd_client_push_rows(w->client, w->push[0], o->rows, w->rows, w->grad, row));
+    if (!w->c->pieces) PD_TRY(pd_client_push_rows(w->client, w->push[0], o->rows, w->rows, w->grad, row, 0));
     for (int i = 0; op != PD_BENCH_PULL && i < w->c->pieces; i++)
         PD_TRY(pd_client_push_dense(w->client, w->push[i], w->grad + i * w->c->piece_numel, piece,
                                     sizeof(float)));

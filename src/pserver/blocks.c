@@ -90,6 +90,13 @@ static pd_status give(struct lane *lane, int unit)
     return PD_OK;
 }
 
+static int anyone_gave(const struct lane *lane, int unit)
+{
+    for (int t = 0; t < lane->server->config.trainers; t++)
+        if (pd_shard_takes_part(lane->shard, t) && pd_shard_gift(lane->shard, unit, t)) return 1;
+    return 0;
+}
+
 static pd_status run_all(struct lane *lane)
 {
     struct pd_server *s = lane->server;
@@ -98,7 +105,11 @@ static pd_status run_all(struct lane *lane)
     if (s->config.prepare_block >= 0) PD_TRY(s->run->step->run_block(s->run, s->config.prepare_block));
     for (int u = 0; u < pd_shard_units(lane->shard); u++) {
         const struct pd_unit_spec *spec = pd_shard_unit(lane->shard, u);
-        if (!spec->rule) PD_TRY(s->run->step->run_block(s->run, spec->block));
+        if (spec->rule) continue;
+        s->run->step->is_slice = anyone_gave(lane, u);
+        pd_status status = s->run->step->run_block(s->run, spec->block);
+        s->run->step->is_slice = 0;
+        PD_TRY(status);
     }
     return PD_OK;
 }

@@ -41,8 +41,10 @@ pd_status pd_client_name(struct pd_client *client, const struct pd_run *run, con
 /* Queues a gradient and starts to send it. `row` is the size of a row in bytes. */
 pd_status pd_client_push_dense(struct pd_client *client, int number, const void *data, size_t bytes,
                                size_t row);
+/* `is_slice`: the gradient has rows, if not here then on other servers, so that this is a step of the slice.
+ */
 pd_status pd_client_push_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
-                              const void *data, size_t row);
+                              const void *data, size_t row, int is_slice);
 /* Wants a value with the next exchange, straight into `to`. */
 pd_status pd_client_pull(struct pd_client *client, int number, void *to, size_t bytes);
 /* Ends the step on `endpoints`, and on every server that was pushed to; waits until all pulls are in. */

@@ -274,11 +274,12 @@ pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data
 }
 
 pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows,
-                              const void *data, size_t row)
+                              const void *data, size_t row, int is_slice)
 {
     PD_CLIENT_HOLD(c);
     int64_t part = (int64_t)pd_ps_rows_a_part(row);
     uint32_t k = 0;
+    if (!n && is_slice) PD_TRY(add_piece(c, &(struct piece){.name = number}));
     for (int64_t at = 0; at < n; at += part, k++) {
         int64_t count = n - at < part ? n - at : part;
         PD_TRY(add_piece(c, &(struct piece){.name = number,

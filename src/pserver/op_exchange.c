@@ -99,11 +99,11 @@ static size_t row_bytes(const struct pd_meta *m)
     return (size_t)(m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1) * pd_dtype_size(m->dtype);
 }
 
-static pd_status push_whole(struct pd_client *client, int number, const struct pd_value *v)
+static pd_status push_whole(struct pd_client *client, int number, const struct pd_value *v, int is_slice)
 {
     size_t row = row_bytes(&v->tensor.meta);
     return pd_value_is_rows(v)
-               ? pd_client_push_rows(client, number, v->rows.n, v->rows.at, v->tensor.data, row)
+               ? pd_client_push_rows(client, number, v->rows.n, v->rows.at, v->tensor.data, row, is_slice)
                : pd_client_push_dense(client, number, v->tensor.data, pd_tensor_bytes(&v->tensor), row);
 }
 
@@ -201,7 +201,7 @@ static pd_status push_cut_rows(const struct pd_run *r, struct pd_client *client,
             memcpy(data + used++ * row, (const char *)x->tensor.data + k * row, row);
         }
         PD_TRY(pd_client_push_rows(client, state->numbers[i], (int64_t)(used - from), numbers + from,
-                                   data + from * row, row));
+                                   data + from * row, row, n > 0));
         first = end;
     }
     if (used == n) return PD_OK;
@@ -229,8 +229,11 @@ pd_status pd_ps_send_run(const struct pd_run *r)
             r, client,
             &(struct cut){names->n, names->strings, pd_ps_attr(r, "epmap"), pd_ps_attr(r, "sections")});
     if (!state->n) PD_TRY(send_names(r, client));
+    int has_rows = 0; /* several X are slices of one gradient */
     for (int i = 0; i < r->in[0].n; i++)
-        PD_TRY(push_whole(client, state->numbers[i], r->in[0].at[i]));
+        has_rows |= pd_value_is_rows(r->in[0].at[i]) && r->in[0].at[i]->rows.n;
+    for (int i = 0; i < r->in[0].n; i++)
+        PD_TRY(push_whole(client, state->numbers[i], r->in[0].at[i], has_rows));
     return PD_OK;
 }
 

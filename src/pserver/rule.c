@@ -299,7 +299,7 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
     struct pd_rule *rule = pd_calloc(1, sizeof *rule);
     if (!rule) return pd_no_memory();
     pd_status status = PD_NO_MEMORY;
-    rule->step = (struct pd_step){.scratch = rule_scratch, .poll = rule_poll};
+    rule->step = (struct pd_step){.scratch = rule_scratch, .poll = rule_poll, .is_slice = 1};
     rule->param = find(frame, pd_opdesc_arg(op, 0, "Param"));
     if (!rule->param || !rule->param->tensor.data) {
         status = pd_fail(PD_NOT_FOUND,

@@ -207,9 +207,11 @@ static pd_status check_part(const struct pd_shard *shard, int trainer, uint64_t 
     if (!u->spec.is_rows && (rows || part >= u->parts))
         return pd_fail(PD_SHAPE, "'%s' is dense and has %u parts; trainer %d pushes part %u with %llu rows",
                        u->spec.grad, u->parts, trainer, part, (unsigned long long)rows);
-    if (u->spec.is_rows && (!rows || rows > (uint64_t)u->part_rows))
-        return pd_fail(PD_SHAPE, "'%s' is sparse and takes 1 to %lld rows in a part; trainer %d pushes %llu",
-                       u->spec.grad, (long long)u->part_rows, trainer, (unsigned long long)rows);
+    if (u->spec.is_rows && (rows > (uint64_t)u->part_rows || (!rows && part)))
+        return pd_fail(PD_SHAPE,
+                       "'%s' is sparse and takes 1 to %lld rows in a part, none as its only one; trainer %d "
+                       "pushes %llu in part %u",
+                       u->spec.grad, (long long)u->part_rows, trainer, (unsigned long long)rows, part);
     return PD_OK;
 }
 
@@ -249,6 +251,8 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
     if (rows > (uint64_t)(INT32_MAX - g->rows.n))
         return pd_fail(PD_RANGE, "trainer %d pushes more than %d rows of '%s' in one step", trainer,
                        INT32_MAX, u->spec.grad);
+    out[0] = out[1] = (struct pd_span){0};
+    if (!rows) return PD_OK;
     PD_TRY(grow_gift(g, ((size_t)g->rows.n + (size_t)rows) * row));
     if (!pd_vec_reserve(&g->rows, g->rows.n + (int)rows)) return pd_no_memory();
     out[0] = (struct pd_span){g->rows.at + g->rows.n, (size_t)rows * sizeof(int64_t)};
@@ -400,11 +404,19 @@ static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64
     return PD_OK;
 }
 
+/* Also without rows, when the gradient has some on other servers. */
+static int anyone_gave_rows(const struct pd_shard *shard, const struct unit *u, uint64_t step)
+{
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (u->gifts[t].step == step && u->gifts[t].n_parts) return 1;
+    return 0;
+}
+
 static pd_status do_rows(struct pd_shard *shard, struct unit *u, uint64_t step, int what)
 {
+    if (!anyone_gave_rows(shard, u, step)) return PD_OK;
     PD_TRY(merge_rows(shard, u, step));
     int64_t n = shard->rows.n;
-    if (!n) return PD_OK;
     if (what & PD_SHARD_LOGS)
         PD_TRY(pd_shard_log_rows(shard, -1, u->number, step, n, shard->rows.at, shard->rows_data,
                                  (size_t)(n * u->width) * u->item));
@@ -499,8 +511,10 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
     }
     struct pd_gift *g = &u->gifts[trainer];
     pd_status status = PD_OK;
-    if (shard->config.is_checked) status = check_finite(u, trainer, step, part, rows, staged);
-    if (status == PD_OK && u->spec.is_rows) status = check_rows(u, trainer, g->rows.at + g->rows.n, rows);
+    int is_bare = u->spec.is_rows && !rows;
+    if (shard->config.is_checked && !is_bare) status = check_finite(u, trainer, step, part, rows, staged);
+    if (status == PD_OK && u->spec.is_rows && !is_bare)
+        status = check_rows(u, trainer, g->rows.at + g->rows.n, rows);
     if (status != PD_OK) {
         /* Sync: others may know that it had ended its step; it goes when the trainer does. */
         if (!shard->config.is_sync) pd_shard_drop_gifts(shard, trainer);
@@ -537,7 +551,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)
 {
     const struct pd_gift *g = &u->gifts[trainer];
-    if (g->step != step || !g->rows.n) return PD_OK;
+    if (g->step != step || !g->n_parts) return PD_OK;
     PD_TRY(pd_shard_begin(shard, step));
     PD_TRY(pd_shard_log_rows(shard, trainer, u->number, step, g->rows.n, g->rows.at, g->data,
                              (size_t)(g->rows.n * u->width) * u->item));

@@ -258,7 +258,7 @@ static void test_what_does_not_fit_is_refused(void **state)
     assert_int_equal(pd_shard_place(w.shard, 0, 1, 9, 0, 0, at, &n), PD_NOT_FOUND);
     assert_int_equal(pd_shard_place(w.shard, 0, 1, 0, 1, 0, at, &n), PD_SHAPE); /* one part only */
     assert_int_equal(pd_shard_place(w.shard, 0, 1, 0, 0, 3, at, &n), PD_SHAPE); /* rows of a dense one */
-    assert_int_equal(pd_shard_place(w.shard, 0, 1, 1, 0, 0, at, &n), PD_SHAPE);
+    assert_int_equal(pd_shard_place(w.shard, 0, 1, 1, 1, 0, at, &n), PD_SHAPE); /* no rows behind others */
     assert_int_equal(pd_shard_place(w.shard, 0, 1, 1, 0, UINT64_MAX, at, &n), PD_SHAPE);
     assert_int_equal(pd_shard_place(w.shard, 0, 1, 1, 5, 1, at, &n), PD_INVALID); /* parts come in order */
     assert_int_equal(push_rows(&w, 0, 1, 0, HEIGHT, 1), PD_RANGE);

@@ -16,6 +16,10 @@ SMALL = [
     ("2x2", "mlp", "momentum", ["--decay", "--schedule"]),
     ("2x2", "word2vec_sparse", "adagrad", []),
     ("2x2", "factors", "sgd", []),
+    ("2x2", "turns", "adam", []),  # steps without rows of some slices
+    ("3x1", "turns", "momentum", ["--decay"]),
+    ("3x2", "turns", "lazy_adam", ["--clip", "value"]),
+    ("2x1", "turns", "adam", ["--async"]),
     ("3x2", "word2vec", "sgd", ["--schedule"]),
     ("2x2", "mlp", "sgd", ["--clip", "value"]),
     ("2x2", "mlp", "sgd", ["--clip", "norm"]),
@@ -38,6 +42,14 @@ WHOLE = [
         ["sgd", "momentum", "adam", "adagrad"],
         [[], ["--decay"], ["--clip", "value"], ["--clip", "norm"], ["--clip", "global_norm"], ["--schedule"]],
         [[], ["--no-slices"]],
+    )
+]
+WHOLE += [
+    (shape, "turns", optimizer, more)
+    for shape, optimizer, more in itertools.product(
+        ["1x1", "2x2", "3x2"],
+        ["sgd", "momentum", "adam", "lazy_adam", "adagrad"],
+        [[], ["--decay"], ["--clip", "value"], ["--clip", "norm"], ["--clip", "global_norm"], ["--schedule"]],
     )
 ]
 CASES = WHOLE if os.environ.get("PADDLE_SOAK") else SMALL

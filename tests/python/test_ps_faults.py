@@ -94,6 +94,7 @@ def test_server_killed_and_started_again_loses_nothing(tmp_path, record_property
 KINDS = [
     ("2", "mlp", "adam", ["--decay", "--schedule"]),
     ("1", "word2vec_sparse", "sgd", ["--clip", "global_norm"]),
+    ("1", "turns", "momentum", []),
 ]
 if SOAK:
     KINDS += [
@@ -106,6 +107,7 @@ if SOAK:
         ("2", "word2vec_sparse", "sgd", ["--schedule", "--no-slices"]),
         ("2", "word2vec_sparse", "adagrad", []),
         ("2", "word2vec_sparse", "momentum", ["--decay"]),
+        ("2", "turns", "momentum", ["--decay"]),
     ]
 
 

@@ -98,6 +98,22 @@ def word2vec(args, is_sparse=False):
     return loss, batch, 0.1
 
 
+def turns(args):
+    """A table in slices: the rows of a batch lie close to each other, so that a step leaves out all slices but one."""
+    ids = fluid.layers.data(name="ids", shape=[1], dtype="int64")
+    label = fluid.layers.data(name="label", shape=[1], dtype="float32")
+    rows = fluid.layers.embedding(ids, size=[1800, 16], is_sparse=True, param_attr=fluid.ParamAttr(name="emb"))
+    predicted = fluid.layers.fc(rows, 1, bias_attr=False)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, label))
+
+    def batch(rng, n):
+        first = 300 * rng.integers(0, 6)
+        picked = rng.integers(first, first + 300, (n, 1)).astype("int64")
+        return {"ids": picked, "label": (picked % 7 - 3).astype("float32")}
+
+    return loss, batch, 0.1
+
+
 def factors(args):
     """Nothing but tables that stay on the servers."""
     ids = [fluid.layers.data(name=name, shape=[1], dtype="int64") for name in ("user", "item")]
@@ -118,6 +134,7 @@ MODELS = {
     "fit_a_line": fit_a_line,
     "mlp": mlp,
     "factors": factors,
+    "turns": turns,
     "names": lambda args: fit_a_line(args, ("w.trainer_0", "b.trainer_1.pserver_0")),
     "word2vec": word2vec,
     "word2vec_sparse": lambda args: word2vec(args, is_sparse=True),
@@ -126,6 +143,7 @@ OPTIMIZERS = {
     "sgd": lambda rate, **more: fluid.optimizer.SGD(rate, **more),
     "momentum": lambda rate, mu=0.9, **more: fluid.optimizer.Momentum(rate, momentum=mu, **more),
     "adam": lambda rate, **more: fluid.optimizer.Adam(rate, **more),
+    "lazy_adam": lambda rate, **more: fluid.optimizer.Adam(rate, lazy_mode=True, **more),
     "lamb": lambda rate, **more: fluid.optimizer.Lamb(rate, **more),
     "adagrad": lambda rate, **more: fluid.optimizer.Adagrad(rate, **more),
 }
@@ -147,7 +165,7 @@ def build(args):
     loss, batch, rate = MODELS[args.model](args)
     # These divide by the size of a gradient, so that rounding decides where it is near 0: at the other rate one process that
     # gets the rows of its batches in another order differs from itself by 3e-5.
-    if args.optimizer in ("adam", "adagrad"):
+    if args.optimizer in ("adam", "lazy_adam", "adagrad"):
         rate *= 0.1
     if args.schedule:
         rate = fluid.layers.exponential_decay(learning_rate=rate, decay_steps=2, decay_rate=0.8)
