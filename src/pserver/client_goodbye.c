@@ -85,6 +85,7 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
 void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
     c->is_leaving = 1;
+    pd_client_note_halfway(c, "its process ended while it was in that step");
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];
@@ -98,6 +99,11 @@ void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll
     /* Refused by one server, it is in the way of the others, also when the user caught that. */
     if (!failed && c->failed) why = c->failure_text;
     failed |= c->failed;
+    if (!failed && c->halfway[0]) {
+        pd_log(PD_LOG_WARNING, "this trainer says goodbye in the middle of a step: %s", c->halfway);
+        failed = PD_PS_HALFWAY;
+        why = c->halfway;
+    }
     struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
     int64_t now = pd_clock_ns(), until = now + (int64_t)(failed ? BYE_FAILED_MS : BYE_MS) * 1000000,
             last = now + (int64_t)(failed ? BYE_FAILED_AGAIN_MS : BYE_AGAIN_MS) * 1000000;

@@ -140,6 +140,7 @@ struct pd_client {
     pd_status refusal; /* the last thing that a server could not do, and the job goes on; PD_OK: none */
     char refusal_text[1024];
     char spoilt[1024]; /* why this trainer cannot push any more; empty: it can */
+    char halfway[400]; /* the same for others, when it leaves; empty: it leaves between two steps */
     int deadline_ms, notice_ms;
     int silence_ms;    /* after which a connection counts as stalled; 0: never */
     int64_t noticed;   /* when a server told last whom it waits for */
@@ -211,6 +212,8 @@ void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
 /* client_own.c: before the first step in a job. In one that has begun it says what this process holds alone
  * and nobody has kept. */
 void pd_client_tell_own(const struct pd_client *client, const struct pd_run *run, int has_begun);
+/* Notes for goodbyes that servers have, or may have, a part of a step that this trainer will not end. */
+void pd_client_note_halfway(struct pd_client *client, const char *why);
 void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
 pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);

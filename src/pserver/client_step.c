@@ -227,9 +227,22 @@ int pd_client_is_pushing(struct pd_client *c)
     return 0;
 }
 
+void pd_client_note_halfway(struct pd_client *c, const char *why)
+{
+    for (int i = 0; i < c->links.n; i++)
+        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
+            const struct wire *w = c->links.at[i]->wires.at[k];
+            if (is_begun(w) && !c->halfway[0])
+                snprintf(c->halfway, sizeof c->halfway,
+                         "it left in step %llu, of which servers have a part: %.300s",
+                         (unsigned long long)w->step, why);
+        }
+}
+
 void pd_client_drop_step(struct pd_client *c)
 {
     PD_CLIENT_HOLD(c);
+    pd_client_note_halfway(c, pd_error());
     for (int i = 0; i < c->links.n; i++)
         for (int k = 0; k < c->links.at[i]->wires.n; k++) {
             struct wire *w = c->links.at[i]->wires.at[k];

@@ -58,19 +58,20 @@ enum {
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
     PD_PS_PASS =
         2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
-    PD_PS_PARTS = 1,            /* flag of OPENED: async, parts of this trainer's next step are applied */
-    PD_PS_BESIDE = 1,           /* flag of OPEN: it was refused before, as another process had its id */
-    PD_PS_JOB_HOLDS = 1,        /* in OPENED: the server has gradients */
-    PD_PS_JOB_BARE = 2,         /* ... its folder knew the job when it started, and had no state of it */
-    PD_PS_JOB_FORGETS = 4,      /* ... it has no folder */
-    PD_PS_JOB_ASYNC = 8,        /* ... each trainer has steps of its own there */
-    PD_PS_JOB_CHANGED = 16,     /* ... its last step was done by other rules than it has now */
-    PD_PS_JOB_CHECKS = 32,      /* ... it refuses gradients with NaN or Inf */
-    PD_PS_PLACE = 1,            /* flag of SAVE: all parts are written */
-    PD_PS_AS_JSON = 1,          /* flag of STATUS */
-    PD_PS_TOTALS = 1,           /* flag of SUM: these are the sums already */
-    PD_PS_RUNS = 1,             /* flag of MEMBERS: a step was committed since the first server started */
-    PD_PS_PART = 512 << 10,     /* bytes of a part at most (one row at least) */
+    PD_PS_PARTS = 1,        /* flag of OPENED: async, parts of this trainer's next step are applied */
+    PD_PS_BESIDE = 1,       /* flag of OPEN: it was refused before, as another process had its id */
+    PD_PS_JOB_HOLDS = 1,    /* in OPENED: the server has gradients */
+    PD_PS_JOB_BARE = 2,     /* ... its folder knew the job when it started, and had no state of it */
+    PD_PS_JOB_FORGETS = 4,  /* ... it has no folder */
+    PD_PS_JOB_ASYNC = 8,    /* ... each trainer has steps of its own there */
+    PD_PS_JOB_CHANGED = 16, /* ... its last step was done by other rules than it has now */
+    PD_PS_JOB_CHECKS = 32,  /* ... it refuses gradients with NaN or Inf */
+    PD_PS_HALFWAY = 2,      /* in BYE: it is done, but servers have a part of a step that it did not end */
+    PD_PS_PLACE = 1,        /* flag of SAVE: all parts are written */
+    PD_PS_AS_JSON = 1,      /* flag of STATUS */
+    PD_PS_TOTALS = 1,       /* flag of SUM: these are the sums already */
+    PD_PS_RUNS = 1,         /* flag of MEMBERS: a step was committed since the first server started */
+    PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
     PD_PS_FRESH = 3,        /* notices, after which what somebody said of his waiting is old */

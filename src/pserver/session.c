@@ -434,6 +434,10 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     pd_read_text(&r, why, sizeof why);
     if (!pd_reader_done(&r))
         return pd_session_refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));
+    /* Others have counted on that step. Where steps are applied when they are whole, it just goes without it.
+     */
+    if (failed == PD_PS_HALFWAY)
+        failed = !lane->server->config.is_sync || lane->server->config.on_loss == PD_LOSS_FAIL;
     if (!failed && session->out_since) { /* it comes again, and has done its work then */
         pd_conn_close(session->conn, 0);
         return PD_OK;

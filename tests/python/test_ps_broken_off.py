@@ -125,6 +125,36 @@ def test_ctrl_c_while_a_name_is_asked_for(tmp_path):
         job.end(30)
 
 
+@pytest.mark.parametrize("policy", ["fail", "shrink", "wait", "async"])
+def test_ctrl_c_in_an_exchange_and_the_trainer_ends_well(tmp_path, policy):
+    """One server has its part of the step, the other is stopped and has not. Where steps are not applied as a whole the job fails, with
+    the reason, or, async, goes on as without a trainer that was killed; else the step counts without it everywhere."""
+    mode = ["--async"] if policy == "async" else []
+    env = {"FLAGS_ps_notice": "300", **({} if mode else {"FLAGS_ps_on_trainer_loss": policy})}
+    options = ["--model", "mlp", "--steps", "12", *mode]
+    with Job(2, 2, env=env) as job:
+        servers = [job.start("server", i, *options) for i in range(2)]
+        stays = job.start("trainer", 0, *options)
+        goes = job.start("trainer", 1, *options, "--pause-at", "3", "--linger", str(tmp_path / "go"), "--leave")
+        goes.wait_for("pauses")
+        servers[1].signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        goes.wait_for("the exchange with the servers has waited")
+        goes.signal(signal.SIGINT)
+        goes.wait_for("interrupted")
+        servers[1].signal(signal.SIGCONT)
+        assert goes.end(30) == 0
+        assert re.search("says goodbye in the middle of a step: it left in step 4, of which servers have a part: .*", goes.output()), goes.output()
+        if policy == "fail":
+            assert stays.end(30) == 1 and [server.end(30) for server in servers] == [1, 1]
+            for p in (stays, *servers):
+                assert re.search(r"trainer 1 .*failed: it left in step 4, of which servers have a part", p.output()), p.output()
+            return
+        job.end(30)
+        told = [re.search(r"trainer 1 .*failed: it left in step 4", server.output()) for server in servers]
+        assert any(told) if mode else not any(told), [server.output() for server in servers]
+
+
 def test_the_end_of_a_process_whose_thread_is_in_a_step(tmp_path):
     """It waits for another trainer, which never comes. Python stops the thread where it is; the process ends all the same."""
     with Job(1, 2, script="daemon.py", env={"FLAGS_ps_notice": "300"}) as job:

@@ -45,6 +45,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--exit", default="sys.exit(1)", help="a statement")
     parser.add_argument("--fork-at", type=int, default=-1, help="fork before this step: one child ends, one tries to train, one stays")
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --linger is there")
+    parser.add_argument("--leave", action="store_true", help="Ctrl-C ends the process well")
     parser.add_argument("--pace", default="", help="FILE:N: no step from k * N on begins before this file has k bytes")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
     parser.add_argument("--load", default="", help="a server loads this folder before it serves")
@@ -287,7 +288,13 @@ def main() -> int:
                 time.sleep(0.01)
         if s == args.fork_at:
             fork(lambda: exe.run(program, feed=feed, fetch_list=[loss]))
-        losses.append(float(np.mean(exe.run(parallel if args.places else t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
+        try:
+            losses.append(float(np.mean(exe.run(parallel if args.places else t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
+        except KeyboardInterrupt:
+            if not args.leave:
+                raise
+            print("interrupted", flush=True)
+            return 0
         if s == args.say_at:
             print(f"step {s} has ended", flush=True)
     if args.linger:
