@@ -5,6 +5,7 @@
  * reason, and the connection's task (which runs when the loop's outermost callback is over) tells the user
  * and frees. */
 #include <openssl/crypto.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -294,6 +295,13 @@ size_t pd_conn_unsent(const struct pd_conn *conn)
 {
     const struct pd_pipe *pipe = conn->pipe;
     return conn->queued + (pipe && pipe->transport->pending ? pipe->transport->pending(pipe) : 0);
+}
+
+int pd_conn_is_hung_up(const struct pd_conn *conn)
+{
+    struct pollfd end = {.fd = conn->pipe ? conn->pipe->transport->socket(conn->pipe) : -1,
+                         .events = POLLRDHUP};
+    return !conn->pipe || (poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)));
 }
 
 size_t pd_conn_queued(const struct pd_conn *conn)

@@ -492,6 +492,12 @@ static size_t record_pending(const struct pd_pipe *base)
     return under->transport->pending(under);
 }
 
+static int record_socket(const struct pd_pipe *base)
+{
+    const struct pd_pipe *under = ((const struct record_pipe *)base)->under;
+    return under->transport->socket(under);
+}
+
 static int record_finish(struct pd_pipe *base)
 {
     struct record_pipe *pipe = (struct record_pipe *)base;
@@ -554,6 +560,7 @@ static const struct pd_transport records = {
     .read = record_read,
     .pending = record_pending,
     .arriving = record_arriving,
+    .socket = record_socket,
     .want = record_want,
     .finish = record_finish,
     .detach = record_detach,

@@ -232,12 +232,18 @@ static int shm_finish(struct pd_pipe *base)
     return 0;
 }
 
+static int shm_socket(const struct pd_pipe *base)
+{
+    return ((const struct shm_pipe *)base)->socket;
+}
+
 static const struct pd_transport shm = {
     .name = "shm",
     .write = shm_write,
     .read = shm_read,
     .borrow = shm_borrow,
     .give_back = shm_give_back,
+    .socket = shm_socket,
     .want = shm_want,
     .finish = shm_finish,
     .close = shm_close,

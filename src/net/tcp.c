@@ -202,6 +202,7 @@ static const struct pd_transport tcp = {
     .write = tcp_write,
     .read = tcp_read,
     .pending = tcp_pending,
+    .socket = pd_tcp_socket,
     .want = tcp_want,
     .finish = tcp_finish,
     .detach = tcp_detach,

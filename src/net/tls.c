@@ -335,6 +335,12 @@ static size_t tls_pending(const struct pd_pipe *base)
     return under->transport->pending(under);
 }
 
+static int tls_socket(const struct pd_pipe *base)
+{
+    const struct pd_pipe *under = ((const struct tls_pipe *)base)->under;
+    return under->transport->socket(under);
+}
+
 static int tls_finish(struct pd_pipe *base)
 {
     struct tls_pipe *pipe = (struct tls_pipe *)base;
@@ -381,6 +387,7 @@ static const struct pd_transport tls_transport = {
     .write = tls_write,
     .read = tls_read,
     .pending = tls_pending,
+    .socket = tls_socket,
     .want = tls_want,
     .finish = tls_finish,
     .detach = tls_detach,

@@ -46,6 +46,7 @@ struct pd_transport {
     size_t (*pending)(const struct pd_pipe *pipe);
     /* Bytes that have come and cannot be read yet: the rest of their record is on its way. Optional. */
     size_t (*arriving)(const struct pd_pipe *pipe);
+    int (*socket)(const struct pd_pipe *pipe); /* below all */
     /* Says which events are wanted: pd_pipe_ready is then called when it can read, or can write. */
     void (*want)(struct pd_pipe *pipe, int read, int write);
     /* No more will be written. 1: what was written may be lost by closing before the other side ended too. */

@@ -459,6 +459,11 @@ pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, in
 
 /* ---- finding and making ---- */
 
+int pd_client_id(const struct pd_client *c)
+{
+    return c->id;
+}
+
 pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
 {
     struct pd_client *c = pd_calloc(1, sizeof *c);

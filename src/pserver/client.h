@@ -22,6 +22,7 @@ struct pd_client;
 pd_status pd_client_get(int trainer_id, const struct pd_run *run, struct pd_client **out);
 /* An op is done with it: the turn is given back, unless a step is begun. */
 void pd_client_rest(struct pd_client *client);
+int pd_client_id(const struct pd_client *client); /* as asked for; -1: a server hands one out */
 
 /* Servers of one job that names will be asked of: they are connected to at the same time, and when one is
  * missing all that are missing are told. `trainers`: how many the job has, which servers check; 0: not known.

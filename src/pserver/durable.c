@@ -10,9 +10,33 @@
 
 /* ---- what is kept ---- */
 
-static int is_kept(const struct pd_var *var)
+/* Has an optimizer op of this block the variable as its parameter or state? */
+static int is_state(const struct pd_block *block, const char *name)
 {
-    return (var->flags & PD_VAR_PERSISTABLE) && !strstr(var->name, PD_GRAD_SUFFIX);
+    for (int i = 0; block && i < block->ops.n; i++) {
+        const struct pd_opdesc *op = block->ops.at[i];
+        for (int k = 0; pd_opdesc_slot(op, 0, "Param") && k < op->in.n; k++) {
+            const struct pd_io *io = &op->in.at[k];
+            if (strcmp(io->slot, "Grad") == 0) continue;
+            for (int j = 0; j < io->args.n; j++)
+                if (strcmp(io->args.at[j], name) == 0) return 1;
+        }
+    }
+    return 0;
+}
+
+int pd_server_keeps(const struct pd_server *s, const struct pd_var *var)
+{
+    if (!(var->flags & PD_VAR_PERSISTABLE)) return 0;
+    if (!strstr(var->name, PD_GRAD_SUFFIX)) return 1;
+    /* Gradients on their way, and what is made of them, are persistable too; so may be what a user called so.
+     */
+    int keeps = (var->flags & PD_VAR_PARAMETER) || pd_schedule_writes(s, var->name);
+    for (int i = 0; i < s->n_lanes; i++)
+        for (int u = 0; !keeps && u < pd_shard_units(s->lanes[i].shard); u++)
+            keeps = is_state(
+                pd_program_block(var->block->program, pd_shard_unit(s->lanes[i].shard, u)->block), var->name);
+    return keeps;
 }
 
 /* The blank before the last two words; a name may have some. NULL: there are not as many. */
@@ -48,7 +72,8 @@ static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
     const struct pd_block *block = pd_program_block(frame->plan->program, 0);
     for (int i = 0; i < block->vars.n; i++) {
         const struct pd_var *var = block->vars.at[i];
-        struct pd_value *value = is_kept(var) ? pd_scope_lookup(frame->scope, var->name) : NULL;
+        struct pd_value *value =
+            pd_server_keeps(d->server, var) ? pd_scope_lookup(frame->scope, var->name) : NULL;
         if (!value || (!value->tensor.data && !pd_schedule_writes(d->server, var->name)) ||
             (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)))
             continue;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -59,6 +60,22 @@ static pd_status broken(struct pd_journal *j, const char *what, int number)
              " bytes), what came after it is dropped%s; %s",
              what, j->folder, name, pd_folder_error(number), j->committed,
              is_cut ? "" : " (and is cut off when the log is opened again)", pd_folder_advice(number));
+    return pd_fail(PD_IO, "%s", j->why);
+}
+
+/* Removed while it is written to: what the file takes would be gone with this process. */
+static pd_status check_named(struct pd_journal *j)
+{
+    struct stat info;
+    char name[PD_LOG_NAME];
+    if (fstat(j->fd, &info) != 0 || info.st_nlink) return PD_OK;
+    pd_log_name(name, j->lane, j->head.step);
+    j->is_broken = 1;
+    snprintf(j->why, sizeof j->why,
+             "the log '%s/%s' was removed while this server writes to it: nothing can be kept any more, so "
+             "nothing is "
+             "acknowledged; start the job anew, or from a copy of the folder",
+             j->folder, name);
     return pd_fail(PD_IO, "%s", j->why);
 }
 
@@ -171,6 +188,7 @@ pd_status pd_journal_commit(struct pd_journal *j)
     PD_TRY(check_sound(j));
     if (j->used) PD_TRY(write_out(j, NULL, 0));
     if (j->written == j->committed) return PD_OK;
+    PD_TRY(check_named(j));
     /* After a failed sync the system may hold the pages for clean, so it is not tried again on the same
      * bytes: they are cut off and, if wanted, written anew. */
     if (j->durability == PD_DURABLE_FSYNC && fdatasync(j->fd) != 0) return broken(j, "sync", errno);

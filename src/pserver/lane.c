@@ -245,6 +245,24 @@ static void watch_losses(struct lane *lane, int64_t now)
     }
 }
 
+/* With 'wait': all trainers of the job have failed, and none is back in time. Where there is an order, the
+ * first server decides that (order.c). */
+static pd_status give_up(struct lane *lane, int64_t now)
+{
+    struct pd_server *s = lane->server;
+    int64_t last = 0;
+    if (s->order) return PD_OK;
+    for (int t = 0; t < s->config.trainers; t++) {
+        const struct member *m = &lane->members[t];
+        if (!m->is_missed || !m->failed[0]) return PD_OK;
+        if (m->failed_at > last) last = m->failed_at;
+    }
+    if ((now - last) / 1000000 < s->config.reconnect_ms) return PD_OK;
+    for (int t = 0; t < s->config.trainers; t++)
+        PD_TRY(pd_lane_leave(lane, t, PD_TRAINER_LOST, lane->members[t].failed));
+    return PD_OK;
+}
+
 static void tick(void *arg)
 {
     struct lane *lane = arg;
@@ -254,6 +272,7 @@ static void tick(void *arg)
     if (lane->finished || pd_server_is_ending(lane->server)) return;
     if (lane->index == 0) pd_book_settle(lane->server, now);
     watch_losses(lane, now);
+    if (give_up(lane, now) != PD_OK) pd_server_fail(lane->server, PD_INTERNAL);
     watch_step(lane, now);
 }
 

@@ -60,6 +60,19 @@ static const char *endpoint_of(const struct pd_attr *epmap, int i)
     return epmap && epmap->n ? epmap->strings[i < epmap->n ? i : epmap->n - 1] : NULL;
 }
 
+/* A process is one trainer until it says goodbye. */
+static pd_status check_id(const struct pd_run *r, const struct pd_client *client)
+{
+    const struct pd_attr *id = pd_ps_attr(r, "trainer_id");
+    int mine = pd_client_id(client);
+    if (!id || id->i < 0 || mine < 0 || id->i == mine) return PD_OK;
+    return pd_fail(
+        PD_INVALID,
+        "this Program is that of trainer %d, and this process has begun to train as trainer %d: give each a "
+        "process of its own, or call close() of the executor between them",
+        (int)id->i, mine);
+}
+
 static pd_status make_numbers(const struct pd_run *r, int n)
 {
     struct pd_ps_state *state = r->state;
@@ -112,6 +125,7 @@ static pd_status send_names(const struct pd_run *r, struct pd_client *client)
     struct pd_ps_state *state = r->state;
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap"), *names = pd_ps_attr(r, "send_varnames");
     int n = r->in[0].n;
+    PD_TRY(check_id(r, client));
     PD_TRY(make_numbers(r, n));
     PD_TRY(pd_client_expect(client, 0, epmap->n, epmap->strings));
     for (int i = 0; i < n; i++) {
@@ -145,6 +159,7 @@ static int64_t section(const struct cut *cut, int i)
 static pd_status cut_names(const struct pd_run *r, struct pd_client *client, const struct cut *cut)
 {
     struct pd_ps_state *state = r->state;
+    PD_TRY(check_id(r, client));
     PD_TRY(make_numbers(r, cut->n));
     PD_TRY(pd_client_expect(client, 0, cut->epmap->n, cut->epmap->strings));
     for (int i = 0; i < cut->n; i++) {

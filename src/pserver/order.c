@@ -122,7 +122,7 @@ pd_status pd_order_change(struct pd_order *o, const struct wish *so, uint64_t ve
     forget_taken(o);
     int ok = pd_vec_push(&o->changes, change);
     o->version = version;
-    o->members[so->trainer] = (struct stance){so->state, so->incarnation};
+    o->members[so->trainer] = (struct stance){.state = so->state, .incarnation = so->incarnation};
     if (after > o->committed) o->committed = after;
     pthread_mutex_unlock(&o->lock);
     return ok ? PD_OK : pd_no_memory();
@@ -145,7 +145,30 @@ static void decide(struct pd_order *o, const struct wish *wish)
 
 void pd_order_wish(struct pd_order *o, const struct wish *wish)
 {
-    if (!pd_order_is_so(o, wish)) decide(o, wish);
+    struct stance *m = &o->members[wish->trainer];
+    if (pd_order_is_so(o, wish)) return;
+    if (wish->state != PD_TRAINER_FAILED) {
+        decide(o, wish);
+    } else if (!m->failed_at && m->state == PD_TRAINER_IN) {
+        m->failed_at = pd_clock_ns();
+        m->why = wish->why;
+    }
+}
+
+/* Only here is it known of all at the same time: a server that hears of a failure may not have heard yet of a
+ * process that took the place of another one. */
+void pd_order_give_up(struct pd_order *o)
+{
+    int64_t last = 0;
+    int n = o->server->config.trainers;
+    for (int t = 0; t < n; t++) {
+        const struct stance *m = &o->members[t];
+        if (m->state != PD_TRAINER_IN || !m->failed_at) return;
+        if (m->failed_at > last) last = m->failed_at;
+    }
+    if ((pd_clock_ns() - last) / 1000000 < o->server->config.reconnect_ms) return;
+    for (int t = 0; t < n; t++)
+        decide(o, &(struct wish){.trainer = t, .state = PD_TRAINER_LOST, .why = o->members[t].why});
 }
 
 int pd_order_is_ready(const struct pd_order *o, int k)

@@ -33,7 +33,8 @@ void pd_order_close(struct pd_order *order); /* before the control loop is freed
 void pd_order_free(struct pd_order *order);  /* after all loops were freed. NULL is fine */
 
 /* On a lane's thread. The trainer is to be in the job (IN), or to leave it (DONE, LOST, and then why, if that
- * is known: all servers hear it); the lane hears of it through pd_lane_change. */
+ * is known: all servers hear it); the lane hears of it through pd_lane_change. FAILED: it is waited for,
+ * unless all have failed and none is back within FLAGS_ps_reconnect; then all are lost. */
 void pd_order_want(struct pd_order *order, int trainer, uint64_t incarnation, enum pd_trainer_state state,
                    const char *why);
 int pd_order_lets_in(struct pd_order *order); /* 0: nobody can join just now. NULL is fine */

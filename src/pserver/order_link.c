@@ -34,11 +34,11 @@ static void send_members(const struct pd_order *o, struct pd_conn *conn, uint16_
     pd_conn_say(conn, &head, &meta);
 }
 
-static int next_member(struct pd_reader *r, struct wish *out, int trainer)
+static int next_member(struct pd_reader *r, struct wish *out, int trainer, enum pd_trainer_state most)
 {
     int state = pd_read_u8(r);
     *out = (struct wish){trainer, pd_read_u64(r), (enum pd_trainer_state)state, 0, 0, {""}};
-    if (state > PD_TRAINER_LOST) r->bad = 1;
+    if (state > (int)most) r->bad = 1;
     return !r->bad && state != PD_TRAINER_ABSENT;
 }
 
@@ -56,7 +56,8 @@ static int read_member(const struct pd_order *o, const struct pd_message *m, str
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint32_t t = pd_read_u32(&r);
-    int is_one = next_member(&r, out, (int)t) && t < (uint32_t)o->server->config.trainers;
+    enum pd_trainer_state most = m->head.type == PD_PS_WANT ? PD_TRAINER_FAILED : PD_TRAINER_LOST;
+    int is_one = next_member(&r, out, (int)t, most) && t < (uint32_t)o->server->config.trainers;
     if (is_one && r.at < r.end) pd_read_text(&r, out->why.text, sizeof out->why.text);
     return is_one && pd_reader_done(&r);
 }
@@ -87,7 +88,7 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     struct pd_reader ahead = r; /* nothing of it is believed before all of it is read */
     for (int t = 0; t < (int)n; t++) {
         struct wish unused;
-        (void)next_member(&ahead, &unused, t);
+        (void)next_member(&ahead, &unused, t, PD_TRAINER_LOST);
     }
     if (!pd_reader_done(&ahead)) return pd_fail(PD_FORMAT, "malformed ORDER");
     if (m->head.step > o->committed + MAX_AHEAD)
@@ -99,7 +100,7 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     }
     for (int t = 0; t < (int)n; t++) {
         struct wish wish;
-        int is_known = next_member(&r, &wish, t);
+        int is_known = next_member(&r, &wish, t, PD_TRAINER_LOST);
         if (is_known && o->members[t].state == PD_TRAINER_ABSENT) pd_order_wish(o, &wish);
     }
     int is_apart = m->head.step > o->committed + 1; /* further than it may be: it is ready for nothing */
@@ -205,9 +206,8 @@ static void describe_late(void *arg, char *out, size_t cap)
 enum { GRACE_MS = 1000 };
 
 /* In doubt it says so itself (order_doubt.c). */
-static void watch_peers(void *arg)
+static void watch_peers(struct pd_order *o)
 {
-    struct pd_order *o = arg;
     int64_t away = 0, late = 0;
     int64_t deadline = o->server->config.deadline_ms;
     for (int k = 1; !o->doubt && k < o->n_servers; k++) {
@@ -220,14 +220,20 @@ static void watch_peers(void *arg)
         pd_waiters_tend(o->waiters, late, 1, deadline + GRACE_MS, describe_late, o);
 }
 
+static void watch(void *arg)
+{
+    struct pd_order *o = arg;
+    if (o->waiters) watch_peers(o);
+    pd_order_give_up(o);
+}
+
 pd_status pd_order_watch(struct pd_order *o)
 {
     struct pd_timer *timer;
     for (int k = 1; k < o->n_servers; k++)
         o->peers[k].away_since = pd_clock_ns();
-    if (o->n_servers < 2) return PD_OK;
-    PD_TRY(pd_waiters_new(o->server, &o->waiters));
-    return pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, watch_peers, o, &timer);
+    if (o->n_servers > 1) PD_TRY(pd_waiters_new(o->server, &o->waiters));
+    return pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, watch, o, &timer);
 }
 
 /* ---- at the others ---- */
@@ -290,7 +296,7 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
     for (int t = 0; t < (int)n; t++) {
         struct wish now;
         const struct stance *mine = &o->members[t];
-        if (!next_member(&r, &now, t)) continue;
+        if (!next_member(&r, &now, t, PD_TRAINER_LOST)) continue;
         if (mine->state != now.state || mine->incarnation != now.incarnation)
             PD_TRY(pd_order_change(o, &now, m->head.extra, step));
     }

@@ -34,6 +34,8 @@ struct wish {
 struct stance {
     enum pd_trainer_state state;
     uint64_t incarnation;
+    int64_t failed_at; /* at the first server: when it said that it failed; 0: it did not */
+    struct reason why; /* and this */
 };
 
 /* Whole up to `step`, as far as the changes up to `version` are concerned. */
@@ -89,6 +91,7 @@ struct pd_order {
 int pd_order_is_so(const struct pd_order *order, const struct wish *wish);
 void pd_order_wish(struct pd_order *order, const struct wish *wish);
 void pd_order_commit(struct pd_order *order);
+void pd_order_give_up(struct pd_order *order); /* at the first, now and then: have all trainers failed? */
 int pd_order_is_ready(const struct pd_order *order, int k); /* at the first: server k, for the next step */
 struct stand pd_order_own(struct pd_order *order);          /* under the lock */
 void pd_order_tidy(struct pd_order *order);                 /* drops wishes that are so */
@@ -108,7 +111,8 @@ int pd_order_may_decide(struct pd_order *order);
 void pd_order_meet(struct pd_order *order, uint64_t step, int runs);
 pd_status pd_order_apart(const struct pd_order *order); /* the error; under the lock */
 /* order_link.c */
-pd_status pd_order_watch(struct pd_order *order); /* at the first server: who is not connected is named */
+/* At the first server: who is not connected is named; trainers that have all failed are given up. */
+pd_status pd_order_watch(struct pd_order *order);
 void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */
 void pd_order_send_change(struct pd_conn *conn, const struct change *change);
 void pd_order_send_commit(struct pd_conn *conn, uint64_t step);

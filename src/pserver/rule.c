@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/error.h"
+#include "base/flags.h"
+#include "tensor/finite.h"
+
 /* Optimizers that treat each element (or row) by itself. */
 static const char *const elementwise[] = {
     "sgd", "momentum", "adam", "adamax", "adagrad", "decayed_adagrad", "adadelta", "rmsprop", "ftrl", NULL};
@@ -29,6 +33,8 @@ struct pd_rule {
     struct call *tail; /* ops on single numbers after it: powers of beta */
     int n_tail;
     struct pd_value *param, *grad; /* grad: the view of the gradient */
+    const char *name;              /* of the parameter; the Program's */
+    int is_checked;                /* what it makes must be finite */
     int64_t numel, width;
     /* A parameter that is selected rows first_row, first_row + row_step, ...: the op sees a tensor, and
      * gradients name its rows. row_step 0: a tensor, or rows in another order. */
@@ -300,7 +306,9 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
     if (!rule) return pd_no_memory();
     pd_status status = PD_NO_MEMORY;
     rule->step = (struct pd_step){.scratch = rule_scratch, .poll = rule_poll, .is_slice = 1};
-    rule->param = find(frame, pd_opdesc_arg(op, 0, "Param"));
+    rule->name = pd_opdesc_arg(op, 0, "Param");
+    rule->is_checked = pd_flag_int(PD_FLAG_check_nan_inf);
+    rule->param = find(frame, rule->name);
     if (!rule->param || !rule->param->tensor.data) {
         status = pd_fail(PD_NOT_FOUND,
                          "parameter '%s' is not in the server's scope; run its startup program first",
@@ -351,6 +359,22 @@ static int is_advanced(const struct slot_view *v)
     return v->is_written && v->part == v->whole;
 }
 
+static pd_status check_finite(const struct pd_rule *rule)
+{
+    const struct call *c = &rule->update;
+    for (int i = 0; i < c->n_views; i++) {
+        const struct pd_tensor *t = &c->views[i].part->tensor;
+        if (c->views[i].is_written && t->data &&
+            pd_first_not_finite(t->meta.dtype, t->data, pd_tensor_numel(t)) >= 0)
+            return pd_fail(
+                PD_NOT_FINITE,
+                "op '%s' made NaN or Inf of finite gradients, in the update of variable '%s' (flag "
+                "check_nan_inf is on): their sum is too large, or the learning rate",
+                c->run.op->type, rule->name);
+    }
+    return PD_OK;
+}
+
 /* Such numbers may advance once a step: before the last part they are put back. */
 static pd_status run_update(struct pd_rule *rule, int last)
 {
@@ -362,6 +386,7 @@ static pd_status run_update(struct pd_rule *rule, int last)
             memcpy(&kept[n_kept++], c->views[i].whole->tensor.data,
                    pd_dtype_size(c->views[i].whole->tensor.meta.dtype));
     PD_TRY(c->run.op->run(&c->run));
+    if (rule->is_checked) PD_TRY(check_finite(rule));
     n_kept = 0;
     for (int i = 0; !last && i < c->n_views && n_kept < 8; i++)
         if (is_advanced(&c->views[i]))

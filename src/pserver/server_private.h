@@ -34,6 +34,7 @@ struct member {
     int64_t lost_at;         /* when its connection broke, or it began to be missed; 0: neither */
     int is_missed;           /* lost, and waited for ('wait') */
     char failed[128];        /* why, when it said so */
+    int64_t failed_at;       /* and when */
     int is_back;             /* it had ended and came again, and has not ended a step since */
     char refused[128];       /* why the last process was refused that came for it, and did not get in */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
@@ -175,6 +176,8 @@ int pd_book_had_ended(struct pd_server *server, int id);
 int pd_book_is_here(struct pd_server *server, int id, uint64_t *incarnation);
 /* DONE or LOST; any lane. `step`: the last one that counts it. */
 void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how, uint64_t step);
+/* durable.c: does the Program keep the variable from step to step? */
+int pd_server_keeps(const struct pd_server *server, const struct pd_var *var);
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */
 void pd_lane_close(struct lane *lane);

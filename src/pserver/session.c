@@ -12,6 +12,7 @@
 #include "net/wire.h"
 #include "pserver/control.h"
 #include "pserver/durable.h"
+#include "pserver/order.h"
 #include "pserver/proto.h"
 #include "pserver/session_private.h"
 
@@ -371,14 +372,6 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
 
 /* ---- leaving ---- */
 
-/* Have all trainers of the job failed, and said so? Then nobody is left to wait for them. */
-static int all_have_failed(const struct lane *lane)
-{
-    for (int t = 0; t < lane->server->config.trainers; t++)
-        if (!lane->members[t].is_missed || !lane->members[t].failed[0]) return 0;
-    return 1;
-}
-
 /* A trainer has failed, and the others hear why. The job ends, goes on without it, or waits for a process in
  * its place, as when it is lost without a word. */
 static pd_status leave_failed(struct session *session, const char *why)
@@ -398,10 +391,12 @@ static pd_status leave_failed(struct session *session, const char *why)
     pd_server_note_loss(s, session->trainer, text, 1);
     if (!waits) return pd_lane_leave(lane, session->trainer, PD_TRAINER_LOST, why);
     m->is_missed = 1;
+    m->failed_at = pd_clock_ns();
     snprintf(m->failed, sizeof m->failed, "%.127s", *why ? why : "it did not say why");
+    if (s->order)
+        pd_order_want(s->order, session->trainer, pd_shard_incarnation(lane->shard, session->trainer),
+                      PD_TRAINER_FAILED, m->failed);
     pd_session_left(session, PD_TRAINER_LOST);
-    for (int t = 0, all = all_have_failed(lane); all && t < s->config.trainers; t++)
-        PD_TRY(pd_lane_leave(lane, t, PD_TRAINER_LOST, lane->members[t].failed));
     return PD_OK;
 }
 

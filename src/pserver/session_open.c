@@ -82,7 +82,7 @@ static int is_for_trainers(const struct pd_server *s, const char *name)
     const struct pd_block *top = s->program ? pd_program_block(s->program, 0) : NULL;
     const struct pd_var *var = top ? pd_block_find(top, name) : NULL;
     if (pd_map_get(&s->names.values, name)) return 1;
-    return var && (var->flags & PD_VAR_PERSISTABLE) && !strstr(name, PD_GRAD_SUFFIX);
+    return var && pd_server_keeps(s, var);
 }
 
 static pd_status open_pull(struct session *session, const char *name, const struct claim *claim,

@@ -31,7 +31,8 @@ enum pd_trainer_state {
     PD_TRAINER_ABSENT, /* has not come yet */
     PD_TRAINER_IN,
     PD_TRAINER_DONE,
-    PD_TRAINER_LOST, /* gone without a word; others go on without it */
+    PD_TRAINER_LOST,   /* gone without a word; others go on without it */
+    PD_TRAINER_FAILED, /* between servers only: said that it failed, and is waited for ('wait') */
 };
 
 /* A change of the parameters, as the log keeps it. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "base/wait.h"
@@ -158,6 +159,17 @@ static void tell_trainers(struct pd_server *server, const char *text)
     }
 }
 
+/* On the same thread, which hears nothing meanwhile: have all trainers that wait for the step hung up? */
+static int are_all_gone(const struct pd_server *server)
+{
+    const struct lane *lane = &server->lanes[server->applying_lane];
+    for (int i = 0; i < lane->sessions.n; i++)
+        if (pd_session_waits(lane->sessions.at[i]) &&
+            !pd_conn_is_hung_up(pd_session_conn(lane->sessions.at[i])))
+            return 0;
+    return 1;
+}
+
 /* Under the lock. */
 static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t step)
 {
@@ -166,10 +178,23 @@ static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t st
     struct pd_patience patience =
         pd_patience_start(config->notice_ms, (int64_t)config->deadline_ms + GRACE_MS);
     char late[700], text[900];
+    int64_t gone_since = 0;
     while (s->totals_step != step) {
         pd_cond_wait_ms(&sums->changed, &sums->lock, 100);
         if (s->totals_step == step) break;
         if (pd_server_is_ending(sums->server)) return pd_fail(PD_INTERRUPTED, "the server is ending");
+        if (config->on_loss != PD_LOSS_FAIL || !are_all_gone(sums->server))
+            gone_since = 0;
+        else if (!gone_since)
+            gone_since = pd_clock_ns();
+        if (gone_since && (pd_clock_ns() - gone_since) / 1000000 >= config->reconnect_ms) {
+            list_late(sums, s, late, sizeof late);
+            return pd_fail(
+                PD_UNAVAILABLE,
+                "step %llu waits for the norms of %s, and all trainers have gone meanwhile: the job ends; "
+                "what they say tells why",
+                (unsigned long long)step, late);
+        }
         enum pd_patience_now now = pd_patience_ask(&patience);
         if (now == PD_WAIT_ON) continue;
         list_late(sums, s, late, sizeof late);

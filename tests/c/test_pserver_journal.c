@@ -193,6 +193,22 @@ static void test_rotate_and_drop(void **state)
     drop_folder(folder);
 }
 
+/* Somebody cleans up: what is written to a file without a name would be gone with this process. */
+static void test_a_file_that_is_removed(void **state)
+{
+    (void)state;
+    char *folder = make_folder();
+    struct pd_journal *j = opened(folder, PD_DURABLE_WRITE);
+    assert_ok(append(j, 0, 100));
+    assert_ok(pd_journal_commit(j));
+    assert_int_equal(unlink(path_in(folder, log_name(0))), 0);
+    assert_ok(append(j, 1, 100));
+    assert_error(pd_journal_commit(j), PD_IO, "was removed while this server writes to it");
+    assert_error(append(j, 2, 100), PD_IO, "was removed");
+    pd_journal_close(j);
+    drop_folder(folder);
+}
+
 static void test_lanes(void **state)
 {
     char *folder = make_folder();
@@ -377,11 +393,17 @@ static void test_short_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc32c),          cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_many_parts),      cmocka_unit_test(test_what_the_state_has),
-        cmocka_unit_test(test_rotate_and_drop), cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_one_owner),       cmocka_unit_test(test_kill),
-        cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_unusable_folder),
+        cmocka_unit_test(test_crc32c),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_many_parts),
+        cmocka_unit_test(test_what_the_state_has),
+        cmocka_unit_test(test_rotate_and_drop),
+        cmocka_unit_test(test_a_file_that_is_removed),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_one_owner),
+        cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_unusable_folder),
         cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

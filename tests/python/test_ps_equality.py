@@ -12,6 +12,7 @@ SMALL = [
     ("1x1", "fit_a_line", "sgd", []),
     ("1x2", "fit_a_line", "sgd", []),
     ("2x2", "names", "sgd", []),  # names that look like those of gradients on their way
+    ("2x2", "gradients", "momentum", []),
     ("2x2", "mlp", "adam", []),
     ("2x2", "mlp", "momentum", ["--decay", "--schedule"]),
     ("2x2", "word2vec_sparse", "adagrad", []),

@@ -1,8 +1,10 @@
 """A trainer fails and says so: it raises, ends with a status, or closes its executor on the way out."""
 
+import signal
+
 import numpy as np
 import pytest
-from cluster import Job
+from cluster import Job, single, until
 from test_ps_faults import LONG
 
 
@@ -45,7 +47,50 @@ def test_failed_trainer_says_so():
         assert "trainer 1" in stays.output() and "this trainer fails on purpose" in stays.output()
 
 
+def test_both_trainers_fail_and_come_back(tmp_path):
+    """Policy wait. The second one fails when the first is back, of which one server has not heard yet: it is waited for all the same."""
+    options = [*LONG, "--steps", "60"]
+    want = single(tmp_path / "single.npz", *options)
+    go = tmp_path / "go"
+    waits = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\nraise RuntimeError('boom')"
+    with Job(3, 2, env={"FLAGS_ps_on_trainer_loss": "wait"}) as job:
+        servers = [job.start("server", i, *options) for i in range(3)]
+        first = [job.start("trainer", i, *options, "--exit-at", "20", "--exit", ["raise RuntimeError('boom')", waits][i]) for i in range(2)]
+        assert first[0].end(30) == 1
+        for server in servers:
+            server.wait_for("waiting for it to come back")
+        servers[2].signal(signal.SIGSTOP)
+        again = job.start("trainer", 0, *options, "--resume", "--out", str(tmp_path / "again.npz"))
+        until(lambda: servers[0].output().count("trainer 0 (") > 2 and f"pid {again.pid}" in servers[0].output())
+        go.touch()
+        assert first[1].end(30) == 1
+        servers[2].signal(signal.SIGCONT)
+        for server in servers:
+            until(lambda: server.output().count("waiting for it to come back") == 2)
+        job.start("trainer", 1, *options, "--resume")
+        for process in first:
+            job.processes.remove(process)
+            process.close()
+        job.end(60)
+        assert "has been lost" not in servers[0].output(), servers[0].output()
+    got = dict(np.load(tmp_path / "again.npz"))
+    for name in want:
+        if name != "losses":
+            np.testing.assert_allclose(got[name], want[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_all_trainers_fail_and_none_comes_back(servers):
+    """Policy wait: they are given up after FLAGS_ps_reconnect, long before the deadline."""
+    with Job(servers, 2, env={"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "500", "FLAGS_ps_loops": "1"}) as job:
+        job.start_all(*LONG, "--fail-at", "20")
+        assert [p.end(20) for p in job.processes] == [1] * (servers + 2), job.processes[0].output()
+        for server in job.processes[:servers]:
+            assert "this trainer fails on purpose" in server.output(), server.output()
+
+
 RAISES = "try:\n    raise {}\n{}\n    exe.close()"
+IN_THREAD = "def work(exe=exe, threading=threading):\n    threading.main_thread().join()\n    {}\nthreading.Thread(target=work).start(); sys.exit(0)"
 
 
 @pytest.mark.parametrize("how, status, is_failed", [
@@ -56,13 +101,21 @@ RAISES = "try:\n    raise {}\n{}\n    exe.close()"
     ("import atexit; atexit.register(exe.close); sys.exit('boom')", 1, True),
     ("import atexit; atexit.register(exe.close); sys.exit(0)", 0, False),
     ("import weakref; weakref.finalize(args, exe.close); raise RuntimeError('boom')", 1, True),
-    ("def steps():\n    try:\n        yield 1\n    finally:\n        exe.close()\nkept = steps(); next(kept); raise RuntimeError('boom')", 1, True),
+    ("def steps(exe=exe):\n    try:\n        yield 1\n    finally:\n        exe.close()\nkept = steps(); next(kept); raise RuntimeError('boom')", 1, True),
     (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    sys.exit(0)", 0, False),
     (RAISES.format("KeyError('no more')", "except KeyError:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
     ("try:\n    sys.exit(0)\nfinally:\n    exe.close()\n    print('closed', flush=True); threading.Event().wait()", None, False),
     (RAISES.format("fluid.core.EOFException('no more')", "except fluid.core.EOFException:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
     (RAISES.format("StopIteration", "except StopIteration:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
-], ids=["finally", "raised again", "Ctrl-C", "atexit", "atexit, sys.exit", "atexit, well", "finalize", "generator", "caught", "caught, lives on", "sys.exit(0), lives on", "end of a reader", "end of an iterator"])
+    ("try:\n    raise RuntimeError('boom')\nfinally:\n    try:\n        next(iter(()))\n    except StopIteration:\n        exe.close()", 1, True),
+    ("try:\n    sys.exit(0.0)\nfinally:\n    exe.close()", 1, True),
+    ("try:\n    sys.exit(np.int64(0))\nfinally:\n    exe.close()", 1, True),
+    ("try:\n    sys.exit(256)\nfinally:\n    exe.close()", 0, False),
+    ("try:\n    raise RuntimeError('boom')\nexcept RuntimeError:\n    sys.excepthook(*sys.exc_info())\nexe.close(); sys.exit(0)", 0, False),
+    (IN_THREAD.format("exe.close(); print('closed', flush=True); threading.Event().wait()"), None, False),
+    (IN_THREAD.format("\n    try: sys.exit(1)\n    finally: exe.close()"), 0, False),
+], ids=["finally", "raised again", "Ctrl-C", "atexit", "atexit, sys.exit", "atexit, well", "finalize", "generator", "caught", "caught, lives on", "sys.exit(0), lives on", "end of a reader", "end of an iterator",
+        "end of an iterator in a finally", "sys.exit(0.0)", "sys.exit of numpy", "sys.exit(256)", "printed", "a thread outlives main", "sys.exit in a thread"])
 def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_failed):
     """The trainer has failed when its process ends by it. At the end of the data it has done its work, whatever comes then."""
     with Job(1, 2) as job:

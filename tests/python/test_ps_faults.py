@@ -95,6 +95,7 @@ KINDS = [
     ("2", "mlp", "adam", ["--decay", "--schedule"]),
     ("1", "word2vec_sparse", "sgd", ["--clip", "global_norm"]),
     ("1", "turns", "momentum", []),
+    ("1", "gradients", "momentum", []),
 ]
 if SOAK:
     KINDS += [

@@ -25,6 +25,23 @@ CLIPS = {
 }
 
 
+def test_trainers_go_while_a_server_waits_for_norms():
+    """The other one gives none, and all trainers end: with 'fail' nobody comes back, so the deadline is not waited for."""
+    env = {"FLAGS_ps_notice": "200", "FLAGS_ps_reconnect": "500", "FLAGS_rpc_deadline": "100000"}
+    options = ["--model", "mlp", "--clip", "global_norm", "--steps", "1000000", "--say-at", "20"]
+    with Job(2, 2, env=env) as job:
+        job.start_all(*options)
+        waits, stopped, *trainers = job.processes
+        trainers[0].wait_for("step 20 has ended")
+        stopped.signal(signal.SIGSTOP)
+        waits.wait_for("for the norms of")
+        for trainer in trainers:
+            trainer.kill()
+        assert waits.end(20) == 1
+        assert "and all trainers have gone meanwhile" in waits.output(), waits.output()
+        stopped.kill()
+
+
 def compare(tmp_path: Path, options: list[str], trainers: int, out: Path) -> None:
     wanted = single(tmp_path / "single.npz", *options, trainers=trainers, script="norms.py")
     for i in range(trainers):

@@ -40,6 +40,28 @@ def test_nothing_of_it_is_applied(tmp_path):
         assert bad.end(30) == 1 and good.end(30) == 0 and server.end(30) == 0, server.output()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_server_makes_of_finite_gradients(mode):
+    """The rate is too large: the op is named, as in one process."""
+    options = [*MODES[mode], "--value", "1.0", "--rate", "3e38"]
+    with Job(1, 1, script="not_finite.py") as job:
+        server = job.start("server", 0, *options, env={"FLAGS_check_nan_inf": "1"})
+        trainer = job.start("trainer", 0, *options)
+        assert [p.end(30) for p in (trainer, server)] == [1, 1], server.output()
+        for p in (trainer, server):
+            assert "op 'sgd' made NaN or Inf" in p.output(), p.output()
+
+
+def test_a_sum_of_gradients_that_is_too_large():
+    """Each of them is finite, and so is their mean; what the server adds up is not."""
+    options = ["--value", "3e38", "--bad", "-1"]
+    with Job(1, 2, script="not_finite.py") as job:
+        server = job.start("server", 0, *options, env={"FLAGS_check_nan_inf": "1"})
+        trainers = [job.start("trainer", i, *options) for i in range(2)]
+        assert [p.end(30) for p in (*trainers, server)] == [1, 1, 1], server.output()
+        assert "op 'sgd' made NaN or Inf of finite gradients, in the update of variable 'w'" in server.output(), server.output()
+
+
 def test_without_the_flag_it_is_applied():
     with Job(1, 2, script="not_finite.py") as job:
         job.start_all()

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from cluster import JOBS, free_ports
+from cluster import JOBS, Job, free_ports
 
 
 def run(*words: str) -> tuple[list[int], str]:
@@ -41,3 +41,17 @@ def test_one_that_fails_is_heard(method, how, status, said):
     statuses, text = run(method, how)
     assert statuses == [1, status, 1], text
     assert text.count(f"failed: {said}") >= 2, text
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_one_process_is_two_trainers_in_turn(close):
+    """It says goodbye as the first, or is told that it cannot be both: it never gives steps for another one."""
+    with Job(1, 2, script="two_in_turn.py") as job:
+        server = job.start("server", 0)
+        both = job.start("trainer", 0, *(["--close"] if close else []))
+        assert both.end(30) == int(not close), both.output()
+        if close:
+            assert server.end(30) == 0 and "trainer 1 (" in server.output()
+            return
+        assert "this Program is that of trainer 1, and this process has begun to train as trainer 0" in both.output(), both.output()
+        server.kill()

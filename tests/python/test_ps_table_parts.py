@@ -108,6 +108,35 @@ def test_several_trainers_save_at_the_same_time(tmp_path):
         assert run(2, "--load", model)[0] == all_of(steps)
 
 
+def test_a_save_while_the_table_is_loaded(tmp_path, monkeypatch):
+    """What takes the places of files between two looks at them is not mixed with what was there."""
+    for steps in (2, 3):
+        run(2, "--steps", str(steps), "--save", str(tmp_path / str(steps)))
+    model = tmp_path / "2"
+    read, calls = io_table_parts._read_rows, []
+
+    def read_rows(executor, table, shape, part):
+        if not calls:
+            for name in files(model):
+                shutil.copy(tmp_path / "3" / PARTS / name, model / PARTS / name)
+        calls.append(part)
+        return read(executor, table, shape, part)
+
+    monkeypatch.setattr(io_table_parts, "_read_rows", read_rows)
+    exe = fluid.Executor(fluid.CPUPlace())
+    whole = io_table_parts.read_table(exe, str(model), "emb", (ROWS, 2))
+    assert (whole == -3).all() and len(calls) == 4
+
+
+def test_files_that_are_replaced_all_the_time(tmp_path, monkeypatch):
+    run(2, "--steps", "1", "--save", str(tmp_path))
+    looks = iter(range(1000))
+    found = io_table_parts.table_parts
+    monkeypatch.setattr(io_table_parts, "table_parts", lambda *a: [part._replace(save=next(looks)) for part in found(*a)][:1])
+    with pytest.raises(fluid.core.FileError, match="replaced while they are read, 20 times"):
+        io_table_parts.read_table(fluid.Executor(fluid.CPUPlace()), str(tmp_path), "emb", (ROWS, 2))
+
+
 def test_parts_that_do_not_say_what_they_are(tmp_path):
     """Upstream's have no such end: they are loaded where their rows fit. Beside others they are refused."""
     model = tmp_path / "model"

@@ -23,10 +23,11 @@ _inherited: BaseException | None = None  # what the process that forked this one
 
 
 def _why_of(code: object) -> str:
-    """What a status that a process ends with says of it; empty: it has done its work."""
-    if code in (None, 0):
+    """What the argument of sys.exit says of a process, by the status that Python makes of it; empty: it has done its work."""
+    status = 0 if code is None else code & 0xFF if isinstance(code, int) else 1
+    if not status:
         return ""
-    return code if isinstance(code, str) and code else f"its process ended with status {code or 1}"
+    return code if isinstance(code, str) and code else f"its process ended with status {status}"
 
 
 def say_goodbye() -> None:
@@ -36,12 +37,15 @@ def say_goodbye() -> None:
     from paddle.fluid.core import EOFException
 
     _, error, _ = sys.exc_info()
-    if isinstance(error, SystemExit) and error is not _inherited:
+    is_main = threading.current_thread() is threading.main_thread()
+    if error is _inherited or (isinstance(error, SystemExit) and not is_main):  # of a thread, which ends it alone
+        error = None
+    if isinstance(error, SystemExit):
         why = _why_of(error.code)
         _core.leave_job(bool(why), why)
-    elif _failure or not threading.main_thread().is_alive():
+    elif _failure or (is_main and not threading.main_thread().is_alive()):
         return
-    elif error is None or error is _inherited or isinstance(error, (EOFException, StopIteration)):
+    elif error is None or (isinstance(error, (EOFException, StopIteration)) and error.__context__ is None):
         _core.leave_job(False, "")
     else:
         timer = threading.Timer(_MOMENT_S, lambda: _core.leave_job(bool(_failure), _failure))
@@ -59,7 +63,8 @@ def _watch() -> None:
     before = sys.excepthook
 
     def hook(kind, error, trace):
-        _remember(kind, error)
+        if sys.exc_info()[1] is not error:  # else a script prints by it what it has caught
+            _remember(kind, error)
         before(kind, error, trace)
 
     sys.excepthook = hook

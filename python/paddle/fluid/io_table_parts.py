@@ -13,7 +13,8 @@ import os
 import re
 import struct
 import time
-from typing import Iterator, NamedTuple
+from collections.abc import Callable
+from typing import Any, Iterator, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from paddle.fluid.vartype import VarType
 TABLES = "__lookup_table__"
 _END = struct.Struct("<8sIIQ")
 _MAGIC = b"CPDLPART"
+_TRIES = 20  # to read a table whose files are replaced meanwhile
 
 
 class Part(NamedTuple):
@@ -119,6 +121,24 @@ def _check_one_save(table: str, parts: list[Part]) -> None:
     )
 
 
+def _while_they_stay(folder: str, table: str, read: Callable[[list[Part]], Any]) -> Any:
+    """What `read` makes of the parts. A save that takes their places meanwhile is begun anew with."""
+    for _ in range(_TRIES):
+        parts = table_parts(folder, table)
+        try:
+            result = read(parts)
+        except Exception:
+            if table_parts(folder, table) == parts:
+                raise
+            continue
+        if table_parts(folder, table) == parts:
+            return result
+    raise core.FileError(
+        f"The files of the table {table!r} in {folder!r} are replaced while they are read, {_TRIES} times by now: a job saves there. "
+        "Load a copy of the folder."
+    )
+
+
 def load_server(executor, folder: str, program: Program, table: str) -> None:
     """A server's rows: of its own part if that has them all, else of all parts, or of the whole table."""
     index, count = list(program._endpoints).index(program._ps_endpoint), len(program._endpoints)
@@ -130,18 +150,20 @@ def load_server(executor, folder: str, program: Program, table: str) -> None:
         )
     shape = (held, *program.global_block().var(table).shape[1:])
     wanted = np.arange(index, held, count)
-    parts = table_parts(folder, table)
-    if parts:
+
+    def read(parts: list[Part]) -> np.ndarray:
+        if not parts:
+            path = os.path.join(folder, table)
+            whole = _read_tensor(executor, path)
+            check_shape(table, shape, whole.shape, repr(path))
+            return whole[wanted]
         values = _own_rows(executor, table, shape, parts, index, wanted)
         if values is None:
-            values = read_table(executor, folder, table, shape)[wanted]
-        else:
-            _check_same(executor, os.path.join(folder, table), table, values, wanted)
-    else:
-        path = os.path.join(folder, table)
-        whole = _read_tensor(executor, path)
-        check_shape(table, shape, whole.shape, repr(path))
-        values = whole[wanted]
+            return _read_parts(executor, folder, table, shape, parts)[wanted]
+        _check_same(executor, os.path.join(folder, table), table, values, wanted)
+        return values
+
+    values = _while_they_stay(folder, table, read)
     rows.get_tensor().set(np.ascontiguousarray(values), core.CPUPlace())
 
 
@@ -165,7 +187,10 @@ def _own_rows(executor, table: str, shape: tuple, parts: list[Part], index: int,
 
 def read_table(executor, folder: str, table: str, shape: tuple) -> np.ndarray:
     """A distributed table of this shape out of the files of its parts. Every row must be in one of them."""
-    parts = table_parts(folder, table)
+    return _while_they_stay(folder, table, lambda parts: _read_parts(executor, folder, table, shape, parts))
+
+
+def _read_parts(executor, folder: str, table: str, shape: tuple, parts: list[Part]) -> np.ndarray:
     _check_one_save(table, parts)
     height = shape[0]
     whole, missing = None, np.ones(height, bool)

@@ -137,6 +137,7 @@ MODELS = {
     "factors": factors,
     "turns": turns,
     "names": lambda args: fit_a_line(args, ("w.trainer_0", "b.trainer_1.pserver_0")),
+    "gradients": lambda args: fit_a_line(args, ("w@GRAD", "my@GRAD.b")),  # parameters that are called so
     "word2vec": word2vec,
     "word2vec_sparse": lambda args: word2vec(args, is_sparse=True),
 }

@@ -62,6 +62,8 @@ def main() -> None:
     parser.add_argument("--wide", action="store_true", help="gradients of several parts, with a NaN in the last element")
     parser.add_argument("--go", default="", help="... : the last step waits for this file")
     parser.add_argument("--out", default="", help="... : the parameters, in the end")
+    parser.add_argument("--rate", type=float, default=0.1)
+    parser.add_argument("--value", type=float, default=np.inf, help="of the step that is bad")
     parser.add_argument("--two", choices=["with", "catch", "without"], help="batches of which one has a NaN, which is caught, or taken out")
     options = parser.parse_args()
     if options.two:
@@ -74,10 +76,10 @@ def main() -> None:
     ids = layers.data("ids", [1], dtype="int64")
     hidden = layers.elementwise_mul(layers.embedding(ids, [10, 4], is_sparse=True, param_attr="table"), x) if options.sparse else x
     loss = layers.mean(layers.fc(hidden, 1, param_attr="w", bias_attr=False))
-    fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L2Decay(0.1) if options.decay else None).minimize(loss)
+    fluid.optimizer.SGD(options.rate, regularization=fluid.regularizer.L2Decay(0.1) if options.decay else None).minimize(loss)
     exe, program, _ = small.start(options, sync_mode=not options.is_async)
     for step in range(1, 11):
-        value = np.inf if step == 5 and options.id == options.bad else 1.0
+        value = options.value if step == 5 and options.bad in (options.id, -1) else 1.0
         exe.run(program, feed={"x": np.full([3, 4], value, "float32"), "ids": np.full([3, 1], step % 10, "int64")}, fetch_list=[loss])
     exe.close()
 
