@@ -100,6 +100,20 @@ static pd_status write_list(const struct pd_run *r, int half, FILE *file, struct
     return PD_OK;
 }
 
+enum { STEM = 64 };
+
+/* Where the file is while it is written. Of a long name only the start is kept, up to the end of a character:
+ * this one must not be too long where that one is not. Processes of several machines may write into one
+ * folder, and have the same number in their containers. */
+static void name_aside(const char *path, struct pd_buf *out)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int n = (int)strnlen(name, STEM);
+    while (n && ((unsigned char)name[n] & 0xc0) == 0x80)
+        n--;
+    pd_buf_printf(out, "%.*s%.*s.tmp.%016" PRIx64, (int)(name - path), path, n, name, pd_rng_fresh_seed());
+}
+
 static pd_status save_file(const struct pd_run *r, const char *path, int overwrite, int half)
 {
     struct stat info;
@@ -112,9 +126,7 @@ static pd_status save_file(const struct pd_run *r, const char *path, int overwri
     }
     PD_TRY(make_folders(path));
     struct pd_buf aside = {0};
-    /* Processes of several machines may write into one folder, and have the same number in their containers.
-     */
-    pd_buf_printf(&aside, "%s.tmp.%016" PRIx64, path, pd_rng_fresh_seed());
+    name_aside(path, &aside);
     if (aside.failed) {
         pd_buf_free(&aside);
         return pd_no_memory();

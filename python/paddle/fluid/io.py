@@ -181,6 +181,8 @@ def save_vars(
     folder = _folder_of(dirname, filename)
     if folder is None:
         return b"".join(_tensor_of(var.name)._serialize() for var in sorted(chosen, key=lambda var: var.name))
+    if filename is None:
+        io_check.need_own_files(folder, [var.name for var in chosen])
     program = Program()
     block = program.global_block()
     copies = {var.name: _clone_var_in_block_(block, var) for var in chosen}
@@ -447,9 +449,16 @@ def _without_feed_fetch(program: Program) -> None:
         block._remove_op(i)
 
 
+def _aside(path: str) -> str:
+    """Where the file is while it is written. Of a long name only the start is kept: this one must not be too long where that one is not."""
+    folder, name = os.path.split(path)
+    start = os.fsencode(name)[:64].decode(errors="ignore")
+    return os.path.join(folder, f"{start}.{os.urandom(8).hex()}.part")  # processes of several machines may write into one folder
+
+
 def _write(path: str, data: bytes) -> None:
     """Writes aside, then renames: there is never half a file under the name."""
-    aside = f"{path}.{os.urandom(8).hex()}.part"  # processes of several machines may write into one folder
+    aside = _aside(path)
     try:
         with open(aside, "wb") as file:
             file.write(data)
@@ -530,20 +539,34 @@ def save_inference_model(
         io_distributed.own_lookups(program)
     outputs = [var.name for var in _named_targets(program, targets)]
     folder = os.path.normpath(dirname)
-    _make_folder(folder)
-    path = os.path.join(folder, os.path.basename(model_filename) if model_filename else "__model__")
+    model = os.path.basename(model_filename) if model_filename else "__model__"
+    name = os.path.basename(params_filename) if params_filename else None
     if export_for_deployment:
         program = program._prune_with_input(feeds, outputs)._inference_optimize(prune_read_op=True)
         prepend_feed_ops(program, feeds)
         append_fetch_ops(program, outputs)
-        _write(path, program._serialize())
     else:
-        _write(f"{path}.main_program", program._serialize())
-    if not program_only:
-        name = os.path.basename(params_filename) if params_filename else None
-        if get_program_persistable_vars(program):
-            save_vars(executor, folder, program, predicate=is_persistable, filename=name)
+        model = f"{model}.main_program"
+    has_values = not program_only and bool(get_program_persistable_vars(program))
+    if has_values:
+        _check_model_files(folder, model, name, _chosen(program, None, is_persistable))
+    _make_folder(folder)
+    _write(os.path.join(folder, model), program._serialize())
+    if has_values:
+        save_vars(executor, folder, program, predicate=is_persistable, filename=name)
     return outputs
+
+
+def _check_model_files(folder: str, model: str, params: str | None, chosen: list) -> None:
+    """Nothing is written over the Program's file: neither the one file of all variables, nor that of one of them."""
+    path = os.path.join(folder, model)
+    if params is None:
+        io_check.need_own_files(folder, [var.name for var in chosen], {model: "the file of the Program"}, "params_filename")
+    elif params == model:
+        raise core.InvalidArgumentError(
+            f"save_inference_model: params_filename is {params!r}, and the variables would be written over the Program, which is in "
+            f"{path!r}. Give params_filename another name."
+        )
 
 
 def get_inference_program(target_vars: list, main_program: Program | None = None) -> Program:

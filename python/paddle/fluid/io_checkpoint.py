@@ -11,7 +11,7 @@ import shutil
 import time
 from typing import Iterable
 
-from paddle.fluid import core, io
+from paddle.fluid import core, io, io_check, io_distributed
 from paddle.fluid.framework import Parameter, Program, Variable
 from paddle.fluid.vartype import VarType
 
@@ -30,7 +30,19 @@ def _is_checkpoint_var(var: Variable) -> bool:
     return var.persistable and var.type not in _NEVER_SAVED and not is_gradient
 
 
+def _check_files(folder: str, program: Program | None) -> None:
+    """Before anything is written: each variable has a file of its own in the folder, and none is a mark, here or of the other layout."""
+    taken = dict.fromkeys((_MARK, os.path.join(_MODEL, _MARK)), "the mark of a whole checkpoint")
+    is_cluster = program is not None and program._is_distributed
+    chosen = io._chosen(program, None, io.is_persistable if is_cluster else _is_checkpoint_var)
+    if is_cluster and io_distributed.is_trainer(program):
+        io_distributed.check_files(folder, program, chosen, io_distributed.lasting_on_servers(program), taken, None)
+    else:
+        io_check.need_own_files(folder, [var.name for var in chosen], taken, None)
+
+
 def _save(executor, folder: str, program: Program | None) -> None:
+    _check_files(folder, program)
     io._make_folder(folder)
     if program is not None and program._is_distributed:  # what lies on servers belongs to it as well
         io.save_persistables(executor, folder, program)
@@ -111,6 +123,8 @@ def save_checkpoint(
             return
     folder = _folder(checkpoint_dir, serial + 1)
     if trainer_id is not None:
+        if trainer_id == 0:
+            _check_files(os.path.join(folder, _MODEL), main_program)
         save_trainer_args(folder, trainer_id, trainer_args or {})
         if trainer_id == 0:
             save_persist_vars_without_grad(executor, folder, main_program)
@@ -145,7 +159,9 @@ def values_of(checkpoint_dir: str, serial: int) -> str:
     """The folder that has the variables of that checkpoint."""
     folder = _folder(checkpoint_dir, serial)
     inside = os.path.join(folder, _MODEL)
-    return inside if os.path.isdir(inside) else folder
+    # With a mark in the folder itself it is of v0.13: what is in `__model__` belongs to variables of such names.
+    is_inside = os.path.isdir(inside) and not os.path.isfile(os.path.join(folder, _MARK))
+    return inside if is_inside else folder
 
 
 def clean_checkpoint(checkpoint_dir: str | None, delete_dir: bool = False) -> None:
@@ -180,6 +196,9 @@ def save_trainer_args(dirname: str, trainer_id: int, trainer_args: dict) -> None
     """Writes each value as text into a file of its name."""
     if not isinstance(trainer_args, dict):
         raise TypeError(f"trainer_args is a dict of names and values, found {trainer_args!r}.")
+    for name in trainer_args:
+        if name in ("", ".", "..", _MARK) or "/" in name:
+            raise ValueError(f"trainer_args has {name!r}, which cannot be the name of a file beside {_MARK!r}. Give it another name.")
     folder = _trainer_folder(dirname, trainer_id)
     io._make_folder(folder)
     for name, value in trainer_args.items():

@@ -17,7 +17,7 @@ from typing import Iterator
 import numpy as np
 
 from paddle import _core
-from paddle.fluid import core, io_table_parts
+from paddle.fluid import core, io_check, io_table_parts
 from paddle.fluid.executor import global_scope
 from paddle.fluid.framework import JOBS, Program
 from paddle.fluid.log_helper import notice
@@ -125,6 +125,14 @@ def lasting_on_servers(program: Program) -> list[str]:
     return list(_on_servers(program))
 
 
+def check_files(folder: str, program: Program, chosen: list, states: list, taken: dict | None = None, one_file: str | None = "filename") -> None:
+    """Before `save` of these as files: each has one of its own, apart from those in `taken` (io_check.need_own_files)."""
+    table, names = program._distributed_lookup_table, [var.name for var in chosen]
+    if states and table in names:
+        taken = {**(taken or {}), io_table_parts.TABLES: f"for the parts of the table {table!r}, which servers write"}
+    io_check.need_own_files(folder, list(dict.fromkeys([*names, *states])), taken, one_file)
+
+
 def save(executor, folder: str | None, program: Program, chosen: list, filename: str | None, states: list):
     """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
     bytes. What lies on servers is fetched by every trainer, so that its files are whole.
@@ -133,6 +141,8 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
     has_table = any(var.name == table for var in chosen)
     local = [var for var in chosen if var.name not in remote and var.name != table]
+    if folder is not None and filename is None:
+        check_files(folder, program, chosen, states)
     saving = _Saving(program, local)
     if folder is None or filename is not None:
         for name in away:
@@ -155,7 +165,11 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
 
 
 class _Saving:
-    """A Program that saves. `vars`: what is at hand in it, by name. What is named twice is asked for once."""
+    """A Program that saves. `vars`: what is at hand in it, by name. What is named twice is asked for once.
+
+    What it puts together has the whole variable's name, for messages; it is not the scope's variable of that name. What that is made
+    of has names that no variable has.
+    """
 
     def __init__(self, program: Program, local: list):
         from paddle.fluid.io import _clone_var_in_block_
@@ -193,11 +207,12 @@ class _Saving:
         """From its servers, put together."""
         if name in self.vars:
             return
+        names = [f"{name} (slice {i})" for i in range(len(slices))] if len(slices) > 1 else [name]
         parts = []
-        for i, part in enumerate(slices):
+        for each, part in zip(names, slices):
             here = part.slice
-            parts.append(self._receive(f"{name}.slice{i}", here.name, here.shape, here.dtype, part.endpoint))
-        self.vars[name] = parts[0] if len(parts) == 1 else self._op("concat", {"X": parts}, axis=0)
+            parts.append(self._receive(each, here.name, here.shape, here.dtype, part.endpoint))
+        self.vars[name] = parts[0] if len(parts) == 1 else self._op("concat", name, {"X": parts}, axis=0)
 
     def receive_table(self, name: str) -> None:
         """A table whose row i is row i // n of server i % n."""
@@ -209,14 +224,14 @@ class _Saving:
         parts = []
         for i, endpoint in enumerate(endpoints):
             rows = len(range(i, height, len(endpoints)))
-            part = self._receive(f"{name}.part{i}", name, [rows, *width], var.dtype, endpoint)
+            part = self._receive(f"{name} (part {i})", name, [rows, *width], var.dtype, endpoint)
             if rows < longest:
                 sides = [0, longest - rows, *[0, 0] * len(width)]
-                part = self._op("pad", {"X": [part]}, paddings=sides, pad_value=0.0)
+                part = self._op("pad", f"{name} (part {i}, padded)", {"X": [part]}, paddings=sides, pad_value=0.0)
             parts.append(part)
-        mixed = self._op("stack", {"X": parts}, "Y", axis=1)
-        flat = self._op("reshape", {"X": [mixed]}, shape=[longest * len(endpoints), *width])
-        self.vars[name] = self._op("slice", {"Input": [flat]}, axes=[0], starts=[0], ends=[height])
+        mixed = self._op("stack", f"{name} (parts)", {"X": parts}, "Y", axis=1)
+        flat = self._op("reshape", f"{name} (rows)", {"X": [mixed]}, shape=[longest * len(endpoints), *width])
+        self.vars[name] = self._op("slice", name, {"Input": [flat]}, axes=[0], starts=[0], ends=[height])
 
     def notify(self, folder: str, table: str) -> None:
         """Servers write their rows of the table."""
@@ -261,9 +276,9 @@ class _Saving:
         )
         return out
 
-    def _op(self, kind: str, inputs: dict, slot: str = "Out", **attrs):
+    def _op(self, kind: str, name: str, inputs: dict, slot: str = "Out", **attrs):
         first = next(iter(inputs.values()))[0]
-        out = self.block.create_var(dtype=first.dtype, persistable=False)
+        out = self.block.create_var(name=name, dtype=first.dtype, persistable=False)
         self.block.append_op(type=kind, inputs=inputs, outputs={slot: [out]}, attrs=attrs)
         return out
 
