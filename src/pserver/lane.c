@@ -198,6 +198,15 @@ static void watch_losses(struct lane *lane, int64_t now)
         if (!m->lost_at || (now - m->lost_at) / 1000000 < limit) continue;
         m->lost_at = 0;
         if (state != PD_TRAINER_IN && state != PD_TRAINER_ABSENT) continue; /* it has left on another loop */
+        if (m->is_back) { /* its work had been done before: nothing is lost */
+            m->is_back = 0;
+            pd_log(PD_LOG_INFO, "%s is gone again", pd_lane_who(lane, t));
+            if (pd_lane_leave(lane, t, PD_TRAINER_DONE, NULL) != PD_OK) {
+                pd_server_fail(s, PD_INTERNAL);
+                return;
+            }
+            continue;
+        }
         uint64_t process;
         if (state == PD_TRAINER_ABSENT && (pd_book_is_here(s, t, &process) || !pd_order_lets_in(s->order))) {
             m->lost_at = now; /* it waits for that, or opens here too, soon */

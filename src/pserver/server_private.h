@@ -35,7 +35,7 @@ struct member {
     int is_missed;           /* lost, and waited for ('wait') */
     char failed[128];        /* why, when it said so */
     int64_t failed_at;       /* and when */
-    int is_back;             /* it had ended and came again, and has not ended a step since */
+    int is_back;             /* it had ended and came again, and has given nothing since */
     char refused[128];       /* why the last process was refused that came for it, and did not get in */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
 };

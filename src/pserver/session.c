@@ -265,6 +265,7 @@ static pd_status job_error(struct session *session, pd_status status)
 static pd_status finish_push(struct session *session, const struct pd_message *m)
 {
     struct pd_shard *shard = session->lane->shard;
+    session->lane->members[session->trainer].is_back = 0;
     if (m->borrows && m->payload) pd_shard_lend(shard, session->trainer, m->payload);
     for (int i = 0; i < session->parts.n; i++) {
         const struct part *p = &session->parts.at[i];
@@ -282,7 +283,6 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
         memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);
     session->wanted.n = session->pulls.n;
     session->waits = 1;
-    session->lane->members[session->trainer].is_back = 0;
     pd_status status = pd_shard_may_end(shard, session->trainer, m->head.step);
     if (status != PD_OK) return pd_session_refuse(session, m->head.request, status);
     if (m->head.flags & PD_PS_PASS) {
@@ -599,12 +599,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     if (session->is_in && lane->members[session->trainer].session == session) {
         struct member *m = &lane->members[session->trainer];
         m->session = NULL;
-        if (m->is_back && !session->said_bye && !session->out_since && !lane->finished) {
-            /* Its work had been done before: nothing is lost. */
-            m->is_back = 0;
-            pd_log(PD_LOG_INFO, "%s is gone again", pd_lane_who(lane, session->trainer));
-            (void)job_error(session, pd_lane_leave(lane, session->trainer, PD_TRAINER_DONE, NULL));
-        } else if (!session->said_bye && !lane->finished) {
+        if (!session->said_bye && !lane->finished) {
             m->lost_at = pd_clock_ns();
             pd_log(PD_LOG_DEBUG, "%s: connection ended: %s", pd_lane_who(lane, session->trainer), text);
         }

@@ -492,3 +492,45 @@ def test_one_trainer_fails_and_the_others_do_the_work():
         fails, works = job.start("trainer", 0, "--fail-at", "3"), job.start("trainer", 1, "--steps", "50")
         assert fails.end(60) == 1 and works.end(60) == 0
         assert [server.end(60) for server in job.processes[:2]] == [0, 0]
+
+
+def test_a_connection_that_is_cut_when_an_ended_trainer_is_back(tmp_path):
+    """In its first step, a part of which is applied: it sends the step again, and it counts once, everywhere."""
+    with Job(2, 2, env={"FLAGS_log_level": "debug"}) as job:
+        start_servers(job)
+        stays, gone = Hand(job, 0).join(), Hand(job, 1).join()
+        begun = stays.pull()
+        all_push(1, stays, gone)
+        gone.leave()
+        all_push(2, stays)
+        back = Hand(job, 1, incarnation=777).join()
+        first = next(iter(NAMES))
+        stays.give(3, first, 1.0)
+        back.give(3, first, 3.0)
+        back.die()
+        for server in job.processes:
+            until(lambda: re.search("trainer 1 .*(connection ended|gone again)", server.output()), told=server.output)
+        back.join()
+        stays.push(3, 1.0)
+        back.push(3, 3.0)
+        for hand in (stays, back):
+            for name, value in hand.values(3).items():
+                np.testing.assert_allclose(value, begun[name] - (1 + 1 + 2) * RATE, rtol=1e-5, err_msg=name)
+
+
+def test_an_ended_trainer_is_back_and_killed_in_its_first_step(tmp_path):
+    """A part of it is applied: the job fails, as with any trainer that is killed."""
+    with Job(2, 2, env=env_of(tmp_path, FLAGS_ps_reconnect="500", FLAGS_ps_on_trainer_loss="fail")) as job:
+        start_servers(job)
+        stays, gone = Hand(job, 0).join(), Hand(job, 1).join()
+        all_push(1, stays, gone)
+        gone.leave()
+        back = Hand(job, 1, incarnation=777).join()
+        for hand in (stays, back):
+            hand.give(2, next(iter(NAMES)), 1.0)
+        stays.push(2, 1.0)
+        back.die()
+        until(lambda: any(server.process.poll() == 1 for server in job.processes), 20)
+        (failed,) = [server for server in job.processes if server.process.poll() is not None]
+        assert re.search("trainer 1 .*is gone without a word in step 2", failed.output()), failed.output()
+        stays.die()
