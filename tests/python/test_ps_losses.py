@@ -496,7 +496,7 @@ def test_one_trainer_fails_and_the_others_do_the_work():
 
 def test_a_connection_that_is_cut_when_an_ended_trainer_is_back(tmp_path):
     """In its first step, a part of which is applied: it sends the step again, and it counts once, everywhere."""
-    with Job(2, 2, env={"FLAGS_log_level": "debug"}) as job:
+    with Job(1, 2, env={"FLAGS_log_level": "debug"}) as job:
         start_servers(job)
         stays, gone = Hand(job, 0).join(), Hand(job, 1).join()
         begun = stays.pull()
