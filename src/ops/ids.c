@@ -364,6 +364,8 @@ static pd_status fake_run(const struct pd_run *r)
     if (shape->n > PD_MAX_RANK)
         return pd_fail(PD_SHAPE, "shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
     if (pd_value_is_rows(out)) out->height = shape->n ? shape->longs[0] : 0;
+    const struct pd_meta *declared = r->step->declared ? r->step->declared(r, 1, 0, 0) : NULL;
+    if (declared && declared->dtype != PD_DTYPE_NONE) out->tensor.meta.dtype = declared->dtype;
     if (out->tensor.meta.dtype == PD_DTYPE_NONE) out->tensor.meta.dtype = PD_DTYPE_FP32;
     out->on_servers = 1;
     return pd_meta_set_dims(&out->tensor.meta, shape->n, shape->longs);

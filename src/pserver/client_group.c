@@ -142,7 +142,7 @@ uint64_t pd_client_job_at(struct pd_client *c, const char *endpoint)
 int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints)
 {
     for (int k = 0; k < link->wires.n; k++)
-        if (link->wires.at[k]->pieces.n) return 1;
+        if (link->wires.at[k]->pieces.n || link->wires.at[k]->is_meant) return 1;
     for (int i = 0; i < n; i++)
         if (strcmp(endpoints[i], link->endpoint) == 0) return 1;
     return 0;

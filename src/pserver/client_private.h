@@ -47,6 +47,8 @@ struct wire {
     int waits;        /* for the answer of `request` */
     PD_VEC(struct piece) pieces;
     int sent_pieces; /* handed to the connection */
+    int is_meant;    /* a sparse gradient of this step is for it, also when it has no rows: the step is ended
+                        there */
     PD_VEC(struct wish) wishes;
     int is_ended; /* END was asked for */
     int sent_end;

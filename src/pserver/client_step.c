@@ -292,6 +292,7 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
     PD_CLIENT_HOLD(c);
     int64_t part = (int64_t)pd_ps_rows_a_part(row);
     uint32_t k = 0;
+    wire_of(c, number)->is_meant = 1;
     if (!n && is_slice) PD_TRY(add_piece(c, &(struct piece){.name = number}));
     for (int64_t at = 0; at < n; at += part, k++) {
         int64_t count = n - at < part ? n - at : part;
@@ -340,7 +341,7 @@ void pd_wire_clear(struct wire *w)
 {
     w->waits = w->passes = 0;
     w->said[0] = 0;
-    w->pieces.n = w->wishes.n = w->sent_pieces = 0;
+    w->pieces.n = w->wishes.n = w->sent_pieces = w->is_meant = 0;
     w->is_ended = w->sent_end = w->is_pull_only = 0;
     w->rows = NULL;
     w->save = NULL;

@@ -25,18 +25,30 @@ static int is_state(const struct pd_block *block, const char *name)
     return 0;
 }
 
+/* Is it the gradient of this unit, or what a trainer gives to it? */
+static int is_on_its_way(const struct pd_unit_spec *unit, const char *name)
+{
+    size_t n = strlen(unit->grad);
+    return strncmp(name, unit->grad, n) == 0 && (!name[n] || strncmp(name + n, ".trainer_", 9) == 0);
+}
+
 int pd_server_keeps(const struct pd_server *s, const struct pd_var *var)
 {
+    const struct pd_program *program = var->block->program;
     if (!(var->flags & PD_VAR_PERSISTABLE)) return 0;
-    if (!strstr(var->name, PD_GRAD_SUFFIX)) return 1;
     /* Gradients on their way, and what is made of them, are persistable too; so may be what a user called so.
      */
-    int keeps = (var->flags & PD_VAR_PARAMETER) || pd_schedule_writes(s, var->name);
+    if (!strstr(var->name, PD_GRAD_SUFFIX) || pd_schedule_writes(s, var->name)) return 1;
+    int is_made = 0;
     for (int i = 0; i < s->n_lanes; i++)
-        for (int u = 0; !keeps && u < pd_shard_units(s->lanes[i].shard); u++)
-            keeps = is_state(
-                pd_program_block(var->block->program, pd_shard_unit(s->lanes[i].shard, u)->block), var->name);
-    return keeps;
+        for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++) {
+            const struct pd_unit_spec *unit = pd_shard_unit(s->lanes[i].shard, u);
+            if (is_state(pd_program_block(program, unit->block), var->name)) return 1;
+            is_made |= is_on_its_way(unit, var->name);
+        }
+    for (int i = 1; !is_made && i < program->blocks.n; i++)
+        is_made = pd_program_writes(program, i, var->name);
+    return !is_made;
 }
 
 /* The blank before the last two words; a name may have some. NULL: there are not as many. */

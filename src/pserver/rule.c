@@ -305,7 +305,7 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
     struct pd_rule *rule = pd_calloc(1, sizeof *rule);
     if (!rule) return pd_no_memory();
     pd_status status = PD_NO_MEMORY;
-    rule->step = (struct pd_step){.scratch = rule_scratch, .poll = rule_poll, .is_slice = 1};
+    rule->step = (struct pd_step){.scratch = rule_scratch, .poll = rule_poll};
     rule->name = pd_opdesc_arg(op, 0, "Param");
     rule->is_checked = pd_flag_int(PD_FLAG_check_nan_inf);
     rule->param = find(frame, rule->name);
@@ -426,9 +426,15 @@ static pd_status own_rows(struct pd_rule *rule, int64_t n, const int64_t **rows)
     return PD_OK;
 }
 
-pd_status pd_rule_rows(struct pd_rule *rule, int64_t n, const int64_t *rows, const void *grad)
+int pd_rule_has_tail(const struct pd_rule *rule)
+{
+    return rule->n_tail > 0;
+}
+
+pd_status pd_rule_rows(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows, const void *grad)
 {
     struct pd_value *g = rule->grad;
+    rule->step.is_slice = is_given;
     PD_TRY(own_rows(rule, n, &rows));
     aim(rule, 0, rule->numel);
     g->tensor.meta.kind = PD_KIND_SELECTED_ROWS;

@@ -24,7 +24,9 @@ int pd_rule_has_row(const struct pd_rule *rule, int64_t row);
 /* Elements [first, first + n) of a dense gradient; n is a multiple of a row unless it is the last. `last`:
  * the step's last part of this parameter (state of one element advances). */
 pd_status pd_rule_dense(struct pd_rule *rule, int64_t first, int64_t n, const void *grad, int last);
-/* A sparse gradient; rows may repeat. */
-pd_status pd_rule_rows(struct pd_rule *rule, int64_t n, const int64_t *rows, const void *grad);
+/* A sparse gradient; rows may repeat. Not given: the whole of it has no rows, anywhere, and only the ops
+ * behind the update run, as in one process. */
+pd_status pd_rule_rows(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows, const void *grad);
+int pd_rule_has_tail(const struct pd_rule *rule); /* are there such ops? */
 
 #endif

@@ -414,13 +414,15 @@ static int anyone_gave_rows(const struct pd_shard *shard, const struct unit *u, 
 
 static pd_status do_rows(struct pd_shard *shard, struct unit *u, uint64_t step, int what)
 {
-    if (!anyone_gave_rows(shard, u, step)) return PD_OK;
+    int is_given = anyone_gave_rows(shard, u, step);
+    if (!is_given && !pd_rule_has_tail(u->spec.rule)) return PD_OK;
     PD_TRY(merge_rows(shard, u, step));
     int64_t n = shard->rows.n;
     if (what & PD_SHARD_LOGS)
-        PD_TRY(pd_shard_log_rows(shard, -1, u->number, step, n, shard->rows.at, shard->rows_data,
+        PD_TRY(pd_shard_log_rows(shard, -1, u->number, step, is_given, n, shard->rows.at, shard->rows_data,
                                  (size_t)(n * u->width) * u->item));
-    return what & PD_SHARD_UPDATES ? pd_rule_rows(u->spec.rule, n, shard->rows.at, shard->rows_data) : PD_OK;
+    return what & PD_SHARD_UPDATES ? pd_rule_rows(u->spec.rule, is_given, n, shard->rows.at, shard->rows_data)
+                                   : PD_OK;
 }
 
 pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what)
@@ -551,9 +553,11 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)
 {
     const struct pd_gift *g = &u->gifts[trainer];
-    if (g->step != step || !g->n_parts) return PD_OK;
+    int is_given = g->step == step && g->n_parts;
+    int64_t n = is_given ? g->rows.n : 0;
+    if (!is_given && !pd_rule_has_tail(u->spec.rule)) return PD_OK;
     PD_TRY(pd_shard_begin(shard, step));
-    PD_TRY(pd_shard_log_rows(shard, trainer, u->number, step, g->rows.n, g->rows.at, g->data,
-                             (size_t)(g->rows.n * u->width) * u->item));
-    return pd_rule_rows(u->spec.rule, g->rows.n, g->rows.at, g->data);
+    PD_TRY(pd_shard_log_rows(shard, trainer, u->number, step, is_given, n, g->rows.at, g->data,
+                             (size_t)(n * u->width) * u->item));
+    return pd_rule_rows(u->spec.rule, is_given, n, g->rows.at, g->data);
 }

@@ -19,20 +19,28 @@ pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint3
                                    1);
 }
 
+/* Part 1: nobody gave anything (rule.h). */
+enum { NOT_GIVEN = 1 };
+
 static pd_status log_rows(struct pd_shard *shard, enum pd_change_kind kind, int trainer, int unit,
-                          uint64_t step, int64_t n, const int64_t *rows, const void *data, size_t bytes)
+                          uint64_t step, int is_given, int64_t n, const int64_t *rows, const void *data,
+                          size_t bytes)
 {
-    struct pd_change change = {
-        .kind = kind, .trainer = trainer, .step = step, .unit = (uint32_t)unit, .rows = (uint64_t)n};
+    struct pd_change change = {.kind = kind,
+                               .trainer = trainer,
+                               .step = step,
+                               .unit = (uint32_t)unit,
+                               .part = is_given ? 0 : NOT_GIVEN,
+                               .rows = (uint64_t)n};
     struct pd_span spans[2] = {{(void *)rows, (size_t)n * sizeof *rows}, {(void *)data, bytes}};
     return shard->config.hooks.log(shard->config.hooks.arg, &change, spans, 2);
 }
 
-pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int64_t n,
-                            const int64_t *rows, const void *data, size_t bytes)
+pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int is_given,
+                            int64_t n, const int64_t *rows, const void *data, size_t bytes)
 {
     return pd_shard_is_logged(shard)
-               ? log_rows(shard, PD_CHANGE_ROWS, trainer, unit, step, n, rows, data, bytes)
+               ? log_rows(shard, PD_CHANGE_ROWS, trainer, unit, step, is_given, n, rows, data, bytes)
                : PD_OK;
 }
 
@@ -45,7 +53,7 @@ pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step)
             const struct pd_gift *g = pd_shard_takes_part(shard, t) ? pd_shard_gift(shard, i, t) : NULL;
             if (!g) continue;
             if (u->spec.is_rows) {
-                PD_TRY(log_rows(shard, PD_CHANGE_GIFT, t, i, step, g->rows.n, g->rows.at, g->data,
+                PD_TRY(log_rows(shard, PD_CHANGE_GIFT, t, i, step, 1, g->rows.n, g->rows.at, g->data,
                                 (size_t)(g->rows.n * u->width) * u->item));
                 continue;
             }
@@ -183,7 +191,8 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
         !u->spec.is_rows && change->part < u->parts)
         return redo_part(shard, u, change, payload, n);
     if (change->kind == PD_CHANGE_ROWS && u->spec.rule && u->spec.is_rows && has_rows)
-        return pd_rule_rows(u->spec.rule, (int64_t)change->rows, payload, (const char *)payload + ids);
+        return pd_rule_rows(u->spec.rule, change->part != NOT_GIVEN, (int64_t)change->rows, payload,
+                            (const char *)payload + ids);
     return pd_fail(PD_FORMAT, "the log has a change of '%s' that does not fit it: is it another job's?",
                    u->spec.grad);
 }

@@ -21,6 +21,10 @@ SMALL = [
     ("3x1", "turns", "momentum", ["--decay"]),
     ("3x2", "turns", "lazy_adam", ["--clip", "value"]),
     ("2x1", "turns", "adam", ["--async"]),
+    ("2x2", "turns64", "adam", []),
+    ("2x1", "gaps", "adamax", []),  # steps without any rows
+    ("2x1", "gaps", "adam", []),
+    ("2x1", "gaps", "adamax", ["--async"]),
     ("3x2", "word2vec", "sgd", ["--schedule"]),
     ("2x2", "mlp", "sgd", ["--clip", "value"]),
     ("2x2", "mlp", "sgd", ["--clip", "norm"]),
@@ -155,3 +159,25 @@ def test_memory(tmp_path, record_property, model):
         job.end(deadline=60)
     record_property("MiB", max(peaks.values()))
     assert max(peaks.values()) < 60, peaks
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_a_trainer_goes_on_after_steps_without_rows(tmp_path, one_process, mode):
+    """Killed between two steps, it knows how many all servers have, also those that got nothing in some of them."""
+    options = ["--model", "gaps", "--optimizer", "adamax", "--steps", "12"]
+    want = one_process(1, options)
+    with Job(3, 1, env={"FLAGS_ps_on_trainer_loss": "wait"}) as job:
+        for i in range(3):
+            job.start("server", i, *options, *mode, "--out", str(tmp_path / f"server-{i}.npz"))
+        first = job.start("trainer", 0, *options, *mode, "--pause-at", "8", "--linger", str(tmp_path / "never"))
+        first.wait_for("pauses")
+        first.kill()
+        job.processes.remove(first)
+        first.close()
+        again = job.start("trainer", 0, *options, *mode, "--resume", "--out", str(tmp_path / "trainer-0.npz"))
+        job.end(deadline=60)
+        assert "steps done: 8" in again.output(), again.output()
+    got, held = dict(np.load(tmp_path / "trainer-0.npz")), [dict(np.load(tmp_path / f"server-{i}.npz")) for i in range(3)]
+    for name in want:
+        if name != "losses":
+            assert distance(whole(name, got, held), want[name]) < 1e-5, name

@@ -109,6 +109,7 @@ if SOAK:
         ("2", "word2vec_sparse", "adagrad", []),
         ("2", "word2vec_sparse", "momentum", ["--decay"]),
         ("2", "turns", "momentum", ["--decay"]),
+        ("1", "turns", "adamax", []),
     ]
 
 

@@ -99,18 +99,34 @@ def word2vec(args, is_sparse=False):
     return loss, batch, 0.1
 
 
-def turns(args):
+def turns(args, dtype="float32"):
     """A table in slices: the rows of a batch lie close to each other, so that a step leaves out all slices but one."""
     ids = fluid.layers.data(name="ids", shape=[1], dtype="int64")
     label = fluid.layers.data(name="label", shape=[1], dtype="float32")
-    rows = fluid.layers.embedding(ids, size=[1800, 16], is_sparse=True, param_attr=fluid.ParamAttr(name="emb"))
-    predicted = fluid.layers.fc(rows, 1, bias_attr=False)
+    rows = fluid.layers.embedding(ids, size=[1800, 16], is_sparse=True, param_attr=fluid.ParamAttr(name="emb"), dtype=dtype)
+    predicted = fluid.layers.fc(fluid.layers.cast(rows, "float32"), 1, bias_attr=False)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, label))
 
     def batch(rng, n):
         first = 300 * rng.integers(0, 6)
         picked = rng.integers(first, first + 300, (n, 1)).astype("int64")
         return {"ids": picked, "label": (picked % 7 - 3).astype("float32")}
+
+    return loss, batch, 0.1
+
+
+def gaps(args):
+    """A feature that many batches have not at all: with the seed 7, of the first twelve 5, 6, 7, 10."""
+    words = fluid.layers.data(name="words", shape=[1], dtype="int64", lod_level=1)
+    label = fluid.layers.data(name="label", shape=[1], dtype="float32")
+    rows = fluid.layers.embedding(words, size=[1800, 16], is_sparse=True, param_attr=fluid.ParamAttr(name="emb"))
+    predicted = fluid.layers.fc(fluid.layers.sequence_pool(rows, "sum"), 1, bias_attr=False)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, label))
+
+    def batch(rng, n):
+        lengths = [0 if rng.random() < 0.4 else 2] * n
+        picked = rng.integers(0, 1800, (sum(lengths), 1)).astype("int64")
+        return {"words": fluid.create_lod_tensor(picked, [lengths], fluid.CPUPlace()), "label": rng.random((n, 1)).astype("float32")}
 
     return loss, batch, 0.1
 
@@ -136,6 +152,8 @@ MODELS = {
     "mlp": mlp,
     "factors": factors,
     "turns": turns,
+    "turns64": lambda args: turns(args, "float64"),
+    "gaps": gaps,
     "names": lambda args: fit_a_line(args, ("w.trainer_0", "b.trainer_1.pserver_0")),
     "gradients": lambda args: fit_a_line(args, ("w@GRAD", "my@GRAD.b")),  # parameters that are called so
     "word2vec": word2vec,
@@ -145,6 +163,7 @@ OPTIMIZERS = {
     "sgd": lambda rate, **more: fluid.optimizer.SGD(rate, **more),
     "momentum": lambda rate, mu=0.9, **more: fluid.optimizer.Momentum(rate, momentum=mu, **more),
     "adam": lambda rate, **more: fluid.optimizer.Adam(rate, **more),
+    "adamax": lambda rate, **more: fluid.optimizer.Adamax(rate, **more),
     "lazy_adam": lambda rate, **more: fluid.optimizer.Adam(rate, lazy_mode=True, **more),
     "lamb": lambda rate, **more: fluid.optimizer.Lamb(rate, **more),
     "adagrad": lambda rate, **more: fluid.optimizer.Adagrad(rate, **more),
@@ -167,7 +186,7 @@ def build(args):
     loss, batch, rate = MODELS[args.model](args)
     # These divide by the size of a gradient, so that rounding decides where it is near 0: at the other rate one process that
     # gets the rows of its batches in another order differs from itself by 3e-5.
-    if args.optimizer in ("adam", "lazy_adam", "adagrad"):
+    if args.optimizer in ("adam", "adamax", "lazy_adam", "adagrad"):
         rate *= 0.1
     if args.schedule:
         rate = fluid.layers.exponential_decay(learning_rate=rate, decay_steps=2, decay_rate=0.8)
@@ -184,7 +203,7 @@ def build(args):
 def feeds(args, batch, step: int, trainers: int, which: int | None):
     """The joined batch of a step, or the share of one trainer."""
     whole = batch(np.random.default_rng(1000 * args.seed + step), BATCH * trainers)
-    if which is None:
+    if which is None or trainers == 1:
         return whole
     return {name: value[which * BATCH : (which + 1) * BATCH] for name, value in whole.items()}
 
