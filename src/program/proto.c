@@ -272,11 +272,33 @@ static pd_status keep_extra(const Pd__VarType *from, struct pd_var *var)
     return var->extra.failed ? pd_no_memory() : PD_OK;
 }
 
+/* How many bytes a character of UTF-8 has that begins there; 0: none does. */
+static int character(const unsigned char *at)
+{
+    int n = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((at[i] & 0xc0) != 0x80) return 0;
+    int is_overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    int is_beyond = (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf4 && at[1] >= 0x90);
+    return n > 1 && (is_overlong || is_beyond) ? 0 : n;
+}
+
+/* protobuf's texts are UTF-8, and so are names; its library does not look. */
+static pd_status check_name(const char *name)
+{
+    const unsigned char *at = (const unsigned char *)name;
+    for (int n; *at; at += n)
+        if (!(n = character(at)))
+            return pd_fail(PD_FORMAT, "the model file has a name that is no UTF-8 at its byte %d: it is damaged", (int)(at - (const unsigned char *)name));
+    return PD_OK;
+}
+
 static pd_status read_var(const Pd__VarDesc *from, struct pd_block *block)
 {
     struct pd_var *var;
     int existed;
     const Pd__VarType *t = from->type;
+    PD_TRY(check_name(from->name));
     if (!t || !kind_known(t->type))
         return pd_fail(PD_FORMAT, "the model file gives variable '%s' the unknown kind %d", from->name, t ? (int)t->type : -1);
     PD_TRY(pd_var_new(block, from->name, (enum pd_kind)t->type, &var, &existed));
@@ -321,9 +343,12 @@ static pd_status read_attr(const Pd__OpDesc__Attr *from, int blocks, struct pd_a
 static pd_status read_side(struct pd_opdesc *op, int is_output, Pd__OpDesc__Var **list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        PD_TRY(check_name(list[i]->parameter));
         PD_TRY(pd_opdesc_add_arg(op, is_output, list[i]->parameter, NULL));
-        for (size_t k = 0; k < list[i]->n_arguments; k++)
+        for (size_t k = 0; k < list[i]->n_arguments; k++) {
+            PD_TRY(check_name(list[i]->arguments[k]));
             PD_TRY(pd_opdesc_add_arg(op, is_output, list[i]->parameter, list[i]->arguments[k]));
+        }
     }
     return PD_OK;
 }
@@ -334,6 +359,7 @@ static pd_status read_attrs(struct pd_opdesc *op, const Pd__OpDesc *from, int bl
         const Pd__OpDesc__Attr *a = from->attrs[i];
         struct pd_attr value;
         uint8_t *bools = NULL;
+        PD_TRY(check_name(a->name));
         PD_TRY(read_attr(a, blocks, &value));
         if (value.type == PD_ATTR_BOOLS) {
             bools = pd_malloc(a->n_bools);
@@ -352,6 +378,7 @@ static pd_status read_attrs(struct pd_opdesc *op, const Pd__OpDesc *from, int bl
 static pd_status read_op(const Pd__OpDesc *from, struct pd_block *block, int blocks)
 {
     struct pd_opdesc *op;
+    PD_TRY(check_name(from->type));
     PD_TRY(pd_opdesc_new(block->program, from->type, &op));
     op->is_target = from->is_target != 0;
     pd_status status = read_side(op, 0, from->inputs, from->n_inputs);

@@ -173,3 +173,31 @@ def test_a_sample_without_a_number(level):
         feeder = fluid.DataFeeder([y], fluid.CPUPlace())
         with pytest.raises(ValueError, match="feed of y: the samples do not form one array of float32: there is a None in it.$"):
             feeder.feed([([1.0],), ([None],)])
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("dtype, value", [
+    ("int64", [[1.7, 2.9]]), ("int64", [np.array([1.7, 2.2], "float32")]), ("int64", [[float("nan"), 1.0]]), ("int32", [[2**33, 1]]), ("uint8", [[300, -1]]),
+    ("float32", [[1.0, 1e300]]),
+])  # fmt: skip
+def test_a_list_that_the_type_cannot_hold(dtype, value):
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        out = layers.cast(layers.data("x", [2], dtype=dtype), "float64")
+        exe = fluid.Executor(fluid.CPUPlace())
+        with pytest.raises(fluid.core.InvalidArgumentError, match=f"The feed 'x' .*({dtype} cannot hold|cannot become an array of {dtype})"):
+            exe.run(feed={"x": value}, fetch_list=[out])
+        good = [[1.0, 2]] if dtype != "float32" else [[float("inf"), 0.1]]
+        assert exe.run(feed={"x": good}, fetch_list=[out])[0].shape == (1, 2)
+
+
+def test_a_loader_that_is_iterated_over_anew():
+    """Who goes on with the iteration before hears it: it has not come to the end of the data."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [None, 1])
+        loader = fluid.io.DataLoader.from_generator([x], capacity=2)
+        loader.set_batch_generator(lambda: ([np.full((1, 1), k, "float32")] for k in range(50)), places=fluid.CPUPlace())
+        with pytest.raises(RuntimeError, match="iterated over anew before this iteration had come to its end"):
+            list(zip(loader(), loader()))
+        for _ in loader():
+            break
+        assert len(list(loader())) == 50

@@ -316,3 +316,28 @@ def test_what_is_loaded_is_compared_with_what_is_declared(tmp_path, filename):
         fluid.io.save_persistables(exe, str(tmp_path), filename=filename)
         with pytest.raises(fluid.core.EnforceNotMet, match=r"the file holds shape \[7, 4\], the variable has shape \[-1, 3\]"):
             fluid.io.load_persistables(exe, str(tmp_path), filename=filename)
+
+
+def test_variables_without_elements(tmp_path):
+    """In the one file of fluid.save, as old pickles have them, too."""
+    main = fluid.Program()
+    main.global_block().create_var(name="none", shape=[0, 4], dtype="float32", persistable=True)
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.global_scope().var("none").get_tensor().set(np.zeros((0, 4), "float32"), fluid.CPUPlace())
+        fluid.save(main, str(tmp_path / "m"))
+        fluid.load(main, str(tmp_path / "m"), exe)
+        assert np.array(fluid.global_scope().find_var("none").get_tensor()).shape == (0, 4)
+    assert fluid.io.load_program_state(str(tmp_path / "m"))["none"].shape == (0, 4)
+
+
+@pytest.mark.parametrize("bad", [b"xx\xffx", b"xx\xc3x", b"\xed\xa0\x80x", b"xxx\xc3", b"\xf4\x90\x80\x80"])
+def test_names_of_a_model_file_that_are_no_text(bad):
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        fluid.layers.relu(fluid.data("xxxx", [None, 2], "float32"))
+    whole = main.desc.serialize_to_string()
+    with pytest.raises(fluid.core.FormatError, match="a name that is no UTF-8 at its byte"):
+        fluid.Program.parse_from_string(whole.replace(b"xxxx", bad))
+    again = fluid.Program.parse_from_string(whole.replace(b"xxxx", "äö".encode()))
+    assert again.global_block().ops[0].input("X") == ["äö"]

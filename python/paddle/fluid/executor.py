@@ -146,7 +146,7 @@ def _convert_feed(program, name: str, value, widen: bool = False):
         if isinstance(value, np.generic):
             return np.array([value])
         array = array_of(value, dtype)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         hint = "Sequences of different lengths go into a LoDTensor: see fluid.create_lod_tensor."
         raise core.InvalidArgumentError(
             f"The feed {name!r} of type {type(value).__name__} cannot become an array of {dtype or 'numbers'}: "
@@ -154,6 +154,14 @@ def _convert_feed(program, name: str, value, widen: bool = False):
         ) from None
     if array.dtype == object:
         raise core.DataTypeError(f"The feed {name!r} of type {type(value).__name__} is no array of numbers.")
+    is_doubtful = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.isinf(array).any())
+    given = np.asarray(value) if is_doubtful else array
+    is_lost = np.isinf(array) != np.isinf(given) if array.dtype.kind == "f" and given.dtype.kind in "iuf" else given != array
+    if given.dtype.kind in "iuf" and np.any(is_lost):
+        raise core.InvalidArgumentError(
+            f"The feed {name!r} has numbers that {array.dtype} cannot hold, which the variable is declared with. Feed numbers that "
+            "it has, or declare another dtype."
+        )
     return array.reshape(1) if array.ndim == 0 else array
 
 

@@ -33,8 +33,17 @@ _ALLOWED = {
 }
 
 
+def _no_bytes(*args) -> bytes:
+    """What old pickles call for an array without elements."""
+    if args:
+        raise core.FormatError("the file makes bytes of its own, which are no array")
+    return b""
+
+
 class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str):
+        if (module, name) in (("__builtin__", "bytes"), ("builtins", "bytes")):
+            return _no_bytes
         if (module, name) not in _ALLOWED:
             raise core.FormatError(f"the file holds {module}.{name}, which is no array")
         if module.startswith("numpy.core") and int(np.__version__.split(".")[0]) >= 2:

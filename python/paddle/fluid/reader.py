@@ -63,6 +63,17 @@ class _Prefetch:
     def close(self) -> None:
         self._pump.stop()
 
+    def cut_off(self) -> None:
+        """The loader is iterated over anew. Who goes on with this one hears that it is not at the end of the data."""
+        if not self._pump.queue.is_closed():
+            self._pump.queue.kill(
+                RuntimeError(
+                    "this loader was iterated over anew before this iteration had come to its end: it has one at a time. Make a loader "
+                    "for each."
+                )
+            )
+        self._pump.stop()
+
     def __del__(self):
         if hasattr(self, "_pump"):
             self._pump.queue.close()
@@ -154,7 +165,8 @@ class GeneratorLoader(DataLoaderBase):
                 "the loader has no data yet. Call set_sample_generator, set_sample_list_generator or "
                 "set_batch_generator first."
             )
-        self._reset()
+        if self._running is not None:
+            self._running.cut_off()
         self._running = _Prefetch(self._items, self._capacity)
         return self._running
 
