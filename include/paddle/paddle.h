@@ -191,6 +191,8 @@ PD_API pd_status pd_var_set_lod_level(pd_program *program, int64_t id, int lod_l
 PD_API pd_status pd_var_set_flags(pd_program *program, int64_t id, unsigned mask, unsigned flags);
 /* Renames it in its block and in all ops that see it. */
 PD_API pd_status pd_var_set_name(pd_program *program, int64_t id, const char *name);
+/* The same for many variables of one block, in one pass over the Program. */
+PD_API pd_status pd_vars_rename(pd_program *program, int block, int n, const int64_t *ids, const char *const *names);
 PD_API pd_status pd_var_delete(pd_program *program, int64_t id);
 /* *id is -1 when there is none. `parents`: look there too. */
 PD_API pd_status pd_var_lookup(const pd_program *program, int block, const char *name, int parents, int64_t *id);
@@ -216,6 +218,7 @@ PD_API pd_status pd_op_insert(pd_op_builder *op, int block, int index, int64_t *
 PD_API void pd_op_discard(pd_op_builder *op);
 
 PD_API pd_status pd_op_get_type(const pd_program *program, int64_t id, const char **type);
+/* `index` may be NULL: finding it goes over the block. */
 PD_API pd_status pd_op_get_place(const pd_program *program, int64_t id, int *block, int *index);
 PD_API pd_status pd_op_delete(pd_program *program, int64_t id);
 /* The i-th slot of the op as built; *slot is NULL after the last. */

@@ -91,8 +91,8 @@ static PyObject *get_type(PyObject *self, void *unused)
 static PyObject *get_place(PyObject *self, void *want_index)
 {
     int block, index;
-    if (core_failed(core_part(self)->state,
-                    pd_op_get_place(core_part_of(self), core_part(self)->id, &block, &index)))
+    if (core_failed(core_part(self)->state, pd_op_get_place(core_part_of(self), core_part(self)->id, &block,
+                                                            want_index ? &index : NULL)))
         return NULL;
     return PyLong_FromLong(want_index ? index : block);
 }

@@ -198,6 +198,27 @@ static PyObject *find_var(PyObject *self, PyObject *const *args, Py_ssize_t n)
     return result;
 }
 
+/* Variables of one block, by id, and their new names. */
+static PyObject *rename_vars(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct core_scratch scratch = {0};
+    int block, n_names;
+    int64_t *ids, n_ids;
+    const char **names;
+    PyObject *result = NULL;
+    if (core_arity("_rename_vars", n, 3, 3) || read_int(args[0], &block) ||
+        core_int64s(&scratch, args[1], &ids, &n_ids) ||
+        core_names(of(self)->state, &scratch, args[2], &names, &n_names))
+        goto done;
+    if (n_ids != n_names)
+        PyErr_Format(PyExc_ValueError, "%lld variables cannot have %d names.", (long long)n_ids, n_names);
+    else
+        result = core_result(of(self)->state, pd_vars_rename(of(self)->at, block, n_names, ids, names));
+done:
+    core_scratch_free(&scratch);
+    return result;
+}
+
 /* A slot's variables: one, a list of them, or an empty list for a slot that is named but empty. */
 static int add_slots(struct core_state *state, pd_op_builder *op, int is_output, PyObject *slots)
 {
@@ -364,6 +385,7 @@ static PyMethodDef methods[] = {
     {"_op_ids", op_ids, METH_O, NULL},
     {"_make_var", CORE_FAST(make_var), METH_FASTCALL, NULL},
     {"_find_var", CORE_FAST(find_var), METH_FASTCALL, NULL},
+    {"_rename_vars", CORE_FAST(rename_vars), METH_FASTCALL, NULL},
     {"_insert_op", CORE_FAST(insert_op), METH_FASTCALL, NULL},
     {"_append_backward", CORE_FAST(append_backward), METH_FASTCALL, NULL},
     {"_gradients", CORE_FAST(gradients), METH_FASTCALL, NULL},

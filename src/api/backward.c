@@ -19,29 +19,32 @@ static pd_status all_parameters(const pd_program *program, const char ***names, 
     return PD_OK;
 }
 
-/* Marks the op that writes a parameter's gradient last, so that later passes find the pair. */
-static pd_status mark_pair(pd_program *program, const char *param, const char *grad)
+/* Which op writes a variable last. */
+static pd_status note_writers(const struct pd_block *block, struct pd_map *out)
 {
-    const struct pd_block *block = program->blocks.at[0];
-    for (int i = block->ops.n - 1; i >= 0; i--) {
+    for (int i = 0; i < block->ops.n; i++) {
         struct pd_opdesc *op = block->ops.at[i];
         for (int s = 0; s < op->out.n; s++)
-            for (int k = 0; k < op->out.at[s].args.n; k++) {
-                if (strcmp(op->out.at[s].args.at[k], grad) != 0) continue;
-                const struct pd_attr *old = pd_opdesc_attr(op, "op_role_var");
-                int n = old && old->type == PD_ATTR_STRINGS ? old->n : 0;
-                const char **list = pd_calloc((size_t)n + 2, sizeof *list);
-                if (!list) return pd_no_memory();
-                for (int q = 0; q < n; q++)
-                    list[q] = old->strings[q];
-                list[n] = param;
-                list[n + 1] = grad;
-                pd_status status = pd_opdesc_set_strings(op, "op_role_var", n + 2, list);
-                pd_free(list);
-                return status;
-            }
+            for (int k = 0; k < op->out.at[s].args.n; k++)
+                if (!pd_map_set(out, op->out.at[s].args.at[k], op)) return pd_no_memory();
     }
     return PD_OK;
+}
+
+/* Marks the op that writes a parameter's gradient last, so that later passes find the pair. */
+static pd_status mark_pair(struct pd_opdesc *writer, const char *param, const char *grad)
+{
+    const struct pd_attr *old = pd_opdesc_attr(writer, "op_role_var");
+    int n = old && old->type == PD_ATTR_STRINGS ? old->n : 0;
+    const char **list = pd_calloc((size_t)n + 2, sizeof *list);
+    if (!list) return pd_no_memory();
+    for (int i = 0; i < n; i++)
+        list[i] = old->strings[i];
+    list[n] = param;
+    list[n + 1] = grad;
+    pd_status status = pd_opdesc_set_strings(writer, "op_role_var", n + 2, list);
+    pd_free(list);
+    return status;
 }
 
 pd_status pd_append_backward(pd_program *program, const char *loss, const pd_backward_options *options, pd_param_grad **pairs, int *n)
@@ -70,12 +73,19 @@ pd_status pd_append_backward(pd_program *program, const char *loss, const pd_bac
         status = pd_pass_backward(&spec, grads);
     }
     int count = 0;
+    struct pd_map writers = {0};
+    if (status == PD_OK) status = note_writers(program->blocks.at[0], &writers);
     for (int i = 0; i < n_wanted && status == PD_OK; i++)
         if (grads[i]) {
             const char *param = pd_program_text(program, wanted[i]);
+            struct pd_opdesc *writer = pd_map_get(&writers, grads[i]);
             list[count++] = (pd_param_grad){param, grads[i]};
-            status = param ? mark_pair(program, param, grads[i]) : pd_no_memory();
+            if (!param)
+                status = pd_no_memory();
+            else if (writer)
+                status = mark_pair(writer, param, grads[i]);
         }
+    pd_map_free(&writers);
     pd_free(grads);
     pd_free(clips);
     pd_free(all);

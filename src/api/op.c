@@ -69,7 +69,7 @@ pd_status pd_op_get_place(const pd_program *program, int64_t id, int *block, int
     struct pd_opdesc *op;
     PD_TRY(pd_api_op(program, id, &op));
     *block = op->block->index;
-    *index = pd_block_op_index(op->block, op);
+    if (index) *index = pd_block_op_index(op->block, op);
     return PD_OK;
 }
 

@@ -193,7 +193,22 @@ pd_status pd_var_set_name(pd_program *program, int64_t id, const char *name)
 {
     struct pd_var *v;
     PD_TRY(pd_api_var(program, id, &v));
-    return pd_var_rename(v, name);
+    return pd_block_rename_vars(v->block, 1, &v, &name);
+}
+
+pd_status pd_vars_rename(pd_program *program, int block, int n, const int64_t *ids, const char *const *names)
+{
+    struct pd_var **vars = pd_calloc((size_t)n + 1, sizeof *vars);
+    pd_status status = vars ? PD_OK : pd_no_memory();
+    for (int i = 0; status == PD_OK && i < n; i++) {
+        status = pd_api_var(program, ids[i], &vars[i]);
+        if (status == PD_OK && vars[i]->block->index != block)
+            status = pd_fail(PD_RANGE, "variable '%s' is of block %d, not of block %d", vars[i]->name,
+                             vars[i]->block->index, block);
+    }
+    if (status == PD_OK && n > 0) status = pd_block_rename_vars(vars[0]->block, n, vars, names);
+    pd_free(vars);
+    return status;
 }
 
 pd_status pd_var_delete(pd_program *program, int64_t id)

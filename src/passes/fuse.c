@@ -49,10 +49,10 @@ static pd_status keep_all(struct pd_fuse *f, int n_fetches, const char *const *f
 /* ---- who uses a variable ---- */
 
 struct users {
-    PD_VEC(struct pd_opdesc *) ops; /* also those that became parts of others */
+    PD_VEC(struct pd_opdesc *) ops[2]; /* that read it, that write it; also those that became parts of others */
 };
 
-static pd_status add_user(struct pd_fuse *f, const char *name, struct pd_opdesc *op)
+static pd_status add_user(struct pd_fuse *f, const char *name, int writes, struct pd_opdesc *op)
 {
     struct users *users = pd_map_get(&f->users, name);
     if (!users) {
@@ -62,8 +62,9 @@ static pd_status add_user(struct pd_fuse *f, const char *name, struct pd_opdesc 
             return pd_no_memory();
         }
     }
-    if (users->ops.n && users->ops.at[users->ops.n - 1] == op) return PD_OK;
-    return pd_vec_push(&users->ops, op) ? PD_OK : pd_no_memory();
+    int n = users->ops[writes].n;
+    if (n && users->ops[writes].at[n - 1] == op) return PD_OK;
+    return pd_vec_push(&users->ops[writes], op) ? PD_OK : pd_no_memory();
 }
 
 static pd_status add_uses(struct pd_fuse *f, struct pd_opdesc *op)
@@ -72,7 +73,7 @@ static pd_status add_uses(struct pd_fuse *f, struct pd_opdesc *op)
         const struct pd_io *at = side ? op->out.at : op->in.at;
         for (int s = 0; s < (side ? op->out.n : op->in.n); s++)
             for (int k = 0; k < at[s].args.n; k++)
-                PD_TRY(add_user(f, at[s].args.at[k], op));
+                PD_TRY(add_user(f, at[s].args.at[k], side, op));
     }
     return PD_OK;
 }
@@ -89,7 +90,8 @@ static void users_free(struct pd_fuse *f)
     pd_map_each(&f->users, entry)
     {
         struct users *users = entry->value;
-        pd_vec_free(&users->ops);
+        pd_vec_free(&users->ops[0]);
+        pd_vec_free(&users->ops[1]);
         pd_free(users);
     }
     pd_map_free(&f->users);
@@ -105,19 +107,33 @@ static int count(const struct pd_opdesc *op, int is_output, const char *name)
     return found;
 }
 
+static int writes_of(const struct pd_fuse *f, const char *name)
+{
+    const struct users *users = pd_map_get(&f->users, name);
+    int writes = 0;
+    for (int i = 0; users && i < users->ops[1].n; i++)
+        if (users->ops[1].at[i]->block == f->block) writes += count(users->ops[1].at[i], 1, name);
+    return writes;
+}
+
 struct pd_fuse_use pd_fuse_use_of(const struct pd_fuse *f, const char *name)
 {
     struct pd_fuse_use use = {.writer = -1, .first_read = -1, .reader = -1};
     const struct users *users = pd_map_get(&f->users, name);
-    for (int i = 0; users && i < users->ops.n; i++) {
-        const struct pd_opdesc *op = users->ops.at[i];
+    for (int i = 0; users && i < users->ops[0].n; i++) {
+        struct pd_opdesc *op = users->ops[0].at[i];
         if (op->block != f->block) continue;
-        int reads = count(op, 0, name), writes = count(op, 1, name), at = pd_block_op_index(f->block, op);
-        if (reads && (use.first_read < 0 || at < use.first_read)) use.first_read = at;
-        if (reads && at > use.reader) use.reader = at;
-        if (writes && at > use.writer) use.writer = at;
-        use.reads += reads;
-        use.writes += writes;
+        int at = pd_block_op_index(f->block, op);
+        if (use.first_read < 0 || at < use.first_read) use.first_read = at;
+        if (at > use.reader) use.reader = at;
+        use.reads += count(op, 0, name);
+    }
+    for (int i = 0; users && i < users->ops[1].n; i++) {
+        struct pd_opdesc *op = users->ops[1].at[i];
+        if (op->block != f->block) continue;
+        int at = pd_block_op_index(f->block, op);
+        if (at > use.writer) use.writer = at;
+        use.writes += count(op, 1, name);
     }
     return use;
 }
@@ -132,22 +148,26 @@ int pd_fuse_may_go(const struct pd_fuse *f, const char *name, int reads, struct 
     return use->writes == 1 && use->reads == reads && (!reads || use->first_read > use->writer);
 }
 
-static int any_between(const struct pd_fuse *f, const char *name, int from, int to, int reads_too)
+static int any_between(const struct pd_fuse *f, const char *name, int writes, int from, int to)
 {
-    for (int i = from + 1; i < to; i++)
-        if (count(f->block->ops.at[i], 1, name) || (reads_too && count(f->block->ops.at[i], 0, name)))
-            return 1;
+    const struct users *users = pd_map_get(&f->users, name);
+    for (int i = 0; users && i < users->ops[writes].n; i++) {
+        struct pd_opdesc *op = users->ops[writes].at[i];
+        if (op->block != f->block) continue;
+        int at = pd_block_op_index(f->block, op);
+        if (at > from && at < to) return 1;
+    }
     return 0;
 }
 
 int pd_fuse_written_between(const struct pd_fuse *f, const char *name, int from, int to)
 {
-    return any_between(f, name, from, to, 0);
+    return any_between(f, name, 1, from, to);
 }
 
 int pd_fuse_used_between(const struct pd_fuse *f, const char *name, int from, int to)
 {
-    return any_between(f, name, from, to, 1);
+    return any_between(f, name, 1, from, to) || any_between(f, name, 0, from, to);
 }
 
 int pd_fuse_inputs_change(const struct pd_fuse *f, int from, int to)
@@ -181,7 +201,7 @@ const struct pd_var *pd_fuse_sized(const struct pd_fuse *f, const char *name)
 {
     const struct pd_var *var = name ? pd_block_var(f->block, name) : NULL;
     if (!var || (var->flags & PD_VAR_PERSISTABLE)) return var;
-    return pd_fuse_use_of(f, var->name).writes <= !(var->flags & PD_VAR_IS_DATA) ? var : NULL;
+    return writes_of(f, var->name) <= !(var->flags & PD_VAR_IS_DATA) ? var : NULL;
 }
 
 const struct pd_var *pd_fuse_float(const struct pd_fuse *f, const char *name)
@@ -211,7 +231,7 @@ pd_status pd_fuse_take_slot(struct pd_opdesc *to, int is_output, const char *slo
     return PD_OK;
 }
 
-pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, const struct pd_opdesc *next)
+pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, struct pd_opdesc *next)
 {
     pd_status status = pd_block_insert_sized(f->block, pd_block_op_index(f->block, next), op);
     if (status == PD_OK) return add_uses(f, op);

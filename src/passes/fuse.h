@@ -63,6 +63,6 @@ pd_status pd_fuse_take_slot(struct pd_opdesc *to, int is_output, const char *slo
 pd_status pd_fuse_replace(struct pd_fuse *f, struct pd_opdesc *op, int n, struct pd_opdesc *const *ops,
                           int at);
 /* Puts `op` before `next`. Takes it, also on an error. */
-pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, const struct pd_opdesc *next);
+pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, struct pd_opdesc *next);
 
 #endif

@@ -232,34 +232,55 @@ int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var)
 }
 
 /* The parameter and the gradient that the op is for go with the names of its variables. */
-static pd_status rename_role_var(struct pd_opdesc *op, const char *from, const char *to)
+static pd_status rename_role_var(struct pd_opdesc *op, const char *(*new_name)(const char *old, const void *context),
+                                 const void *context)
 {
     const struct pd_attr *names = pd_opdesc_attr(op, "op_role_var");
-    int found = 0;
-    for (int i = 0; names && names->type == PD_ATTR_STRINGS && i < names->n; i++)
-        found |= strcmp(names->strings[i], from) == 0;
-    if (!found) return PD_OK;
-    const char **renamed = pd_calloc((size_t)names->n, sizeof *renamed);
-    if (!renamed) return pd_no_memory();
-    for (int i = 0; i < names->n; i++)
-        renamed[i] = strcmp(names->strings[i], from) == 0 ? to : names->strings[i];
-    pd_status status = pd_opdesc_set_strings(op, "op_role_var", names->n, renamed);
+    const char **renamed = NULL, *name;
+    for (int i = 0; names && names->type == PD_ATTR_STRINGS && i < names->n; i++) {
+        if (!(name = new_name(names->strings[i], context))) continue;
+        if (!renamed) {
+            renamed = pd_calloc((size_t)names->n, sizeof *renamed);
+            if (!renamed) return pd_no_memory();
+            for (int k = 0; k < names->n; k++)
+                renamed[k] = names->strings[k];
+        }
+        renamed[i] = name;
+    }
+    pd_status status = renamed ? pd_opdesc_set_strings(op, "op_role_var", names->n, renamed) : PD_OK;
     pd_free(renamed);
     return status;
 }
 
-pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to)
+pd_status pd_opdesc_rename_args(struct pd_opdesc *op, const char *(*new_name)(const char *old, const void *context),
+                                const void *context)
 {
-    const char *kept = pd_program_text(op->program, to);
-    if (!kept) return pd_no_memory();
     for (int side = 0; side < 2; side++) {
         struct pd_io *at = side ? op->out.at : op->in.at;
         int n = side ? op->out.n : op->in.n;
         for (int i = 0; i < n; i++)
-            for (int k = 0; k < at[i].args.n; k++)
-                if (strcmp(at[i].args.at[k], from) == 0) at[i].args.at[k] = kept, op->program->version++;
+            for (int k = 0; k < at[i].args.n; k++) {
+                const char *name = new_name(at[i].args.at[k], context);
+                if (name) at[i].args.at[k] = name, op->program->version++;
+            }
     }
-    return rename_role_var(op, from, kept);
+    return rename_role_var(op, new_name, context);
+}
+
+struct one_name {
+    const char *from, *to;
+};
+
+static const char *new_name_of_one(const char *old, const void *context)
+{
+    const struct one_name *names = context;
+    return strcmp(old, names->from) == 0 ? names->to : NULL;
+}
+
+pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from, const char *to)
+{
+    struct one_name names = {from, pd_program_text(op->program, to)};
+    return names.to ? pd_opdesc_rename_args(op, new_name_of_one, &names) : pd_no_memory();
 }
 
 /* Outputs that have no variable yet get one in this block. */
@@ -296,6 +317,7 @@ static pd_status place(struct pd_block *block, int index, struct pd_opdesc *op)
         return pd_no_memory();
     }
     op->block = block;
+    atomic_store_explicit(&op->last_index, index < 0 ? block->ops.n - 1 : index, memory_order_relaxed);
     block->program->version++;
     return PD_OK;
 }
@@ -331,10 +353,17 @@ void pd_block_remove_op(struct pd_block *block, int index)
     pd_opdesc_free(pd_block_take_op(block, index));
 }
 
-int pd_block_op_index(const struct pd_block *block, const struct pd_opdesc *op)
+/* Ops move by as many places as were put in or taken out before them since they were last asked for. */
+int pd_block_op_index(const struct pd_block *block, struct pd_opdesc *op)
 {
-    for (int i = 0; i < block->ops.n; i++)
-        if (block->ops.at[i] == op) return i;
+    int n = block->ops.n, up = atomic_load_explicit(&op->last_index, memory_order_relaxed);
+    if (up >= n) up = n - 1;
+    for (int down = up - 1; up < n || down >= 0; up++, down--) {
+        int found = up < n && block->ops.at[up] == op ? up : down >= 0 && block->ops.at[down] == op ? down : -1;
+        if (found < 0) continue;
+        atomic_store_explicit(&op->last_index, found, memory_order_relaxed);
+        return found;
+    }
     return -1;
 }
 

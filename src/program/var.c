@@ -61,26 +61,64 @@ pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind
     return PD_OK;
 }
 
-pd_status pd_var_rename(struct pd_var *var, const char *name)
+/* Variables of one block that get other names, by their old ones. */
+struct renaming {
+    struct pd_map vars;           /* old name -> variable */
+    struct pd_map names;          /* old name -> new one, of the Program's pool */
+    const struct pd_block *inner; /* whose ops are gone over */
+};
+
+/* The new name of what `old` is in that block; NULL: it stays. A loop has variables of its own with names of
+ * outer ones, such as w@GRAD. */
+static const char *new_name(const char *old, const void *context)
+{
+    const struct renaming *r = context;
+    const struct pd_var *var = pd_map_get(&r->vars, old);
+    return var && pd_block_find(r->inner, old) == var ? pd_map_get(&r->names, old) : NULL;
+}
+
+/* Notes the name, and takes it in the block beside the old one. */
+static pd_status take_name(struct renaming *r, struct pd_var *var, const char *name)
 {
     struct pd_block *block = var->block;
-    struct pd_program *p = block->program;
-    if (strcmp(var->name, name) == 0) return PD_OK;
+    if (pd_map_get(&r->vars, var->name)) return pd_fail(PD_EXISTS, "variable '%s' is given two names", var->name);
     if (pd_block_var(block, name))
         return pd_fail(PD_EXISTS, "cannot rename variable '%s': the block already has a variable '%s'", var->name, name);
-    const char *kept = pd_program_text(p, name), *old = var->name;
-    if (!kept || !pd_map_set(&block->by_name, name, var)) return pd_no_memory();
+    const char *kept = pd_program_text(block->program, name);
+    if (!kept || !pd_map_set(&r->vars, var->name, var) || !pd_map_set(&r->names, var->name, (void *)kept) ||
+        !pd_map_set(&block->by_name, name, var))
+        return pd_no_memory();
+    return PD_OK;
+}
+
+static pd_status rename_all(struct renaming *r, struct pd_block *block)
+{
+    struct pd_program *p = block->program;
     p->version++;
     for (int b = 0; b < p->blocks.n; b++) {
-        struct pd_block *inner = p->blocks.at[b];
-        /* A loop has variables of its own with names of outer ones, such as w@GRAD. */
-        if (pd_block_find(inner, old) != var) continue;
-        for (int i = 0; i < inner->ops.n; i++)
-            PD_TRY(pd_opdesc_rename_arg(inner->ops.at[i], old, kept));
+        r->inner = p->blocks.at[b];
+        for (int i = 0; i < r->inner->ops.n; i++)
+            PD_TRY(pd_opdesc_rename_args(r->inner->ops.at[i], new_name, r));
     }
-    pd_map_remove(&block->by_name, old);
-    var->name = kept;
     return PD_OK;
+}
+
+pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *const *vars, const char *const *names)
+{
+    struct renaming r = {0};
+    pd_status status = PD_OK;
+    int taken = 0;
+    for (; status == PD_OK && taken < n; taken++)
+        if (strcmp(vars[taken]->name, names[taken]) != 0) status = take_name(&r, vars[taken], names[taken]);
+    if (status == PD_OK && r.vars.n) status = rename_all(&r, block);
+    pd_map_each (&r.names, entry) {
+        struct pd_var *var = pd_map_get(&r.vars, entry->key);
+        if (status == PD_OK) var->name = entry->value;
+        pd_map_remove(&block->by_name, status == PD_OK ? entry->key : (const char *)entry->value);
+    }
+    pd_map_free(&r.vars);
+    pd_map_free(&r.names);
+    return status;
 }
 
 pd_status pd_var_remove(struct pd_var *var)

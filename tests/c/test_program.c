@@ -81,6 +81,31 @@ static void attributes_convert_where_nothing_is_lost(void **state)
     assert_int_equal(pd_attr_convert(&out, PD_ATTR_INT, &big), PD_TYPE);
 }
 
+static pd_status rename_var(struct pd_var *var, const char *name)
+{
+    return pd_block_rename_vars(var->block, 1, &var, &name);
+}
+
+static void many_names_change_at_once(void **state)
+{
+    (void)state;
+    struct pd_program *p = make();
+    struct pd_block *block = p->blocks.at[0];
+    struct pd_var *vars[] = {pd_block_var(block, "a"), pd_block_var(block, "w")}, *twice[] = {vars[0], vars[0]};
+    assert_int_equal(pd_block_rename_vars(block, 2, vars, (const char *[]){"a2", "a2"}), PD_EXISTS);
+    assert_int_equal(pd_block_rename_vars(block, 2, twice, (const char *[]){"a2", "a3"}), PD_EXISTS);
+    assert_int_equal(pd_block_rename_vars(block, 2, vars, (const char *[]){"w", "w2"}), PD_EXISTS);
+    assert_null(pd_block_var(block, "a2"));
+    assert_ptr_equal(pd_block_var(block, "a"), vars[0]);
+    assert_string_equal(pd_opdesc_arg(block->ops.at[0], 1, "Out"), "a");
+    assert_int_equal(pd_block_rename_vars(block, 2, vars, (const char *[]){"a2", "w2"}), PD_OK);
+    assert_string_equal(pd_opdesc_arg(block->ops.at[0], 1, "Out"), "a2");
+    assert_string_equal(pd_opdesc_arg(block->ops.at[1], 0, "X"), "a2");
+    assert_ptr_equal(pd_block_var(block, "w2"), vars[1]);
+    assert_null(pd_block_var(block, "w"));
+    pd_program_unref(p);
+}
+
 static void ids_are_stable_and_gone_when_removed(void **state)
 {
     (void)state;
@@ -91,10 +116,10 @@ static void ids_are_stable_and_gone_when_removed(void **state)
     pd_block_remove_op(block, 3);
     assert_null(pd_program_op(p, op));
     assert_true(p->version > version);
-    assert_int_equal(pd_var_rename(pd_program_var(p, var), "renamed"), PD_OK);
+    assert_int_equal(rename_var(pd_program_var(p, var), "renamed"), PD_OK);
     assert_string_equal(pd_opdesc_arg(block->ops.at[0], 1, "Out"), "renamed");
     assert_string_equal(pd_opdesc_arg(block->ops.at[1], 0, "X"), "renamed");
-    assert_int_equal(pd_var_rename(pd_program_var(p, var), "w"), PD_EXISTS);
+    assert_int_equal(rename_var(pd_program_var(p, var), "w"), PD_EXISTS);
     assert_int_equal(pd_var_remove(pd_program_var(p, var)), PD_OK);
     assert_null(pd_program_var(p, var));
     pd_program_unref(p);
@@ -116,7 +141,7 @@ static void a_name_of_an_inner_block_stays(void **state)
         assert_int_equal(pd_block_insert(inner[i], 0, op[i], 1), PD_OK);
     }
     assert_int_equal(pd_var_new(inner[1], "a", PD_KIND_TENSOR, &own, &existed), PD_OK);
-    assert_int_equal(pd_var_rename(pd_block_var(block, "a"), "renamed"), PD_OK);
+    assert_int_equal(rename_var(pd_block_var(block, "a"), "renamed"), PD_OK);
     assert_string_equal(pd_opdesc_arg(block->ops.at[0], 1, "Out"), "renamed");
     assert_string_equal(pd_opdesc_arg(op[0], 0, "X"), "renamed");
     assert_string_equal(pd_opdesc_arg(op[1], 0, "X"), "a");
@@ -255,6 +280,7 @@ int main(void)
         cmocka_unit_test(errors_name_op_slot_and_variable),
         cmocka_unit_test(attributes_convert_where_nothing_is_lost),
         cmocka_unit_test(ids_are_stable_and_gone_when_removed),
+        cmocka_unit_test(many_names_change_at_once),
         cmocka_unit_test(a_name_of_an_inner_block_stays),
         cmocka_unit_test(gradients_of_a_shared_variable_add_up),
         cmocka_unit_test(copies_keep_ids_and_drop_training),

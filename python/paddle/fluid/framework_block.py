@@ -174,11 +174,13 @@ class Block:
         """Makes a Parameter in block 0, and the op of its initializer here unless there is one already."""
         block = self.program.global_block()
         kwargs.setdefault("stop_gradient", False)
+        is_known = kwargs.get("name") is not None and block.has_var(kwargs["name"])
         param = Parameter(block, *args, **kwargs)
         initializer = kwargs.get("initializer")
         if initializer is not None:
             name = param.name
-            writers = [op for op in block.ops if name in op.output_arg_names and not op.type.startswith("c_")]
+            ops = block.ops if is_known else []  # a new variable has no writer
+            writers = [op for op in ops if name in op.output_arg_names and not op.type.startswith("c_")]
             if len(writers) > 1:
                 raise RuntimeError(
                     f"Parameter {name!r} is written by {len(writers)} ops of the program that initializes it "
@@ -194,6 +196,10 @@ class Block:
         return var
 
     rename_var = _rename_var
+
+    def _rename_vars(self, names: dict) -> None:
+        """Old names -> new ones: all in one pass over the Program."""
+        self.program._rename_vars(self.idx, [self.var(name)._id for name in names], list(names.values()))
 
     def _remove_var(self, name: str) -> None:
         var = self.var(name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from paddle.fluid.transpiler.flow import is_rule
-
 
 def sums_all(op) -> bool:
     """Does it add up all elements of its input?"""
@@ -15,6 +13,21 @@ def sums_all(op) -> bool:
 def keeps_sums(op) -> bool:
     """Is its result for a sum of parts the sum of its results for the parts?"""
     return op.type in ("sum", "assign") or (op.type == "scale" and op.attr("bias") == 0.0)
+
+
+def _only_users(graph) -> dict:
+    """Ops of updates -> the update that needs it; None: several do."""
+    found: dict = {}
+    todo = [(update.rule, update) for update in graph.updates]
+    while todo:
+        op, user = todo.pop()
+        if op in found:
+            if found[op] is None or found[op] is user:
+                continue
+            user = None
+        found[op] = user
+        todo += [(maker, user) for name in graph.flow.reads[op] for maker in graph.makers(name)]
+    return found
 
 
 class Classes:
@@ -31,25 +44,30 @@ class Classes:
         self.owner: dict = {}  # op -> update
         self.parts: set = set()
         self.totals: set = set()
-        self.part_ops: list = []
-        self.total_ops: list = []
-        users: dict = {}
+        self.part_ops: dict = {}  # these two as sets that keep the order
+        self.total_ops: dict = {}
+        self._owned: dict = {}  # update -> its ops
         for update in graph.updates:
             for name in (update.param.name, update.grad, *update.states):
                 self.own[name] = update
-            for op in update.ops:
-                users.setdefault(op, []).append(update)
+        users = _only_users(graph)
         for op in graph.moved:
-            self._classify(op, users.get(op, []), is_cut)
+            self._classify(op, users.get(op), is_cut)
+            if op in self.owner:
+                self._owned.setdefault(self.owner[op], []).append(op)
 
-    def _classify(self, op, users: list, is_cut) -> None:
+    def ops_of(self, update) -> list:
+        """The ops on rows of its parameter and gradient, in order; its optimizer op is one of them."""
+        return self._owned.get(update, [])
+
+    def _classify(self, op, user, is_cut) -> None:
         read, written = self.flow.reads[op], self.flow.writes[op]
-        if is_rule(op):
-            self.owner[op] = users[0]
-            others = [name for name in read if self.own.get(name, users[0]) is not users[0]]
+        if op in self.flow.rules:
+            self.owner[op] = user
+            others = [name for name in read if self.own.get(name, user) is not user]
             if others:
                 raise ValueError(
-                    f"the update of {users[0].param.name!r} uses {others[0]!r}, which is computed from rows of "
+                    f"the update of {user.param.name!r} uses {others[0]!r}, which is computed from rows of "
                     f"{self.own[others[0]].param.name!r}; another server may have these. Servers only share "
                     "sums over all elements (reduce_sum)."
                 )
@@ -65,15 +83,15 @@ class Classes:
             )
         if from_parts and not owners and keeps_sums(op) and len(from_parts) == len(read):
             self.parts.update(written)
-            self.part_ops.append(op)
+            self.part_ops[op] = None
         elif not owners and (from_parts or any(name in self.totals for name in read)):
             self.totals.update(written)
-            self.total_ops.append(op)
+            self.total_ops[op] = None
         elif owners:
             update = next(iter(owners.values()))
             self.owner[op] = update
-            if sums_all(op) and (is_cut(update) or any(user is not update for user in users)):
+            if sums_all(op) and (is_cut(update) or user is not update):
                 self.parts.update(written)
-                self.part_ops.append(op)
+                self.part_ops[op] = None
             else:
                 self.own.update(dict.fromkeys(written, update))

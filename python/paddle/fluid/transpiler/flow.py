@@ -62,6 +62,7 @@ class Flow:
     def __init__(self, ops: list):
         self.ops = ops
         self.place = {op: index for index, op in enumerate(ops)}
+        self.rules = {op for op in ops if is_rule(op)}
         self.reads = {op: inputs_of(op) for op in ops}
         self.writes = {op: outputs_of(op) for op in ops}
         self._writers: dict = {}

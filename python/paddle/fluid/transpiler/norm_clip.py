@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddle.fluid import unique_name
+from paddle.fluid.transpiler.classes import Classes
 from paddle.fluid.transpiler.flow import role_of
 from paddle.fluid.transpiler.update_graph import NORM_CLIP, UpdateGraph
 from paddle.fluid.vartype import VarType
@@ -10,11 +11,14 @@ from paddle.fluid.vartype import VarType
 
 def take_apart(graph: UpdateGraph, is_cut) -> None:
     """Does that for all clips of parameters that `is_cut` says are in slices."""
-    changes = {}
-    for update in graph.updates:
-        for op in update.ops:
-            if op.type == NORM_CLIP and is_cut(update):
-                changes[op] = _Clip(graph, op).ops()
+    classes = Classes(graph, is_cut)
+    changes = {
+        op: _Clip(graph, op).ops()
+        for update in graph.updates
+        if is_cut(update)
+        for op in classes.ops_of(update)
+        if op.type == NORM_CLIP
+    }
     if changes:
         graph.replace_ops(changes)
 

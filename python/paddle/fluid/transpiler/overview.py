@@ -54,13 +54,19 @@ def _readers(job: Job) -> dict[str, str]:
     """What updates read: name -> a server with an update that reads it. Others need not have it."""
     flow, owner = job.graph.flow, job.classes.owner
     found: dict = {}
+    seen: set = set()
     for update in job.graph.updates:
         endpoint = job.placement.of_param(update.param.name)[0].endpoint
-        for op in update.ops:
-            if owner.get(op, update) is not update:
-                continue  # another parameter's, whose sum this one needs
+        todo = list(job.classes.ops_of(update))
+        while todo:
+            op = todo.pop()
+            if op in seen:
+                continue
+            seen.add(op)
             for name in flow.reads[op]:
                 found.setdefault(name, endpoint)
+                # Those of another parameter, whose sum this one needs, are read there.
+                todo += [maker for maker in job.graph.makers(name) if maker not in owner]
     return found
 
 

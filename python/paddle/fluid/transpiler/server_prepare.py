@@ -8,7 +8,6 @@ optimize blocks then work. Only Programs with such clips have the block.
 from __future__ import annotations
 
 from paddle.fluid.transpiler.copying import copy_op
-from paddle.fluid.transpiler.flow import is_rule
 from paddle.fluid.transpiler.job import Job
 from paddle.fluid.vartype import OpRole, VarType
 
@@ -22,11 +21,10 @@ class PreparePlan:
         self.job = job
         graph, classes = job.graph, job.classes
         flow = graph.flow
-        shared = [*classes.part_ops, *classes.total_ops]
-        self.ops = set(shared)
-        for op in shared:
-            self.ops.update(self._ancestors(op))
-        self.updates = [update for update in graph.updates if any(op in shared for op in update.ops)]
+        shared = {*classes.part_ops, *classes.total_ops}
+        self.ops = shared | self._ancestors(shared)
+        reached = self._reached(shared)
+        self.updates = [update for update in graph.updates if update.rule in reached]
         names = {update.param.name for update in self.updates}
         self.endpoints = [
             endpoint
@@ -41,14 +39,35 @@ class PreparePlan:
                 "Use sync_mode=True, or clip before the decay."
             )
 
-    def _ancestors(self, op) -> list:
-        """What comes before an op and what it depends on."""
-        graph = self.job.graph
-        place = graph.flow.place
-        return graph.flow.needed(
-            graph.flow.reads[op],
-            lambda each: graph.is_moved(each) and place[each] < place[op] and not is_rule(each),
-        )
+    def _ancestors(self, ops: set) -> set:
+        """What comes before one of them and what it depends on."""
+        graph, flow = self.job.graph, self.job.graph.flow
+        found: set = set()
+        # The last one first: what stands before another one stands before it, too.
+        for op in reversed(flow.in_order(ops)):
+            todo = list(flow.reads[op])
+            while todo:
+                for each in graph.makers(todo.pop()):
+                    if each not in found and flow.place[each] < flow.place[op]:
+                        found.add(each)
+                        todo += flow.reads[each]
+        return found
+
+    def _reached(self, ops: set) -> set:
+        """What depends on one of them."""
+        graph, flow = self.job.graph, self.job.graph.flow
+        readers: dict = {}
+        for op in graph.moved:
+            for name in flow.reads[op]:
+                readers.setdefault(name, []).append(op)
+        found, todo = set(ops), list(ops)
+        while todo:
+            for name in flow.writes[todo.pop()]:
+                for op in readers.get(name, []):
+                    if op not in found:
+                        found.add(op)
+                        todo += [] if op in flow.rules else [op]
+        return found
 
     def is_on(self, endpoint: str) -> bool:
         return endpoint in self.endpoints
@@ -75,15 +94,15 @@ class PreparePlan:
             for name in flow.writes[op]:
                 level[name] = after
             while len(rounds) <= after:
-                rounds.append(([], []))
+                rounds.append(([], {}))
             rounds[after][0].append(op)
         for op in self.job.graph.moved:
             if op in classes.part_ops and op not in classes.owner:
                 continue
             for name in flow.reads[op]:
-                if name in classes.parts and name not in rounds[level[name]][1]:
-                    rounds[level[name]][1].append(name)
-        return rounds
+                if name in classes.parts:
+                    rounds[level[name]][1][name] = None
+        return [(ops, list(sums)) for ops, sums in rounds]
 
 
 class _Prepare:
@@ -106,9 +125,7 @@ class _Prepare:
     def own_op(self, op, update) -> None:
         """An op on the rows of one parameter: once for each slice of it that is here."""
         classes = self.server.job.classes
-        for part in self.server.slices:
-            if part.param != update.param.name:
-                continue
+        for part in self.server.slices_of.get(update.param.name, []):
             if op not in classes.part_ops:
                 self.server.emit(self.block, op, part)
                 continue

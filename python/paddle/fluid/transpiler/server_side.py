@@ -28,6 +28,9 @@ class ServerProgram:
         self.endpoint = endpoint
         self.prepare = prepare
         self.slices = job.placement.on(endpoint)
+        self.slices_of: dict = {}  # of a parameter
+        for part in self.slices:
+            self.slices_of.setdefault(part.param, []).append(part)
         self.origins: dict = {}
         self.program = Program()
         self.program.random_seed = job.program.random_seed
@@ -149,17 +152,14 @@ class ServerProgram:
         block = self.new_block()
         if update not in self.prepare.updates:
             self.merge(block, part)
-        flow, owner = self.job.graph.flow, self.job.classes.owner
-        mine = [op for op in update.ops if owner.get(op) is update and op not in self.prepare.ops]
+        graph, flow = self.job.graph, self.job.graph.flow
+        mine = {op for op in self.job.classes.ops_of(update) if op not in self.prepare.ops}
         constants = flow.needed(
             {name for op in mine for name in flow.reads[op]},
-            lambda op: op in update.ops and self.prepare.is_constant_op(op),
+            lambda op: graph.is_moved(op) and op not in flow.rules and self.prepare.is_constant_op(op),
         )
-        for op in update.ops:
-            if op in mine:
-                self.emit(block, op, part)
-            elif op in constants:
-                self.emit(block, op)
+        for op in flow.in_order({*mine, *constants}):
+            self.emit(block, op, part if op in mine else None)
         return block
 
     def build(self) -> Program:

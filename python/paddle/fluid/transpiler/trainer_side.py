@@ -42,6 +42,7 @@ class TrainerProgram:
         self.block = job.program.global_block()
         self.runtime_split = job.config.runtime_split_send_recv
         self.marks: dict = {}  # gradient -> what its send marks
+        self.renamed: dict = {}  # gradients that are sent as they are -> the names that servers know them by
         self.rates: dict = {}  # counters and rates that trainers compute as well -> where servers keep them
 
     # ---- out ----
@@ -83,7 +84,7 @@ class TrainerProgram:
             attrs.update(sections=sections, send_varnames=names)
         elif len(parts) == 1:
             if names[0] != grad.name:
-                self.block._rename_var(grad.name, names[0])
+                self.renamed[grad.name] = names[0]
             sent = [grad]
         else:
             sent = [
@@ -154,6 +155,7 @@ class TrainerProgram:
         self._remove_update()
         for update in job.graph.updates:
             self._send(update)
+        self.block._rename_vars(self.renamed)
         if job.table is not None:
             self.marks[job.table] = _mark(self.block)
         # In async mode the first recv ends the step, where there is one.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from paddle.fluid.transpiler.classes import Classes, sums_all
 from paddle.fluid.transpiler.copying import remove_ops
-from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_rule, is_update_op, role_of
+from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_update_op, role_of
 from paddle.fluid.vartype import OpRole, VarType
 
 # Update rules that change each element by itself: a slice is updated as the whole would be. lars_momentum,
@@ -41,7 +41,6 @@ class Update:
     rule: object  # its optimizer op
     grad: str  # the gradient that trainers send
     is_sparse: bool
-    ops: list  # all ops that servers run for it, in order
     states: list = field(default_factory=list)  # variables of its own that live on
     sliceable: bool = True
 
@@ -59,7 +58,7 @@ class UpdateGraph:
         self.vars = {var.name: var for var in self.block._all_vars()}
         self.flow = Flow(list(self.block.ops))
         self._places = self.flow.place  # in the user's Program
-        rules = [op for op in self.flow.ops if is_update_op(op) and is_rule(op)]
+        rules = [op for op in self.flow.ops if is_update_op(op) and op in self.flow.rules]
         if not rules:
             raise ValueError(
                 "the Program has no optimizer op. Call minimize of an optimizer before transpile, and give "
@@ -67,7 +66,7 @@ class UpdateGraph:
                 "Program that has it."
             )
         read = {name for op in rules for name in self.flow.reads[op]}
-        between = written = [op for op in self.flow.needed(read, is_update_op) if not is_rule(op)]
+        between = written = [op for op in self.flow.needed(read, is_update_op) if op not in self.flow.rules]
         if clip_on_trainer:
             between = self._without_gradient_only(between)
         self.table_rule = next((op for op in rules if op.input("Param")[0] == table), None)
@@ -75,7 +74,7 @@ class UpdateGraph:
         self._follow(rules)
         self.asked = self._asked({*written, *rules})
         self._keep_used(rules)
-        self.updates = [self._update(op) for op in self.moved if is_rule(op)]
+        self.updates = [self._update(op) for op in self.moved if op in self.flow.rules]
         self._check_parameters()
         self._check_states()
         self._mark_sliceable()
@@ -100,7 +99,7 @@ class UpdateGraph:
         step), and what comes from a parameter or its gradient (joins the updates).
         """
         flow = self.flow
-        grads = {self._gradient_of(rule, self._ops_of(rule)) for rule in self.moved if is_rule(rule)}
+        grads = {self._gradient_of(rule) for rule in self.moved if rule in flow.rules}
         if self.table_rule is not None:
             grads.update(self.table_rule.input("Grad"))
         known = grads | {rule.input("Param")[0] for rule in rules}
@@ -108,13 +107,13 @@ class UpdateGraph:
         self._followed = set(
             flow.needed(
                 wanted,
-                lambda op: not self.is_moved(op) and not is_rule(op) and known.isdisjoint(flow.writes[op]),
+                lambda op: not self.is_moved(op) and op not in flow.rules and known.isdisjoint(flow.writes[op]),
             )
         )
         tied = known.union(*(flow.writes[rule] for rule in rules), self._states_of_one(rules))
         apart = []
         for op in flow.in_order([*self._followed, *self.moved]):
-            if is_rule(op) or not tied.isdisjoint(flow.reads[op]):
+            if op in flow.rules or not tied.isdisjoint(flow.reads[op]):
                 tied.update(flow.writes[op])
             else:
                 apart.append(op)
@@ -228,34 +227,29 @@ class UpdateGraph:
 
     # ---- one parameter ----
 
-    def _ops_of(self, rule) -> list:
-        """All ops that servers run for the update by this rule."""
-        ops = self.flow.needed(
-            self.flow.reads[rule], lambda op: op in self._moved and (op is rule or not is_rule(op))
-        )
-        return ops if rule in ops else self.flow.in_order([*ops, rule])
+    def makers(self, name: str) -> list:
+        """The ops of updates that write a variable, optimizer ops left out."""
+        return [op for op in self.flow.writers(name) if op in self._moved and op not in self.flow.rules]
 
     def _update(self, rule) -> Update:
-        param, ops = self.vars[rule.input("Param")[0]], self._ops_of(rule)
-        grad = self._gradient_of(rule, ops)
-        written = {name for op in ops for name in self.flow.writes[op]}
+        param, grad = self.vars[rule.input("Param")[0]], self._gradient_of(rule)
+        own = set(self.flow.writes[rule])
         states = [
             name
             for name in dict.fromkeys(self.flow.reads[rule])
-            if name != param.name and self.is_lasting(name) and name in written
+            if name != param.name and self.is_lasting(name) and (name in own or self.makers(name))
         ]
-        return Update(param, rule, grad, self.vars[grad].type == VarType.SELECTED_ROWS, ops, states)
+        return Update(param, rule, grad, self.vars[grad].type == VarType.SELECTED_ROWS, states)
 
-    def _gradient_of(self, rule, ops: list) -> str:
+    def _gradient_of(self, rule) -> str:
         """The variable that comes from the backward pass, through the chain of ops that ends in Grad."""
-        mine = set(ops) - {rule}
         found, todo, seen = [], [rule.input("Grad")[0]], set()
         while todo:
             name = todo.pop()
             if name in seen or self.is_lasting(name):
                 continue
             seen.add(name)
-            made = [op for op in self.flow.writers(name) if op in mine]
+            made = self.makers(name)
             if not made or any(op not in self._moved for op in self.flow.writers(name)):
                 found.append(name)
             for op in made:
@@ -310,8 +304,6 @@ class UpdateGraph:
         def changed(ops: list) -> list:
             return [each for op in ops for each in changes.get(op, [op])]
 
-        for update in self.updates:
-            update.ops = changed(update.ops)
         self.moved = changed(self.moved)
         self._moved = set(self.moved)
         remove_ops(changes)
@@ -328,8 +320,7 @@ class UpdateGraph:
         for update in self.updates:
             update.sliceable = update.rule.type in ELEMENT_RULES and all(
                 self._goes_by_rows(op, update, classes)
-                for op in update.ops
-                if classes.owner.get(op) is update
+                for op in classes.ops_of(update)
             )
 
     def _goes_by_rows(self, op, update: Update, classes: "Classes") -> bool:
