@@ -11,6 +11,8 @@ from paddle.fluid.vartype import VarType
 
 def take_apart(graph: UpdateGraph, is_cut) -> None:
     """Does that for all clips of parameters that `is_cut` says are in slices."""
+    if not any(op.type == NORM_CLIP for op in graph.moved):
+        return
     classes = Classes(graph, is_cut)
     changes = {
         op: _Clip(graph, op).ops()
