@@ -328,7 +328,8 @@ PD_API pd_status pd_executor_prepare(pd_executor *executor, pd_program *program,
                                      int n_fetches, const char *const *fetches, pd_prepared **out);
 /* 0 when a flag that plans depend on was changed since: prepare again. */
 PD_API int pd_prepared_is_current(const pd_prepared *prepared);
-/* Lends an array to the next run; the memory must stay until the run ends. lod offsets as pd_value_set_lod, copied. */
+/* Lends an array to the next run; the memory must stay until the run ends. Integers and lod offsets (as pd_value_set_lod)
+ * are copied. */
 PD_API pd_status pd_prepared_feed(pd_prepared *prepared, int i, int dtype, int rank, const int64_t *dims, const void *data,
                                   int levels, const int64_t *const *offsets, const int64_t *counts);
 /* The same from a value (also selected rows and tensor arrays). The plan holds its memory until it is fed again or let

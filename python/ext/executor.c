@@ -3,7 +3,7 @@
  *
  * A training loop makes the same call over and over, so the last few calls are remembered: a call is known
  * again by the Program's number and change counter, by the feed's keys in their order and by the fetched
- * items. Then nothing is looked up by name. Arrays are lent to the engine, not copied; the GIL is free while
+ * items. Then nothing is looked up by name. Arrays are lent to the engine; the GIL is free while
  * it runs. */
 #include "executor.h"
 

@@ -103,7 +103,7 @@ static pd_status build(struct pd_program *program, int n_feeds, const char *cons
     PD_TRY(pd_frame_new(p->plan, NULL, NULL, &p->step, &p->frame));
     for (int i = 0; i < n_feeds; i++) {
         p->feeds[i].number = i;
-        p->feeds[i].copies = p->plan->vars.at[i].written;
+        p->feeds[i].written = p->plan->vars.at[i].written;
         p->feeds[i].stays = (p->plan->vars.at[i].desc->flags & PD_VAR_PERSISTABLE) != 0;
     }
     return PD_OK;
@@ -181,6 +181,13 @@ static pd_status check_feed(const struct pd_plan_var *v, enum pd_dtype dtype, in
     return PD_OK;
 }
 
+/* Floats are lent. Integers may be ids, which an op checks before it uses them: a copy, so that a thread that
+ * changes the caller's array meanwhile changes a batch at most, never what was checked. */
+static int copies(const struct pd_feed_slot *slot, enum pd_dtype dtype)
+{
+    return slot->written || (dtype != PD_DTYPE_FP32 && dtype != PD_DTYPE_FP64);
+}
+
 pd_status pd_exec_feed(struct pd_prepared *prepared, int i, enum pd_dtype dtype, int rank, const int64_t *dim,
                        const void *data, struct pd_lod *lod)
 {
@@ -193,7 +200,7 @@ pd_status pd_exec_feed(struct pd_prepared *prepared, int i, enum pd_dtype dtype,
     t->meta.dtype = dtype;
     PD_TRY(pd_meta_set_dims(&t->meta, rank, dim));
     if (!pd_lod_equal(t->meta.lod, lod)) pd_meta_take_lod(&t->meta, pd_lod_ref(lod));
-    if (slot->copies) {
+    if (copies(slot, dtype)) {
         if (!t->buffer) t->data = NULL;
         PD_TRY(pd_tensor_alloc(t));
         size_t bytes = pd_tensor_bytes(t);
@@ -219,8 +226,8 @@ pd_status pd_exec_feed_value(struct pd_prepared *prepared, int i, const struct p
                            v->name);
         PD_TRY(pd_exec_feed(prepared, i, t->meta.dtype, t->meta.rank, t->meta.dim, t->data, t->meta.lod));
         /* Whoever fills the value anew meanwhile gets other memory. */
-        if (!slot->copies) prepared->frame->values[slot->number]->tensor.buffer = pd_buffer_ref(t->buffer);
-        slot->shares = !slot->copies;
+        slot->shares = !copies(slot, t->meta.dtype);
+        if (slot->shares) prepared->frame->values[slot->number]->tensor.buffer = pd_buffer_ref(t->buffer);
         return PD_OK;
     }
     PD_TRY(pd_value_copy(prepared->frame->values[slot->number], value));

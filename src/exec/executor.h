@@ -6,11 +6,11 @@
 #include "exec/pace.h"
 
 struct pd_feed_slot {
-    int number; /* in the plan */
-    int fed;    /* given for the next run */
-    int copies; /* the Program writes it: the caller's memory must not be touched */
-    int stays;  /* persistable: the scope has it after the run */
-    int shares; /* it holds the memory of the value that was fed */
+    int number;  /* in the plan */
+    int fed;     /* given for the next run */
+    int written; /* the Program writes it: the caller's memory must not be touched */
+    int stays;   /* persistable: the scope has it after the run */
+    int shares;  /* it holds the memory of the value that was fed */
 };
 
 struct pd_prepared {

@@ -1,5 +1,8 @@
 """What can be fed: other element types that lose nothing, persistable variables, sequences."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -201,3 +204,30 @@ def test_a_loader_that_is_iterated_over_anew():
         for _ in loader():
             break
         assert len(list(loader())) == 50
+
+
+CHANGED_MEANWHILE = """
+import threading, numpy as np, paddle.fluid as fluid
+out = fluid.layers.reduce_sum(fluid.layers.embedding(fluid.layers.data('ids', [1], dtype='int64'), [10, 4]))
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+ids, ends = np.zeros((200000, 1), 'int64'), threading.Event()
+def change():
+    while not ends.is_set():
+        ids[:] = 2**40
+        ids[:] = 0
+threading.Thread(target=change).start()
+refused = 0
+for _ in range(300):
+    try:
+        exe.run(feed={'ids': ids}, fetch_list=[out])
+    except fluid.core.EnforceNotMet:
+        refused += 1
+ends.set()
+print('refused', refused)
+"""
+
+
+def test_ids_that_another_thread_changes_during_a_run():
+    done = subprocess.run([sys.executable, "-c", CHANGED_MEANWHILE], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.startswith("refused"), done

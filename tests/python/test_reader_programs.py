@@ -365,3 +365,16 @@ def test_ctrl_c_while_waiting_for_a_batch(tmp_path):
         _, errors = child.communicate(timeout=60)
     assert child.returncode != 0
     assert errors.endswith("KeyboardInterrupt\npaddle: The generator of the reader 'create_py_reader_0' is busy: the end of the process waits for it, 5 s at most.\n")
+
+
+def test_a_feed_of_what_the_reader_gives_is_told_of():
+    made, set_batches, x, y = loader()
+    out, other = layers.reduce_sum(x), fluid.data("other", [1])
+    both = layers.elementwise_add(out, other)
+    set_batches(paddle.batch(samples, 10))
+    made.start()
+    exe = fluid.Executor()
+    with pytest.warns(UserWarning, match="The feed 'x' is not used: a reader of the Program gives this variable"):
+        value, = exe.run(feed={"x": np.zeros((1, 5), "float32"), "other": np.ones(1, "float32")}, fetch_list=[both])
+    made.reset()
+    assert np.isclose(value[0], ROWS[:10].sum() + 1)

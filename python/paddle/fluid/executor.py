@@ -293,7 +293,13 @@ class Executor(_core.Executor):
         from paddle.fluid import reader_program
 
         program = default_main_program() if program is None else program
-        return self._run_fed(program, {**(feed or {}), **reader_program.next_feed(program)}, *others)
+        read = reader_program.next_feed(program)
+        for name in [name for name in feed or () if name in read]:
+            warnings.warn(
+                f"The feed {name!r} is not used: a reader of the Program gives this variable. Feed it in a Program without the "
+                "reader, or with an iterable DataLoader.", stacklevel=3,
+            )  # fmt: skip
+        return self._run_fed(program, {**(feed or {}), **read}, *others)
 
     def _run_lacking(
         self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None,
