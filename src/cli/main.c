@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <paddle/paddle.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ int main(int argc, char **argv)
     pd_log_set(pd_log_to_stderr, NULL);
     if (argc < 2) {
         char *help[] = {(char *)"help", NULL};
-        pd_cli_help.run(1, help);
+        pd_cli_help.run(1, help, NULL);
         return finish(PD_CLI_EXIT_USAGE);
     }
     command = pd_cli_find(argv[1]);
@@ -32,5 +33,7 @@ int main(int argc, char **argv)
             pd_cli_show_help(command, stdout);
             return finish(PD_CLI_EXIT_OK);
         }
-    return finish(command->run(argc - 1, argv + 1));
+    _Alignas(max_align_t) char settings[PD_CLI_SETTINGS] = {0};
+    int words = pd_cli_read_options(command, settings, argc - 1, argv + 1);
+    return finish(words < 0 ? PD_CLI_EXIT_USAGE : command->run(words, argv + 1, settings));
 }

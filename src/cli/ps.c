@@ -3,18 +3,31 @@
 
 #include <paddle/paddle.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char details[] =
-    "Asks the parameter server at ENDPOINT (host:port) for its parameters, its step and mode, the trainers "
-    "it\n"
-    "knows (in, waiting, late, lost, done) and its counters.\n"
-    "    --json            one line of JSON instead of tables\n"
-    "    --watch SECONDS   again every so many seconds, until the server is gone\n"
-    "The secret, where the server has one, is taken from PADDLE_PS_SECRET or PADDLE_PS_SECRET_FILE.\n";
+struct settings {
+    int as_json;
+    double watch; /* seconds; 0: once */
+};
+_Static_assert(sizeof(struct settings) <= PD_CLI_SETTINGS, "main has room for that");
+
+static const struct pd_cli_option options[] = {
+    {.name = "json",
+     .kind = PD_CLI_SWITCH,
+     .at = offsetof(struct settings, as_json),
+     .help = "one line of JSON instead of tables"},
+    {.name = "watch",
+     .kind = PD_CLI_REAL,
+     .at = offsetof(struct settings, watch),
+     .value = "SECONDS",
+     .least = 0.1,
+     .most = 86400,
+     .expects = "0.1 to 86400 seconds",
+     .help = "again every so many seconds, until the server is gone"},
+    {0},
+};
 
 static int misused(const char *what, const char *found)
 {
@@ -42,49 +55,35 @@ static void pause_for(double seconds)
     nanosleep(&t, NULL);
 }
 
-static int status(int argc, char **argv)
+static int status(const char *endpoint, const struct settings *asked)
 {
-    const char *endpoint = NULL;
-    int as_json = 0;
-    double every = 0;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            as_json = 1;
-        } else if (strcmp(argv[i], "--watch") == 0) {
-            char *end = NULL;
-            if (++i == argc) return misused("--watch needs a number of seconds", NULL);
-            every = strtod(argv[i], &end);
-            if (end == argv[i] || *end || !(every >= 0.1 && every <= 86400))
-                return misused("--watch takes 0.1 to 86400 seconds, found", argv[i]);
-        } else if (argv[i][0] == '-') {
-            return misused("there is no option", argv[i]);
-        } else if (endpoint) {
-            return misused("one ENDPOINT is enough, found also", argv[i]);
-        } else {
-            endpoint = argv[i];
-        }
-    }
-    if (!endpoint) return misused("the ENDPOINT is missing", NULL);
-    int code = show(endpoint, as_json);
-    while (every > 0 && code == PD_CLI_EXIT_OK) {
-        pause_for(every);
-        if (!as_json) fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "\n", stdout);
-        code = show(endpoint, as_json);
+    int code = show(endpoint, asked->as_json);
+    while (asked->watch > 0 && code == PD_CLI_EXIT_OK) {
+        pause_for(asked->watch);
+        if (!asked->as_json) fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "\n", stdout);
+        code = show(endpoint, asked->as_json);
     }
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run(int argc, char **argv, const void *settings)
 {
     if (argc < 2) return misused("say what: status", NULL);
     if (strcmp(argv[1], "status") != 0) return misused("it can tell the status, it cannot", argv[1]);
-    return status(argc - 1, argv + 1);
+    if (argc < 3) return misused("the ENDPOINT is missing", NULL);
+    if (argc > 3) return misused("one ENDPOINT is enough, found also", argv[3]);
+    return status(argv[2], settings);
 }
 
 const struct pd_cli_command pd_cli_ps = {
     .name = "ps",
     .arguments = "status ENDPOINT [--json] [--watch SECONDS]",
     .summary = "Show what a running parameter server holds and whom it waits for.",
-    .details = details,
+    .details =
+        "Asks the parameter server at ENDPOINT (host:port) for its parameters, its step and mode, the\n"
+        "trainers it knows (in, waiting, late, lost, done) and its counters.\n",
+    .notes = "The secret, where the server has one, is taken from PADDLE_PS_SECRET or "
+             "PADDLE_PS_SECRET_FILE.\n",
+    .options = options,
     .run = run,
 };

@@ -1,71 +1,55 @@
 /* `paddle psbench`: how fast a parameter server is on this machine, beside what the machine can do. */
 #include "cli/command.h"
 
-#include <errno.h>
-#include <math.h>
 #include <paddle/paddle.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_SIZES = 32 };
 
-/* Short lines each, so that the layout here is what a terminal shows. */
-static const char details[] =
-    "Starts a parameter server and its trainers on this machine and measures pushes (with the\n"
-    "update applied) and pulls, one exchange of a trainer at a time. Before the rows of a size\n"
-    "stand the limits of the machine for as many bytes, measured in the same run: a blocking TCP\n"
-    "stream between two processes, a ping-pong over one (all bytes there, 48 back) and memcpy.\n"
-    "The last columns say how often each figure is the limit. All of it takes about 5 seconds.\n"
-    "    --op OP            push, pull or both (default: both; then also a push and a pull in\n"
-    "                       one exchange)\n"
-    "    --dense SIZES      bytes of a dense parameter, e.g. 4K,1M; none: no dense ones\n"
-    "                       (default: 4K,1M,30M)\n"
-    "    --sparse ROWS      rows of a sparse push or pull, e.g. 10K; 0: none (default: 10000)\n"
-    "    --width N          numbers in a row (default: 8)\n"
-    "    --table ROWS       rows of the table; their numbers are drawn uniformly\n"
-    "                       (default: 1000000)\n"
-    "    --connections N    trainers, each a process (default: 1)\n"
-    "    --transport NAME   tcp, shm or auto (default: tcp, then shm)\n"
-    "    --loops N          threads of the server; a dense parameter is cut into as many pieces\n"
-    "    --seconds S        of each measurement (default: 0.1; longer is steadier)\n"
-    "    --optimizer NAME   sgd, momentum, adam, adagrad, ... (default: sgd)\n"
-    "    --pin              the server stays on the first core, trainers on the others in turn\n"
-    "    --json             a list of objects instead of a table\n"
-    "Sizes take K, M and G (1024, 1024^2, 1024^3); rows take K, M and G (1000, ...).\n";
+struct settings {
+    const char *op, *dense, *transport, *optimizer;
+    int64_t sparse, width, table, connections, loops;
+    double seconds;
+    int pins, as_json;
+};
+_Static_assert(sizeof(struct settings) <= PD_CLI_SETTINGS, "main has room for that");
+
+#define AT(field) .at = offsetof(struct settings, field)
+static const struct pd_cli_option options[] = {
+    {"op", PD_CLI_CHOICE, AT(op), .value = "push|pull|both", .preset = "both",
+     .help = "both: also a push and a pull in one exchange"},
+    {"dense", PD_CLI_TEXT, AT(dense), .value = "SIZES", .preset = "4K,1M,30M",
+     .help = "bytes of a dense parameter, e.g. 4K,1M; none: no dense ones"},
+    {"sparse", PD_CLI_COUNT, AT(sparse), .value = "ROWS", .preset = "10000",
+     .help = "rows of a sparse push or pull, e.g. 10K; 0: none"},
+    {"width", PD_CLI_COUNT, AT(width), .value = "N", .preset = "8", .least = 1, .most = 1e15,
+     .help = "numbers in a row"},
+    {"table", PD_CLI_COUNT, AT(table), .value = "ROWS", .preset = "1000000", .least = 1, .most = 1e15,
+     .help = "rows of the table; their numbers are drawn uniformly"},
+    {"connections", PD_CLI_COUNT, AT(connections), .value = "N", .preset = "1", .least = 1, .most = 1e6,
+     .expects = "a number of at least 1 (and a million at most)", .help = "trainers, each a process"},
+    {"transport", PD_CLI_CHOICE, AT(transport), .value = "tcp|shm|auto",
+     .help = "how they talk (default: tcp, then shm)"},
+    {"loops", PD_CLI_COUNT, AT(loops), .value = "N", .least = 1, .most = 1e6,
+     .expects = "a number of at least 1 (and a million at most)",
+     .help = "threads of the server; a dense parameter is cut into as many pieces"},
+    {"seconds", PD_CLI_REAL, AT(seconds), .value = "S", .preset = "0.1", .least = 1e-9, .most = 1e9,
+     .expects = "a number above 0", .help = "of each measurement; longer is steadier"},
+    {"optimizer", PD_CLI_TEXT, AT(optimizer), .value = "NAME", .preset = "sgd",
+     .help = "sgd, momentum, adam, adagrad, ..."},
+    {"pin", PD_CLI_SWITCH, AT(pins),
+     .help = "the server stays on the first core, trainers on the others in turn"},
+    {"json", PD_CLI_SWITCH, AT(as_json), .help = "a list of objects instead of a table"},
+    {0},
+};
 
 struct asked {
     pd_psbench_options options;
     uint64_t sizes[MAX_SIZES];
-    int as_json, rows_shown;
+    int rows_shown;
     char shown[32]; /* the size whose limits were shown last */
 };
-
-static int misused(const char *option, const char *expected, const char *found)
-{
-    fprintf(stderr, "paddle: psbench: %s takes %s, found '%s'. 'paddle psbench --help' tells more.\n", option,
-            expected, found);
-    return PD_CLI_EXIT_USAGE;
-}
-
-/* "64", "4K", "1.5M"; *end is behind it. 0: not a number. */
-static int read_count(const char *text, double thousand, uint64_t *out, const char **end)
-{
-    static const char letters[] = "KMG";
-    char *after;
-    errno = 0;
-    double value = strtod(text, &after);
-    if (after == text || errno || !(value >= 0)) return 0;
-    const char *letter = *after ? strchr(letters, *after & ~0x20) : NULL;
-    if (letter) {
-        value *= pow(thousand, (double)(letter - letters + 1));
-        after++;
-    }
-    if (value > 9e15) return 0;
-    *out = (uint64_t)value;
-    *end = after;
-    return 1;
-}
 
 static int read_sizes(struct asked *asked, const char *text)
 {
@@ -75,111 +59,21 @@ static int read_sizes(struct asked *asked, const char *text)
     for (;;) {
         const char *end;
         uint64_t size;
-        if (asked->options.n_sizes == MAX_SIZES || !read_count(at, 1024, &size, &end) ||
+        if (asked->options.n_sizes == MAX_SIZES || !pd_cli_read_count(at, 1024, &size, &end) ||
             (*end && *end != ',') || !size || size % 4)
-            return misused("--dense", "sizes that are multiples of 4 bytes, as in 4K,1M, or none", text);
+            return pd_cli_report_value(&pd_cli_psbench, "dense",
+                                       "sizes that are multiples of 4 bytes, as in 4K,1M, or none", text);
         asked->sizes[asked->options.n_sizes++] = size;
         if (!*end) return PD_CLI_EXIT_OK;
         at = end + 1;
     }
 }
 
-static int read_rows(const char *option, const char *text, int64_t least, int64_t *out)
+static unsigned ops_of(const char *op)
 {
-    const char *end;
-    uint64_t n;
-    if (!read_count(text, 1000, &n, &end) || *end || (int64_t)n < least)
-        return misused(option, least ? "a number of at least 1" : "a number", text);
-    *out = (int64_t)n;
-    return PD_CLI_EXIT_OK;
-}
-
-static int read_op(struct asked *asked, const char *text)
-{
-    static const struct {
-        const char *name;
-        unsigned ops;
-    } table[] = {{"push", PD_PSBENCH_PUSH},
-                 {"pull", PD_PSBENCH_PULL},
-                 {"both", PD_PSBENCH_PUSH | PD_PSBENCH_PULL | PD_PSBENCH_BOTH}};
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(text, table[i].name) == 0) {
-            asked->options.ops = table[i].ops;
-            return PD_CLI_EXIT_OK;
-        }
-    return misused("--op", "push, pull or both", text);
-}
-
-static int read_option(struct asked *asked, const char *name, const char *text)
-{
-    pd_psbench_options *o = &asked->options;
-    int64_t n = 0;
-    int code = PD_CLI_EXIT_OK;
-    if (strcmp(name, "--op") == 0) return read_op(asked, text);
-    if (strcmp(name, "--dense") == 0) return read_sizes(asked, text);
-    if (strcmp(name, "--sparse") == 0) return read_rows(name, text, 0, &o->rows);
-    if (strcmp(name, "--width") == 0) return read_rows(name, text, 1, &o->width);
-    if (strcmp(name, "--table") == 0) return read_rows(name, text, 1, &o->table);
-    if (strcmp(name, "--connections") == 0 || strcmp(name, "--loops") == 0) {
-        code = read_rows(name, text, 1, &n);
-        if (code == PD_CLI_EXIT_OK && n > 1000000) return misused(name, "a smaller number", text);
-        if (code == PD_CLI_EXIT_OK) *(name[2] == 'c' ? &o->connections : &o->loops) = (int)n;
-        return code;
-    }
-    if (strcmp(name, "--transport") == 0) {
-        if (strcmp(text, "tcp") != 0 && strcmp(text, "shm") != 0 && strcmp(text, "auto") != 0)
-            return misused(name, "tcp, shm or auto", text);
-        o->transport = text;
-        return PD_CLI_EXIT_OK;
-    }
-    if (strcmp(name, "--seconds") == 0) {
-        char *end;
-        o->seconds = strtod(text, &end);
-        return end == text || *end || !(o->seconds > 0) ? misused(name, "a number above 0", text) : code;
-    }
-    o->optimizer = text; /* --optimizer */
-    return code;
-}
-
-static int read_options(struct asked *asked, int argc, char **argv)
-{
-    static const char *const with_value[] = {"--op",      "--dense",       "--sparse",    "--width",
-                                             "--table",   "--connections", "--transport", "--loops",
-                                             "--seconds", "--optimizer",   NULL};
-    for (int i = 1; i < argc; i++) {
-        int known = 0;
-        if (strcmp(argv[i], "--json") == 0) {
-            asked->as_json = 1;
-            continue;
-        }
-        if (strcmp(argv[i], "--pin") == 0) {
-            asked->options.pins = 1;
-            continue;
-        }
-        for (int k = 0; with_value[k]; k++)
-            known |= strcmp(argv[i], with_value[k]) == 0;
-        if (!known && argv[i][0] != '-') {
-            fprintf(stderr,
-                    "paddle: psbench: '%s' is not an option. It starts and measures a server of its own; "
-                    "'paddle psbench --help' tells how, 'paddle ps status' asks one that runs.\n",
-                    argv[i]);
-            return PD_CLI_EXIT_USAGE;
-        }
-        if (!known) {
-            fprintf(stderr, "paddle: psbench: there is no option '%s'. 'paddle psbench --help' lists them.\n",
-                    argv[i]);
-            return PD_CLI_EXIT_USAGE;
-        }
-        if (i + 1 == argc) {
-            fprintf(stderr, "paddle: psbench: %s needs a value. 'paddle psbench --help' tells which.\n",
-                    argv[i]);
-            return PD_CLI_EXIT_USAGE;
-        }
-        int code = read_option(asked, argv[i], argv[i + 1]);
-        if (code != PD_CLI_EXIT_OK) return code;
-        i++;
-    }
-    return PD_CLI_EXIT_OK;
+    if (strcmp(op, "push") == 0) return PD_PSBENCH_PUSH;
+    if (strcmp(op, "pull") == 0) return PD_PSBENCH_PULL;
+    return PD_PSBENCH_PUSH | PD_PSBENCH_PULL | PD_PSBENCH_BOTH;
 }
 
 /* ---- what it prints ---- */
@@ -242,23 +136,31 @@ static void show_json(void *arg, const pd_psbench_row *row)
     fflush(stdout);
 }
 
-static int run(int argc, char **argv)
+static int run(int argc, char **argv, const void *settings)
 {
-    struct asked asked = {
-        .options = {.n_sizes = 3,
-                    .rows = 10000,
-                    .width = 8,
-                    .table = 1000000,
-                    .connections = 1,
-                    .seconds = 0.1,
-                    .optimizer = "sgd"},
-        .sizes = {4 << 10, 1 << 20, 30 << 20},
-    };
-    int code = read_options(&asked, argc, argv);
+    const struct settings *set = settings;
+    struct asked asked = {.options = {.ops = ops_of(set->op),
+                                      .rows = set->sparse,
+                                      .width = set->width,
+                                      .table = set->table,
+                                      .connections = (int)set->connections,
+                                      .loops = (int)set->loops,
+                                      .transport = set->transport,
+                                      .seconds = set->seconds,
+                                      .optimizer = set->optimizer,
+                                      .pins = set->pins}};
+    if (argc > 1) {
+        fprintf(stderr,
+                "paddle: psbench: '%s' is not an option. It starts and measures a server of its own; "
+                "'paddle psbench --help' tells how, 'paddle ps status' asks one that runs.\n",
+                argv[1]);
+        return PD_CLI_EXIT_USAGE;
+    }
+    int code = read_sizes(&asked, set->dense);
     if (code != PD_CLI_EXIT_OK) return code;
     asked.options.sizes = asked.sizes;
-    pd_status status = pd_psbench(&asked.options, asked.as_json ? show_json : show_row, &asked);
-    if (asked.as_json) printf("%s\n]\n", asked.rows_shown ? "" : "[");
+    pd_status status = pd_psbench(&asked.options, set->as_json ? show_json : show_row, &asked);
+    if (set->as_json) printf("%s\n]\n", asked.rows_shown ? "" : "[");
     if (status == PD_OK) return PD_CLI_EXIT_OK;
     fflush(stdout);
     fprintf(stderr, "paddle: psbench: %s\n", pd_error());
@@ -269,6 +171,12 @@ const struct pd_cli_command pd_cli_psbench = {
     .name = "psbench",
     .arguments = "[options]",
     .summary = "Measure a parameter server on this machine, beside the machine's limits.",
-    .details = details,
+    .details = "Starts a parameter server and its trainers on this machine and measures pushes (with the\n"
+               "update applied) and pulls, one exchange of a trainer at a time. Before the rows of a size\n"
+               "stand the limits of the machine for as many bytes, measured in the same run: a blocking TCP\n"
+               "stream between two processes, a ping-pong over one (all bytes there, 48 back) and memcpy.\n"
+               "The last columns say how often each figure is the limit. All of it takes about 5 seconds.\n",
+    .notes = "Sizes take K, M and G (1024, 1024^2, 1024^3); rows take K, M and G (1000, ...).\n",
+    .options = options,
     .run = run,
 };

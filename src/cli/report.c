@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longer names are never typing errors of ours; the bound also sizes the rows below. */
-enum { MAX_NAME = 31 };
-
 static size_t smallest(size_t a, size_t b, size_t c)
 {
     size_t least = a < b ? a : b;
@@ -18,7 +15,7 @@ static size_t smallest(size_t a, size_t b, size_t c)
 static size_t distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), columns = strlen(b);
-    size_t cost[MAX_NAME + 1][MAX_NAME + 1];
+    size_t cost[PD_CLI_NAME_MOST + 1][PD_CLI_NAME_MOST + 1];
 
     for (size_t i = 0; i <= rows; i++) {
         for (size_t j = 0; j <= columns; j++) {
@@ -36,25 +33,15 @@ static size_t distance(const char *a, const char *b)
     return cost[rows][columns];
 }
 
-/* The command nearest to what was typed, or NULL when more than about a third would have to change. */
-static const char *nearest(const char *name)
+void pd_cli_offer(struct pd_cli_nearest *nearest, const char *known)
 {
-    const char *best = NULL;
-    size_t best_distance = MAX_NAME;
-
-    if (strlen(name) > MAX_NAME) return NULL;
-    for (size_t i = 0; pd_cli_commands[i]; i++) {
-        const char *candidate = pd_cli_commands[i]->name;
-        size_t length = strlen(candidate);
-        if (length > MAX_NAME) continue;
-        int begins = strlen(name) >= 3 && strncmp(candidate, name, strlen(name)) == 0;
-        size_t d = begins ? 1 : distance(name, candidate);
-        if (d < best_distance && 3 * d <= length + 2) {
-            best = candidate;
-            best_distance = d;
-        }
-    }
-    return best;
+    size_t length = strlen(known), n = strlen(nearest->name);
+    if (length > PD_CLI_NAME_MOST || n > PD_CLI_NAME_MOST) return; /* never a typing error of ours */
+    int begins = n >= 3 && strncmp(known, nearest->name, n) == 0;
+    size_t changes = begins ? 1 : distance(nearest->name, known);
+    if (3 * changes > length + 2 || (nearest->best && changes >= nearest->changes)) return;
+    nearest->best = known;
+    nearest->changes = changes;
 }
 
 /* Commands that upstream's `paddle` had and this one has not yet. */
@@ -79,10 +66,11 @@ int pd_cli_report_unknown(const char *name)
                     name, not_yet[i].releases, not_yet[i].what);
             return PD_CLI_EXIT_USAGE;
         }
-    const char *candidate = nearest(name);
-
+    struct pd_cli_nearest nearest = {.name = name};
+    for (size_t i = 0; pd_cli_commands[i]; i++)
+        pd_cli_offer(&nearest, pd_cli_commands[i]->name);
     fprintf(stderr, "paddle: there is no command '%s'.", name);
-    if (candidate) fprintf(stderr, " Did you mean '%s'?", candidate);
+    if (nearest.best) fprintf(stderr, " Did you mean '%s'?", nearest.best);
     fputs(" The commands are:", stderr);
     for (size_t i = 0; pd_cli_commands[i]; i++)
         fprintf(stderr, "%s %s", i ? "," : "", pd_cli_commands[i]->name);

@@ -8,8 +8,9 @@
 
 static const char *const features[] = {"avx", "gpu", "double", "python", "rdma", "timer"};
 
-static int run(int argc, char **argv)
+static int run(int argc, char **argv, const void *settings)
 {
+    (void)settings;
     if (argc > 1) return pd_cli_report_extra(&pd_cli_version, argv[1]);
     printf("PaddlePaddle %s, compiled with\n", pd_paddle_version());
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)

@@ -120,3 +120,36 @@ def test_output_that_cannot_be_written():
                               timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith("paddle: the output could not be written")
+
+
+# ---- options; `ps status` of a port where nobody is ends with 1, so what was understood shows ----
+
+NOBODY = ["ps", "status", "127.0.0.1:1"]
+
+
+@pytest.mark.parametrize("words", [["--json"], ["-json"], ["--json=1"], ["--json=true"], ["--nojson"], ["--watch", "0.1"], ["--watch=0.1"],
+                                   ["-watch=0.1", "--json=0", "--"]])
+def test_options_in_all_their_forms(words):
+    done = run(*NOBODY, *words, env=os.environ | {"FLAGS_rpc_deadline": "100"})
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith("paddle: ps status: "), done
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--jsno"], "there is no option '--jsno'. Did you mean '--json'? 'paddle ps --help' lists them."),
+    (["--wach=3"], "there is no option '--wach=3'. Did you mean '--watch'? 'paddle ps --help' lists them."),
+    (["--nowatch"], "there is no option '--nowatch'. Did you mean '--watch'? 'paddle ps --help' lists them."),
+    (["--frobnicate"], "there is no option '--frobnicate'. 'paddle ps --help' lists them."),
+    (["--json=maybe"], "--json takes 0 or 1, found 'maybe'. 'paddle ps --help' tells more."),
+    (["--watch=soon"], "--watch takes 0.1 to 86400 seconds, found 'soon'. 'paddle ps --help' tells more."),
+    (["--watch"], "--watch needs a value. 'paddle ps --help' tells which."),
+    (["--watch="], "--watch takes 0.1 to 86400 seconds, found ''. 'paddle ps --help' tells more."),
+])
+def test_options_that_are_not_understood(words, said):
+    done = run(*NOBODY, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"paddle: ps: {said}\n")
+
+
+def test_words_behind_two_dashes_are_no_options():
+    done = run("version", "--", "--json")
+    assert done.returncode == 2 and "'--json' was found" in done.stderr
+    assert "there is no option '--json'" in run("version", "--json").stderr
