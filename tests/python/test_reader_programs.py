@@ -378,3 +378,50 @@ def test_a_feed_of_what_the_reader_gives_is_told_of():
         value, = exe.run(feed={"x": np.zeros((1, 5), "float32"), "other": np.ones(1, "float32")}, fetch_list=[both])
     made.reset()
     assert np.isclose(value[0], ROWS[:10].sum() + 1)
+
+
+def test_a_feed_that_the_program_does_not_know_costs_no_batch():
+    made, set_batches, x, y = loader()
+    out = layers.reduce_sum(x)
+    set_batches(paddle.batch(samples, 10))
+    exe, sums = fluid.Executor(), []
+    made.start()
+    with pytest.warns(UserWarning, match="The variable nobody is not found in program"), pytest.raises(fluid.core.EOFException):
+        while True:
+            sums += [exe.run(feed={"nobody": np.zeros(1, "float32")}, fetch_list=[out])[0][0]]
+    made.reset()
+    assert np.allclose(sums, ROWS.reshape(4, 10, 5).sum((1, 2)))
+
+
+@pytest.mark.parametrize("iterable", [True, False])
+def test_samples_of_a_pass_that_failed_are_not_in_the_next(iterable):
+    x = fluid.data("x", [None, 1])
+    made = fluid.io.DataLoader.from_generator(feed_list=[x], capacity=4, iterable=iterable)
+    fails = [True]
+
+    def numbers():
+        for i in range(6):
+            if fails[0] and i == 3:
+                raise OSError("a file is gone")
+            yield (np.array([i + 100 * fails[0]], "float32"),)
+
+    made.set_sample_generator(numbers, batch_size=2, places=fluid.CPUPlace())
+    out, exe = layers.scale(x, 1.0), fluid.Executor()
+
+    def one_pass():
+        if iterable:
+            return [exe.run(feed=feed, fetch_list=[out])[0].ravel().tolist() for feed in made()]
+        got = []
+        made.start()
+        try:
+            while True:
+                got += [exe.run(fetch_list=[out])[0].ravel().tolist()]
+        except fluid.core.EOFException:
+            return got
+        finally:
+            made.reset()
+
+    with pytest.raises(OSError, match="a file is gone"):
+        one_pass()
+    fails[0] = False
+    assert one_pass() == [[0, 1], [2, 3], [4, 5]]

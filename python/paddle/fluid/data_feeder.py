@@ -162,21 +162,20 @@ class BatchedTensorProvider:
         self.batch_size = batch_size
         self.generator = generator
         self.drop_last = drop_last
-        self.converters = [DataToLoDTensorConverter(place, 0, var.shape, var.dtype) for var in feed_list]
+        self.fields = [(var.shape, var.dtype) for var in feed_list]
 
     def __call__(self) -> Iterator[list]:
+        converters = [DataToLoDTensorConverter(self.place, 0, shape, dtype) for shape, dtype in self.fields]
         count = 0
         for sample in self.generator():
-            for slot, converter in zip(sample, self.converters):
+            for slot, converter in zip(sample, converters):
                 converter.feed(slot)
             count += 1
             if count == self.batch_size:
                 count = 0
-                yield [converter.done() for converter in self.converters]
+                yield [converter.done() for converter in converters]
         if count and not self.drop_last:
-            yield [converter.done() for converter in self.converters]
-        for converter in self.converters:
-            converter._reset()
+            yield [converter.done() for converter in converters]
 
 
 class DataFeeder:

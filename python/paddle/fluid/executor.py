@@ -206,6 +206,14 @@ def _flat_fetches(fetch_list) -> tuple[list, list]:
     return flat, ops
 
 
+def _known_feeds(program, feed: dict, stacklevel: int) -> dict:
+    """Those that the Program has a variable for; it warns of the others, as 1.8.5 does."""
+    known = {name: value for name, value in feed.items() if program.global_block().has_var(name)}
+    for name in [name for name in feed if name not in known]:
+        warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.", stacklevel=stacklevel)
+    return known
+
+
 class Executor(_core.Executor):
     """Runs Programs, one after the other, in one thread.
 
@@ -293,13 +301,14 @@ class Executor(_core.Executor):
         from paddle.fluid import reader_program
 
         program = default_main_program() if program is None else program
+        feed = _known_feeds(program, feed or {}, stacklevel=4)
         read = reader_program.next_feed(program)
-        for name in [name for name in feed or () if name in read]:
+        for name in [name for name in feed if name in read]:
             warnings.warn(
                 f"The feed {name!r} is not used: a reader of the Program gives this variable. Feed it in a Program without the "
                 "reader, or with an iterable DataLoader.", stacklevel=3,
             )  # fmt: skip
-        return self._run_fed(program, {**(feed or {}), **read}, *others)
+        return self._run_fed(program, {**feed, **read}, *others)
 
     def _run_lacking(
         self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None,
@@ -321,9 +330,7 @@ class Executor(_core.Executor):
     def _run_known(self, program, feed: dict, *others):
         """run() with those feeds that the Program has; of the others it warns. A misspelt one leaves its variable without a
         value: then the error about the feed stands."""
-        known = {name: value for name, value in feed.items() if program.global_block().has_var(name)}
-        for name in [name for name in feed if name not in known]:
-            warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.", stacklevel=4)
+        known = _known_feeds(program, feed, stacklevel=5)
         try:
             return self.run(program, known, *others)
         except core.EnforceNotMet:
