@@ -24,6 +24,14 @@ def decay(name: str = "") -> fluid.framework.Variable:
     return layers.scale(count, -0.01, 0.2)
 
 
+def steps_down() -> fluid.framework.Variable:
+    return layers.piecewise_decay([1, 2, 4], [0.3, 0.2, 0.1, 0.05])
+
+
+def warmed_up() -> fluid.framework.Variable:
+    return layers.linear_lr_warmup(layers.exponential_decay(0.1, 2, 0.8), 2, 0.01, 0.1)
+
+
 def shared() -> fluid.framework.Variable:
     return layers.create_global_var([1], 0.05, "float32", persistable=True, name="shared_rate")
 
@@ -40,6 +48,7 @@ KINDS: dict[str, Callable[[], list]] = {
     "schedule first": lambda: [optimizer.SGD(decay()), optimizer.Momentum(0.2, 0.9), optimizer.Adam(0.01)],
     "schedule last": lambda: [optimizer.SGD(0.1), optimizer.Momentum(0.2, 0.9), optimizer.Adam(decay())],
     "schedules": lambda: [optimizer.SGD(decay()), optimizer.Momentum(decay(), 0.9), optimizer.Adam(decay("own_counter"))],
+    "branches": lambda: [optimizer.SGD(steps_down()), optimizer.Momentum(warmed_up(), 0.9)],
     "own variable": lambda: of_both(shared()),
 }
 FETCHES = {
@@ -49,6 +58,7 @@ FETCHES = {
     "schedule first": ["learning_rate_0", "learning_rate_1", "@LR_DECAY_COUNTER@"],
     "schedule last": ["learning_rate_0", "learning_rate_1", "@LR_DECAY_COUNTER@"],
     "schedules": ["@LR_DECAY_COUNTER@", "own_counter"],
+    "branches": ["learning_rate", "learning_rate_warmup", "@LR_DECAY_COUNTER@"],
     "own variable": ["shared_rate"],
 }
 

@@ -89,10 +89,9 @@ def _constants(job: Job, known: set, readers: dict[str, str]) -> list[str]:
     """Lasting variables that updates read, nobody writes and trainers no longer have (the powers of Lamb). Each server that needs
     one has it whole.
     """
-    gone = {job.program.global_block().ops[index] for index in job.removed}
-    held = {
-        name for block in job.program.blocks for op in block.ops if op not in gone for name in inputs_of(op)
-    }
+    ops = job.program.global_block().ops
+    gone = {ops[index] for index in job.removed}
+    held = {name for op in ops if op not in gone for name in inputs_of(op)}
     return [name for name in readers if job.graph.is_lasting(name) and name not in known and name not in held]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from paddle.fluid import framework
 from paddle.fluid.transpiler import lookup_table
 from paddle.fluid.transpiler.copying import declare, remove_ops
-from paddle.fluid.transpiler.flow import inputs_of, outputs_of
+from paddle.fluid.transpiler.flow import inputs_of, outputs_of, sub_blocks
 from paddle.fluid.transpiler.job import Job
 from paddle.fluid.vartype import OpRole, VarType
 
@@ -34,6 +34,12 @@ def _names(op) -> list[str]:
     return [*inputs_of(op), *outputs_of(op)]
 
 
+def _inner_ops(ops: list) -> list:
+    """All ops of the blocks that these run (branches of a schedule)."""
+    found = [inner for op in ops for block in sub_blocks(op) for inner in block.ops]
+    return found and [*_inner_ops(found), *found]
+
+
 class TrainerProgram:
     """Changes the user's main Program into the trainer's."""
 
@@ -56,10 +62,10 @@ class TrainerProgram:
         # next step.
         after = ops[self.job.removed[-1] + 1 :]
         self.anchor = after[0] if after else None
-        remove_ops(gone)
+        remove_ops([*_inner_ops(gone), *gone])
         self.writers = {name: op for op in self.block.ops for name in op.output_arg_names}
         updates = self.job.graph.updates
-        kept = {name for block in self.job.program.blocks for op in block.ops for name in _names(op)}
+        kept = {name for op in self.block.ops for name in _names(op)}
         kept.update(name for update in updates for name in (update.param.name, update.grad))
         self.removed = [name for name in used if name not in kept and name != self.job.table]
         for name in self.removed:
