@@ -240,3 +240,31 @@ def test_each_place_has_a_state_of_its_own_from_the_first_step_on(monkeypatch, k
     found = [exe.run(compiled, feed={"x": np.random.RandomState(i).randn(4, 3).astype("float32")}, fetch_list=[loss])[0] for i in range(3)]
     np.testing.assert_allclose(np.ravel(found), losses, atol=2e-5)
     np.testing.assert_allclose(held("w").ravel()[:3], weights, atol=2e-5)
+
+
+# Of 1.8.5 where variables are shared: each place has its statistics. Else all have those of the scope, as they are now.
+TESTED = {
+    True: [[-0.07363, 0.43076, 0.42524, 1.32037], [-0.2066, 0.43305, -0.01307, 1.0332], [-0.32325, 0.46228, -0.29605, 0.85917]],
+    False: [[-0.07363, 0.43076, 1.19055, 2.13468], [-0.2066, 0.43305, 1.39659, 2.5939], [-0.32325, 0.46228, 1.64558, 3.11596]],
+}
+
+
+@pytest.mark.parametrize("shared", TESTED)
+def test_a_test_program_has_the_statistics_of_training(shared):
+    x = layers.data("x", [4])
+    out = layers.fc(layers.batch_norm(layers.fc(x, 3, param_attr=filled(0.1)), momentum=0.5), 1, param_attr=filled(0.3))
+    loss = layers.mean(layers.square(out))
+    test = fluid.default_main_program().clone(for_test=True)
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    rows = np.arange(16, dtype="float32").reshape(4, 4) ** 1.5 / 10
+    places = fluid.cpu_places(2)
+    train = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name, places=places)
+    after = fluid.CompiledProgram(test).with_data_parallel(share_vars_from=train if shared else None, places=places)
+    for want in TESTED[shared]:
+        exe.run(train, feed={"x": rows}, fetch_list=[loss])
+        found, = exe.run(after, feed={"x": rows}, fetch_list=[out.name])
+        assert np.allclose(found.ravel(), want, atol=2e-5)
+        whole, = exe.run(test, feed={"x": rows}, fetch_list=[out.name])
+        assert shared or np.array_equal(found, whole)

@@ -228,7 +228,8 @@ class CompiledProgram:
         if self._several is None or self._several.count != count:
             from paddle.fluid.data_parallel import Places
 
-            self._several = Places(count, self._build_strategy)
+            shared = None if self._share_vars_from is None else self._share_vars_from._on_places()
+            self._several = Places(count, self._build_strategy, shared)
         return self._several
 
     def _what_runs(self) -> framework.Program:

@@ -123,14 +123,15 @@ def _given(reads: list, values: dict, feed: dict, place: int) -> dict:
 
 
 class Places:
-    """What a CompiledProgram keeps for its places: a scope for each but the first, below the scope of the run."""
+    """What a CompiledProgram keeps for its places: a scope for each but the first, below the scope of the run; those of
+    `shared`, where its variables are those of another one."""
 
-    def __init__(self, count: int, strategy: BuildStrategy | None):
+    def __init__(self, count: int, strategy: BuildStrategy | None, shared: Places | None = None):
         self.count = count
         scale = None if strategy is None else strategy.gradient_scale_strategy
         self._divisor = count if scale in (None, BuildStrategy.GradientScaleStrategy.CoeffNumDevice) else 1
         self.syncs = strategy is not None and strategy.sync_batch_norm
-        self._scopes: dict = {}
+        self._scopes: dict = {} if shared is None else shared._scopes
         self._apart: frozenset = frozenset()  # persistable variables that were fed a value of its own to each place
 
     def _scope_of(self, scope, place: int, own: list, single: frozenset):

@@ -82,12 +82,19 @@ def _walk(op):
             yield from _walk(inner)
 
 
+def _written(op) -> list[str]:
+    """The outputs of an op, but for statistics that it names and only uses."""
+    if op.type == "batch_norm" and (op.attr("is_test") or op.attr("use_global_stats")):
+        return [name for name in op.output_arg_names if name not in op.input_arg_names]
+    return op.output_arg_names
+
+
 def _ops(block, known: dict) -> list[_Op]:
     found, written = [], set()
     for op in block.ops:
         inside = list(_walk(op))
         reads = {name for each in inside for name in each.input_arg_names if name in known}
-        writes = {name for each in inside for name in each.output_arg_names if name in known}
+        writes = {name for each in inside for name in _written(each) if name in known}
         # Ops with blocks may leave their outputs as they were, and into arrays they put one entry.
         reads |= {
             name for name in writes
