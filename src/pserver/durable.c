@@ -29,7 +29,7 @@ static int is_state(const struct pd_block *block, const char *name)
 static int is_on_its_way(const struct pd_unit_spec *unit, const char *name)
 {
     size_t n = strlen(unit->grad);
-    return strncmp(name, unit->grad, n) == 0 && (!name[n] || strncmp(name + n, ".trainer_", 9) == 0);
+    return strncmp(name, unit->grad, n) == 0 && (!name[n] || pd_name_plain(name) == n);
 }
 
 int pd_server_keeps(const struct pd_server *s, const struct pd_var *var)
@@ -51,25 +51,17 @@ int pd_server_keeps(const struct pd_server *s, const struct pd_var *var)
     return !is_made;
 }
 
-/* The blank before the last two words; a name may have some. NULL: there are not as many. */
-static const char *numbers_of(const char *text)
-{
-    const char *at = text + strlen(text);
-    for (int blanks = 0; at > text && blanks < 2;)
-        blanks += *--at == ' ';
-    return at > text ? at : NULL;
-}
-
 static pd_status read_slice(const struct pd_durable_config *config, struct kept *k)
 {
     size_t length = strlen(k->name);
     for (int i = 0; i < config->n_slices; i++) {
         const char *text = config->slices[i];
         long long first, rows;
-        if (strncmp(text, k->name, length) != 0 || text[length] != ' ') continue;
-        const char *whole = text + length + 1, *end = numbers_of(whole);
+        if (strncmp(text, k->name, length) != 0 || text[length] != '\t') continue;
+        const char *whole = text + length + 1, *end = strchr(whole, '\t');
         if (!end || sscanf(end, "%lld %lld", &first, &rows) != 2)
-            return pd_fail(PD_INVALID, "slices has '%s', expected 'name whole row rows'", text);
+            return pd_fail(PD_INVALID, "slices has '%s', expected name, whole, row and rows, with tabs",
+                           text);
         k->whole = pd_strndup(whole, (size_t)(end - whole));
         k->first_row = first;
         k->row_step = 1;

@@ -1,9 +1,11 @@
 /* The trainer's ops at work: send, recv, the barriers, and ps_exchange, which a plan puts in the place of
  * everything from send_barrier to the last recv. */
+#include <stdio.h>
 #include <string.h>
 
 #include "exec/frame.h"
 #include "pserver/client.h"
+#include "pserver/known_names.h"
 #include "pserver/op_run.h"
 
 void pd_ps_state_free(void *state)
@@ -83,27 +85,16 @@ static pd_status make_numbers(const struct pd_run *r, int n)
 
 /* ---- send ---- */
 
-/* The last ".trainer_" of a name; a user's own name may have one as well. */
-static const char *trainer_suffix(const char *name)
-{
-    const char *found = NULL;
-    for (const char *at = name; (at = strstr(at, ".trainer_")); at++)
-        found = at;
-    return found;
-}
-
-/* A trainer's gradient goes by the name of the average that it becomes a part of: without ".trainer_1" at its
- * end, or before ".pserver_0". */
+/* A trainer's gradient goes by the name of the average that it becomes a part of, without the trainer's
+ * number. */
 static pd_status push_name(struct pd_client *client, const struct pd_run *r, const char *endpoint,
                            const char *name, const struct pd_meta *meta, int *number)
 {
-    const char *suffix = trainer_suffix(name), *rest = suffix ? suffix + 9 : NULL;
     char plain[512];
-    size_t n = strlen(name), digits = rest ? strspn(rest, "0123456789") : 0;
+    size_t n = strlen(name), server = pd_name_before(name, n, PD_NAME_SERVER);
     if (n >= sizeof plain) return pd_fail(PD_RANGE, "the name '%.60s...' is too long to send", name);
-    memcpy(plain, name, n + 1);
-    if (digits && (!rest[digits] || strncmp(rest + digits, ".pserver_", 9) == 0))
-        memmove(plain + (suffix - name), rest + digits, strlen(rest + digits) + 1);
+    snprintf(plain, sizeof plain, "%.*s%s", (int)pd_name_before(name, server, PD_NAME_TRAINER), name,
+             name + server);
     return pd_client_name(client, r, endpoint, 0, plain, meta, number);
 }
 

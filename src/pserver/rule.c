@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "pserver/known_names.h"
 #include "tensor/finite.h"
 
 /* Optimizers that treat each element (or row) by itself. */
@@ -221,9 +222,7 @@ static int is_merge(const struct pd_opdesc *op, const char *merged)
     if (!in) return 0;
     for (int i = 0; i < in->args.n; i++) {
         const char *name = in->args.at[i];
-        if (strncmp(name, merged, length) != 0 ||
-            (name[length] && strncmp(name + length, ".trainer_", 9) != 0))
-            return 0;
+        if (strncmp(name, merged, length) != 0 || (name[length] && pd_name_plain(name) != length)) return 0;
     }
     if (strcmp(op->type, "sum") == 0) return 1;
     const struct pd_attr *bias = pd_opdesc_attr(op, "bias");

@@ -22,10 +22,10 @@ enum { NOT_MINE = 0xffffffff };
 static const struct name_place *find_grad(const struct pd_server *s, const char *name)
 {
     const struct name_place *place = pd_map_get(&s->names.grads, name);
-    const char *suffix = strstr(name, ".pserver_");
+    size_t n = strlen(name), before = pd_name_before(name, n, PD_NAME_SERVER);
     char plain[512];
-    if (place || !suffix) return place;
-    snprintf(plain, sizeof plain, "%.*s", (int)(suffix - name), name);
+    if (place || before == n) return place;
+    snprintf(plain, sizeof plain, "%.*s", (int)before, name);
     return pd_map_get(&s->names.grads, plain);
 }
 

@@ -268,3 +268,26 @@ def test_a_test_program_has_the_statistics_of_training(shared):
         assert np.allclose(found.ravel(), want, atol=2e-5)
         whole, = exe.run(test, feed={"x": rows}, fetch_list=[out.name])
         assert shared or np.array_equal(found, whole)
+
+
+@pytest.mark.parametrize("how", ["grad_clip", "set_gradient_clip"])
+def test_a_scope_of_the_script_that_is_called_like_a_clip_changes_nothing(how, capfd):
+    found = []
+    for scope in ("net", "gradient_clip_net", "optimizer_study"):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+            x = layers.data("x", [4])
+            with fluid.name_scope(scope):
+                hidden = layers.fc(x, 3, act="tanh", param_attr=filled(0.1))
+                loss = layers.mean(layers.square(layers.fc(hidden, 1, param_attr=filled(0.3)) - 2.0))
+            if how == "set_gradient_clip":
+                fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(0.05))
+            clip = fluid.clip.GradientClipByGlobalNorm(0.1) if how == "grad_clip" else None
+            fluid.optimizer.SGD(0.5, grad_clip=clip).minimize(loss)
+            exe = fluid.Executor(fluid.CPUPlace())
+            exe.run(startup)
+            program = fluid.CompiledProgram(main).with_data_parallel(loss_name=loss.name, places=fluid.cpu_places(2))
+            rows = np.arange(16, dtype="float32").reshape(4, 4) / 10
+            found.append([exe.run(program, feed={"x": rows}, fetch_list=[loss])[0].tolist() for _ in range(3)])
+    assert found[0] == found[1] == found[2]
+    assert "no effect" not in capfd.readouterr().err

@@ -285,3 +285,29 @@ def test_v2_is_found_first():
         "assert paddle.dataset.uci_housing is uci\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("use_pipe", [True, False])
+@pytest.mark.parametrize("ends", ["sys.exit(0)", "os._exit(0)"])
+def test_a_forked_reader_that_ends_its_process_is_an_error(use_pipe, ends):
+    import os  # noqa: F401
+    import sys  # noqa: F401
+
+    def reader():
+        yield 1
+        eval(ends)
+
+    with pytest.raises(ValueError, match="reader 0 failed"):
+        list(paddle.reader.multiprocess_reader([reader], use_pipe=use_pipe)())
+
+
+def test_a_sample_with_too_few_fields_is_refused(fresh):
+    import numpy as np
+
+    import paddle.fluid as fluid
+
+    fields = [fluid.data(name, [None, 1]) for name in "xy"]
+    made = fluid.io.DataLoader.from_generator(feed_list=fields, capacity=2)
+    made.set_sample_generator(lambda: iter([(np.zeros(1, "float32"),)]), batch_size=1, places=fluid.CPUPlace())
+    with pytest.raises(ValueError, match="a sample has 1 fields, but feed_list names 2 variables: x, y"):
+        list(made())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Callable
 from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
+from paddle.fluid.vartype import OpRole
 
 if TYPE_CHECKING:
     from paddle.fluid.hints import Block, Program
@@ -288,7 +289,7 @@ def set_gradient_clip(clip: GradientClipBase, param_list: list | None = None, pr
     if program is None:
         program = framework.default_main_program()
     block = program.global_block()
-    if any("optimizer" in str(op.attr("op_namescope")) for op in block.ops if op.has_attr("op_namescope")):
+    if any(op._is_optimize_op() for op in block.ops):
         notice("set_gradient_clip was called after minimize and has no effect. Call it before.")
     if param_list is None:
         param_list = block.all_parameters()
@@ -355,7 +356,9 @@ def _correct_role_vars(params_grads: list, new_names: dict) -> None:
             programs.append(param.block.program)
     for program in programs:
         for op in program.global_block().ops:
-            if not op.has_attr("op_namescope") or "gradient_clip" not in op.attr("op_namescope"):
+            # A scope of the script's may be called so, too: its ops have other roles.
+            is_clip = int(op.attr("op_role")) & int(OpRole.Optimize) and op.has_attr("op_namescope")
+            if not is_clip or "gradient_clip" not in op.attr("op_namescope"):
                 continue
             role_var = op.attr("op_role_var") if op.has_attr("op_role_var") else None
             if role_var and role_var[0] in new_names:

@@ -149,6 +149,11 @@ class DataToLoDTensorConverter:
         return tensor
 
 
+def _check_fields(sample, names: list) -> None:
+    if len(sample) != len(names):
+        raise ValueError(f"a sample has {len(sample)} fields, but feed_list names {len(names)} variables: {', '.join(names)}.")
+
+
 class BatchedTensorProvider:
     """Calls a generator of samples and yields, per `batch_size` of them, one tensor for each variable."""
 
@@ -162,12 +167,14 @@ class BatchedTensorProvider:
         self.batch_size = batch_size
         self.generator = generator
         self.drop_last = drop_last
+        self.names = [var.name for var in feed_list]
         self.fields = [(var.shape, var.dtype) for var in feed_list]
 
     def __call__(self) -> Iterator[list]:
         converters = [DataToLoDTensorConverter(self.place, 0, shape, dtype) for shape, dtype in self.fields]
         count = 0
         for sample in self.generator():
+            _check_fields(sample, self.names)
             for slot, converter in zip(sample, converters):
                 converter.feed(slot)
             count += 1
@@ -226,11 +233,7 @@ class DataFeeder:
             for level, shape, dtype in zip(self.feed_lod_level, self.feed_shapes, self.feed_dtypes)
         ]
         for sample in iterable:
-            if len(sample) != len(converters):
-                raise ValueError(
-                    f"a sample has {len(sample)} fields, but feed_list names {len(converters)} variables: "
-                    f"{', '.join(self.feed_names)}."
-                )
+            _check_fields(sample, self.feed_names)
             for converter, field in zip(converters, sample):
                 converter.feed(field)
         result = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, executor_servers
 from paddle.fluid.compiler import BuildStrategy, join_values
 from paddle.fluid.framework import Program
 from paddle.fluid.places_cut import Cut, cut
@@ -165,7 +165,9 @@ class Places:
                 f"BuildStrategy.sync_batch_norm is not there yet: on {self.count} places batch_norm has the statistics of each "
                 "place's part of the batch. Run on one place (places, CPU_NUM), where they are those of the whole batch."
             )
-        names = [each if isinstance(each, str) else each.name for each in fetches]
+        away = executor_servers.fetched_from_servers(program, fetches, scope)
+        names = [away[i][0] if i in away else each if isinstance(each, str) else each.name for i, each in enumerate(fetches)]
+        mine = [name for i, name in enumerate(names) if i not in away]
         trains = cut(program, self._divisor, self._apart).trains
         feeds = feeds_of(program, feed, self.count, trains)
         parts, fed = self._cut(program, feed, feeds)
@@ -173,7 +175,7 @@ class Places:
         scopes = [self._scope_of(scope, i, [*parts.own, *fed], parts.single) for i in range(len(feeds))]
         values: dict = {}  # name -> one for each place, or one for all
         for i, segment in enumerate(parts.segments):
-            wanted = list(dict.fromkeys([*segment.handed_on, *(name for name in names if parts.last.get(name, 0) == i)]))
+            wanted = list(dict.fromkeys([*segment.handed_on, *(name for name in mine if parts.last.get(name, 0) == i)]))
             found = []
             for k in range(1 if segment.once else len(feeds)):
                 given = feeds[k] if i == 0 else _given(segment.reads, values, feeds[k], k)
@@ -181,6 +183,8 @@ class Places:
             for k, name in enumerate(wanted):
                 made = [row[k] for row in found]
                 values[name] = [_sum(made)] if name in segment.averaged else made
+        if away:
+            values.update({name: [value] for (name, _), value in zip(away.values(), executor_servers.ask(executor, program, away, False))})
         return [self._result(name, values[name], len(feeds), return_numpy, return_merged) for name in names]
 
     @staticmethod

@@ -14,7 +14,7 @@ from paddle.fluid.data_feeder import array_of
 from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
 from paddle.fluid.places import check_place
-from paddle.fluid.vartype import DTYPE_NAMES, convert_np_dtype_to_dtype_
+from paddle.fluid.vartype import DTYPE_NAMES, OpRole, convert_np_dtype_to_dtype_
 
 if TYPE_CHECKING:
     from paddle.fluid.hints import PlaceLike
@@ -206,6 +206,13 @@ def _flat_fetches(fetch_list) -> tuple[list, list]:
     return flat, ops
 
 
+_ENDS_STEP = ("send", "send_barrier", "recv", "fetch_barrier")
+
+
+def _joins_slices(op) -> bool:
+    return op.type == "concat" and int(op.attr("op_role")) == int(OpRole.Dist)
+
+
 def _known_feeds(program, feed: dict, stacklevel: int) -> dict:
     """Those that the Program has a variable for; it warns of the others, as 1.8.5 does."""
     known = {name: value for name, value in feed.items() if program.global_block().has_var(name)}
@@ -286,9 +293,12 @@ class Executor(_core.Executor):
         if scope is not None and not isinstance(scope, core.Scope):
             raise TypeError(f"scope must be a fluid.Scope, found {shown.found(scope)}.")
         fetches, ops = ([], []) if fetch_list is None else _flat_fetches(fetch_list)
+        if ops and program._is_distributed:
+            ops = []  # servers run them, in every step
         if ops or (use_prune and fetches):
             fed = feed[0] if isinstance(feed, (list, tuple)) and feed else feed
-            program = self._pruned(program, fed, fetches, ops)
+            away = self._on_servers(program, fetches, scope)
+            program = self._pruned(program, fed, [each for i, each in enumerate(fetches) if i not in away], ops)
         arrays, merged = return_numpy is not False, return_merged is not False
         if several is not None:
             scope = global_scope() if scope is None else scope
@@ -338,6 +348,14 @@ class Executor(_core.Executor):
                 return NotImplemented
             raise
 
+    def _on_servers(self, program, fetches: list, scope) -> dict:
+        """Those of the fetches, by their place, that lie on the servers of a job."""
+        if not JOBS:
+            return {}
+        from paddle.fluid import executor_servers
+
+        return executor_servers.fetched_from_servers(program, fetches, global_scope() if scope is None else scope)
+
     def _pruned(self, program, feed, fetches: list, ops: list):
         """The Program cut down to what is fetched and to these ops of optimizers, or all of them; remembered while the
         Program stays the same."""
@@ -357,7 +375,8 @@ class Executor(_core.Executor):
         copy = program.clone()
         block, wanted = copy.global_block(), {op._id for op in ops}
         updates = [op for op in block.ops if op._is_optimize_op()]
-        targets = list(names)
+        # A step ends on servers with all that is sent there and comes back.
+        targets = [*names, *(name for op in block.ops if op.type in _ENDS_STEP or _joins_slices(op) for name in op.output_arg_names)]
         for op in updates:
             if not wanted or op._id in wanted:
                 targets += op.output_arg_names

@@ -16,7 +16,7 @@ from paddle.fluid.transpiler import lookup_table
 def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
     """The results, or NotImplemented when nothing that is missing lies on servers."""
     if io_distributed.is_trainer(program):
-        away = _fetched_from_servers(program, fetches, scope)
+        away = fetched_from_servers(program, fetches, scope)
         if not away:
             return NotImplemented
         return _run_and_fetch(executor, program, feed, fetches, scope, as_numpy, away)
@@ -43,8 +43,10 @@ def _name_of(program: Program, item) -> str:
         return job.whole._variable(item._id).name
 
 
-def _fetched_from_servers(program: Program, fetches: list, scope) -> dict:
-    """Those that the trainer does not hold: place in the list -> (name, slices)."""
+def fetched_from_servers(program: Program, fetches: list, scope) -> dict:
+    """Those that a trainer's Program does not hold: place in the list -> (name, slices). None, of another Program."""
+    if not io_distributed.is_trainer(program):
+        return {}
     overview = program._parameters_on_pservers
     known = {**{name: [var] for name, var in overview.rates.items()}, **io_distributed._on_servers(program)}
     found = {}
@@ -65,6 +67,14 @@ def _fetched_from_servers(program: Program, fetches: list, scope) -> dict:
 
 def _run_and_fetch(executor, program, feed, fetches: list, scope, as_numpy: bool, away: dict) -> list:
     """A step, then what servers have made of it."""
+    mine = [item for i, item in enumerate(fetches) if i not in away]
+    results = iter(executor._run_fed(program, feed, mine, scope=scope, return_numpy=as_numpy))
+    theirs = iter(ask(executor, program, away, as_numpy))
+    return [next(theirs) if i in away else next(results) for i in range(len(fetches))]
+
+
+def ask(executor, program: Program, away: dict, as_numpy: bool) -> list:
+    """The values that servers have now of what fetched_from_servers found."""
 
     def asking():
         saving = io_distributed._Saving(program, [])
@@ -76,12 +86,8 @@ def _run_and_fetch(executor, program, feed, fetches: list, scope, as_numpy: bool
         return saving
 
     names = [name for name, _ in away.values()]
-    mine = [item for i, item in enumerate(fetches) if i not in away]
-    results = iter(executor._run_fed(program, feed, mine, scope=scope, return_numpy=as_numpy))
     asked = _remembered(executor, program, tuple(names), asking)
-    wanted = [asked.vars[name] for name in names]
-    theirs = iter(executor.run(asked.program, fetch_list=wanted, return_numpy=as_numpy))
-    return [next(theirs) if i in away else next(results) for i in range(len(fetches))]
+    return executor.run(asked.program, fetch_list=[asked.vars[name] for name in names], return_numpy=as_numpy)
 
 
 def _remembered(executor, program: Program, what, make):

@@ -26,7 +26,7 @@ def _serve(reader: Reader, send: Callable[[tuple[int, Any]], None]) -> None:
             if sample is None:
                 raise ValueError("the reader gave None as a sample")
             send((_SAMPLE, sample))
-    except Exception:
+    except (Exception, SystemExit):
         send((_ERROR, traceback.format_exc()))
     else:
         send((_END, None))
@@ -102,14 +102,17 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
 
                 children.append(context.Process(target=_serve, args=(reader, send), daemon=True))
                 children[-1].start()
-            running = set(range(len(children)))
+            running, silent = set(range(len(children))), set()
             while running:
                 try:
                     place, (kind, value) = box.get(timeout=1.0)
                 except queue.Empty:
-                    for place in running:
-                        if code := children[place].exitcode:
+                    for place in sorted(running):
+                        code = children[place].exitcode
+                        if place in silent:  # its last words would have come by now
                             raise _failed(place, f"Its process ended with code {code}.") from None
+                        if code is not None:
+                            silent.add(place)
                     continue
                 if kind == _SAMPLE:
                     yield value

@@ -143,6 +143,11 @@ class DistributeTranspiler:
             return update.param.name in cut
 
         removed = graph.removed_from_trainer()
+        for name, op in graph.read_early[:1]:
+            notice(
+                f"op {op.type!r} of the script reads {name!r} behind its update and before another one: trainers get all parameters at "
+                "the end of the step, so it reads the value of the step before, and results are not those of one process."
+            )
         take_apart(graph, is_cut)
         self._job = Job(
             program=given.program,

@@ -55,8 +55,8 @@ class ServerProgram:
         }
 
     def _slices(self) -> list:
-        """Where each sliced variable lies in its whole: "name whole first_row rows". State of one number for
-        the whole parameter (powers of beta) is the same in all slices: each is all of it.
+        """Where each sliced variable lies in its whole: name, whole, first row and rows, with tabs, which no name has. State of one
+        number for the whole parameter (powers of beta) is the same in all slices: each is all of it.
         """
         found = []
         for here, (name, part) in self.origins.items():
@@ -64,7 +64,7 @@ class ServerProgram:
                 continue
             shape = tuple(self.job.graph.vars[name].shape)
             has_rows = shape == tuple(self.updates[part.param].param.shape)
-            found.append(f"{here} {name} {part.begin if has_rows else 0} {shape[0] if shape else 1}")
+            found.append(f"{here}\t{name}\t{part.begin if has_rows else 0}\t{shape[0] if shape else 1}")
         return found
 
     # ---- variables ----

@@ -7,6 +7,7 @@ the rules below say which of them can run on some rows of a parameter alone.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -140,6 +141,7 @@ class UpdateGraph:
         """
         flow, block = self.flow, self.block
         copies: dict = {}
+        ops: list = []  # that make them
         changes: dict = {}
         for op in self.rate_ops:
             for name in flow.writes[op]:
@@ -152,19 +154,22 @@ class UpdateGraph:
                     continue
                 if (name, seen) not in copies:
                     var = self.vars[name]
-                    used = block.create_var(name=f"{name}.used{seen}", shape=var.shape, dtype=var.dtype)
+                    names = (f"{name}.used{number}" for number in itertools.count(seen))
+                    free = next(each for each in names if each not in self.vars)
+                    used = block.create_var(name=free, shape=var.shape, dtype=var.dtype)
                     self.vars[used.name] = used
-                    copies[name, seen] = block._insert_op(
+                    copies[name, seen] = free
+                    ops.append(block._insert_op(
                         op.idx,
                         type="assign",
                         inputs={"X": [name]},
                         outputs={"Out": [used]},
                         attrs={"op_role": int(OpRole.LRSched)},
-                    )
-                op._rename_input(name, f"{name}.used{seen}")
+                    ))  # fmt: skip
+                op._rename_input(name, copies[name, seen])
         if copies:
             self.flow = Flow(list(block.ops))
-            self.rate_ops = self.flow.in_order([*self.rate_ops, *copies.values()])
+            self.rate_ops = self.flow.in_order([*self.rate_ops, *ops])
 
     def _states_of_one(self, rules: list) -> set:
         """What lives on, is changed beside a rule, and only that rule reads, such as powers of beta."""
@@ -223,7 +228,30 @@ class UpdateGraph:
         back = self.flow.needed(
             wanted, lambda op: op in gone and (op in cheap or not self.flow.reads[op])
         )
-        return sorted(self._places[op] for op in gone.difference(back) if op in self._places)
+        gone.difference_update(back)
+        self._check_read_by_trainers(gone)
+        return sorted(self._places[op] for op in gone if op in self._places)
+
+    def _check_read_by_trainers(self, gone: set) -> None:
+        """Of what servers change, trainers get the parameters, behind the last update. `read_early`: [(parameter, op)] where an op
+        stands before that and behind the update of the parameter."""
+        params = {name for op in gone if op in self.flow.rules for name in op.input("Param")}
+        place, self.read_early = self.flow.place, []
+        last = max(place[op] for op in gone)
+        for op in self.flow.ops:
+            if op in gone:
+                continue
+            for name in dict.fromkeys(self.flow.reads[op]):
+                makers = self.flow.writers(name)
+                if name in params:
+                    if place[op] < last and any(place[maker] < place[op] for maker in makers):
+                        self.read_early.append((name, op))
+                elif makers and gone.issuperset(makers):
+                    raise ValueError(
+                        f"op {op.type!r} of the script reads {name!r}, which belongs to the update of the parameters: servers compute "
+                        "it, and trainers have no value of it. Name it in fetch_list to see it; what trainers compute can use "
+                        "parameters, gradients as the backward pass makes them, counters and learning rates."
+                    )
 
     # ---- one parameter ----
 

@@ -1,0 +1,88 @@
+"""A trainer fetches in each step what one process would, in odd ways of scripts (jobs/like_one.py): names like those that parts of
+gradients have, rates by the name of a copy, several places, pruned runs. One trainer: bit by bit."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from cluster import JOBS, Job
+
+sys.path.insert(0, str(JOBS))
+import like_one  # noqa: E402
+
+import paddle.fluid as fluid  # noqa: E402
+from paddle.fluid import layers  # noqa: E402
+
+
+def steps_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("step ")]
+
+
+def alone(case: str, until: int) -> list[str]:
+    command = [sys.executable, str(JOBS / "like_one.py"), "single", "--case", case, "--until", str(until)]
+    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return steps_of(done.stdout)
+
+
+def of_job(servers: int, env: dict, *options: str) -> list[str]:
+    with Job(servers, 1, "like_one.py", env=env) as job:
+        job.start_all(*options)
+        job.end(60)
+        return steps_of(job.processes[-1].output())
+
+
+@pytest.mark.parametrize("case", [*like_one.NAMES, *like_one.OTHERS])
+def test_each_step_is_that_of_one_process(case, tmp_path):
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_reconnect": "500"}
+    want = alone(case, 5)
+    assert len(want) == 5
+    assert of_job(2, env, "--case", case, "--until", "3") == want[:3]
+    assert of_job(1, env, "--case", case, "--until", "5") == want[3:], "taken up by another number of servers"
+
+
+def momentum():
+    loss = layers.mean(layers.fc(layers.data("x", [4]), 1, param_attr=fluid.ParamAttr(name="w"), bias_attr=False))
+    fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+    return loss
+
+
+def transpile():
+    fluid.DistributeTranspiler().transpile(0, pservers="127.0.0.1:6174", trainers=1)
+
+
+def test_a_state_that_the_script_reads_is_refused_by_name(fresh):
+    momentum()
+    layers.reduce_sum(fluid.default_main_program().global_block().var("w_velocity_0"))
+    with pytest.raises(ValueError, match="op 'reduce_sum' of the script reads 'w_velocity_0', .*: servers compute it"):
+        transpile()
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_a_parameter_that_is_read_between_two_updates_is_told_of(fresh, capfd, between):
+    momentum()
+    if between:
+        factor = layers.reduce_sum(fluid.default_main_program().global_block().var("w"))
+        factor.stop_gradient = True
+    other = layers.fc(layers.data("y", [4]), 1, param_attr=fluid.ParamAttr(name="v"), bias_attr=False)
+    loss = layers.mean(layers.elementwise_mul(other, factor) if between else other)
+    fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["v"])
+    layers.reduce_sum(fluid.default_main_program().global_block().var("w"))  # behind the last: as in one process
+    transpile()
+    said = "op 'reduce_sum' of the script reads 'w' behind its update and before another one" in capfd.readouterr().err
+    assert said == between
+
+
+@pytest.mark.parametrize("name", ["w@GRAD.part", "prefetch_compress_in_tmp_0"])
+def test_names_that_servers_make_are_refused(fresh, name):
+    ids = layers.data("ids", [1], dtype="int64")
+    table = layers.embedding(ids, [10, 4], is_sparse=True, is_distributed=True, param_attr=fluid.ParamAttr(name="table"))
+    out = layers.fc(table, 4, param_attr=fluid.ParamAttr(name="w"), bias_attr=fluid.ParamAttr(name=name))
+    fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(1.0), param_list=["w"])
+    fluid.optimizer.SGD(0.1).minimize(layers.mean(out))
+    made = {name for op in fluid.default_main_program().global_block().ops if op._is_optimize_op() for name in op.output_arg_names}
+    if name.endswith(".part"):
+        assert "w@GRAD" not in made  # the clip writes a gradient of its own
+        fluid.default_main_program().global_block()._rename_var(name, f"{sorted(each for each in made if each.startswith('clip'))[0]}.part")
+    with pytest.raises(ValueError, match="has the name that a part of .* gets on its way to servers"):
+        transpile()
