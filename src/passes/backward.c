@@ -13,7 +13,10 @@ static pd_status mark_flags(struct pd_backward *p, const char *name)
     struct pd_backward_node *n = pd_backward_node(p, name);
     if (!n) return pd_no_memory();
     const struct pd_var *var = pd_block_find(p->spec->block, name);
-    if (n->wanted) return PD_OK;
+    if (n->wanted) {
+        n->stops = var && (var->flags & PD_VAR_STOP_GRADIENT);
+        return PD_OK;
+    }
     if (var && ((var->flags & PD_VAR_STOP_GRADIENT) || !pd_backward_allows(var))) n->blocked = 1;
     return PD_OK;
 }
@@ -219,6 +222,21 @@ static pd_status zero_targets(struct pd_backward *p)
     return PD_OK;
 }
 
+/* The op that makes a variable which was asked for and has stop_gradient: whoever asks for that one alone
+ * gets its gradient, and others get what they would without it. */
+static pd_status end_at_stopped(struct pd_backward *p, const struct pd_opdesc *op)
+{
+    for (int s = 0; s < op->out.n && !p->nested; s++)
+        for (int k = 0; k < op->out.at[s].args.n; k++) {
+            struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
+            if (!n || !n->stops || !node_has_grad(n)) continue;
+            PD_TRY(pd_backward_complete(p, n));
+            n->met = n->blocked = 1;
+            n->parts.n = n->filled = n->carried = 0;
+        }
+    return PD_OK;
+}
+
 static pd_status run_pass(struct pd_backward *p, char *on_path, const char **grads)
 {
     const struct pd_backward_spec *spec = p->spec;
@@ -240,6 +258,7 @@ static pd_status run_pass(struct pd_backward *p, char *on_path, const char **gra
         /* What an op overwrites in part, or not in each run, has a gradient in the rest only, whatever the op
          * reads. */
         int may_stop = updates && side_has(p, op, 1, pd_backward_reaches);
+        PD_TRY(end_at_stopped(p, op));
         if (on_path[i] && side_has(p, op, 1, node_has_grad) &&
             (may_stop || side_has(p, op, 0, pd_backward_reaches)))
             PD_TRY(pd_backward_differentiate(p, op));

@@ -18,6 +18,7 @@ struct pd_backward_node {
     int needed;             /* the targets depend on it */
     int blocked;            /* stop_gradient or in the no-grad set */
     int wanted;
+    int stops;   /* wanted, and has stop_gradient: its gradient goes no further */
     int filled;  /* its gradient is complete and has been written */
     int carried; /* more contributions may come, to be added to what has been written */
     int met;     /* a gradient was complete for some value of the variable */

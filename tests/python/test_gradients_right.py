@@ -65,3 +65,16 @@ def test_uniform_random_has_the_type_that_is_asked_for():
     made = layers.uniform_random([3], dtype="float64", seed=5)
     (found,) = fluid.Executor(fluid.CPUPlace()).run(fetch_list=[made])
     assert found.dtype == np.float64 and (np.float32(found) != found).all()
+
+
+@pytest.mark.parametrize("asked", ["z", "zh", "hz", "h"])
+def test_asking_for_a_stopped_variable_changes_no_other_gradient(fresh, asked):
+    z = fluid.data("z", [2], "float32")
+    z.stop_gradient = False
+    h = layers.square(z)
+    h.stop_gradient = True
+    loss = layers.reduce_sum(layers.elementwise_mul(h, z))
+    grads = fluid.gradients([loss], [{"z": z, "h": h}[name] for name in asked])
+    found = fluid.Executor().run(feed={"z": np.array([2, 3], "float32")}, fetch_list=grads)
+    want = {"z": [4, 9], "h": [2, 3]}
+    assert [value.tolist() for value in found] == [want[name] for name in asked]
