@@ -25,23 +25,30 @@ static inline void pd_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, 
 }
 
 /* Nobody waits in silence or for ever: one who waits says so every notice_ms and gives up after deadline_ms.
- */
+ * While its process is stopped, or the machine sleeps, it does not wait: who looks again after more than a
+ * second has not waited meanwhile. So it is asked more often than that. */
 struct pd_patience {
-    int64_t start, told;
+    int64_t start, told, asked;
     int64_t notice_ms, deadline_ms;
 };
+enum { PD_PATIENCE_AWAY_MS = 1000 };
 enum pd_patience_now { PD_WAIT_ON, PD_WAIT_TELL, PD_WAIT_GIVE_UP };
 
 static inline struct pd_patience pd_patience_start(int64_t notice_ms, int64_t deadline_ms)
 {
     int64_t now = pd_clock_ns();
-    return (struct pd_patience){now, now, notice_ms, deadline_ms};
+    return (struct pd_patience){now, now, now, notice_ms, deadline_ms};
 }
 
 /* What to do now. TELL comes once for each notice_ms. */
 static inline enum pd_patience_now pd_patience_ask(struct pd_patience *p)
 {
-    int64_t now = pd_clock_ns();
+    int64_t now = pd_clock_ns(), away = now - p->asked;
+    p->asked = now;
+    if (away / 1000000 > PD_PATIENCE_AWAY_MS) {
+        p->start += away;
+        p->told += away;
+    }
     if ((now - p->start) / 1000000 >= p->deadline_ms) return PD_WAIT_GIVE_UP;
     if ((now - p->told) / 1000000 < p->notice_ms) return PD_WAIT_ON;
     p->told = now;

@@ -174,8 +174,11 @@ static void watch_step(struct lane *lane, int64_t now)
             snprintf(limit, sizeof limit, "FLAGS_ps_wait_trainers is %d s", s->config.wait_seconds);
         else
             snprintf(limit, sizeof limit, "FLAGS_rpc_deadline is %d ms", s->config.deadline_ms);
-        pd_server_fail(s, pd_fail(PD_UNAVAILABLE, "%s waited %lld s for %s: given up (%s)", what,
-                                  (long long)(waited / 1000), who, limit));
+        const char *alone = pd_order_lets_in(s->order) ? ""
+                                                       : "; nor was the first server reached, without which "
+                                                         "nobody is let in: has the job ended meanwhile?";
+        pd_server_fail(s, pd_fail(PD_UNAVAILABLE, "%s waited %lld s for %s: given up (%s)%s", what,
+                                  (long long)(waited / 1000), who, limit, alone));
         return;
     }
     snprintf(text, sizeof text, "%s has waited %lld s for %s", what, (long long)(waited / 1000), who);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/line.h"
 #include "base/log.h"
 #include "net/wire.h"
 #include "pserver/order_private.h"
@@ -139,8 +140,33 @@ static void decide(struct pd_order *o, const struct wish *wish)
         return;
     }
     for (int k = 1; k < o->n_servers; k++)
-        if (o->peers[k].conn) pd_order_send_change(o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
+        if (o->peers[k].conn) {
+            pd_order_send_change(o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
+            pd_order_note_told(o, k);
+        }
     pd_order_tell_lanes(o);
+}
+
+void pd_order_note_told(struct pd_order *o, int k)
+{
+    pthread_mutex_lock(&o->lock);
+    o->peers[k].told = o->version;
+    pthread_mutex_unlock(&o->lock);
+}
+
+int pd_order_all_told(struct pd_order *o, char *who, size_t cap)
+{
+    struct pd_line line = pd_line_in(who, cap);
+    int all = 1;
+    if (!o || o->self) return 1;
+    pthread_mutex_lock(&o->lock);
+    for (int k = 1; k < o->n_servers; k++) {
+        if (o->peers[k].told == o->version) continue;
+        pd_line_printf(&line, "%sserver %s", all ? "" : ", ", o->names[k]);
+        all = 0;
+    }
+    pthread_mutex_unlock(&o->lock);
+    return all;
 }
 
 void pd_order_wish(struct pd_order *o, const struct wish *wish)

@@ -41,6 +41,10 @@ int pd_order_lets_in(struct pd_order *order); /* 0: nobody can join just now. NU
 /* The lane has this step whole. */
 void pd_order_whole(struct pd_order *order, struct lane *lane, uint64_t step);
 
+/* Any thread, at the first server: has each of the others been told all that was decided? Else names those in
+ * `who` that were not. NULL is fine: there is nothing to tell. */
+int pd_order_all_told(struct pd_order *order, char *who, size_t cap);
+
 /* On the control loop: a message of another server; its connection is gone. */
 pd_status pd_order_message(struct pd_order *order, struct pd_conn *conn, const struct pd_message *message);
 void pd_order_forget(struct pd_order *order, const struct pd_conn *conn);

@@ -106,6 +106,7 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     int is_apart = m->head.step > o->committed + 1; /* further than it may be: it is ready for nothing */
     o->peers[k] = (struct order_peer){.conn = conn, .applied = is_apart ? 0 : m->head.step};
     send_members(o, conn, PD_PS_MEMBERS, o->committed);
+    pd_order_note_told(o, k);
     pd_order_commit(o); /* it may have applied already what all others are ready for */
     return PD_OK;
 }

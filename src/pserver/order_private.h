@@ -47,6 +47,7 @@ struct order_peer {
     struct pd_conn *conn; /* NULL: not connected; the first server itself has none */
     struct stand ready;   /* as told on this connection */
     uint64_t applied;     /* as far as is known */
+    uint64_t told;        /* the version of the last change that was sent to it; under the lock */
     int has_spoken;       /* while there is doubt: it has said how far it is */
     int64_t away_since;   /* when it was last connected, or this server started */
 };
@@ -90,6 +91,7 @@ struct pd_order {
 /* order.c; on the control loop */
 int pd_order_is_so(const struct pd_order *order, const struct wish *wish);
 void pd_order_wish(struct pd_order *order, const struct wish *wish);
+void pd_order_note_told(struct pd_order *order, int k); /* server k, of all changes up to now */
 void pd_order_commit(struct pd_order *order);
 void pd_order_give_up(struct pd_order *order); /* at the first, now and then: have all trainers failed? */
 int pd_order_is_ready(const struct pd_order *order, int k); /* at the first: server k, for the next step */

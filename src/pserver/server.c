@@ -535,6 +535,27 @@ static int is_finished(struct pd_server *s)
     return finished;
 }
 
+/* All trainers have ended, and another server was away then: it would wait for them, and for this one, which
+ * alone can tell it. Where none has come since this server was started, the others were told before. */
+static pd_status tell_others(struct pd_server *s)
+{
+    struct pd_patience patience = pd_patience_start(s->config.notice_ms, s->config.deadline_ms);
+    char who[800];
+    while (atomic_load(&s->has_met) && !pd_order_all_told(s->order, who, sizeof who)) {
+        enum pd_patience_now now = pd_patience_ask(&patience);
+        if (now != PD_WAIT_ON)
+            pd_log(PD_LOG_WARNING, "all trainers have ended, and %s has not come to hear it%s", who,
+                   now == PD_WAIT_GIVE_UP ? ": ended without it" : "");
+        if (now == PD_WAIT_GIVE_UP || (s->config.wants_end && s->config.wants_end())) break;
+        pthread_mutex_lock(&s->lock);
+        pd_cond_wait_ms(&s->changed, &s->lock, 50);
+        pthread_mutex_unlock(&s->lock);
+        pd_durable_tend(s->durable);
+        PD_TRY(s->run->step->poll(s->run));
+    }
+    return PD_OK;
+}
+
 pd_status pd_server_wait(struct pd_server *s)
 {
     while (!is_over(s) && !s->draining) {
@@ -549,6 +570,7 @@ pd_status pd_server_wait(struct pd_server *s)
                         "all trainers have ended, and the disk does not answer (FLAGS_rpc_deadline is %d "
                         "ms): ended without a last snapshot",
                         s->config.deadline_ms);
+        if (status == PD_OK && is_finished(s)) status = tell_others(s);
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
     }

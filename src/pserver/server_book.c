@@ -64,21 +64,31 @@ static void note(struct pd_server *s, int id)
     pd_durable_end_book(s->durable);
 }
 
+/* The first line: of how many trainers the book is. */
+static void note_number(struct pd_server *s)
+{
+    char line[80];
+    int n = snprintf(line, sizeof line, "of %d %016llx\n", s->config.trainers, 0ull);
+    if (s->book >= 0) write_line(s, line, (size_t)n);
+}
+
 /* The last line of each trainer counts; one that was torn is not whole and says nothing. Returns where the
- * whole ones end. */
-static off_t read_book(struct pd_server *s)
+ * whole ones end. *is_other: it is the book of another number of trainers. */
+static off_t read_book(struct pd_server *s, int *is_other)
 {
     char line[128], word[16], behind;
     off_t whole = 0;
+    *is_other = 0;
     FILE *file = fopen(s->book_path, "re");
     while (file && fgets(line, sizeof line, file)) {
         int id, end;
         unsigned long long incarnation, step = 0;
         if (!strchr(line, '\n')) continue;
         whole = ftello(file);
-        if (sscanf(line, "%15s %d %16llx%n", word, &id, &incarnation, &end) != 3 || id < 0 ||
-            id >= s->config.trainers)
-            continue;
+        if (sscanf(line, "%15s %d %16llx%n", word, &id, &incarnation, &end) != 3 || id < 0) continue;
+        int is_number = strcmp(word, "of") == 0;
+        *is_other |= is_number ? id != s->config.trainers : id >= s->config.trainers;
+        if (is_number || id >= s->config.trainers) continue;
         /* Those who are in have no step, nor had others once. */
         if (line[end] != '\n' && (sscanf(line + end, " %llu%c", &step, &behind) != 2 || behind != '\n'))
             continue;
@@ -183,7 +193,7 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
 {
     struct pd_buf path = {0};
     char *folder;
-    int known = 0, gone = 0, done = 0, is_new;
+    int known = 0, gone = 0, done = 0, is_new, is_other = 0;
     if (!config || !config->root || !*config->root) return PD_OK;
     PD_TRY(pd_snapshot_folder(config->root, s->config.endpoint, &folder));
     pd_buf_printf(&path, "%s/trainers", folder);
@@ -195,7 +205,7 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     }
     s->book_path = path.at;
     s->book_syncs = strcmp(config->log, "fsync") == 0;
-    off_t whole = config->is_fresh ? 0 : read_book(s);
+    off_t whole = config->is_fresh ? 0 : read_book(s, &is_other);
     for (int t = 0; t < s->config.trainers; t++) {
         known += s->seats[t].is_read;
         gone += is_gone(&s->seats[t]);
@@ -203,8 +213,10 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
         s->seats[t].held = held_of(s, t);
     }
     int is_over = gone == s->config.trainers;
-    is_new = is_over && !done; /* they were all lost, and their run failed: this one is another */
-    for (int t = 0; t < s->config.trainers && is_over; t++) {
+    /* They were all lost, and their run failed: this one is another. So it is with another number of them. */
+    is_new = is_other || (is_over && !done);
+    for (int t = 0; t < s->config.trainers && (is_over || is_other); t++) {
+        if (!is_gone(&s->seats[t])) continue;
         PD_TRY(check_held(t, &s->seats[t], " on all servers, and start the trainers too, with that flag,"));
         is_new |= s->seats[t].held < s->seats[t].step;
     }
@@ -213,6 +225,7 @@ pd_status pd_book_open(struct pd_server *s, const struct pd_durable_config *conf
     s->book_is_old = known > 0 && !is_new;
     s->book = open(s->book_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (s->book < 0 || ftruncate(s->book, is_new ? 0 : whole) != 0) book_trouble(s, errno);
+    if (is_new || !whole) note_number(s);
     if (is_over && !is_new) s->over_at = pd_clock_ns();
     return PD_OK;
 }

@@ -113,6 +113,7 @@ struct pd_server {
     struct pd_durable *durable; /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;      /* the highest that a lane has applied */
     _Atomic int connected;      /* trainers' connections, on all lanes */
+    _Atomic int has_met;        /* a trainer has come since this server was started */
     pthread_mutex_t engine;     /* blocks that run through the engine, and the learning rate */
     uint64_t lr_step;
     pthread_mutex_t lock; /* what follows */

@@ -158,6 +158,7 @@ static pd_status enter(struct session *session, int says_beside, int *is_in)
     session->is_in = 1;
     pd_conn_limit_meta(session->conn, 0);
     atomic_fetch_add(&lane->server->connected, 1);
+    atomic_store(&lane->server->has_met, 1);
     enum pd_trainer_state before = pd_shard_trainer(lane->shard, id);
     int is_known = pd_shard_incarnation(lane->shard, id) == incarnation;
     *is_in = !order || (before == PD_TRAINER_IN && is_known);

@@ -208,3 +208,42 @@ def test_a_trainer_that_waits_for_one_server_is_not_blamed_by_the_others():
                 p.wait_for(blamed)
             assert waits.end(60) == 1
             assert re.search(f"UnavailableError: .* waited .* for trainer 0 .*{re.escape(blamed)}", waits.output()), waits.output()
+
+
+@pytest.mark.parametrize("loss", ["shrink", "wait"])
+@pytest.mark.parametrize("killed", ["second", "both"])
+def test_a_server_that_was_away_when_the_trainers_ended_hears_it_from_the_first(tmp_path, loss, killed):
+    """It is started again with the same command when all others have said goodbye: all servers end well."""
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": loss, "FLAGS_ps_notice": "500",
+           "FLAGS_rpc_deadline": "30000"}  # fmt: skip
+    with Job(2, 2, "counted.py", env=env) as job:
+        first, second = (job.start("server", i) for i in range(2))
+        options = ["--steps", "4", "--stay", "--until", str(tmp_path / "go")]
+        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "2000"}) for i in range(2)]
+        for trainer in trainers:
+            trainer.wait_for("has trained")
+        for server in (first, second) if killed == "both" else (second,):
+            server.kill()
+            job.processes.remove(server)
+        (tmp_path / "go").touch()
+        if killed == "both":
+            first = job.start("server", 0)
+        first.wait_for(f"all trainers have ended, and server {job.endpoints[1]} has not come to hear it")
+        assert [trainer.end(30) for trainer in trainers] == [0, 0]
+        second = job.start("server", 1)
+        assert (first.end(30), second.end(30)) == (0, 0)
+        assert "the job is done after step 4" in second.output()
+
+
+def test_a_server_that_never_comes_is_waited_for_up_to_the_deadline(tmp_path):
+    env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "2000"}
+    with Job(2, 2, "counted.py", env=env) as job:
+        first, second = (job.start("server", i) for i in range(2))
+        trainers = [job.start("trainer", i, "--steps", "4", "--stay", "--until", str(tmp_path / "go")) for i in range(2)]
+        for trainer in trainers:
+            trainer.wait_for("has trained")
+        second.kill()
+        job.processes.remove(second)
+        (tmp_path / "go").touch()
+        assert [each.end(30) for each in (*trainers, first)] == [0, 0, 0]
+        assert f"server {job.endpoints[1]} has not come to hear it: ended without it" in first.output()

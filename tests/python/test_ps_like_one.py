@@ -86,3 +86,11 @@ def test_names_that_servers_make_are_refused(fresh, name):
         fluid.default_main_program().global_block()._rename_var(name, f"{sorted(each for each in made if each.startswith('clip'))[0]}.part")
     with pytest.raises(ValueError, match="has the name that a part of .* gets on its way to servers"):
         transpile()
+
+
+def test_steps_done_before_the_startup_program_is_an_error(fresh):
+    momentum()
+    job = fluid.DistributeTranspiler()
+    job.transpile(0, pservers="127.0.0.1:6174", trainers=1)
+    with pytest.raises(RuntimeError, match="run the startup Program first"):
+        job.steps_done()

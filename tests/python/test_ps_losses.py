@@ -7,6 +7,8 @@ import contextlib
 import re
 import resource
 import shutil
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -534,3 +536,53 @@ def test_an_ended_trainer_is_back_and_killed_in_its_first_step(tmp_path):
         (failed,) = [server for server in job.processes if server.process.poll() is not None]
         assert re.search("trainer 1 .*is gone without a word in step 2", failed.output()), failed.output()
         stays.die()
+
+
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_the_book_of_another_number_of_trainers(tmp_path, mode):
+    """Two of three trainers had ended. Started again for two, the server waits for them: nobody has ended of these."""
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_reconnect": "300", "FLAGS_ps_notice": "300", "FLAGS_ps_on_trainer_loss": "wait"}
+    with Job(1, 3, "counted.py", env=env) as job:
+        server = job.start("server", 0, *mode)
+        trainers = [job.start("trainer", i, *mode, "--steps", "8" if i == 2 else "3", "--pause-at", "5", "--until", str(tmp_path / "never")) for i in range(3)]
+        trainers[2].wait_for("pauses")
+        assert [trainer.end(30) for trainer in trainers[:2]] == [0, 0]
+        server.signal(signal.SIGTERM)
+        assert server.end(30) == 0
+        trainers[2].kill()
+        job.processes.clear()
+        job.trainers = 2
+        server = job.start("server", 0, *mode)
+        server.wait_for("the job has waited 1 s for trainer 0 (has not connected yet), trainer 1 (has not connected yet)")
+        trainers = [job.start("trainer", i, *mode, "--steps", "9") for i in range(2)]
+        assert [each.end(30) for each in (*trainers, server)] == [0, 0, 0]
+
+
+def test_a_trainer_that_is_stopped_past_the_deadline_goes_on(tmp_path):
+    """In the middle of an exchange, for longer than FLAGS_rpc_deadline. Nobody waits for it, and it has not waited itself."""
+    with Job(1, 1, "counted.py", env={"FLAGS_rpc_deadline": "3000"}) as job:
+        server = job.start("server", 0)
+        trainer = job.start("trainer", 0, "--steps", "4", "--pause-at", "2", "--until", str(tmp_path / "go"))
+        trainer.wait_for("pauses")
+        server.signal(signal.SIGSTOP)  # the exchange has begun, and is not answered
+        (tmp_path / "go").touch()
+        until(lambda: is_at_rest(trainer))
+        trainer.signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        until(lambda: time.monotonic() > stopped + 5.5)  # and the moment that it gives servers beyond the deadline
+        trainer.signal(signal.SIGCONT)
+        until(lambda: is_at_rest(trainer))
+        server.signal(signal.SIGCONT)
+        assert (trainer.end(30), server.end(30)) == (0, 0), trainer.output()
+
+
+def is_at_rest(process) -> bool:
+    """It has computed, and waits: nearly no time of a core is used any more."""
+
+    def used() -> int:
+        return sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().split()[13:15]))
+
+    before, begun = used(), time.monotonic()
+    while time.monotonic() < begun + 0.2:
+        time.sleep(0.01)
+    return used() - before <= 1

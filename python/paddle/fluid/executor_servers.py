@@ -16,8 +16,10 @@ from paddle.fluid.transpiler import lookup_table
 def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
     """The results, or NotImplemented when nothing that is missing lies on servers."""
     if io_distributed.is_trainer(program):
+        job = program._parameters_on_pservers.job
+        given, fetches = fetches, [job.renamed.get(each, each) if job and isinstance(each, str) else each for each in fetches]
         away = fetched_from_servers(program, fetches, scope)
-        if not away:
+        if not away and given == fetches:
             return NotImplemented
         return _run_and_fetch(executor, program, feed, fetches, scope, as_numpy, away)
     changed = _with_lookups_on_servers(executor, program, scope)

@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 import struct
-import time
 from collections.abc import Callable
 from typing import Any, Iterator, NamedTuple
 
@@ -74,23 +73,32 @@ def replaced(folder: str, names: list, table: str | None = None) -> Iterator[Non
     write in parts; the others are whole files.
 
     A whole table takes the place of older parts; parts, where all of them are to be seen here, that of an older whole
-    table. What is not older is another trainer's, which saves at the same time.
+    table. What was not there before is another trainer's, which saves at the same time.
     """
-    began = time.time()
+
+    def others(name: str) -> list[str]:
+        """What the save of this variable takes the place of."""
+        parts = _parts_in(os.path.join(folder, TABLES), name)
+        return [os.path.join(folder, name)] if name == table else [part.path for part in parts]
+
+    before = {path: _identity(path) for name in names for path in others(name)}
     yield
     for name in names:
-        if name == table:
-            if _is_whole_set(_parts_in(os.path.join(folder, TABLES), name)):
-                _remove_older([os.path.join(folder, name)], began)
-        else:
-            _remove_older([part.path for part in _parts_in(os.path.join(folder, TABLES), name)], began)
+        if name == table and not _is_whole_set(_parts_in(os.path.join(folder, TABLES), name)):
+            continue
+        for path in others(name):
+            if before.get(path) is not None and _identity(path) == before[path]:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
 
 
-def _remove_older(paths: list, began: float) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.getmtime(path) < began:
-                os.remove(path)
+def _identity(path: str) -> tuple | None:
+    """What another file by that name has not; None: there is none. No clock is asked: one may have been set back."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 # ---- loading ----

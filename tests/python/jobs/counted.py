@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
     parser.add_argument("--until", default="")
+    parser.add_argument("--stay", action="store_true", help="stay behind the last step, too, before saying goodbye")
     args = parser.parse_args()
     ids = fluid.layers.data("ids", [1], dtype="int64")
     table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(0.0))
@@ -49,6 +50,9 @@ def main() -> None:
         exe.run(program, feed={"ids": ids_of(args.id, step)})
         if step == done:
             print("trains", flush=True)
+    print("has trained", flush=True)
+    while args.stay and not os.path.exists(args.until):
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -226,7 +226,13 @@ class DistributeTranspiler:
         Asked before the first step, it also says that the script goes on there: in async mode a step that not all
         servers have is given again. Who does not ask begins behind it.
         """
-        return _core.job_steps(self._done().endpoints[0])
+        first = self._done().endpoints[0]
+        if not _core.job_key(first):
+            raise RuntimeError(
+                f"steps_done() asks what server {first} has told: run the startup Program first. After Executor.close() nobody "
+                "knows it any more."
+            )
+        return _core.job_steps(first)
 
     def _server(self, endpoint: str) -> ServerProgram:
         job = self._done()

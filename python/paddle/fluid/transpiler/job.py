@@ -36,6 +36,7 @@ class Job:
     table: str | None  # the distributed lookup table
     remote: list  # parameters whose rows trainers fetch when they need them
     removed: list  # positions of the ops that trainers no longer run
+    renamed: dict = field(default_factory=dict)  # gradients that have another name in the trainer's Program -> that one
     lines: list = field(default_factory=list)  # what must be the same in all processes (fingerprint.py)
 
     def __post_init__(self) -> None:

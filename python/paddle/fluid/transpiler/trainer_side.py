@@ -162,6 +162,7 @@ class TrainerProgram:
         for update in job.graph.updates:
             self._send(update)
         self.block._rename_vars(self.renamed)
+        job.renamed = self.renamed
         if job.table is not None:
             self.marks[job.table] = _mark(self.block)
         # In async mode the first recv ends the step, where there is one.
