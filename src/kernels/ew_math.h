@@ -83,6 +83,17 @@ PD_EW_INLINE float pd_log1p_f32(float x)
     return pd_log_f32(u) + (x < 1.0e30f ? (x - (u - 1.0f)) / u : 0.0f);
 }
 
+/* ln(1 + e^x) without overflow. */
+PD_EW_INLINE float pd_softplus_f32(float x)
+{
+    return x > 0 ? x + pd_log1p_f32(pd_exp_f32(-x)) : pd_log1p_f32(pd_exp_f32(x));
+}
+
+PD_EW_INLINE double pd_softplus_f64(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
 PD_EW_INLINE float pd_sigmoid_f32(float x)
 {
     return 1.0f / (1.0f + pd_exp_f32(-x));
@@ -116,6 +127,7 @@ PD_EW_INLINE double pd_sigmoid_f64(double x)
 #define pd_log(x) _Generic((x), float : pd_log_f32, double : log)(x)
 /* Arguments are not negative. */
 #define pd_log1p(x) _Generic((x), float : pd_log1p_f32, double : log1p)(x)
+#define pd_softplus(x) _Generic((x), float : pd_softplus_f32, double : pd_softplus_f64)(x)
 #define pd_tanh(x) _Generic((x), float : pd_tanh_f32, double : tanh)(x)
 #define pd_sigmoid(x) _Generic((x), float : pd_sigmoid_f32, double : pd_sigmoid_f64)(x)
 #define pd_sqrt(x) _Generic((x), float : sqrtf, double : sqrt)(x)

@@ -1,4 +1,4 @@
-/* fill_constant and its relatives: outputs that hold one value. */
+/* fill_constant and its relatives: outputs that hold one value. fill: values that stand in the Program. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -227,4 +227,41 @@ const struct pd_op pd_op_fill_any_like = {
     .flags = PD_OP_NO_GRAD,
     .infer = any_infer,
     .run = any_run,
+};
+
+/* ---- fill ---- */
+
+enum { FILL_VALUE, FILL_SHAPE, FILL_DTYPE };
+static const struct pd_attr_def fill_attrs[] = {PD_DEF_FLOATS("value"),
+                                                PD_DEF_INTS("shape"),
+                                                PD_DEF_INT("dtype", PD_DTYPE_FP32),
+                                                PD_DEF_BOOL("force_cpu", 0),
+                                                {0}};
+
+static pd_status fill_infer(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, OUT);
+    static const struct pd_shape_source source = {-1, -1, FILL_SHAPE};
+    if (!out) return PD_OK;
+    PD_TRY(pd_math_dtype(c->attr[FILL_DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_math_infer_shape(c, &source, out));
+    return pd_math_check_count(out, c->attr[FILL_VALUE].n);
+}
+
+static pd_status fill_run(const struct pd_run *r)
+{
+    struct pd_tensor *out = pd_run_out(r, OUT);
+    return pd_math_cast(out->data, out->meta.dtype, r->attr[FILL_VALUE].floats, PD_DTYPE_FP32,
+                        r->attr[FILL_VALUE].n);
+}
+
+const struct pd_op pd_op_fill = {
+    .type = "fill",
+    .doc = "A tensor with the given values.",
+    .inputs = (const struct pd_slot_def[]){{0}},
+    .outputs = outputs,
+    .attrs = fill_attrs,
+    .flags = PD_OP_NO_GRAD,
+    .infer = fill_infer,
+    .run = fill_run,
 };

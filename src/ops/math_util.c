@@ -66,6 +66,15 @@ pd_status pd_math_infer_like(const struct pd_infer *c)
     return PD_OK;
 }
 
+pd_status pd_math_infer_line(const struct pd_infer *c)
+{
+    struct pd_meta *out = pd_infer_out(c, 0);
+    if (!out) return PD_OK;
+    out->dtype = pd_infer_in(c, 0)->dtype;
+    pd_meta_set_1d(out, -1);
+    return PD_OK;
+}
+
 void pd_math_out_scalar(const struct pd_infer *c, int out, enum pd_dtype dtype)
 {
     struct pd_meta *o = pd_infer_out(c, out);
@@ -153,6 +162,13 @@ pd_status pd_math_infer_shape(const struct pd_infer *c, const struct pd_shape_so
             return pd_fail(PD_SHAPE, "attribute %s asks for size %lld in dimension %d; give the size itself",
                            c->op->attrs[s->attr].name, (long long)dim[i], i);
     return pd_meta_set_dims(out, rank, dim);
+}
+
+pd_status pd_math_check_count(const struct pd_meta *out, int given)
+{
+    if (pd_meta_numel(out) == given) return PD_OK;
+    return pd_fail(PD_SHAPE, "%d values were given for shape %s; the numbers must agree", given,
+                   pd_meta_dims_text(out));
 }
 
 pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_meta *in, int shape_attr,

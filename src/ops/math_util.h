@@ -22,6 +22,8 @@ pd_status pd_math_need_float(const struct pd_tensor *x);
 pd_status pd_math_infer_like(const struct pd_infer *c);
 /* Output `out`, where it is there, is like input `in`. */
 void pd_math_out_like(const struct pd_infer *c, int out, int in);
+/* Output 0 is a line of numbers of the type of input 0; only running can tell how many. */
+pd_status pd_math_infer_line(const struct pd_infer *c);
 /* An output of one element: [1]. */
 void pd_math_out_scalar(const struct pd_infer *c, int out, enum pd_dtype dtype);
 
@@ -32,6 +34,8 @@ struct pd_shape_source {
     int attr;         /* of type longs or ints */
 };
 pd_status pd_math_infer_shape(const struct pd_infer *c, const struct pd_shape_source *s, struct pd_meta *out);
+/* As many values were given as the output's shape asks for. */
+pd_status pd_math_check_count(const struct pd_meta *out, int given);
 /* The shape of an attribute (ints), of which one size is taken from `in`; the last two are attributes that
  * say which. */
 pd_status pd_math_infer_like_batch(const struct pd_infer *c, const struct pd_meta *in, int shape_attr,

@@ -1,7 +1,8 @@
-/* norm: X divided by its length along one dimension. */
+/* norm: X divided by its length along one dimension. l1_norm and squared_l2_norm: that of a whole tensor. */
 #include <math.h>
 
 #include "base/parallel.h"
+#include "kernels/reduce.h"
 #include "ops/math_util.h"
 #include "ops/shape_util.h"
 
@@ -136,3 +137,97 @@ const struct pd_op pd_op_norm_grad = {
     .infer = grad_infer,
     .run = grad_run,
 };
+
+/* ---- l1_norm, squared_l2_norm ---- */
+
+enum { WHOLE_DOUT = 1 };
+
+static const struct pd_slot_def whole_outputs[] = {{"Out"}, {0}};
+static const struct pd_slot_def whole_grad_inputs[] = {{"X"}, {"Out@GRAD"}, {0}};
+
+static pd_status whole_infer(const struct pd_infer *c)
+{
+    pd_math_out_scalar(c, 0, pd_infer_in(c, X)->dtype);
+    return PD_OK;
+}
+
+static pd_status reduce_all(const struct pd_run *r, const struct pd_reduce_kernel *kernels)
+{
+    const struct pd_tensor *x = pd_run_in(r, X);
+    int64_t n = pd_tensor_numel(x);
+    int type;
+    void *memory;
+    struct pd_reduce plan;
+    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_math_type(x->meta.dtype, &type));
+    pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});
+    PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&plan, &kernels[type]), &memory));
+    pd_reduce_run(&plan, &kernels[type], x->data, pd_run_out(r, 0)->data, memory);
+    return PD_OK;
+}
+
+static pd_status squared_run(const struct pd_run *r)
+{
+    return reduce_all(r, pd_reduce_square);
+}
+static pd_status l1_run(const struct pd_run *r)
+{
+    return reduce_all(r, pd_reduce_abs);
+}
+
+static pd_status whole_grad(const struct pd_run *r, int squared)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *dout = pd_run_in(r, WHOLE_DOUT);
+    struct pd_tensor *dx = pd_run_out(r, 0);
+    if (!dx) return PD_OK;
+    PD_TRY(pd_math_need_float(x));
+    if (pd_tensor_numel(dout) != 1)
+        return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; it must have one element",
+                       pd_meta_dims_text(&dout->meta));
+    int64_t n = pd_tensor_numel(x);
+    PD_SWITCH_FLOAT(x->meta.dtype, T, {
+        const T *from = x->data;
+        const T d = *(const T *)dout->data;
+        T *to = dx->data;
+        if (squared)
+            for (int64_t i = 0; i < n; i++)
+                to[i] = 2 * d * from[i];
+        else
+            for (int64_t i = 0; i < n; i++)
+                to[i] = from[i] > 0 ? d : from[i] < 0 ? -d : 0;
+    })
+    return PD_OK;
+}
+
+static pd_status squared_grad_run(const struct pd_run *r)
+{
+    return whole_grad(r, 1);
+}
+static pd_status l1_grad_run(const struct pd_run *r)
+{
+    return whole_grad(r, 0);
+}
+
+#define WHOLE_NORM(name, text, action)                                                                       \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = text,                                                                                         \
+        .inputs = inputs,                                                                                    \
+        .outputs = whole_outputs,                                                                            \
+        .infer = whole_infer,                                                                                \
+        .run = action##_run,                                                                                 \
+        .grad_type = #name "_grad",                                                                          \
+        .grad_in = "X Out@",                                                                                 \
+        .grad_out = "X@",                                                                                    \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##_grad = {                                                               \
+        .type = #name "_grad",                                                                               \
+        .doc = "Gradient of " #name ".",                                                                     \
+        .inputs = whole_grad_inputs,                                                                         \
+        .outputs = grad_outputs,                                                                             \
+        .infer = grad_infer,                                                                                 \
+        .run = action##_grad_run,                                                                            \
+    };
+
+WHOLE_NORM(squared_l2_norm, "The sum of the squares of all elements.", squared)
+WHOLE_NORM(l1_norm, "The sum of the magnitudes of all elements.", l1)

@@ -1,4 +1,4 @@
-/* one_hot, one_hot_v2: rows with a single 1. label_smooth: labels mixed with a distribution. */
+/* one_hot, one_hot_v2: rows with a single 1. */
 #include <string.h>
 
 #include "ops/math_util.h"
@@ -97,79 +97,4 @@ const struct pd_op pd_op_one_hot_v2 = {
     .flags = PD_OP_NO_GRAD,
     .infer = hot2_infer,
     .run = hot_run,
-};
-
-/* ---- label_smooth ---- */
-
-enum { SMOOTH_X, PRIOR };
-enum { EPSILON };
-static const struct pd_slot_def smooth_inputs[] = {{"X"}, {"PriorDist", PD_SLOT_OPTIONAL}, {0}};
-static const struct pd_slot_def smooth_grad_inputs[] = {{"Out@GRAD"}, {0}};
-static const struct pd_slot_def smooth_grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
-static const struct pd_attr_def smooth_attrs[] = {PD_DEF_FLOAT("epsilon", 0.0f), {0}};
-
-static pd_status smooth_infer(const struct pd_infer *c)
-{
-    const struct pd_meta *x = pd_infer_in(c, SMOOTH_X), *prior = pd_infer_in(c, PRIOR);
-    int64_t classes = x->rank ? x->dim[x->rank - 1] : 1, n = prior ? pd_meta_numel(prior) : classes;
-    if (n >= 0 && classes >= 0 && n != classes)
-        return pd_fail(PD_SHAPE, "PriorDist has %lld elements; a label of X has %lld", (long long)n,
-                       (long long)classes);
-    return pd_math_infer_like(c);
-}
-
-static pd_status smooth_run(const struct pd_run *r)
-{
-    const struct pd_tensor *x = pd_run_in(r, SMOOTH_X), *prior = pd_run_in(r, PRIOR);
-    struct pd_tensor *out = pd_run_out(r, OUT);
-    int64_t n = pd_tensor_numel(x), classes = x->meta.rank ? x->meta.dim[x->meta.rank - 1] : 1;
-    PD_TRY(pd_math_need_float(x));
-    PD_SWITCH_FLOAT(x->meta.dtype, T, {
-        const T *from = x->data;
-        const T *p = prior ? prior->data : NULL;
-        const T epsilon = (T)r->attr[EPSILON].f;
-        const T even = classes ? epsilon / (T)classes : 0;
-        T *to = out->data;
-        for (int64_t i = 0; i < n; i++)
-            to[i] = (1 - epsilon) * from[i] + (p ? epsilon * p[i % classes] : even);
-    })
-    return PD_OK;
-}
-
-const struct pd_op pd_op_label_smooth = {
-    .type = "label_smooth",
-    .doc = "Out = (1 - epsilon) X + epsilon PriorDist, which is even when it is left out.",
-    .inputs = smooth_inputs,
-    .outputs = outputs,
-    .attrs = smooth_attrs,
-    .infer = smooth_infer,
-    .run = smooth_run,
-    .grad_type = "label_smooth_grad",
-    .grad_in = "Out@",
-    .grad_out = "X@",
-};
-
-static pd_status smooth_grad_run(const struct pd_run *r)
-{
-    const struct pd_tensor *dout = pd_run_in(r, 0);
-    struct pd_tensor *dx = pd_run_out(r, 0);
-    if (!dx) return PD_OK;
-    int64_t n = pd_tensor_numel(dout);
-    PD_SWITCH_FLOAT(dout->meta.dtype, T, {
-        const T *from = dout->data;
-        T *to = dx->data;
-        for (int64_t i = 0; i < n; i++)
-            to[i] = (1 - (T)r->attr[EPSILON].f) * from[i];
-    })
-    return PD_OK;
-}
-
-const struct pd_op pd_op_label_smooth_grad = {
-    .type = "label_smooth_grad",
-    .doc = "Gradient of label_smooth.",
-    .inputs = smooth_grad_inputs,
-    .outputs = smooth_grad_outputs,
-    .attrs = smooth_attrs,
-    .infer = pd_math_infer_like,
-    .run = smooth_grad_run,
 };

@@ -1,4 +1,4 @@
-/* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, randperm, and the forms
+/* Random fills: uniform_random, gaussian_random, truncated_gaussian_random, randint, and the forms
  * that take one size from an input. See draw.h for the numbers.
  *
  * A part of a variable that lies on several servers has the numbers of the whole: row k of the output is the
@@ -215,32 +215,6 @@ RANDOM(truncated_gaussian_random, "Numbers of a normal distribution within two d
        no_inputs, truncated_attrs, infer_attr, truncated_run)
 RANDOM(randint, "Integers spread evenly over [low, high).", shape_inputs, randint_attrs, infer_inputs,
        randint_run)
-
-/* ---- a seed for others ---- */
-
-static const struct pd_attr_def seed_attrs[] = {PD_DEF_INT("seed", 0), {0}};
-
-static pd_status infer_seed(const struct pd_infer *c)
-{
-    pd_infer_out(c, OUT)->dtype = PD_DTYPE_INT32;
-    pd_meta_set_1d(pd_infer_out(c, OUT), 1);
-    return PD_OK;
-}
-
-static pd_status seed_run(const struct pd_run *r)
-{
-    int32_t *out = pd_run_out(r, OUT)->data;
-    struct pd_draw d = {
-        .law = PD_LAW_INTEGER, .a = 1, .b = 2147483647, .dtype = PD_DTYPE_INT32, .out = out, .n = 1};
-    *out = r->attr[0].i;
-    if (*out) return PD_OK;
-    struct pd_rng rng = pd_math_rng(r);
-    pd_draw_counted(&d, &rng);
-    return PD_OK;
-}
-
-RANDOM(seed, "The seed, or another one in each run when it is 0: for several dropout ops with one mask.",
-       no_inputs, seed_attrs, infer_seed, seed_run)
 
 /* ---- with one size of an input ---- */
 

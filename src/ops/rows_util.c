@@ -98,3 +98,13 @@ pd_status pd_rows_merge(const struct pd_run *r, struct pd_value *to, int n, stru
     }
     return pd_fail(PD_TYPE, "rows of %s cannot be added up; cast them first", pd_dtype_name(m.dtype));
 }
+
+pd_status pd_rows_source(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out)
+{
+    struct pd_value *from = pd_run_in_value(r, 0), *to = pd_run_out_value(r, 0);
+    *x = &from->tensor;
+    *out = &to->tensor;
+    if (!pd_value_is_rows(from)) return PD_OK;
+    *x = *out;
+    return pd_rows_merge(r, to, 1, &from);
+}

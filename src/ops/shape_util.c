@@ -130,6 +130,13 @@ pd_status pd_shape_axis(int64_t axis, int rank, int *out)
     return PD_OK;
 }
 
+void pd_shape_lines(const struct pd_meta *x, int axis, int64_t *outer, int64_t *n, int64_t *inner)
+{
+    *outer = pd_meta_span(x, 0, axis);
+    *n = x->dim[axis];
+    *inner = pd_meta_span(x, axis + 1, x->rank);
+}
+
 pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim)
 {
     const struct pd_meta *m = &out->meta;

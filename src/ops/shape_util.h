@@ -41,6 +41,8 @@ const struct pd_tensor *pd_infer_data(const struct pd_infer *c, int slot, int i)
 
 /* An axis that may count from the end, in [-rank, rank). */
 pd_status pd_shape_axis(int64_t axis, int rank, int *out);
+/* A tensor as outer x n x inner, n along the axis. */
+void pd_shape_lines(const struct pd_meta *x, int axis, int64_t *outer, int64_t *n, int64_t *inner);
 /* Gives the output this shape at run time, when it has another one. */
 pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim);
 /* The output, where it is wanted (not NULL), is like X with these dimensions; X's LoD stays while the first

@@ -1,12 +1,8 @@
-/* Activations made of straight pieces, and steps. */
+/* relu and its relatives: straight pieces that bend at one or two places; soft_relu goes round the bend. */
 #include "ops/act.h"
 #include "program/grad.h"
 
-#define CEIL(x) _Generic((x), float : ceilf, double : ceil)(x)
-#define FLOOR(x) _Generic((x), float : floorf, double : floor)(x)
-#define TRUNC(x) _Generic((x), float : truncf, double : trunc)(x)
-/* Exact for all numbers, and without a branch in a loop. */
-#define ROUND(x) (x - TRUNC(x) >= 0.5f ? TRUNC(x) + 1 : x - TRUNC(x) <= -0.5f ? TRUNC(x) - 1 : TRUNC(x))
+#define BOUND(x, lo, hi) ((x) < (lo) ? (lo) : (x) > (hi) ? (hi) : (x))
 
 /* Formulas: clang-format would take their products for declarations. */
 /* clang-format off */
@@ -26,27 +22,10 @@ PD_ACT_X(thresholded_relu, "Out = X where X > threshold, else 0.",
          x <= p0 ? 0 : x,
          x <= p0 ? 0 : dout,
          PD_DEF_FLOAT("threshold", 1.0f))
-PD_ACT_X(softshrink, "X moved towards 0 by lambda, and 0 within it.",
-         x > p0 ? x - p0 : x >= -p0 ? 0 : x + p0,
-         x > p0 || x < -p0 ? dout : 0,
-         PD_DEF_FLOAT("lambda", 0.5f))
-/* Old programs carry lambda beside threshold; it has never had a meaning here. */
-PD_ACT_X(hard_shrink, "X, and 0 within +-threshold.",
-         x <= p0 && x >= -p0 ? 0 : x,
-         x > p0 || x < -p0 ? dout : 0,
-         PD_DEF_FLOAT("threshold", 0.5f), PD_DEF_FLOAT("lambda", 0.5f))
-PD_ACT_OUT(hard_sigmoid, "Out = slope X + offset held within [0, 1].",
-           x * p0 + p1 < 0 ? 0 : x * p0 + p1 > 1 ? 1 : x * p0 + p1,
-           out > 0 && out < 1 ? dout * p0 : 0,
-           PD_DEF_FLOAT("slope", 0.2f), PD_DEF_FLOAT("offset", 0.5f))
-PD_ACT_X(hard_swish, "Out = X min(max(X + offset, 0), threshold) / scale.",
-         (x + p2 < 0 ? 0 : x + p2 > p0 ? p0 : x + p2) * x / p1,
-         x + p2 >= p0 ? dout : x + p2 > 0 ? dout * (2 * x + p2) / p1 : 0,
-         PD_DEF_FLOAT("threshold", 6.0f), PD_DEF_FLOAT("scale", 6.0f), PD_DEF_FLOAT("offset", 3.0f))
-
-PD_ACT_STEP(ceil, "The least integer that is not below X.", CEIL(x))
-PD_ACT_STEP(floor, "The largest integer that is not above X.", FLOOR(x))
-PD_ACT_STEP(round, "The nearest integer; halves go away from 0.", ROUND(x))
+PD_ACT_OUT(soft_relu, "Out = log(1 + exp(X)) with X held within +-threshold.",
+           pd_softplus(BOUND(x, -p0, p0)),
+           out > pd_softplus(-p0) && out < pd_softplus(p0) ? dout * (1 - pd_exp(-out)) : 0,
+           PD_DEF_FLOAT("threshold", 40.0f))
 /* clang-format on */
 
 /* Out has the sign of X unless alpha is below 0: then the gradient needs X itself. Programs have either. */

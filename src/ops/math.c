@@ -1,4 +1,4 @@
-/* Functions of mathematics, elementwise. */
+/* Functions of mathematics, elementwise, and the steps ceil, floor and round. */
 #include "ops/act.h"
 
 #define COS(x) _Generic((x), float : cosf, double : cos)(x)
@@ -7,6 +7,11 @@
 #define ASIN(x) _Generic((x), float : asinf, double : asin)(x)
 #define ATAN(x) _Generic((x), float : atanf, double : atan)(x)
 #define LOG1P(x) _Generic((x), float : log1pf, double : log1p)(x)
+#define CEIL(x) _Generic((x), float : ceilf, double : ceil)(x)
+#define FLOOR(x) _Generic((x), float : floorf, double : floor)(x)
+#define TRUNC(x) _Generic((x), float : truncf, double : trunc)(x)
+/* Exact for all numbers, and without a branch in a loop. */
+#define ROUND(x) (x - TRUNC(x) >= 0.5f ? TRUNC(x) + 1 : x - TRUNC(x) <= -0.5f ? TRUNC(x) - 1 : TRUNC(x))
 
 /* Formulas: clang-format would take their products for declarations. */
 /* clang-format off */
@@ -29,4 +34,8 @@ PD_ACT_X(acos, "Out = acos(X).", ACOS(x), -dout / pd_sqrt(1 - x * x))
 PD_ACT_X(asin, "Out = asin(X).", ASIN(x), dout / pd_sqrt(1 - x * x))
 PD_ACT_X(atan, "Out = atan(X).", ATAN(x), dout / (1 + x * x))
 PD_ACT_X(erf, "Out = error function of X.", pd_erf(x), dout * (real)1.1283791670955126 * pd_exp(-x * x))
+
+PD_ACT_STEP(ceil, "The least integer that is not below X.", CEIL(x))
+PD_ACT_STEP(floor, "The largest integer that is not above X.", FLOOR(x))
+PD_ACT_STEP(round, "The nearest integer; halves go away from 0.", ROUND(x))
 /* clang-format on */

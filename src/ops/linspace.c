@@ -1,0 +1,39 @@
+/* linspace: evenly spaced numbers, by their count. */
+#include "ops/math_util.h"
+
+enum { START, STOP, NUM };
+static const struct pd_slot_def inputs[] = {
+    {"Start", PD_SLOT_OWN_TYPE}, {"Stop", PD_SLOT_OWN_TYPE}, {"Num", PD_SLOT_OWN_TYPE}, {0}};
+static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
+
+static pd_status run(const struct pd_run *r)
+{
+    const struct pd_tensor *start = pd_run_in(r, START), *num = pd_run_in(r, NUM);
+    struct pd_tensor *out = pd_run_out(r, 0);
+    double a, b, count;
+    PD_TRY(pd_math_number(start, "Start", &a));
+    PD_TRY(pd_math_number(pd_run_in(r, STOP), "Stop", &b));
+    PD_TRY(pd_math_number(num, "Num", &count));
+    if (!(count >= 1 && count <= 1e15)) return pd_fail(PD_INVALID, "Num is %g; it must be 1 or more", count);
+    if (!pd_dtype_is_float(start->meta.dtype))
+        return pd_fail(PD_TYPE, "Start is %s; it must be float32 or float64",
+                       pd_dtype_name(start->meta.dtype));
+    int64_t n = (int64_t)count;
+    PD_TRY(pd_tensor_resize(out, start->meta.dtype, 1, &n));
+    double step = n > 1 ? (b - a) / (double)(n - 1) : 0;
+    PD_SWITCH_FLOAT(start->meta.dtype, T, {
+        for (int64_t i = 0; i < n; i++)
+            ((T *)out->data)[i] = (T)(a + (double)i * step);
+    })
+    return PD_OK;
+}
+
+const struct pd_op pd_op_linspace = {
+    .type = "linspace",
+    .doc = "Num numbers from Start to Stop, both included.",
+    .inputs = inputs,
+    .outputs = outputs,
+    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
+    .infer = pd_math_infer_line,
+    .run = run,
+};

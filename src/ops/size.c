@@ -1,0 +1,24 @@
+/* size: how many elements a tensor has, as data. */
+#include "ops/math_util.h"
+
+static pd_status infer(const struct pd_infer *c)
+{
+    pd_math_out_scalar(c, 0, PD_DTYPE_INT64);
+    return PD_OK;
+}
+
+static pd_status run(const struct pd_run *r)
+{
+    *(int64_t *)pd_run_out(r, 0)->data = pd_tensor_numel(pd_run_in(r, 0));
+    return PD_OK;
+}
+
+const struct pd_op pd_op_size = {
+    .type = "size",
+    .doc = "How many elements the input has.",
+    .inputs = (const struct pd_slot_def[]){{"Input", PD_SLOT_META}, {0}},
+    .outputs = (const struct pd_slot_def[]){{"Out"}, {0}},
+    .flags = PD_OP_NO_GRAD,
+    .infer = infer,
+    .run = run,
+};
