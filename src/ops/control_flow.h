@@ -8,10 +8,10 @@
 pd_status pd_condition_read(const struct pd_tensor *cond, const char *slot, int *holds);
 /* No tensor among them is empty: the rule of a conditional_block without a single condition. */
 int pd_condition_none_empty(const struct pd_values *values);
-/* Gradient of conditional_block: a block of its own, run when the forward block ran. */
-pd_status pd_conditional_block_grad_make(struct pd_grad_maker *g);
-/* Gradient of while: a block of its own, run backward over the steps of the loop. */
-pd_status pd_while_grad_make(struct pd_grad_maker *g);
+/* Output 1, where it is there, keeps the block's runs. Only running can tell the others. */
+pd_status pd_control_flow_infer(const struct pd_infer *c);
+/* Where the block's runs are kept for the gradient (output 1), emptied; NULL when no op asks for them. */
+struct pd_value *pd_control_flow_steps(const struct pd_run *r);
 
 /* ---- block_grad.c: what both gradients share ---- */
 

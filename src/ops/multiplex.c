@@ -1,7 +1,6 @@
-/* multiplex and where: each row, or each element, from one of several tensors. */
+/* multiplex: each row from one of several tensors. */
 #include <string.h>
 
-#include "base/parallel.h"
 #include "kernels/copy.h"
 #include "ops/shape_util.h"
 
@@ -81,93 +80,6 @@ static pd_status grad_run(const struct pd_run *r)
     return PD_OK;
 }
 
-/* ---- where ---- */
-
-enum { W_COND, W_X, W_Y, W_DOUT };
-
-static pd_status where_infer(const struct pd_infer *c)
-{
-    const struct pd_meta *cond = pd_infer_in(c, W_COND), *x = pd_infer_in(c, W_X), *y = pd_infer_in(c, W_Y);
-    if (cond->dtype != PD_DTYPE_NONE && cond->dtype != PD_DTYPE_BOOL)
-        return pd_fail(PD_TYPE, "Condition is %s; it must be bool", pd_dtype_name(cond->dtype));
-    if (!pd_meta_dims_match(cond, x) || !pd_meta_dims_match(x, y))
-        return pd_fail(PD_SHAPE, "Condition has shape %s, X %s and Y %s; they must be the same",
-                       pd_meta_dims_text(cond), pd_meta_dims_text(x), pd_meta_dims_text(y));
-    if (x->dtype != PD_DTYPE_NONE && y->dtype != PD_DTYPE_NONE && x->dtype != y->dtype)
-        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype),
-                       pd_dtype_name(y->dtype));
-    pd_shape_like(c, OUT, W_X);
-    return PD_OK;
-}
-
-/* to[i] = cond[i] ? x[i] : y[i]; a tensor that is not there counts as zeros. */
-struct choice {
-    const uint8_t *cond;
-    const void *x, *y;
-    void *to;
-    size_t item;
-};
-
-#define CHOOSE(T)                                                                                            \
-    do {                                                                                                     \
-        const T *x = s->x, *y = s->y;                                                                        \
-        T *to = s->to;                                                                                       \
-        for (int64_t i = begin; i < end; i++)                                                                \
-            to[i] = s->cond[i] ? (x ? x[i] : 0) : (y ? y[i] : 0);                                            \
-    } while (0)
-
-static void choose(void *arg, int64_t begin, int64_t end)
-{
-    const struct choice *s = arg;
-    switch (s->item) {
-    case 1:
-        CHOOSE(uint8_t);
-        break;
-    case 2:
-        CHOOSE(uint16_t);
-        break;
-    case 4:
-        CHOOSE(uint32_t);
-        break;
-    case 8:
-        CHOOSE(uint64_t);
-        break;
-    }
-}
-
-static pd_status where_run(const struct pd_run *r)
-{
-    const struct pd_tensor *x = pd_run_in(r, W_X);
-    struct pd_tensor *out = pd_run_out(r, OUT);
-    struct choice s = {pd_run_in(r, W_COND)->data, x->data, pd_run_in(r, W_Y)->data, out->data,
-                       pd_dtype_size(x->meta.dtype)};
-    pd_parallel(pd_tensor_numel(out), 32768, choose, &s);
-    return PD_OK;
-}
-
-static pd_status where_grad_infer(const struct pd_infer *c)
-{
-    pd_shape_like(c, 0, W_X);
-    pd_shape_like(c, 1, W_Y);
-    return PD_OK;
-}
-
-static pd_status where_grad_run(const struct pd_run *r)
-{
-    const struct pd_tensor *dout = pd_run_in(r, W_DOUT);
-    struct pd_tensor *dx = pd_run_out(r, 0), *dy = pd_run_out(r, 1);
-    struct choice s = {.cond = pd_run_in(r, W_COND)->data, .item = pd_dtype_size(dout->meta.dtype)};
-    if (dx) {
-        s.x = dout->data, s.y = NULL, s.to = dx->data;
-        pd_parallel(pd_tensor_numel(dx), 32768, choose, &s);
-    }
-    if (dy) {
-        s.x = NULL, s.y = dout->data, s.to = dy->data;
-        pd_parallel(pd_tensor_numel(dy), 32768, choose, &s);
-    }
-    return PD_OK;
-}
-
 const struct pd_op pd_op_multiplex = {
     .type = "multiplex",
     .doc = "Row i of tensor Ids[i].",
@@ -187,27 +99,4 @@ const struct pd_op pd_op_multiplex_grad = {
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_LIST | PD_SLOT_OPTIONAL}, {0}},
     .infer = grad_infer,
     .run = grad_run,
-};
-
-const struct pd_op pd_op_where = {
-    .type = "where",
-    .doc = "Elements of X where Condition holds, of Y elsewhere.",
-    .inputs = (const struct pd_slot_def[]){{"Condition", PD_SLOT_OWN_TYPE}, {"X", 0}, {"Y", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .infer = where_infer,
-    .run = where_run,
-    .grad_type = "where_grad",
-    .grad_in = "Condition X Y Out@",
-    .grad_out = "X@ Y@",
-};
-
-const struct pd_op pd_op_where_grad = {
-    .type = "where_grad",
-    .doc = "Gradient of where.",
-    .inputs =
-        (const struct pd_slot_def[]){
-            {"Condition", PD_SLOT_OWN_TYPE}, {"X", PD_SLOT_META}, {"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = where_grad_infer,
-    .run = where_grad_run,
 };

@@ -1,43 +1,10 @@
-/* rnn_memory_helper, select_input, select_output and get_places: small helpers of control flow. */
+/* select_input and select_output: one variable of a list. */
 #include <string.h>
-#include <unistd.h>
 
 #include "ops/shape_util.h"
 
 enum { X, MASK, LIKE };
 enum { OUT };
-
-/* ---- rnn_memory_helper ---- */
-
-enum { G_DOUT, G_X };
-static const struct pd_attr_def memory_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_FP32), {0}};
-
-static pd_status memory_infer(const struct pd_infer *c)
-{
-    pd_shape_like(c, OUT, X);
-    return PD_OK;
-}
-
-static pd_status memory_grad_infer(const struct pd_infer *c)
-{
-    pd_shape_like(c, 0, G_X);
-    return PD_OK;
-}
-
-/* Without a gradient of the output the gradient is 0. */
-static pd_status memory_grad_run(const struct pd_run *r)
-{
-    const struct pd_tensor *dout = pd_run_in(r, G_DOUT);
-    struct pd_tensor *dx = pd_run_out(r, 0);
-    if (!dx) return PD_OK;
-    if (!dout || !dout->data)
-        memset(dx->data, 0, pd_tensor_bytes(dx));
-    else if (dx->data != dout->data)
-        memcpy(dx->data, dout->data, pd_tensor_bytes(dx));
-    return PD_OK;
-}
-
-/* ---- select_input, select_output ---- */
 
 static pd_status branch(const struct pd_run *r, int n, int64_t *k)
 {
@@ -87,56 +54,6 @@ static pd_status output_run(const struct pd_run *r)
     return r->out[OUT].at[k] ? pd_value_copy(r->out[OUT].at[k], pd_run_in_value(r, X)) : PD_OK;
 }
 
-/* ---- get_places ---- */
-
-enum { COUNT, TYPE };
-
-static pd_status places_infer(const struct pd_infer *c)
-{
-    struct pd_meta *out = pd_infer_out(c, OUT);
-    if (strcmp(c->attr[TYPE].s, "CPU") != 0 && strcmp(c->attr[TYPE].s, "AUTO") != 0)
-        return pd_fail(PD_UNSUPPORTED, "device_type is %s; this build has CPU places only", c->attr[TYPE].s);
-    if (out) out->kind = PD_KIND_PLACE_LIST;
-    return PD_OK;
-}
-
-/* A list of CPU places is its length. */
-static pd_status places_run(const struct pd_run *r)
-{
-    struct pd_value *out = pd_run_out_value(r, OUT);
-    int64_t n = r->attr[COUNT].i > 0 ? r->attr[COUNT].i : sysconf(_SC_NPROCESSORS_ONLN);
-    pd_value_reset(out, PD_KIND_PLACE_LIST);
-    out->height = n > 0 ? n : 1;
-    return PD_OK;
-}
-
-const struct pd_op pd_op_rnn_memory_helper = {
-    .type = "rnn_memory_helper",
-    .doc = "Passes the memory of a recurrent net on to the next step.",
-    .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
-    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .attrs = memory_attrs,
-    .infer = memory_infer,
-    .run = pd_view_run,
-    .grad_type = "rnn_memory_helper_grad",
-    .grad_in = "Out@ X",
-    .grad_out = "X@",
-    .share = pd_view_share,
-};
-
-const struct pd_op pd_op_rnn_memory_helper_grad = {
-    .type = "rnn_memory_helper_grad",
-    .doc = "Gradient of rnn_memory_helper; 0 at the last step.",
-    .inputs = (const struct pd_slot_def[]){{"Out@GRAD", PD_SLOT_OPTIONAL | PD_SLOT_UNSET},
-                                           {"X", PD_SLOT_META},
-                                           {"Out", PD_SLOT_META | PD_SLOT_OPTIONAL},
-                                           {0}},
-    .outputs = pd_view_grad_outputs,
-    .attrs = memory_attrs,
-    .infer = memory_grad_infer,
-    .run = memory_grad_run,
-};
-
 const struct pd_op pd_op_select_input = {
     .type = "select_input",
     .doc = "The variable number Mask of a list.",
@@ -168,17 +85,4 @@ const struct pd_op pd_op_select_output = {
     .grad_type = "select_input",
     .grad_in = "X=Out@ Mask",
     .grad_out = "Out=X@",
-};
-
-const struct pd_op pd_op_get_places = {
-    .type = "get_places",
-    .doc = "The places that a Program may run on: CPU cores.",
-    .inputs = (const struct pd_slot_def[]){{0}},
-    .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_INT("device_count", 0),
-                                          PD_DEF_STRING("device_type", "AUTO"),
-                                          {0}},
-    .flags = PD_OP_DYNAMIC | PD_OP_NO_GRAD,
-    .infer = places_infer,
-    .run = places_run,
 };

@@ -288,6 +288,16 @@ pd_status pd_view_set_xshape(const struct pd_infer *c, int x, int xshape)
     return PD_OK;
 }
 
+const struct pd_slot_def pd_view_inputs[] = {{"X", 0}, {0}};
+const struct pd_slot_def pd_view_outputs[] = {{"Out", 0}, {0}};
+const struct pd_slot_def pd_view_outputs2[] = {{"Out", 0}, {"XShape", PD_SLOT_HIDDEN}, {0}};
+
+pd_status pd_view_set_out(const struct pd_infer *c, int rank, const int64_t *dim)
+{
+    PD_TRY(pd_view_set_xshape(c, 0, 1));
+    return pd_shape_set_out(pd_infer_out(c, 0), pd_infer_in(c, 0), rank, dim);
+}
+
 pd_status pd_view_infer_from_xshape(const struct pd_infer *c)
 {
     const struct pd_meta *xshape = pd_infer_in(c, 0), *dout = pd_infer_in(c, 1);

@@ -102,4 +102,39 @@ extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[], p
         .share = pd_view_grad_share,                                                                         \
     }
 
+/* Slots of view ops: X -> Out, or Out and XShape. */
+extern const struct pd_slot_def pd_view_inputs[], pd_view_outputs[], pd_view_outputs2[];
+/* Output 0 is input 0 under these dimensions; output 1, where it is there, is XShape. */
+pd_status pd_view_set_out(const struct pd_infer *c, int rank, const int64_t *dim);
+
+/* Defines a view op without and with XShape, and their gradient ops. */
+#define PD_VIEW_OPS(name, doc_, inputs_, attrs_, infer_, run_)                                               \
+    const struct pd_op pd_op_##name = {                                                                      \
+        .type = #name,                                                                                       \
+        .doc = doc_,                                                                                         \
+        .inputs = inputs_,                                                                                   \
+        .outputs = pd_view_outputs,                                                                          \
+        .attrs = attrs_,                                                                                     \
+        .infer = infer_,                                                                                     \
+        .run = run_,                                                                                         \
+        .grad_type = #name "_grad",                                                                          \
+        .grad_in = "X Out@",                                                                                 \
+        .grad_out = "X@",                                                                                    \
+        .share = pd_view_share,                                                                              \
+    };                                                                                                       \
+    const struct pd_op pd_op_##name##2 = {                                                                   \
+        .type = #name "2",                                                                                   \
+        .doc = doc_ " XShape keeps the old shape.",                                                          \
+        .inputs = inputs_,                                                                                   \
+        .outputs = pd_view_outputs2,                                                                         \
+        .attrs = attrs_,                                                                                     \
+        .infer = infer_,                                                                                     \
+        .run = run_,                                                                                         \
+        .grad_type = #name "2_grad",                                                                         \
+        .grad_in = "XShape Out@",                                                                            \
+        .grad_out = "X@",                                                                                    \
+        .share = pd_view_share,                                                                              \
+    };                                                                                                       \
+    PD_VIEW_GRADS(name, attrs_)
+
 #endif

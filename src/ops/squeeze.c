@@ -1,19 +1,12 @@
-/* squeeze, unsqueeze and flatten, each also in the form with XShape: dimensions of size 1 go or come,
- * dimensions merge. The elements stay where they are. */
+/* squeeze and unsqueeze, each also in the form with XShape: dimensions of size 1 go or come. The elements
+ * stay where they are. */
 #include <string.h>
 
 #include "ops/shape_util.h"
 
 enum { X, AXES_TENSOR, AXES_LIST };
-enum { OUT, XSHAPE };
+enum { OUT };
 enum { AXES };
-enum { AXIS };
-
-static pd_status set_out(const struct pd_infer *c, int rank, const int64_t *dim)
-{
-    PD_TRY(pd_view_set_xshape(c, X, XSHAPE));
-    return pd_shape_set_out(pd_infer_out(c, OUT), pd_infer_in(c, X), rank, dim);
-}
 
 /* ---- squeeze ---- */
 
@@ -39,7 +32,7 @@ static pd_status squeeze_infer(const struct pd_infer *c)
         if (!gone[i]) dim[rank++] = x->dim[i];
     }
     if (rank == 0) dim[rank++] = 1; /* one element is left: [1] */
-    return set_out(c, rank, dim);
+    return pd_view_set_out(c, rank, dim);
 }
 
 /* ---- unsqueeze ---- */
@@ -82,7 +75,7 @@ static pd_status unsqueeze_infer(const struct pd_infer *c)
     PD_TRY(pd_numbers_infer(c, &source, &axes));
     if (axes.known) {
         PD_TRY(insert_axes(x, &axes, dim, &rank));
-        return set_out(c, rank, dim);
+        return pd_view_set_out(c, rank, dim);
     }
     rank = x->rank + axes.n;
     if (rank > PD_MAX_RANK)
@@ -90,7 +83,7 @@ static pd_status unsqueeze_infer(const struct pd_infer *c)
                        pd_meta_dims_text(x), axes.n, PD_MAX_RANK);
     for (int i = 0; i < rank; i++)
         dim[i] = -1;
-    return set_out(c, rank, dim);
+    return pd_view_set_out(c, rank, dim);
 }
 
 static pd_status unsqueeze_run(const struct pd_run *r)
@@ -107,61 +100,14 @@ static pd_status unsqueeze_run(const struct pd_run *r)
     return pd_view_run(r);
 }
 
-/* ---- flatten ---- */
-
-static pd_status flatten_infer(const struct pd_infer *c)
-{
-    const struct pd_meta *x = pd_infer_in(c, X);
-    int axis = c->attr[AXIS].i;
-    if (axis < 0 || axis > x->rank)
-        return pd_fail(PD_RANGE, "axis is %d, but X has shape %s: give one of 0 to %d", axis,
-                       pd_meta_dims_text(x), x->rank);
-    int64_t dim[2] = {pd_meta_span(x, 0, axis), pd_meta_span(x, axis, x->rank)};
-    return set_out(c, 2, dim);
-}
-
 static const struct pd_attr_def axes_attrs[] = {PD_DEF_INTS("axes"), {0}};
-static const struct pd_attr_def axis_attrs[] = {PD_DEF_INT("axis", 1), {0}};
-static const struct pd_slot_def x_only[] = {{"X", 0}, {0}};
 static const struct pd_slot_def x_and_axes[] = {
     {"X", 0},
     {"AxesTensor", PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
     {"AxesTensorList", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_SIZES},
     {0}};
-static const struct pd_slot_def out_only[] = {{"Out", 0}, {0}};
-static const struct pd_slot_def out_and_xshape[] = {{"Out", 0}, {"XShape", PD_SLOT_HIDDEN}, {0}};
 
-/* One op without and one with XShape. */
-#define VIEW_OPS(name, doc_, inputs_, attrs_, infer_, run_)                                                  \
-    const struct pd_op pd_op_##name = {                                                                      \
-        .type = #name,                                                                                       \
-        .doc = doc_,                                                                                         \
-        .inputs = inputs_,                                                                                   \
-        .outputs = out_only,                                                                                 \
-        .attrs = attrs_,                                                                                     \
-        .infer = infer_,                                                                                     \
-        .run = run_,                                                                                         \
-        .grad_type = #name "_grad",                                                                          \
-        .grad_in = "X Out@",                                                                                 \
-        .grad_out = "X@",                                                                                    \
-        .share = pd_view_share,                                                                              \
-    };                                                                                                       \
-    const struct pd_op pd_op_##name##2 = {                                                                   \
-        .type = #name "2",                                                                                   \
-        .doc = doc_ " XShape keeps the old shape.",                                                          \
-        .inputs = inputs_,                                                                                   \
-        .outputs = out_and_xshape,                                                                           \
-        .attrs = attrs_,                                                                                     \
-        .infer = infer_,                                                                                     \
-        .run = run_,                                                                                         \
-        .grad_type = #name "2_grad",                                                                         \
-        .grad_in = "XShape Out@",                                                                            \
-        .grad_out = "X@",                                                                                    \
-        .share = pd_view_share,                                                                              \
-    };                                                                                                       \
-    PD_VIEW_GRADS(name, attrs_)
-
-VIEW_OPS(squeeze, "Takes out dimensions of size 1.", x_only, axes_attrs, squeeze_infer, pd_view_run);
-VIEW_OPS(unsqueeze, "Puts in dimensions of size 1.", x_and_axes, axes_attrs, unsqueeze_infer, unsqueeze_run);
-VIEW_OPS(flatten, "Merges the dimensions before and from axis on into two.", x_only, axis_attrs,
-         flatten_infer, pd_view_run);
+PD_VIEW_OPS(squeeze, "Takes out dimensions of size 1.", pd_view_inputs, axes_attrs, squeeze_infer,
+            pd_view_run);
+PD_VIEW_OPS(unsqueeze, "Puts in dimensions of size 1.", x_and_axes, axes_attrs, unsqueeze_infer,
+            unsqueeze_run);
