@@ -269,6 +269,20 @@ static pd_status cast_type(enum pd_dtype dtype, enum pd_cast_type *type)
     return pd_fail(PD_TYPE, "element type %s cannot be converted", pd_dtype_name(dtype));
 }
 
+pd_status pd_math_class_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t classes,
+                           int64_t *out)
+{
+    int64_t v = -1;
+    if (!pd_dtype_is_index(t->meta.dtype))
+        return pd_fail(PD_TYPE, "%s must be int32 or int64, found %s", name, pd_dtype_name(t->meta.dtype));
+    PD_SWITCH_INDEX(t->meta.dtype, T, v = ((const T *)t->data)[i])
+    if (v < 0 || v >= classes)
+        return pd_fail(PD_RANGE, "class %lld (number %lld of %s) is not within 0 and %lld", (long long)v,
+                       (long long)i, name, (long long)classes - 1);
+    *out = v;
+    return PD_OK;
+}
+
 pd_status pd_math_cast(void *to, enum pd_dtype to_type, const void *from, enum pd_dtype from_type, int64_t n)
 {
     enum pd_cast_type t = PD_CAST_F32, f = PD_CAST_F32;

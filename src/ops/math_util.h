@@ -55,6 +55,9 @@ pd_status pd_math_rows_like(struct pd_value *to, const struct pd_value *from);
 pd_status pd_math_pair(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out);
 /* One number of a one-element tensor. */
 pd_status pd_math_number(const struct pd_tensor *t, const char *what, double *number);
+/* Element i of an int32 or int64 tensor: a class in [0, classes). `name` is the slot, for messages. */
+pd_status pd_math_class_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t classes,
+                           int64_t *out);
 /* n elements of another type; PD_TYPE when one of the types is none that holds numbers. */
 pd_status pd_math_cast(void *to, enum pd_dtype to_type, const void *from, enum pd_dtype from_type, int64_t n);
 /* Fills n elements. */

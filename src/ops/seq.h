@@ -50,4 +50,20 @@ static inline pd_status pd_seq_need_float(const struct pd_tensor *t, const char 
                    pd_dtype_name(t->meta.dtype));
 }
 
+/* One int32 or int64 for each of n sequences. `name` is the slot, for messages. */
+pd_status pd_seq_numbers(const struct pd_tensor *t, const char *name, int64_t n, int64_t *to);
+/* Copies rows between sequences of lengths given by offsets and slots of `length` rows each; `pad`: to the
+ * slots. */
+void pd_seq_copy_padded(char *packed, char *padded, const int64_t *offset, int64_t sequences, int64_t length,
+                        size_t row, int pad);
+
+/* ---- ids that come as a LoD, or as rows of a padded tensor with their lengths ---- */
+
+/* Sequences of input `slot`, -1 while they are not known. `lengths` is the slot of their lengths, -1 for a
+ * LoD. */
+pd_status pd_seq_count(const struct pd_infer *c, int slot, int lengths, int64_t *n);
+/* Where sequence i lies. `lengths` is NULL for a LoD, else `name` is its slot. */
+pd_status pd_seq_at(const struct pd_tensor *t, const struct pd_tensor *lengths, const char *name, int64_t i,
+                    const int64_t **at, int64_t *n);
+
 #endif

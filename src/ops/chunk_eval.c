@@ -1,150 +1,7 @@
-/* Measures over sequences: edit_distance and chunk_eval. Sequences come as a LoD, or as rows of a padded
- * tensor with their lengths. */
+/* chunk_eval: precision, recall and F1 of chunks found in sequences of labels. */
 #include <string.h>
 
-#include "ops/math_util.h"
-
-static pd_status length_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t limit,
-                           int64_t *out)
-{
-    int64_t v = -1;
-    if (!pd_dtype_is_index(t->meta.dtype))
-        return pd_fail(PD_TYPE, "%s must be int64 or int32, found %s", name, pd_dtype_name(t->meta.dtype));
-    PD_SWITCH_INDEX(t->meta.dtype, T, v = ((const T *)t->data)[i])
-    if (v < 0 || v > limit)
-        return pd_fail(PD_RANGE, "length %lld (number %lld of %s) is not within 0 and %lld", (long long)v,
-                       (long long)i, name, (long long)limit);
-    *out = v;
-    return PD_OK;
-}
-
-/* Where sequence i lies. `lengths` is NULL for a LoD. */
-static pd_status sequence_at(const struct pd_tensor *t, const struct pd_tensor *lengths, const char *name,
-                             int64_t i, const int64_t **at, int64_t *n)
-{
-    const int64_t *data = t->data;
-    if (!lengths) {
-        const int64_t *offset = t->meta.lod->level[0].offset;
-        *at = data + offset[i];
-        *n = offset[i + 1] - offset[i];
-        return PD_OK;
-    }
-    int64_t width = pd_meta_span(&t->meta, 1, t->meta.rank);
-    *at = data + i * width;
-    return length_at(lengths, name, i, width, n);
-}
-
-/* Sequences of the input, -1 while they are not known. */
-static pd_status count_of(const struct pd_infer *c, int slot, int lengths, int64_t *n)
-{
-    const struct pd_meta *m = pd_infer_in(c, slot);
-    const char *name = c->op->inputs[slot].name;
-    *n = -1;
-    if (m->dtype != PD_DTYPE_NONE && m->dtype != PD_DTYPE_INT64)
-        return pd_fail(PD_TYPE, "%s must be int64, found %s", name, pd_dtype_name(m->dtype));
-    if (!c->running) return PD_OK;
-    if (lengths >= 0) {
-        *n = pd_meta_numel(pd_infer_in(c, lengths));
-        if (m->rank < 2 || m->dim[0] != *n)
-            return pd_fail(PD_SHAPE, "%s has shape %s, but there are %lld lengths", name,
-                           pd_meta_dims_text(m), (long long)*n);
-        return PD_OK;
-    }
-    if (!m->lod || m->lod->levels != 1)
-        return pd_fail(PD_INVALID, "%s has %d LoD levels; it must have one, or lengths must be given", name,
-                       m->lod ? m->lod->levels : 0);
-    const struct pd_lod_level *level = &m->lod->level[0];
-    *n = level->n - 1;
-    if (level->offset[*n] != pd_meta_numel(m))
-        return pd_fail(PD_SHAPE, "the sequences of %s add up to %lld, but its shape is %s", name,
-                       (long long)level->offset[*n], pd_meta_dims_text(m));
-    return PD_OK;
-}
-
-/* ---- edit_distance ---- */
-
-enum { HYPS, REFS, HYPS_LENGTH, REFS_LENGTH };
-enum { SEQUENCE_NUM, DISTANCE };
-
-static pd_status distance_infer(const struct pd_infer *c)
-{
-    struct pd_meta *out = pd_infer_out(c, DISTANCE);
-    int padded = c->in[HYPS_LENGTH].n && c->in[REFS_LENGTH].n;
-    int64_t hyps = 0, refs = 0;
-    PD_TRY(count_of(c, HYPS, padded ? HYPS_LENGTH : -1, &hyps));
-    PD_TRY(count_of(c, REFS, padded ? REFS_LENGTH : -1, &refs));
-    if (hyps != refs)
-        return pd_fail(PD_SHAPE, "Hyps has %lld sequences and Refs has %lld; they must be as many",
-                       (long long)hyps, (long long)refs);
-    pd_math_out_scalar(c, SEQUENCE_NUM, PD_DTYPE_INT64);
-    if (!out) return PD_OK;
-    /* Programs declare the distances as int64; they are float32 when they come. */
-    if (c->running || out->dtype == PD_DTYPE_NONE) out->dtype = PD_DTYPE_FP32;
-    pd_meta_copy_dims(out, pd_infer_in(c, REFS));
-    if (c->running) pd_meta_set_2d(out, refs, 1);
-    return PD_OK;
-}
-
-/* One row of the table of distances is enough: `row` has room for m + 1. */
-static int64_t distance(const int64_t *a, int64_t n, const int64_t *b, int64_t m, int64_t *row)
-{
-    for (int64_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (int64_t i = 1; i <= n; i++) {
-        int64_t corner = row[0];
-        row[0] = i;
-        for (int64_t j = 1; j <= m; j++) {
-            int64_t best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
-
-static pd_status distance_run(const struct pd_run *r)
-{
-    const struct pd_tensor *hyps = pd_run_in(r, HYPS), *refs = pd_run_in(r, REFS);
-    int padded = r->in[HYPS_LENGTH].n && r->in[REFS_LENGTH].n;
-    const struct pd_tensor *hyps_length = padded ? pd_run_in(r, HYPS_LENGTH) : NULL;
-    const struct pd_tensor *refs_length = padded ? pd_run_in(r, REFS_LENGTH) : NULL;
-    struct pd_tensor *out = pd_run_out(r, DISTANCE), *count = pd_run_out(r, SEQUENCE_NUM);
-    int64_t sequences = out->meta.dim[0], n = 0, m = 0;
-    const int64_t *a = NULL, *b = NULL;
-    void *row = NULL;
-    PD_TRY(pd_math_scratch(r, (size_t)(pd_tensor_numel(refs) + 1) * sizeof(int64_t), &row));
-    for (int64_t i = 0; i < sequences; i++) {
-        PD_TRY(sequence_at(hyps, hyps_length, "HypsLength", i, &a, &n));
-        PD_TRY(sequence_at(refs, refs_length, "RefsLength", i, &b, &m));
-        if (m == 0 && r->attr[0].b)
-            return pd_fail(PD_RANGE, "reference %lld is empty, so its distance cannot be normalized",
-                           (long long)i);
-        float d = (float)distance(a, n, b, m, row);
-        ((float *)out->data)[i] = r->attr[0].b ? d / (float)m : d;
-    }
-    if (count) *(int64_t *)count->data = sequences;
-    return PD_OK;
-}
-
-const struct pd_op pd_op_edit_distance = {
-    .type = "edit_distance",
-    .doc =
-        "Levenshtein distance of each pair of sequences, divided by the reference's length with normalized.",
-    .inputs = (const struct pd_slot_def[]){{"Hyps", 0},
-                                           {"Refs", 0},
-                                           {"HypsLength", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
-                                           {"RefsLength", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
-                                           {0}},
-    .outputs = (const struct pd_slot_def[]){{"SequenceNum", 0}, {"Out", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("normalized", 0), {0}},
-    .flags = PD_OP_NO_GRAD,
-    .infer = distance_infer,
-    .run = distance_run,
-};
-
-/* ---- chunk_eval ---- */
+#include "ops/seq.h"
 
 enum { INFERENCE, LABEL, SEQ_LENGTH };
 enum { PRECISION, RECALL, F1, N_INFER, N_LABEL, N_CORRECT };
@@ -223,7 +80,7 @@ static int walker_next(struct walker *w, struct chunk *out)
     return 1;
 }
 
-static pd_status chunk_infer(const struct pd_infer *c)
+static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *a = pd_infer_in(c, INFERENCE), *b = pd_infer_in(c, LABEL);
     int64_t n = 0, m = 0;
@@ -233,8 +90,8 @@ static pd_status chunk_infer(const struct pd_infer *c)
     if (!pd_meta_dims_match(a, b))
         return pd_fail(PD_SHAPE, "Inference has shape %s and Label has shape %s; they must be the same",
                        pd_meta_dims_text(a), pd_meta_dims_text(b));
-    PD_TRY(count_of(c, INFERENCE, padded ? SEQ_LENGTH : -1, &n));
-    PD_TRY(count_of(c, LABEL, padded ? SEQ_LENGTH : -1, &m));
+    PD_TRY(pd_seq_count(c, INFERENCE, padded ? SEQ_LENGTH : -1, &n));
+    PD_TRY(pd_seq_count(c, LABEL, padded ? SEQ_LENGTH : -1, &m));
     if (c->running && !padded && !pd_lod_equal(a->lod, b->lod))
         return pd_fail(PD_SHAPE,
                        "Inference and Label have different LoDs; their sequences must be equally long");
@@ -280,7 +137,7 @@ static void compare(struct walker *a, struct walker *b, const struct pd_attr *ex
     }
 }
 
-static pd_status chunk_run(const struct pd_run *r)
+static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *inference = pd_run_in(r, INFERENCE), *label = pd_run_in(r, LABEL);
     const struct pd_tensor *lengths = label->meta.lod ? NULL : pd_run_in(r, SEQ_LENGTH);
@@ -295,8 +152,8 @@ static pd_status chunk_run(const struct pd_run *r)
     int64_t found[3] = {0}, n = 0, m = 0;
     const int64_t *a = NULL, *b = NULL;
     for (int64_t i = 0; i < sequences; i++) {
-        PD_TRY(sequence_at(inference, lengths, "SeqLength", i, &a, &n));
-        PD_TRY(sequence_at(label, lengths, "SeqLength", i, &b, &m));
+        PD_TRY(pd_seq_at(inference, lengths, "SeqLength", i, &a, &n));
+        PD_TRY(pd_seq_at(label, lengths, "SeqLength", i, &b, &m));
         PD_TRY(check_labels("Inference", a, n, types * s->tags));
         PD_TRY(check_labels("Label", b, m, types * s->tags));
         struct walker x = walker_make(s, types, a, n), y = walker_make(s, types, b, m);
@@ -330,6 +187,6 @@ const struct pd_op pd_op_chunk_eval = {
                                           PD_DEF_INTS("excluded_chunk_types"),
                                           {0}},
     .flags = PD_OP_NO_GRAD,
-    .infer = chunk_infer,
-    .run = chunk_run,
+    .infer = infer,
+    .run = run,
 };
