@@ -177,7 +177,7 @@ static pd_status set_lists(const struct group *g, struct pd_opdesc *op, struct l
                               &(struct pd_attr){.type = PD_ATTR_FLOATS, .n = l->n, .floats = l->pad}, 1);
 }
 
-/* The inputs and attributes that all three ops have (ops/fused_embedding.h). */
+/* The inputs and attributes that all three ops have (ops/fused_embedding_concat.h). */
 static pd_status describe(const struct group *g, struct pd_opdesc *op)
 {
     size_t n = (size_t)g->n;

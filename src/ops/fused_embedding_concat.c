@@ -1,5 +1,6 @@
-/* The forward op of fused_embedding.h: table rows and plain inputs are written straight to their columns. */
-#include "ops/fused_embedding.h"
+/* The forward op of fused_embedding_concat.h: table rows and plain inputs are written straight to their
+ * columns. */
+#include "ops/fused_embedding_concat.h"
 
 #include "base/alloc.h"
 #include "ops/fused.h"

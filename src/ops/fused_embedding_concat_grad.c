@@ -1,10 +1,10 @@
-/* The gradient ops of fused_embedding.h: selected rows copied straight from the gradient of the concat's
- * output, and the columns of the plain inputs. */
+/* The gradient ops of fused_embedding_concat.h: selected rows copied straight from the gradient of the
+ * concat's output, and the columns of the plain inputs. */
 #include <string.h>
 
 #include "kernels/copy_join.h"
 #include "kernels/rows.h"
-#include "ops/fused_embedding.h"
+#include "ops/fused_embedding_concat.h"
 #include "ops/math_util.h"
 
 /* ---- tables ---- */

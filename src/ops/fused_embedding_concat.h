@@ -3,8 +3,8 @@
  *
  * An input of the concat is either an embedding (lookup_table, perhaps with sequence_pool SUM behind it) or a
  * plain tensor. */
-#ifndef PD_OPS_FUSED_EMBEDDING_H
-#define PD_OPS_FUSED_EMBEDDING_H
+#ifndef PD_OPS_FUSED_EMBEDDING_CONCAT_H
+#define PD_OPS_FUSED_EMBEDDING_CONCAT_H
 
 #include "kernels/embed.h"
 #include "program/op.h"
