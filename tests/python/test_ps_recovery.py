@@ -566,8 +566,8 @@ def test_killed_at_any_moment_of_its_life(tmp_path, record_property, mode, polic
             }
             if step or turn % 4:  # it may be killed while it starts
                 server = job.start("server", 0, *UNSEEDED, *mode, env=env)
-                began = time.monotonic()
-                while time.monotonic() < began + rng.uniform(0.4, 1.1) * life and "Server listening on" not in server.output():
+                end = time.monotonic() + rng.uniform(0.4, 1.1) * life
+                while time.monotonic() < end and "Server listening on" not in server.output():
                     time.sleep(0.001)
                 early += "Server listening on" not in server.output()
                 killed(job, server)
