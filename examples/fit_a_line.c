@@ -1,11 +1,12 @@
-/* fit_a_line in C: builds the Program, derives its gradients, trains, saves, and loads again in a second scope.
+/* fit_a_line in C: builds the Program, derives its gradients, trains, saves, and loads again in a second
+ * scope.
  *
  *     include=$(python -c 'import paddle; print(paddle.sysconfig.get_include())')
  *     lib=$(python -c 'import paddle; print(paddle.sysconfig.get_lib())')
  *     cc fit_a_line.c -I$include -L$lib -Wl,-rpath,$lib -lpaddle -o fit_a_line && ./fit_a_line [folder]
  *
- * The data are made up: y = 3 x0 - 2 x1 + ... + noise. Prints the loss now and then, and the largest difference between
- * the predictions of the trained and of the reloaded model, which is 0. */
+ * The data are made up: y = 3 x0 - 2 x1 + ... + noise. Prints the loss now and then, and the largest
+ * difference between the predictions of the trained and of the reloaded model, which is 0. */
 #include <paddle/paddle.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +62,8 @@ static pd_program *build_main(void)
     must(pd_program_create(&p));
     add_var(p, "x", 2, (int64_t[]){-1, FEATURES}, PD_VAR_IS_FEED | PD_VAR_STOPS_GRADIENT);
     add_var(p, "y", 2, (int64_t[]){-1, 1}, PD_VAR_IS_FEED | PD_VAR_STOPS_GRADIENT);
-    add_var(p, "w", 2, (int64_t[]){FEATURES, 1}, PD_VAR_IS_PERSISTABLE | PD_VAR_IS_PARAMETER | PD_VAR_IS_TRAINABLE);
+    add_var(p, "w", 2, (int64_t[]){FEATURES, 1},
+            PD_VAR_IS_PERSISTABLE | PD_VAR_IS_PARAMETER | PD_VAR_IS_TRAINABLE);
     add_var(p, "b", 1, (int64_t[]){1}, PD_VAR_IS_PERSISTABLE | PD_VAR_IS_PARAMETER | PD_VAR_IS_TRAINABLE);
     add_var(p, "rate", 1, (int64_t[]){1}, PD_VAR_IS_PERSISTABLE | PD_VAR_STOPS_GRADIENT);
     end(begin(p, "mul", "Out=xw", IN("X=x", "Y=w")));
@@ -136,7 +138,10 @@ static pd_program *build_files(const char *type, const char *folder)
     return p;
 }
 
-static float noise(void) { return (float)rand() / (float)RAND_MAX * 2 - 1; }
+static float noise(void)
+{
+    return (float)rand() / (float)RAND_MAX * 2 - 1;
+}
 
 static void make_batch(float *x, float *y)
 {

@@ -35,8 +35,8 @@ typedef void (*pd_log_sink)(void *arg, enum pd_log_level level, const char *text
 PD_API void pd_log_set(pd_log_sink sink, void *arg);
 
 /* A sink for programs with a terminal: "12:34:56 paddle: warning: ..." on standard error, one write for each
- * message, so that lines of several processes do not mix. `arg` is not used. Setting it takes the numbers of standard
- * files that are closed, so that no file that is opened later gets the messages. */
+ * message, so that lines of several processes do not mix. `arg` is not used. Setting it takes the numbers of
+ * standard files that are closed, so that no file that is opened later gets the messages. */
 PD_API void pd_log_to_stderr(void *arg, enum pd_log_level level, const char *text);
 
 /* The level's name, e.g. "warning"; never NULL. */

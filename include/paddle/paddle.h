@@ -1,12 +1,12 @@
 /* The public C API of libpaddle: build Programs, derive gradients, run them, read and write their files.
  *
- * Conventions. A fallible call returns a pd_status and sets its outputs, which come last, only on success; pd_error()
- * tells what went wrong. Handles are opaque. "returns a new reference" means that the caller frees it. Strings and
- * arrays that come back without such a word are borrowed: valid until the object they belong to changes. A Program, a
- * scope and an executor belong to one thread at a time.
+ * Conventions. A fallible call returns a pd_status and sets its outputs, which come last, only on success;
+ * pd_error() tells what went wrong. Handles are opaque. "returns a new reference" means that the caller frees
+ * it. Strings and arrays that come back without such a word are borrowed: valid until the object they belong
+ * to changes. A Program, a scope and an executor belong to one thread at a time.
  *
- * Variables and ops of a Program are known by ids (int64), unique in their Program and never used again; a call with the
- * id of something removed returns PD_GONE. */
+ * Variables and ops of a Program are known by ids (int64), unique in their Program and never used again; a
+ * call with the id of something removed returns PD_GONE. */
 #ifndef PADDLE_PADDLE_H
 #define PADDLE_PADDLE_H
 
@@ -29,13 +29,15 @@ typedef struct pd_prepared pd_prepared;
 
 /* ---- the library ---- */
 
-PD_API const char *pd_version(void);         /* version of the library, "0.1.0" */
-PD_API const char *pd_paddle_version(void);  /* the Paddle whose files and names it follows, "1.8.5" */
-PD_API int pd_build_has(const char *feature); /* "avx", "gpu", "double", "python", "rdma", "timer", "distribute", "onednn" */
-PD_API void pd_set_threads(int threads);      /* inside an op, for the process */
+PD_API const char *pd_version(void);        /* version of the library, "0.1.0" */
+PD_API const char *pd_paddle_version(void); /* the Paddle whose files and names it follows, "1.8.5" */
+/* "avx", "gpu", "double", "python", "rdma", "timer", "distribute", "onednn" */
+PD_API int pd_build_has(const char *feature);
+PD_API void pd_set_threads(int threads); /* inside an op, for the process */
 PD_API int pd_get_threads(void);
-/* Run-time flags, e.g. pd_flag_set("check_nan_inf", "1"). PD_NOT_FOUND for a name that is none, PD_INVALID for a
- * value that does not fit. One in the environment (FLAGS_<name>) is told by pd_flag_check, and pd_executor_create. */
+/* Run-time flags, e.g. pd_flag_set("check_nan_inf", "1"). PD_NOT_FOUND for a name that is none, PD_INVALID
+ * for a value that does not fit. One in the environment (FLAGS_<name>) is told by pd_flag_check, and
+ * pd_executor_create. */
 PD_API pd_status pd_flag_check(void);
 PD_API pd_status pd_flag_set(const char *name, const char *value);
 PD_API pd_status pd_flag_get(const char *name, const char **value);
@@ -51,58 +53,79 @@ PD_API void pd_bytes_free(pd_bytes *bytes);
 
 /* Element types and kinds of variables: the numbers of framework.proto, as files hold them. */
 enum {
-    PD_BOOL = 0, PD_INT16 = 1, PD_INT32 = 2, PD_INT64 = 3, PD_FLOAT16 = 4, PD_FLOAT32 = 5, PD_FLOAT64 = 6,
-    PD_UINT8 = 20, PD_INT8 = 21,
+    PD_BOOL = 0,
+    PD_INT16 = 1,
+    PD_INT32 = 2,
+    PD_INT64 = 3,
+    PD_FLOAT16 = 4,
+    PD_FLOAT32 = 5,
+    PD_FLOAT64 = 6,
+    PD_UINT8 = 20,
+    PD_INT8 = 21,
 };
 enum {
-    PD_LOD_TENSOR = 7, PD_SELECTED_ROWS = 8, PD_FEED_MINIBATCH = 9, PD_FETCH_LIST = 10, PD_STEP_SCOPES = 11,
-    PD_LOD_RANK_TABLE = 12, PD_LOD_TENSOR_ARRAY = 13, PD_PLACE_LIST = 14, PD_READER = 15, PD_RAW = 17, PD_TUPLE = 18,
+    PD_LOD_TENSOR = 7,
+    PD_SELECTED_ROWS = 8,
+    PD_FEED_MINIBATCH = 9,
+    PD_FETCH_LIST = 10,
+    PD_STEP_SCOPES = 11,
+    PD_LOD_RANK_TABLE = 12,
+    PD_LOD_TENSOR_ARRAY = 13,
+    PD_PLACE_LIST = 14,
+    PD_READER = 15,
+    PD_RAW = 17,
+    PD_TUPLE = 18,
 };
 PD_API size_t pd_type_size(int dtype);      /* bytes of one element; 0: no such type */
 PD_API const char *pd_type_name(int dtype); /* "float32" */
 
 /* ---- the job, when it is spread over machines ---- */
 
-/* Tells the servers of this process's job that this trainer is done (failed 0) or failed, and why, and hangs up. Nothing
- * happens in a process that has no servers. A program calls it before it ends; a trainer that just goes counts as lost.
- * A server that is down and started again would wait for this trainer: one that is done waits for it, up to the flag
- * rpc_deadline, and says so. */
+/* Tells the servers of this process's job that this trainer is done (failed 0) or failed, and why, and hangs
+ * up. Nothing happens in a process that has no servers. A program calls it before it ends; a trainer that
+ * just goes counts as lost. A server that is down and started again would wait for this trainer: one that is
+ * done waits for it, up to the flag rpc_deadline, and says so. */
 PD_API void pd_leave_job(int failed, const char *why);
 /* The same; poll(arg) is called now and then, and ends the waiting when it is not 0. */
 PD_API void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg);
-/* The same at the end of a process: a thread that is in the middle of a step may be stopped for good, so it is not waited for
- * longer than a second. This trainer then counts as lost. */
+/* The same at the end of a process: a thread that is in the middle of a step may be stopped for good, so it
+ * is not waited for longer than a second. This trainer then counts as lost. */
 PD_API void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *arg), void *arg);
-/* Before atexit(), or its like, is given a function that leaves the job: what that needs to connect with a secret or by TLS then
- * ends after it. (Who comes last is called first, and OpenSSL's own end is among them from its first use on.) */
+/* Before atexit(), or its like, is given a function that leaves the job: what that needs to connect with a
+ * secret or by TLS then ends after it. (Who comes last is called first, and OpenSSL's own end is among them
+ * from its first use on.) */
 PD_API void pd_leave_job_prepare(void);
-/* The number of this trainer in its job, which the first server may have handed out; -1 before the first exchange with one. */
+/* The number of this trainer in its job, which the first server may have handed out; -1 before the first
+ * exchange with one. */
 PD_API int pd_job_id(void);
-/* The last step that counts this trainer in the job of the server at HOST:PORT, as its Program names it, also one from before it
- * was started again; 0 before the first exchange. */
+/* The last step that counts this trainer in the job of the server at HOST:PORT, as its Program names it, also
+ * one from before it was started again; 0 before the first exchange. */
 PD_API uint64_t pd_job_steps(const char *endpoint);
-/* What tells that job from others: servers draw it when a job is new, and keep it with its steps; 0 before the first exchange. */
+/* What tells that job from others: servers draw it when a job is new, and keep it with its steps; 0 before
+ * the first exchange. */
 PD_API uint64_t pd_job_key(const char *endpoint);
 
-/* What the server at `endpoint` ("host:port") holds, whom it knows and who is late: JSON (one line), or a text for people.
- * Waits some seconds at most. PD_IO: nobody is there; other codes: it is no server of ours, or refuses this process. */
+/* What the server at `endpoint` ("host:port") holds, whom it knows and who is late: JSON (one line), or a
+ * text for people. Waits some seconds at most. PD_IO: nobody is there; other codes: it is no server of ours,
+ * or refuses this process. */
 PD_API pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out);
 
-/* Measures a parameter server on this machine: starts one and its trainers as processes of their own, and ends them. Call it
- * while the process has one thread only. */
-enum { PD_PSBENCH_PUSH = 1, PD_PSBENCH_PULL = 2, PD_PSBENCH_BOTH = 4 }; /* BOTH: a push and a pull in one exchange */
+/* Measures a parameter server on this machine: starts one and its trainers as processes of their own, and
+ * ends them. Call it while the process has one thread only. */
+/* BOTH: a push and a pull in one exchange. */
+enum { PD_PSBENCH_PUSH = 1, PD_PSBENCH_PULL = 2, PD_PSBENCH_BOTH = 4 };
 typedef struct pd_psbench_options {
-    unsigned ops;            /* of the above; 0: all */
-    int n_sizes;             /* dense parameters */
-    const uint64_t *sizes;   /* their bytes, multiples of 4 */
-    int64_t rows;            /* of a sparse push or pull; 0: none */
-    int64_t width, table;    /* numbers in a row, rows of the table */
-    int connections;         /* trainers, each a process */
-    const char *transport;   /* "tcp", "shm" or "auto"; NULL: TCP, then shared memory */
-    int loops;               /* threads of the server, and pieces a dense parameter is cut into; 0: as a server chooses */
-    double seconds;          /* of each measurement */
-    int pins;                /* the server stays on the first core, trainers on the others in turn */
-    const char *optimizer;   /* the op that the server applies, e.g. "sgd" */
+    unsigned ops;          /* of the above; 0: all */
+    int n_sizes;           /* dense parameters */
+    const uint64_t *sizes; /* their bytes, multiples of 4 */
+    int64_t rows;          /* of a sparse push or pull; 0: none */
+    int64_t width, table;  /* numbers in a row, rows of the table */
+    int connections;       /* trainers, each a process */
+    const char *transport; /* "tcp", "shm" or "auto"; NULL: TCP, then shared memory */
+    int loops; /* threads of the server, and pieces a dense parameter is cut into; 0: as a server chooses */
+    double seconds;        /* of each measurement */
+    int pins;              /* the server stays on the first core, trainers on the others in turn */
+    const char *optimizer; /* the op that the server applies, e.g. "sgd" */
 } pd_psbench_options;
 typedef struct pd_psbench_row {
     const char *op; /* "push", "pull", "both" */
@@ -112,15 +135,16 @@ typedef struct pd_psbench_row {
     uint64_t bytes; /* one operation moves so many, without heads */
     uint64_t operations;
     double seconds;
-    double ops_per_s, bytes_per_s;              /* of all trainers together */
-    double p50_us, p90_us, p99_us, max_us;      /* of one operation */
-    double server_cpu_s;                        /* of the server process while it was measured */
-    double rows_per_cpu_s;                      /* sparse: rows served in a second of that */
+    double ops_per_s, bytes_per_s;               /* of all trainers together */
+    double p50_us, p90_us, p99_us, max_us;       /* of one operation */
+    double server_cpu_s;                         /* of the server process while it was measured */
+    double rows_per_cpu_s;                       /* sparse: rows served in a second of that */
     double stream_bytes_per_s, copy_bytes_per_s; /* limits: one blocking socket stream, memcpy on one core */
-    double pings_per_s;                         /* as many bytes over a blocking socket, one head back */
+    double pings_per_s;                          /* as many bytes over a blocking socket, one head back */
 } pd_psbench_row;
 /* Calls row(arg, ...) for each measurement when it is done. */
-PD_API pd_status pd_psbench(const pd_psbench_options *options, void (*row)(void *arg, const pd_psbench_row *row), void *arg);
+PD_API pd_status pd_psbench(const pd_psbench_options *options,
+                            void (*row)(void *arg, const pd_psbench_row *row), void *arg);
 
 /* ---- the ops there are ---- */
 
@@ -140,20 +164,21 @@ PD_API int pd_op_has_grad(const char *type);
 /* One empty block. Returns a new reference. */
 PD_API pd_status pd_program_create(pd_program **out);
 PD_API void pd_program_free(pd_program *program);
-/* for_test: is_test set, ops of the backward and optimize roles dropped. Returns a new reference. Ids of the copy: the
- * same as those of the original. */
+/* for_test: is_test set, ops of the backward and optimize roles dropped. Returns a new reference. Ids of the
+ * copy: the same as those of the original. */
 PD_API pd_status pd_program_copy(const pd_program *program, int for_test, pd_program **out);
 /* Upstream's ProgramDesc, as in a `__model__` file. */
 PD_API pd_status pd_program_parse(const void *bytes, size_t n, pd_program **out);
 PD_API pd_status pd_program_serialize(const pd_program *program, pd_bytes *out);
 PD_API pd_status pd_program_dump(const pd_program *program, pd_bytes *out); /* readable text */
 PD_API pd_status pd_program_check(const pd_program *program);               /* verifies every op */
-PD_API uint64_t pd_program_uid(const pd_program *program);     /* unique in this process */
-PD_API uint64_t pd_program_changes(const pd_program *program); /* raised by every change */
+PD_API uint64_t pd_program_uid(const pd_program *program);                  /* unique in this process */
+PD_API uint64_t pd_program_changes(const pd_program *program);              /* raised by every change */
 PD_API int64_t pd_program_seed(const pd_program *program);
 PD_API void pd_program_set_seed(pd_program *program, int64_t seed);
 /* Keeps what the targets (variables, by name) need; stops at `feeds`. Changes the Program. */
-PD_API pd_status pd_program_prune(pd_program *program, int n_feeds, const char *const *feeds, int n_targets, const char *const *targets);
+PD_API pd_status pd_program_prune(pd_program *program, int n_feeds, const char *const *feeds, int n_targets,
+                                  const char *const *targets);
 
 PD_API int pd_block_count(const pd_program *program);
 PD_API pd_status pd_block_create(pd_program *program, int parent, int *index);
@@ -165,8 +190,8 @@ PD_API pd_status pd_block_set_forward(pd_program *program, int block, int forwar
 enum {
     PD_VAR_IS_PERSISTABLE = 1,
     PD_VAR_STOPS_GRADIENT = 2,
-    PD_VAR_IS_FEED = 4,        /* made by layers.data */
-    PD_VAR_CHECKS_FEED = 8,    /* a feed must have the declared shape */
+    PD_VAR_IS_FEED = 4,     /* made by layers.data */
+    PD_VAR_CHECKS_FEED = 8, /* a feed must have the declared shape */
     PD_VAR_IS_PARAMETER = 16,
     PD_VAR_IS_TRAINABLE = 32,
 };
@@ -181,7 +206,8 @@ typedef struct pd_var_desc {
 } pd_var_desc;
 
 /* Makes the variable, or finds the one of that name in this block (*existed 1, nothing changed). */
-PD_API pd_status pd_var_create(pd_program *program, int block, const char *name, int kind, int64_t *id, int *existed);
+PD_API pd_status pd_var_create(pd_program *program, int block, const char *name, int kind, int64_t *id,
+                               int *existed);
 PD_API pd_status pd_var_describe(const pd_program *program, int64_t id, pd_var_desc *out);
 PD_API pd_status pd_var_set_shape(pd_program *program, int64_t id, int rank, const int64_t *dims);
 PD_API pd_status pd_var_set_dtype(pd_program *program, int64_t id, int dtype);
@@ -192,10 +218,12 @@ PD_API pd_status pd_var_set_flags(pd_program *program, int64_t id, unsigned mask
 /* Renames it in its block and in all ops that see it. */
 PD_API pd_status pd_var_set_name(pd_program *program, int64_t id, const char *name);
 /* The same for many variables of one block, in one pass over the Program. */
-PD_API pd_status pd_vars_rename(pd_program *program, int block, int n, const int64_t *ids, const char *const *names);
+PD_API pd_status pd_vars_rename(pd_program *program, int block, int n, const int64_t *ids,
+                                const char *const *names);
 PD_API pd_status pd_var_delete(pd_program *program, int64_t id);
 /* *id is -1 when there is none. `parents`: look there too. */
-PD_API pd_status pd_var_lookup(const pd_program *program, int block, const char *name, int parents, int64_t *id);
+PD_API pd_status pd_var_lookup(const pd_program *program, int block, const char *name, int parents,
+                               int64_t *id);
 /* Ids in the order of creation; borrowed copy for the caller: free with pd_ids_free. */
 PD_API pd_status pd_block_vars(const pd_program *program, int block, int64_t **ids, int *n);
 PD_API pd_status pd_block_ops(const pd_program *program, int block, int64_t **ids, int *n);
@@ -222,13 +250,18 @@ PD_API pd_status pd_op_get_type(const pd_program *program, int64_t id, const cha
 PD_API pd_status pd_op_get_place(const pd_program *program, int64_t id, int *block, int *index);
 PD_API pd_status pd_op_delete(pd_program *program, int64_t id);
 /* The i-th slot of the op as built; *slot is NULL after the last. */
-PD_API pd_status pd_op_get_slot(const pd_program *program, int64_t id, int is_output, int i, const char **slot, int *n, const char *const **vars);
-PD_API pd_status pd_op_set_slot(pd_program *program, int64_t id, int is_output, const char *slot, int n, const char *const *vars);
+PD_API pd_status pd_op_get_slot(const pd_program *program, int64_t id, int is_output, int i,
+                                const char **slot, int *n, const char *const **vars);
+PD_API pd_status pd_op_set_slot(pd_program *program, int64_t id, int is_output, const char *slot, int n,
+                                const char *const *vars);
 /* The i-th attribute as set; *name is NULL after the last. */
-PD_API pd_status pd_op_get_attr_at(const pd_program *program, int64_t id, int i, const char **name, struct pd_attr *value);
+PD_API pd_status pd_op_get_attr_at(const pd_program *program, int64_t id, int i, const char **name,
+                                   struct pd_attr *value);
 /* As set, else the default. PD_NOT_FOUND when the op knows no such attribute. */
-PD_API pd_status pd_op_get_attr(const pd_program *program, int64_t id, const char *name, struct pd_attr *value);
-PD_API pd_status pd_op_put_attr(pd_program *program, int64_t id, const char *name, const struct pd_attr *value);
+PD_API pd_status pd_op_get_attr(const pd_program *program, int64_t id, const char *name,
+                                struct pd_attr *value);
+PD_API pd_status pd_op_put_attr(pd_program *program, int64_t id, const char *name,
+                                const struct pd_attr *value);
 PD_API pd_status pd_op_drop_attr(pd_program *program, int64_t id, const char *name);
 PD_API pd_status pd_op_rename_var(pd_program *program, int64_t id, const char *from, const char *to);
 PD_API pd_status pd_op_infer(pd_program *program, int64_t id); /* shapes once more */
@@ -255,13 +288,16 @@ typedef struct pd_param_grad {
     const char *param, *grad; /* names in the Program's block 0 */
 } pd_param_grad;
 
-/* Appends the gradient ops of `loss` (a variable of one element). The pairs come in the order of the parameters; free
- * them with pd_pairs_free. Parameters without a gradient are left out. */
-PD_API pd_status pd_append_backward(pd_program *program, const char *loss, const pd_backward_options *options, pd_param_grad **pairs, int *n);
+/* Appends the gradient ops of `loss` (a variable of one element). The pairs come in the order of the
+ * parameters; free them with pd_pairs_free. Parameters without a gradient are left out. */
+PD_API pd_status pd_append_backward(pd_program *program, const char *loss, const pd_backward_options *options,
+                                    pd_param_grad **pairs, int *n);
 PD_API void pd_pairs_free(pd_param_grad *pairs);
-/* Gradients of targets with respect to inputs; target_grads[i] may be NULL (ones). names[i] is NULL where there is none. */
-PD_API pd_status pd_gradients(pd_program *program, int n_targets, const char *const *targets, const char *const *target_grads,
-                              int n_inputs, const char *const *inputs, int n_no_grad, const char *const *no_grad, const char **names);
+/* Gradients of targets with respect to inputs; target_grads[i] may be NULL (ones). names[i] is NULL where
+ * there is none. */
+PD_API pd_status pd_gradients(pd_program *program, int n_targets, const char *const *targets,
+                              const char *const *target_grads, int n_inputs, const char *const *inputs,
+                              int n_no_grad, const char *const *no_grad, const char **names);
 
 /* ---- values and scopes ---- */
 
@@ -279,13 +315,15 @@ typedef struct pd_tensor_desc {
 } pd_tensor_desc;
 PD_API pd_status pd_value_tensor(const pd_value *value, pd_tensor_desc *out);
 /* Copies `data` in (NULL: room only, not set). */
-PD_API pd_status pd_value_set_tensor(pd_value *value, int dtype, int rank, const int64_t *dims, const void *data);
+PD_API pd_status pd_value_set_tensor(pd_value *value, int dtype, int rank, const int64_t *dims,
+                                     const void *data);
 /* Dimensions only; data are dropped when they no longer fit. */
 PD_API pd_status pd_value_set_dims(pd_value *value, int rank, const int64_t *dims);
 /* LoD as offsets. levels 0: none. */
 PD_API int pd_value_lod_levels(const pd_value *value);
 PD_API const int64_t *pd_value_lod(const pd_value *value, int level, int64_t *n);
-PD_API pd_status pd_value_set_lod(pd_value *value, int levels, const int64_t *const *offsets, const int64_t *counts);
+PD_API pd_status pd_value_set_lod(pd_value *value, int levels, const int64_t *const *offsets,
+                                  const int64_t *counts);
 /* The finest level fits the number of rows. */
 PD_API int pd_value_lod_fits(const pd_value *value);
 /* Selected rows. */
@@ -295,7 +333,7 @@ PD_API int64_t pd_value_height(const pd_value *value);
 PD_API pd_status pd_value_set_height(pd_value *value, int64_t height);
 /* Tensor arrays. */
 PD_API int pd_value_items(const pd_value *value);
-PD_API pd_value *pd_value_item(const pd_value *value, int i); /* borrowed */
+PD_API pd_value *pd_value_item(const pd_value *value, int i);            /* borrowed */
 PD_API pd_status pd_value_append(pd_value *value, const pd_value *item); /* a copy */
 PD_API pd_status pd_value_assign(pd_value *to, const pd_value *from);
 /* Contents shared until either is written by the API. */
@@ -322,18 +360,21 @@ PD_API void pd_names_free(const char **names);
 
 PD_API pd_status pd_executor_create(pd_executor **out);
 PD_API void pd_executor_free(pd_executor *executor);
-/* A plan for this Program, these feeds (by position) and these fetches, from the executor's cache or new. Borrowed: it
- * stays valid until the executor is freed or drops it from its cache, which only happens in this call. */
-PD_API pd_status pd_executor_prepare(pd_executor *executor, pd_program *program, int n_feeds, const char *const *feeds,
-                                     int n_fetches, const char *const *fetches, pd_prepared **out);
+/* A plan for this Program, these feeds (by position) and these fetches, from the executor's cache or new.
+ * Borrowed: it stays valid until the executor is freed or drops it from its cache, which only happens in this
+ * call. */
+PD_API pd_status pd_executor_prepare(pd_executor *executor, pd_program *program, int n_feeds,
+                                     const char *const *feeds, int n_fetches, const char *const *fetches,
+                                     pd_prepared **out);
 /* 0 when a flag that plans depend on was changed since: prepare again. */
 PD_API int pd_prepared_is_current(const pd_prepared *prepared);
-/* Lends an array to the next run; the memory must stay until the run ends. Integers and lod offsets (as pd_value_set_lod)
- * are copied. */
-PD_API pd_status pd_prepared_feed(pd_prepared *prepared, int i, int dtype, int rank, const int64_t *dims, const void *data,
-                                  int levels, const int64_t *const *offsets, const int64_t *counts);
-/* The same from a value (also selected rows and tensor arrays). The plan holds its memory until it is fed again or let
- * go of: who sets the value meanwhile gets other memory. */
+/* Lends an array to the next run; the memory must stay until the run ends. Integers and lod offsets (as
+ * pd_value_set_lod) are copied. */
+PD_API pd_status pd_prepared_feed(pd_prepared *prepared, int i, int dtype, int rank, const int64_t *dims,
+                                  const void *data, int levels, const int64_t *const *offsets,
+                                  const int64_t *counts);
+/* The same from a value (also selected rows and tensor arrays). The plan holds its memory until it is fed
+ * again or let go of: who sets the value meanwhile gets other memory. */
 PD_API pd_status pd_prepared_feed_value(pd_prepared *prepared, int i, const pd_value *value);
 /* After a run, when its fetches were read: lets go of the values that were fed. */
 PD_API void pd_prepared_unfeed(pd_prepared *prepared);
@@ -349,8 +390,8 @@ PD_API pd_status pd_prepared_run(pd_prepared *prepared, pd_scope *scope, const p
 /* A fetched result; borrowed until the next run of this plan. */
 PD_API const pd_value *pd_prepared_fetch(const pd_prepared *prepared, int i);
 
-/* Prepare, feed, run in one call, for C programs. feeds[i] and fetched[i] go by position; fetched values are new
- * references. */
+/* Prepare, feed, run in one call, for C programs. feeds[i] and fetched[i] go by position; fetched values are
+ * new references. */
 PD_API pd_status pd_executor_run(pd_executor *executor, pd_program *program, pd_scope *scope, int n_feeds,
                                  const char *const *feed_names, const pd_value *const *feeds, int n_fetches,
                                  const char *const *fetch_names, pd_value **fetched);

@@ -16,24 +16,24 @@ extern "C" {
 #endif
 
 /* One table gives the codes, their names and their short texts. */
-#define PD_STATUS_MAP(X)                                                                                       \
-    X(OK, 0, "no error")                                                                                       \
-    X(NO_MEMORY, 1, "out of memory")                                                                           \
-    X(INVALID, 2, "invalid argument")                                                                          \
-    X(TYPE, 3, "wrong data type")                                                                              \
-    X(SHAPE, 4, "wrong shape")                                                                                 \
-    X(RANGE, 5, "out of range")                                                                                \
-    X(NOT_FOUND, 6, "not found")                                                                               \
-    X(EXISTS, 7, "already exists")                                                                             \
-    X(UNSUPPORTED, 8, "not supported")                                                                         \
-    X(IO, 9, "input/output error")                                                                             \
-    X(FORMAT, 10, "malformed data")                                                                            \
-    X(INTERRUPTED, 11, "interrupted")                                                                          \
-    X(GONE, 12, "object was removed")                                                                          \
-    X(NOT_FINITE, 13, "a value is not finite")                                                                 \
-    X(END_OF_DATA, 14, "no more data")                                                                         \
-    X(INTERNAL, 15, "internal error")                                                                          \
-    X(UNAVAILABLE, 16, "another process does not answer")                                                      \
+#define PD_STATUS_MAP(X)                                                                                     \
+    X(OK, 0, "no error")                                                                                     \
+    X(NO_MEMORY, 1, "out of memory")                                                                         \
+    X(INVALID, 2, "invalid argument")                                                                        \
+    X(TYPE, 3, "wrong data type")                                                                            \
+    X(SHAPE, 4, "wrong shape")                                                                               \
+    X(RANGE, 5, "out of range")                                                                              \
+    X(NOT_FOUND, 6, "not found")                                                                             \
+    X(EXISTS, 7, "already exists")                                                                           \
+    X(UNSUPPORTED, 8, "not supported")                                                                       \
+    X(IO, 9, "input/output error")                                                                           \
+    X(FORMAT, 10, "malformed data")                                                                          \
+    X(INTERRUPTED, 11, "interrupted")                                                                        \
+    X(GONE, 12, "object was removed")                                                                        \
+    X(NOT_FINITE, 13, "a value is not finite")                                                               \
+    X(END_OF_DATA, 14, "no more data")                                                                       \
+    X(INTERNAL, 15, "internal error")                                                                        \
+    X(UNAVAILABLE, 16, "another process does not answer")                                                    \
     X(JOB_OVER, 17, "the job is over")
 
 typedef enum pd_status {

@@ -47,7 +47,8 @@ static pd_status mark_pair(struct pd_opdesc *writer, const char *param, const ch
     return status;
 }
 
-pd_status pd_append_backward(pd_program *program, const char *loss, const pd_backward_options *options, pd_param_grad **pairs, int *n)
+pd_status pd_append_backward(pd_program *program, const char *loss, const pd_backward_options *options,
+                             pd_param_grad **pairs, int *n)
 {
     static const pd_backward_options none;
     if (!options) options = &none;
@@ -66,10 +67,18 @@ pd_status pd_append_backward(pd_program *program, const char *loss, const pd_bac
             status = pd_fail(PD_NOT_FOUND, "parameter '%s' is not a variable of the Program", wanted[i]);
     if (status == PD_OK) {
         for (int i = 0; i < options->n_clips; i++)
-            clips[i] = (struct pd_clip_spec){options->clips[i].var, options->clips[i].min, options->clips[i].max};
-        struct pd_backward_spec spec = {.block = program->blocks.at[0], .n_targets = 1, .targets = &loss, .loss = 1,
-                                        .n_wanted = n_wanted, .wanted = wanted, .n_no_grad = options->n_no_grad,
-                                        .no_grad = options->no_grad, .n_clips = options->n_clips, .clips = clips};
+            clips[i] =
+                (struct pd_clip_spec){options->clips[i].var, options->clips[i].min, options->clips[i].max};
+        struct pd_backward_spec spec = {.block = program->blocks.at[0],
+                                        .n_targets = 1,
+                                        .targets = &loss,
+                                        .loss = 1,
+                                        .n_wanted = n_wanted,
+                                        .wanted = wanted,
+                                        .n_no_grad = options->n_no_grad,
+                                        .no_grad = options->no_grad,
+                                        .n_clips = options->n_clips,
+                                        .clips = clips};
         status = pd_pass_backward(&spec, grads);
     }
     int count = 0;
@@ -98,13 +107,22 @@ pd_status pd_append_backward(pd_program *program, const char *loss, const pd_bac
     return PD_OK;
 }
 
-void pd_pairs_free(pd_param_grad *pairs) { pd_free(pairs); }
-
-pd_status pd_gradients(pd_program *program, int n_targets, const char *const *targets, const char *const *target_grads, int n_inputs,
-                       const char *const *inputs, int n_no_grad, const char *const *no_grad, const char **names)
+void pd_pairs_free(pd_param_grad *pairs)
 {
-    struct pd_backward_spec spec = {.block = program->blocks.at[0], .n_targets = n_targets, .targets = targets,
-                                    .target_grads = target_grads, .n_wanted = n_inputs, .wanted = inputs,
-                                    .n_no_grad = n_no_grad, .no_grad = no_grad};
+    pd_free(pairs);
+}
+
+pd_status pd_gradients(pd_program *program, int n_targets, const char *const *targets,
+                       const char *const *target_grads, int n_inputs, const char *const *inputs,
+                       int n_no_grad, const char *const *no_grad, const char **names)
+{
+    struct pd_backward_spec spec = {.block = program->blocks.at[0],
+                                    .n_targets = n_targets,
+                                    .targets = targets,
+                                    .target_grads = target_grads,
+                                    .n_wanted = n_inputs,
+                                    .wanted = inputs,
+                                    .n_no_grad = n_no_grad,
+                                    .no_grad = no_grad};
     return pd_pass_backward(&spec, names);
 }

@@ -7,8 +7,14 @@
 #include "base/parallel.h"
 #include "exec/profile.h"
 
-const char *pd_version(void) { return PD_CPADDLE_VERSION; }
-const char *pd_paddle_version(void) { return "1.8.5"; }
+const char *pd_version(void)
+{
+    return PD_CPADDLE_VERSION;
+}
+const char *pd_paddle_version(void)
+{
+    return "1.8.5";
+}
 
 int pd_build_has(const char *feature)
 {
@@ -23,15 +29,23 @@ int pd_build_has(const char *feature)
          0
 #endif
         },
-        {"gpu", PD_WITH_GPU},   {"double", 0}, {"python", PD_WITH_PYTHON},         {"rdma", PD_WITH_RDMA},
-        {"timer", 0},           {"distribute", PD_WITH_DISTRIBUTE}, {"onednn", PD_WITH_ONEDNN},
+        {"gpu", PD_WITH_GPU},
+        {"double", 0},
+        {"python", PD_WITH_PYTHON},
+        {"rdma", PD_WITH_RDMA},
+        {"timer", 0},
+        {"distribute", PD_WITH_DISTRIBUTE},
+        {"onednn", PD_WITH_ONEDNN},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].name, feature) == 0) return table[i].there;
     return 0;
 }
 
-void pd_set_threads(int threads) { pd_threads_set_default(threads); }
+void pd_set_threads(int threads)
+{
+    pd_threads_set_default(threads);
+}
 
 int pd_get_threads(void)
 {
@@ -39,10 +53,22 @@ int pd_get_threads(void)
     return pd_threads();
 }
 
-pd_status pd_flag_check(void) { return pd_flag_verify(); }
-pd_status pd_flag_set(const char *name, const char *value) { return pd_flag_assign(name, value); }
-pd_status pd_flag_get(const char *name, const char **value) { return pd_flag_read(name, value); }
-const char *pd_flag_name(int index) { return index >= 0 ? pd_flag_name_of((enum pd_flag)index) : NULL; }
+pd_status pd_flag_check(void)
+{
+    return pd_flag_verify();
+}
+pd_status pd_flag_set(const char *name, const char *value)
+{
+    return pd_flag_assign(name, value);
+}
+pd_status pd_flag_get(const char *name, const char **value)
+{
+    return pd_flag_read(name, value);
+}
+const char *pd_flag_name(int index)
+{
+    return index >= 0 ? pd_flag_name_of((enum pd_flag)index) : NULL;
+}
 
 void pd_bytes_free(pd_bytes *bytes)
 {
@@ -61,12 +87,21 @@ pd_status pd_api_bytes(struct pd_buf *buf, pd_bytes *out)
     return PD_OK;
 }
 
-size_t pd_type_size(int dtype) { return pd_dtype_size((enum pd_dtype)dtype); }
-const char *pd_type_name(int dtype) { return pd_dtype_name((enum pd_dtype)dtype); }
+size_t pd_type_size(int dtype)
+{
+    return pd_dtype_size((enum pd_dtype)dtype);
+}
+const char *pd_type_name(int dtype)
+{
+    return pd_dtype_name((enum pd_dtype)dtype);
+}
 
 /* ---- ops ---- */
 
-int pd_op_known(const char *type) { return pd_op_find(&pd_ops, type) != NULL; }
+int pd_op_known(const char *type)
+{
+    return pd_op_find(&pd_ops, type) != NULL;
+}
 
 const char *pd_op_type_at(int index)
 {
@@ -124,9 +159,18 @@ int pd_op_has_grad(const char *type)
 
 /* ---- profile ---- */
 
-void pd_profile_start(void) { pd_profile_switch(1); }
-void pd_profile_stop(void) { pd_profile_switch(0); }
-void pd_profile_reset(void) { pd_profile_clear(); }
+void pd_profile_start(void)
+{
+    pd_profile_switch(1);
+}
+void pd_profile_stop(void)
+{
+    pd_profile_switch(0);
+}
+void pd_profile_reset(void)
+{
+    pd_profile_clear();
+}
 
 pd_status pd_profile_report(const char *sort, pd_bytes *out)
 {

@@ -12,12 +12,20 @@ pd_status pd_api_op(const pd_program *program, int64_t id, struct pd_opdesc **ou
 pd_status pd_op_begin(pd_program *program, const char *type, pd_op_builder **out)
 {
     if (!pd_op_find(program->op_set, type))
-        return pd_fail(PD_NOT_FOUND, "there is no op '%s'; docs/MISSING.md lists the ops of upstream that are not here", type);
+        return pd_fail(PD_NOT_FOUND,
+                       "there is no op '%s'; docs/MISSING.md lists the ops of upstream that are not here",
+                       type);
     return pd_opdesc_new(program, type, out);
 }
 
-pd_status pd_op_add_arg(pd_op_builder *op, int is_output, const char *slot, const char *var) { return pd_opdesc_add_arg(op, is_output, slot, var); }
-pd_status pd_op_add_attr(pd_op_builder *op, const char *name, const struct pd_attr *value) { return pd_opdesc_set_attr(op, name, value, 1); }
+pd_status pd_op_add_arg(pd_op_builder *op, int is_output, const char *slot, const char *var)
+{
+    return pd_opdesc_add_arg(op, is_output, slot, var);
+}
+pd_status pd_op_add_attr(pd_op_builder *op, const char *name, const struct pd_attr *value)
+{
+    return pd_opdesc_set_attr(op, name, value, 1);
+}
 
 pd_status pd_op_add_int(pd_op_builder *op, const char *name, int value)
 {
@@ -52,7 +60,10 @@ pd_status pd_op_insert(pd_op_builder *op, int block, int index, int64_t *id)
     return PD_OK;
 }
 
-void pd_op_discard(pd_op_builder *op) { pd_opdesc_free(op); }
+void pd_op_discard(pd_op_builder *op)
+{
+    pd_opdesc_free(op);
+}
 
 /* ---- reading and changing ---- */
 
@@ -81,7 +92,8 @@ pd_status pd_op_delete(pd_program *program, int64_t id)
     return PD_OK;
 }
 
-pd_status pd_op_get_slot(const pd_program *program, int64_t id, int is_output, int i, const char **slot, int *n, const char *const **vars)
+pd_status pd_op_get_slot(const pd_program *program, int64_t id, int is_output, int i, const char **slot,
+                         int *n, const char *const **vars)
 {
     struct pd_opdesc *op;
     PD_TRY(pd_api_op(program, id, &op));
@@ -98,14 +110,16 @@ pd_status pd_op_get_slot(const pd_program *program, int64_t id, int is_output, i
     return PD_OK;
 }
 
-pd_status pd_op_set_slot(pd_program *program, int64_t id, int is_output, const char *slot, int n, const char *const *vars)
+pd_status pd_op_set_slot(pd_program *program, int64_t id, int is_output, const char *slot, int n,
+                         const char *const *vars)
 {
     struct pd_opdesc *op;
     PD_TRY(pd_api_op(program, id, &op));
     return pd_opdesc_set_args(op, is_output, slot, n, vars);
 }
 
-pd_status pd_op_get_attr_at(const pd_program *program, int64_t id, int i, const char **name, struct pd_attr *value)
+pd_status pd_op_get_attr_at(const pd_program *program, int64_t id, int i, const char **name,
+                            struct pd_attr *value)
 {
     struct pd_opdesc *op;
     PD_TRY(pd_api_op(program, id, &op));

@@ -4,20 +4,50 @@
 #include "api/api.h"
 #include "passes/passes.h"
 
-_Static_assert((int)PD_FLOAT32 == (int)PD_DTYPE_FP32 && (int)PD_INT64 == (int)PD_DTYPE_INT64 && (int)PD_INT8 == (int)PD_DTYPE_INT8, "public element types");
-_Static_assert((int)PD_LOD_TENSOR == (int)PD_KIND_TENSOR && (int)PD_TUPLE == (int)PD_KIND_TUPLE && (int)PD_RAW == (int)PD_KIND_RAW, "public kinds");
-_Static_assert((int)PD_VAR_IS_PERSISTABLE == (int)PD_VAR_PERSISTABLE && (int)PD_VAR_IS_TRAINABLE == (int)PD_VAR_TRAINABLE &&
-                   (int)PD_VAR_CHECKS_FEED == (int)PD_VAR_CHECK_FEED && (int)PD_VAR_IS_PARAMETER == (int)PD_VAR_PARAMETER,
+_Static_assert((int)PD_FLOAT32 == (int)PD_DTYPE_FP32 && (int)PD_INT64 == (int)PD_DTYPE_INT64 &&
+                   (int)PD_INT8 == (int)PD_DTYPE_INT8,
+               "public element types");
+_Static_assert((int)PD_LOD_TENSOR == (int)PD_KIND_TENSOR && (int)PD_TUPLE == (int)PD_KIND_TUPLE &&
+                   (int)PD_RAW == (int)PD_KIND_RAW,
+               "public kinds");
+_Static_assert((int)PD_VAR_IS_PERSISTABLE == (int)PD_VAR_PERSISTABLE &&
+                   (int)PD_VAR_IS_TRAINABLE == (int)PD_VAR_TRAINABLE &&
+                   (int)PD_VAR_CHECKS_FEED == (int)PD_VAR_CHECK_FEED &&
+                   (int)PD_VAR_IS_PARAMETER == (int)PD_VAR_PARAMETER,
                "public variable flags");
 
-pd_status pd_program_create(pd_program **out) { return pd_program_new(&pd_ops, out); }
-void pd_program_free(pd_program *program) { pd_program_unref(program); }
-pd_status pd_program_copy(const pd_program *program, int for_test, pd_program **out) { return pd_program_clone(program, for_test, out); }
-pd_status pd_program_parse(const void *bytes, size_t n, pd_program **out) { return pd_program_read(&pd_ops, bytes, n, out); }
-pd_status pd_program_check(const pd_program *program) { return pd_program_verify(program); }
-uint64_t pd_program_uid(const pd_program *program) { return program->uid; }
-uint64_t pd_program_changes(const pd_program *program) { return program->version; }
-int64_t pd_program_seed(const pd_program *program) { return program->random_seed; }
+pd_status pd_program_create(pd_program **out)
+{
+    return pd_program_new(&pd_ops, out);
+}
+void pd_program_free(pd_program *program)
+{
+    pd_program_unref(program);
+}
+pd_status pd_program_copy(const pd_program *program, int for_test, pd_program **out)
+{
+    return pd_program_clone(program, for_test, out);
+}
+pd_status pd_program_parse(const void *bytes, size_t n, pd_program **out)
+{
+    return pd_program_read(&pd_ops, bytes, n, out);
+}
+pd_status pd_program_check(const pd_program *program)
+{
+    return pd_program_verify(program);
+}
+uint64_t pd_program_uid(const pd_program *program)
+{
+    return program->uid;
+}
+uint64_t pd_program_changes(const pd_program *program)
+{
+    return program->version;
+}
+int64_t pd_program_seed(const pd_program *program)
+{
+    return program->random_seed;
+}
 
 void pd_program_set_seed(pd_program *program, int64_t seed)
 {
@@ -44,19 +74,24 @@ pd_status pd_program_dump(const pd_program *program, pd_bytes *out)
     return finish(pd_program_print(program, &text), &text, out);
 }
 
-pd_status pd_program_prune(pd_program *program, int n_feeds, const char *const *feeds, int n_targets, const char *const *targets)
+pd_status pd_program_prune(pd_program *program, int n_feeds, const char *const *feeds, int n_targets,
+                           const char *const *targets)
 {
     return pd_pass_prune(program, n_feeds, feeds, n_targets, targets);
 }
 
 /* ---- blocks ---- */
 
-int pd_block_count(const pd_program *program) { return program->blocks.n; }
+int pd_block_count(const pd_program *program)
+{
+    return program->blocks.n;
+}
 
 pd_status pd_api_block(const pd_program *program, int index, struct pd_block **out)
 {
     *out = pd_program_block(program, index);
-    return *out ? PD_OK : pd_fail(PD_RANGE, "the Program has no block %d; it has %d", index, program->blocks.n);
+    return *out ? PD_OK
+                : pd_fail(PD_RANGE, "the Program has no block %d; it has %d", index, program->blocks.n);
 }
 
 pd_status pd_block_create(pd_program *program, int parent, int *index)
@@ -112,7 +147,10 @@ pd_status pd_block_ops(const pd_program *program, int block, int64_t **ids, int 
     return PD_OK;
 }
 
-void pd_ids_free(int64_t *ids) { pd_free(ids); }
+void pd_ids_free(int64_t *ids)
+{
+    pd_free(ids);
+}
 
 /* ---- variables ---- */
 
@@ -136,8 +174,14 @@ pd_status pd_var_describe(const pd_program *program, int64_t id, pd_var_desc *ou
 {
     struct pd_var *v;
     PD_TRY(pd_api_var(program, id, &v));
-    *out = (pd_var_desc){.name = v->name, .block = v->block->index, .kind = (int)v->meta.kind, .dtype = (int)v->meta.dtype,
-                         .rank = v->meta.rank, .dims = v->meta.dim, .lod_level = v->meta.lod_level, .flags = v->flags};
+    *out = (pd_var_desc){.name = v->name,
+                         .block = v->block->index,
+                         .kind = (int)v->meta.kind,
+                         .dtype = (int)v->meta.dtype,
+                         .rank = v->meta.rank,
+                         .dims = v->meta.dim,
+                         .lod_level = v->meta.lod_level,
+                         .flags = v->flags};
     return PD_OK;
 }
 
@@ -153,7 +197,8 @@ pd_status pd_var_set_dtype(pd_program *program, int64_t id, int dtype)
 {
     struct pd_var *v;
     PD_TRY(pd_api_var(program, id, &v));
-    if (!pd_dtype_size((enum pd_dtype)dtype)) return pd_fail(PD_TYPE, "variable '%s': there is no element type number %d", v->name, dtype);
+    if (!pd_dtype_size((enum pd_dtype)dtype))
+        return pd_fail(PD_TYPE, "variable '%s': there is no element type number %d", v->name, dtype);
     if ((int)v->meta.dtype != dtype) program->version++;
     v->meta.dtype = (enum pd_dtype)dtype;
     return PD_OK;
@@ -163,7 +208,8 @@ pd_status pd_var_set_kind(pd_program *program, int64_t id, int kind)
 {
     struct pd_var *v;
     PD_TRY(pd_api_var(program, id, &v));
-    if (kind < PD_KIND_TENSOR || kind > PD_KIND_TUPLE) return pd_fail(PD_TYPE, "variable '%s': there is no kind number %d", v->name, kind);
+    if (kind < PD_KIND_TENSOR || kind > PD_KIND_TUPLE)
+        return pd_fail(PD_TYPE, "variable '%s': there is no kind number %d", v->name, kind);
     v->meta.kind = (enum pd_kind)kind;
     program->version++;
     return PD_OK;
@@ -173,7 +219,8 @@ pd_status pd_var_set_lod_level(pd_program *program, int64_t id, int lod_level)
 {
     struct pd_var *v;
     PD_TRY(pd_api_var(program, id, &v));
-    if (lod_level < 0) return pd_fail(PD_INVALID, "variable '%s': a LoD level cannot be %d", v->name, lod_level);
+    if (lod_level < 0)
+        return pd_fail(PD_INVALID, "variable '%s': a LoD level cannot be %d", v->name, lod_level);
     v->meta.lod_level = lod_level;
     program->version++;
     return PD_OK;

@@ -6,17 +6,28 @@
 
 pd_status pd_value_create(int kind, pd_value **out)
 {
-    if (kind < PD_KIND_TENSOR || kind > PD_KIND_TUPLE) return pd_fail(PD_TYPE, "there is no kind number %d", kind);
+    if (kind < PD_KIND_TENSOR || kind > PD_KIND_TUPLE)
+        return pd_fail(PD_TYPE, "there is no kind number %d", kind);
     return pd_value_new((enum pd_kind)kind, out);
 }
 
-pd_value *pd_value_retain(pd_value *value) { return pd_value_ref(value); }
-void pd_value_release(pd_value *value) { pd_value_unref(value); }
-int pd_value_kind(const pd_value *value) { return (int)value->tensor.meta.kind; }
+pd_value *pd_value_retain(pd_value *value)
+{
+    return pd_value_ref(value);
+}
+void pd_value_release(pd_value *value)
+{
+    pd_value_unref(value);
+}
+int pd_value_kind(const pd_value *value)
+{
+    return (int)value->tensor.meta.kind;
+}
 
 pd_status pd_value_become(pd_value *value, int kind)
 {
-    if (kind < PD_KIND_TENSOR || kind > PD_KIND_TUPLE) return pd_fail(PD_TYPE, "there is no kind number %d", kind);
+    if (kind < PD_KIND_TENSOR || kind > PD_KIND_TUPLE)
+        return pd_fail(PD_TYPE, "there is no kind number %d", kind);
     pd_value_reset(value, (enum pd_kind)kind);
     return PD_OK;
 }
@@ -51,7 +62,8 @@ pd_status pd_value_set_dims(pd_value *value, int rank, const int64_t *dims)
     struct pd_tensor *t = &value->tensor;
     size_t had = t->buffer ? t->buffer->size : 0;
     for (int i = 0; i < rank; i++)
-        if (dims[i] < 0) return pd_fail(PD_SHAPE, "dimension %d of a tensor cannot be %lld", i, (long long)dims[i]);
+        if (dims[i] < 0)
+            return pd_fail(PD_SHAPE, "dimension %d of a tensor cannot be %lld", i, (long long)dims[i]);
     PD_TRY(pd_meta_set_dims(&t->meta, rank, dims));
     if (t->data && pd_tensor_bytes(t) > had) {
         pd_buffer_unref(t->buffer);
@@ -63,7 +75,10 @@ pd_status pd_value_set_dims(pd_value *value, int rank, const int64_t *dims)
 
 /* ---- LoD ---- */
 
-int pd_value_lod_levels(const pd_value *value) { return value->tensor.meta.lod ? value->tensor.meta.lod->levels : 0; }
+int pd_value_lod_levels(const pd_value *value)
+{
+    return value->tensor.meta.lod ? value->tensor.meta.lod->levels : 0;
+}
 
 const int64_t *pd_value_lod(const pd_value *value, int level, int64_t *n)
 {
@@ -81,7 +96,8 @@ pd_status pd_value_set_lod(pd_value *value, int levels, const int64_t *const *of
     struct pd_lod_level level[16];
     struct pd_lod *lod = NULL;
     PD_TRY(has_tensor(value));
-    if (levels < 0 || levels > 16) return pd_fail(PD_INVALID, "a LoD has at most 16 levels, found %d", levels);
+    if (levels < 0 || levels > 16)
+        return pd_fail(PD_INVALID, "a LoD has at most 16 levels, found %d", levels);
     for (int i = 0; i < levels; i++)
         level[i] = (struct pd_lod_level){counts[i], (int64_t *)offsets[i]};
     if (levels) PD_TRY(pd_lod_new(levels, level, &lod));
@@ -101,7 +117,9 @@ int pd_value_lod_fits(const pd_value *value)
 
 static pd_status is_rows(const pd_value *value)
 {
-    return pd_value_is_rows(value) ? PD_OK : pd_fail(PD_TYPE, "the variable is of kind %s, not selected rows", pd_kind_name(value->tensor.meta.kind));
+    return pd_value_is_rows(value) ? PD_OK
+                                   : pd_fail(PD_TYPE, "the variable is of kind %s, not selected rows",
+                                             pd_kind_name(value->tensor.meta.kind));
 }
 
 const int64_t *pd_value_rows(const pd_value *value, int64_t *n)
@@ -113,14 +131,18 @@ const int64_t *pd_value_rows(const pd_value *value, int64_t *n)
 pd_status pd_value_set_rows(pd_value *value, int64_t n, const int64_t *rows)
 {
     PD_TRY(is_rows(value));
-    if (n < 0 || n > INT32_MAX / 2) return pd_fail(PD_RANGE, "selected rows cannot hold %lld rows", (long long)n);
+    if (n < 0 || n > INT32_MAX / 2)
+        return pd_fail(PD_RANGE, "selected rows cannot hold %lld rows", (long long)n);
     if (!pd_vec_reserve(&value->rows, (int)n)) return pd_no_memory();
     if (n) memcpy(value->rows.at, rows, (size_t)n * sizeof *rows);
     value->rows.n = (int)n;
     return PD_OK;
 }
 
-int64_t pd_value_height(const pd_value *value) { return value->height; }
+int64_t pd_value_height(const pd_value *value)
+{
+    return value->height;
+}
 
 pd_status pd_value_set_height(pd_value *value, int64_t height)
 {
@@ -131,13 +153,20 @@ pd_status pd_value_set_height(pd_value *value, int64_t height)
 
 /* ---- arrays, copies, bytes ---- */
 
-int pd_value_items(const pd_value *value) { return value->items.n; }
-pd_value *pd_value_item(const pd_value *value, int i) { return i >= 0 && i < value->items.n ? value->items.at[i] : NULL; }
+int pd_value_items(const pd_value *value)
+{
+    return value->items.n;
+}
+pd_value *pd_value_item(const pd_value *value, int i)
+{
+    return i >= 0 && i < value->items.n ? value->items.at[i] : NULL;
+}
 
 pd_status pd_value_append(pd_value *value, const pd_value *item)
 {
     struct pd_value *copy = NULL;
-    if (value->tensor.meta.kind != PD_KIND_TENSOR_ARRAY) return pd_fail(PD_TYPE, "only a tensor array can be appended to");
+    if (value->tensor.meta.kind != PD_KIND_TENSOR_ARRAY)
+        return pd_fail(PD_TYPE, "only a tensor array can be appended to");
     PD_TRY(pd_value_new(PD_KIND_TENSOR, &copy));
     pd_status status = pd_value_copy(copy, item);
     if (status == PD_OK && !pd_vec_push(&value->items, copy)) status = pd_no_memory();
@@ -145,7 +174,10 @@ pd_status pd_value_append(pd_value *value, const pd_value *item)
     return status;
 }
 
-pd_status pd_value_assign(pd_value *to, const pd_value *from) { return pd_value_copy(to, from); }
+pd_status pd_value_assign(pd_value *to, const pd_value *from)
+{
+    return pd_value_copy(to, from);
+}
 
 pd_status pd_value_share(pd_value *to, const pd_value *from)
 {
@@ -166,4 +198,7 @@ pd_status pd_value_serialize(const pd_value *value, pd_bytes *out)
     return pd_api_bytes(&bytes, out);
 }
 
-pd_status pd_value_parse(pd_value *value, const void *bytes, size_t n, size_t *used) { return pd_value_read(value, bytes, n, used); }
+pd_status pd_value_parse(pd_value *value, const void *bytes, size_t n, size_t *used)
+{
+    return pd_value_read(value, bytes, n, used);
+}

@@ -22,7 +22,10 @@ static void cpu_copy(const struct pd_device *device, void *to, const void *from,
     if (size) memcpy(to, from, size);
 }
 
-static void cpu_wait(const struct pd_device *device) { (void)device; }
+static void cpu_wait(const struct pd_device *device)
+{
+    (void)device;
+}
 
 const struct pd_device pd_device_cpu = {
     .name = "cpu",

@@ -33,7 +33,10 @@ void pd_buf_add(struct pd_buf *buf, const void *bytes, size_t n)
     buf->at[buf->n] = 0;
 }
 
-void pd_buf_text(struct pd_buf *buf, const char *text) { pd_buf_add(buf, text, strlen(text)); }
+void pd_buf_text(struct pd_buf *buf, const char *text)
+{
+    pd_buf_add(buf, text, strlen(text));
+}
 
 void pd_buf_printf(struct pd_buf *buf, const char *format, ...)
 {

@@ -1,4 +1,5 @@
-/* A growable byte buffer, also used to build text. After a failed append `failed` stays set, so a writer checks once at the end. */
+/* A growable byte buffer, also used to build text. After a failed append `failed` stays set, so a writer
+ * checks once at the end. */
 #ifndef PD_BASE_BUF_H
 #define PD_BASE_BUF_H
 

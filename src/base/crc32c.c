@@ -32,13 +32,12 @@ static inline uint32_t add8(uint32_t crc, uint64_t word)
 static int can_fold(void)
 {
     static _Atomic int known; /* 0: not asked yet */
-    if (!known)
-        known = __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f") ? 2 : 1;
+    if (!known) known = __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f") ? 2 : 1;
     return known == 2;
 }
 
-/* n is a multiple of FOLD, and not 0. Bytes that were folded are a message with the same remainder: the last of
- * them go through the instruction. */
+/* n is a multiple of FOLD, and not 0. Bytes that were folded are a message with the same remainder: the last
+ * of them go through the instruction. */
 __attribute__((target("avx512f,vpclmulqdq,pclmul"))) static uint32_t fold(uint32_t crc,
                                                                           const unsigned char *p, size_t n)
 {

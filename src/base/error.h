@@ -1,4 +1,5 @@
-/* The calling thread's error message. The first function to decide an error calls pd_fail; callers pass the code on. */
+/* The calling thread's error message. The first function to decide an error calls pd_fail; callers pass the
+ * code on. */
 #ifndef PD_BASE_ERROR_H
 #define PD_BASE_ERROR_H
 
@@ -11,15 +12,16 @@ void pd_error_add(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Puts a text in front of the stored message: the likely reason, where it is not what failed. */
 void pd_error_lead(const char *format, ...) __attribute__((format(printf, 1, 2)));
 pd_status pd_no_memory(void);
-/* An op that stands for several says which of them failed, so that messages name that one. pd_fail sets it back to 0. */
+/* An op that stands for several says which of them failed, so that messages name that one. pd_fail sets it
+ * back to 0. */
 void pd_error_set_part(int part);
 int pd_error_part(void);
 
 /* Passes an error on. */
-#define PD_TRY(call)                                                                                           \
-    do {                                                                                                       \
-        pd_status pd_try_status = (call);                                                                      \
-        if (__builtin_expect(pd_try_status != PD_OK, 0)) return pd_try_status;                                 \
+#define PD_TRY(call)                                                                                         \
+    do {                                                                                                     \
+        pd_status pd_try_status = (call);                                                                    \
+        if (__builtin_expect(pd_try_status != PD_OK, 0)) return pd_try_status;                               \
     } while (0)
 
 #endif

@@ -1,4 +1,5 @@
-/* Open addressing with linear probing; removal shifts the following entries back, so there are no tombstones. */
+/* Open addressing with linear probing; removal shifts the following entries back, so there are no tombstones.
+ */
 #include "base/map.h"
 
 #include <string.h>
@@ -16,7 +17,10 @@ uint64_t pd_hash_bytes(const void *bytes, size_t length)
     return h ^ (h >> 29);
 }
 
-uint64_t pd_hash_text(const char *text) { return pd_hash_bytes(text, strlen(text)); }
+uint64_t pd_hash_text(const char *text)
+{
+    return pd_hash_bytes(text, strlen(text));
+}
 
 static struct pd_map_entry *find(const struct pd_map *map, const char *key, uint64_t hash)
 {
@@ -43,7 +47,8 @@ static int grow(struct pd_map *map)
     size_t cap = map->cap ? map->cap * 2 : 16;
     struct pd_map bigger = {.at = pd_calloc(cap, sizeof *bigger.at), .cap = cap, .n = map->n};
     if (!bigger.at) return 0;
-    pd_map_each(map, e) *find(&bigger, e->key, e->hash) = *e;
+    pd_map_each(map, e)
+        *find(&bigger, e->key, e->hash) = *e;
     pd_free(map->at);
     *map = bigger;
     return 1;
@@ -86,7 +91,8 @@ void *pd_map_remove(struct pd_map *map, const char *key)
 
 void pd_map_free(struct pd_map *map)
 {
-    pd_map_each(map, e) pd_free(e->key);
+    pd_map_each(map, e)
+        pd_free(e->key);
     pd_free(map->at);
     *map = (struct pd_map){0};
 }

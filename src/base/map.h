@@ -29,8 +29,8 @@ const char *pd_map_key(const struct pd_map *map, const char *key);
 void *pd_map_remove(struct pd_map *map, const char *key);
 void pd_map_free(struct pd_map *map);
 
-#define pd_map_each(map, entry)                                                                                \
-    for (struct pd_map_entry *entry = (map)->at; entry && entry < (map)->at + (map)->cap; entry++)             \
+#define pd_map_each(map, entry)                                                                              \
+    for (struct pd_map_entry *entry = (map)->at; entry && entry < (map)->at + (map)->cap; entry++)           \
         if (entry->key)
 
 #endif

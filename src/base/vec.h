@@ -1,27 +1,27 @@
-/* A growable array of any type: PD_VEC(int) numbers = {0}; pd_vec_push(&numbers, 3) is 0 when memory is short. */
+/* A growable array of any type: PD_VEC(int) numbers = {0}; pd_vec_push(&numbers, 3) is 0 when memory is
+ * short. */
 #ifndef PD_BASE_VEC_H
 #define PD_BASE_VEC_H
 
 #include "base/alloc.h"
 
-#define PD_VEC(type)                                                                                           \
-    struct {                                                                                                   \
-        type *at;                                                                                              \
-        int n, cap;                                                                                            \
+#define PD_VEC(type)                                                                                         \
+    struct {                                                                                                 \
+        type *at;                                                                                            \
+        int n, cap;                                                                                          \
     }
 
-#define pd_vec_reserve(v, count)                                                                               \
+#define pd_vec_reserve(v, count)                                                                             \
     ((v)->cap >= (count) || pd_vec_grow((void **)&(v)->at, &(v)->cap, (count), sizeof *(v)->at))
 #define pd_vec_push(v, item) (pd_vec_reserve(v, (v)->n + 1) ? ((v)->at[(v)->n++] = (item), 1) : 0)
-#define pd_vec_insert(v, index, item)                                                                          \
-    (pd_vec_reserve(v, (v)->n + 1)                                                                             \
-         ? (__builtin_memmove((v)->at + (index) + 1, (v)->at + (index),                                        \
-                              (size_t)((v)->n - (index)) * sizeof *(v)->at),                                   \
-            (v)->at[index] = (item), (v)->n++, 1)                                                              \
-         : 0)
-#define pd_vec_remove(v, index)                                                                                \
-    (__builtin_memmove((v)->at + (index), (v)->at + (index) + 1,                                               \
-                       (size_t)((v)->n - (index)-1) * sizeof *(v)->at),                                        \
+#define pd_vec_insert(v, index, item)                                                                        \
+    (pd_vec_reserve(v, (v)->n + 1) ? (__builtin_memmove((v)->at + (index) + 1, (v)->at + (index),            \
+                                                        (size_t)((v)->n - (index)) * sizeof *(v)->at),       \
+                                      (v)->at[index] = (item), (v)->n++, 1)                                  \
+                                   : 0)
+#define pd_vec_remove(v, index)                                                                              \
+    (__builtin_memmove((v)->at + (index), (v)->at + (index) + 1,                                             \
+                       (size_t)((v)->n - (index)-1) * sizeof *(v)->at),                                      \
      (v)->n--)
 #define pd_vec_free(v) (pd_free((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 

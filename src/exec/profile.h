@@ -8,7 +8,10 @@
 #include "base/error.h"
 
 extern int pd_profile_running; /* read by the run loop; set through the calls below */
-static inline int pd_profile_on(void) { return __atomic_load_n(&pd_profile_running, __ATOMIC_RELAXED); }
+static inline int pd_profile_on(void)
+{
+    return __atomic_load_n(&pd_profile_running, __ATOMIC_RELAXED);
+}
 
 void pd_profile_switch(int on);
 void pd_profile_clear(void);

@@ -63,7 +63,8 @@ void pd_scope_unref(struct pd_scope *scope)
             break;
         }
     pthread_mutex_unlock(&lock);
-    pd_map_each(&scope->vars, e) pd_value_unref(e->value);
+    pd_map_each(&scope->vars, e)
+        pd_value_unref(e->value);
     pd_vec_free(&scope->order);
     pd_vec_free(&scope->kids);
     pd_map_free(&scope->vars);

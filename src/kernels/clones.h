@@ -1,7 +1,7 @@
 /* Function clones for newer instruction sets, chosen at load time. The baseline is SSE4.2.
  *
- * Put PD_CLONES before a static function with a plain loop over arrays; no OpenMP inside (pd_parallel calls it with
- * ranges). Sanitizer builds run the plain code. */
+ * Put PD_CLONES before a static function with a plain loop over arrays; no OpenMP inside (pd_parallel calls
+ * it with ranges). Sanitizer builds run the plain code. */
 #ifndef PD_KERNELS_CLONES_H
 #define PD_KERNELS_CLONES_H
 

@@ -77,12 +77,13 @@ static void F(group)(const struct pd_conv_job *job, struct patches *p, int64_t i
     case PD_CONV_FORWARD:
         p->image = (T *)first + x_at;
         pd_parallel(in_each, grain, F(gather), p);
-        if (c->channels_last)
+        if (c->channels_last) {
             F(pd_gemm)
             (1, 1, points, out_each, rows, 1, columns, points, second + w_at, rows, 0, out + y_at, y_step);
-        else
+        } else {
             F(pd_gemm)
             (0, 0, out_each, points, rows, 1, second + w_at, rows, columns, points, 0, out + y_at, y_step);
+        }
         break;
     case PD_CONV_DATA:
         F(pd_gemm)

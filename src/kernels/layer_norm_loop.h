@@ -25,10 +25,11 @@ PD_CLONES static void F(row_forward)(int64_t n, double epsilon, const T *x, cons
 static void F(forward)(void *arg, int64_t begin, int64_t end)
 {
     const struct work *w = arg;
-    for (int64_t i = begin; i < end; i++)
+    for (int64_t i = begin; i < end; i++) {
         F(row_forward)
         (w->cols, w->epsilon, (const T *)w->x + i * w->cols, w->scale, w->bias, (T *)w->y + i * w->cols,
          (T *)w->mean + i, (T *)w->variance + i);
+    }
 }
 
 /* dx = inv * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * scale */

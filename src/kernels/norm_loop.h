@@ -56,9 +56,10 @@ static void F(stats)(void *arg, int64_t begin, int64_t end)
     const T *x = w->x;
     T *mean = w->out[0], *variance = w->out[1];
     int64_t count = n->outer * n->inner;
-    for (int64_t c = begin; n->inner == 1 && c < end; c += STRIP)
+    for (int64_t c = begin; n->inner == 1 && c < end; c += STRIP) {
         F(column_stats)
         (n->outer, n->channels, end - c < STRIP ? end - c : STRIP, x + c, mean + c, variance + c);
+    }
     for (int64_t c = begin; n->inner != 1 && c < end; c++) {
         double sum = 0, squares = 0;
         for (int64_t o = 0; o < n->outer; o++)
@@ -96,9 +97,10 @@ static void F(apply)(void *arg, int64_t begin, int64_t end)
             F(row_apply)(n->channels, x + o * n->channels, mul, add, y + o * n->channels);
         return;
     }
-    for (int64_t i = begin; i < end; i++)
+    for (int64_t i = begin; i < end; i++) {
         F(run_apply)
         (n->inner, x + i * n->inner, mul[i % n->channels], add[i % n->channels], y + i * n->inner);
+    }
 }
 
 PD_CLONES static void F(column_sums)(int64_t rows, int64_t step, int64_t n, const T *restrict x,
@@ -124,10 +126,11 @@ static void F(sums)(void *arg, int64_t begin, int64_t end)
     const struct pd_norm *n = w->norm;
     const T *x = w->x, *dy = w->dy, *mean = w->a;
     T *sum_dy = w->out[0], *sum_dy_x = w->out[1];
-    for (int64_t c = begin; n->inner == 1 && c < end; c += STRIP)
+    for (int64_t c = begin; n->inner == 1 && c < end; c += STRIP) {
         F(column_sums)
         (n->outer, n->channels, end - c < STRIP ? end - c : STRIP, x + c, dy + c, mean + c, sum_dy + c,
          sum_dy_x + c);
+    }
     for (int64_t c = begin; n->inner != 1 && c < end; c++) {
         double sum = 0, products = 0;
         for (int64_t o = 0; o < n->outer; o++) {

@@ -102,7 +102,8 @@ const char *pd_conn_transport(const struct pd_conn *conn);    /* "tcp" or "shm" 
 uint64_t pd_conn_bytes(const struct pd_conn *conn, int sent); /* so far */
 /* The first, and what came of a record that is not whole yet. */
 uint64_t pd_conn_heard(const struct pd_conn *conn);
-/* Has the other side closed? For a callback that goes on for long: the loop tells it after all that came before. */
+/* Has the other side closed? For a callback that goes on for long: the loop tells it after all that came
+ * before. */
 int pd_conn_is_hung_up(const struct pd_conn *conn);
 size_t pd_conn_queued(const struct pd_conn *conn); /* bytes waiting to be written */
 /* The same, and those on their way to the other machine. */

@@ -9,7 +9,7 @@
 #include "net/loop.h"
 
 enum {
-    PD_LOOP_SCRATCH = 32 << 10,            /* what one read of small messages may bring */
+    PD_LOOP_SCRATCH = 32 << 10,           /* what one read of small messages may bring */
     PD_LOOP_RAW = PD_LOOP_SCRATCH + 1024, /* and their records */
 };
 

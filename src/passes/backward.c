@@ -111,8 +111,7 @@ static pd_status mark_path(struct pd_backward *p, char *on_path)
 
 static void pass_free(struct pd_backward *p)
 {
-    pd_map_each(&p->nodes, e)
-    {
+    pd_map_each(&p->nodes, e) {
         struct pd_backward_node *n = e->value;
         pd_vec_free(&n->parts);
         pd_free(n);

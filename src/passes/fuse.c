@@ -49,7 +49,8 @@ static pd_status keep_all(struct pd_fuse *f, int n_fetches, const char *const *f
 /* ---- who uses a variable ---- */
 
 struct users {
-    PD_VEC(struct pd_opdesc *) ops[2]; /* that read it, that write it; also those that became parts of others */
+    /* That read it, that write it; also those that became parts of others. */
+    PD_VEC(struct pd_opdesc *) ops[2];
 };
 
 static pd_status add_user(struct pd_fuse *f, const char *name, int writes, struct pd_opdesc *op)
@@ -87,8 +88,7 @@ static pd_status add_all_uses(struct pd_fuse *f)
 
 static void users_free(struct pd_fuse *f)
 {
-    pd_map_each(&f->users, entry)
-    {
+    pd_map_each(&f->users, entry) {
         struct users *users = entry->value;
         pd_vec_free(&users->ops[0]);
         pd_vec_free(&users->ops[1]);

@@ -247,7 +247,8 @@ static pd_status maker_block(struct pd_grad_maker *g, int forward, int loops, in
     PD_TRY(unwanted_reads(block, n_wanted, wanted, &unwanted));
     const char **no_grad = pd_calloc(unwanted.n, sizeof *no_grad);
     int n = 0;
-    pd_map_each(&unwanted, e) if (no_grad) no_grad[n++] = e->key;
+    pd_map_each(&unwanted, e)
+        if (no_grad) no_grad[n++] = e->key;
     struct pd_backward_spec spec = {.block = block,
                                     .into = into,
                                     .loops = loops,

@@ -38,8 +38,7 @@ pd_status pd_backward_find_writers(struct pd_backward *p)
 
 void pd_backward_free_writers(struct pd_backward *p)
 {
-    pd_map_each(&p->writers, e)
-    {
+    pd_map_each(&p->writers, e) {
         struct writers *w = e->value;
         pd_vec_free(&w->ops);
         pd_free(w);

@@ -9,8 +9,9 @@
 
 const char *pd_attr_type_name(enum pd_attr_type type)
 {
-    static const char *const names[] = {"int",  "float",         "string", "list of ints", "list of floats",  "list of strings",
-                                        "bool", "list of bools", "block",  "long",         "list of blocks", "list of longs"};
+    static const char *const names[] = {
+        "int",  "float",         "string", "list of ints", "list of floats", "list of strings",
+        "bool", "list of bools", "block",  "long",         "list of blocks", "list of longs"};
     return (unsigned)type < sizeof names / sizeof *names ? names[type] : "unknown type";
 }
 
@@ -19,10 +20,14 @@ static size_t item_size(enum pd_attr_type type)
     switch (type) {
     case PD_ATTR_INTS:
     case PD_ATTR_FLOATS:
-    case PD_ATTR_BLOCKS: return 4;
-    case PD_ATTR_BOOLS: return 1;
-    case PD_ATTR_LONGS: return 8;
-    default: return 0;
+    case PD_ATTR_BLOCKS:
+        return 4;
+    case PD_ATTR_BOOLS:
+        return 1;
+    case PD_ATTR_LONGS:
+        return 8;
+    default:
+        return 0;
     }
 }
 
@@ -73,37 +78,64 @@ void pd_attr_free(struct pd_attr *attr)
 static int as_number(const struct pd_attr *a, int i, double *d, int64_t *l)
 {
     switch (a->type) {
-    case PD_ATTR_INT: *l = a->i; break;
-    case PD_ATTR_BOOL: *l = a->b; break;
-    case PD_ATTR_LONG: *l = a->l; break;
-    case PD_ATTR_BLOCK: *l = a->block; break;
-    case PD_ATTR_INTS: *l = a->ints[i]; break;
-    case PD_ATTR_BOOLS: *l = a->bools[i]; break;
-    case PD_ATTR_LONGS: *l = a->longs[i]; break;
-    case PD_ATTR_BLOCKS: *l = a->blocks[i]; break;
+    case PD_ATTR_INT:
+        *l = a->i;
+        break;
+    case PD_ATTR_BOOL:
+        *l = a->b;
+        break;
+    case PD_ATTR_LONG:
+        *l = a->l;
+        break;
+    case PD_ATTR_BLOCK:
+        *l = a->block;
+        break;
+    case PD_ATTR_INTS:
+        *l = a->ints[i];
+        break;
+    case PD_ATTR_BOOLS:
+        *l = a->bools[i];
+        break;
+    case PD_ATTR_LONGS:
+        *l = a->longs[i];
+        break;
+    case PD_ATTR_BLOCKS:
+        *l = a->blocks[i];
+        break;
     case PD_ATTR_FLOAT:
     case PD_ATTR_FLOATS:
         *d = a->type == PD_ATTR_FLOAT ? a->f : a->floats[i];
         *l = fabs(*d) < 9e18 ? (int64_t)*d : 0;
         return (double)*l == *d ? 2 : 1; /* 1: has a fraction */
-    default: return 0;
+    default:
+        return 0;
     }
     *d = (double)*l;
     return 2;
 }
 
-static int is_list(enum pd_attr_type type) { return type == PD_ATTR_STRINGS || item_size(type) != 0; }
+static int is_list(enum pd_attr_type type)
+{
+    return type == PD_ATTR_STRINGS || item_size(type) != 0;
+}
 
 static enum pd_attr_type scalar_of(enum pd_attr_type type)
 {
     switch (type) {
-    case PD_ATTR_INTS: return PD_ATTR_INT;
-    case PD_ATTR_FLOATS: return PD_ATTR_FLOAT;
-    case PD_ATTR_BOOLS: return PD_ATTR_BOOL;
-    case PD_ATTR_LONGS: return PD_ATTR_LONG;
-    case PD_ATTR_BLOCKS: return PD_ATTR_BLOCK;
-    case PD_ATTR_STRINGS: return PD_ATTR_STRING;
-    default: return type;
+    case PD_ATTR_INTS:
+        return PD_ATTR_INT;
+    case PD_ATTR_FLOATS:
+        return PD_ATTR_FLOAT;
+    case PD_ATTR_BOOLS:
+        return PD_ATTR_BOOL;
+    case PD_ATTR_LONGS:
+        return PD_ATTR_LONG;
+    case PD_ATTR_BLOCKS:
+        return PD_ATTR_BLOCK;
+    case PD_ATTR_STRINGS:
+        return PD_ATTR_STRING;
+    default:
+        return type;
     }
 }
 
@@ -111,12 +143,21 @@ static enum pd_attr_type scalar_of(enum pd_attr_type type)
 static int store(void *at, enum pd_attr_type type, int exact, double d, int64_t l)
 {
     switch (type) {
-    case PD_ATTR_FLOAT: *(float *)at = (float)d; return 1;
-    case PD_ATTR_LONG: *(int64_t *)at = l; return exact == 2;
+    case PD_ATTR_FLOAT:
+        *(float *)at = (float)d;
+        return 1;
+    case PD_ATTR_LONG:
+        *(int64_t *)at = l;
+        return exact == 2;
     case PD_ATTR_INT:
-    case PD_ATTR_BLOCK: *(int32_t *)at = (int32_t)l; return exact == 2 && l == (int32_t)l;
-    case PD_ATTR_BOOL: *(uint8_t *)at = l != 0; return exact == 2 && (l == 0 || l == 1);
-    default: return 0;
+    case PD_ATTR_BLOCK:
+        *(int32_t *)at = (int32_t)l;
+        return exact == 2 && l == (int32_t)l;
+    case PD_ATTR_BOOL:
+        *(uint8_t *)at = l != 0;
+        return exact == 2 && (l == 0 || l == 1);
+    default:
+        return 0;
     }
 }
 

@@ -22,9 +22,10 @@ struct pd_grad_maker {
     pd_status (*emit)(struct pd_grad_maker *g, struct pd_opdesc *grad_op);
     /* Differentiates the block `forward` that the op runs, into a new block *grad_block that sees the forward
      * block's variables. targets[i] are variables around the block that it writes, wanted[i] variables around
-     * it that it reads. All gradients are local to the new block: that of a target is VAR@GRAD and the gradient
-     * op must fill it before each run; that of wanted[i] has the name grads[i], NULL where none reaches it.
-     * With `loops`, VAR@GRAD of a target holds after a run what the run before it in the loop must get. */
+     * it that it reads. All gradients are local to the new block: that of a target is VAR@GRAD and the
+     * gradient op must fill it before each run; that of wanted[i] has the name grads[i], NULL where none
+     * reaches it. With `loops`, VAR@GRAD of a target holds after a run what the run before it in the loop
+     * must get. */
     pd_status (*block_grad)(struct pd_grad_maker *g, int forward, int loops, int n_targets,
                             const char *const *targets, int n_wanted, const char *const *wanted,
                             const char **grads, int *grad_block);

@@ -11,8 +11,14 @@ static const struct pd_op *find(const struct pd_op *const *list, const char *typ
     return NULL;
 }
 
-const struct pd_op *pd_op_find(const struct pd_op_set *set, const char *type) { return find(set->ops, type); }
-const struct pd_op *pd_op_find_for_plan(const struct pd_op_set *set, const char *type) { return find(set->plan_ops, type); }
+const struct pd_op *pd_op_find(const struct pd_op_set *set, const char *type)
+{
+    return find(set->ops, type);
+}
+const struct pd_op *pd_op_find_for_plan(const struct pd_op_set *set, const char *type)
+{
+    return find(set->plan_ops, type);
+}
 
 int pd_slot_index(const struct pd_slot_def *slots, const char *name)
 {

@@ -232,7 +232,8 @@ int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var)
 }
 
 /* The parameter and the gradient that the op is for go with the names of its variables. */
-static pd_status rename_role_var(struct pd_opdesc *op, const char *(*new_name)(const char *old, const void *context),
+static pd_status rename_role_var(struct pd_opdesc *op,
+                                 const char *(*new_name)(const char *old, const void *context),
                                  const void *context)
 {
     const struct pd_attr *names = pd_opdesc_attr(op, "op_role_var");
@@ -252,7 +253,8 @@ static pd_status rename_role_var(struct pd_opdesc *op, const char *(*new_name)(c
     return status;
 }
 
-pd_status pd_opdesc_rename_args(struct pd_opdesc *op, const char *(*new_name)(const char *old, const void *context),
+pd_status pd_opdesc_rename_args(struct pd_opdesc *op,
+                                const char *(*new_name)(const char *old, const void *context),
                                 const void *context)
 {
     for (int side = 0; side < 2; side++) {
@@ -359,7 +361,9 @@ int pd_block_op_index(const struct pd_block *block, struct pd_opdesc *op)
     int n = block->ops.n, up = atomic_load_explicit(&op->last_index, memory_order_relaxed);
     if (up >= n) up = n - 1;
     for (int down = up - 1; up < n || down >= 0; up++, down--) {
-        int found = up < n && block->ops.at[up] == op ? up : down >= 0 && block->ops.at[down] == op ? down : -1;
+        int found = up < n && block->ops.at[up] == op        ? up
+                    : down >= 0 && block->ops.at[down] == op ? down
+                                                             : -1;
         if (found < 0) continue;
         atomic_store_explicit(&op->last_index, found, memory_order_relaxed);
         return found;

@@ -6,24 +6,47 @@
 static void print_attr(const struct pd_attr *a, struct pd_buf *out)
 {
     switch (a->type) {
-    case PD_ATTR_INT: pd_buf_printf(out, "%d", a->i); return;
-    case PD_ATTR_FLOAT: pd_buf_printf(out, "%g", (double)a->f); return;
-    case PD_ATTR_STRING: pd_buf_printf(out, "'%s'", a->s); return;
-    case PD_ATTR_BOOL: pd_buf_text(out, a->b ? "True" : "False"); return;
-    case PD_ATTR_BLOCK: pd_buf_printf(out, "block %d", a->block); return;
-    case PD_ATTR_LONG: pd_buf_printf(out, "%lld", (long long)a->l); return;
-    default: break;
+    case PD_ATTR_INT:
+        pd_buf_printf(out, "%d", a->i);
+        return;
+    case PD_ATTR_FLOAT:
+        pd_buf_printf(out, "%g", (double)a->f);
+        return;
+    case PD_ATTR_STRING:
+        pd_buf_printf(out, "'%s'", a->s);
+        return;
+    case PD_ATTR_BOOL:
+        pd_buf_text(out, a->b ? "True" : "False");
+        return;
+    case PD_ATTR_BLOCK:
+        pd_buf_printf(out, "block %d", a->block);
+        return;
+    case PD_ATTR_LONG:
+        pd_buf_printf(out, "%lld", (long long)a->l);
+        return;
+    default:
+        break;
     }
     pd_buf_text(out, "[");
     for (int i = 0; i < a->n; i++) {
         if (i) pd_buf_text(out, ", ");
         switch (a->type) {
         case PD_ATTR_INTS:
-        case PD_ATTR_BLOCKS: pd_buf_printf(out, "%d", a->ints[i]); break;
-        case PD_ATTR_FLOATS: pd_buf_printf(out, "%g", (double)a->floats[i]); break;
-        case PD_ATTR_STRINGS: pd_buf_printf(out, "'%s'", a->strings[i]); break;
-        case PD_ATTR_BOOLS: pd_buf_text(out, a->bools[i] ? "True" : "False"); break;
-        default: pd_buf_printf(out, "%lld", (long long)a->longs[i]); break;
+        case PD_ATTR_BLOCKS:
+            pd_buf_printf(out, "%d", a->ints[i]);
+            break;
+        case PD_ATTR_FLOATS:
+            pd_buf_printf(out, "%g", (double)a->floats[i]);
+            break;
+        case PD_ATTR_STRINGS:
+            pd_buf_printf(out, "'%s'", a->strings[i]);
+            break;
+        case PD_ATTR_BOOLS:
+            pd_buf_text(out, a->bools[i] ? "True" : "False");
+            break;
+        default:
+            pd_buf_printf(out, "%lld", (long long)a->longs[i]);
+            break;
         }
     }
     pd_buf_text(out, "]");
@@ -47,7 +70,8 @@ pd_status pd_opdesc_print(const struct pd_opdesc *op, struct pd_buf *out)
     pd_buf_printf(out, " = %s(inputs=", op->type);
     print_side(op->in.at, op->in.n, out);
     for (int i = 0; i < op->attrs.n; i++) {
-        if (strcmp(op->attrs.at[i].name, "op_callstack") == 0) continue; /* long, and no part of what the op does */
+        if (strcmp(op->attrs.at[i].name, "op_callstack") == 0)
+            continue; /* long, and no part of what the op does */
         pd_buf_printf(out, ", %s = ", op->attrs.at[i].name);
         print_attr(&op->attrs.at[i].value, out);
     }
@@ -57,10 +81,14 @@ pd_status pd_opdesc_print(const struct pd_opdesc *op, struct pd_buf *out)
 
 pd_status pd_var_print(const struct pd_var *var, struct pd_buf *out)
 {
-    pd_buf_printf(out, "%s%s : %s", var->flags & PD_VAR_PERSISTABLE ? "persist " : "", var->name, pd_kind_name(var->meta.kind));
-    if (var->meta.kind == PD_KIND_TENSOR || var->meta.kind == PD_KIND_SELECTED_ROWS || var->meta.kind == PD_KIND_TENSOR_ARRAY)
-        pd_buf_printf(out, " %s %s lod_level(%d)", pd_dtype_name(var->meta.dtype), pd_meta_dims_text(&var->meta), var->meta.lod_level);
-    if (var->flags & PD_VAR_PARAMETER) pd_buf_printf(out, " parameter%s", var->flags & PD_VAR_TRAINABLE ? "" : " (frozen)");
+    pd_buf_printf(out, "%s%s : %s", var->flags & PD_VAR_PERSISTABLE ? "persist " : "", var->name,
+                  pd_kind_name(var->meta.kind));
+    if (var->meta.kind == PD_KIND_TENSOR || var->meta.kind == PD_KIND_SELECTED_ROWS ||
+        var->meta.kind == PD_KIND_TENSOR_ARRAY)
+        pd_buf_printf(out, " %s %s lod_level(%d)", pd_dtype_name(var->meta.dtype),
+                      pd_meta_dims_text(&var->meta), var->meta.lod_level);
+    if (var->flags & PD_VAR_PARAMETER)
+        pd_buf_printf(out, " parameter%s", var->flags & PD_VAR_TRAINABLE ? "" : " (frozen)");
     if (var->flags & PD_VAR_STOP_GRADIENT) pd_buf_text(out, " stop_gradient");
     return out->failed ? pd_no_memory() : PD_OK;
 }

@@ -67,7 +67,8 @@ struct pd_opdesc {
     PD_VEC(struct pd_named_attr) attrs;
     PD_VEC(struct pd_resized) resized; /* noted when the op is inferred */
     int is_target;
-    _Atomic int last_index; /* where it stood in its block when somebody asked: pd_block_op_index begins there */
+    /* Where it stood in its block when somebody asked: pd_block_op_index begins there. */
+    _Atomic int last_index;
     PD_VEC(struct pd_opdesc *)
     parts; /* owned; an op of a plan that stands for several: these, for messages */
 };
@@ -124,7 +125,8 @@ struct pd_var *pd_block_find(const struct pd_block *block,
                              const char *name); /* this block, its forward block, then its parents */
 /* Other names for variables of one block, also in the ops that see them: one pass over the Program for all. A
  * name that the block has already is refused, and nothing is renamed. */
-pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *const *vars, const char *const *names);
+pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *const *vars,
+                               const char *const *names);
 pd_status pd_var_remove(struct pd_var *var);
 struct pd_var *pd_program_var(const struct pd_program *program, int64_t id);
 /* Gives the op the next id; 0 when memory is short. For opdesc.c. */
@@ -160,7 +162,8 @@ int pd_opdesc_names(const struct pd_opdesc *op, int is_output, const char *var);
 pd_status pd_opdesc_rename_arg(struct pd_opdesc *op, const char *from,
                                const char *to); /* in its slots and in op_role_var */
 /* The same for all variables that `new_name` has a name of the pool for; NULL: the variable keeps its own. */
-pd_status pd_opdesc_rename_args(struct pd_opdesc *op, const char *(*new_name)(const char *old, const void *context),
+pd_status pd_opdesc_rename_args(struct pd_opdesc *op,
+                                const char *(*new_name)(const char *old, const void *context),
                                 const void *context);
 /* The i-th block that the op's attributes name; -1 after the last. */
 int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);

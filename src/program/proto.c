@@ -1,7 +1,8 @@
 /* Programs on disk: upstream's ProgramDesc, written and read through protobuf-c.
  *
- * Reading trusts nothing: block numbers, parents, kinds and names are checked, so that a foreign or damaged file gives an
- * error and never a Program that trips the engine. Ops of a type we do not know are kept as they are. */
+ * Reading trusts nothing: block numbers, parents, kinds and names are checked, so that a foreign or damaged
+ * file gives an error and never a Program that trips the engine. Ops of a type we do not know are kept as
+ * they are. */
 #include <string.h>
 
 #include "program/framework.pb-c.h"
@@ -43,17 +44,39 @@ static Pd__OpDesc__Attr *attr_message(struct arena *a, const struct pd_named_att
     m->name = (char *)attr->name;
     m->type = (Pd__AttrType)v->type;
     switch (v->type) {
-    case PD_ATTR_INT: m->has_i = 1, m->i = v->i; break;
-    case PD_ATTR_FLOAT: m->has_f = 1, m->f = v->f; break;
-    case PD_ATTR_STRING: m->s = (char *)v->s; break;
-    case PD_ATTR_BOOL: m->has_b = 1, m->b = v->b; break;
-    case PD_ATTR_BLOCK: m->has_block_idx = 1, m->block_idx = v->block; break;
-    case PD_ATTR_LONG: m->has_l = 1, m->l = v->l; break;
-    case PD_ATTR_INTS: m->n_ints = n, m->ints = (int32_t *)v->ints; break;
-    case PD_ATTR_FLOATS: m->n_floats = n, m->floats = (float *)v->floats; break;
-    case PD_ATTR_STRINGS: m->n_strings = n, m->strings = (char **)v->strings; break;
-    case PD_ATTR_BLOCKS: m->n_blocks_idx = n, m->blocks_idx = (int32_t *)v->blocks; break;
-    case PD_ATTR_LONGS: m->n_longs = n, m->longs = (int64_t *)v->longs; break;
+    case PD_ATTR_INT:
+        m->has_i = 1, m->i = v->i;
+        break;
+    case PD_ATTR_FLOAT:
+        m->has_f = 1, m->f = v->f;
+        break;
+    case PD_ATTR_STRING:
+        m->s = (char *)v->s;
+        break;
+    case PD_ATTR_BOOL:
+        m->has_b = 1, m->b = v->b;
+        break;
+    case PD_ATTR_BLOCK:
+        m->has_block_idx = 1, m->block_idx = v->block;
+        break;
+    case PD_ATTR_LONG:
+        m->has_l = 1, m->l = v->l;
+        break;
+    case PD_ATTR_INTS:
+        m->n_ints = n, m->ints = (int32_t *)v->ints;
+        break;
+    case PD_ATTR_FLOATS:
+        m->n_floats = n, m->floats = (float *)v->floats;
+        break;
+    case PD_ATTR_STRINGS:
+        m->n_strings = n, m->strings = (char **)v->strings;
+        break;
+    case PD_ATTR_BLOCKS:
+        m->n_blocks_idx = n, m->blocks_idx = (int32_t *)v->blocks;
+        break;
+    case PD_ATTR_LONGS:
+        m->n_longs = n, m->longs = (int64_t *)v->longs;
+        break;
     case PD_ATTR_BOOLS:
         m->n_bools = n;
         m->bools = take(a, n, sizeof *m->bools);
@@ -78,13 +101,14 @@ static Pd__OpDesc__Var **side_message(struct arena *a, const struct pd_io *at, i
     return list;
 }
 
-/* The op that a gradient op belongs to by its name. NULL: it is no gradient op, or runs a block. Gradients of loops are not those of
- * upstream, which must go on refusing them. */
+/* The op that a gradient op belongs to by its name. NULL: it is no gradient op, or runs a block. Gradients of
+ * loops are not those of upstream, which must go on refusing them. */
 static const struct pd_op *forward_of(const struct pd_opdesc *op)
 {
     char type[128];
     size_t n = strlen(op->type), suffix = strlen("_grad");
-    if (!op->def || n <= suffix || n >= sizeof type || strcmp(op->type + n - suffix, "_grad") != 0) return NULL;
+    if (!op->def || n <= suffix || n >= sizeof type || strcmp(op->type + n - suffix, "_grad") != 0)
+        return NULL;
     if (pd_opdesc_sub_block(op, 0) >= 0) return NULL;
     memcpy(type, op->type, n - suffix);
     type[n - suffix] = 0;
@@ -98,14 +122,15 @@ static int has_attr(const Pd__OpDesc *m, const char *name)
     return 0;
 }
 
-/* Upstream fills in what an op leaves out, but not for gradient ops, which have the attributes of their forward op: these are
- * written out. */
+/* Upstream fills in what an op leaves out, but not for gradient ops, which have the attributes of their
+ * forward op: these are written out. */
 static void attr_messages(struct arena *a, const struct pd_opdesc *op, Pd__OpDesc *m)
 {
-    static const struct pd_attr_def hints[] = {PD_DEF_BOOL("use_mkldnn", 0), PD_DEF_BOOL("use_cudnn", 0), {0}};
+    static const struct pd_attr_def hints[] = {
+        PD_DEF_BOOL("use_mkldnn", 0), PD_DEF_BOOL("use_cudnn", 0), {0}};
     const struct pd_op *forward = forward_of(op);
-    const struct pd_attr_def *const tables[] = {forward ? op->def->attrs : NULL, forward ? forward->attrs : NULL,
-                                                forward ? hints : NULL};
+    const struct pd_attr_def *const tables[] = {forward ? op->def->attrs : NULL,
+                                                forward ? forward->attrs : NULL, forward ? hints : NULL};
     int most = op->attrs.n;
     for (int t = 0; t < 3; t++)
         most += pd_attr_count(tables[t]);
@@ -145,14 +170,21 @@ static Pd__VarType__TensorDesc *tensor_message(struct arena *a, const struct pd_
     return m;
 }
 
-static void *arena_alloc(void *arena, size_t size) { return take(arena, 1, size); }
-static void arena_leave(void *arena, void *memory) { (void)arena, (void)memory; }
+static void *arena_alloc(void *arena, size_t size)
+{
+    return take(arena, 1, size);
+}
+static void arena_leave(void *arena, void *memory)
+{
+    (void)arena, (void)memory;
+}
 
 /* What a file said of a reader or a tuple; only passed on. */
 static void add_extra(struct arena *a, const struct pd_var *var, Pd__VarType *t)
 {
     ProtobufCAllocator from_arena = {arena_alloc, arena_leave, a};
-    const Pd__VarType *was = var->extra.n ? pd__var_type__unpack(&from_arena, var->extra.n, (const uint8_t *)var->extra.at) : NULL;
+    const Pd__VarType *was =
+        var->extra.n ? pd__var_type__unpack(&from_arena, var->extra.n, (const uint8_t *)var->extra.at) : NULL;
     if (!was) return;
     t->reader = was->reader;
     t->tuple = was->tuple;
@@ -249,14 +281,18 @@ static pd_status read_tensor(const char *name, const Pd__VarType__TensorDesc *fr
 {
     if (!from) return PD_OK;
     if (!pd_dtype_size((enum pd_dtype)from->data_type) && from->data_type != 19)
-        return pd_fail(PD_FORMAT, "the model file gives variable '%s' the unknown element type %d", name, (int)from->data_type);
+        return pd_fail(PD_FORMAT, "the model file gives variable '%s' the unknown element type %d", name,
+                       (int)from->data_type);
     meta->dtype = (enum pd_dtype)from->data_type;
     if (from->n_dims > PD_MAX_RANK)
-        return pd_fail(PD_FORMAT, "the model file gives variable '%s' %zu dimensions; at most %d are supported", name, from->n_dims, PD_MAX_RANK);
+        return pd_fail(PD_FORMAT,
+                       "the model file gives variable '%s' %zu dimensions; at most %d are supported", name,
+                       from->n_dims, PD_MAX_RANK);
     /* More elements than memory can address would overflow the arithmetic of shapes later. */
     int64_t elements = 1;
     for (size_t i = 0; i < from->n_dims; i++)
-        if (__builtin_mul_overflow(elements, from->dims[i] > 0 ? from->dims[i] : 1, &elements) || elements > 1ll << 40)
+        if (__builtin_mul_overflow(elements, from->dims[i] > 0 ? from->dims[i] : 1, &elements) ||
+            elements > 1ll << 40)
             return pd_fail(PD_FORMAT, "the model file gives variable '%s' an impossible shape", name);
     return pd_meta_set_dims(meta, (int)from->n_dims, from->dims);
 }
@@ -275,7 +311,11 @@ static pd_status keep_extra(const Pd__VarType *from, struct pd_var *var)
 /* How many bytes a character of UTF-8 has that begins there; 0: none does. */
 static int character(const unsigned char *at)
 {
-    int n = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
+    int n = at[0] < 0x80                    ? 1
+            : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+            : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
+            : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
+                                            : 0;
     for (int i = 1; i < n; i++)
         if ((at[i] & 0xc0) != 0x80) return 0;
     int is_overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
@@ -289,7 +329,9 @@ static pd_status check_name(const char *name)
     const unsigned char *at = (const unsigned char *)name;
     for (int n; *at; at += n)
         if (!(n = character(at)))
-            return pd_fail(PD_FORMAT, "the model file has a name that is no UTF-8 at its byte %d: it is damaged", (int)(at - (const unsigned char *)name));
+            return pd_fail(PD_FORMAT,
+                           "the model file has a name that is no UTF-8 at its byte %d: it is damaged",
+                           (int)(at - (const unsigned char *)name));
     return PD_OK;
 }
 
@@ -300,9 +342,12 @@ static pd_status read_var(const Pd__VarDesc *from, struct pd_block *block)
     const Pd__VarType *t = from->type;
     PD_TRY(check_name(from->name));
     if (!t || !kind_known(t->type))
-        return pd_fail(PD_FORMAT, "the model file gives variable '%s' the unknown kind %d", from->name, t ? (int)t->type : -1);
+        return pd_fail(PD_FORMAT, "the model file gives variable '%s' the unknown kind %d", from->name,
+                       t ? (int)t->type : -1);
     PD_TRY(pd_var_new(block, from->name, (enum pd_kind)t->type, &var, &existed));
-    if (existed) return pd_fail(PD_FORMAT, "the model file names variable '%s' twice in block %d", from->name, block->index);
+    if (existed)
+        return pd_fail(PD_FORMAT, "the model file names variable '%s' twice in block %d", from->name,
+                       block->index);
     if (from->persistable) var->flags |= PD_VAR_PERSISTABLE;
     if (from->need_check_feed) var->flags |= PD_VAR_CHECK_FEED;
     if (t->reader || t->tuple) PD_TRY(keep_extra(t, var));
@@ -318,25 +363,53 @@ static pd_status read_attr(const Pd__OpDesc__Attr *from, int blocks, struct pd_a
 {
     *v = (struct pd_attr){.type = (enum pd_attr_type)from->type};
     switch (v->type) {
-    case PD_ATTR_INT: v->i = from->i; break;
-    case PD_ATTR_FLOAT: v->f = from->f; break;
-    case PD_ATTR_STRING: v->s = from->s ? from->s : ""; break;
-    case PD_ATTR_BOOL: v->b = from->b != 0; break;
-    case PD_ATTR_BLOCK: v->block = from->block_idx; break;
-    case PD_ATTR_LONG: v->l = from->l; break;
-    case PD_ATTR_INTS: v->n = (int)from->n_ints, v->ints = from->ints; break;
-    case PD_ATTR_FLOATS: v->n = (int)from->n_floats, v->floats = from->floats; break;
-    case PD_ATTR_STRINGS: v->n = (int)from->n_strings, v->strings = (const char *const *)from->strings; break;
-    case PD_ATTR_BLOCKS: v->n = (int)from->n_blocks_idx, v->blocks = from->blocks_idx; break;
-    case PD_ATTR_LONGS: v->n = (int)from->n_longs, v->longs = from->longs; break;
-    case PD_ATTR_BOOLS: v->n = (int)from->n_bools; break; /* the caller converts them */
-    default: return pd_fail(PD_FORMAT, "the model file gives attribute '%s' the unknown type %d", from->name, (int)from->type);
+    case PD_ATTR_INT:
+        v->i = from->i;
+        break;
+    case PD_ATTR_FLOAT:
+        v->f = from->f;
+        break;
+    case PD_ATTR_STRING:
+        v->s = from->s ? from->s : "";
+        break;
+    case PD_ATTR_BOOL:
+        v->b = from->b != 0;
+        break;
+    case PD_ATTR_BLOCK:
+        v->block = from->block_idx;
+        break;
+    case PD_ATTR_LONG:
+        v->l = from->l;
+        break;
+    case PD_ATTR_INTS:
+        v->n = (int)from->n_ints, v->ints = from->ints;
+        break;
+    case PD_ATTR_FLOATS:
+        v->n = (int)from->n_floats, v->floats = from->floats;
+        break;
+    case PD_ATTR_STRINGS:
+        v->n = (int)from->n_strings, v->strings = (const char *const *)from->strings;
+        break;
+    case PD_ATTR_BLOCKS:
+        v->n = (int)from->n_blocks_idx, v->blocks = from->blocks_idx;
+        break;
+    case PD_ATTR_LONGS:
+        v->n = (int)from->n_longs, v->longs = from->longs;
+        break;
+    case PD_ATTR_BOOLS:
+        v->n = (int)from->n_bools;
+        break; /* the caller converts them */
+    default:
+        return pd_fail(PD_FORMAT, "the model file gives attribute '%s' the unknown type %d", from->name,
+                       (int)from->type);
     }
     if (v->type == PD_ATTR_BLOCK && (v->block < 0 || v->block >= blocks))
-        return pd_fail(PD_FORMAT, "the model file's attribute '%s' names block %d of %d", from->name, v->block, blocks);
+        return pd_fail(PD_FORMAT, "the model file's attribute '%s' names block %d of %d", from->name,
+                       v->block, blocks);
     for (int i = 0; v->type == PD_ATTR_BLOCKS && i < v->n; i++)
         if (v->blocks[i] < 0 || v->blocks[i] >= blocks)
-            return pd_fail(PD_FORMAT, "the model file's attribute '%s' names block %d of %d", from->name, v->blocks[i], blocks);
+            return pd_fail(PD_FORMAT, "the model file's attribute '%s' names block %d of %d", from->name,
+                           v->blocks[i], blocks);
     return PD_OK;
 }
 
@@ -406,9 +479,11 @@ static pd_status read_blocks(const Pd__ProgramDesc *m, struct pd_program *p)
         struct pd_block *block = i == 0 ? p->blocks.at[0] : NULL;
         /* A parent comes before its children, so that there is no cycle. */
         if (from->idx != i || from->parent_idx >= i || from->parent_idx < -1)
-            return pd_fail(PD_FORMAT, "the model file's block %d calls itself %d with parent %d", i, from->idx, from->parent_idx);
+            return pd_fail(PD_FORMAT, "the model file's block %d calls itself %d with parent %d", i,
+                           from->idx, from->parent_idx);
         if (!block) PD_TRY(pd_block_new(p, from->parent_idx, &block));
-        if (from->has_forward_block_idx && from->forward_block_idx < n) block->forward = from->forward_block_idx;
+        if (from->has_forward_block_idx && from->forward_block_idx < n)
+            block->forward = from->forward_block_idx;
         for (size_t k = 0; k < from->n_vars; k++)
             PD_TRY(read_var(from->vars[k], block));
     }
@@ -430,7 +505,8 @@ pd_status pd_program_read(const struct pd_op_set *ops, const void *bytes, size_t
     if (status == PD_OK) status = read_blocks(m, p);
     if (status == PD_OK) {
         if (m->version) p->file_version = m->version->version;
-        pd_buf_add(&p->compatible, m->op_compatible_map.data, m->has_op_compatible_map ? m->op_compatible_map.len : 0);
+        pd_buf_add(&p->compatible, m->op_compatible_map.data,
+                   m->has_op_compatible_map ? m->op_compatible_map.len : 0);
         if (p->compatible.failed) status = pd_no_memory();
     }
     pd__program_desc__free_unpacked(m, NULL);

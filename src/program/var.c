@@ -6,16 +6,24 @@
 /* Gives the next id its place in both tables. */
 static int take_id(struct pd_program *p, struct pd_var *var, struct pd_opdesc *op, int64_t *id)
 {
-    if (!pd_vec_reserve(&p->var_by_id, p->var_by_id.n + 1) || !pd_vec_reserve(&p->op_by_id, p->op_by_id.n + 1)) return 0;
+    if (!pd_vec_reserve(&p->var_by_id, p->var_by_id.n + 1) ||
+        !pd_vec_reserve(&p->op_by_id, p->op_by_id.n + 1))
+        return 0;
     *id = p->var_by_id.n;
     p->var_by_id.at[p->var_by_id.n++] = var;
     p->op_by_id.at[p->op_by_id.n++] = op;
     return 1;
 }
 
-int pd_program_take_op_id(struct pd_program *program, struct pd_opdesc *op) { return take_id(program, NULL, op, &op->id); }
+int pd_program_take_op_id(struct pd_program *program, struct pd_opdesc *op)
+{
+    return take_id(program, NULL, op, &op->id);
+}
 
-struct pd_var *pd_block_var(const struct pd_block *block, const char *name) { return pd_map_get(&block->by_name, name); }
+struct pd_var *pd_block_var(const struct pd_block *block, const char *name)
+{
+    return pd_map_get(&block->by_name, name);
+}
 
 struct pd_var *pd_block_find(const struct pd_block *block, const char *name)
 {
@@ -30,7 +38,8 @@ struct pd_var *pd_block_find(const struct pd_block *block, const char *name)
     return NULL;
 }
 
-pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out, int *existed)
+pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind, struct pd_var **out,
+                     int *existed)
 {
     struct pd_program *p = block->program;
     struct pd_var *var = pd_block_var(block, name);
@@ -45,7 +54,8 @@ pd_status pd_var_new(struct pd_block *block, const char *name, enum pd_kind kind
     var->meta.kind = kind;
     var->meta.dtype = PD_DTYPE_NONE;
     var->name = pd_program_text(p, name);
-    if (!var->name || !pd_vec_reserve(&block->vars, block->vars.n + 1) || !pd_map_set(&block->by_name, name, var)) {
+    if (!var->name || !pd_vec_reserve(&block->vars, block->vars.n + 1) ||
+        !pd_map_set(&block->by_name, name, var)) {
         pd_map_remove(&block->by_name, name);
         pd_free(var);
         return pd_no_memory();
@@ -81,9 +91,11 @@ static const char *new_name(const char *old, const void *context)
 static pd_status take_name(struct renaming *r, struct pd_var *var, const char *name)
 {
     struct pd_block *block = var->block;
-    if (pd_map_get(&r->vars, var->name)) return pd_fail(PD_EXISTS, "variable '%s' is given two names", var->name);
+    if (pd_map_get(&r->vars, var->name))
+        return pd_fail(PD_EXISTS, "variable '%s' is given two names", var->name);
     if (pd_block_var(block, name))
-        return pd_fail(PD_EXISTS, "cannot rename variable '%s': the block already has a variable '%s'", var->name, name);
+        return pd_fail(PD_EXISTS, "cannot rename variable '%s': the block already has a variable '%s'",
+                       var->name, name);
     const char *kept = pd_program_text(block->program, name);
     if (!kept || !pd_map_set(&r->vars, var->name, var) || !pd_map_set(&r->names, var->name, (void *)kept) ||
         !pd_map_set(&block->by_name, name, var))
@@ -103,7 +115,8 @@ static pd_status rename_all(struct renaming *r, struct pd_block *block)
     return PD_OK;
 }
 
-pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *const *vars, const char *const *names)
+pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *const *vars,
+                               const char *const *names)
 {
     struct renaming r = {0};
     pd_status status = PD_OK;
@@ -111,7 +124,7 @@ pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *con
     for (; status == PD_OK && taken < n; taken++)
         if (strcmp(vars[taken]->name, names[taken]) != 0) status = take_name(&r, vars[taken], names[taken]);
     if (status == PD_OK && r.vars.n) status = rename_all(&r, block);
-    pd_map_each (&r.names, entry) {
+    pd_map_each(&r.names, entry) {
         struct pd_var *var = pd_map_get(&r.vars, entry->key);
         if (status == PD_OK) var->name = entry->value;
         pd_map_remove(&block->by_name, status == PD_OK ? entry->key : (const char *)entry->value);

@@ -60,7 +60,8 @@ void pd_known_names_close(struct pd_known_names *names, const struct pd_program 
 {
     const struct pd_block *top = program ? pd_program_block(program, 0) : NULL;
     size_t n = 0, bytes = 0;
-    pd_map_each(&names->grads, entry) n++, bytes += strlen(entry->key) + ENTRY;
+    pd_map_each(&names->grads, entry)
+        n++, bytes += strlen(entry->key) + ENTRY;
     for (int i = 0; top && i < top->vars.n; i++)
         if (top->vars.at[i]->flags & PD_VAR_PERSISTABLE) n++, bytes += strlen(top->vars.at[i]->name) + ENTRY;
     names->most = n < (size_t)1 << 24 ? (int)(EACH * n) + AT_LEAST : 1 << 26;

@@ -41,7 +41,7 @@ struct pd_lane_report {
     int is_known; /* 0: the lane has not answered in time */
     int parameters;
     uint64_t bytes, step, repeated, refused;
-    uint64_t held; /* bytes of room for dense gradients */
+    uint64_t held;          /* bytes of room for dense gradients */
     double cpu_s, waited_s; /* the present step has waited so long for those that are late */
     PD_VEC(struct pd_trainer_report) trainers;
 };

@@ -4,8 +4,8 @@
 size_t pd_dtype_size(enum pd_dtype dtype)
 {
     switch ((int)dtype) {
-#define SIZE(name, number, ctype, size, text)                                                                  \
-    case number:                                                                                               \
+#define SIZE(name, number, ctype, size, text)                                                                \
+    case number:                                                                                             \
         return size;
         PD_DTYPE_MAP(SIZE)
 #undef SIZE
@@ -16,8 +16,8 @@ size_t pd_dtype_size(enum pd_dtype dtype)
 const char *pd_dtype_name(enum pd_dtype dtype)
 {
     switch ((int)dtype) {
-#define NAME(name, number, ctype, size, text)                                                                  \
-    case number:                                                                                               \
+#define NAME(name, number, ctype, size, text)                                                                \
+    case number:                                                                                             \
         return text;
         PD_DTYPE_MAP(NAME)
 #undef NAME

@@ -11,7 +11,8 @@ pd_status pd_lod_alloc(int levels, const int64_t *entries, struct pd_lod **out)
     size_t total = 0;
     for (int i = 0; i < levels; i++) {
         if (entries[i] < 1 || (uint64_t)entries[i] > SIZE_MAX / 64)
-            return pd_fail(PD_INVALID, "LoD level %d has %lld entries, it needs at least one", i, (long long)entries[i]);
+            return pd_fail(PD_INVALID, "LoD level %d has %lld entries, it needs at least one", i,
+                           (long long)entries[i]);
         total += (size_t)entries[i];
     }
     size_t head = sizeof(struct pd_lod) + (size_t)levels * sizeof(struct pd_lod_level);
@@ -31,13 +32,16 @@ pd_status pd_lod_alloc(int levels, const int64_t *entries, struct pd_lod **out)
 static pd_status check(int levels, const struct pd_lod_level *level)
 {
     for (int i = 0; i < levels; i++) {
-        if (level[i].n < 1) return pd_fail(PD_INVALID, "LoD level %d is empty; it needs at least the offset 0", i);
+        if (level[i].n < 1)
+            return pd_fail(PD_INVALID, "LoD level %d is empty; it needs at least the offset 0", i);
         if (level[i].offset[0] != 0)
-            return pd_fail(PD_INVALID, "LoD level %d starts at %lld instead of 0", i, (long long)level[i].offset[0]);
+            return pd_fail(PD_INVALID, "LoD level %d starts at %lld instead of 0", i,
+                           (long long)level[i].offset[0]);
         for (int64_t k = 1; k < level[i].n; k++)
             if (level[i].offset[k] < level[i].offset[k - 1])
-                return pd_fail(PD_INVALID, "LoD level %d decreases at entry %lld: %lld after %lld", i, (long long)k,
-                               (long long)level[i].offset[k], (long long)level[i].offset[k - 1]);
+                return pd_fail(PD_INVALID, "LoD level %d decreases at entry %lld: %lld after %lld", i,
+                               (long long)k, (long long)level[i].offset[k],
+                               (long long)level[i].offset[k - 1]);
         if (i + 1 < levels && level[i].offset[level[i].n - 1] != level[i + 1].n - 1)
             return pd_fail(PD_INVALID, "LoD level %d ends at %lld, but level %d has %lld sequences", i,
                            (long long)level[i].offset[level[i].n - 1], i + 1, (long long)level[i + 1].n - 1);
@@ -70,7 +74,8 @@ pd_status pd_lod_from_lengths(const int64_t *lengths, int64_t count, struct pd_l
     for (int64_t i = 0; i < count; i++) {
         if (lengths[i] < 0) {
             pd_lod_unref(lod);
-            return pd_fail(PD_INVALID, "sequence %lld has the negative length %lld", (long long)i, (long long)lengths[i]);
+            return pd_fail(PD_INVALID, "sequence %lld has the negative length %lld", (long long)i,
+                           (long long)lengths[i]);
         }
         offset[i + 1] = offset[i] + lengths[i];
     }

@@ -19,7 +19,7 @@ void pd_buffer_unref(struct pd_buffer *buffer);
 
 struct pd_tensor {
     struct pd_meta meta;
-    void *data; /* where element 0 lies; NULL: no data yet */
+    void *data;               /* where element 0 lies; NULL: no data yet */
     struct pd_buffer *buffer; /* counted; NULL while a plan lends the memory */
 };
 
@@ -36,6 +36,9 @@ void pd_tensor_reset(struct pd_tensor *tensor);
 /* Bytes of the data; the caller knows that all dimensions are known. */
 size_t pd_tensor_bytes(const struct pd_tensor *tensor);
 
-static inline int64_t pd_tensor_numel(const struct pd_tensor *t) { return pd_meta_numel(&t->meta); }
+static inline int64_t pd_tensor_numel(const struct pd_tensor *t)
+{
+    return pd_meta_numel(&t->meta);
+}
 
 #endif

@@ -198,8 +198,9 @@ static void a_value_that_does_not_fit_is_refused(void **state)
     (void)state;
     const char *value;
     assert_int_equal(pd_flag_verify(), PD_INVALID);
-    assert_string_equal(pd_error(), "FLAGS_ps_keep cannot be '0': give a whole number from 1 to 2147483647 "
-                                    "(snapshots that a server keeps, beside the newest one that all servers have)");
+    assert_string_equal(pd_error(),
+                        "FLAGS_ps_keep cannot be '0': give a whole number from 1 to 2147483647 "
+                        "(snapshots that a server keeps, beside the newest one that all servers have)");
     assert_int_equal(pd_flag_int(PD_FLAG_ps_keep), 2);
     assert_int_equal(pd_flag_assign("ps_keep", "4294967297"), PD_INVALID);
     assert_int_equal(pd_flag_verify(), PD_INVALID);

@@ -45,7 +45,8 @@ static void put(struct pd_scope *scope, const char *name, int64_t n, const float
     memcpy(v->tensor.data, data, (size_t)n * sizeof *data);
 }
 
-static pd_status run(struct job *job, const char *feed, int64_t n, const float *data, const char *fetch, struct pd_prepared **p)
+static pd_status run(struct job *job, const char *feed, int64_t n, const float *data, const char *fetch,
+                     struct pd_prepared **p)
 {
     PD_TRY(pd_exec_prepare(job->executor, job->program, feed ? 1 : 0, &feed, fetch ? 1 : 0, &fetch, p));
     if (feed) PD_TRY(pd_exec_feed(*p, 0, PD_DTYPE_FP32, 1, &n, data, NULL));
@@ -67,7 +68,12 @@ static void a_step_computes_loss_and_gradient(void **state)
     struct job *job = *state;
     build_loss(job->program);
     const char *grad = NULL, *loss = "loss", *w = "w";
-    struct pd_backward_spec spec = {.block = job->program->blocks.at[0], .n_targets = 1, .targets = &loss, .loss = 1, .n_wanted = 1, .wanted = &w};
+    struct pd_backward_spec spec = {.block = job->program->blocks.at[0],
+                                    .n_targets = 1,
+                                    .targets = &loss,
+                                    .loss = 1,
+                                    .n_wanted = 1,
+                                    .wanted = &w};
     assert_int_equal(pd_pass_backward(&spec, &grad), PD_OK);
     struct pd_prepared *p;
     for (int64_t n = 1; n <= 4; n++) { /* another size each time */
@@ -228,9 +234,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_step_computes_loss_and_gradient), TEST(temporaries_share_memory), TEST(dynamic_sizes_flow_on),
-        TEST(errors_leave_the_executor_working), TEST(a_nan_names_its_op),       TEST(a_run_can_be_stopped),
-        TEST(the_cache_is_bounded),              TEST(memory_may_run_out_anywhere),
+        TEST(a_step_computes_loss_and_gradient),
+        TEST(temporaries_share_memory),
+        TEST(dynamic_sizes_flow_on),
+        TEST(errors_leave_the_executor_working),
+        TEST(a_nan_names_its_op),
+        TEST(a_run_can_be_stopped),
+        TEST(the_cache_is_bounded),
+        TEST(memory_may_run_out_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

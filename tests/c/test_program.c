@@ -91,7 +91,8 @@ static void many_names_change_at_once(void **state)
     (void)state;
     struct pd_program *p = make();
     struct pd_block *block = p->blocks.at[0];
-    struct pd_var *vars[] = {pd_block_var(block, "a"), pd_block_var(block, "w")}, *twice[] = {vars[0], vars[0]};
+    struct pd_var *vars[] = {pd_block_var(block, "a"), pd_block_var(block, "w")},
+                  *twice[] = {vars[0], vars[0]};
     assert_int_equal(pd_block_rename_vars(block, 2, vars, (const char *[]){"a2", "a2"}), PD_EXISTS);
     assert_int_equal(pd_block_rename_vars(block, 2, twice, (const char *[]){"a2", "a3"}), PD_EXISTS);
     assert_int_equal(pd_block_rename_vars(block, 2, vars, (const char *[]){"w", "w2"}), PD_EXISTS);

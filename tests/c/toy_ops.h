@@ -1,4 +1,5 @@
-/* A handful of ops for tests of the engine, so that they stand on nothing but the op interface. Data are float32. */
+/* A handful of ops for tests of the engine, so that they stand on nothing but the op interface. Data are
+ * float32. */
 #ifndef TOY_OPS_H
 #define TOY_OPS_H
 
@@ -15,7 +16,8 @@ static pd_status toy_same(const struct pd_infer *c)
 static pd_status toy_add_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, 0), *y = pd_infer_in(c, 1);
-    if (!pd_meta_dims_match(x, y)) return pd_fail(PD_SHAPE, "X %s and Y %s differ", pd_meta_dims_text(x), pd_meta_dims_text(y));
+    if (!pd_meta_dims_match(x, y))
+        return pd_fail(PD_SHAPE, "X %s and Y %s differ", pd_meta_dims_text(x), pd_meta_dims_text(y));
     return toy_same(c);
 }
 
@@ -186,7 +188,9 @@ static const struct pd_op toy_fill = {
     .type = "fill_constant",
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .attrs = (const struct pd_attr_def[]){PD_DEF_LONGS("shape"), PD_DEF_FLOAT("value", 0), PD_DEF_INT("dtype", PD_DTYPE_FP32), {0}},
+    .attrs =
+        (const struct pd_attr_def[]){
+            PD_DEF_LONGS("shape"), PD_DEF_FLOAT("value", 0), PD_DEF_INT("dtype", PD_DTYPE_FP32), {0}},
     .infer = toy_fill_infer,
     .run = toy_fill_run,
 };
@@ -221,8 +225,9 @@ static const struct pd_op toy_keep = {
     .run = toy_keep_run,
 };
 
-static const struct pd_op *const toy_list[] = {&toy_add,        &toy_copy, &toy_square, &toy_square_grad, &toy_total,
-                                               &toy_total_grad, &toy_sum,  &toy_fill,   &toy_keep,        NULL};
+static const struct pd_op *const toy_list[] = {
+    &toy_add,        &toy_copy, &toy_square, &toy_square_grad, &toy_total,
+    &toy_total_grad, &toy_sum,  &toy_fill,   &toy_keep,        NULL};
 static const struct pd_op_set toy_ops = {toy_list};
 
 /* Adds a float32 variable. */
@@ -238,7 +243,8 @@ static inline pd_status toy_var(struct pd_program *p, const char *name, int64_t 
 }
 
 /* Adds an op; `x` and `y` may be NULL. */
-static inline pd_status toy_op(struct pd_program *p, const char *type, const char *x, const char *y, const char *out)
+static inline pd_status toy_op(struct pd_program *p, const char *type, const char *x, const char *y,
+                               const char *out)
 {
     struct pd_opdesc *op;
     PD_TRY(pd_opdesc_new(p, type, &op));
