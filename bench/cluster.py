@@ -83,7 +83,8 @@ def run_job(runner: Runner, name: str, quick: bool) -> dict:
     def start(role: str, index: int) -> subprocess.Popen:
         log = tempfile.TemporaryFile("w+")
         logs.append((f"{role} {index}", log))
-        command = [runner.python, str(BENCH / "cluster_child.py"), role, str(index), work, endpoints, str(trainers), str(steps), runner.how]
+        command = [runner.python, str(BENCH / "cluster_child.py"), role, str(index), work, endpoints,
+                   str(trainers), str(steps), runner.how]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=BENCH, env=env)
         processes.append(process)
         return process
@@ -126,12 +127,14 @@ def run_job(runner: Runner, name: str, quick: bool) -> dict:
 def others_load() -> str:
     """A sentence when the machine was busy before anything was measured. Speeds then differ by factors, up and down."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    return f"The machine was busy at the start (load {load:.1f} on {cores} cores): the speeds and times here mean nothing.\n" if load > cores / 2 else ""
+    return (f"The machine was busy at the start (load {load:.1f} on {cores} cores): the speeds and times here "
+            "mean nothing.\n") if load > cores / 2 else ""
 
 
 def table(results: dict, rivals: list[Runner]) -> str:
     rows = [
-        "| job | samples/s | paddle 1.8.5 | ratio | wanted | start to first step, s | parameters MB | trainer MB | server MB | servers gone after, s |",
+        "| job | samples/s | paddle 1.8.5 | ratio | wanted | start to first step, s | parameters MB | trainer MB | server MB | "
+        "servers gone after, s |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, by in results.items():
@@ -146,8 +149,9 @@ def table(results: dict, rivals: list[Runner]) -> str:
             values = [show(by_one[key], digits) if by_one[key] is not None else nothing for by_one in (ours, theirs) if by_one]
             return values[0] + "".join(f" ({value})" for value in values[1:])
 
-        rows.append(f"| {name} | {show(ours and ours['rate'])} | {show(theirs and theirs['rate'])} | {show(ratio, 1) + 'x' if ratio else '-'} | "
-                    f"{f'{wanted}x' if wanted else '-'} | {both('first', 2)} | {show((ours or theirs)['params_mb'], 1)} | {both('trainer_mb', 0)} | {both('server_mb', 0)} | "
+        rows.append(f"| {name} | {show(ours and ours['rate'])} | {show(theirs and theirs['rate'])} | "
+                    f"{show(ratio, 1) + 'x' if ratio else '-'} | {f'{wanted}x' if wanted else '-'} | {both('first', 2)} | "
+                    f"{show((ours or theirs)['params_mb'], 1)} | {both('trainer_mb', 0)} | {both('server_mb', 0)} | "
                     f"{both('end', 2, 'never')} |")
     note = "" if rivals else "\npaddlepaddle 1.8.5 is not installed here.\n"
     return "\n".join(rows) + "\n" + note
@@ -191,7 +195,8 @@ def main() -> int:
                 best = results[name].get(runner.family)
                 if best is None or got["rate"] > best["rate"]:
                     results[name][runner.family] = got
-                print(f"{name}, {runner.name}, round {number + 1}: {got['rate']:,.0f} samples/s, first step after {got['first']:.2f} s", flush=True)
+                print(f"{name}, {runner.name}, round {number + 1}: {got['rate']:,.0f} samples/s, first step after "
+                      f"{got['first']:.2f} s", flush=True)
     text = table(results, rivals)
     if not options.no_faults and not options.only:
         faults = {}

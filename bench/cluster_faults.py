@@ -146,5 +146,6 @@ def table(results: dict) -> str:
                 value = results[family][key]
                 cells.append(f"not in {PATIENCE:.0f} s" if value is None else f"{value:.2f}")
         lines.append(f"| {words} | {' | '.join(cells)} | {wanted} |")
-    note = "A server of 1.8.5 that returns has lost the parameters: its trainers go on from start values." if runners.PADDLE in results else ""
+    note = ("A server of 1.8.5 that returns has lost the parameters: its trainers go on from "
+            "start values.") if runners.PADDLE in results else ""
     return "\n".join([*lines, *(["", note] if note else [])]) + "\n"

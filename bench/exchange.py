@@ -28,7 +28,8 @@ PS_LITE_ELSEWHERE = {(op, size): 1.9e9 / size for op in ("push", "pull") for siz
 
 def psbench(seconds: float) -> list[dict]:
     """One run of `paddle psbench` over both transports: what it measured."""
-    command = [str(Path(sys.executable).with_name("paddle")), "psbench", "--json", "--pin", "--dense", "4K,30M,64M", "--sparse", str(ROWS), "--table", "10M",
+    command = [str(Path(sys.executable).with_name("paddle")), "psbench", "--json", "--pin", "--dense", "4K,30M,64M",
+               "--sparse", str(ROWS), "--table", "10M",
                "--seconds", str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=runners.environment(1, {}, True))
     if done.returncode:
@@ -41,12 +42,14 @@ def iperf3(seconds: float) -> float | None:
     if not shutil.which("iperf3"):
         return None
     port = cluster.free_endpoints(1)[0].rpartition(":")[2]
-    server = subprocess.Popen(["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port, "--forceflush"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port, "--forceflush"],
+                              stdout=subprocess.PIPE, text=True)
     try:
         for line in server.stdout:
             if "listening" in line:
                 break
-        done = subprocess.run(["iperf3", "-c", "127.0.0.1", "-p", port, "-A", "1,0", "-l", "1M", "-t", str(max(1, round(seconds))), "-J"],
+        done = subprocess.run(["iperf3", "-c", "127.0.0.1", "-p", port, "-A", "1,0", "-l", "1M",
+                               "-t", str(max(1, round(seconds))), "-J"],
                               capture_output=True, text=True, timeout=60)
         return json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"] / 8
     finally:
@@ -58,7 +61,8 @@ def ps_lite(program: str) -> dict:
     """Operations/s of ps-lite by op and bytes."""
     got = {}
     for size in (SMALL, *DENSE):
-        done = subprocess.run([program, str(size), str(max(20, min(20000, (2 << 30) // size)))], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([program, str(size), str(max(20, min(20000, (2 << 30) // size)))],
+                              capture_output=True, text=True, timeout=120)
         if done.returncode:
             raise RuntimeError(f"{program} ended with status {done.returncode}: {done.stderr.strip()}")
         got["push", size], got["pull", size] = map(float, done.stdout.split())
@@ -81,7 +85,8 @@ def table(best: dict, stream: float | None, other: dict, copy: float, ping: floa
                 beside = (stream, "iperf3", 0.7) if transport == "tcp" else (other[op, size] * size, "ps-lite", 3)
                 add(f"{op} {name}", transport, best[op, transport, size, 0]["bytes_per_s"], "GB/s", *beside)
     for transport, wanted in (("tcp", 1.5), ("shm", 5)):
-        add("push 4 KB, one outstanding", transport, best["push", transport, SMALL, 0]["ops_per_s"], "/s", other["push", SMALL], "ps-lite", wanted)
+        add("push 4 KB, one outstanding", transport, best["push", transport, SMALL, 0]["ops_per_s"],
+            "/s", other["push", SMALL], "ps-lite", wanted)
     updates = max(best["push", transport, ROWS]["rows_per_cpu_s"] for transport in ("tcp", "shm"))
     add("sparse rows of 8 updated, batches of 10k, 10 M rows", "-", updates, "M rows/s a core", 5e6, "goal", 1)
     limits = f"\nIn the same run: memcpy of 64 MiB {copy / 1e9:.1f} GB/s, a blocking ping-pong of 4 KB {ping:,.0f}/s.\n"
@@ -126,7 +131,8 @@ def main() -> int:
                 best[key(row)] = row
         print(f"round {number + 1} of {rounds} is through", flush=True)
     flat = [row for one in every for row in one["psbench"]]
-    text = table(best, max((s for s in streams if s), default=None), other, max(r["copy_bytes_per_s"] for r in flat if r["bytes"] == 64 << 20),
+    text = table(best, max((s for s in streams if s), default=None), other,
+                 max(r["copy_bytes_per_s"] for r in flat if r["bytes"] == 64 << 20),
                  max(r["pings_per_s"] for r in flat if r["bytes"] == SMALL))
     cluster.publish("Pushes and pulls", text, busy, every, options)
     return 0

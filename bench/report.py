@@ -126,6 +126,7 @@ def page(result: dict, facts: dict) -> str:
     """docs/BENCH.md."""
     names = dict.fromkeys(name for row in result["works"] for name in row["runners"])
     head = ["# Figures", "", "Made by `bench/run.py --page docs/BENCH.md`; "
-            "[bench/README.md](../bench/README.md) says how it measures.", "", f"Machine: {result['machine']}. Date: {time.strftime('%Y-%m-%d')}. "
+            "[bench/README.md](../bench/README.md) says how it measures.", "",
+            f"Machine: {result['machine']}. Date: {time.strftime('%Y-%m-%d')}. "
             f"Compared: {'; '.join(names)}.", ""]
     return "\n".join(head + summary(result, facts)) + "\n"

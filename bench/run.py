@@ -19,7 +19,7 @@ from pathlib import Path
 
 import report
 import runners
-from runners import OURS, PADDLE, TORCH, Child, ChildFailed, Runner
+from runners import OURS, PADDLE, Child, ChildFailed, Runner
 
 # Names here, not imported from works.py: that one loads numpy, and what is measured inherits nothing from us.
 WORKS = ["fit_a_line", "mlp", "word2vec_sparse", "word2vec", "ctr_dnn", "lenet"]

@@ -25,7 +25,7 @@ exe = fluid.Executor(place)
 exe.run(fluid.default_startup_program())
 
 PASS_NUM = 100
-for pass_id in range(PASS_NUM):
+for _ in range(PASS_NUM):
     fluid.io.save_persistables(exe, "./fit_a_line.model/")
     fluid.io.load_persistables(exe, "./fit_a_line.model/")
     for data in train_reader():

@@ -32,7 +32,8 @@ LAYERS = {
 
 # Page -> title and modules.
 OTHERS = {
-    "fluid": ("`fluid`: Programs, the Executor, parameters", "fluid fluid.framework fluid.executor fluid.backward fluid.param_attr"),
+    "fluid": ("`fluid`: Programs, the Executor, parameters",
+              "fluid fluid.framework fluid.executor fluid.backward fluid.param_attr"),
     "optimizer": ("`fluid.optimizer`", "fluid.optimizer"),
     "initializer": ("`fluid.initializer`", "fluid.initializer"),
     "regularizer_clip": ("`fluid.regularizer` and `fluid.clip`", "fluid.regularizer fluid.clip"),
@@ -45,7 +46,8 @@ OTHERS = {
     "reader": ("`paddle.batch` and `paddle.reader`", "batch reader"),
 }
 
-ABOUT = "Made by `tools/api_pages.py --write` from the docstrings, which `help()` shows too. Examples run after `import numpy as np, paddle, paddle.fluid as fluid`."
+ABOUT = ("Made by `tools/api_pages.py --write` from the docstrings, which `help()` shows too. Examples run after `import numpy as "
+         "np, paddle, paddle.fluid as fluid`.")
 
 
 def signature_of(call: Any, name: str) -> str:
@@ -123,7 +125,8 @@ def entry(call: Any, name: str, level: str = "##") -> list[str]:
     lines = [f"{level} {name.rpartition('.')[2] if level == '##' else name}", "", "```python", signature_of(call, name), "```", ""]
     ops = missing.layers_without_op().get(name.removeprefix("fluid.layers.")) if name.startswith("fluid.layers.") else None
     if ops:
-        lines += [f"**Not there yet**, or not for all arguments: it needs {pages.names(ops)}, which this package has not. A call says so.", ""]
+        lines += [f"**Not there yet**, or not for all arguments: it needs {pages.names(ops)}, which this package has not. A "
+                  "call says so.", ""]
     lines += doc_lines(call)
     for key, method in vars(call).items() if isinstance(call, type) else ():
         method = getattr(call, key)

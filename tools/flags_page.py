@@ -61,7 +61,8 @@ def page() -> str:
     text = KNOWN.read_text(encoding="utf-8")
     text = text[text.index("passed_over[] = {") :]
     names = ", ".join(f"`{name}`" for name in re.findall(r'"(\w+)"', text[: text.index("};")]))
-    lines += ["## Passed over in the environment", "", pages.paragraph(f"Known, without effect and without a value to ask for: {names}.")]
+    lines += ["## Passed over in the environment", "",
+              pages.paragraph(f"Known, without effect and without a value to ask for: {names}.")]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -49,7 +49,8 @@ SANITIZER_SETTINGS = {
 SANITIZED = BUILD / "test-sanitized"
 SANITIZED_SETTINGS = ("-DPD_SANITIZE=address", "-DWITH_PYTHON=ON")
 SANITIZED_TESTS = tuple(f"tests/python/test_{name}.py" for name in (
-    "ops", "op_types", "op_hostile", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow", "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
+    "ops", "op_types", "op_hostile", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow",
+    "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
 
 
 def environment() -> dict[str, str]:
@@ -183,7 +184,8 @@ def stage_extension() -> Count:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
     if not build(SANITIZED, *SANITIZED_SETTINGS, targets=("paddle_extension", "paddle_python_tree")):
         return Count(failed=1)
-    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()), env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"})
+    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()),
+                      env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"})
 
 
 def sanitized_python() -> dict[str, str]:
@@ -242,7 +244,8 @@ def stage_python() -> Count:
     """Python tests"""
     # Two files at a time: those of jobs mostly wait, the others compute, so that one end takes these and one those. Each has a
     # process of its own, whose output is shown when it has ended.
-    files = sorted((ROOT / "tests" / "python").glob("test_*.py"), key=lambda path: (not path.name.startswith("test_ps_"), path.name))
+    files = sorted((ROOT / "tests" / "python").glob("test_*.py"),
+                   key=lambda path: (not path.name.startswith("test_ps_"), path.name))
     left, total = deque(path.relative_to(ROOT) for path in files), Count()
     begin, shown = time.monotonic(), Lock()
 

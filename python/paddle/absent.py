@@ -118,7 +118,8 @@ ABSENT = (
             """,
     }),
     Absent("the layers", "1.2", "", "", {"paddle.fluid.layers": "similarity_focus tree_conv"}),
-    Absent("the learning rates", "0.14", "1.4", "fluid.optimizer.LarsMomentum has the same rule.", {"paddle.fluid.layers": "append_LARS"}),
+    Absent("the learning rates", "0.14", "1.4", "fluid.optimizer.LarsMomentum has the same rule.",
+           {"paddle.fluid.layers": "append_LARS"}),
     Absent("the layers", "0.12", "1.2", "Build the network without it, and run it on several places with fluid.ParallelExecutor or "
            "fluid.CompiledProgram(...).with_data_parallel.", {"paddle.fluid.layers": "ParallelDo"}),
     Absent("the layers", "0.12", "", TRANSPILE, {"paddle.fluid.layers": "ListenAndServ BlockGuardServ Send Recv"}),

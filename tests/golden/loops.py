@@ -1,8 +1,8 @@
 """Loops through which 1.8.5 computes true gradients: arrays hold what goes from step to step.
 
-A case is a function without arguments that adds a network to the default programs and returns (loss, names of gradients, feed). `run`
-trains it a few steps with SGD and returns the losses and the gradients of the first step. Loops that carry a tensor from step to step
-without an array are not here: 1.8.5 has no right gradient for them (tests/python/test_loops.py checks those).
+A case is a function without arguments that adds a network to the default programs and returns (loss, names of gradients, feed).
+`run` trains it a few steps with SGD and returns the losses and the gradients of the first step. Loops that carry a tensor from step
+to step without an array are not here: 1.8.5 has no right gradient for them (tests/python/test_loops.py checks those).
 """
 
 from collections import OrderedDict

@@ -48,7 +48,7 @@ def minimized(make, **options):
     return build
 
 
-O = fluid.optimizer
+O = fluid.optimizer  # noqa: E741
 RECIPES = OrderedDict(
     [
         ('sgd', lambda: O.SGD(learning_rate=0.1)),

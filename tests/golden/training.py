@@ -65,8 +65,10 @@ conv: [L.conv2d(img, 2, 2), L.conv2d_transpose(img, 2, filter_size=2), L.conv2d(
 conv3d: [L.conv3d(vol, 2, [1, 2, 2]), L.conv3d_transpose(vol, 2, filter_size=[1, 2, 2]), L.pool3d(vol, [1, 2, 2], 'max')]
 depthwise: [k(L.concat([img, img], 1), 2, filter_size=2, groups=2, use_cudnn=False) for k in (L.conv2d, L.conv2d_transpose)]
 pool: [L.pool2d(img, 2, 'max'), L.pool2d(img, 2, 'avg'), L.adaptive_pool2d(img, 1, 'max')]
-images: [L.resize_bilinear(img, [3, 3]), L.resize_nearest(img, [3, 3]), L.unfold(img, 2), L.space_to_depth(L.concat([img] * 4, 1), 2)]
-images2: [L.affine_channel(img, parameter(1), parameter(1)), L.grid_sampler(img, L.reshape(L.concat([s, s], 1), [-1, 2, 2, 2])), L.im2sequence(img, 2)]
+images: [L.resize_bilinear(img, [3, 3]), L.resize_nearest(img, [3, 3]), L.unfold(img, 2),
+    L.space_to_depth(L.concat([img] * 4, 1), 2)]
+images2: [L.affine_channel(img, parameter(1), parameter(1)),
+    L.grid_sampler(img, L.reshape(L.concat([s, s], 1), [-1, 2, 2, 2])), L.im2sequence(img, 2)]
 topk: [L.topk(h, 2)[0], L.argsort(h)[0]]
 multiplex: L.multiplex([h, p], L.assign(np.array([[0], [1], [0]], 'int32')))
 minus: one_op('minus', h, y=p)
@@ -80,12 +82,14 @@ sequence4: L.sequence_unpad(*L.sequence_pad(seq, L.fill_constant([1], 'float32',
 arrays: L.array_read(L.array_write(h, number(0)), number(0))
 old_shapes: [one_op('squeeze', L.unsqueeze(h, [1]), axes=[1]), one_op('unsqueeze', h, axes=[1]), one_op('flatten', img, axis=1)]
 old_losses: [one_op('l1_norm', h), one_op('squared_l2_norm', h), one_op('conv_shift', h, y=column(h, 0))]
-images3: [L.fsp_matrix(img, img), L.pad2d(img, [1, 1, 0, 0], mode='edge'), L.adaptive_pool3d(vol, 1, 'max'), L.affine_grid(theta, [3, 1, 2, 2])]
+images3: [L.fsp_matrix(img, img), L.pad2d(img, [1, 1, 0, 0], mode='edge'),
+    L.adaptive_pool3d(vol, 1, 'max'), L.affine_grid(theta, [3, 1, 2, 2])]
 teacher_student: L.teacher_student_sigmoid_loss(column(h, 0), column(ones, 0))
 pad_like: L.pad_constant_like(h, L.slice(h, [1], [0], [2]), 0.5)
 scatter_nd_add: L.scatter_nd_add(h, L.assign(np.array([[1]], 'int64')), L.reshape(L.slice(h, [0], [0], [1]), [1, 4]))
 expand_as: L.expand_as(column(h, 0), ones)
-sequence5: [L.sequence_slice(seq, L.fill_constant([3, 1], 'int64', 0), L.fill_constant([3, 1], 'int64', 1)), L.lod_reset(h, target_lod=[0, 1, 3])]
+sequence5: [L.sequence_slice(seq, L.fill_constant([3, 1], 'int64', 0), L.fill_constant([3, 1], 'int64', 1)),
+    L.lod_reset(h, target_lod=[0, 1, 3])]
 sequence6: L.sequence_scatter(h, L.lod_reset(label, target_lod=[0, 1, 2, 3]), L.lod_reset(column(h, 1), target_lod=[0, 1, 2, 3]))
 array_to_tensor: L.tensor_array_to_tensor(L.array_write(h, number(0)), axis=0)[0]
 add_position: L.add_position_encoding(L.reshape(h, [-1, 2, 2]), 1., .5)
@@ -105,7 +109,7 @@ MADE = {
 
 def cases(text):
     """The table as {name: code}."""
-    return dict(line.split(': ', 1) for line in text.split('\n') if line)
+    return dict(line.split(': ', 1) for line in text.replace('\n    ', ' ').split('\n') if line)
 
 
 def number(value):

@@ -41,7 +41,8 @@ class Child:
 
     def start(self) -> None:
         self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
+        self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.errors)
 
     def call(self, timeout: float = 60.0, **job) -> dict:
         """The answer to a job."""

@@ -11,7 +11,8 @@ def recipe(text, loss, feeds, runs=({"B": 3},), optimizer=None):
     for name, entry in feeds.items():
         shape = [dim if isinstance(dim, int) else -1 for dim in entry["dims"]]
         dtype = "DTYPE" if entry["kind"] == "float" else "'int64'"
-        steps.append([f"{name} = L.data('{name}', {shape}, append_batch_size=False, dtype={dtype}, lod_level={1 if entry['rows'] else 0})"])
+        steps.append([f"{name} = L.data('{name}', {shape}, append_batch_size=False, dtype={dtype}, "
+                      f"lod_level={1 if entry['rows'] else 0})"])
         if entry["kind"] == "float":
             steps[-1].append(f"{name}.stop_gradient = False")
     steps.append(text.strip().split("\n"))
@@ -123,7 +124,8 @@ op('flatten2', {'X': v}, {'Out': v, 'XShape': var(DTYPE)}, axis=1)""", "w", {"x"
     "mean of no rows": recipe("""
 p = L.create_parameter([2, 1], DTYPE, name='p')
 v = L.mean(L.matmul(x, p))
-w = L.reduce_mean(x)""", "v w", {"x": feed("B", 2)}, [{"B": 2}, {"B": 0, "fetch": ["v", "w"]}, {"B": 2}], "fluid.optimizer.SGD(0.1)"),
+w = L.reduce_mean(x)""", "v w", {"x": feed("B", 2)}, [{"B": 2}, {"B": 0, "fetch": ["v", "w"]}, {"B": 2}],
+     "fluid.optimizer.SGD(0.1)"),
     # A loop that did not run took the gradient of an array whose item it would have overwritten.
     "a loop that would overwrite an item": recipe("""
 i = L.fill_constant([1], 'int64', 0)

@@ -72,7 +72,8 @@ class Judge:
             self.counts["refused: " + re.sub(r"\d+", "N", short(error))] += 1
         return found
 
-    def run(self, recipe: dict, child: Child | None = None, dtype: str = "float64", flags: dict | None = None, apart: bool = False) -> dict:
+    def run(self, recipe: dict, child: Child | None = None, dtype: str = "float64", flags: dict | None = None,
+            apart: bool = False) -> dict:
         return (child or self.ours).call(job="run", recipe=recipe, dtype=dtype, flags=flags or PLANNED, apart=apart)
 
     def slopes(self, recipe: dict, planned: dict) -> Finding | None:
@@ -96,9 +97,11 @@ class Judge:
             # The sides differ at a kink; there any slope between them is right. Where many elements have one (a maximum of equal
             # values), each may take the side that it likes: one side may have some of them, the other side the others.
             is_kink = abs(high - low) > 1e-3 * (abs(high) + abs(low))
-            allowed = 1e-5 * max(abs(want), abs(got)) + 1e-6 * (1 + abs(found["loss"])) + (abs(high) + abs(low) if is_kink else abs(high - low))
+            apart = abs(high) + abs(low) if is_kink else abs(high - low)
+            allowed = 1e-5 * max(abs(want), abs(got)) + 1e-6 * (1 + abs(found["loss"])) + apart
             if not abs(got - want) <= allowed:
-                return Finding("gradient", f"the gradient of {leaf} has slope {got:.8g}, finite differences {want:.8g} (sides {low:.8g} and {high:.8g})"
+                return Finding("gradient", f"the gradient of {leaf} has slope {got:.8g}, finite differences {want:.8g} (sides "
+                                           f"{low:.8g} and {high:.8g})"
                                + (", there is no gradient" if gradient is None else ""))
         return None
 
@@ -131,13 +134,15 @@ class Judge:
         # 1.8.5 takes an increment back when its gradient is computed.
         text = "\n".join(lines_of(recipe["steps"]))
         counted = set(re.findall(r"L\.increment\((\w+)", text))
-        parameters = {own for name in counted for own in re.findall(rf"^ *{name} = L\.create_parameter\(.*name='(\w+)'", text, re.M)}
+        parameters = {own for name in counted
+                      for own in re.findall(rf"^ *{name} = L\.create_parameter\(.*name='(\w+)'", text, re.M)}
         counted |= parameters
         found = self.unlike(planned, real, tolerance, counted, parameters)
         if found and found.kind == "real":
             dtype = "float64" if tolerance == REAL else "float32"
             try:
-                again = self.unlike(planned, self.run(recipe, child=self.real, dtype=dtype, apart=True), tolerance, counted, parameters)
+                again = self.unlike(planned, self.run(recipe, child=self.real, dtype=dtype, apart=True),
+                                    tolerance, counted, parameters)
             except Died:
                 again = None
             if not again or again.kind != "real":  # it is 1.8.5 that cannot do this in place

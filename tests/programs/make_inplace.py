@@ -5,7 +5,8 @@ from .make_math import UNARY, numbers, same_shape
 from .make_shape import new_dims, rows_after
 
 # Ops of one input and one output whose output may be the input.
-ONE_TO_ONE = ["relu", "tanh", "sigmoid", "square", "abs", "exp", "softsign", "sin", "cos", "softplus", "gelu", "elu", "assign", "relu6",
+ONE_TO_ONE = ["relu", "tanh", "sigmoid", "square", "abs", "exp", "softsign", "sin", "cos", "softplus",
+              "gelu", "elu", "assign", "relu6",
               "leaky_relu", "logsigmoid", "erf", "swish"]
 BOUNDED = {"square", "exp"}
 
@@ -145,12 +146,14 @@ def state(g: Generator) -> None:
         raise NoFit
     x = g.pick(lambda var: var.ints and var.rank >= 1 and 0 not in var.dims)
     name = g.fresh("s")
-    g.say(f"{name} = L.create_global_var({x.dims}, {g.number(-1, 1)}, DTYPE, persistable=True, name='{name}')", f"{name}.stop_gradient = False")
+    g.say(f"{name} = L.create_global_var({x.dims}, {g.number(-1, 1)}, DTYPE, persistable=True, name='{name}')",
+          f"{name}.stop_gradient = False")
     held = g.add(name, x.dims)
     g.new(f"L.elementwise_add({x.name}, {held.name})", x.dims)
     if g.chance(0.7):
         g.say(f"L.assign(L.tanh({x.name}), output={name})")
 
 
-MAKERS = [(3, unary_in_place), (2, scale_in_place), (3, binary_in_place), (2, sum_in_place), (4, reshape_in_place), (2, squeeze_in_place),
+MAKERS = [(3, unary_in_place), (2, scale_in_place), (3, binary_in_place), (2, sum_in_place),
+          (4, reshape_in_place), (2, squeeze_in_place),
           (2, moved_in_place), (3, assign_over), (2, shared_output), (1, increment), (2, read_then_write), (1, state)]

@@ -5,10 +5,13 @@ from .generate import Generator, NoFit, Var
 # Expressions over {x} that keep numbers small and, nearly everywhere, smooth.
 UNARY = [
     "L.relu({x})", "L.tanh({x})", "L.sigmoid({x})", "L.square(L.tanh({x}))", "L.exp(L.tanh({x}))", "L.abs({x})",
-    "L.softsign({x})", "L.softplus({x})", "L.elu({x}, alpha=0.5)", "L.leaky_relu({x}, 0.1)", "L.sqrt(L.scale(L.abs({x}), 1.0, 0.3))",
+    "L.softsign({x})", "L.softplus({x})", "L.elu({x}, alpha=0.5)", "L.leaky_relu({x}, 0.1)",
+    "L.sqrt(L.scale(L.abs({x}), 1.0, 0.3))",
     "L.cos({x})", "L.sin({x})", "L.relu6({x})", "L.swish({x})", "L.erf({x})", "L.logsigmoid({x})", "L.hard_sigmoid({x})",
-    "L.clip({x}, -0.7, 0.8)", "L.scale({x}, {a}, {b})", "L.scale({x}, {a}, {b}, bias_after_scale=False)", "L.scale({x}, {a}, act='relu')",
-    "L.pow(L.sigmoid({x}), 1.5)", "L.reciprocal(L.scale(L.sigmoid({x}), 1.0, 0.5))", "L.log(L.scale(L.square(L.tanh({x})), 1.0, 0.4))",
+    "L.clip({x}, -0.7, 0.8)", "L.scale({x}, {a}, {b})", "L.scale({x}, {a}, {b}, bias_after_scale=False)",
+    "L.scale({x}, {a}, act='relu')",
+    "L.pow(L.sigmoid({x}), 1.5)", "L.reciprocal(L.scale(L.sigmoid({x}), 1.0, 0.5))",
+    "L.log(L.scale(L.square(L.tanh({x})), 1.0, 0.4))",
     "L.cast({x}, DTYPE)", "L.assign({x})", "L.cumsum({x}, axis=-1)", "L.stanh({x})", "L.tanh_shrink({x})", "L.gelu({x})",
     "L.soft_relu({x})", "L.rsqrt(L.scale(L.square(L.tanh({x})), 1.0, 0.4))", "L.selu({x})", "{x} * {a} + {b}", "{a} - {x}",
     "L.softmax({x})", "L.dropout({x}, 0.0)", "L.dropout({x}, 0.5, is_test=True)", "L.zeros_like({x})",
@@ -157,7 +160,8 @@ def norm(g: Generator) -> None:
         g.like(f"L.batch_norm({x.name}, epsilon=0.001, param_attr='{name}_s', bias_attr='{name}_b', is_test={g.chance(0.2)}, "
                f"moving_mean_name='{name}_m', moving_variance_name='{name}_v')", x)
     else:
-        g.like(f"L.layer_norm({x.name}, begin_norm_axis={g.random.randint(1, x.rank - 1)}, epsilon=0.001, param_attr='{name}_s', bias_attr='{name}_b')", x)
+        g.like(f"L.layer_norm({x.name}, begin_norm_axis={g.random.randint(1, x.rank - 1)}, epsilon=0.001, param_attr='{name}_s', "
+               f"bias_attr='{name}_b')", x)
 
 
 def loss(g: Generator) -> None:
@@ -165,7 +169,8 @@ def loss(g: Generator) -> None:
     kind = g.random.randrange(6)
     if kind < 2:
         label = g.pick(lambda var: var.dims == [x.dims[0], 1] and var.high <= x.dims[1], kind="int")
-        text = [f"L.softmax_with_cross_entropy({x.name}, {label.name})", f"L.cross_entropy(L.softmax({x.name}), {label.name})"][kind]
+        text = [f"L.softmax_with_cross_entropy({x.name}, {label.name})",
+                f"L.cross_entropy(L.softmax({x.name}), {label.name})"][kind]
         g.new(text, [x.dims[0], 1], rows=x.rows)
         return
     y = same_shape(g, x)
@@ -200,10 +205,12 @@ def image(g: Generator) -> None:
         g.new(f"L.pool2d({x.name}, 2, pool_type='{way}', pool_stride=1)", [n, x.dims[1], h - 1, w - 1])
     elif kind == 1:
         channels, name = g.random.randint(1, 4), g.fresh("conv")
-        g.new(f"L.conv2d({x.name}, {channels}, 3, padding=1, act={g.choice(ACTS)}, param_attr='{name}', bias_attr={g.choice(['False', repr(name + '_b')])})",
+        g.new(f"L.conv2d({x.name}, {channels}, 3, padding=1, act={g.choice(ACTS)}, param_attr='{name}', "
+              f"bias_attr={g.choice(['False', repr(name + '_b')])})",
               [n, channels, h, w])
     else:
-        g.new(f"L.image_resize({x.name}, out_shape=[{h + 1}, {w + 2}], resample='{g.choice(['BILINEAR', 'NEAREST'])}')", [n, x.dims[1], h + 1, w + 2])
+        g.new(f"L.image_resize({x.name}, out_shape=[{h + 1}, {w + 2}], resample='{g.choice(['BILINEAR', 'NEAREST'])}')",
+              [n, x.dims[1], h + 1, w + 2])
 
 
 def compare(g: Generator) -> None:
@@ -216,5 +223,6 @@ def compare(g: Generator) -> None:
         g.like(f"{y.name} * L.cast({mask.name}, DTYPE)", y)
 
 
-MAKERS = [(12, unary), (6, binary), (2, quotient), (3, operators), (3, spread), (3, sums), (3, reduce), (1, reduce_to_one), (1, mean), (4, fc), (3, product),
+MAKERS = [(12, unary), (6, binary), (2, quotient), (3, operators), (3, spread), (3, sums), (3, reduce),
+          (1, reduce_to_one), (1, mean), (4, fc), (3, product),
           (2, batched), (2, norm), (3, loss), (1.5, stopped), (2, image), (1, compare)]

@@ -24,7 +24,8 @@ def conv(g: Generator) -> None:
         raise NoFit
     x = g.pick(sequence)
     size, name = g.random.randint(1, 4), g.fresh("seqconv")
-    g.new(f"L.sequence_conv({x.name}, {size}, {g.choice([1, 3])}, param_attr='{name}', bias_attr=False, act={g.choice(['None', repr('tanh')])})",
+    g.new(f"L.sequence_conv({x.name}, {size}, {g.choice([1, 3])}, param_attr='{name}', bias_attr=False, "
+          f"act={g.choice(['None', repr('tanh')])})",
           [x.dims[0], size], rows=x.rows)
 
 
@@ -79,7 +80,8 @@ def embedding(g: Generator) -> None:
     name, size = table(g, ids.high)
     more = ", padding_idx=0" if g.chance(0.15) else ""
     sparse = g.chance(0.7)
-    g.new(f"L.embedding({ids.name}, {size}, is_sparse={sparse}{more}, param_attr='{name}', dtype=DTYPE)", [*ids.dims[:-1], size[1]], rows=ids.rows)
+    g.new(f"L.embedding({ids.name}, {size}, is_sparse={sparse}{more}, param_attr='{name}', dtype=DTYPE)",
+          [*ids.dims[:-1], size[1]], rows=ids.rows)
 
 
 def table(g: Generator, height: int) -> tuple[str, list[int]]:
@@ -100,4 +102,5 @@ def whole_table(g: Generator) -> None:
     g.new(f"fluid.default_main_program().global_block().var('{name}')", size, fixed=True)
 
 
-MAKERS = [(3, pool), (1, softmax), (1.5, conv), (2, expand), (1, turn), (1, join), (0.7, recut), (1.5, pad), (0.5, same_rows), (3, embedding), (0.5, whole_table)]
+MAKERS = [(3, pool), (1, softmax), (1.5, conv), (2, expand), (1, turn), (1, join), (0.7, recut),
+          (1.5, pad), (0.5, same_rows), (3, embedding), (0.5, whole_table)]

@@ -114,7 +114,8 @@ def concat(g: Generator) -> None:
     size = sum(var.dims[axis] for var in found)
     if size > 12:
         raise NoFit
-    g.new(f"L.concat([{', '.join(var.name for var in found)}], axis={axis})", [*x.dims[:axis], size, *x.dims[axis + 1:]], rows=x.rows if axis else None)
+    g.new(f"L.concat([{', '.join(var.name for var in found)}], axis={axis})", [*x.dims[:axis], size, *x.dims[axis + 1:]],
+          rows=x.rows if axis else None)
 
 
 def stack(g: Generator) -> None:
@@ -129,7 +130,8 @@ def unstack(g: Generator) -> None:
     x = g.pick(lambda var: var.rank >= 2 and any(isinstance(dim, int) and 1 <= dim <= 3 for dim in var.dims))
     axis = g.choice([i for i, dim in enumerate(x.dims) if isinstance(dim, int) and 1 <= dim <= 3])
     names = [g.fresh("v") for _ in range(x.dims[axis])]
-    g.say(f"{', '.join(names)} = L.unstack({x.name}, axis={axis})" if len(names) > 1 else f"{names[0]} = L.unstack({x.name}, axis={axis})[0]")
+    g.say(f"{', '.join(names)} = L.unstack({x.name}, axis={axis})" if len(names) > 1
+          else f"{names[0]} = L.unstack({x.name}, axis={axis})[0]")
     for name in names:
         g.add(name, x.dims[:axis] + x.dims[axis + 1:])
 
@@ -206,5 +208,7 @@ def one_hot(g: Generator) -> None:
     g.new(f"L.cast(L.one_hot({ids.name}, {ids.high}), DTYPE)", [ids.dims[0], ids.high])
 
 
-MAKERS = [(5, reshape), (1.5, reshape_by_sizes), (1, filled), (4, transpose), (3, cut), (2, split), (3, concat), (2, stack), (1, unstack),
-          (2, expand), (2, unsqueeze), (2, squeeze), (1, flatten), (1, pad), (1, reverse), (1, gather), (1, scatter), (1, top), (0.7, one_hot)]
+MAKERS = [(5, reshape), (1.5, reshape_by_sizes), (1, filled), (4, transpose), (3, cut), (2, split),
+          (3, concat), (2, stack), (1, unstack),
+          (2, expand), (2, unsqueeze), (2, squeeze), (1, flatten), (1, pad), (1, reverse), (1, gather),
+          (1, scatter), (1, top), (0.7, one_hot)]

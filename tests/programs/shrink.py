@@ -114,10 +114,14 @@ def script(recipe: dict, dtype: str = "float64") -> str:
         for name, entry in recipe["feeds"].items():
             if name in names:
                 array, lengths = recipes.values_of(entry, name, recipe, number)
-                text = f"np.array({np.array2string(array, separator=', ', threshold=10**9)}, {'DTYPE' if array.dtype.kind == 'f' else repr('int64')}).reshape({list(array.shape)})"
-                feed.append(f"'{name}': " + (f"fluid.create_lod_tensor({text}, [{lengths}], fluid.CPUPlace())" if lengths is not None else text))
+                text = (f"np.array({np.array2string(array, separator=', ', threshold=10**9)}, "
+                        f"{'DTYPE' if array.dtype.kind == 'f' else repr('int64')}).reshape({list(array.shape)})")
+                feed.append(f"'{name}': " + (f"fluid.create_lod_tensor({text}, [{lengths}], fluid.CPUPlace())"
+                                             if lengths is not None else text))
         fetch = [name for name in run["fetch"] if name in names] + ["loss"]
-        gradients = [] if run["test"] else [f"'{name}@GRAD'" for name in recipe["feeds"] if name in names and recipe["feeds"][name]["kind"] == "float"]
+        gradients = [] if run["test"] else [f"'{name}@GRAD'" for name in recipe["feeds"] if name in names and
+                                            recipe["feeds"][name]["kind"] == "float"]
         lines.append(f"fetch = [{', '.join(fetch + gradients)}]")
-        lines.append(f"print(exe.run({'test' if run['test'] else 'fluid.default_main_program()'}, feed={{{', '.join(feed)}}}, fetch_list=fetch, return_numpy=False))")
+        lines.append(f"print(exe.run({'test' if run['test'] else 'fluid.default_main_program()'}, feed={{{', '.join(feed)}}}, "
+                     "fetch_list=fetch, return_numpy=False))")
     return "\n".join(lines) + "\n"

@@ -56,7 +56,8 @@ class Process:
         self.log = tempfile.NamedTemporaryFile("w+", prefix=f"{name}-", suffix=".log", delete=False)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd, env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
+            command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
         )
 
     @property
@@ -136,7 +137,8 @@ class Job:
         return []
 
     def start(self, role: str, index: int, *options: str, env: dict[str, str] | None = None) -> Process:
-        command = [*self.prefix(role, index), sys.executable, self.script, role, "--endpoints", ",".join(self.endpoints), "--trainers", str(self.trainers)]
+        command = [*self.prefix(role, index), sys.executable, self.script, role, "--endpoints", ",".join(self.endpoints),
+                   "--trainers", str(self.trainers)]
         command += ["--endpoint", self.endpoints[index]] if role == "server" else ["--id", str(index)]
         process = Process(f"{role}-{index}", command + list(options), env={**self.env, **(env or {})})
         self.processes.append(process)

@@ -124,9 +124,9 @@ def doors(who: str) -> dict[str, str]:
 
 
 class Crowd:
-    """They come and go for as long as the block lasts, one after the other at each server, whether it is there or not; some stay and
-    say nothing. They know no secret. None opens as a trainer should: in a job without a secret it would take the place of one that is
-    away."""
+    """They come and go for as long as the block lasts, one after the other at each server, whether it is there or not; some stay
+    and say nothing. They know no secret. None opens as a trainer should: in a job without a secret it would take the place of one
+    that is away."""
 
     def __init__(self, who: str, endpoints: list[str], seed: int | str):
         self.endpoints, self.rng = endpoints, random.Random(seed)

@@ -9,6 +9,7 @@ import re
 import sys
 
 import numpy as np
+
 import paddle.fluid as fluid
 
 # Attributes that say nothing on what a program computes, or that an engine fills in by itself.

@@ -42,7 +42,8 @@ class Frame:
         return self.meta[6 if self.type == FAILED else 2 :].decode(errors="replace")
 
 
-def head(type: int, meta: int = 0, payload: int = 0, flags: int = 0, request: int = 0, step: int = 0, extra: int = 0, version: int = 3) -> bytes:
+def head(type: int, meta: int = 0, payload: int = 0, flags: int = 0, request: int = 0, step: int = 0,
+         extra: int = 0, version: int = 3) -> bytes:
     return HEAD.pack(b"CPDL", version, type, flags, 0, meta, payload, request, step, extra)
 
 
@@ -77,7 +78,8 @@ def numbers(values: list[int]) -> bytes:
     return struct.pack(f"<I{len(values)}I", len(values), *values)
 
 
-def hello(id: int, incarnation: int = 0, role: int = TRAINER, loop: int = 0, job: str = "", version: int = 3, has_secret: bool = False) -> bytes:
+def hello(id: int, incarnation: int = 0, role: int = TRAINER, loop: int = 0, job: str = "", version: int = 3,
+          has_secret: bool = False) -> bytes:
     return (
         struct.pack("<HBBHiQII", version, role, 0, loop, id, incarnation or random.getrandbits(63) | 1, os.getpid(), 0)
         + text(job)

@@ -41,7 +41,8 @@ def _over() -> list[list[int]]:
     """What _WIDTH zero bytes make of each byte of a remainder."""
     zeros = bytes(_WIDTH)
     bits = [_plain(1 << i, zeros) for i in range(32)]
-    return [[functools.reduce(lambda a, i: a ^ (bits[8 * k + i] if value >> i & 1 else 0), range(8), 0) for value in range(256)] for k in range(4)]
+    return [[functools.reduce(lambda a, i: a ^ (bits[8 * k + i] if value >> i & 1 else 0), range(8), 0)
+             for value in range(256)] for k in range(4)]
 
 
 def crc32c(start: int, data: bytes) -> int:

@@ -42,7 +42,8 @@ def test_every_sentence_ends_with_what_to_do():
 
     for row in absent.ABSENT:
         assert absent.sentence("paddle.x", row).endswith((row.instead, "docs/MISSING.md lists what is missing."))
-    with pytest.raises(AttributeError, match=r"of Paddle 0\.12 to 1\.2\. Build the network without it, and run it on several places"):
+    with pytest.raises(AttributeError,
+                       match=r"of Paddle 0\.12 to 1\.2\. Build the network without it, and run it on several places"):
         fluid.layers.ParallelDo
     with pytest.raises(AttributeError, match=r"docs/MISSING\.md lists what is missing\.$"):
         fluid.layers.warpctc
@@ -60,7 +61,8 @@ def test_no_sentence_advises_what_is_not_there():
 
 
 def test_python_adds_no_guess_to_the_sentence():
-    done = subprocess.run([sys.executable, "-c", "import paddle.fluid as fluid\nfluid.DataFeedDesc"], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", "import paddle.fluid as fluid\nfluid.DataFeedDesc"],
+                          capture_output=True, text=True,
                           timeout=120)
     assert done.returncode == 1 and done.stderr.endswith("fluid.DataFeeder, fluid.io.DataLoader.\n"), done.stderr
 
@@ -121,7 +123,8 @@ def test_a_name_that_never_was_is_just_unknown(path):
 
 
 @pytest.mark.parametrize("line, near", [
-    ("fluid.layers.sigmod", "sigmoid"), ("fluid.Exector", "Executor"), ("fluid.optimizer.Adm", "Adam"), ("fluid.core.LoDTenser", "LoDTensor"),
+    ("fluid.layers.sigmod", "sigmoid"), ("fluid.Exector", "Executor"), ("fluid.optimizer.Adm", "Adam"),
+    ("fluid.core.LoDTenser", "LoDTensor"),
 ])
 def test_a_slip_in_a_name_gives_the_nearest(line, near):
     done = subprocess.run([sys.executable, "-c", f"import paddle.fluid as fluid\nfluid.optimizer, fluid.layers\n{line}"],
@@ -142,9 +145,10 @@ def test_hasattr_is_false_and_a_guarded_import_goes_on():
 
 
 def test_fluid_of_v2():
+    from paddle.v2.fluid.layers import fc
+
     import paddle.fluid
     import paddle.v2.fluid as fluid
-    from paddle.v2.fluid.layers import fc
     from paddle.v2.plot import Ploter
 
     assert fluid is paddle.fluid and fc is paddle.fluid.layers.fc

@@ -127,7 +127,8 @@ def test_output_that_cannot_be_written():
 NOBODY = ["ps", "status", "127.0.0.1:1"]
 
 
-@pytest.mark.parametrize("words", [["--json"], ["-json"], ["--json=1"], ["--json=true"], ["--nojson"], ["--watch", "0.1"], ["--watch=0.1"],
+@pytest.mark.parametrize("words", [["--json"], ["-json"], ["--json=1"], ["--json=true"], ["--nojson"],
+                                   ["--watch", "0.1"], ["--watch=0.1"],
                                    ["-watch=0.1", "--json=0", "--"]])
 def test_options_in_all_their_forms(words):
     done = run(*NOBODY, *words, env=os.environ | {"FLAGS_rpc_deadline": "100"})

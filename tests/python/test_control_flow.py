@@ -4,7 +4,6 @@ import pytest
 
 import paddle.fluid as fluid
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 
@@ -80,8 +79,8 @@ def test_while_counts():
 
 
 def test_a_branch_over_a_variable_that_is_another_in_each_scope():
-    """The gradient's block uses nothing of the blocks around it, and still hangs below the frame of the forward block, which is made anew
-    when the scope changes."""
+    """The gradient's block uses nothing of the blocks around it, and still hangs below the frame of the forward block, which is
+    made anew when the scope changes."""
     x = fluid.default_main_program().global_block().create_var(name="x", shape=[4], dtype="float32")
     x.stop_gradient = False
     holds = fluid.layers.less_than(fluid.layers.fill_constant([1], "float32", 0.0), fluid.layers.fill_constant([1], "float32", 1.0))

@@ -9,7 +9,6 @@ import paddle
 import paddle.fluid as fluid
 from paddle.fluid.data_feeder import check_dtype, check_type, convert_dtype
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 

@@ -7,7 +7,6 @@ import pytest
 import paddle.fluid as fluid
 from paddle.fluid import layers
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 
@@ -237,7 +236,8 @@ def test_each_place_has_a_state_of_its_own_from_the_first_step_on(monkeypatch, k
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
     compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
-    found = [exe.run(compiled, feed={"x": np.random.RandomState(i).randn(4, 3).astype("float32")}, fetch_list=[loss])[0] for i in range(3)]
+    found = [exe.run(compiled, feed={"x": np.random.RandomState(i).randn(4, 3).astype("float32")},
+                     fetch_list=[loss])[0] for i in range(3)]
     np.testing.assert_allclose(np.ravel(found), losses, atol=2e-5)
     np.testing.assert_allclose(held("w").ravel()[:3], weights, atol=2e-5)
 

@@ -367,7 +367,7 @@ def test_movielens_stand_in(stand_ins):
     titles, categories = movielens.get_movie_title_dict(), movielens.movie_categories()
     assert movielens.max_user_id() == 6040 and movielens.max_movie_id() == 3952
     assert movielens.max_job_id() == 20 and len(categories) == 18 and len(titles) > 4140
-    for user, gender, age, job, film, kinds, words, (score,) in train:
+    for user, gender, age, job, film, _, _, (score,) in train:
         assert 1 <= user <= 6040 and gender in (0, 1) and age < len(movielens.age_table) and job <= 20
         assert 1 <= film <= 3952 and -3 <= score <= 5
     assert ids_below(train, 5, 18) and ids_below(train, 6, len(titles))

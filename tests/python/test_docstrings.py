@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from paddle._core import op_known
 
 import paddle
 import paddle.fluid as fluid
-from paddle._core import op_known
 from paddle.fluid import docs, layers
 
 SECTIONS = {name: section for text in layers.DOCS for name, section in docs.parse(text).items()}
@@ -39,13 +39,13 @@ def test_layer_says_what_its_arguments_are(name):
 
 def test_texts_name_only_layers_and_arguments_that_are_there():
     names = [name for text in layers.DOCS for paragraph in text.strip().split("\n\n")
-             for name in paragraph.split("\n")[0].split()]
+             for name in paragraph.replace("\n        ", " ").split("\n")[0].split()]
     assert sorted(names) == sorted(set(names)), "a layer stands twice"
     assert set(names) == set(layers.__all__)
     used: set[str] = set()
     for text in layers.DOCS:
         for paragraph in text.strip().split("\n\n"):
-            group = paragraph.split("\n")[0].split()
+            group = paragraph.replace("\n        ", " ").split("\n")[0].split()
             arguments = {each for name in group for each in docs.arguments_of(getattr(layers, name))}
             assert set(SECTIONS[group[0]].arguments) <= arguments, group
             used |= arguments - set(SECTIONS[group[0]].arguments)
@@ -61,14 +61,16 @@ def test_help_shows_it():
 
 API = Path(__file__).resolve().parents[2] / "docs" / "api"
 EXAMPLES = {f"{page.stem} {i}": text for page in sorted(API.glob("*.md"))
-            for i, text in enumerate(re.findall(r"^```python\n(>>> .*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))}
+            for i, text in enumerate(re.findall(r"^```python\n(>>> .*?)^```", page.read_text(encoding="utf-8"),
+                                                re.MULTILINE | re.DOTALL))}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_of_the_reference_runs_as_it_stands(name, tmp_path, monkeypatch):
     """After these imports, which its first page names."""
     monkeypatch.chdir(tmp_path)
-    lacks = [op for layer, op in (("StaticRNN", "recurrent"), ("IfElse", "split_lod_tensor")) if layer in EXAMPLES[name] and not op_known(op)]
+    lacks = [op for layer, op in (("StaticRNN", "recurrent"), ("IfElse", "split_lod_tensor"))
+             if layer in EXAMPLES[name] and not op_known(op)]
     if lacks:
         pytest.skip(f"the engine has no op {lacks[0]} yet")
     names = {"np": np, "paddle": paddle, "fluid": fluid}

@@ -145,7 +145,8 @@ def test_shares_are_the_whole(monkeypatch):
 
 def test_port_0_is_not_an_address(tmp_path):
     """A server may have it; a trainer that was not told the real one ends at once."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / "fit_a_line.py")], cwd=tmp_path, capture_output=True, text=True, timeout=20,
+    done = subprocess.run([sys.executable, str(EXAMPLES / "fit_a_line.py")], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=20,
                           env=os.environ | {"PADDLE_DATASET_HOME": CUT, "PSERVERS": "127.0.0.1:0"})
     assert done.returncode == 1 and "Give the port that the server printed" in done.stderr, done.stderr
 
@@ -159,7 +160,8 @@ def test_port_0_is_not_an_address(tmp_path):
     ({"PADDLE_TRAINER_ID": "2"}, "PADDLE_TRAINER_ID is 2; with PADDLE_TRAINERS=2 it must be from 0 to 1."),
     ({"PADDLE_TRAINER_ID": "0", "PSERVERS": "127.0.0.1"}, "PSERVERS has '127.0.0.1'; it must be HOST:PORT,HOST:PORT,..."),
     ({"PADDLE_TRAINER_ID": "0", "PSERVERS": "127.0.0.1:6174,"}, "PSERVERS has ''; it must be HOST:PORT,HOST:PORT,..."),
-    ({"TRAINING_ROLE": "PSERVER", "PSERVERS": "a:1, b:2", "SERVER_ENDPOINT": "c:3"}, "'c:3'; it must be one of PSERVERS: a:1, b:2."),
+    ({"TRAINING_ROLE": "PSERVER", "PSERVERS": "a:1, b:2", "SERVER_ENDPOINT": "c:3"},
+     "'c:3'; it must be one of PSERVERS: a:1, b:2."),
 ])
 def test_wrong_environment(tmp_path, env, said):
     done = subprocess.run([sys.executable, str(EXAMPLES / "ctr_dnn.py")], cwd=tmp_path, env=os.environ | env,

@@ -109,7 +109,8 @@ def test_last_dimensions_may_be_left_out(declared, fed, is_taken):
 def test_labels_of_npair_loss():
     """The layer reshapes them in place, which changes what is declared."""
     with fluid.program_guard(fluid.Program(), fluid.Program()):
-        anchor, positive, labels = (fluid.data(name, shape, "float32") for name, shape in (("a", [3, 4]), ("p", [3, 4]), ("l", [3])))
+        anchor, positive, labels = (fluid.data(name, shape, "float32")
+                                    for name, shape in (("a", [3, 4]), ("p", [3, 4]), ("l", [3])))
         loss = layers.npair_loss(anchor, positive, labels, l2_reg=0.002)
         ones = np.ones((3, 4), "float32")
         found, = fluid.Executor().run(feed={"a": ones, "p": ones, "l": np.array([0, 1, 1], "float32")}, fetch_list=[loss])
@@ -152,7 +153,8 @@ def test_what_the_program_does_not_know_is_left_out_with_a_warning():
             exe.run(pruned, feed={"X": feed["x"]}, fetch_list=[out.name])
 
 
-@pytest.mark.parametrize("value", [None, [[1.0], [None], [3.0]], (None,), [np.float32(1), None], [[None]] * 3, np.array([[1.0], [None]])])
+@pytest.mark.parametrize("value", [None, [[1.0], [None], [3.0]], (None,), [np.float32(1), None],
+                                   [[None]] * 3, np.array([[1.0], [None]])])
 @pytest.mark.parametrize("dtype", ["float32", "bool", "int64"])
 def test_none_is_no_number(value, dtype):
     """numpy makes a NaN of it, and one NaN in a feed is in all parameters after a step."""
@@ -180,14 +182,16 @@ def test_a_sample_without_a_number(level):
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("dtype, value", [
-    ("int64", [[1.7, 2.9]]), ("int64", [np.array([1.7, 2.2], "float32")]), ("int64", [[float("nan"), 1.0]]), ("int32", [[2**33, 1]]), ("uint8", [[300, -1]]),
+    ("int64", [[1.7, 2.9]]), ("int64", [np.array([1.7, 2.2], "float32")]), ("int64", [[float("nan"), 1.0]]),
+    ("int32", [[2**33, 1]]), ("uint8", [[300, -1]]),
     ("float32", [[1.0, 1e300]]),
 ])  # fmt: skip
 def test_a_list_that_the_type_cannot_hold(dtype, value):
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         out = layers.cast(layers.data("x", [2], dtype=dtype), "float64")
         exe = fluid.Executor(fluid.CPUPlace())
-        with pytest.raises(fluid.core.InvalidArgumentError, match=f"The feed 'x' .*({dtype} cannot hold|cannot become an array of {dtype})"):
+        with pytest.raises(fluid.core.InvalidArgumentError,
+                           match=f"The feed 'x' .*({dtype} cannot hold|cannot become an array of {dtype})"):
             exe.run(feed={"x": value}, fetch_list=[out])
         good = [[1.0, 2]] if dtype != "float32" else [[float("inf"), 0.1]]
         assert exe.run(feed={"x": good}, fetch_list=[out])[0].shape == (1, 2)

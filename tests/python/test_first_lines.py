@@ -6,7 +6,6 @@ import pytest
 import paddle.fluid as fluid
 from paddle.fluid import layers
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 

@@ -50,7 +50,8 @@ for epoch in range(6):
     n = 0
     try:
         while True:
-            loss_val, auc_val, batch_auc = exe.run(fluid.default_main_program(), fetch_list=[avg_cost.name, auc_var.name, batch_auc_var.name])
+            loss_val, auc_val, batch_auc = exe.run(fluid.default_main_program(),
+                                                   fetch_list=[avg_cost.name, auc_var.name, batch_auc_var.name])
             n += 1
             assert auc_val == batch_auc
     except fluid.core.EOFException:
@@ -106,8 +107,9 @@ def digits(n, seed):
 
 def build_program(is_train, main_prog, startup_prog):
     with fluid.program_guard(main_prog, startup_prog):
-        py_reader = fluid.layers.py_reader(capacity=16, shapes=[[-1, 1, 8, 8], [-1, 1]], lod_levels=[0, 0], dtypes=["float32", "int64"],
-                                           use_double_buffer=True, name='train_reader' if is_train else 'test_reader')
+        py_reader = fluid.layers.py_reader(capacity=16, shapes=[[-1, 1, 8, 8], [-1, 1]], lod_levels=[0, 0],
+                                           dtypes=["float32", "int64"], use_double_buffer=True,
+                                           name='train_reader' if is_train else 'test_reader')
         with fluid.unique_name.guard():
             image, label = fluid.layers.read_file(py_reader)
             conv = fluid.nets.simple_img_conv_pool(image, 4, 3, 2, 2, act='relu')
@@ -115,7 +117,8 @@ def build_program(is_train, main_prog, startup_prog):
             avg_cost = fluid.layers.mean(x=fluid.layers.cross_entropy(input=out, label=label))
             acc_top1 = fluid.layers.accuracy(input=out, label=label, k=1)
             if is_train:
-                fluid.optimizer.Momentum(learning_rate=0.1, momentum=0.9, regularization=fluid.regularizer.L2Decay(1e-4)).minimize(avg_cost)
+                fluid.optimizer.Momentum(learning_rate=0.1, momentum=0.9,
+                                         regularization=fluid.regularizer.L2Decay(1e-4)).minimize(avg_cost)
     return py_reader, avg_cost, acc_top1
 
 startup_prog, train_prog, test_prog = fluid.Program(), fluid.Program(), fluid.Program()
@@ -171,7 +174,8 @@ for epoch in range(5):
     n = 0
     while True:
         try:
-            cost, accuracy = exe.run(program=test_program if epoch == 4 else fluid.default_main_program(), fetch_list=[avg_cost.name, acc.name])
+            cost, accuracy = exe.run(program=test_program if epoch == 4 else fluid.default_main_program(),
+                                     fetch_list=[avg_cost.name, acc.name])
             n += 1
         except fluid.core.EOFException:
             py_reader.reset()
@@ -260,7 +264,8 @@ fluid.optimizer.SGD(learning_rate=3.0).minimize(avg_cost)
 loader.set_sample_generator(pairs, batch_size=12, drop_last=True, places=fluid.cpu_places(2))
 exe = fluid.Executor(place)
 exe.run(fluid.default_startup_program())
-program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=avg_cost.name, places=fluid.cpu_places(2))
+program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+    loss_name=avg_cost.name, places=fluid.cpu_places(2))
 for epoch in range(8):
     costs = [exe.run(program, feed=feed, fetch_list=[avg_cost])[0] for feed in loader()]
     assert all(each.shape == (2,) for each in costs)
@@ -402,7 +407,8 @@ SCRIPTS = {
 def test_script_trains(name, tmp_path):
     script, batches, right = SCRIPTS[name]
     env = {key: value for key, value in os.environ.items() if key != "CPU_NUM"}
-    done = subprocess.run([sys.executable, "-c", HEAD + textwrap.dedent(script)], cwd=tmp_path, env=env, capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", HEAD + textwrap.dedent(script)], cwd=tmp_path,
+                          env=env, capture_output=True, text=True,
                           timeout=300)  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = np.array([[float(word) for word in line.split()] for line in done.stdout.splitlines()])

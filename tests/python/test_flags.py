@@ -42,7 +42,8 @@ def test_known_and_foreign_names_are_quiet():
 
 
 def test_a_misspelt_setting_of_servers_is_reported():
-    for wrong, right in (("PADDLE_PS_SECERT", "PADDLE_PS_SECRET"), ("PADDLE_PS_MAPP", "PADDLE_PS_MAP"), ("PADDLE_PS_BINDD", "PADDLE_PS_BIND")):
+    for wrong, right in (("PADDLE_PS_SECERT", "PADDLE_PS_SECRET"), ("PADDLE_PS_MAPP", "PADDLE_PS_MAP"),
+                         ("PADDLE_PS_BINDD", "PADDLE_PS_BIND")):
         (line,) = messages({wrong: "abc"})
         assert "warning" in line and f"{wrong} is not a setting and has no effect; is {right} meant?" in line and "abc" not in line
     (line,) = messages({"PADDLE_PS_QQQQQQQQQQQQ": "abc"})
@@ -72,6 +73,9 @@ def test_texts_of_any_length():
     """Folders of clusters have long names: one that is cut, or dropped, would keep nothing."""
     folder = "/" + "d" * 700
     env = {**os.environ, "FLAGS_ps_dir": folder}
-    script = "import paddle.fluid as fluid\nprint(fluid.get_flags('FLAGS_ps_dir')['FLAGS_ps_dir'])\nfluid.set_flags({'FLAGS_ps_dir': '/e' * 300})\nprint(fluid.get_flags('FLAGS_ps_dir')['FLAGS_ps_dir'])"
+    script = ("import paddle.fluid as fluid\n"
+              "print(fluid.get_flags('FLAGS_ps_dir')['FLAGS_ps_dir'])\n"
+              "fluid.set_flags({'FLAGS_ps_dir': '/e' * 300})\n"
+              "print(fluid.get_flags('FLAGS_ps_dir')['FLAGS_ps_dir'])")
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == [folder, "/e" * 300] and not done.stderr

@@ -65,7 +65,8 @@ def python(lines: str, **flags: str) -> subprocess.CompletedProcess:
 def outside(name: str) -> list[str]:
     """Values that are too small or too large, by one and by what 32 and 64 bits cut to something that fits, and none at all."""
     least, most = RANGES[name]
-    texts = [str(n) for n in (least - 1, most + 1, most + 2**32, 2**64 + max(least, 1), -(2**64) + max(least, 1), -(2**63) - 1) if not least <= n <= most]
+    texts = [str(n) for n in (least - 1, most + 1, most + 2**32, 2**64 + max(least, 1), -(2**64) + max(least, 1), -(2**63) - 1)
+             if not least <= n <= most]
     return texts + ["", " ", "1x", "1.5", "0x", "soon"]
 
 
@@ -114,17 +115,21 @@ def test_values_outside_in_the_environment_end_the_start(name):
 
 
 def test_other_values_in_the_environment_that_do_not_fit():
-    for name, value, wanted in (("rpc_retry_times", "often", "give a whole number from -1 to"), ("check_nan_inf", "2", "give 0 or 1"), ("benchmark", "", "give 0 or 1"),
-                                ("eager_delete_tensor_gb", "all", "give a number"), ("log_level", "loud", "error, warning, info or debug")):
+    for name, value, wanted in (("rpc_retry_times", "often", "give a whole number from -1 to"),
+                                ("check_nan_inf", "2", "give 0 or 1"), ("benchmark", "", "give 0 or 1"),
+                                ("eager_delete_tensor_gb", "all", "give a number"),
+                                ("log_level", "loud", "error, warning, info or debug")):
         done = python("import paddle", **{name: value})
-        assert done.returncode == 1 and re.search(f"FLAGS_{name} cannot be '{value}': .*{wanted}", done.stderr.splitlines()[-1]), done.stderr
+        assert done.returncode == 1, done.stderr
+        assert re.search(f"FLAGS_{name} cannot be '{value}': .*{wanted}", done.stderr.splitlines()[-1]), done.stderr
 
 
 def test_on_and_off_as_upstream_writes_them():
     words = ["1", "t", "True", "y", "YES", "0", "F", "false", "n", "no"]
     done = python(TRIES.format(tries=[f"benchmark={word}" for word in words], how=WAYS["set_flags"]))
     assert done.stdout.splitlines() == ["taken True"] * 5 + ["taken False"] * 5, done.stderr
-    assert python("import paddle.fluid as fluid\nprint(fluid.get_flags('FLAGS_benchmark'))", benchmark="Yes").stdout == "{'FLAGS_benchmark': True}\n"
+    assert python("import paddle.fluid as fluid\nprint(fluid.get_flags('FLAGS_benchmark'))",
+                  benchmark="Yes").stdout == "{'FLAGS_benchmark': True}\n"
 
 
 @pytest.mark.parametrize("command", [["ps", "status", "127.0.0.1:1"], ["psbench", "--seconds", "0.1"]])

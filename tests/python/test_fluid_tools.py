@@ -7,7 +7,6 @@ import pytest
 import paddle.fluid as fluid
 from paddle.fluid import debugger, graphviz, unique_name
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 
@@ -202,8 +201,9 @@ def test_names_of_core_that_upstreams_own_tests_ask_for():
     assert [each.type() for each in passes.all_passes()] == ["b"]
 
 
-@pytest.mark.parametrize("name, instead", [("multi_batch_merge_pass", "num_repeats times as large"), ("is_test_pass", "for_test=True"),
-                                           ("sync_batch_norm_pass", "one place")])
+@pytest.mark.parametrize("name, instead",
+                         [("multi_batch_merge_pass", "num_repeats times as large"), ("is_test_pass", "for_test=True"),
+                          ("sync_batch_norm_pass", "one place")])
 def test_a_pass_that_would_change_the_training_is_refused(name, instead):
     passes = fluid.BuildStrategy()._finalize_strategy_and_create_passes()
     for add in (passes.append_pass, lambda name: passes.insert_pass(0, name)):

@@ -1,4 +1,5 @@
-"""A process that computed with several threads forks, as multiprocessing does by default: the child computes too, and both agree."""
+"""A process that computed with several threads forks, as multiprocessing does by default: the child computes too, and both
+agree."""
 
 import os
 import subprocess

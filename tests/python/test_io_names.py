@@ -1,4 +1,5 @@
-"""Saving variables as a file each: names that lead to one file, out of the folder, over the model, or are as long as a file's may be."""
+"""Saving variables as a file each: names that lead to one file, out of the folder, over the model, or are as long as a file's may
+be."""
 
 import os
 import resource
@@ -79,7 +80,8 @@ def test_names_without_a_file_of_their_own(tmp_path, names, said, save):
 def test_what_is_said_of_one_file_for_all_fits_the_call(tmp_path):
     net = Net("w", "./w")
     with fluid.scope_guard(net.scope):
-        for save, said in ((SAVES["save_params"], r"\(filename=...\)"), (SAVES["save_inference_model"], r"\(params_filename=...\)")):
+        for save, said in ((SAVES["save_params"], r"\(filename=...\)"),
+                           (SAVES["save_inference_model"], r"\(params_filename=...\)")):
             with pytest.raises(core.InvalidArgumentError, match=said):
                 save(net, str(tmp_path))
         with pytest.raises(core.InvalidArgumentError) as caught:
@@ -133,7 +135,8 @@ def test_a_variable_over_the_model(tmp_path, name, file, how):
 def test_the_parameters_over_the_model(tmp_path, given):
     net = Net("w")
     with fluid.scope_guard(net.scope):
-        with pytest.raises(core.InvalidArgumentError, match=f"params_filename is '{os.path.basename(given[1])}'.*the Program.*another"):
+        with pytest.raises(core.InvalidArgumentError,
+                           match=f"params_filename is '{os.path.basename(given[1])}'.*the Program.*another"):
             net.model(str(tmp_path / "model"), *given)
         assert files(tmp_path) == []
         net.model(str(tmp_path / "model"), *given, program_only=True)
@@ -213,7 +216,8 @@ def test_long_names_of_other_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "names, said", [(["w", "./w"], "same file"), (["../w"], "not in the folder"), (["w", "__lookup_table__/w"], "parts of the table")]
+    "names, said", [(["w", "./w"], "same file"), (["../w"], "not in the folder"),
+                    (["w", "__lookup_table__/w"], "parts of the table")]
 )
 @pytest.mark.parametrize("save", ["save_persistables", "save_checkpoint", "save_checkpoint of a trainer"])
 def test_trainers_refuse_before_they_ask_servers(tmp_path, save, names, said):

@@ -204,7 +204,8 @@ def loop_inside_condition(x, w):
 def functional(x, w):
     i, h, total = layers.while_loop(
         lambda i, h, total: layers.less_than(i, count(3)),
-        lambda i, h, total: [layers.increment(i), layers.tanh(layers.matmul(h, w)), layers.elementwise_add(total, layers.square(h))],
+        lambda i, h, total: [layers.increment(i), layers.tanh(layers.matmul(h, w)),
+                             layers.elementwise_add(total, layers.square(h))],
         [count(0), copy_of(x), layers.scale(x, 0.0)])
     return layers.reduce_sum(layers.elementwise_mul(h, total))
 
@@ -220,7 +221,8 @@ def array_sum(x, w):
 
 
 PROGRAMS = [carried, never_runs, value_used_after_update, overwritten, overwritten_never, float_counter, arrays, cell_in_array,
-            positions_counted_up, nested, nested_arrays, condition_inside, update_under_condition, loop_inside_condition, functional,
+            positions_counted_up, nested, nested_arrays, condition_inside, update_under_condition,
+            loop_inside_condition, functional,
             array_sum]
 
 
@@ -282,7 +284,8 @@ def test_sparse_gradients_of_a_loop():
         total.stop_gradient = False
 
         def body(i):
-            found = layers.embedding(ids, [5, 2], is_sparse=True, param_attr=fluid.ParamAttr("table", initializer=fluid.initializer.Constant(1.0)))
+            found = layers.embedding(ids, [5, 2], is_sparse=True,
+                                     param_attr=fluid.ParamAttr("table", initializer=fluid.initializer.Constant(1.0)))
             layers.assign(layers.sums([total, found]), total)
 
         loop(4, body)

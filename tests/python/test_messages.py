@@ -7,7 +7,6 @@ import paddle
 import paddle.fluid as fluid
 from paddle.fluid import layers
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 
@@ -34,7 +33,8 @@ def image(*dims):
     (lambda: layers.conv2d(image(1, 9, 4), 8, 7), "The width of Input [-1, 1, 9, 4] is 4, too small"),
     (lambda: layers.conv3d(image(1, 2, 9, 9), 8, 7), "The depth of Input [-1, 1, 2, 9, 9] is 2, too small"),
     (lambda: layers.pool2d(image(1, 9, 2), 5), "The width of X [-1, 1, 9, 2] is 2, too small for windows of 5 with this padding."),
-    (lambda: layers.conv2d_transpose(image(1, 1, 1), 2, filter_size=1, padding=[1, 0]), "The height of Input [-1, 1, 1, 1] gives no output"),
+    (lambda: layers.conv2d_transpose(image(1, 1, 1), 2, filter_size=1, padding=[1, 0]),
+     "The height of Input [-1, 1, 1, 1] gives no output"),
 ])
 def test_types_and_sizes(call, text):
     told(call, text)
@@ -93,7 +93,8 @@ def test_a_missing_argument_of_a_call_inside_is_not_the_users():
 
 def test_a_parameter_by_a_wrong_name():
     loss = layers.mean(layers.fc(layers.data("x", [3]), 1))
-    told(lambda: fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["fc_0.w"]), "parameter_list names 'fc_0.w', which is no variable of "
+    told(lambda: fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["fc_0.w"]),
+         "parameter_list names 'fc_0.w', which is no variable of "
          "the Program. Did you mean 'fc_0.w_0'?")
 
 
@@ -129,15 +130,18 @@ def saved(tmp_path, monkeypatch):
 def test_files_that_are_not_there(saved):
     exe, out = saved
     one_file = "Where one file holds all variables, give its name: filename=..., in load_inference_model params_filename=..."
-    told(lambda: fluid.io.load_inference_model("m", exe), "'m' has no file 'fc_0.w_0' and 1 others; it has '__model__', 'params'. " + one_file)
+    told(lambda: fluid.io.load_inference_model("m", exe),
+         "'m' has no file 'fc_0.w_0' and 1 others; it has '__model__', 'params'. " + one_file)
     told(lambda: fluid.io.load_params(exe, "m"), "'m' has no file 'fc_0.", one_file)
     told(lambda: fluid.io.load_params(exe, "m", filename="parms"), "'m' has no file 'parms'; it has '__model__', 'params'.")
-    told(lambda: fluid.io.load_inference_model("m", exe, "model", "params"), "'m' has no model 'model'; it has '__model__', 'params'.",
+    told(lambda: fluid.io.load_inference_model("m", exe, "model", "params"),
+         "'m' has no model 'model'; it has '__model__', 'params'.",
          "model_filename=...")
     told(lambda: fluid.io.load_persistables(exe, "nowhere"), "There is no folder 'nowhere' to load from.")
     fluid.io.save_params(exe, "each")
     layers.fc(out, 1)
-    assert "filename" not in str(told(lambda: fluid.io.load_params(exe, "each"), "'each' has no file 'fc_1.", "and 1 others; it has 'fc_0.b_0', 'fc_0.w_0'."))
+    assert "filename" not in str(told(lambda: fluid.io.load_params(exe, "each"), "'each' has no file 'fc_1.",
+                                      "and 1 others; it has 'fc_0.b_0', 'fc_0.w_0'."))
     assert len(fluid.io.load_inference_model("m", exe, params_filename="params")) == 3
 
 
@@ -146,9 +150,11 @@ def test_arguments_of_io_in_another_order(saved):
     order = "dirname must be the path of a folder, found Executor(CPUPlace()) of type Executor. The order is "
     told(lambda: fluid.io.load_inference_model(exe, "m"), order + "dirname, executor.")
     told(lambda: fluid.io.save_inference_model(exe, "m", ["x"], [out]), order + "dirname, feeded_var_names, target_vars, executor.")
-    for call in (fluid.io.save_params, fluid.io.save_persistables, fluid.io.save_vars, fluid.io.load_params, fluid.io.load_persistables):
+    for call in (fluid.io.save_params, fluid.io.save_persistables, fluid.io.save_vars, fluid.io.load_params,
+                 fluid.io.load_persistables):
         told(lambda call=call: call("m", exe), order + "executor, dirname.")
-    told(lambda: fluid.io.load_params("m", "m"), "executor must be an Executor, found 'm' of type str. The order is executor, dirname.")
+    told(lambda: fluid.io.load_params("m", "m"),
+         "executor must be an Executor, found 'm' of type str. The order is executor, dirname.")
 
 
 def test_endpoints_that_are_parted_in_another_way():

@@ -6,8 +6,8 @@ import pytest
 import paddle.fluid as fluid
 from paddle.fluid import layers
 
-ACTIVATIONS = """relu relu6 leaky_relu brelu thresholded_relu hard_shrink softshrink hard_sigmoid hard_swish elu soft_relu softplus softsign
-    tanh_shrink logsigmoid stanh swish selu gelu sigmoid tanh abs exp square""".split()
+ACTIVATIONS = """relu relu6 leaky_relu brelu thresholded_relu hard_shrink softshrink hard_sigmoid hard_swish elu soft_relu softplus
+    softsign tanh_shrink logsigmoid stanh swish selu gelu sigmoid tanh abs exp square""".split()
 
 
 def run(build, feed):
@@ -133,7 +133,8 @@ def test_losses():
     lambda: fluid.optimizer.SGD(0.1), lambda: fluid.optimizer.Momentum(0.1, 0.9), lambda: fluid.optimizer.Adam(0.1),
     lambda: fluid.optimizer.Adamax(0.1), lambda: fluid.optimizer.Adagrad(0.1), lambda: fluid.optimizer.DecayedAdagrad(0.1),
     lambda: fluid.optimizer.Adadelta(0.1), lambda: fluid.optimizer.RMSProp(0.1), lambda: fluid.optimizer.Ftrl(0.1, 0.1, 0.1),
-    lambda: fluid.optimizer.Lamb(0.1), lambda: fluid.optimizer.LarsMomentum(0.1, 0.9), lambda: fluid.optimizer.Ftrl(0.1, lr_power=-0.4),
+    lambda: fluid.optimizer.Lamb(0.1), lambda: fluid.optimizer.LarsMomentum(0.1, 0.9),
+    lambda: fluid.optimizer.Ftrl(0.1, lr_power=-0.4),
 ])
 def test_one_hole_in_a_batch_shows_in_every_loss_after_it(make):
     """With plain numbers in its place a network would train on, and be saved, as if nothing had been."""

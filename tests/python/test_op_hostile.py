@@ -1,8 +1,9 @@
 """Ops that get what does not fit: attributes, shapes, types, sequences and ids at random, on the cases of op_cases/*.py.
 
 Whatever comes, an op gives numbers or an error. Crashes are seen anywhere, memory that is read or written beyond its end where the
-sanitized extension runs this (tools/run_tests.py). PADDLE_HOSTILE_SECONDS: for how long (4; in the long tests 300); past 30 from another case each time. The
-cases run in a process of their own, `python test_op_hostile.py FIRST SECONDS`, which names each before it runs.
+sanitized extension runs this (tools/run_tests.py). PADDLE_HOSTILE_SECONDS: for how long (4; in the long tests 300); past 30 from
+another case each time. The cases run in a process of their own, `python test_op_hostile.py FIRST SECONDS`, which names each before
+it runs.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Hostile:
         if self.rng.random() < 0.5:  # sizes that are found only when it runs
             self.case["declared"] = {
                 name: [-1] * np.ndim(test_ops.split_lengths(each)[0])
-                for slot, value in self.case["inputs"].items() for name, each in test_ops.entries(slot, value) if not isinstance(each, dict)
+                for slot, value in self.case["inputs"].items() for name, each in test_ops.entries(slot, value)
+                if not isinstance(each, dict)
             }
 
     @staticmethod
@@ -110,10 +112,12 @@ class Hostile:
         elif how == "number" and array.size and array.dtype.kind in "iuf":
             array = array.copy()
             with np.errstate(all="ignore"):
-                array.flat[self.rng.randrange(array.size)] = np.array(self.rng.choice(WHOLE if array.dtype.kind in "iu" else REAL)).astype(array.dtype)
+                array.flat[self.rng.randrange(array.size)] = np.array(self.rng.choice(WHOLE if array.dtype.kind in "iu"
+                                                                                      else REAL)).astype(array.dtype)
         elif how == "lengths":
             rows = array.shape[0] if array.ndim else 0
-            lengths = self.rng.choice([[], [[rows]], [[1] * rows], [[0, 0, rows]], [*lengths, [1] * rows], [[rows + 1]], [[rows, 5]]])
+            lengths = self.rng.choice([[], [[rows]], [[1] * rows], [[0, 0, rows]], [*lengths, [1] * rows],
+                                       [[rows + 1]], [[rows, 5]]])
         return (array, lengths) if lengths else array
 
     def run(self) -> None:
@@ -122,7 +126,8 @@ class Hostile:
                 built = test_ops.Built(self.case, self.rng.choice([np.float32, np.float64]), with_grad)
                 built.run([name for name, _ in built.compared] + [f"{name}@GRAD" for name in built.grad_names])
             except Exception as error:
-                assert not isinstance(error, SystemError) and "bug" not in str(error).lower(), f"{self.case['op']} {self.changes}: {error}"
+                assert not isinstance(error, SystemError), f"{self.case['op']} {self.changes}: {error}"
+                assert "bug" not in str(error).lower(), f"{self.case['op']} {self.changes}: {error}"
 
 
 def run_all(first: int, seconds: float) -> None:

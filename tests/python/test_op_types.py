@@ -7,7 +7,6 @@ Memory that is read or written beyond its end is seen where the sanitized extens
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import test_ops
 
 import paddle.fluid as fluid

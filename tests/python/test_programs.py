@@ -44,7 +44,8 @@ def test_found(ours, name):
     assert judge.counts["gradients"] == 1, "its gradients were not compared"
 
 
-LONG = recipe("a = L.relu(x)\nb = L.tanh(a)\nc = L.scale(b, 2.0)\nd = L.sigmoid(x)\ne = L.square(d)", "c e", {"x": feed("B", 2)}, [{"B": 2}, {"B": 3}])
+LONG = recipe("a = L.relu(x)\nb = L.tanh(a)\nc = L.scale(b, 2.0)\nd = L.sigmoid(x)\ne = L.square(d)",
+              "c e", {"x": feed("B", 2)}, [{"B": 2}, {"B": 3}])
 LONG["steps"] = [*LONG["steps"][:1], *([line] for line in LONG["steps"][1])]
 
 
@@ -83,7 +84,8 @@ def test_the_judge_sees(fault, kind):
 
 
 class Overwrites(Child):
-    """A child whose gradient of gather is that of one row alone, as that of 1.8.5 is, and with it what SGD makes of the parameter."""
+    """A child whose gradient of gather is that of one row alone, as that of 1.8.5 is, and with it what SGD makes of the
+    parameter."""
 
     def call(self, **job) -> dict:
         found = super().call(**job)
@@ -97,7 +99,9 @@ class Overwrites(Child):
 
 def test_a_parameter_by_another_name(ours):
     """What a gradient has changed is no finding of its own, also where the recipe has its parameter under a second name."""
-    text = "L.embedding(x, [1, 2], param_attr='t', dtype=DTYPE)\nw = fluid.default_main_program().global_block().var('t')\nv = L.gather(w, L.reshape(x, [-1]))"
+    text = ("L.embedding(x, [1, 2], param_attr='t', dtype=DTYPE)\n"
+            "w = fluid.default_main_program().global_block().var('t')\n"
+            "v = L.gather(w, L.reshape(x, [-1]))")
     runs = [{"B": 3, "fetch": ["w"]}]
     with Overwrites(sys.executable) as real:
         judge = Judge(ours, real)
@@ -107,7 +111,8 @@ def test_a_parameter_by_another_name(ours):
 
 
 class TakesBack(Child):
-    """A child whose parameters are after each run what they were before, as those of 1.8.5 are where their increment was taken back."""
+    """A child whose parameters are after each run what they were before, as those of 1.8.5 are where their increment was taken
+    back."""
 
     def call(self, **job) -> dict:
         found = super().call(**job)
@@ -119,7 +124,8 @@ class TakesBack(Child):
 @pytest.mark.parametrize("change, kind", [
     ("L.increment(p, 0.25, in_place=True)", None),
     ("op('scale', {'X': p}, {'Out': p}, scale=1.0, bias=0.25)", "real"),
-    ("L.increment(p, 0.25, in_place=True)\nq = L.create_parameter([1], DTYPE, name='q')\nL.increment(L.scale(q, 2.0), 0.25, in_place=True)", None),
+    ("L.increment(p, 0.25, in_place=True)\nq = L.create_parameter([1], DTYPE, name='q')\nL.increment(L.scale(q, 2.0), 0.25, "
+     "in_place=True)", None),
     ("L.increment(L.scale(p, 2.0), 0.25, in_place=True)\nop('scale', {'X': p}, {'Out': p}, scale=1.0, bias=0.25)", "real"),
 ])
 def test_a_parameter_that_is_counted_up(ours, change, kind):

@@ -1,5 +1,6 @@
 """A whole job is started again, and its servers have snapshots of steps that are more than one apart. Where servers agree on steps
-(shrink, wait) it is as where they do not: every trainer hears which server is where and what to do, and every server ends with that."""
+(shrink, wait) it is as where they do not: every trainer hears which server is where and what to do, and every server ends with
+that."""
 
 import re
 import time
@@ -23,14 +24,17 @@ def end_apart(job: Job, tmp_path, older: int) -> list:
 
 
 def env_of(tmp_path, loss: str) -> dict[str, str]:
-    return {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_snapshot_steps": "2", "FLAGS_ps_on_trainer_loss": loss, "FLAGS_rpc_deadline": LONG}
+    return {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_snapshot_steps": "2", "FLAGS_ps_on_trainer_loss": loss,
+            "FLAGS_rpc_deadline": LONG}
 
 
 def says_why(text: str, job: Job, older: int) -> str:
     """The error at the end of an output names the older server, another one, and what to do: the snapshot to go on from."""
     last = next(line for line in reversed(text.splitlines()) if "Error: " in line)
-    assert f"server {job.endpoints[older]} is at step 2, server 127.0.0.1:" in last and "at step 4: they were started from" in last, text
-    return re.search("To go on from step 2, .* newer than (snapshot-[0-9]+) out of the folders that servers have in FLAGS_ps_dir", last).group(1)
+    assert f"server {job.endpoints[older]} is at step 2, server 127.0.0.1:" in last, text
+    assert "at step 4: they were started from" in last, text
+    return re.search("To go on from step 2, .* newer than (snapshot-[0-9]+) out of the folders that servers have in "
+                     "FLAGS_ps_dir", last).group(1)
 
 
 @pytest.mark.parametrize("loss", ["wait", "shrink"])

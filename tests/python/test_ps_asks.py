@@ -40,7 +40,8 @@ def test_the_goodbye_of_a_trainer_reaches_the_server_that_refused_it(trainers, p
 
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 @pytest.mark.parametrize("then", ["dies", "stays"])
-@pytest.mark.parametrize("policy, what", [("fail", "the job ends"), ("shrink", "the others go on"), ("wait", "waiting for it to come back")])
+@pytest.mark.parametrize("policy, what",
+                         [("fail", "the job ends"), ("shrink", "the others go on"), ("wait", "waiting for it to come back")])
 def test_a_server_says_itself_why_it_refused_a_trainer(tmp_path, policy, what, then, mode):
     """It says no goodbye: it is killed, or has caught the error and is busy with something else."""
     env = {"FLAGS_ps_on_trainer_loss": policy, "FLAGS_ps_loops": "2" if mode else "1", "FLAGS_ps_reconnect": "300"}

@@ -37,7 +37,8 @@ def test_a_batch_that_fails_is_followed_by_another(tmp_path):
 
 
 def test_a_batch_that_fails_after_servers_have_a_part_of_it():
-    """They may have applied that part, so the next batch is refused. (Where servers refuse NaN, none gets a part before the batch is through.)"""
+    """They may have applied that part, so the next batch is refused. (Where servers refuse NaN, none gets a part before the batch
+    is through.)"""
     options = ["--fail-at", "3", "--hidden", "60000"]
     with Job(1, 2, script="stumble.py", env=ENV) as job:
         server = job.start("server", 0, *options, env={"FLAGS_check_nan_inf": "0"})
@@ -48,7 +49,8 @@ def test_a_batch_that_fails_after_servers_have_a_part_of_it():
             assert "servers had a part of step 4" in p.output().split("Traceback")[1]
 
 
-@pytest.mark.parametrize("how, reason", [("--stray-at", "of 'table', which has"), ("--raise-at", "the first of many lines and another one")])
+@pytest.mark.parametrize("how, reason", [("--stray-at", "of 'table', which has"),
+                                         ("--raise-at", "the first of many lines and another one")])
 def test_all_read_why_a_trainer_failed(how, reason):
     """Also when a server refused what it sent, and when the reason is long."""
     with Job(2, 2, script="stumble.py", env={"FLAGS_ps_reconnect": "60000"}) as job:  # nobody is lost before that
@@ -63,7 +65,8 @@ def test_all_read_why_a_trainer_failed(how, reason):
 def test_ctrl_c_while_rows_are_fetched(tmp_path, table):
     """The server is stopped meanwhile, so that its answer comes when the trainer has gone on, with a larger batch."""
     with Job(1, 1, script="stumble.py", env=ENV) as job:
-        job.start_all("--width", "1024", "--pause-at", "2", *(["--slices"] if table == "slices" else []), "--batch", "3000", "--go", str(tmp_path / "go"))
+        job.start_all("--width", "1024", "--pause-at", "2", *(["--slices"] if table == "slices" else []),
+                      "--batch", "3000", "--go", str(tmp_path / "go"))
         server, trainer = job.processes
         trainer.wait_for("pauses")
         server.signal(signal.SIGSTOP)
@@ -82,7 +85,8 @@ def test_more_rows_than_an_answer_has(tmp_path):
         with Job(servers, 1, script="stumble.py") as job:
             for i in range(servers):
                 job.start("server", i, "--rows", "2200", "--width", "4096", *table)
-            trainer = job.start("trainer", 0, "--rows", "2200", "--width", "4096", "--steps", "1", "--batch", "2100", *table, "--out", str(tmp_path / "trainer.npz"))
+            trainer = job.start("trainer", 0, "--rows", "2200", "--width", "4096", "--steps", "1",
+                                "--batch", "2100", *table, "--out", str(tmp_path / "trainer.npz"))
             assert trainer.end(30) == 0
             losses.append(np.load(tmp_path / "trainer.npz")["losses"])
     np.testing.assert_allclose(losses, [losses[2]] * 3, rtol=1e-6)
@@ -127,8 +131,8 @@ def test_ctrl_c_while_a_name_is_asked_for(tmp_path):
 
 @pytest.mark.parametrize("policy", ["fail", "shrink", "wait", "async"])
 def test_ctrl_c_in_an_exchange_and_the_trainer_ends_well(tmp_path, policy):
-    """One server has its part of the step, the other is stopped and has not. Where steps are not applied as a whole the job fails, with
-    the reason, or, async, goes on as without a trainer that was killed; else the step counts without it everywhere."""
+    """One server has its part of the step, the other is stopped and has not. Where steps are not applied as a whole the job fails,
+    with the reason, or, async, goes on as without a trainer that was killed; else the step counts without it everywhere."""
     mode = ["--async"] if policy == "async" else []
     env = {"FLAGS_ps_notice": "300", **({} if mode else {"FLAGS_ps_on_trainer_loss": policy})}
     options = ["--model", "mlp", "--steps", "12", *mode]
@@ -144,7 +148,8 @@ def test_ctrl_c_in_an_exchange_and_the_trainer_ends_well(tmp_path, policy):
         goes.wait_for("interrupted")
         servers[1].signal(signal.SIGCONT)
         assert goes.end(30) == 0
-        assert re.search("says goodbye in the middle of a step: it left in step 4, of which servers have a part: .*", goes.output()), goes.output()
+        assert re.search("says goodbye in the middle of a step: it left in step 4, of which servers have a part: .*",
+                         goes.output()), goes.output()
         if policy == "fail":
             assert stays.end(30) == 1 and [server.end(30) for server in servers] == [1, 1]
             for p in (stays, *servers):

@@ -1,4 +1,5 @@
-"""Sync training on n servers x m trainers, and async training of one trainer, gives what one process gives with the joined batch."""
+"""Sync training on n servers x m trainers, and async training of one trainer, gives what one process gives with the joined
+batch."""
 
 import itertools
 import os
@@ -90,7 +91,8 @@ def distance(got: np.ndarray, want: np.ndarray) -> float:
     return float(np.linalg.norm(got - want) / max(1e-12, np.linalg.norm(want)))
 
 
-@pytest.mark.parametrize("shape, model, optimizer, more", CASES, ids=lambda v: v if isinstance(v, str) else "_".join(v).replace("--", "") or "plain")
+@pytest.mark.parametrize("shape, model, optimizer, more", CASES,
+                         ids=lambda v: v if isinstance(v, str) else "_".join(v).replace("--", "") or "plain")
 def test_equals_one_process(tmp_path, one_process, record_property, shape, model, optimizer, more):
     servers, trainers = map(int, shape.split("x"))
     options = ["--model", model, "--optimizer", optimizer, *more]

@@ -48,14 +48,16 @@ def test_failed_trainer_says_so():
 
 
 def test_both_trainers_fail_and_come_back(tmp_path):
-    """Policy wait. The second one fails when the first is back, of which one server has not heard yet: it is waited for all the same."""
+    """Policy wait. The second one fails when the first is back, of which one server has not heard yet: it is waited for all the
+    same."""
     options = [*LONG, "--steps", "60"]
     want = single(tmp_path / "single.npz", *options)
     go = tmp_path / "go"
     waits = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\nraise RuntimeError('boom')"
     with Job(3, 2, env={"FLAGS_ps_on_trainer_loss": "wait"}) as job:
         servers = [job.start("server", i, *options) for i in range(3)]
-        first = [job.start("trainer", i, *options, "--exit-at", "20", "--exit", ["raise RuntimeError('boom')", waits][i]) for i in range(2)]
+        first = [job.start("trainer", i, *options, "--exit-at", "20",
+                           "--exit", ["raise RuntimeError('boom')", waits][i]) for i in range(2)]
         assert first[0].end(30) == 1
         for server in servers:
             server.wait_for("waiting for it to come back")
@@ -90,7 +92,8 @@ def test_all_trainers_fail_and_none_comes_back(servers):
 
 
 RAISES = "try:\n    raise {}\n{}\n    exe.close()"
-IN_THREAD = "def work(exe=exe, threading=threading):\n    threading.main_thread().join()\n    {}\nthreading.Thread(target=work).start(); sys.exit(0)"
+IN_THREAD = ("def work(exe=exe, threading=threading):\n    threading.main_thread().join()\n    "
+             "{}\nthreading.Thread(target=work).start(); sys.exit(0)")
 
 
 @pytest.mark.parametrize("how, status, is_failed", [
@@ -101,21 +104,29 @@ IN_THREAD = "def work(exe=exe, threading=threading):\n    threading.main_thread(
     ("import atexit; atexit.register(exe.close); sys.exit('boom')", 1, True),
     ("import atexit; atexit.register(exe.close); sys.exit(0)", 0, False),
     ("import weakref; weakref.finalize(args, exe.close); raise RuntimeError('boom')", 1, True),
-    ("def steps(exe=exe):\n    try:\n        yield 1\n    finally:\n        exe.close()\nkept = steps(); next(kept); raise RuntimeError('boom')", 1, True),
+    ("def steps(exe=exe):\n    try:\n        yield 1\n    finally:\n        exe.close()\nkept = steps(); next(kept); raise "
+     "RuntimeError('boom')", 1, True),
     (RAISES.format("RuntimeError('boom')", "except RuntimeError:") + "\n    sys.exit(0)", 0, False),
-    (RAISES.format("KeyError('no more')", "except KeyError:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
+    (RAISES.format("KeyError('no more')", "except KeyError:") + "\nprint('closed', flush=True); "
+     "threading.Event().wait()", None, False),
     ("try:\n    sys.exit(0)\nfinally:\n    exe.close()\n    print('closed', flush=True); threading.Event().wait()", None, False),
-    (RAISES.format("fluid.core.EOFException('no more')", "except fluid.core.EOFException:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
-    (RAISES.format("StopIteration", "except StopIteration:") + "\nprint('closed', flush=True); threading.Event().wait()", None, False),
-    ("try:\n    raise RuntimeError('boom')\nfinally:\n    try:\n        next(iter(()))\n    except StopIteration:\n        exe.close()", 1, True),
+    (RAISES.format("fluid.core.EOFException('no more')", "except fluid.core.EOFException:") + "\nprint('closed', flush=True); "
+     "threading.Event().wait()", None, False),
+    (RAISES.format("StopIteration", "except StopIteration:") + "\nprint('closed', flush=True); "
+     "threading.Event().wait()", None, False),
+    ("try:\n    raise RuntimeError('boom')\nfinally:\n    try:\n        next(iter(()))\n    except StopIteration:\n       "
+     " exe.close()", 1, True),
     ("try:\n    sys.exit(0.0)\nfinally:\n    exe.close()", 1, True),
     ("try:\n    sys.exit(np.int64(0))\nfinally:\n    exe.close()", 1, True),
     ("try:\n    sys.exit(256)\nfinally:\n    exe.close()", 0, False),
-    ("try:\n    raise RuntimeError('boom')\nexcept RuntimeError:\n    sys.excepthook(*sys.exc_info())\nexe.close(); sys.exit(0)", 0, False),
+    ("try:\n    raise RuntimeError('boom')\nexcept RuntimeError:\n    "
+     "sys.excepthook(*sys.exc_info())\nexe.close(); sys.exit(0)", 0, False),
     (IN_THREAD.format("exe.close(); print('closed', flush=True); threading.Event().wait()"), None, False),
     (IN_THREAD.format("\n    try: sys.exit(1)\n    finally: exe.close()"), 0, False),
-], ids=["finally", "raised again", "Ctrl-C", "atexit", "atexit, sys.exit", "atexit, well", "finalize", "generator", "caught", "caught, lives on", "sys.exit(0), lives on", "end of a reader", "end of an iterator",
-        "end of an iterator in a finally", "sys.exit(0.0)", "sys.exit of numpy", "sys.exit(256)", "printed", "a thread outlives main", "sys.exit in a thread"])
+], ids=["finally", "raised again", "Ctrl-C", "atexit", "atexit, sys.exit", "atexit, well", "finalize",
+        "generator", "caught", "caught, lives on", "sys.exit(0), lives on", "end of a reader", "end of an iterator",
+        "end of an iterator in a finally", "sys.exit(0.0)", "sys.exit of numpy", "sys.exit(256)",
+        "printed", "a thread outlives main", "sys.exit in a thread"])
 def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_failed):
     """The trainer has failed when its process ends by it. At the end of the data it has done its work, whatever comes then."""
     with Job(1, 2) as job:
@@ -130,7 +141,8 @@ def test_an_executor_is_closed_while_an_exception_is_on_its_way(how, status, is_
         assert ("trainer 1" in stays.output() and any(why in stays.output() for why in whys)) == is_failed, stays.output()
 
 
-@pytest.mark.parametrize("how, status", [("sys.exit(3)", 3), ("sys.exit('no data')", 1), ("raise SystemExit(2)", 2), ("exit(1)", 1)])
+@pytest.mark.parametrize("how, status", [("sys.exit(3)", 3), ("sys.exit('no data')", 1),
+                                         ("raise SystemExit(2)", 2), ("exit(1)", 1)])
 def test_trainer_that_exits_with_a_status_has_failed(how, status):
     """It is not done: the others do not train on as if nothing had been."""
     with Job(1, 2) as job:

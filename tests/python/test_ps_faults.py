@@ -32,7 +32,8 @@ def check_equal(tmp_path, want: dict) -> None:
             np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-6)
 
 
-def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices, rounds: int, while_starting: float = 0, pace: Path | None = None) -> tuple[int, int]:
+def kill_servers(job: Job, options: list[str], out, rng: random.Random, choices, rounds: int,
+                 while_starting: float = 0, pace: Path | None = None) -> tuple[int, int]:
     """Kill -9 of servers, one or more of `choices` at once, at random moments, each started again at once. The job must be long
     enough: a server that is killed when all is done, and started again, waits for another run. Trainers that keep to `pace`, a file
     that grows by a byte for each round, see to that. `while_starting`: how often it is not waited until all are in the job. Returns
@@ -191,7 +192,8 @@ def last_steps(job: Job, id: int, n: int = 1, loops: int = 1) -> list[int]:
     found = []
     for server in job.processes[: len(job.endpoints)]:
         end = time.monotonic() + 30
-        while len(steps := re.findall(rf"trainer {id}\b.*has been lost: the last step that counts it is (\d+)", server.output())) < n * loops:
+        while len(steps := re.findall(rf"trainer {id}\b.*has been lost: the last step that counts it is (\d+)",
+                                      server.output())) < n * loops:
             assert server.process.poll() is None and time.monotonic() < end, server.output()
             time.sleep(0.01)
         found += [int(step) for step in steps[(n - 1) * loops :]]
@@ -351,7 +353,8 @@ def test_killed_trainer_comes_back(tmp_path):
         assert f"trainer 1 goes on after step {done}" in again.output()
 
 
-@pytest.mark.parametrize("how", ["sys.exit()", "exit(0)", "raise SystemExit", "exec('try: sys.exit(1)\\nexcept SystemExit: sys.exit(None)')"])
+@pytest.mark.parametrize("how", ["sys.exit()", "exit(0)", "raise SystemExit",
+                                 "exec('try: sys.exit(1)\\nexcept SystemExit: sys.exit(None)')"])
 def test_trainer_that_exits_without_one_is_done(how):
     """Also one that has caught another exit before."""
     with Job(1, 2) as job:
@@ -431,8 +434,8 @@ def done_while_the_server_is_down(tmp_path, **env):
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 @pytest.mark.parametrize("secret", [{}, {"PADDLE_PS_SECRET": "of sixteen characters or more"}], ids=["open", "secret"])
 def test_server_killed_while_a_trainer_ends(tmp_path, secret, transport):
-    """It hears the goodbye when it is back, and waits for nobody: the job ends by itself. The trainer connects at the end of its process,
-    where other libraries have ended already: one with a secret uses theirs."""
+    """It hears the goodbye when it is back, and waits for nobody: the job ends by itself. The trainer connects at the end of its
+    process, where other libraries have ended already: one with a secret uses theirs."""
     with done_while_the_server_is_down(tmp_path, PADDLE_PS_TRANSPORT=transport, **secret) as (job, _, start_again):
         start_again()
         job.end(30)
@@ -488,7 +491,8 @@ def test_an_ended_trainer_comes_back():
 
 
 def test_one_that_only_looks_in_again_changes_nothing(tmp_path):
-    """Joins after its trainer had ended, pushes nothing and goes, with a goodbye or without: the others train as if it had not come."""
+    """Joins after its trainer had ended, pushes nothing and goes, with a goodbye or without: the others train as if it had not
+    come."""
     options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "4000"]
     results = []
     for looks_in in (False, True):
@@ -733,7 +737,8 @@ def test_a_disk_that_is_really_full_and_then_has_room(tmp_path):
             server.wait_for("no snapshot of step 20")
             assert "the disk is full" in server.output() and "training goes on" in server.output()
             trainer.wait_for("pauses")
-            assert not [path for path in disk.rglob("*") if path.name.startswith(("snapshot-", ".tmp-"))]  # nothing of it takes up room
+            # Nothing of it takes up room.
+            assert not [path for path in disk.rglob("*") if path.name.startswith(("snapshot-", ".tmp-"))]
             subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
             go.touch()
             job.end(60)

@@ -4,8 +4,8 @@ import socket
 import threading
 
 import numpy as np
-import pytest
 import ps_peer as ps
+import pytest
 from cluster import Job
 from long_way import LongWay
 

@@ -30,7 +30,8 @@ def test_a_server_that_cannot_reach_the_first(kind):
         options = [*MLP, *options, "--steps", "1000000"]
         job.start("server", 0, *options)
         lost = job.start("server", 1, *options, env={"PADDLE_PS_MAP": f"{first}={nowhere}"})
-        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "60000"}) for i in range(2)]  # servers may start slowly
+        # Servers may start slowly.
+        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "60000"}) for i in range(2)]
         begun = time.monotonic()
         for p in (*trainers, lost):
             assert p.end(30) == 1
@@ -41,13 +42,15 @@ def test_a_server_that_cannot_reach_the_first(kind):
             last = trainer.output().splitlines()[-1]
             assert f"reached the first server {first}" in last or f"for the norms of server {other}" in last, trainer.output()
             assert "Is the server running at that address" not in last
-            told = [line for line in trainer.output().splitlines() if "warning: server" in line and "has not reached the first server" in line]
+            told = [line for line in trainer.output().splitlines() if "warning: server" in line and
+                    "has not reached the first server" in line]
             assert len(told) > 2 and told[0][:8] < told[-1][:8], trainer.output()  # again and again, not all at the end
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_servers_behind_a_gateway(tmp_path, kind):
-    """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP. Without the secret the first would not believe them."""
+    """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP. Without the secret the first would not believe
+    them."""
     options, env = KINDS[kind]
     with Job(2, 2, env={**env, "PADDLE_PS_SECRET": "a secret of this job"}) as job:
         real = job.endpoints
@@ -170,7 +173,8 @@ def test_another_server_stands_still_past_the_deadline(loss):
 
 def test_a_trainer_is_late_at_another_server_only():
     """That server knows which trainer it is; the first one does not end the job with less than that."""
-    env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_notice": "500", "FLAGS_rpc_deadline": "8000", "FLAGS_ps_reconnect": "60000"}
+    env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_notice": "500", "FLAGS_rpc_deadline": "8000",
+           "FLAGS_ps_reconnect": "60000"}
     with Job(2, 2, env=env) as job:
         options = [*MLP, "--steps", "1000000", "--say-at", "20"]
         with FaultProxy([job.endpoints[1]], seed=1, budget=0) as proxy:
@@ -197,7 +201,8 @@ def test_a_trainer_that_waits_for_one_server_is_not_blamed_by_the_others():
         options = [*MLP, "--steps", "1000000", "--say-at", "20"]
         with FaultProxy([job.endpoints[1]], seed=1, budget=0, meddler=meddler) as proxy:
             first = job.start("server", 0, *options)
-            job.start("server", 1, *options, env={"FLAGS_rpc_deadline": "60000"})  # it does not know, and shall not end the job first
+            # It does not know, and shall not end the job first.
+            job.start("server", 1, *options, env={"FLAGS_rpc_deadline": "60000"})
             late = job.start("trainer", 0, *options, env={"PADDLE_PS_MAP": proxy.map})
             waits = job.start("trainer", 1, *options)
             for trainer in (late, waits):

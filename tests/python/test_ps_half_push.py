@@ -1,5 +1,5 @@
-"""A trainer is killed in the middle of a push, parts of which are in the parameters. The process that takes its place does that step
-again, and no number has it twice, or not at all (jobs/wide.py: each number counts the steps)."""
+"""A trainer is killed in the middle of a push, parts of which are in the parameters. The process that takes its place does that
+step again, and no number has it twice, or not at all (jobs/wide.py: each number counts the steps)."""
 
 import ast
 import itertools
@@ -34,7 +34,8 @@ class First:
 
 
 def job_of(root: Path, servers: int, trainers: int = 1, **env: str) -> Job:
-    settings = {"FLAGS_ps_dir": str(root), "FLAGS_ps_snapshot_seconds": "0", "FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_loops": "1"}
+    settings = {"FLAGS_ps_dir": str(root), "FLAGS_ps_snapshot_seconds": "0",
+                "FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_loops": "1"}
     return Job(servers, trainers, "wide.py", settings | {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_dead_after": "0"} | env)
 
 
@@ -91,7 +92,8 @@ def test_no_number_has_the_step_twice(tmp_path, servers, how, log):
 @pytest.mark.parametrize("how", ["lives", "killed"])
 @pytest.mark.parametrize("servers, loops, whole", [(1, 1, 0), (1, 2, 0), (1, 2, 1), (2, 1, 0), (2, 1, 1)])
 def test_a_script_that_does_not_ask_what_is_done(tmp_path, servers, loops, whole, how):
-    """Async. Its first batch is another one than that of the push that was broken off, and counts in all numbers, as do all behind it."""
+    """Async. Its first batch is another one than that of the push that was broken off, and counts in all numbers, as do all behind
+    it."""
     with job_of(tmp_path, servers, FLAGS_ps_log="write", FLAGS_ps_loops=str(loops)) as job:
         killed_in_its_third_push(job, *ASYNC, loops=loops, whole=whole)
         for i, server in enumerate(list(job.processes)):
@@ -111,7 +113,8 @@ def test_a_script_that_does_not_ask_what_is_done(tmp_path, servers, loops, whole
 
 @pytest.mark.parametrize("servers, loops", [(1, 2), (2, 1), (3, 1)], ids=["other loops", "fewer", "more"])
 def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
-    """Async. Only those who have it can tell what is missing: they are to be started first, as the error says. Or the user goes on without."""
+    """Async. Only those who have it can tell what is missing: they are to be started first, as the error says. Or the user goes on
+    without."""
     with job_of(tmp_path, 3 if servers == 2 else servers if loops > 1 else 2) as job:
         killed_in_its_third_push(job, *ASYNC)
         for server in list(job.processes):
@@ -123,7 +126,8 @@ def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
         job.env["FLAGS_ps_loops"], job.endpoints = str(loops), after
         for server in [job.start("server", i, *ASYNC) for i in range(servers)]:
             assert server.end(20) == 1
-            assert "have only parts of step 3 of trainer 0" in server.output() and "SIGTERM while" in server.output(), server.output()
+            assert "have only parts of step 3 of trainer 0" in server.output(), server.output()
+            assert "SIGTERM while" in server.output(), server.output()
         job.clear()
         job.env["FLAGS_ps_loops"], job.endpoints = "1", before  # as it says
         started = [job.start("server", i, *ASYNC) for i in range(len(before))]
@@ -142,7 +146,8 @@ def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
         shutil.rmtree(tmp_path)
         shutil.copytree(tmp_path.parent / f"{tmp_path.name}-half", tmp_path)
         for i in range(servers):
-            job.start("server", i, *ASYNC, env={"FLAGS_ps_accept_rollback": "1"}).wait_for("have only parts of step 3 of trainer 0: those count")
+            job.start("server", i, *ASYNC,
+                      env={"FLAGS_ps_accept_rollback": "1"}).wait_for("have only parts of step 3 of trainer 0: those count")
         done, values = trained_on(job, *ASYNC)
         assert done == 3 and set(values) == {-5.0, -6.0}, (done, values)
         assert 0.2 < values[-6.0] / NUMBERS < 0.8, values
@@ -167,11 +172,14 @@ def test_such_a_snapshot_is_of_use_to_its_server_only(tmp_path):
         killed_in_its_third_push(job)
         ended_by_sigterm(job, job.processes[0])
         before, job.env["FLAGS_ps_loops"] = job.endpoints, "2"
-        for endpoints, text in (before, "of another number of loops"), ([f"127.0.0.1:{port}" for port in free_ports(2)], "was cut within the next step"):
+        others = [f"127.0.0.1:{port}" for port in free_ports(2)]
+        for endpoints, text in (before, "of another number of loops"), (others, "was cut within the next step"):
             job.endpoints = endpoints
             for i in range(len(endpoints)):
                 server = job.start("server", i)
-                assert server.end(30) == 1 and text in server.output() and "until the step is through" in server.output().replace("when", "until"), server.output()
+                assert server.end(30) == 1, server.output()
+                assert text in server.output(), server.output()
+                assert "until the step is through" in server.output().replace("when", "until"), server.output()
             job.processes.clear()
         job.endpoints, job.env["FLAGS_ps_loops"] = before, "1"
         job.start("server", 0)
@@ -317,7 +325,8 @@ def test_a_log_does_not_begin_where_loops_are_a_step_apart(tmp_path):
         killed_in_its_third_push(job, loops=2, whole=1)
         ended_by_sigterm(job, job.processes[0])
         job.env["FLAGS_ps_log"] = "write"
-        refused(job, "ends within step 3, which not all loops have applied: start this server without FLAGS_ps_log once more, and its trainers")
+        refused(job, "ends within step 3, which not all loops have applied: start this server without FLAGS_ps_log once more, and "
+                     "its trainers")
         del job.env["FLAGS_ps_log"]
         job.start("server", 0)
         assert trained_on(job, "--steps", "3") == (2, {-3.0: NUMBERS})
@@ -382,6 +391,8 @@ def test_a_log_begins_within_a_step(tmp_path, rule, loops):
         done, values = trained_on(job, *rule, "--more", "1")
         assert done >= 5
         if rule:
-            assert len(values) == 1 and sum(values.values()) == NUMBERS and -0.1 * (done + 1) == pytest.approx(next(iter(values)), rel=1e-3), values
+            assert len(values) == 1, values
+            assert sum(values.values()) == NUMBERS, values
+            assert -0.1 * (done + 1) == pytest.approx(next(iter(values)), rel=1e-3), values
         else:
             assert values == {-float(done + 1): NUMBERS}

@@ -1,5 +1,5 @@
-"""A whole job is ended when one server has a step that another one lacks. Started again, it has the parameters of a job that was not
-disturbed: trainers give that step once more, to the server that lacks it (jobs/counted.py: the rows count the updates)."""
+"""A whole job is ended when one server has a step that another one lacks. Started again, it has the parameters of a job that was
+not disturbed: trainers give that step once more, to the server that lacks it (jobs/counted.py: the rows count the updates)."""
 
 import shutil
 from pathlib import Path

@@ -45,7 +45,8 @@ def gather(folder) -> dict[str, np.ndarray]:
         for name, value in np.load(path).items():
             assert name not in held, f"two servers have {name}"
             held[name] = -value
-    assert sorted(held) in (["dense_0"], ["dense_0", "dense_1", "dense_2", "table"], ["dense_0", "dense_1", "dense_2", "table", "wide"])
+    assert sorted(held) in (["dense_0"], ["dense_0", "dense_1", "dense_2", "table"],
+                            ["dense_0", "dense_1", "dense_2", "table", "wide"])
     return held
 
 
@@ -71,7 +72,8 @@ def with_strangers(cases: list[tuple]) -> list[tuple]:
 def test_servers_killed(tmp_path, record_property, mode, loops, who):
     """Kill -9 of one or both servers at random moments, and the same command again."""
     options = ["--steps", str(ROUNDS * 2500), "--out", str(tmp_path), *(["--async"] if mode == "async" else [])]
-    with Job(2, 2, script="ledger.py", env=logged(tmp_path, FLAGS_ps_loops=loops, **doors(who))) as job, Crowd(who, job.endpoints, mode) as crowd:
+    with (Job(2, 2, script="ledger.py", env=logged(tmp_path, FLAGS_ps_loops=loops, **doors(who))) as job,
+          Crowd(who, job.endpoints, mode) as crowd):
         job.start_all(*options)
         rng = random.Random(f"{mode} {loops}")
         kills, taken_up = kill_servers(job, options, None, rng, [(0,), (1,), (0, 1)], ROUNDS)
@@ -97,7 +99,8 @@ def test_trainers_and_servers_killed(tmp_path, record_property, mode, servers, l
     rng = random.Random(f"{servers} {loops}")
     trainers = 3 if mode == "async" else 2  # halves are exact
     options = ["--out", str(tmp_path), "--until", str(tmp_path / "enough"), *(["--async"] if mode == "async" else [])]
-    env = logged(tmp_path, FLAGS_ps_loops=loops, FLAGS_ps_reconnect="300", FLAGS_ps_on_trainer_loss="shrink" if mode == "async" else "wait")
+    env = logged(tmp_path, FLAGS_ps_loops=loops, FLAGS_ps_reconnect="300",
+                 FLAGS_ps_on_trainer_loss="shrink" if mode == "async" else "wait")
     with Job(servers, trainers, script="ledger.py", env=env | doors(who)) as job, Crowd(who, job.endpoints, mode) as crowd:
         job.start_all(*options)
         killed = 0
@@ -136,7 +139,8 @@ def test_a_trainer_cut_off_for_long(tmp_path, record_property, servers, loops):
         def wait_until_each_said(pattern: str, times: int) -> None:
             end = time.monotonic() + 30
             while any(len(re.findall(pattern, server.output())) < times for server in all_servers):
-                assert all(p.process.poll() is None for p in job.processes) and time.monotonic() < end, "\n".join(p.output() for p in job.processes)
+                assert all(p.process.poll() is None for p in job.processes), "\n".join(p.output() for p in job.processes)
+                assert time.monotonic() < end, "\n".join(p.output() for p in job.processes)
                 time.sleep(0.01)
 
         for round in range(1, ROUNDS + 1):
@@ -159,14 +163,17 @@ def test_a_trainer_cut_off_for_long(tmp_path, record_property, servers, loops):
         assert (want[:PLACES] / 2 <= got[:PLACES]).all() and (got[:PLACES] <= want[:PLACES]).all(), name
 
 
-@pytest.mark.parametrize("log, loops, checks", [("", "1", "0"), ("", "2", "0"), ("write", "1", "0"), ("write", "2", "0"), ("write", "2", "1")])
+@pytest.mark.parametrize("log, loops, checks",
+                         [("", "1", "0"), ("", "2", "0"), ("write", "1", "0"), ("write", "2", "0"), ("write", "2", "1")])
 def test_async_snapshots_within_pushes(tmp_path, record_property, log, loops, checks):
-    """A push has many parts, so that many snapshots are cut within one. The server is asked to end and comes again; with a log it is
-    killed too. Without one, too, nothing is lost: it answers nobody after its last snapshot, for which it brings trainers to a halt, so
-    that it has no part of a push. Where gradients are checked a push is applied when it has ended, and no snapshot has a part of one."""
+    """A push has many parts, so that many snapshots are cut within one. The server is asked to end and comes again; with a log it
+    is killed too. Without one, too, nothing is lost: it answers nobody after its last snapshot, for which it brings trainers to a
+    halt, so that it has no part of a push. Where gradients are checked a push is applied when it has ended, and no snapshot has a
+    part of one."""
     rng = random.Random(loops)
     options = ["--async", "--wide", "--out", str(tmp_path), "--until", str(tmp_path / "enough")]
-    env = logged(tmp_path, FLAGS_ps_log=log, FLAGS_ps_loops=loops, FLAGS_ps_snapshot_seconds="1" if log else "0", PADDLE_PS_TRANSPORT="tcp")
+    env = logged(tmp_path, FLAGS_ps_log=log, FLAGS_ps_loops=loops, FLAGS_ps_snapshot_seconds="1" if log else "0",
+                 PADDLE_PS_TRANSPORT="tcp")
     env["FLAGS_check_nan_inf"] = checks
     within = round = 0
     is_within = log and checks == "0"
@@ -211,7 +218,8 @@ def test_async_through_broken_connections(tmp_path, record_property):
         out = tmp_path / str(round)
         out.mkdir()
         options = ["--async", "--steps", "1500", "--out", str(out)]
-        with Job(2, 2, script="ledger.py", env=env) as job, FaultProxy(job.endpoints, seed=round, faults=Faults(mean_bytes=15000), budget=25) as proxy:
+        with (Job(2, 2, script="ledger.py", env=env) as job,
+              FaultProxy(job.endpoints, seed=round, faults=Faults(mean_bytes=15000), budget=25) as proxy):
             for i in range(2):
                 job.start("server", i, *options)
             for i in range(2):
@@ -225,7 +233,8 @@ def test_async_through_broken_connections(tmp_path, record_property):
 def check_each_step_counts_once(folder, steps: int, trainers: int, divisor: int) -> None:
     want = np.tile(np.bincount(np.arange(steps) % PLACES, minlength=PLACES), trainers)[:, None] / divisor
     for name, value in gather(folder).items():
-        np.testing.assert_array_equal(value.reshape(trainers * PLACES, -1), np.tile(want, (1, WIDTH if name == "table" else 1)), name)
+        np.testing.assert_array_equal(value.reshape(trainers * PLACES, -1),
+                                      np.tile(want, (1, WIDTH if name == "table" else 1)), name)
 
 
 @pytest.mark.parametrize("older", [0, 1])
@@ -233,15 +242,17 @@ def check_each_step_counts_once(folder, steps: int, trainers: int, divisor: int)
 @pytest.mark.parametrize("loops", ["1", "2"])
 @pytest.mark.parametrize("asks", [True, False], ids=["asks", "does not ask"])
 def test_async_servers_from_snapshots_of_different_steps(tmp_path, asks, loops, trainers, older):
-    """As after a kill of all, without a log: each server has the steps of its own newest snapshot. steps_done() is what all have, and
-    the steps behind that count once, everywhere. A script that does not ask gives other batches, and each of them counts everywhere."""
+    """As after a kill of all, without a log: each server has the steps of its own newest snapshot. steps_done() is what all have,
+    and the steps behind that count once, everywhere. A script that does not ask gives other batches, and each of them counts
+    everywhere."""
     go, root = tmp_path / "go", tmp_path / "ps"
     with Job(2, trainers, "ledger.py", env={"FLAGS_ps_dir": str(root), "FLAGS_ps_loops": loops}) as job:
         folder = root / job.endpoints[older].replace(":", "_")
 
         def run(pause_at: int) -> None:
             resume = [] if pause_at < 0 and not asks else ["--resume"]
-            job.start_all("--async", *resume, "--out", str(tmp_path), "--steps", "40", "--pause-at", str(pause_at), "--until", str(go))
+            job.start_all("--async", *resume, "--out", str(tmp_path), "--steps", "40",
+                          "--pause-at", str(pause_at), "--until", str(go))
             for trainer in job.processes[2:] if pause_at > 0 else []:
                 trainer.wait_for("pauses")
 
@@ -275,7 +286,8 @@ def test_async_servers_from_snapshots_of_different_steps(tmp_path, asks, loops, 
 
 
 @pytest.mark.parametrize("trainers", [1, 2])
-@pytest.mark.parametrize("mode, hollow", [([], []), (["--async"], []), ([], ["--single"])], ids=["sync", "async", "sync, the one holds nothing"])
+@pytest.mark.parametrize("mode, hollow", [([], []), (["--async"], []), ([], ["--single"])],
+                         ids=["sync", "async", "sync, the one holds nothing"])
 def test_the_whole_job_is_killed_when_one_server_has_a_step(tmp_path, mode, hollow, trainers):
     """The other server lacks it. Trainers that are started again do it again for that one: it counts once, everywhere."""
     ahead, behind = (1, 0) if hollow else (0, 1)

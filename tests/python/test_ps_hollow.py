@@ -30,7 +30,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def alone(kind: str, optimizer: str, out: Path, *more: str) -> list[float]:
-    command = [sys.executable, str(JOBS / "hollow.py"), "single", "--kind", kind, "--optimizer", optimizer, "--out", str(out), *more]
+    command = [sys.executable, str(JOBS / "hollow.py"), "single", "--kind", kind, "--optimizer", optimizer,
+               "--out", str(out), *more]
     return losses(subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout)
 
 
@@ -65,14 +66,14 @@ def test_async(kind):
 def test_snapshots_and_logs(tmp_path, kind):
     """Each run goes on from the files of the one before."""
     env = {"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "3"}
+    endpoints = None
     for run in range(3):
         with Job(2, 1, script="hollow.py", env=env) as job:
-            if run:
-                job.endpoints = endpoints
-            endpoints = job.endpoints
+            job.endpoints = endpoints = endpoints or job.endpoints
             job.start_all("--kind", kind, "--optimizer", "SGD")
             job.end(60)
-            assert all((f"taken up at step {4 * run}" in p.output()) == bool(run) for p in job.processes[:2]), [p.output() for p in job.processes]
+            assert all((f"taken up at step {4 * run}" in p.output()) == bool(run)
+                       for p in job.processes[:2]), [p.output() for p in job.processes]
 
 
 @pytest.mark.parametrize("kind", WITH_PARAMETERS)
@@ -82,7 +83,8 @@ def test_a_snapshot_on_another_number_of_servers(tmp_path, kind):
         with Job(servers, 1, script="hollow.py", env=env) as job:
             job.start_all("--kind", kind)
             job.end(60)
-            assert all(f"taken up at step {4 * run}" in p.output() for p in job.processes[:servers] if run), [p.output() for p in job.processes]
+            assert all(f"taken up at step {4 * run}" in p.output() for p in job.processes[:servers]
+                       if run), [p.output() for p in job.processes]
 
 
 def test_no_parameters():

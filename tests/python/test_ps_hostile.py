@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pytest
 import ps_peer as ps
+import pytest
 from cluster import Job
 from crowd import FAR, mutate, one_stranger
 
@@ -110,7 +110,8 @@ class Member:
 
     def entries(self) -> list[bytes]:
         table = "emb" if "emb" in self.shapes else None
-        pushes = [ps.name(f"{n}@GRAD", kind=SELECTED_ROWS if n == table else TENSOR, dtype=FLOAT, dims=d) for n, d in self.shapes.items()]
+        pushes = [ps.name(f"{n}@GRAD", kind=SELECTED_ROWS if n == table else TENSOR, dtype=FLOAT, dims=d)
+                  for n, d in self.shapes.items()]
         return pushes + [ps.name(n, is_pull=True) for n in self.shapes]
 
     def join(self) -> None:
@@ -135,7 +136,8 @@ class Member:
         dense, rows = (self.units[i], 0, 0), (self.units[i], 0, k)
         ids = np.random.default_rng(k).integers(0, shape[0], k).tobytes()
         far_ids = struct.pack(f"<{k}q", *[rng.choice([-1, shape[0], FAR, -FAR, 0]) for _ in range(k - 1)], -1)
-        pushed = ps.frame(ps.PUSH, ps.parts(rows), ids + bytes(k * row), step=1) if is_rows else ps.frame(ps.PUSH, ps.parts(dense), bytes(size), step=1)
+        pushed = (ps.frame(ps.PUSH, ps.parts(rows), ids + bytes(k * row), step=1) if is_rows
+                  else ps.frame(ps.PUSH, ps.parts(dense), bytes(size), step=1))
         return rng.choice(
             [
                 lambda: ps.frame(ps.OPEN, ps.opening(*self.entries()), request=2),
@@ -174,11 +176,13 @@ class Member:
                 lambda: ps.frame(ps.ROWS, struct.pack("<IQ", self.values[0], FAR), bytes(8)),
                 lambda: ps.frame(ps.OPEN, ps.opening(ps.name(""))),
                 lambda: ps.frame(ps.OPEN, ps.opening(ps.name("", is_pull=True))),
-                lambda: ps.frame(ps.OPEN, ps.opening(ps.name("fc_0.w_0@GRAD", kind=TENSOR, dtype=rng.randrange(256), dims=(FAR, FAR, 4)))),
+                lambda: ps.frame(ps.OPEN,
+                                 ps.opening(ps.name("fc_0.w_0@GRAD", kind=TENSOR, dtype=rng.randrange(256), dims=(FAR, FAR, 4)))),
                 lambda: ps.frame(ps.OPEN, ps.opening(ps.name("fc_0.w_0@GRAD", kind=rng.randrange(256), dims=(-1,)))),
                 lambda: ps.frame(ps.OPEN, struct.pack("<I", far) + b"".join(self.entries())),
                 lambda: ps.frame(rng.choice([0, 5, 15, 23, 24, 32, 40, 65535]), rng.randbytes(20)),
-                lambda: ps.frame(rng.randrange(16, 22), rng.randbytes(rng.randint(0, 100)), rng.randbytes(rng.randint(0, 100)), step=step, flags=rng.randrange(4)),
+                lambda: ps.frame(rng.randrange(16, 22), rng.randbytes(rng.randint(0, 100)), rng.randbytes(rng.randint(0, 100)),
+                                 step=step, flags=rng.randrange(4)),
                 lambda: ps.frame(ps.SAVE, rng.randbytes(rng.randint(0, 30))),
                 lambda: ps.frame(ps.BEAT, ps.text("x"), bytes(1000)),
                 lambda: ps.head(ps.PUSH, meta=20, payload=FAR, step=1) + ps.parts((0, 0, 0)) + bytes(30),
@@ -547,7 +551,8 @@ class Saver(Member):
     def save(self, folder: Path | str) -> str:
         """Empty when it worked."""
         for flags in (0, ps.PLACE):
-            self.peer.send(ps.frame(ps.SAVE, struct.pack("<IIIQ", self.number, 5, 6, 1) + ps.text(str(folder)), flags=flags, request=4))
+            self.peer.send(ps.frame(ps.SAVE, struct.pack("<IIIQ", self.number, 5, 6, 1) + ps.text(str(folder)),
+                                    flags=flags, request=4))
             got = self.peer.answer()
             assert got.type in (ps.DONE, ps.FAILED)
             if got.type == ps.FAILED:

@@ -1,4 +1,5 @@
-"""The servers of a job are those of one job: a folder that is lost, or another job's, is found before anything is trained with it."""
+"""The servers of a job are those of one job: a folder that is lost, or another job's, is found before anything is trained with
+it."""
 
 import re
 import shutil
@@ -35,7 +36,8 @@ def refused_by_trainer(job: Job, *options: str, **env: str) -> str:
 
 
 def ids(job: Job, root: Path) -> list[str]:
-    return [re.search("id ([0-9a-f]{16})\n", (folder_of(job, root, i) / "job").read_text()).group(1) for i in range(len(job.endpoints))]
+    return [re.search("id ([0-9a-f]{16})\n", (folder_of(job, root, i) / "job").read_text()).group(1)
+            for i in range(len(job.endpoints))]
 
 
 @pytest.mark.parametrize("log", ["write", ""])
@@ -49,7 +51,8 @@ def test_a_lost_folder_is_refused(tmp_path, mode, lost, log):
         shutil.move(folder_of(job, tmp_path, lost), tmp_path.parent / f"{tmp_path.name}-lost")
         for _ in range(2):
             said = refused_by_trainer(job, *mode)
-            assert f"server {job.endpoints[lost]} has nothing of a job that server {job.endpoints[1 - lost]} has run up to step 4" in said
+            assert (f"server {job.endpoints[lost]} has nothing of a job that server {job.endpoints[1 - lost]} has run "
+                    "up to step 4") in said
             assert all(word in said for word in TOLD)
         shutil.rmtree(folder_of(job, tmp_path, lost))
         shutil.move(tmp_path.parent / f"{tmp_path.name}-lost", folder_of(job, tmp_path, lost))
@@ -114,7 +117,8 @@ def test_a_server_that_is_killed_before_the_first_step(tmp_path, keeps):
 
 @MODES
 def test_a_trainer_that_is_there_finds_it_too(tmp_path, mode):
-    """A server comes back without its folder while the job runs. Nor is it taken for the one that it was when all are started again."""
+    """A server comes back without its folder while the job runs. Nor is it taken for the one that it was when all are started
+    again."""
     linger = tmp_path / "on"
     with Job(2, 1, env=env_of(tmp_path / "ps")) as job:
         for i in range(2):
@@ -126,7 +130,8 @@ def test_a_trainer_that_is_there_finds_it_too(tmp_path, mode):
         start(job, *LINE, *mode, index=1)
         linger.touch()
         assert trainer.end(30) == 1
-        assert f"server {job.endpoints[1]} has nothing of a job that this trainer has run up to step" in trainer.output(), trainer.output()
+        assert (f"server {job.endpoints[1]} has nothing of a job that this trainer has "
+                "run up to step") in trainer.output(), trainer.output()
         job.clear()
         assert f"server {job.endpoints[1]} has nothing of a job that server {job.endpoints[0]}" in refused_by_trainer(job, *mode)
 
@@ -137,7 +142,8 @@ def test_a_damaged_file_of_the_job_is_refused(tmp_path):
         run(job)
         path = folder_of(job, tmp_path) / "job"
         text = path.read_text()
-        for wrong in ("", text[:20], text.replace("id ", "id f"), text.replace("1\n", "2\n", 1), np.random.default_rng(1).bytes(60).decode("latin1")):
+        for wrong in ("", text[:20], text.replace("id ", "id f"), text.replace("1\n", "2\n", 1),
+                      np.random.default_rng(1).bytes(60).decode("latin1")):
             path.write_text(wrong)
             server = job.start("server", 0, *LINE)
             assert server.end(20) == 1

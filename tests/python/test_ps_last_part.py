@@ -1,6 +1,6 @@
-"""Adam's powers of beta advance once a step, with the last part of a gradient that a server applies, whichever that is. A server that is
-killed and does its log again has the parameters that it had acknowledged, and goes on as one that was not killed (jobs/wide.py; the
-trainers are written out by hand, so that it is known in which order parts come)."""
+"""Adam's powers of beta advance once a step, with the last part of a gradient that a server applies, whichever that is. A server
+that is killed and does its log again has the parameters that it had acknowledged, and goes on as one that was not killed
+(jobs/wide.py; the trainers are written out by hand, so that it is known in which order parts come)."""
 
 import struct
 import sys
@@ -74,12 +74,14 @@ def one_leaves(job: Job) -> tuple[Hand, np.ndarray]:
     return hands[0], hands[0].end(1)
 
 
-@pytest.mark.parametrize("trainers, first_step, mode", [(1, any_order, []), (1, any_order, ["--async"]), (2, one_leaves, [])], ids=["sync", "async", "one leaves"])
+@pytest.mark.parametrize("trainers, first_step, mode", [(1, any_order, []), (1, any_order, ["--async"]), (2, one_leaves, [])],
+                         ids=["sync", "async", "one leaves"])
 def test_the_log_done_again_counts_parts_as_it_was(tmp_path, trainers, first_step, mode):
     ends = []
     for is_killed in (False, True):
         root = tmp_path / str(is_killed)
-        with Job(1, trainers, "wide.py", {"FLAGS_ps_dir": str(root), "FLAGS_ps_log": "write", "FLAGS_ps_loops": "1", "PADDLE_PS_TRANSPORT": "tcp"}) as job:
+        with Job(1, trainers, "wide.py", {"FLAGS_ps_dir": str(root), "FLAGS_ps_log": "write",
+                                          "FLAGS_ps_loops": "1", "PADDLE_PS_TRANSPORT": "tcp"}) as job:
             options = ["--rule", "adam", *mode]
             server = served(job, *options)
             hand, acknowledged = first_step(job)

@@ -1,5 +1,5 @@
-"""A job goes on by a script that has its parameters lie otherwise on the same servers, or where a server has nothing to train: its numbers
-are those of one server that did the same (jobs/laid.py), or it is refused and what the error says helps."""
+"""A job goes on by a script that has its parameters lie otherwise on the same servers, or where a server has nothing to train: its
+numbers are those of one server that did the same (jobs/laid.py), or it is refused and what the error says helps."""
 
 import re
 import shutil
@@ -99,7 +99,8 @@ def test_it_is_killed_with_the_others(tmp_path, n, log):
 
 @LOGS
 def test_a_start_with_more_servers_by_mistake_costs_nothing(tmp_path, log):
-    """Async, no step is done by them. With a log they say what they took up, and the former ones go on from there or are told what to do."""
+    """Async, no step is done by them. With a log they say what they took up, and the former ones go on from there or are told what
+    to do."""
     options = [*SMALL, "--async"]
     pool = [f"127.0.0.1:{port}" for port in free_ports(3)]
     with job_of(tmp_path / "ps", FLAGS_ps_log=log) as job:
@@ -164,8 +165,8 @@ def test_another_optimizer_needs_the_users_word(tmp_path):
 @LOGS
 @pytest.mark.parametrize("late", [0, 1])
 def test_one_server_has_begun_by_the_new_script(tmp_path, late, log):
-    """It is killed before another one starts. The new script goes on; so does the one of before, at once or when it was done what the error
-    says."""
+    """It is killed before another one starts. The new script goes on; so does the one of before, at once or when it was done what
+    the error says."""
     with job_of(tmp_path / "ps", FLAGS_ps_log=log) as job:
         run(job, tmp_path / "got.npz", steps=3)
         for goes_on in BLOCKS, []:
@@ -174,7 +175,8 @@ def test_one_server_has_begun_by_the_new_script(tmp_path, late, log):
             job.clear()
             if log and not goes_on:
                 said = refused(job)
-                assert "Start those servers once more, without trainers, and end them with SIGTERM" in said and "the script of before" in said, said
+                assert "Start those servers once more, without trainers, and end them with SIGTERM" in said, said
+                assert "the script of before" in said, said
                 started = servers(job, *BLOCKS)
                 for server in started:
                     server.wait_for("Server listening on")
@@ -189,7 +191,8 @@ def test_one_server_has_begun_by_the_new_script(tmp_path, late, log):
 @LOGS
 @MODES
 def test_all_are_killed_within_the_first_steps_by_the_new_script(tmp_path, mode, log):
-    """Server 0 has a snapshot of the new script, where it is the only one that is kept, and server 1 none: it has what all had before."""
+    """Server 0 has a snapshot of the new script, where it is the only one that is kept, and server 1 none: it has what all had
+    before."""
     with job_of(tmp_path / "ps", FLAGS_ps_log=log, FLAGS_ps_keep="1") as job:
         run(job, tmp_path / "got.npz", *mode, steps=3)
         before = snapshots(folder_of(job, tmp_path / "ps", 1))
@@ -218,7 +221,8 @@ def test_the_first_snapshots_by_the_new_script_are_steps_apart(tmp_path):
             shutil.rmtree(folders[1] / f"snapshot-{number:020d}")
         job.start_all(*BLOCKS, "--steps", "7")
         trainer = job.processes[-1]
-        assert trainer.end(30) == 1 and f"server {job.endpoints[1]} is at step 3, server {job.endpoints[0]} at step 6" in trainer.output(), trainer.output()
+        assert trainer.end(30) == 1, trainer.output()
+        assert f"server {job.endpoints[1]} is at step 3, server {job.endpoints[0]} at step 6" in trainer.output(), trainer.output()
         newest = re.search("To go on from step 3, .* newer than (snapshot-[0-9]+) out of the folders", trainer.output())[1]
         job.clear()
         for folder in folders:

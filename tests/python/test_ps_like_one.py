@@ -21,7 +21,8 @@ def steps_of(text: str) -> list[str]:
 
 def alone(case: str, until: int) -> list[str]:
     command = [sys.executable, str(JOBS / "like_one.py"), "single", "--case", case, "--until", str(until)]
-    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
     return steps_of(done.stdout)
 
 
@@ -83,7 +84,8 @@ def test_names_that_servers_make_are_refused(fresh, name):
     made = {name for op in fluid.default_main_program().global_block().ops if op._is_optimize_op() for name in op.output_arg_names}
     if name.endswith(".part"):
         assert "w@GRAD" not in made  # the clip writes a gradient of its own
-        fluid.default_main_program().global_block()._rename_var(name, f"{sorted(each for each in made if each.startswith('clip'))[0]}.part")
+        clip = min(each for each in made if each.startswith("clip"))
+        fluid.default_main_program().global_block()._rename_var(name, f"{clip}.part")
     with pytest.raises(ValueError, match="has the name that a part of .* gets on its way to servers"):
         transpile()
 

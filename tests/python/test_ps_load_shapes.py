@@ -1,4 +1,5 @@
-"""Servers load files of another model's shape: refused by name with both shapes, on any number of servers, however the files were written."""
+"""Servers load files of another model's shape: refused by name with both shapes, on any number of servers, however the files were
+written."""
 
 import contextlib
 import struct

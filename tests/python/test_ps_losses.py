@@ -173,7 +173,8 @@ def test_one_loop_comes_back_without_what_a_trainer_gave_that_has_ended(tmp_path
 @pytest.mark.parametrize("comes", [False, True], ids=["the server alone", "the whole job"])
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_all_had_ended_and_the_server_had_not(tmp_path, mode, comes):
-    """It was killed before its last snapshot. Started again alone it ends the job; trainers that come with it learn what is done."""
+    """It was killed before its last snapshot. Started again alone it ends the job; trainers that come with it learn what is
+    done."""
     with Job(1, 2, env=env_of(tmp_path, FLAGS_ps_reconnect="2000")) as job:
         options = [*OPTIONS, *mode]
         start_servers(job, options=options)
@@ -238,7 +239,8 @@ def test_a_line_of_the_book_that_is_there_in_part(tmp_path):
         hands[2].leave()
         job.end(10)
         for i in (0, 1):
-            assert f"trainer {i} had ended before this server was started again: nobody waits for it" in server.output(), server.output()
+            assert (f"trainer {i} had ended before this server was started again: nobody "
+                    "waits for it") in server.output(), server.output()
 
 
 @pytest.mark.parametrize("how", ["ended", "lost"])
@@ -259,7 +261,8 @@ def test_server_comes_back_without_what_a_trainer_gave_that_is_gone(tmp_path, ho
         server = start_again(job, 0, 1, options)
         stays.join()
         assert server.end(10) == 1
-        said = f"trainer 0 of this job {'has ended' if how == 'ended' else 'was lost'} after step 2, but of that this server has kept only step 0"
+        said = (f"trainer 0 of this job {'has ended' if how == 'ended' else 'was lost'} after step 2, but of that this server has "
+                "kept only step 0")
         assert said in server.output() and said in stays.at[0, 0].answer().text()
         server = start_again(job, 0, 1, options, FLAGS_ps_accept_rollback="1")
         stays.join().push(1, 1.0)
@@ -358,11 +361,13 @@ def test_the_last_trainer_is_waited_for_until_the_deadline(tmp_path, mode):
         assert job.processes[0].end(10) == 1
         text = job.processes[0].output()
         assert text.count("the job has waited") > 2
-        assert "the job waited 1 s for trainer 1 (host peer" in text and "(connection lost): given up (FLAGS_rpc_deadline is 1500 ms)" in text
+        assert "the job waited 1 s for trainer 1 (host peer" in text
+        assert "(connection lost): given up (FLAGS_rpc_deadline is 1500 ms)" in text
 
 
 def test_servers_from_snapshots_of_different_steps(tmp_path):
-    """As after a kill when one server had written its snapshot and the other not. Trainers refuse them; what the error says helps."""
+    """As after a kill when one server had written its snapshot and the other not. Trainers refuse them; what the error says
+    helps."""
     root, options = tmp_path / "ps", [*OPTIONS, "--steps", "4"]
     env = {"FLAGS_ps_dir": str(root), "FLAGS_ps_snapshot_steps": "2"}
     with Job(2, 1, env=env) as job:
@@ -383,7 +388,8 @@ def test_servers_from_snapshots_of_different_steps(tmp_path):
         assert trainer.end(20) == 1
         text = trainer.output()
         assert f"server {job.endpoints[0]} is at step 2, server {job.endpoints[1]} at step 4" in text
-        keep = re.search("To go on from step 2, .* newer than (snapshot-[0-9]+) out of the folders that servers have in FLAGS_ps_dir", text).group(1)
+        keep = re.search("To go on from step 2, .* newer than (snapshot-[0-9]+) out of the folders that servers have in "
+                         "FLAGS_ps_dir", text).group(1)
         server.kill(), other.kill()
         for folder in folders:
             for snapshot in [p for p in folder.glob("snapshot-*") if p.name > keep]:
@@ -468,7 +474,8 @@ def test_the_snapshot_that_all_have_is_kept(tmp_path):
         until_so(lambda: 4 not in steps(0))  # the newest that all have is another one
 
 
-ENDS = {"raises": ["--fail-at", "3"], "exits": ["--exit-at", "3"], "is killed": ["--exit-at", "3", "--exit", "os.kill(os.getpid(), 9)"]}
+ENDS = {"raises": ["--fail-at", "3"], "exits": ["--exit-at", "3"],
+        "is killed": ["--exit-at", "3", "--exit", "os.kill(os.getpid(), 9)"]}
 
 
 @pytest.mark.parametrize("how", ENDS)

@@ -1,6 +1,8 @@
-"""A job whose servers' folders change places, or that goes on with other servers, has what it had; or it is refused, with what to do.
+"""A job whose servers' folders change places, or that goes on with other servers, has what it had; or it is refused, with what to
+do.
 
-The rows of a distributed table count the updates (jobs/counted.py): the same name and shape on all servers, and other rows on each."""
+The rows of a distributed table count the updates (jobs/counted.py): the same name and shape on all servers, and other rows on
+each."""
 
 import shutil
 import signal
@@ -118,7 +120,8 @@ def at(job: Job, pool: list[str], *which: int) -> None:
 
 @pytest.mark.parametrize(
     "turns",
-    [[(0, 1), (2, 3), (0, 1)], [(0, 1), (0, 2), (0, 1), (3, 1), (0, 2)], [(0,), (1,), (0,), (1,)], [(0, 1), (2, 3), (0, 4), (2, 3)]],
+    [[(0, 1), (2, 3), (0, 1)], [(0, 1), (0, 2), (0, 1), (3, 1), (0, 2)], [(0,), (1,), (0,), (1,)],
+     [(0, 1), (2, 3), (0, 4), (2, 3)]],
     ids=["both", "one", "alone", "mixed"],
 )
 @LOGS
@@ -265,7 +268,8 @@ def test_async_a_step_that_one_server_lacks(tmp_path, log, n, lacking):
         before = list(job.endpoints)
         set_servers(job, n, keep=0)
         for said in refused(job, "--async"):
-            assert "have only parts of step 3 of trainer 0" in said and "end the servers with SIGTERM while the trainers train" in said
+            assert "have only parts of step 3 of trainer 0" in said
+            assert "end the servers with SIGTERM while the trainers train" in said
         after, job.endpoints[:] = list(job.endpoints), before
         servers = [job.start("server", i, "--async") for i in range(2)]
         trainer = job.start("trainer", 0, "--async", "--steps", "9", "--pause-at", "7", "--until", str(tmp_path / "never"))
@@ -373,7 +377,8 @@ def test_a_server_that_runs_keeps_what_it_has(tmp_path):
         server = job.start("server", 0)
         server.wait_for("Server listening on")
         said = refused(other)[0]
-        assert f"server {job.endpoints[0]} below '{root}', which runs (process {server.process.pid})" in said and "FLAGS_ps_dir" in said
+        assert f"server {job.endpoints[0]} below '{root}', which runs (process {server.process.pid})" in said
+        assert "FLAGS_ps_dir" in said
         ended_by_sigterm(job, server)
         said = run(other, steps=5)
         assert f"taken up at step 3 from other servers' folders in {root}" in said[0]

@@ -126,7 +126,8 @@ def test_a_server_that_does_not_reach_the_one_that_adds():
 
 
 def test_sums_of_strangers(tmp_path):
-    """Of a server that has no part in them, in another's name, of the one that adds: refused, and the clip goes on over the true ones."""
+    """Of a server that has no part in them, in another's name, of the one that adds: refused, and the clip goes on over the true
+    ones."""
     options = CLIPS["without the first"]
     with Job(3, 2, script="norms.py", env={"FLAGS_ps_on_trainer_loss": "wait"}) as job:
         adds = job.start("server", 1, *options)
@@ -137,7 +138,8 @@ def test_sums_of_strangers(tmp_path):
                 meta = ps.text("any") + struct.pack("<IIId", place, servers, 1, 1e9)
                 peer.send(ps.frame(ps.SUM, meta, request=1, step=1))
                 assert peer.drain() == []  # hung up on
-            adds.wait_for(f"refused: a SUM of 'any' of server {place}, over {servers} servers; server {calls_as} says it, and here it is over 2")
+            adds.wait_for(f"refused: a SUM of 'any' of server {place}, over {servers} servers; server {calls_as} says it, and here "
+                          "it is over 2")
         for i in (0, 2):
             job.start("server", i, *options)
         for i in range(2):
@@ -155,10 +157,12 @@ def test_servers_are_killed(tmp_path, clips, policy):
     out, pace = tmp_path / "out", tmp_path / "pace"
     out.mkdir()
     pace.touch()
-    env = {"FLAGS_ps_on_trainer_loss": policy, "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_rpc_deadline": "60000"}
+    env = {"FLAGS_ps_on_trainer_loss": policy, "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write",
+           "FLAGS_rpc_deadline": "60000"}
     with Job(3, 2, script="norms.py", env=env) as job:
         servers = [job.start("server", i, *options) for i in range(3)]
-        trainers = [job.start("trainer", i, *options, "--pace", f"{pace}:{each}", "--out", str(out / f"trainer-{i}.npz")) for i in range(2)]
+        trainers = [job.start("trainer", i, *options, "--pace", f"{pace}:{each}",
+                              "--out", str(out / f"trainer-{i}.npz")) for i in range(2)]
         for k in range(1, rounds + 1):
             for trainer in trainers:
                 trainer.wait_for(f"before step {k * each}\n")

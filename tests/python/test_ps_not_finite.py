@@ -90,8 +90,8 @@ def test_nothing_of_its_step_is_applied(mode, tmp_path):
 @pytest.mark.parametrize("bad", ["0", "1"])
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_no_server_has_a_part_of_a_step_that_was_refused(mode, bad, servers, loops, tmp_path):
-    """One parameter's gradient has a NaN, that of another, on another server or loop, has none. Who takes the batch out of the data and
-    starts the job again, or catches the error, loses no other one."""
+    """One parameter's gradient has a NaN, that of another, on another server or loop, has none. Who takes the batch out of the data
+    and starts the job again, or catches the error, loses no other one."""
     env = {"FLAGS_ps_loops": loops, "FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_log": "write"}
     options = [*MODES[mode], "--bad", bad, "--two"]
     want = f"values {[[-110111.0], [-110111.0]]}"

@@ -1,5 +1,5 @@
-"""A job has ended, its script gets another optimizer or schedule, and it goes on from its snapshots: parameters are those of the job, states
-that it did not have start anew, and servers name them (jobs/wide.py: each step gives 1 to every number)."""
+"""A job has ended, its script gets another optimizer or schedule, and it goes on from its snapshots: parameters are those of the
+job, states that it did not have start anew, and servers name them (jobs/wide.py: each step gives 1 to every number)."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,6 @@ from test_ps_files import ended_by_sigterm
 from test_ps_half_push import NUMBERS, job_of, trained_on, with_rule
 from test_ps_moved import LOGS
 from test_ps_recovery import MODES
-
 
 RULES = pytest.mark.parametrize(
     "before, after, anew, value",
@@ -129,14 +128,17 @@ CHANGES = [(["--rule", "momentum, other mu"], []), (["--rate", "0.5"], []), ([],
 
 @pytest.mark.parametrize("change, mode", CHANGES, ids=["rule", "rate", "mode"])
 def test_no_step_is_done_by_two_rules(tmp_path, change, mode):
-    """Snapshots are whole, and a step apart: the server that lacks the step would do it by the new rule. What the error says works."""
+    """Snapshots are whole, and a step apart: the server that lacks the step would do it by the new rule. What the error says
+    works."""
     before = with_rule("momentum")
     with job_of(tmp_path, 2) as job:
         a_step_apart(job, *before)
         for _ in range(2):  # a start in vain changes nothing
             job.start_all(*before, *change, *mode)
             trainer = job.processes[-1]
-            assert trainer.end(60) == 1 and "lacks step" in trainer.output() and "start the servers as they were" in trainer.output(), trainer.output()
+            assert trainer.end(60) == 1, trainer.output()
+            assert "lacks step" in trainer.output(), trainer.output()
+            assert "start the servers as they were" in trainer.output(), trainer.output()
             for server in job.processes[:2]:
                 server.end(30)
             job.processes.clear()

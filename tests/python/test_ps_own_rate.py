@@ -1,5 +1,5 @@
-"""A rate that the script computes from variables of its own (jobs/own_rate.py). Servers compute and keep them; trainers compute them as
-well, for what else reads them, and get what they are by now with the startup Program."""
+"""A rate that the script computes from variables of its own (jobs/own_rate.py). Servers compute and keep them; trainers compute
+them as well, for what else reads them, and get what they are by now with the startup Program."""
 
 import os
 import pickle
@@ -19,7 +19,8 @@ SAID = "servers do not keep what trainers alone hold"
 def one(out: Path, *options: str) -> str:
     out.mkdir()
     command = [sys.executable, str(JOBS / "own_rate.py"), "single", "--out", str(out), *options]
-    return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
+    return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
 
 
 def steps_of(said: str) -> list[str]:
@@ -53,7 +54,8 @@ def test_a_trainer_saves_it(tmp_path, kind, servers, mode):
 @pytest.mark.parametrize("options", [[], ["--in-loss"], ["--async"]], ids=["", "in the loss", "async"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_is_started_again(tmp_path, kind, options):
-    """All are killed after three steps: what trainers fetch, compute with and save is what one process has, and nothing is warned of."""
+    """All are killed after three steps: what trainers fetch, compute with and save is what one process has, and nothing is warned
+    of."""
     options = ["--kind", kind, *options]
     (tmp_path / "job").mkdir()
     with Job(2, 1, "own_rate.py", env={"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}) as job:

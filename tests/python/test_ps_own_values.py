@@ -1,5 +1,5 @@
-"""What a trainer alone holds (moving averages) when its process is replaced: it is told that servers do not keep it, and what it saved and
-loads goes on as if nothing had happened (jobs/averages.py)."""
+"""What a trainer alone holds (moving averages) when its process is replaced: it is told that servers do not keep it, and what it
+saved and loads goes on as if nothing had happened (jobs/averages.py)."""
 
 import re
 
@@ -10,7 +10,8 @@ SAID = "servers do not keep what trainers alone hold"
 
 
 def job_of(trainers: int = 1) -> Job:
-    return Job(1, trainers, "averages.py", {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "500", "FLAGS_rpc_deadline": "30000"})
+    return Job(1, trainers, "averages.py", {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "500",
+                                            "FLAGS_rpc_deadline": "30000"})
 
 
 def averaged(text: str) -> float:

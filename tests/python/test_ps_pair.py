@@ -1,5 +1,5 @@
-"""One process trains two models with servers of their own, and is started again: each goes on at its own step (jobs/pair.py: the rows
-count the updates)."""
+"""One process trains two models with servers of their own, and is started again: each goes on at its own step (jobs/pair.py: the
+rows count the updates)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ def test_a_server_that_holds_nothing_is_in_the_job_too(tmp_path, mode):
             time.sleep(0.05)
         (tmp_path / "go").touch()
         job.end(20)
-        assert not any("has waited" in p.output() for p in job.processes[:3] if "trainer 0 (host" in p.output().split("has waited")[0])
+        assert not any("has waited" in p.output() for p in job.processes[:3]
+                       if "trainer 0 (host" in p.output().split("has waited")[0])
 
 
 def test_all_missing_servers_are_named():
@@ -113,8 +114,10 @@ def test_what_a_trainer_says_of_a_server_that_is_not_there():
         assert trainer.end(20) == 1
         said = [line for line in trainer.output().splitlines() if "connecting to server" in line]
         tried = f"connecting to server {job.endpoints[0]}"
-        assert len(said) >= 2 and f"{tried} has waited 0 s: connection to {job.endpoints[0]} refused: is the server running?" in said[0]
-        assert f"{tried}: not done after 1 s (connection to {job.endpoints[0]} refused: is the server running?). FLAGS_rpc_deadline" in said[-1]
+        assert len(said) >= 2
+        assert f"{tried} has waited 0 s: connection to {job.endpoints[0]} refused: is the server running?" in said[0]
+        assert (f"{tried}: not done after 1 s (connection to {job.endpoints[0]} refused: is the server running?). "
+                "FLAGS_rpc_deadline") in said[-1]
 
 
 @pytest.mark.parametrize("server_stays", [True, False])
@@ -140,7 +143,8 @@ def test_the_last_line_of_a_server():
     with Job(1, 2) as job:
         job.start_all("--steps", "5")
         job.end(30)
-        assert job.processes[0].output().splitlines()[-1].endswith("the job is done after step 5: all trainers have ended, and so does this server")
+        assert job.processes[0].output().splitlines()[-1].endswith("the job is done after step 5: all trainers have ended, and so "
+                                                                   "does this server")
     with Job(1, 2) as job:
         job.start_all(*LONG, "--say-at", "5")
         server, trainer = job.processes[:2]
@@ -152,7 +156,8 @@ def test_the_last_line_of_a_server():
 
 @pytest.mark.parametrize("returns", ["goes on", "started again"])
 def test_a_trainer_is_done_and_the_server_is_silent(tmp_path, returns):
-    """It is late, not lost: trainers wait for it, and say so, also when it is killed then; one that comes back hears it and ends."""
+    """It is late, not lost: trainers wait for it, and say so, also when it is killed then; one that comes back hears it and
+    ends."""
     env = {"FLAGS_ps_notice": "300", "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}
     with Job(1, 2, env=env) as job:
         options = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "5", "--linger", str(tmp_path / "go")]

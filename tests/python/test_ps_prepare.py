@@ -1,7 +1,8 @@
-"""A server and a trainer die in the same step, at the moment at which the step is agreed on and not yet in a server's log as applied.
+"""A server and a trainer die in the same step, at the moment at which the step is agreed on and not yet in a server's log as
+applied.
 
-That moment is a few microseconds long, so the servers are killed after it and the last record of their logs is cut off: a process that
-is killed leaves a prefix of what it wrote. Trainers are written out by hand, so that it is known what each has given.
+That moment is a few microseconds long, so the servers are killed after it and the last record of their logs is cut off: a process
+that is killed leaves a prefix of what it wrote. Trainers are written out by hand, so that it is known what each has given.
 """
 
 import re
@@ -46,7 +47,8 @@ class Hand:
         """Sends OPEN; the answer comes when the servers agree that it is in the job."""
         peer = self.at[place] = ps.Peer(self.job.endpoints[place[0]], deadline=20)
         assert peer.greet(self.id, incarnation=self.incarnation, loop=place[1]).type == ps.WELCOME
-        peer.send(ps.frame(ps.OPEN, ps.opening(*[ps.name(f"{n}@GRAD") for n in names], *[ps.name(n, is_pull=True) for n in names]), request=1))
+        peer.send(ps.frame(ps.OPEN, ps.opening(*[ps.name(f"{n}@GRAD") for n in names],
+                                               *[ps.name(n, is_pull=True) for n in names]), request=1))
         self.units[place] = dict.fromkeys(names, (ps.NOT_MINE, ps.NOT_MINE))
 
     def opened(self, place: tuple[int, int]) -> bool:
@@ -387,7 +389,8 @@ def test_the_first_server_ends_when_all_have_left(tmp_path):
         hands = step_then_kill(job)
         cut_end(tmp_path, job.endpoints[0])
         book = tmp_path / job.endpoints[0].replace(":", "_") / "trainers"
-        book.write_text(book.read_text() + "".join(f"{how} {hand.id} {hand.incarnation:016x}\n" for hand, how in zip(hands, ("done", "lost"))))
+        book.write_text(book.read_text() + "".join(f"{how} {hand.id} {hand.incarnation:016x}\n"
+                                                   for hand, how in zip(hands, ("done", "lost"))))
         for hand in hands:
             hand.die()
         job.processes.pop().close()
@@ -545,7 +548,8 @@ def test_a_rollback_of_one_step_that_only_trainers_accept(tmp_path, killed):
 
 @pytest.mark.parametrize("behind", [0, 1])
 def test_an_accepted_rollback_of_one_loop_at_a_snapshot_step(tmp_path, behind):
-    """The other loop has the step in its log, ready to be applied: it does not stand there and wait for the one that jumps over it."""
+    """The other loop has the step in its log, ready to be applied: it does not stand there and wait for the one that jumps over
+    it."""
     env = env_of(tmp_path, FLAGS_ps_accept_rollback="1", FLAGS_ps_reconnect="20000")
     with Job(2, 2, env=env) as job:
         start_servers(job, loops=2)
@@ -588,4 +592,5 @@ def test_a_server_that_forgot_is_refused(tmp_path, killed):
         job.processes[killed].kill()
         start_again(job, killed)
         assert job.processes[1].end(20) == 1
-        assert f"server {job.endpoints[killed]} came back with step 0, but the job is at step 3: it lost updates" in job.processes[1].output()
+        assert (f"server {job.endpoints[killed]} came back with step 0, but the job is at step 3: it "
+                "lost updates") in job.processes[1].output()

@@ -11,7 +11,8 @@ from cluster import JOBS, Job
 def saved(tmp_path_factory):
     """(folder, name -> bytes of the value) of a model that one process has trained."""
     folder = tmp_path_factory.mktemp("model")
-    done = subprocess.run([sys.executable, str(JOBS / "pretrained.py"), "single", "--folder", str(folder), "--seed", "7"], text=True, capture_output=True, check=True)
+    done = subprocess.run([sys.executable, str(JOBS / "pretrained.py"), "single", "--folder", str(folder), "--seed", "7"],
+                          text=True, capture_output=True, check=True)
     return folder, values(done.stdout, "saved")
 
 

@@ -10,7 +10,8 @@ from cluster import JOBS, Job, free_ports
 def run(*words: str) -> tuple[list[int], str]:
     """The statuses of a server and two trainers, and all that was said."""
     endpoint = f"127.0.0.1:{free_ports(1)[0]}"
-    done = subprocess.run([sys.executable, str(JOBS / "processes.py"), endpoint, *words], text=True, capture_output=True, timeout=100)
+    done = subprocess.run([sys.executable, str(JOBS / "processes.py"), endpoint, *words], text=True,
+                          capture_output=True, timeout=100)
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("statuses")]
     return [int(status) for status in line.split()[1:]], done.stderr
@@ -35,7 +36,8 @@ def test_its_threads_come_to_their_end(method):
     assert statuses == [0, 0, 0] and "the job is done after step 6" in text, text
 
 
-@pytest.mark.parametrize("how, status, said", [("raises", 1, "ValueError: the data is bad"), ("exits with 3", 3, "its process ended with status 3")])
+@pytest.mark.parametrize("how, status, said",
+                         [("raises", 1, "ValueError: the data is bad"), ("exits with 3", 3, "its process ended with status 3")])
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_one_that_fails_is_heard(method, how, status, said):
     statuses, text = run(method, how)

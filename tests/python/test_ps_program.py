@@ -51,7 +51,8 @@ def test_who_waits_for_a_refused_trainer_hears_of_it():
         server = job.start("server", 0, *SERVER)
         waits = job.start("trainer", 0, *SERVER)
         assert job.start("trainer", 1, *SERVER, "--rows", "9").end(60) == 1
-        said = "for trainer 1 (has not connected yet), but a process came for it and was refused: the trainer's Program is not this server's"
+        said = ("for trainer 1 (has not connected yet), but a process came for it and was refused: the trainer's Program is not "
+                "this server's")
         for each in (server, waits):
             each.wait_for(said)
         assert job.start("trainer", 1, *SERVER).end(60) == 0

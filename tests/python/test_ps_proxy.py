@@ -110,7 +110,8 @@ def test_faults_in_the_handshake(tmp_path, undisturbed):
     """Most connections do not even open; in the end one does."""
     options, _ = JOBS_TO_RUN["fit_a_line"]
     env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000", "PADDLE_PS_SECRET": "of the job"}
-    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints, seed=8, faults=Faults(cut=0.5, half_close=0.3, mean_bytes=150), budget=30) as proxy:
+    faults = Faults(cut=0.5, half_close=0.3, mean_bytes=150)
+    with Job(2, 2, env=env) as job, FaultProxy(job.endpoints, seed=8, faults=faults, budget=30) as proxy:
         for i in range(2):
             job.start("server", i, *options)
         for i in range(2):
@@ -129,7 +130,8 @@ def test_a_server_binds_another_address_than_its_name():
         assert lost.end(20) == 1
         assert "198.51.100.1:7000: this machine does not have that address. PADDLE_PS_BIND" in lost.output(), lost.output()
         wrong = job.start("server", 0, *options, env={"PADDLE_PS_BIND": "203.0.113.2"})
-        assert wrong.end(20) == 1 and "(PADDLE_PS_BIND is 203.0.113.2): this machine does not have" in wrong.output(), wrong.output()
+        assert wrong.end(20) == 1, wrong.output()
+        assert "(PADDLE_PS_BIND is 203.0.113.2): this machine does not have" in wrong.output(), wrong.output()
         job.processes.clear()
         job.start("server", 0, *options, env={"PADDLE_PS_BIND": real})
         for i in range(2):

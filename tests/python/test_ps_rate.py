@@ -80,9 +80,12 @@ def test_a_log_that_has_parts_of_a_step_only(tmp_path, mode):
         job.clear()
         log = last_log(tmp_path, job.endpoints[0])
         cut(log, records(log)[2][1])
-        server, trainer = job.start("server", 0, *mode, "--rate", "0.5"), job.start("trainer", 0, *mode, "--rate", "0.5", "--steps", "2")
+        server = job.start("server", 0, *mode, "--rate", "0.5")
+        trainer = job.start("trainer", 0, *mode, "--rate", "0.5", "--steps", "2")
         job.end(40)
-        assert NOW in server.output() and "steps done 0" in trainer.output() and "values {-1.0: " in trainer.output(), trainer.output()
+        assert NOW in server.output(), trainer.output()
+        assert "steps done 0" in trainer.output(), trainer.output()
+        assert "values {-1.0: " in trainer.output(), trainer.output()
 
 
 @LOGS

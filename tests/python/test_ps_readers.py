@@ -16,7 +16,8 @@ def test_losses_are_those_of_one_process(places):
     env = {**os.environ, "CPU_NUM": str(places), "OMP_NUM_THREADS": "1"}
 
     def start(*words):
-        return subprocess.Popen([sys.executable, str(SCRIPT), *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen([sys.executable, str(SCRIPT), *words], env=env, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
 
     endpoint = f"127.0.0.1:{free_ports(1)[0]}"
     with start("local") as local, start("server", endpoint) as server, start("trainer", endpoint) as trainer:

@@ -1,9 +1,9 @@
 """A server that is killed and started again has what it had: with what the log goes on from, when files are damaged, removed or of
-another job, on a machine with other cores. What cannot be had back is refused, and no step that was acknowledged is dropped unless the
-user accepts that.
+another job, on a machine with other cores. What cannot be had back is refused, and no step that was acknowledged is dropped unless
+the user accepts that.
 
-Trainers are written out by hand (test_ps_prepare.py), and initial values are drawn without a seed: what a server draws a second time is
-not what it had."""
+Trainers are written out by hand (test_ps_prepare.py), and initial values are drawn without a seed: what a server draws a second
+time is not what it had."""
 
 import os
 import random
@@ -70,7 +70,8 @@ def now(job: Job, id: int = 0, loops: int = 1) -> dict[str, np.ndarray]:
 
 
 def log_env(folder: Path, **more: str) -> dict[str, str]:
-    return {"FLAGS_ps_dir": str(folder), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "200", **more}
+    return {"FLAGS_ps_dir": str(folder), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": "wait",
+            "FLAGS_ps_reconnect": "200", **more}
 
 
 def folder_of(job: Job, root: Path, index: int = 0) -> Path:
@@ -416,7 +417,8 @@ def test_other_loops_and_a_trainer_that_is_there(tmp_path):
         start(job, FLAGS_ps_loops="1")
         (tmp_path / "go").touch()
         assert trainer.end(40) == 1
-        assert "wants loop 1 of this server, which has 1" in trainer.output() and "Start the trainers again, too" in trainer.output()
+        assert "wants loop 1 of this server, which has 1" in trainer.output()
+        assert "Start the trainers again, too" in trainer.output()
 
 
 @MODES
@@ -435,7 +437,8 @@ def test_everything_but_the_layout_is_gone(tmp_path, mode):
 # ---- other rules ----
 
 
-@pytest.mark.parametrize("options, trainers", [(["--mu", "0.5"], 1), (["--decay"], 1), (["--clip", "value"], 1), ([], 2)], ids=["mu", "decay", "clip", "trainers"])
+@pytest.mark.parametrize("options, trainers", [(["--mu", "0.5"], 1), (["--decay"], 1), (["--clip", "value"], 1), ([], 2)],
+                         ids=["mu", "decay", "clip", "trainers"])
 @MODES
 def test_a_log_is_not_done_again_by_another_rule(tmp_path, mode, options, trainers):
     """Refused, and what the message says helps; a rate that is another one is a variable, and no rule."""
@@ -491,7 +494,8 @@ def test_a_job_that_ended_is_not_over_for_a_server_that_lost_its_end(tmp_path, m
         again = job.start("server", 0, *options)
         assert again.end(20) == 1, again.output()
         said = f"trainer 0 of this job has ended after step {before + 20}, but of that this server has kept only step {before}"
-        assert said in again.output() and "FLAGS_ps_accept_rollback=1 on all servers, and start the trainers too, with that flag," in again.output()
+        assert said in again.output()
+        assert "FLAGS_ps_accept_rollback=1 on all servers, and start the trainers too, with that flag," in again.output()
         again = job.start("server", 0, *options, env=ACCEPTED)
         trainer = job.start("trainer", 0, *options, "--steps", "3", "--resume")
         assert trainer.end(40) == 0 and again.end(20) == 0, again.output() + trainer.output()
@@ -552,8 +556,8 @@ def test_snapshots_go_on_after_a_step_back(tmp_path):
 @pytest.mark.parametrize("policy", ["wait", "fail"])
 @MODES
 def test_killed_at_any_moment_of_its_life(tmp_path, record_property, mode, policy):
-    """While it starts too: before and in its first snapshot, while it does the log again, while it changes to other loops, to no log and
-    back, in snapshots that come with the steps. What was acknowledged is there each time."""
+    """While it starts too: before and in its first snapshot, while it does the log again, while it changes to other loops, to no
+    log and back, in snapshots that come with the steps. What was acknowledged is there each time."""
     rng = random.Random(f"{mode} {policy}")
     early = late = 0
     with Job(1, 1, env=log_env(tmp_path / "ps", FLAGS_ps_on_trainer_loss=policy, FLAGS_ps_reconnect="20000")) as job:

@@ -13,7 +13,6 @@ from cluster import single as run_single
 
 import paddle.fluid as fluid
 
-
 single = partial(run_single, script="saving.py")
 
 
@@ -442,9 +441,11 @@ def test_states_are_saved_while_other_trainers_train(tmp_path):
             assert "not what was sent" not in p.output(), p.output()
 
 
-@pytest.mark.parametrize("more, rows", [([], 4), (["--added"], 5), (["--clip"], 4), (["--added", "--clip"], 5)], ids=["averaged", "added", "averaged, clip", "added, clip"])
+@pytest.mark.parametrize("more, rows", [([], 4), (["--added"], 5), (["--clip"], 4), (["--added", "--clip"], 5)],
+                         ids=["averaged", "added", "averaged, clip", "added, clip"])
 def test_table_whose_gradients_are_added_and_a_trainer_that_leaves(more, rows):
-    """One gives to the first of four steps only. What is added up is that of those who give, also where a clip of others runs first."""
+    """One gives to the first of four steps only. What is added up is that of those who give, also where a clip of others runs
+    first."""
     with Job(1, 2, "tables.py") as job:
         job.start("server", 0, *more)
         stays = job.start("trainer", 0, *more, "--steps", "4")

@@ -5,14 +5,18 @@ from cluster import Job
 
 SMALL = ["--model", "fit_a_line", "--optimizer", "momentum", "--steps", "3"]
 WRONG = {  # setting -> (who has it, value, what is said)
-    "no way": ("trainer", {"PADDLE_PS_MAP": "nonsense"}, "PADDLE_PS_MAP has the entry 'nonsense': write each as HOST:PORT=HOST:PORT"),
-    "half a way": ("trainer", {"PADDLE_PS_MAP": "127.0.0.1:1=127.0.0.1:2,127.0.0.1:3"}, "PADDLE_PS_MAP has the entry '127.0.0.1:3'"),
+    "no way": ("trainer", {"PADDLE_PS_MAP": "nonsense"},
+               "PADDLE_PS_MAP has the entry 'nonsense': write each as HOST:PORT=HOST:PORT"),
+    "half a way": ("trainer", {"PADDLE_PS_MAP": "127.0.0.1:1=127.0.0.1:2,127.0.0.1:3"},
+                   "PADDLE_PS_MAP has the entry '127.0.0.1:3'"),
     "no port": ("trainer", {"PADDLE_PS_MAP": "127.0.0.1:1=gateway"}, "PADDLE_PS_MAP has the entry '127.0.0.1:1=gateway'"),
     "small ring": ("server", {"PADDLE_PS_RING": "1000"}, "PADDLE_PS_RING is '1000'"),
     "odd ring": ("server", {"PADDLE_PS_RING": "3M"}, "from 64K to 64M, a power of two"),
-    "no address": ("server", {"PADDLE_PS_BIND": "no-such.invalid"}, "(PADDLE_PS_BIND is no-such.invalid): the name 'no-such.invalid' is not known"),
+    "no address": ("server", {"PADDLE_PS_BIND": "no-such.invalid"},
+                   "(PADDLE_PS_BIND is no-such.invalid): the name 'no-such.invalid' is not known"),
     "no file": ("trainer", {"PADDLE_PS_SECRET_FILE": "/nonexistent"}, "PADDLE_PS_SECRET_FILE=/nonexistent cannot be read"),
-    "two secrets": ("trainer", {"PADDLE_PS_SECRET": "0123456789abcdef", "PADDLE_PS_SECRET_FILE": "/etc/passwd"}, "to different secrets: unset one"),
+    "two secrets": ("trainer", {"PADDLE_PS_SECRET": "0123456789abcdef", "PADDLE_PS_SECRET_FILE": "/etc/passwd"},
+                    "to different secrets: unset one"),
 }
 
 
@@ -48,13 +52,15 @@ def test_a_way_to_nowhere_in_the_job():
         job.start_all(*SMALL)
         job.end(60)
         for p in job.processes:
-            assert f"PADDLE_PS_MAP has a way to '{wrong}', which is not in pservers: nobody takes it. Did you mean '{job.endpoints[0]}'?" in p.output(), p.output()
+            assert (f"PADDLE_PS_MAP has a way to '{wrong}', which is not in pservers: nobody takes it. Did you mean "
+                    f"'{job.endpoints[0]}'?") in p.output(), p.output()
 
 
 def test_the_same_secret_twice_is_one(tmp_path):
     (tmp_path / "secret").write_text("0123456789abcdef\n")
     (tmp_path / "secret").chmod(0o600)
-    with Job(1, 1, env={"PADDLE_PS_SECRET": "0123456789abcdef", "PADDLE_PS_SECRET_FILE": str(tmp_path / "secret"), "PADDLE_PS_RING": "512K"}) as job:
+    with Job(1, 1, env={"PADDLE_PS_SECRET": "0123456789abcdef", "PADDLE_PS_SECRET_FILE": str(tmp_path / "secret"),
+                        "PADDLE_PS_RING": "512K"}) as job:
         job.start_all(*SMALL)
         job.end(60)
 
@@ -62,9 +68,11 @@ def test_the_same_secret_twice_is_one(tmp_path):
 @pytest.mark.parametrize("servers", [1, 2])
 def test_a_job_with_the_largest_values_runs(servers, tmp_path):
     """Nothing is computed from them that does not fit: 2147483647 ms is what people write for `for ever`."""
-    names = ("rpc_deadline", "rpc_retry_times", "ps_reconnect", "ps_notice", "ps_wait_trainers", "ps_snapshot_seconds", "ps_snapshot_steps", "ps_log_mb", "ps_keep")
+    names = ("rpc_deadline", "rpc_retry_times", "ps_reconnect", "ps_notice", "ps_wait_trainers",
+             "ps_snapshot_seconds", "ps_snapshot_steps", "ps_log_mb", "ps_keep")
     env = {f"FLAGS_{name}": "2147483647" for name in names}
-    env |= {"FLAGS_ps_loops": "64", "FLAGS_ps_spin": "100000", "FLAGS_ps_dead_after": "30000", "FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_log": "write", "PADDLE_PS_TRANSPORT": "tcp"}
+    env |= {"FLAGS_ps_loops": "64", "FLAGS_ps_spin": "100000", "FLAGS_ps_dead_after": "30000",
+            "FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_log": "write", "PADDLE_PS_TRANSPORT": "tcp"}
     with Job(servers, 2, env=env) as job:
         job.start_all(*SMALL)
         job.end(120)

@@ -1,4 +1,5 @@
-"""Something on the way swallows what one side sends, and answers for it: the one who waits finds out and makes the connection anew."""
+"""Something on the way swallows what one side sends, and answers for it: the one who waits finds out and makes the connection
+anew."""
 
 import itertools
 import signal

@@ -4,8 +4,8 @@ import json
 import struct
 
 import numpy as np
-import pytest
 import ps_peer as ps
+import pytest
 from cluster import Job, until
 
 SMALL = ["--model", "fit_a_line", "--optimizer", "momentum"]
@@ -99,7 +99,8 @@ def test_idle_connections_leave_files_to_the_job(tmp_path, role):
         def prefix(self, kind: str, index: int) -> list[str]:
             return ["prlimit", "--nofile=256:256"] if kind == "server" else []
 
-    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "50", "FLAGS_ps_reconnect": "60000"}
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "50",
+           "FLAGS_ps_reconnect": "60000"}
     with Few(1, 2, env=env) as job:
         go = tmp_path / "go"
         options = [*SMALL, "--steps", "400", "--pause-at", "5", "--linger", str(go)]
@@ -182,7 +183,8 @@ def test_a_job_name_on_one_side_is_refused(at):
 
 
 def test_who_can_be_reached_without_a_secret_is_warned():
-    for bind, env, is_warned in [("0.0.0.0", {}, True), ("", {}, False), ("0.0.0.0", {"PADDLE_PS_SECRET": "0123456789abcdef"}, False)]:
+    for bind, env, is_warned in [("0.0.0.0", {}, True), ("", {}, False),
+                                 ("0.0.0.0", {"PADDLE_PS_SECRET": "0123456789abcdef"}, False)]:
         with Job(1, 1, env=env | ({"PADDLE_PS_BIND": bind} if bind else {})) as job:
             server = job.start("server", 0, *SMALL)
             server.wait_for("Server listening on")
@@ -204,7 +206,8 @@ def test_losses_are_those_of_a_job_alone(tmp_path):
                     with ps.Peer(job.endpoints[sent % 2]) as peer:
                         welcome = peer.greet(sent % 2, role=[ps.SERVER, ps.TOOL, ps.TRAINER][sent % 3])
                         if welcome.type == ps.WELCOME:
-                            peer.send(ps.frame(ps.WANT, struct.pack("<IBQ", 0, 3, 5)) + ps.frame(ps.SUM, b"") + ps.frame(ps.PUSH, b""))
+                            peer.send(ps.frame(ps.WANT, struct.pack("<IBQ", 0, 3, 5)) +
+                                      ps.frame(ps.SUM, b"") + ps.frame(ps.PUSH, b""))
                 except (OSError, ps.Gone):
                     pass
                 sent += 1
@@ -249,7 +252,8 @@ def test_who_came_beside_a_trainer_does_not_take_its_place_when_its_connection_b
 
 
 def test_who_came_beside_a_trainer_does_not_take_its_place_when_the_server_is_started_again(tmp_path):
-    env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "60000", "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}
+    env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "60000",
+           "FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write"}
     with Job(1, 1, env=env) as job:
 
         def comes(incarnation: int, **more) -> ps.Frame:

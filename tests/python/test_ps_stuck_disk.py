@@ -36,7 +36,8 @@ class StuckJob(Job):
 
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_training_goes_on_past_a_stuck_writer(tmp_path, shim, mode):
-    """The writer is named, the next snapshots are passed over, it is given up at the deadline; with the disk back there are snapshots again."""
+    """The writer is named, the next snapshots are passed over, it is given up at the deadline; with the disk back there are
+    snapshots again."""
     every = {"FLAGS_ps_snapshot_seconds": "1"} if mode else {"FLAGS_ps_snapshot_steps": "50"}
     pace = tmp_path / "pace"
     pace.write_bytes(b"")
@@ -88,7 +89,8 @@ def test_the_last_snapshot_of_a_job_and_a_stuck_disk(tmp_path, shim):
 @pytest.mark.parametrize("moment", ["training", "ending"])
 def test_ctrl_c_while_the_disk_is_stuck(tmp_path, shim, moment):
     with StuckJob(tmp_path, shim, FLAGS_ps_snapshot_steps="50", FLAGS_rpc_deadline="60000") as job:
-        server, trainer = job.begin(*LONG, "--steps", "149" if moment == "ending" else "1000000", "--pause-at", "120", "--linger", str(tmp_path / "go"))
+        server, trainer = job.begin(*LONG, "--steps", "149" if moment == "ending" else "1000000",
+                                    "--pause-at", "120", "--linger", str(tmp_path / "go"))
         trainer.wait_for("pauses")
         job.stuck.touch()
         (tmp_path / "go").touch()
@@ -178,7 +180,8 @@ def test_a_table_that_cannot_be_written_for_a_trainer(tmp_path, shim):
 
 
 def test_the_book_of_trainers_and_a_stuck_disk(tmp_path, shim):
-    """The trainer ends while the disk is stuck, and no trainer is left to wait: the server says what takes long, and ends at the deadline."""
+    """The trainer ends while the disk is stuck, and no trainer is left to wait: the server says what takes long, and ends at the
+    deadline."""
     with StuckJob(tmp_path, shim) as job:
         job.disk["STUCK_BOOK"] = "1"
         server, trainer = job.begin("--steps", "20", "--pause-at", "10", "--linger", str(tmp_path / "go"))

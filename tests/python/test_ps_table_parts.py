@@ -1,5 +1,5 @@
-"""The folder that a distributed table is saved into is used again and again, by other numbers of servers and by one process. What is
-loaded is of the last save, or is refused by name (jobs/tables.py: the table counts the steps)."""
+"""The folder that a distributed table is saved into is used again and again, by other numbers of servers and by one process. What
+is loaded is of the last save, or is refused by name (jobs/tables.py: the table counts the steps)."""
 
 import ast
 import os

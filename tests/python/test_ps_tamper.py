@@ -1,4 +1,5 @@
-"""Bytes that are changed on their way: found before they count, the connection is made anew, and the job ends as if nothing had been.
+"""Bytes that are changed on their way: found before they count, the connection is made anew, and the job ends as if nothing had
+been.
 
 Without a secret that is damage (a broken switch); with one it is also somebody who sits in between, knows the protocol, and changes
 gradients, repeats, shortens and invents records."""
@@ -8,8 +9,8 @@ import random
 import struct
 
 import numpy as np
-import pytest
 import ps_peer as ps
+import pytest
 from cluster import Job
 from fault_proxy import FaultProxy, Faults
 from ps_seal import Seal, length_in, with_check
@@ -165,10 +166,13 @@ class Greeting:
 def test_a_handshake_that_is_changed_costs_one_connection(tmp_path, record_property, secret, seed):
     """Every second one is: of them none in a row. A wrong id, job or secret would be refused for good."""
     rng, numbers = random.Random(seed), itertools.count()
-    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000", "FLAGS_ps_loops": "1"} | ({"PADDLE_PS_SECRET": secret} if secret else {})
+    env = {"PADDLE_PS_TRANSPORT": "tcp", "FLAGS_ps_reconnect": "20000",
+           "FLAGS_ps_loops": "1"} | ({"PADDLE_PS_SECRET": secret} if secret else {})
     results = []
     for is_quiet in (True, False):
-        with Job(1, 1, env=env) as job, FaultProxy(job.endpoints, seed, QUIET, meddler=lambda: Greeting(rng, next(numbers), 16 if secret else 4, is_quiet)) as proxy:
+        with (Job(1, 1, env=env) as job,
+              FaultProxy(job.endpoints, seed, QUIET,
+                         meddler=lambda: Greeting(rng, next(numbers), 16 if secret else 4, is_quiet)) as proxy):
             job.start("server", 0, *SMALL)
             job.start("trainer", 0, *SMALL, "--out", str(tmp_path / "trainer.npz"), env={"PADDLE_PS_MAP": proxy.map})
             job.end(60)

@@ -20,7 +20,8 @@ def check(outs, share: float = 1) -> None:
     np.testing.assert_allclose(last["table"][:, 0], START - looked_up, rtol=1e-5)
 
 
-@pytest.mark.parametrize("options", [[], ["--is-async"], ["--wide", "60000"], ["--stumble"], ["--is-async", "--stumble"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--is-async"], ["--wide", "60000"], ["--stumble"],
+                                     ["--is-async", "--stumble"]], ids=" ".join)
 @pytest.mark.parametrize("transport", ["tcp", "auto"])
 def test_every_run_counts_once(tmp_path, options, transport):
     """Batches that fail, and are caught, count nowhere."""
@@ -53,7 +54,8 @@ def test_an_executor_is_closed_while_a_thread_trains(tmp_path):
         options = ["--is-async", "--wide", "60000"]
         job.start("server", 0, *options)
         stays = job.start("trainer", 1, *options, "--how", "stay", "--go", str(tmp_path / "go"))
-        closes = job.start("trainer", 0, *options, "--how", "close", "--threads", "2", "--runs", "300", "--out", str(tmp_path / "trainer-0.npz"))
+        closes = job.start("trainer", 0, *options, "--how", "close", "--threads", "2", "--runs", "300",
+                           "--out", str(tmp_path / "trainer-0.npz"))
         assert closes.end(60) == 0, closes.output()
         (tmp_path / "go").touch()
         assert stays.end(30) == 0, stays.output()

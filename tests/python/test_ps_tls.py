@@ -4,8 +4,8 @@ import shutil
 import subprocess
 
 import numpy as np
-import pytest
 import ps_peer as ps
+import pytest
 from cluster import Job
 from fault_proxy import FaultProxy, Faults
 from test_ps_faults import done_while_the_server_is_down
@@ -26,7 +26,8 @@ def certify(folder, name: str, names: str = "IP:127.0.0.1") -> dict[str, str]:
     openssl(*new, "-x509", "-days", "2", "-subj", f"/CN={name} authority", "-keyout", "ca.key", "-out", "ca.pem")
     openssl(*new, "-subj", f"/CN={name}", "-keyout", "key.pem", "-out", "request.pem")
     (folder / "names").write_text(f"subjectAltName={names}\n")
-    openssl("x509", "-req", "-days", "2", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names", "-out", "cert.pem")
+    openssl("x509", "-req", "-days", "2", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-CAcreateserial", "-extfile", "names", "-out", "cert.pem")
     files = {"CERT": "cert.pem", "KEY": "key.pem", "CA": "ca.pem"}
     return {f"PADDLE_PS_TLS_{key}": str(folder / file) for key, file in files.items()}
 
@@ -100,7 +101,8 @@ def test_certificates_of_others_are_not_believed(tmp_path, tls, who):
         server.wait_for("Server listening on")
         trainer = job.start("trainer", 0, *OPTIONS, env=other if who == "trainer" else tls)
         assert trainer.end(40) != 0
-        mine, theirs = "does not accept this process's certificate (PADDLE_PS_TLS_CERT)", "the other side's certificate is not accepted"
+        mine = "does not accept this process's certificate (PADDLE_PS_TLS_CERT)"
+        theirs = "the other side's certificate is not accepted"
         assert (mine if who == "trainer" else theirs) in trainer.output(), trainer.output()
         assert (theirs if who == "trainer" else mine) in server.output(), server.output()
 

@@ -6,10 +6,10 @@ What upstream draws with a seed is in test_seeded.py, their distributions are in
 from __future__ import annotations
 
 import numpy as np
+import ps_simulation
 import pytest
 
 import paddle.fluid as fluid
-import ps_simulation
 
 layers = fluid.layers
 FILLS = {

@@ -256,11 +256,12 @@ def test_compat():
 
 
 def test_v2_names():
-    import paddle.dataset.common
     import paddle.v2.dataset.common as v2_common
     import paddle.v2.dataset.mnist as v2_mnist
-    import paddle.v2.minibatch
     from paddle.v2.reader.creator import np_array
+
+    import paddle.dataset.common
+    import paddle.v2.minibatch
 
     assert paddle.v2.batch is batch is paddle.v2.minibatch.batch
     assert paddle.v2.reader is paddle.reader

@@ -364,7 +364,8 @@ def test_ctrl_c_while_waiting_for_a_batch(tmp_path):
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
     assert child.returncode != 0
-    assert errors.endswith("KeyboardInterrupt\npaddle: The generator of the reader 'create_py_reader_0' is busy: the end of the process waits for it, 5 s at most.\n")
+    assert errors.endswith("KeyboardInterrupt\npaddle: The generator of the reader 'create_py_reader_0' is busy: the end of the "
+                           "process waits for it, 5 s at most.\n")
 
 
 def test_a_feed_of_what_the_reader_gives_is_told_of():

@@ -54,8 +54,9 @@ def test_first_cluster(tmp_path):
 
 
 def test_layers_that_it_says_are_not_there_yet():
-    from paddle import fluid
     from paddle._core import op_known
+
+    from paddle import fluid
 
     row = next(line for line in README.splitlines() if line.startswith("| Fluid (v0.11"))
     names = re.findall(r"`(\w+)`", re.sub(r"; .*?\)", ")", row.partition("Not yet: ")[2]))

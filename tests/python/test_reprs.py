@@ -5,7 +5,6 @@ import pytest
 
 import paddle.fluid as fluid
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 

@@ -26,7 +26,8 @@ def test_sizes_whose_product_is_past_what_numbers_hold():
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
         made = fluid.layers.fill_constant([274177, 67280421310721], "float32", 1.0)
         total = fluid.layers.reduce_sum(made, dim=1)
-        with pytest.raises(fluid.core.EnforceNotMet, match=r"would have shape \[274177, 67280421310721\], which is more than any memory holds"):
+        with pytest.raises(fluid.core.EnforceNotMet,
+                           match=r"would have shape \[274177, 67280421310721\], which is more than any memory holds"):
             fluid.Executor(fluid.CPUPlace()).run(fetch_list=[total])
 
 
@@ -47,7 +48,8 @@ def labelled_words(make):
 
 def labelled_batch(rows):
     rng = np.random.RandomState(rows)
-    return {"word": rng.randint(7, size=(rows, 1)), "label": rng.randint(5, size=(rows, 1)), "weight": np.ones((rows, 1), "float32")}
+    return {"word": rng.randint(7, size=(rows, 1)), "label": rng.randint(5, size=(rows, 1)),
+            "weight": np.ones((rows, 1), "float32")}
 
 
 def losses_of(make, rows=(6, 256, 1, 6)):
@@ -184,8 +186,10 @@ def test_a_queue_of_the_last_rows_in_training():
 
 BY_DATA = {
     "where": lambda x: fluid.layers.gather_nd(x, fluid.layers.where(x > 0.0)),
-    "slice": lambda x: fluid.layers.slice(x, [0], fluid.layers.fill_constant([1], "int32", 0), fluid.layers.fill_constant([1], "int32", 10000)),
-    "unique": lambda x: fluid.layers.cast(fluid.layers.unique(fluid.layers.cast(fluid.layers.reshape(x, [-1]), "int64"))[0], "float32"),
+    "slice": lambda x: fluid.layers.slice(x, [0], fluid.layers.fill_constant([1], "int32", 0),
+                                          fluid.layers.fill_constant([1], "int32", 10000)),
+    "unique": lambda x: fluid.layers.cast(fluid.layers.unique(fluid.layers.cast(fluid.layers.reshape(x, [-1]),
+                                                                                "int64"))[0], "float32"),
 }
 
 
@@ -231,5 +235,6 @@ def test_a_lod_that_does_not_fit_is_refused_by_name():
         tensor.set(np.ones((4, 3), "float32"), fluid.CPUPlace())
         for lod in ([0, 2, 9], [0, 2, 3]):
             tensor.set_lod([lod])
-            with pytest.raises(fluid.core.EnforceNotMet, match=f"variable 'kept': its LoD covers {lod[-1]} rows, but it has shape \\[4, 3\\]"):
+            with pytest.raises(fluid.core.EnforceNotMet,
+                               match=f"variable 'kept': its LoD covers {lod[-1]} rows, but it has shape \\[4, 3\\]"):
                 fluid.Executor(fluid.CPUPlace()).run(fetch_list=[out])

@@ -6,7 +6,6 @@ import pytest
 import paddle.fluid as fluid
 from paddle.fluid import core, layers, optimizer
 
-
 pytestmark = pytest.mark.usefixtures("fresh")
 
 
@@ -49,7 +48,8 @@ def test_data_stays_a_function_when_its_module_is_imported():
 
 def test_old_arguments_and_other_type_errors_stay_as_they_are():
     assert layers.fc(x(), size=3, use_mkldnn=True).shape == (-1, 3)
-    with pytest.raises(TypeError, match="fc needs 'size'. It takes input, size, num_flatten_dims, param_attr, bias_attr, act, name.$"):
+    with pytest.raises(TypeError,
+                       match="fc needs 'size'. It takes input, size, num_flatten_dims, param_attr, bias_attr, act, name.$"):
         layers.fc(x(), use_mkldnn=True)
     with pytest.raises(TypeError, match="fc: input must be a Variable"):
         layers.fc(3, size=3)
@@ -116,7 +116,8 @@ def test_a_fetch_that_is_near_to_no_variable():
     value = {"x": np.ones((2, 4), "float32")}
     y = layers.fc(x(), 1)
     run_(fluid.default_startup_program())
-    with pytest.raises(core.NotFoundError, match="fetch 'accuracy': the Program has no such variable; give the Variable that its layer"):
+    with pytest.raises(core.NotFoundError,
+                       match="fetch 'accuracy': the Program has no such variable; give the Variable that its layer"):
         run_(feed=value, fetch_list=["accuracy"])
     with pytest.raises(core.NotFoundError, match=f"no such variable; is '{y.name}' meant"):
         run_(feed=value, fetch_list=[y.name + "s"])
@@ -133,9 +134,11 @@ def test_a_feed_of_another_shape_is_named_before_the_op_that_it_does_not_fit():
     y = layers.fc(x(), 1)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
-    with pytest.raises(core.EnforceNotMet, match=r"^feed 'x': the Program declares shape \[-1, 4\], found \[3\]; X must have 2 dimensions"):
+    with pytest.raises(core.EnforceNotMet,
+                       match=r"^feed 'x': the Program declares shape \[-1, 4\], found \[3\]; X must have 2 dimensions"):
         exe.run(feed={"x": [1, 2, 3]}, fetch_list=[y])
-    with pytest.raises(core.EnforceNotMet, match=r"^feed 'x': the Program declares shape \[-1, 4\], found \[2, 3\]; X \[2, 3\] has 3"):
+    with pytest.raises(core.EnforceNotMet,
+                       match=r"^feed 'x': the Program declares shape \[-1, 4\], found \[2, 3\]; X \[2, 3\] has 3"):
         exe.run(feed={"x": np.ones((2, 3), "float32")}, fetch_list=[y])
 
 
@@ -180,7 +183,8 @@ def test_a_cell_made_of_other_layers(name):
     """One step is no loop: the error leads to an example, which is the formula of the op and has gradients."""
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
         first = [fluid.data(each, [None, 4]) for each in "abc"]
-        with pytest.raises(ValueError, match=rf"{name} is not there yet: .* The example in help\(fluid.layers.{name}\) is the same cell"):
+        with pytest.raises(ValueError,
+                           match=rf"{name} is not there yet: .* The example in help\(fluid.layers.{name}\) is the same cell"):
             layers.gru_unit(layers.fc(first[0], 12), first[1], 12) if name == "gru_unit" else layers.lstm_unit(*first)
     names = example_of(getattr(layers, name), {"fluid": fluid})
     fluid.optimizer.SGD(0.0).minimize(layers.mean(names["hidden"]))
@@ -191,7 +195,8 @@ def test_a_cell_made_of_other_layers(name):
     gradients = [param.name + "@GRAD" for param in main.all_parameters()]
     found, *grown = exe.run(feed=feed, fetch_list=[names["hidden"], *gradients], scope=scope)
     x, hidden = feed["x"], feed["hidden"]
-    w, b = ([np.array(scope.find_var(param.name).get_tensor()) for param in main.all_parameters() if f".{kind}_" in param.name] for kind in "wb")
+    w, b = ([np.array(scope.find_var(param.name).get_tensor()) for param in main.all_parameters()
+             if f".{kind}_" in param.name] for kind in "wb")
     if name == "gru_unit":
         gates = sigmoid(x[:, :16] + hidden @ w[0] + b[0])
         new = np.tanh(x[:, 16:] + (gates[:, 8:] * hidden) @ w[1] + b[1])

@@ -136,7 +136,8 @@ def test_cond_gives_the_branch_and_its_gradient():
         out = layers.cond(pred, lambda: layers.scale(x, 3.0), lambda: layers.square(x))
         fluid.backward.append_backward(layers.reduce_sum(out), parameter_list=[x.name])
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
-    for choice, value, gradient_of_x in ((True, 3 * x, np.full((2, 2), 3.0)), (False, x**2, 2 * x), (True, 3 * x, np.full((2, 2), 3.0))):
+    for choice, value, gradient_of_x in ((True, 3 * x, np.full((2, 2), 3.0)), (False, x**2, 2 * x),
+                                         (True, 3 * x, np.full((2, 2), 3.0))):
         with fluid.scope_guard(fluid.Scope()):
             found = EXE.run(main, feed={"x": x, "pred": np.array([choice])}, fetch_list=[out, "x@GRAD"])
         np.testing.assert_allclose(found[0], value)

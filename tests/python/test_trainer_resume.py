@@ -1,4 +1,5 @@
-"""fluid.Trainer in a job that is started again: every batch counts once, whatever the servers went on from (jobs/trainer_resume.py)."""
+"""fluid.Trainer in a job that is started again: every batch counts once, whatever the servers went on from
+(jobs/trainer_resume.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class TrainerJob:
     def __init__(self, folder: Path, trainers: int, *options: str, servers: int = 1, **env: str):
         self.folder, self.options, self.trainers, self.processes = folder, options, trainers, []
         self.endpoints = [f"127.0.0.1:{port}" for port in free_ports(servers)]
-        self.env = {"PADDLE_PSERVER_IPS": ",".join(self.endpoints), "PADDLE_TRAINERS": str(trainers), "FLAGS_rpc_deadline": "30000", **env}
+        self.env = {"PADDLE_PSERVER_IPS": ",".join(self.endpoints), "PADDLE_TRAINERS": str(trainers),
+                    "FLAGS_rpc_deadline": "30000", **env}
 
     def __enter__(self) -> TrainerJob:
         return self
@@ -33,12 +35,14 @@ class TrainerJob:
             process.close()
 
     def _start(self, name: str, options: tuple, env: dict) -> Process:
-        command = [sys.executable, str(JOBS / "trainer_resume.py"), "--out", str(self.folder / f"{name}.npz"), *self.options, *options]
+        command = [sys.executable, str(JOBS / "trainer_resume.py"),
+                   "--out", str(self.folder / f"{name}.npz"), *self.options, *options]
         self.processes.append(Process(name, command, env={**self.env, **env}))
         return self.processes[-1]
 
     def server(self, *options: str, index: int = 0, **env: str) -> Process:
-        return self._start(f"server{index}", options, {"PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_CURRENT_IP": self.endpoints[index], **env})
+        return self._start(f"server{index}", options,
+                           {"PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_CURRENT_IP": self.endpoints[index], **env})
 
     def trainer(self, index: int, *options: str) -> Process:
         return self._start(f"trainer{index}", options, {"PADDLE_TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": str(index)})
@@ -179,8 +183,8 @@ def test_a_trainer_that_is_started_again(tmp_path, undisturbed, trainers):
 
 
 def test_a_job_that_began_with_a_checkpoint(tmp_path, undisturbed):
-    """It has no checkpoint of its own when it is killed: what it began with is known all the same. When it has ended it goes on, too: nothing is left
-    to train."""
+    """It has no checkpoint of its own when it is killed: what it began with is known all the same. When it has ended it goes on,
+    too: nothing is left to train."""
     want, env = undisturbed(2), {"FLAGS_ps_dir": str(tmp_path / "ps"), **LOG}
     with TrainerJob(tmp_path, 2, "--checkpoints", str(tmp_path / "checkpoints"), "--interval", "5", servers=2) as job:
         assert stopped_before(job, "1.3", want) == 7  # the checkpoint: 5 batches

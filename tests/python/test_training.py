@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 DATA = os.path.join(os.path.dirname(__file__), os.pardir, "data")

@@ -7,9 +7,10 @@ import os
 import sys
 
 import numpy as np
+import pytest
+
 import paddle
 import paddle.fluid as fluid
-import pytest
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 if TESTS not in sys.path:

@@ -111,9 +111,12 @@ def test_names_that_no_message_carries_are_refused(name, said):
         assert repr(name[:40])[:-1] in str(error.value)
 
 
-@pytest.mark.parametrize("name, whole", [("w.block0", "w"), ("w.block1", "w"), ("w_velocity_0.block0", "w_velocity_0"), ("w@GRAD.block0", "w@GRAD"),
+@pytest.mark.parametrize("name, whole", [("w.block0", "w"), ("w.block1", "w"), ("w_velocity_0.block0", "w_velocity_0"),
+                                         ("w@GRAD.block0", "w@GRAD"),
                                          ("w@GRAD.block0.trainer_1", "w@GRAD.block0"), ("small@GRAD.trainer_0", "small@GRAD"),
-                                         ("w.block2", ""), ("w.block01", ""), ("w2.block0", ""), ("w.block0.block0", ""), ("small.block0", ""), ("net.block0", ""), ("w.trainer_0", ""), ("w.pserver_0", ""), ("small@GRAD.trainer_2", "")])
+                                         ("w.block2", ""), ("w.block01", ""), ("w2.block0", ""),
+                                         ("w.block0.block0", ""), ("small.block0", ""), ("net.block0", ""),
+                                         ("w.trainer_0", ""), ("w.pserver_0", ""), ("small@GRAD.trainer_2", "")])
 def test_a_name_that_a_part_of_another_variable_gets(name, whole):
     """`w` is cut in two, `small` is not. Others may be called so."""
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
@@ -130,7 +133,8 @@ def test_a_name_that_a_part_of_another_variable_gets(name, whole):
         assert f"the variable {name!r} has the name that a part of {whole!r} gets on its way to servers" in str(error.value)
 
 
-@pytest.mark.parametrize("role, said", [("PSEVER", "Did you mean 'PSERVER'?"), ("TRANER", "Did you mean 'TRAINER'?"), ("pserver", ""), ("CLOUD", ""), ("", "")])
+@pytest.mark.parametrize("role, said", [("PSEVER", "Did you mean 'PSERVER'?"), ("TRANER", "Did you mean 'TRAINER'?"),
+                                        ("pserver", ""), ("CLOUD", ""), ("", "")])
 @pytest.mark.parametrize("trainer_id", [None, 0])
 def test_a_role_with_a_typo(role, said, trainer_id, monkeypatch, capfd):
     from paddle.fluid import log_helper
@@ -144,21 +148,26 @@ def test_a_role_with_a_typo(role, said, trainer_id, monkeypatch, capfd):
     assert (f"TRAINING_ROLE is {role!r}. {said}" in told) if said else "TRAINING_ROLE" not in told
 
 
-@pytest.mark.parametrize("how, said", [("clip", "op 'clip' of the script"), ("tanh", "op 'tanh' of the script"), ("scale", ""), ("plain", ""), ("of fluid", "")])
+@pytest.mark.parametrize("how, said", [("clip", "op 'clip' of the script"), ("tanh", "op 'tanh' of the script"),
+                                       ("scale", ""), ("plain", ""), ("of fluid", "")])
 @pytest.mark.parametrize("is_sync, trainers", [(True, 2), (True, 1), (False, 2)])
 def test_ops_of_the_script_between_gradients_and_update(how, said, is_sync, trainers, monkeypatch, capfd):
     """They act on each trainer's gradient, which is told where it matters."""
     from paddle.fluid import log_helper
 
     monkeypatch.setattr(log_helper, "_told", set())
-    change = {"clip": lambda g: fluid.layers.clip(g, -0.1, 0.1), "tanh": fluid.layers.tanh, "scale": lambda g: fluid.layers.scale(g, 0.5)}.get(how, lambda g: g)
+    change = {"clip": lambda g: fluid.layers.clip(g, -0.1, 0.1), "tanh": fluid.layers.tanh,
+              "scale": lambda g: fluid.layers.scale(g, 0.5)}.get(how, lambda g: g)
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [4]), 2))
         optimizer = fluid.optimizer.SGD(0.1, grad_clip=fluid.clip.GradientClipByValue(0.1) if how == "of fluid" else None)
         optimizer.apply_gradients([(param, change(grad)) for param, grad in optimizer.backward(loss)])
         fluid.DistributeTranspiler().transpile(0, pservers="127.0.0.1:6174", trainers=trainers, sync_mode=is_sync)
     told = capfd.readouterr().err
-    assert (said in told and told.count("before the average") == 1) if said and is_sync and trainers > 1 else "before the average" not in told, told
+    if said and is_sync and trainers > 1:
+        assert said in told and told.count("before the average") == 1, told
+    else:
+        assert "before the average" not in told, told
 
 
 def test_groups_of_joined_elements():

@@ -20,8 +20,10 @@ STEP = "step = L.autoincreased_step_counter(begin={})\nrate = L.cast(step, 'floa
 PAIRS = {
     "a rate": ({}, {"optimizer": "SGD(0.5)"}),
     "a rate in its seventh digit": ({}, {"optimizer": "SGD(0.1000001)"}),
-    "a rate of one's own": ({"before": RATE.format(0.1, "a"), "optimizer": "SGD(rate)"}, {"before": RATE.format(0.9, "a"), "optimizer": "SGD(rate)"}),
-    "where a counter begins": ({"before": STEP.format(1), "optimizer": "SGD(rate)"}, {"before": STEP.format(2), "optimizer": "SGD(rate)"}),
+    "a rate of one's own": ({"before": RATE.format(0.1, "a"), "optimizer": "SGD(rate)"},
+                            {"before": RATE.format(0.9, "a"), "optimizer": "SGD(rate)"}),
+    "where a counter begins": ({"before": STEP.format(1), "optimizer": "SGD(rate)"},
+                               {"before": STEP.format(2), "optimizer": "SGD(rate)"}),
     "the start of a state": (
         {"optimizer": "Adagrad(0.1, initial_accumulator_value=0.1)"},
         {"optimizer": "Adagrad(0.1, initial_accumulator_value=3.0)"},
@@ -29,7 +31,8 @@ PAIRS = {
     "whose decay": ({"w1": DECAY}, {"w2": DECAY}),
     "whose rate": ({"w1": ", learning_rate=3.0"}, {"w2": ", learning_rate=3.0"}),
     "whose clip": ({"w1": CLIP}, {"w2": CLIP}),
-    "a schedule": ({"optimizer": "SGD(L.piecewise_decay([2, 4], [0.1, 0.2, 0.3]))"}, {"optimizer": "SGD(L.piecewise_decay([2, 4], [0.1, 0.7, 0.3]))"}),
+    "a schedule": ({"optimizer": "SGD(L.piecewise_decay([2, 4], [0.1, 0.2, 0.3]))"},
+                   {"optimizer": "SGD(L.piecewise_decay([2, 4], [0.1, 0.7, 0.3]))"}),
     "inside of a block": (
         {"optimizer": "SGD(L.linear_lr_warmup(L.piecewise_decay([2], [0.1, 0.2]), 3, 0.1, 0.2))"},
         {"optimizer": "SGD(L.linear_lr_warmup(L.piecewise_decay([2], [0.1, 0.2]), 3, 0.1, 0.3))"},

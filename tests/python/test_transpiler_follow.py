@@ -155,7 +155,8 @@ class Weighed(fluid.optimizer.SGDOptimizer):
 
 def test_what_the_update_of_another_parameter_reads():
     """All updates depend on each decay, by the norm; only the server of its parameter has it."""
-    job = check_equal(network(lambda: Weighed(0.1, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.05)), is_sparse=False), 3, 2, slice_var_up=False)
+    job = check_equal(network(lambda: Weighed(0.1, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.05)), is_sparse=False),
+                      3, 2, slice_var_up=False)
     decays = [each for each in job.trainers[0][0].vars_overview.distributed_vars if each.origin.name.endswith("_decay")]
     assert len(decays) == 5 and {each.endpoint for each in decays} == set(job.servers)
 
@@ -172,7 +173,7 @@ def fed_rate(loss):
     ],
     ids=["fed", "from the loss"],
 )
-def test_what_servers_cannot_compute(programs, make, text):
+def test_what_servers_cannot_compute(programs, make, text):  # noqa: F811
     x = layers.data(name="x", shape=[13], dtype="float32")
     y = layers.data(name="y", shape=[1], dtype="float32")
     loss = layers.mean(layers.square_error_cost(layers.fc(x, 1), y))
@@ -199,7 +200,7 @@ def test_a_rate_that_comes_from_a_parameter(join, text):
         ps_simulation.Job(network(update, is_sparse=False), 2, 2)
 
 
-def test_plain_schedules_can_be_fetched(programs):
+def test_plain_schedules_can_be_fetched(programs):  # noqa: F811
     """Trainers keep what the user made with plain layers."""
     line(plain_schedule)
     t = fluid.DistributeTranspiler()

@@ -43,7 +43,7 @@ def tie(loss):
 
 
 @pytest.mark.parametrize("use, kind", [(average, "average_accumulates"), (tie, "scale")])
-def test_a_distributed_table_has_no_other_readers(programs, use, kind):
+def test_a_distributed_table_has_no_other_readers(programs, use, kind):  # noqa: F811
     ids = layers.data(name="ids", shape=[1], dtype="int64")
     loss = layers.mean(layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t"))
     use(loss)
@@ -51,7 +51,7 @@ def test_a_distributed_table_has_no_other_readers(programs, use, kind):
         fluid.DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
 
 
-def test_a_distributed_table_is_not_for_loops(programs):
+def test_a_distributed_table_is_not_for_loops(programs):  # noqa: F811
     ids = layers.data(name="ids", shape=[1], dtype="int64")
     count, turns = (layers.fill_constant([1], "int64", value) for value in (0, 3))
 
@@ -66,7 +66,7 @@ def test_a_distributed_table_is_not_for_loops(programs):
         fluid.DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
 
 
-def test_ids_beyond_a_distributed_table(programs):
+def test_ids_beyond_a_distributed_table(programs):  # noqa: F811
     """The trainer says which id, before anything is sent."""
     ids = layers.data(name="ids", shape=[1], dtype="int64")
     loss = layers.mean(layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t"))

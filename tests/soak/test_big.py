@@ -51,8 +51,9 @@ def test_a_parameter_past_4_gib_is_saved_and_loaded(tmp_path, record_property):
 
 
 def test_thousands_of_programs_leave_nothing_behind(record_property):
-    import paddle.fluid as fluid
     from test_stream import resident_kib
+
+    import paddle.fluid as fluid
 
     exe = fluid.Executor(fluid.CPUPlace())
     x = np.ones((4, 8), "float32")

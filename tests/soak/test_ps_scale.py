@@ -47,7 +47,8 @@ class Trainer:
     def prepare(self) -> None:
         """All messages, in records with their checksums, which take Python longer than servers need for a step."""
         meta = ps.parts((self.unit, 0, 0), wishes=[self.number])
-        frames = [ps.frame(ps.PUSH, meta, self.gradient, flags=ps.END, step=step, request=step) for step in range(1, WARM + STEPS + 1)]
+        frames = [ps.frame(ps.PUSH, meta, self.gradient, flags=ps.END, step=step, request=step)
+                  for step in range(1, WARM + STEPS + 1)]
         frames.append(ps.frame(ps.BYE, b"\0" + ps.text(""), request=99))
         self.records = [self.peer.seals[0].records(frame) for frame in frames]
 
@@ -135,7 +136,8 @@ def run(trainers: int) -> tuple[float, float, int]:
     """Seconds a step (median), KiB a connection, threads of a server."""
     endpoints = [f"127.0.0.1:{port}" for port in free_ports(SERVERS)]
     script = str(Path(__file__).parent / "scale_server.py")
-    servers = [Process(f"server-{i}", [sys.executable, script, ",".join(endpoints), endpoint, str(trainers)]) for i, endpoint in enumerate(endpoints)]
+    servers = [Process(f"server-{i}", [sys.executable, script, ",".join(endpoints), endpoint, str(trainers)])
+               for i, endpoint in enumerate(endpoints)]
     context = multiprocessing.get_context("spawn")
     drivers = []
     try:

@@ -1,7 +1,6 @@
 """Long streams: memory stays flat and steps stay fast when every batch has another size."""
 import os
 import resource
-import sys
 import time
 
 import numpy as np

@@ -115,7 +115,8 @@ def _check_known(program: Program, names: list[str]) -> None:
 
 
 def append_backward(
-    loss: Variable, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None, checkpoints: list | None = None
+    loss: Variable, parameter_list: list | None = None, no_grad_set: set | list | None = None,
+    callbacks: list | None = None, checkpoints: list | None = None
 ) -> list[tuple]:
     """Appends the ops that compute the gradients of `loss`; returns pairs (parameter, gradient).
 
@@ -178,7 +179,8 @@ def _as_list(items) -> list:
     return list(items) if isinstance(items, (list, tuple)) else [items]
 
 
-def gradients(targets: Variables, inputs: Variables, target_gradients: Variables | None = None, no_grad_set: set | list | None = None) -> list:
+def gradients(targets: Variables, inputs: Variables, target_gradients: Variables | None = None,
+              no_grad_set: set | list | None = None) -> list:
     """Gradients of `targets` with respect to `inputs`; None where a target does not depend on an input.
 
     target_gradients: what flows into each target, ones by default.
@@ -219,7 +221,8 @@ def gradients(targets: Variables, inputs: Variables, target_gradients: Variables
     return found
 
 
-def calc_gradient(targets: Variables, inputs: Variables, target_gradients: Variables | None = None, no_grad_set: set | list | None = None):
+def calc_gradient(targets: Variables, inputs: Variables, target_gradients: Variables | None = None,
+                  no_grad_set: set | list | None = None):
     """The same as gradients(); a single input gives a single Variable."""
     found = gradients(targets, inputs, target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found

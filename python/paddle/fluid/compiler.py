@@ -155,7 +155,8 @@ class CompiledProgram:
 
     Args:
         program_or_graph: the Program.
-        build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`); the engine decides the rest.
+        build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`);
+            the engine decides the rest.
 
     >>> loss = fluid.layers.mean(fluid.data(name='x', shape=[None, 2]))
     >>> train = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
@@ -195,7 +196,8 @@ class CompiledProgram:
 
         Args:
             loss_name: the name of the loss, for a Program that trains.
-            build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`); the engine decides the rest.
+            build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`);
+                the engine decides the rest.
             exec_strategy: accepted; the engine decides.
             share_vars_from: a CompiledProgram with_data_parallel whose variables are used.
             places: one part of each batch for each of them; None: as many as CPU_NUM says.
@@ -233,7 +235,8 @@ class CompiledProgram:
         return self._several
 
     def _what_runs(self) -> framework.Program:
-        """The Program; where the script feeds the gradient of the loss (GradientScaleStrategy.Customized), without the op that makes it."""
+        """The Program; where the script feeds the gradient of the loss (GradientScaleStrategy.Customized), without the op that
+        makes it."""
         scale = self._build_strategy and self._build_strategy.gradient_scale_strategy
         if not self._is_data_parallel or scale != BuildStrategy.GradientScaleStrategy.Customized:
             return self._program

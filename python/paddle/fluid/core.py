@@ -25,7 +25,7 @@ from paddle._core import (  # noqa: F401
     Variable,
 )
 from paddle.fluid.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place  # noqa: F401
-from paddle.fluid.vartype import AttrType, OpRole, VarType
+from paddle.fluid.vartype import AttrType, OpRole, VarType  # noqa: F401
 
 _Scope = Scope
 Tensor = LoDTensor

@@ -184,7 +184,8 @@ class Places:
                 made = [row[k] for row in found]
                 values[name] = [_sum(made)] if name in segment.averaged else made
         if away:
-            values.update({name: [value] for (name, _), value in zip(away.values(), executor_servers.ask(executor, program, away, False))})
+            asked = executor_servers.ask(executor, program, away, False)
+            values.update({name: [value] for (name, _), value in zip(away.values(), asked)})
         return [self._result(name, values[name], len(feeds), return_numpy, return_merged) for name in names]
 
     @staticmethod

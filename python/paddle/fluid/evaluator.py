@@ -103,7 +103,8 @@ class ChunkEvaluator(Evaluator):
         excluded_chunk_types: kinds that do not count.
     """
 
-    def __init__(self, input: Variable, label: Variable, chunk_scheme: str, num_chunk_types: int, excluded_chunk_types: list | None = None):
+    def __init__(self, input: Variable, label: Variable, chunk_scheme: str, num_chunk_types: int,
+                 excluded_chunk_types: list | None = None):
         from paddle.fluid import layers
 
         super().__init__("chunk_eval")

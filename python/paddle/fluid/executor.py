@@ -376,7 +376,8 @@ class Executor(_core.Executor):
         block, wanted = copy.global_block(), {op._id for op in ops}
         updates = [op for op in block.ops if op._is_optimize_op()]
         # A step ends on servers with all that is sent there and comes back.
-        targets = [*names, *(name for op in block.ops if op.type in _ENDS_STEP or _joins_slices(op) for name in op.output_arg_names)]
+        targets = [*names, *(name for op in block.ops if op.type in _ENDS_STEP or _joins_slices(op)
+                             for name in op.output_arg_names)]
         for op in updates:
             if not wanted or op._id in wanted:
                 targets += op.output_arg_names

@@ -12,7 +12,7 @@ from paddle import _core, absent
 from paddle.fluid import core, unique_name  # noqa: F401
 from paddle.fluid.framework_block import Block
 from paddle.fluid.framework_op import Operator, wrap_operator
-from paddle.fluid.framework_variable import ComplexVariable, Parameter, Variable, wrap_variable
+from paddle.fluid.framework_variable import ComplexVariable, Parameter, Variable, wrap_variable  # noqa: F401
 from paddle.fluid.name_scopes import NameScope, device_guard, name_scope  # noqa: F401
 from paddle.fluid.name_scopes import full_name_scope as _full_name_scope  # noqa: F401
 from paddle.fluid.protos import OpProtoHolder  # noqa: F401

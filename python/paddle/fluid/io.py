@@ -155,7 +155,8 @@ def _folder_of(dirname, filename) -> str | None:
 
 
 def save_vars(
-    executor: Executor, dirname: str | None, main_program: Program | None = None, vars: list | None = None, predicate: Callable | None = None, filename: str | None = None
+    executor: Executor, dirname: str | None, main_program: Program | None = None, vars: list | None = None,
+    predicate: Callable | None = None, filename: str | None = None
 ):
     """Writes variables into `dirname`: a file for each, or all into the one file `filename`.
 
@@ -270,7 +271,8 @@ def _check_shapes(chosen: list, where: str) -> None:
 
 
 def load_vars(
-    executor: Executor, dirname: str | None, main_program: Program | None = None, vars: list | None = None, predicate: Callable | None = None, filename: str | None = None
+    executor: Executor, dirname: str | None, main_program: Program | None = None, vars: list | None = None,
+    predicate: Callable | None = None, filename: str | None = None
 ):
     """Reads variables from `dirname`: a file for each, or all from the one file `filename`.
 
@@ -362,7 +364,8 @@ def load_params(executor: Executor, dirname: str | None, main_program: Program |
     load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
-def load_persistables(executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None) -> None:
+def load_persistables(executor: Executor, dirname: str | None, main_program: Program | None = None,
+                      filename: str | None = None) -> None:
     """Reads all persistable variables.
 
     A server (main_program is its Program; call it after the startup Program) reads its slices out of the same
@@ -450,7 +453,8 @@ def _without_feed_fetch(program: Program) -> None:
 
 
 def _aside(path: str) -> str:
-    """Where the file is while it is written. Of a long name only the start is kept: this one must not be too long where that one is not."""
+    """Where the file is while it is written. Of a long name only the start is kept: this one must not be too long where that one is
+    not."""
     folder, name = os.path.split(path)
     start = os.fsencode(name)[:64].decode(errors="ignore")
     return os.path.join(folder, f"{start}.{os.urandom(8).hex()}.part")  # processes of several machines may write into one folder
@@ -564,8 +568,8 @@ def _check_model_files(folder: str, model: str, params: str | None, chosen: list
         io_check.need_own_files(folder, [var.name for var in chosen], {model: "the file of the Program"}, "params_filename")
     elif params == model:
         raise core.InvalidArgumentError(
-            f"save_inference_model: params_filename is {params!r}, and the variables would be written over the Program, which is in "
-            f"{path!r}. Give params_filename another name."
+            f"save_inference_model: params_filename is {params!r}, and the variables would be written over the Program, "
+            f"which is in {path!r}. Give params_filename another name."
         )
 
 
@@ -579,7 +583,8 @@ def get_inference_program(target_vars: list, main_program: Program | None = None
 
 
 def load_inference_model(
-    dirname: str | None, executor: Executor, model_filename: str | None = None, params_filename: str | None = None, pserver_endpoints: list[str] | None = None
+    dirname: str | None, executor: Executor, model_filename: str | None = None, params_filename: str | None = None,
+    pserver_endpoints: list[str] | None = None
 ) -> list:
     """Reads what save_inference_model wrote: [Program, names to feed, Variables to fetch].
 

@@ -1,4 +1,4 @@
-"""What fluid.io says of arguments in the wrong order, of files that are not there, and of names that cannot be files of their own."""
+"""What fluid.io says of arguments in the wrong order, of files that are not there, of names that cannot be files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def need_model(folder: str, name: str) -> None:
 def need_own_files(folder: str, names: list[str], taken: dict[str, str] | None = None, one_file: str | None = "filename") -> None:
     """Before variables are written, a file for each: an InvalidArgumentError unless each has a file of its own in the folder.
 
-    taken: other paths in it, with what each is. one_file: the argument that has all variables written into one file, if there is one.
+    taken: other paths in it, with what each is. one_file: the argument that has all variables written into one file, if there is
+    one.
     """
     taken, files, folders = taken or {}, {}, {}
     name_limit, path_limit = _limits(folder)
@@ -67,27 +68,32 @@ def need_own_files(folder: str, names: list[str], taken: dict[str, str] | None =
         whole, told = os.path.join(folder, path), repr(_cut(name))
         above = [os.path.normpath("/".join(parts[:i])) for i in range(1, len(parts))]
         if os.path.isabs(name) or any(each.split("/")[0] == ".." for each in [*above, path]):
-            refuse(f"The variable {told} would be written to {os.path.normpath(whole)!r}, which is not in the folder {folder!r}.", "it")
+            refuse(f"The variable {told} would be written to {os.path.normpath(whole)!r}, which is not in the "
+                   f"folder {folder!r}.", "it")
         if parts[-1] in ("", ".", ".."):
             refuse(f"The variable {told} cannot be written: {os.path.join(folder, name)!r} is the path of a folder.", "it")
         longest = max(len(os.fsencode(part)) for part in parts)
         if longest > name_limit:
-            refuse(f"The variable {told} has a name of {longest} bytes, and that of a file in {folder!r} may have {name_limit}.", "it")
+            refuse(f"The variable {told} has a name of {longest} bytes, and that of a file in {folder!r} may have "
+                   f"{name_limit}.", "it")
         length = len(os.fsencode(os.path.join(folder, name)))
         if length > path_limit:
-            refuse(f"The variable {told} would have a path of {length} bytes in {folder!r}, and a path may have {path_limit}.", "it")
+            refuse(f"The variable {told} would have a path of {length} bytes in {folder!r}, and a path may have "
+                   f"{path_limit}.", "it")
         for each in [path, *above]:
             if each in taken:
                 needs = "would be written to" if each == path else "needs the folder"
                 refuse(f"The variable {told} {needs} {os.path.join(folder, each)!r}, which is {taken[each]}.", "it")
         if path in files:
-            said = f"The variables {_cut(files[path])!r} and {told} would be written to the same file {whole!r}, and one would be lost."
+            said = (f"The variables {_cut(files[path])!r} and {told} would be written to the same file {whole!r}, and one "
+                    "would be lost.")
             refuse(said, "one of them")
         files[path] = name
         folders.update(dict.fromkeys(above, name))
     for path in (path for path in files if path in folders):
         first, other = _cut(files[path]), _cut(folders[path])
-        said = f"The variable {first!r} would be the file {os.path.join(folder, path)!r}, and {other!r} needs a folder of that name."
+        said = (f"The variable {first!r} would be the file {os.path.join(folder, path)!r}, and {other!r} needs a folder "
+                "of that name.")
         refuse(said, "one of them")
 
 

@@ -31,7 +31,8 @@ def _is_checkpoint_var(var: Variable) -> bool:
 
 
 def _check_files(folder: str, program: Program | None) -> None:
-    """Before anything is written: each variable has a file of its own in the folder, and none is a mark, here or of the other layout."""
+    """Before anything is written: each variable has a file of its own in the folder, and none is a mark, here or of the other
+    layout."""
     taken = dict.fromkeys((_MARK, os.path.join(_MODEL, _MARK)), "the mark of a whole checkpoint")
     is_cluster = program is not None and program._is_distributed
     chosen = io._chosen(program, None, io.is_persistable if is_cluster else _is_checkpoint_var)
@@ -198,7 +199,8 @@ def save_trainer_args(dirname: str, trainer_id: int, trainer_args: dict) -> None
         raise TypeError(f"trainer_args is a dict of names and values, found {trainer_args!r}.")
     for name in trainer_args:
         if name in ("", ".", "..", _MARK) or "/" in name:
-            raise ValueError(f"trainer_args has {name!r}, which cannot be the name of a file beside {_MARK!r}. Give it another name.")
+            raise ValueError(f"trainer_args has {name!r}, which cannot be the name of a file beside {_MARK!r}. Give it "
+                             "another name.")
     folder = _trainer_folder(dirname, trainer_id)
     io._make_folder(folder)
     for name, value in trainer_args.items():

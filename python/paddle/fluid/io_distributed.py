@@ -125,7 +125,8 @@ def lasting_on_servers(program: Program) -> list[str]:
     return list(_on_servers(program))
 
 
-def check_files(folder: str, program: Program, chosen: list, states: list, taken: dict | None = None, one_file: str | None = "filename") -> None:
+def check_files(folder: str, program: Program, chosen: list, states: list, taken: dict | None = None,
+                one_file: str | None = "filename") -> None:
     """Before `save` of these as files: each has one of its own, apart from those in `taken` (io_check.need_own_files)."""
     table, names = program._distributed_lookup_table, [var.name for var in chosen]
     if states and table in names:
@@ -167,8 +168,8 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
 class _Saving:
     """A Program that saves. `vars`: what is at hand in it, by name. What is named twice is asked for once.
 
-    What it puts together has the whole variable's name, for messages; it is not the scope's variable of that name. What that is made
-    of has names that no variable has.
+    What it puts together has the whole variable's name, for messages; it is not the scope's variable of that name. What that is
+    made of has names that no variable has.
     """
 
     def __init__(self, program: Program, local: list):

@@ -142,8 +142,8 @@ def _while_they_stay(folder: str, table: str, read: Callable[[list[Part]], Any])
         if table_parts(folder, table) == parts:
             return result
     raise core.FileError(
-        f"The files of the table {table!r} in {folder!r} are replaced while they are read, {_TRIES} times by now: a job saves there. "
-        "Load a copy of the folder."
+        f"The files of the table {table!r} in {folder!r} are replaced while they are read, {_TRIES} times by now: a job "
+        "saves there. Load a copy of the folder."
     )
 
 

@@ -247,7 +247,8 @@ class ChunkEvaluator(MetricBase):
         self.num_label_chunks = 0
         self.num_correct_chunks = 0
 
-    def update(self, num_infer_chunks: float | ArrayLike, num_label_chunks: float | ArrayLike, num_correct_chunks: float | ArrayLike) -> None:
+    def update(self, num_infer_chunks: float | ArrayLike, num_label_chunks: float | ArrayLike,
+               num_correct_chunks: float | ArrayLike) -> None:
         """Adds the counts of one batch.
 
         Args:
@@ -326,7 +327,8 @@ class Auc(MetricBase):
         self._stat_pos[:] = 0
         self._stat_neg[:] = 0
 
-    def update(self, preds: ArrayLike | None = None, labels: ArrayLike | None = None, predictions: ArrayLike | None = None, axis: int = 1) -> None:
+    def update(self, preds: ArrayLike | None = None, labels: ArrayLike | None = None,
+               predictions: ArrayLike | None = None, axis: int = 1) -> None:
         """Adds one batch: the second column of preds is the probability of class 1, labels are 0 or 1.
 
         v0.12 and v0.13 called it as update(labels, predictions); that works too.

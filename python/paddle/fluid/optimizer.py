@@ -588,7 +588,8 @@ class RecomputeOptimizer(Optimizer):
     def load(self, stat_dict):
         self._imperative_only("load")
 
-    def backward(self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None):
+    def backward(self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None,
+                 no_grad_set: set | list | None = None, callbacks: list | None = None):
         """Adds the backward pass of the optimizer inside.
 
         Args:
@@ -617,7 +618,8 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer.apply_gradients(params_grads)
 
     def minimize(
-        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, grad_clip: GradientClipBase | None = None
+        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None,
+        no_grad_set: set | list | None = None, grad_clip: GradientClipBase | None = None
     ) -> tuple:
         """Like minimize of the optimizer inside; _set_checkpoints must come first, as upstream.
 

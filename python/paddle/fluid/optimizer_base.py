@@ -274,7 +274,8 @@ class Optimizer(Shown):
         return names
 
     def backward(
-        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, callbacks: list | None = None
+        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None,
+        no_grad_set: set | list | None = None, callbacks: list | None = None
     ) -> list:
         """Adds the backward pass of `loss`; returns the (parameter, gradient) pairs.
 
@@ -338,7 +339,8 @@ class Optimizer(Shown):
             return self.apply_gradients(params_grads)
 
     def minimize(
-        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None, no_grad_set: set | list | None = None, grad_clip: GradientClipBase | None = None
+        self, loss: Variable, startup_program: Program | None = None, parameter_list: list | None = None,
+        no_grad_set: set | list | None = None, grad_clip: GradientClipBase | None = None
     ) -> tuple:
         """Adds all that trains on `loss`; returns (update ops, (parameter, gradient) pairs).
 

@@ -27,7 +27,8 @@ class ParallelExecutor:
         main_program: what to run; None: the default main program.
         share_vars_from: a ParallelExecutor whose scope is used.
         exec_strategy: accepted; the engine decides.
-        build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`); the engine decides the rest.
+        build_strategy: on several places, how the gradient of the loss begins (`gradient_scale_strategy`);
+            the engine decides the rest.
         num_trainers: has no effect: it runs in one process.
         trainer_id: has no effect.
         scope: where parameters live; None: the global scope.
@@ -85,7 +86,8 @@ class ParallelExecutor:
         self._exe = executor.Executor(self._place)
         self._dropped = True
 
-    def run(self, fetch_list: list, feed: dict | list | None = None, feed_dict: dict | list | None = None, return_numpy: bool = True):
+    def run(self, fetch_list: list, feed: dict | list | None = None, feed_dict: dict | list | None = None,
+            return_numpy: bool = True):
         """Runs one step.
 
         Args:

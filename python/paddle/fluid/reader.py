@@ -68,8 +68,8 @@ class _Prefetch:
         if not self._pump.queue.is_closed():
             self._pump.queue.kill(
                 RuntimeError(
-                    "this loader was iterated over anew before this iteration had come to its end: it has one at a time. Make a loader "
-                    "for each."
+                    "this loader was iterated over anew before this iteration had come to its end: it has one at a time. "
+                    "Make a loader for each."
                 )
             )
         self._pump.stop()

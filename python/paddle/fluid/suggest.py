@@ -50,7 +50,8 @@ _SYNONYMS = {
 
 # What can be used while an op is not there.
 _INSTEAD = dict.fromkeys("gru lstm lstmp cudnn_lstm recurrent".split(), absent.STEPS)
-_INSTEAD |= {op: f"The example in help(fluid.layers.{op}) is the same cell made of other layers." for op in ("gru_unit", "lstm_unit")}
+_INSTEAD |= {op: f"The example in help(fluid.layers.{op}) is the same cell made of other layers."
+             for op in ("gru_unit", "lstm_unit")}
 _INSTEAD |= dict.fromkeys("split_lod_tensor merge_lod_tensor".split(), "fluid.layers.cond runs one of two branches.")
 
 

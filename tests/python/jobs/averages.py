@@ -1,5 +1,5 @@
-"""A job whose trainer holds something alone: with --average the moving average of a parameter. It may come to the job again in the same
-process (--close-at), and load its own values first (--load); it saves after each step (--save)."""
+"""A job whose trainer holds something alone: with --average the moving average of a parameter. It may come to the job again in the
+same process (--close-at), and load its own values first (--load); it saves after each step (--save)."""
 
 import numpy as np
 import small

@@ -1,5 +1,5 @@
-"""A process of a job that counts: each lookup of a row of a distributed table takes 1 (--rate) from it, whatever else happens, so that every
-update that is lost, or done twice, is seen in the rows."""
+"""A process of a job that counts: each lookup of a row of a distributed table takes 1 (--rate) from it, whatever else happens, so
+that every update that is lost, or done twice, is seen in the rows."""
 
 import os
 import time
@@ -31,7 +31,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=ROWS, help="of the table")
     parser.add_argument("--rate", type=float, default=1.0)
     parser.add_argument("--async", dest="is_async", action="store_true")
-    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
+    parser.add_argument("--pause-at", type=int, default=-1,
+                        help="before this step, say so and stay until the file of --until is there")
     parser.add_argument("--until", default="")
     parser.add_argument("--stay", action="store_true", help="stay behind the last step, too, before saying goodbye")
     args = parser.parse_args()

@@ -35,7 +35,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--id", type=int, default=0)
     parser.add_argument("--places", type=int, default=0, help="a trainer runs on so many places; 0: without with_data_parallel")
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already, and say how many")
+    parser.add_argument("--resume", action="store_true",
+                        help="begin behind the steps that count this trainer already, and say how many")
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--say-at", type=int, default=-1, help="print a line when this step has ended")
@@ -43,8 +44,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--fail-at", type=int, default=-1, help="raise an exception before this step")
     parser.add_argument("--exit-at", type=int, default=-1, help="end the process before this step, as --exit says")
     parser.add_argument("--exit", default="sys.exit(1)", help="a statement")
-    parser.add_argument("--fork-at", type=int, default=-1, help="fork before this step: one child ends, one tries to train, one stays")
-    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --linger is there")
+    parser.add_argument("--fork-at", type=int, default=-1,
+                        help="fork before this step: one child ends, one tries to train, one stays")
+    parser.add_argument("--pause-at", type=int, default=-1,
+                        help="before this step, say so and stay until the file of --linger is there")
     parser.add_argument("--leave", action="store_true", help="Ctrl-C ends the process well")
     parser.add_argument("--pace", default="", help="FILE:N: no step from k * N on begins before this file has k bytes")
     parser.add_argument("--file-limit", type=int, default=0, help="no file may grow beyond this (bytes)")
@@ -126,7 +129,8 @@ def gaps(args):
     def batch(rng, n):
         lengths = [0 if rng.random() < 0.4 else 2] * n
         picked = rng.integers(0, 1800, (sum(lengths), 1)).astype("int64")
-        return {"words": fluid.create_lod_tensor(picked, [lengths], fluid.CPUPlace()), "label": rng.random((n, 1)).astype("float32")}
+        return {"words": fluid.create_lod_tensor(picked, [lengths], fluid.CPUPlace()),
+                "label": rng.random((n, 1)).astype("float32")}
 
     return loss, batch, 0.1
 
@@ -135,7 +139,8 @@ def factors(args):
     """Nothing but tables that stay on the servers."""
     ids = [fluid.layers.data(name=name, shape=[1], dtype="int64") for name in ("user", "item")]
     label = fluid.layers.data(name="label", shape=[1], dtype="float32")
-    rows = [fluid.layers.embedding(i, size=[600, 8], is_sparse=True, param_attr=fluid.ParamAttr(name=i.name + "_table")) for i in ids]
+    rows = [fluid.layers.embedding(i, size=[600, 8], is_sparse=True,
+                                   param_attr=fluid.ParamAttr(name=i.name + "_table")) for i in ids]
     predicted = fluid.layers.reduce_sum(fluid.layers.elementwise_mul(*rows), dim=1, keep_dim=True)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, label))
 
@@ -221,7 +226,8 @@ def save(args, losses, names) -> None:
 
 
 def fork(run) -> None:
-    """Three children, as users' readers make them. What the one that trains says is printed; the last stays when this process goes."""
+    """Three children, as users' readers make them. What the one that trains says is printed; the last stays when this process
+    goes."""
     if os.fork() == 0:
         sys.exit(0)
     os.wait()
@@ -277,7 +283,8 @@ def main() -> int:
         try:
             exe.run(main_of_server)
         finally:
-            save(args, [], [v.name for v in main_of_server.list_vars() if v.persistable and "@GRAD" not in v.name and v.type == TENSOR])
+            save(args, [], [v.name for v in main_of_server.list_vars() if v.persistable and
+                            "@GRAD" not in v.name and v.type == TENSOR])
         raise AssertionError("the server's run ends the process")
     program = t.get_trainer_program()
     if args.places:
@@ -309,7 +316,8 @@ def main() -> int:
         if s == args.fork_at:
             fork(lambda: exe.run(program, feed=feed, fetch_list=[loss]))
         try:
-            losses.append(float(np.mean(exe.run(parallel if args.places else t.get_trainer_program(), feed=feed, fetch_list=[loss])[0])))
+            losses.append(float(np.mean(exe.run(parallel if args.places else t.get_trainer_program(),
+                                                feed=feed, fetch_list=[loss])[0])))
         except KeyboardInterrupt:
             if not args.leave:
                 raise

@@ -1,5 +1,5 @@
-"""A job without a seed with something that is not trained, its first layer or a factor of one number: what does it start with on each
-trainer?"""
+"""A job without a seed with something that is not trained, its first layer or a factor of one number: what does it start with on
+each trainer?"""
 
 import os
 import sys

@@ -16,7 +16,8 @@ def build(kind: str, optimizer: str, decay: bool) -> fluid.framework.Variable:
     ids = layers.data("ids", [1], dtype="int64")
     if kind == "no parameters":
         return layers.mean(x)
-    cost = layers.mean(layers.square(layers.fc(x, size=3, param_attr=fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.25)))))
+    cost = layers.mean(layers.square(layers.fc(x, size=3,
+                                               param_attr=fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.25)))))
     if kind == "no columns":
         cost = cost + layers.reduce_sum(layers.mul(x, layers.create_parameter([8, 0], "float32", name="hollow")))
     if kind == "no rows":
@@ -24,7 +25,8 @@ def build(kind: str, optimizer: str, decay: bool) -> fluid.framework.Variable:
     if "table" in kind:
         size = [2, 4] if "short" in kind else [10, 0]
         attr = fluid.ParamAttr(name="hollow", initializer=fluid.initializer.Constant(0.5))
-        cost = cost + layers.reduce_sum(layers.embedding(ids, size, is_sparse="dense" not in kind, is_distributed="distributed" in kind, param_attr=attr))
+        cost = cost + layers.reduce_sum(layers.embedding(ids, size, is_sparse="dense" not in kind,
+                                                         is_distributed="distributed" in kind, param_attr=attr))
     regularization = fluid.regularizer.L2Decay(0.1) if decay else None
     getattr(fluid.optimizer, optimizer)(0.1, regularization=regularization).minimize(cost)
     return cost

@@ -1,5 +1,5 @@
-"""A job whose options say how its parameters lie on the servers: each step takes x from the rows of them, so that no two rows are the same. At
-its end a trainer saves them (--out)."""
+"""A job whose options say how its parameters lie on the servers: each step takes x from the rows of them, so that no two rows are
+the same. At its end a trainer saves them (--out)."""
 
 import os
 import time
@@ -30,13 +30,15 @@ def main() -> None:
     parser.add_argument("--frozen", action="store_true", help="the other parameter is not trained")
     parser.add_argument("--block", type=int, default=8192, help="min_block_size")
     parser.add_argument("--whole", action="store_true", help="no slices")
-    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
+    parser.add_argument("--pause-at", type=int, default=-1,
+                        help="before this step, say so and stay until the file of --until is there")
     parser.add_argument("--until", default="")
     args = parser.parse_args()
     fluid.default_startup_program().random_seed = 7
     drawn = fluid.initializer.Uniform(-1.0, 1.0)
     x = fluid.layers.data("x", [ROWS])
-    sums = fluid.layers.reduce_sum(fluid.layers.fc(x, 4 if args.small else WIDTH, param_attr=fluid.ParamAttr(name="w", initializer=drawn), bias_attr=False))
+    sums = fluid.layers.reduce_sum(fluid.layers.fc(x, 4 if args.small else WIDTH,
+                                                   param_attr=fluid.ParamAttr(name="w", initializer=drawn), bias_attr=False))
     if not args.small:
         other = fluid.ParamAttr(name="v", initializer=drawn, trainable=not args.frozen)
         sums = sums + fluid.layers.reduce_sum(fluid.layers.fc(x, WIDTH, param_attr=other, bias_attr=fluid.ParamAttr(name="b")))

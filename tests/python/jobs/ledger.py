@@ -58,7 +58,8 @@ def main() -> int:
     parser.add_argument("--single", action="store_true", help="with one parameter: other servers than the first hold nothing")
     parser.add_argument("--wide", action="store_true", help="with a parameter of many parts")
     parser.add_argument("--resume", action="store_true", help="begin behind the steps that count this trainer already")
-    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so and stay until the file of --until is there")
+    parser.add_argument("--pause-at", type=int, default=-1,
+                        help="before this step, say so and stay until the file of --until is there")
     parser.add_argument("--out", required=True, help="a folder")
     args = parser.parse_args()
     build(args)

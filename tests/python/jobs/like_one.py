@@ -1,4 +1,5 @@
-"""A job in one of the odd ways that scripts have (--case), or one process that does the same: prints what each step fetched, in bits."""
+"""A job in one of the odd ways that scripts have (--case), or one process that does the same: prints what each step fetched, in
+bits."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import small
 import paddle.fluid as fluid
 from paddle.fluid import layers, optimizer
 
-NAMES = {"plain": ("first", "second"), "marks": ("p.trainer_1.pserver_0", "p.pserver_0"), "one mark": ("p.trainer_1.pserver_0", "second"),
+NAMES = {"plain": ("first", "second"), "marks": ("p.trainer_1.pserver_0", "p.pserver_0"),
+         "one mark": ("p.trainer_1.pserver_0", "second"),
          "blanks": ("a b", "a")}  # fmt: skip
 OTHERS = ("used", "places", "prune", "ops")
 
@@ -24,7 +26,8 @@ def build(case: str) -> tuple:
     hidden = layers.fc(x, 100, bias_attr=False, param_attr=weight(first))
     loss = layers.mean(layers.square(layers.fc(hidden, 1, bias_attr=False, param_attr=weight(second)) - 1.0))
     if case == "used":  # the first rate is changed behind the updates: servers keep a copy of it, by a name of its own
-        rates = [layers.create_global_var([1], value, "float32", persistable=True, name=name) for name, value in (("lr", 0.1), ("lr.used0", 0.01))]
+        rates = [layers.create_global_var([1], value, "float32", persistable=True, name=name)
+                 for name, value in (("lr", 0.1), ("lr.used0", 0.01))]
         made = [optimizer.SGD(rate).minimize(loss, parameter_list=[name]) for rate, name in zip(rates, (first, second))]
         layers.assign(layers.scale(rates[0], 0.5), output=rates[0])
         return loss, [first, second], made

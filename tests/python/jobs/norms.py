@@ -1,8 +1,8 @@
-"""One process of a job whose gradients are clipped by norms over some of its parameters: `single` with the joined batch, or `server` or
-`trainer`.
+"""One process of a job whose gradients are clipped by norms over some of its parameters: `single` with the joined batch, or
+`server` or `trainer`.
 
-Parameters w0, w1, ... go to the servers in turn. --clips "global w0 w2, norm w1": one norm over w0 and w2 together, and one of w1 alone.
-Losses and parameters of the end go into an .npz file.
+Parameters w0, w1, ... go to the servers in turn. --clips "global w0 w2, norm w1": one norm over w0 and w2 together, and one of w1
+alone. Losses and parameters of the end go into an .npz file.
 """
 
 import argparse
@@ -40,12 +40,14 @@ def build(args):
     x = fluid.layers.data(name="x", shape=[ROWS], dtype="float32")
     y = fluid.layers.data(name="y", shape=[args.wide], dtype="float32")
     towers = [fluid.layers.fc(input=x, size=args.wide, param_attr=f"w{k}", bias_attr=False) for k in range(args.params)]
-    losses = [fluid.layers.scale(fluid.layers.mean(fluid.layers.square(tower - y)), scale=k + 1.0) for k, tower in enumerate(towers)]
+    losses = [fluid.layers.scale(fluid.layers.mean(fluid.layers.square(tower - y)), scale=k + 1.0)
+              for k, tower in enumerate(towers)]
     loss = fluid.layers.sum(losses)
     block = fluid.default_main_program().global_block()
     for i, clip in enumerate(args.clips.split(",")):
         kind, *names = clip.split()
-        by = fluid.clip.GradientClipByNorm(LIMIT) if kind == "norm" else fluid.clip.GradientClipByGlobalNorm(LIMIT, group_name=f"group{i}")
+        by = fluid.clip.GradientClipByNorm(LIMIT) if kind == "norm" else fluid.clip.GradientClipByGlobalNorm(
+            LIMIT, group_name=f"group{i}")
         fluid.clip.set_gradient_clip(by, param_list=[block.var(name) for name in names])
     fluid.optimizer.Momentum(0.5, momentum=0.9).minimize(loss)
     return loss
@@ -54,7 +56,8 @@ def build(args):
 def feed(args, step: int, which: int | None) -> dict[str, np.ndarray]:
     """The joined batch of a step, or the share of one trainer."""
     rng = np.random.default_rng(100 + step)
-    whole = {name: rng.standard_normal((4 * args.trainers, wide)).astype("float32") for name, wide in (("x", ROWS), ("y", args.wide))}
+    whole = {name: rng.standard_normal((4 * args.trainers, wide)).astype("float32")
+             for name, wide in (("x", ROWS), ("y", args.wide))}
     return whole if which is None else {name: value[4 * which : 4 * which + 4] for name, value in whole.items()}
 
 
@@ -73,7 +76,8 @@ def train(args, exe, program, loss, which: int | None) -> None:
             keep_pace(args.pace, step)
         losses.append(float(np.mean(exe.run(program, feed=feed(args, step, which), fetch_list=[loss])[0])))
     names = [f"w{k}" for k in range(args.params)]
-    np.savez(args.out, losses=np.array(losses), **{name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names})
+    np.savez(args.out, losses=np.array(losses),
+             **{name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names})
 
 
 def main() -> int:

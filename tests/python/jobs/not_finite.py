@@ -16,7 +16,8 @@ def train_wide(options) -> None:
     """Each step takes 1 from every element, where trainer 0 gives it."""
     x = layers.data("x", [1000, 400], append_batch_size=False)
     shapes = {"wide": [1000, 400], "other": [300, 400]}
-    wide, other = (layers.create_parameter(s, "float32", n, default_initializer=fluid.initializer.Constant(0.0)) for n, s in shapes.items())
+    wide, other = (layers.create_parameter(s, "float32", n, default_initializer=fluid.initializer.Constant(0.0))
+                   for n, s in shapes.items())
     corner = layers.reduce_sum(layers.slice(x, axes=[0, 1], starts=[0, 0], ends=[1, 1]))
     loss = layers.reduce_sum(layers.elementwise_mul(x, wide)) + layers.reduce_sum(other) * corner
     fluid.optimizer.SGD(1.0).minimize(loss)
@@ -37,7 +38,8 @@ def train_wide(options) -> None:
 def train_two(options) -> None:
     """Batch k takes 10 to the k from all elements of two parameters; batch 3 has a NaN for one of them."""
     names, zero = ("w0", "w1"), fluid.initializer.Constant(0.0)
-    parts = [layers.fc(layers.data(f"x{i}", [4]), 8, param_attr=fluid.ParamAttr(name=name, initializer=zero), bias_attr=False) for i, name in enumerate(names)]
+    parts = [layers.fc(layers.data(f"x{i}", [4]), 8, param_attr=fluid.ParamAttr(name=name, initializer=zero), bias_attr=False)
+             for i, name in enumerate(names)]
     fluid.optimizer.SGD(1.0).minimize(layers.reduce_sum(parts[0]) + layers.reduce_sum(parts[1]))
     exe, program, transpiler = small.start(options, sync_mode=not options.is_async)
     batches = [k for k in range(6) if k != 3 or options.two != "without"]
@@ -64,7 +66,8 @@ def main() -> None:
     parser.add_argument("--out", default="", help="... : the parameters, in the end")
     parser.add_argument("--rate", type=float, default=0.1)
     parser.add_argument("--value", type=float, default=np.inf, help="of the step that is bad")
-    parser.add_argument("--two", choices=["with", "catch", "without"], help="batches of which one has a NaN, which is caught, or taken out")
+    parser.add_argument("--two", choices=["with", "catch", "without"],
+                        help="batches of which one has a NaN, which is caught, or taken out")
     options = parser.parse_args()
     if options.two:
         train_two(options)
@@ -80,7 +83,8 @@ def main() -> None:
     exe, program, _ = small.start(options, sync_mode=not options.is_async)
     for step in range(1, 11):
         value = options.value if step == 5 and options.bad in (options.id, -1) else 1.0
-        exe.run(program, feed={"x": np.full([3, 4], value, "float32"), "ids": np.full([3, 1], step % 10, "int64")}, fetch_list=[loss])
+        exe.run(program, feed={"x": np.full([3, 4], value, "float32"),
+                               "ids": np.full([3, 1], step % 10, "int64")}, fetch_list=[loss])
     exe.close()
 
 

@@ -1,7 +1,7 @@
 """A job whose rate the script computes with plain layers from variables of its own: as a server, a trainer, or in one process.
 
-It trains, fetches what it computes in each step, and saves with fluid.save and save_persistables; or it stays after some steps until it is
-killed, and is started again behind those that count."""
+It trains, fetches what it computes in each step, and saves with fluid.save and save_persistables; or it stays after some steps
+until it is killed, and is started again behind those that count."""
 
 import os
 import time
@@ -33,7 +33,8 @@ def counter():
 def switches():
     count = layers.cast(layers.autoincreased_step_counter(), "float32")
     low = layers.fill_constant([1], "float32", 0.25)
-    return layers.cond(layers.less_than(count, layers.fill_constant([1], "float32", 4.0)), lambda: layers.scale(low, 4.0), lambda: low), count
+    return layers.cond(layers.less_than(count, layers.fill_constant([1], "float32", 4.0)),
+                       lambda: layers.scale(low, 4.0), lambda: low), count
 
 
 KINDS = {"halves": halves, "counts": counts, "counter": counter, "switches": switches}
@@ -55,7 +56,8 @@ def main() -> None:
     options = parser.parse_args()
     x = layers.data("x", [4], dtype="float32")
     rate, shown = KINDS[options.kind]()
-    outs = [layers.fc(x, 2, param_attr=weight("w"), bias_attr=weight("b")), layers.fc(x, 2, param_attr=weight("v"), bias_attr=False)]
+    outs = [layers.fc(x, 2, param_attr=weight("w"), bias_attr=weight("b")),
+            layers.fc(x, 2, param_attr=weight("v"), bias_attr=False)]
     loss = layers.reduce_sum(layers.sums(outs))
     if options.in_loss:
         loss = layers.elementwise_mul(loss, layers.cast(shown, "float32"))

@@ -1,5 +1,5 @@
-"""A process of two jobs that count, as counted.py does: a trainer trains two models, "first" with the servers of --endpoints and "second"
-with those of --others; a server is of one of them (--model)."""
+"""A process of two jobs that count, as counted.py does: a trainer trains two models, "first" with the servers of --endpoints and
+"second" with those of --others; a server is of one of them (--model)."""
 
 import time
 
@@ -23,7 +23,8 @@ def main() -> None:
     parser.add_argument("--others", help="the servers of the second model")
     parser.add_argument("--model", choices=["first", "second"])
     parser.add_argument("--steps", type=int, nargs=2, help="of each model")
-    parser.add_argument("--new-from", type=int, default=-1, help="do so many steps whatever servers have, with the batches from this one on")
+    parser.add_argument("--new-from", type=int, default=-1,
+                        help="do so many steps whatever servers have, with the batches from this one on")
     parser.add_argument("--async", dest="is_async", action="store_true")
     parser.add_argument("--stay", action="store_true", help="after the last step, until it is killed")
     args = parser.parse_args()

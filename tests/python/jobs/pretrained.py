@@ -1,5 +1,5 @@
-"""A job that goes on from files which its servers load: with what does each trainer start? Two layers are not trained (drawn at random,
-and a constant), and a norm has statistics. As `single` it trains and writes those files."""
+"""A job that goes on from files which its servers load: with what does each trainer start? Two layers are not trained (drawn at
+random, and a constant), and a norm has statistics. As `single` it trains and writes those files."""
 
 import sys
 

@@ -129,7 +129,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--fluid-load", default="")
     parser.add_argument("--state", action="store_true", help="load by load_program_state and set_program_state")
     parser.add_argument("--fetch", default="", help="variables to fetch beside the loss; `rate`: the Variable that updates read")
-    parser.add_argument("--evaluate", default="", choices=["", "before", "after"], help="a test clone made before or after transpile")
+    parser.add_argument("--evaluate", default="", choices=["", "before", "after"],
+                        help="a test clone made before or after transpile")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     args.clip, args.decay = "none", False

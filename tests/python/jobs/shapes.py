@@ -1,4 +1,5 @@
-"""A job whose Program the command line shapes, for tests of processes that do not fit together: `shapes.py server|trainer --rows 8 ...`."""
+"""A job whose Program the command line shapes, for tests of processes that do not fit together: `shapes.py server|trainer --rows 8
+...`."""
 
 import sys
 
@@ -15,7 +16,8 @@ parser.add_argument("--name", default="w", help="of parameters, before their num
 parser.add_argument("--dtype", default="float32")
 parser.add_argument("--optimizer", default="SGD(0.1)")
 parser.add_argument("--decay", type=float, default=0)
-parser.add_argument("--attr", nargs=2, default=("", ""), metavar=("NAME", "MORE"), help="arguments of the ParamAttr of one parameter")
+parser.add_argument("--attr", nargs=2, default=("", ""), metavar=("NAME", "MORE"),
+                    help="arguments of the ParamAttr of one parameter")
 parser.add_argument("--async", dest="is_async", action="store_true")
 parser.add_argument("--no-startup", action="store_true", help="a trainer that starts from values of its own")
 args = parser.parse_args()

@@ -17,7 +17,8 @@ def parse(about: str) -> argparse.ArgumentParser:
     return parser
 
 
-def start(options: argparse.Namespace, sync_mode: bool = True, load=lambda exe, program: None, config=None) -> tuple[fluid.Executor, fluid.Program, fluid.DistributeTranspiler]:
+def start(options: argparse.Namespace, sync_mode: bool = True, load=lambda exe, program: None,
+          config=None) -> tuple[fluid.Executor, fluid.Program, fluid.DistributeTranspiler]:
     """Transpiles the default Programs. A server serves, and its process ends here; a trainer gets its executor, after the startup
     Program has run, its Program and the transpiler. `load` is called in servers before they serve."""
     transpiler = fluid.DistributeTranspiler(config)

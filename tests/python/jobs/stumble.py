@@ -22,7 +22,8 @@ def build(args):
     label = fluid.layers.data(name="label", shape=[1], dtype="float32")
     scale = fluid.layers.data(name="scale", shape=[1], dtype="float32")
     attr = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform(-0.5, 0.5))
-    rows = fluid.layers.embedding(words, size=[args.rows, args.width], is_sparse=True, is_distributed=not args.slices, param_attr=attr)
+    rows = fluid.layers.embedding(words, size=[args.rows, args.width], is_sparse=True,
+                                  is_distributed=not args.slices, param_attr=attr)
     sizes = fluid.layers.sqrt(fluid.layers.square(fluid.layers.elementwise_mul(rows, scale)))
     hidden = fluid.layers.fc(sizes, size=args.hidden, act="tanh", param_attr=fluid.ParamAttr(name="w"))
     found = fluid.layers.fc(hidden, size=1, param_attr=fluid.ParamAttr(name="v"))
@@ -47,10 +48,13 @@ def main() -> int:
     parser.add_argument("--fail-at", type=int, default=-1, help="trainer 0: before this step, a batch fails in its backward pass")
     parser.add_argument("--stray-at", type=int, default=-1, help="trainer 0: this step asks for a row that no server has")
     parser.add_argument("--raise-at", type=int, default=-1, help="trainer 0: before this step, an exception of many lines")
-    parser.add_argument("--pause-at", type=int, default=-1, help="before this step, say so, stay until the file of --go is there, and run once more what is interrupted")
+    parser.add_argument("--pause-at", type=int, default=-1,
+                        help="before this step, say so, stay until the file of --go is there, and run once more what is "
+                             "interrupted")
     parser.add_argument("--close-at", type=int, default=-1, help="trainer 0: before this step, another executor is closed")
     parser.add_argument("--go", default="")
-    parser.add_argument("--batch", type=int, default=BATCH, help="of a step that was interrupted, when it runs again, and of the last one")
+    parser.add_argument("--batch", type=int, default=BATCH,
+                        help="of a step that was interrupted, when it runs again, and of the last one")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     loss = build(args)

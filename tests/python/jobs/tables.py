@@ -23,7 +23,8 @@ def main() -> None:
     loss = fluid.layers.reduce_sum(rows)
     if args.clip:
         for name in ("v", "w"):
-            loss = loss + fluid.layers.reduce_sum(fluid.layers.fc(rows, 1, bias_attr=False, param_attr=fluid.ParamAttr(name, initializer=fluid.initializer.Constant(0.0), learning_rate=0.0)))
+            attr = fluid.ParamAttr(name, initializer=fluid.initializer.Constant(0.0), learning_rate=0.0)
+            loss = loss + fluid.layers.reduce_sum(fluid.layers.fc(rows, 1, bias_attr=False, param_attr=attr))
         fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(1e6), param_list=["v", "w"])
     fluid.optimizer.SGD(1.0).minimize(loss)
     config = fluid.DistributeTranspilerConfig()

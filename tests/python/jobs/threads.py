@@ -1,5 +1,5 @@
-"""One process of a job whose trainers have several threads, an executor each. What they train tells what has counted: with a rate of
-1, `w` and every element of `wide` lose what was fed, and a row of `table` loses 1 each time it is looked up.
+"""One process of a job whose trainers have several threads, an executor each. What they train tells what has counted: with a rate
+of 1, `w` and every element of `wide` lose what was fed, and a row of `table` loses 1 each time it is looked up.
 """
 
 import os
@@ -26,7 +26,8 @@ def build(args):
     rows = fluid.layers.embedding(ids, size=[ROWS, 1], is_sparse=True, param_attr=table)
     losses = [fluid.layers.reduce_sum(fluid.layers.sqrt(fluid.layers.square(fluid.layers.elementwise_mul(rows, scale))))]
     for i in range(args.layers):  # of no effect on the rest, but long
-        many = fluid.layers.fc(many, size=1024, bias_attr=False, param_attr=fluid.ParamAttr(name=f"long{i}", initializer=zero, learning_rate=0.0))
+        many = fluid.layers.fc(many, size=1024, bias_attr=False,
+                               param_attr=fluid.ParamAttr(name=f"long{i}", initializer=zero, learning_rate=0.0))
         losses.append(fluid.layers.reduce_sum(many))
     mean = fluid.layers.mean(x)
     for name, n in (("w", 1), ("wide", args.wide)):
@@ -45,7 +46,8 @@ class Trainer:
 
     def run(self, executor, value: float, ids, scale: float = 1.0) -> None:
         n = len(ids)
-        feed = {"x": np.full((n, 1), value, "float32"), "ids": np.reshape(ids, (n, 1)).astype("int64"), "scale": np.full((n, 1), scale, "float32")}
+        feed = {"x": np.full((n, 1), value, "float32"), "ids": np.reshape(ids, (n, 1)).astype("int64"),
+                "scale": np.full((n, 1), scale, "float32")}
         if self.args.layers:
             feed["many"] = np.ones((256, 1024), "float32")
         executor.run(self.program, feed=feed, fetch_list=[self.loss])
@@ -194,7 +196,8 @@ def main() -> int:
         while not os.path.exists(args.go):
             time.sleep(0.01)
     else:
-        {"signals": handle_signals, "close": close_others, "fork": fork, "interrupt": interrupt, "open": leave_open}[args.how](trainer)
+        {"signals": handle_signals, "close": close_others, "fork": fork, "interrupt": interrupt,
+         "open": leave_open}[args.how](trainer)
     if args.out:
         trainer.report()
     return 0

@@ -14,7 +14,8 @@ BATCHES, ROWS, EPOCHS = 5, 8, 3
 def train_func():
     x, y = fluid.layers.data("x", [13]), fluid.layers.data("y", [1])
     predicted = fluid.layers.fc(x, 1, param_attr=fluid.initializer.Constant(0.1))
-    row = fluid.layers.embedding(fluid.layers.data("row", [1], dtype="int64"), [50, 1], is_sparse=True, param_attr=fluid.initializer.Constant(0.0))
+    row = fluid.layers.embedding(fluid.layers.data("row", [1], dtype="int64"), [50, 1], is_sparse=True,
+                                 param_attr=fluid.initializer.Constant(0.0))
     return fluid.layers.mean(fluid.layers.square_error_cost(predicted + row, y))
 
 

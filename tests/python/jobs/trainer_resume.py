@@ -1,7 +1,8 @@
-"""One process of a job of fluid.Trainer whose epochs, and those of each trainer, are of different lengths; the environment says which.
+"""One process of a job of fluid.Trainer whose epochs, and those of each trainer, are of different lengths; the environment says
+which.
 
-Prints each event, and the loss of each step. --hold: waits there, before that step, until it is killed. --table: the model has a sparse table
-alone. --calls: train() is called as often."""
+Prints each event, and the loss of each step. --hold: waits there, before that step, until it is killed. --table: the model has a
+sparse table alone. --calls: train() is called as often."""
 
 import argparse
 import time
@@ -29,7 +30,8 @@ def train_func():
     table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(0.1))
     found = fluid.layers.embedding(row, [20, 3], is_sparse=True, param_attr=table)
     if not args.table:
-        found = fluid.layers.fc(found, 3, param_attr=fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.2)), bias_attr=False)
+        found = fluid.layers.fc(found, 3, bias_attr=False,
+                                param_attr=fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.2)))
         found = fluid.layers.batch_norm(found, act="tanh", moving_mean_name="mean", moving_variance_name="variance")
     return fluid.layers.mean(fluid.layers.square(found - 1.0))
 
@@ -63,5 +65,6 @@ for call in range(args.calls):
     print("train", call, flush=True)
     trainer.train(3, show, batches, ["row"])
 with fluid.scope_guard(trainer.scope):
-    values = {name: np.array(trainer.scope.find_var(name).get_tensor()) for name in ("table", *([] if args.table else ["w", "mean"]))}
+    values = {name: np.array(trainer.scope.find_var(name).get_tensor())
+              for name in ("table", *([] if args.table else ["w", "mean"]))}
 np.savez(args.out, **values)

@@ -1,5 +1,5 @@
-"""A job with two wide parameters, which leave in many parts: each step takes 1 from every number of them. At its end a trainer says how
-often each value is there."""
+"""A job with two wide parameters, which leave in many parts: each step takes 1 from every number of them. At its end a trainer says
+how often each value is there."""
 
 import numpy as np
 import small

@@ -79,9 +79,11 @@ def conv(inputs, attrs):
 both = ["Input", "Filter"]
 add("conv2d", {"Input": rand(2, 3, 5, 6), "Filter": rand(4, 3, 3, 2)}, conv, both)
 add("conv2d", {"Input": rand(2, 3, 5, 6), "Filter": rand(4, 3, 3, 3)}, conv, both, {"strides": [2, 1], "paddings": [1, 2]})
-add("conv2d", {"Input": rand(2, 4, 6, 6), "Filter": rand(6, 2, 2, 3)}, conv, both, {"groups": 2, "dilations": [2, 1], "paddings": [1, 0, 2, 1]})
+add("conv2d", {"Input": rand(2, 4, 6, 6), "Filter": rand(6, 2, 2, 3)}, conv, both,
+    {"groups": 2, "dilations": [2, 1], "paddings": [1, 0, 2, 1]})
 add("conv2d", {"Input": rand(1, 2, 5, 7), "Filter": rand(3, 2, 3, 3)}, conv, both, {"padding_algorithm": "SAME", "strides": [2, 2]})
-add("conv2d", {"Input": rand(1, 2, 5, 7), "Filter": rand(3, 2, 3, 3)}, conv, both, {"padding_algorithm": "VALID", "paddings": [1, 1]})
+add("conv2d", {"Input": rand(1, 2, 5, 7), "Filter": rand(3, 2, 3, 3)}, conv, both,
+    {"padding_algorithm": "VALID", "paddings": [1, 1]})
 add("conv2d", {"Input": rand(2, 5, 4, 3), "Filter": rand(4, 3, 2, 2)}, conv, both, {"data_format": "NHWC", "paddings": [1, 1]})
 add("conv2d", {"Input": rand(2, 3, 4, 4), "Filter": rand(2, 3, 1, 1), "Bias": rand(2)}, conv, [*both, "Bias"])
 add("depthwise_conv2d", {"Input": rand(2, 3, 5, 5), "Filter": rand(3, 1, 3, 3)}, conv, both, {"groups": 3, "paddings": [1, 1]})
@@ -90,7 +92,8 @@ add("conv2d", {"Input": rand(2, 3, 2, 4), "Filter": rand(4, 3, 3, 3)}, conv, bot
 add("conv2d", {"Input": rand(2, 2, 2, 2), "Filter": rand(4, 2, 2, 3)}, conv, both, {"strides": [3, 2], "dilations": [3, 1]})
 add("conv3d", {"Input": rand(1, 2, 2, 3, 5), "Filter": rand(3, 2, 3, 3, 2)}, conv, both, {"strides": [2, 2, 1]})
 fails("conv2d", {"Input": rand(2, 3, 2, 2), "Filter": rand(4, 3, 4, 4)}, "too small", ["Output"], attrs={"strides": [2, 2]})
-add("conv3d", {"Input": rand(1, 2, 4, 3, 5), "Filter": rand(3, 2, 2, 3, 2)}, conv, both, {"strides": [1, 1, 2], "paddings": [1, 1, 0]})
+add("conv3d", {"Input": rand(1, 2, 4, 3, 5), "Filter": rand(3, 2, 2, 3, 2)}, conv, both,
+    {"strides": [1, 1, 2], "paddings": [1, 1, 0]})
 add("conv3d", {"Input": rand(1, 4, 4, 3, 2), "Filter": rand(4, 1, 2, 2, 1)}, conv, both,
     {"groups": 2, "data_format": "NDHWC", "dilations": [2, 1, 1]})
 fails("conv2d", {"Input": rand(2, 3, 5, 6), "Filter": rand(4, 2, 3, 3)}, "has 3 channels", ["Output"])
@@ -133,10 +136,12 @@ for data_format, image in (("NCHW", (2, 2, 4, 3)), ("NHWC", (2, 4, 3, 2))):
         [*both, "Bias"], {"data_format": data_format})
 fails("conv2d_transpose", {"Input": rand(1, 2, 3, 3), "Filter": rand(2, 3, 2, 2), "Bias": rand(2)},
       "3 output channels", ["Output"])
-add("depthwise_conv2d_transpose", {"Input": rand(2, 3, 3, 3), "Filter": rand(3, 1, 3, 3)}, conv_transpose, both, {"groups": 3, "strides": [2, 2]})
+add("depthwise_conv2d_transpose", {"Input": rand(2, 3, 3, 3), "Filter": rand(3, 1, 3, 3)}, conv_transpose,
+    both, {"groups": 3, "strides": [2, 2]})
 add("conv3d_transpose", {"Input": rand(1, 2, 2, 3, 2), "Filter": rand(2, 3, 2, 2, 3)}, conv_transpose, both,
     {"strides": [1, 2, 1], "paddings": [0, 1, 1]})
-fails("conv2d_transpose", {"Input": rand(1, 2, 3, 3), "Filter": rand(2, 3, 3, 3)}, "cannot be reached", ["Output"], {"output_size": [9, 5]})
+fails("conv2d_transpose", {"Input": rand(1, 2, 3, 3), "Filter": rand(2, 3, 3, 3)}, "cannot be reached",
+      ["Output"], {"output_size": [9, 5]})
 
 
 def conv_shift(inputs, attrs):
@@ -233,9 +238,11 @@ for kind in ("max", "avg"):
     add("pool3d", {"X": spread(1, 4, 3, 3, 2)}, only_out, ["X"],
         {"pooling_type": kind, "ksize": [2, 2, 2], "strides": [2, 1, 1], "data_format": "NDHWC"})
     add("pool3d", {"X": spread(1, 2, 4, 5, 3)}, only_out, ["X"], {"pooling_type": kind, "ksize": [2, 2, 2], "adaptive": True})
-for attrs in [{"ksize": [3, 2], "strides": [2, 2], "paddings": [1, 1]}, {"ksize": [2, 3], "adaptive": True}, {"ksize": [1, 1], "global_pooling": True}]:
+for attrs in [{"ksize": [3, 2], "strides": [2, 2], "paddings": [1, 1]}, {"ksize": [2, 3], "adaptive": True},
+              {"ksize": [1, 1], "global_pooling": True}]:
     add("max_pool2d_with_index", {"X": spread(2, 2, 5, 6)}, pool, ["X"], attrs)
-add("max_pool3d_with_index", {"X": spread(1, 2, 4, 5, 3)}, pool, ["X"], {"ksize": [2, 3, 2], "strides": [2, 2, 1], "paddings": [0, 1, 1]})
+add("max_pool3d_with_index", {"X": spread(1, 2, 4, 5, 3)}, pool, ["X"],
+    {"ksize": [2, 3, 2], "strides": [2, 2, 1], "paddings": [0, 1, 1]})
 add("max_pool2d_with_index", {"X": spread(2, 2, 5, 6)}, pool, ["X"], {"ksize": [6, 8], "strides": [2, 3]})
 fails("pool2d", {"X": rand(1, 1, 2, 2)}, "too small", attrs={"pooling_type": "max", "ksize": [3, 3]})
 fails("pool2d", {"X": rand(1, 1, 2, 2)}, "too small", attrs={"pooling_type": "max", "ksize": [4, 4], "strides": [2, 2]})
@@ -296,12 +303,16 @@ def stats(c):
 
 
 more = {"no_grad_check": ["MeanOut", "VarianceOut", "SavedMean", "SavedVariance"], "grad_tol": 1e-5, "tol": 1e-6}
-for shape, attrs in [((4, 3), {}), ((3, 4, 5), {}), ((2, 3, 4, 5), {}), ((2, 3, 2, 2, 3), {}), ((2, 4, 5, 3), {"data_layout": "NHWC"}),
-                     ((3, 70), {}), ((2, 3, 4, 5), {"use_global_stats": True}), ((2, 4, 5, 3), {"data_layout": "NHWC", "use_global_stats": True})]:
+for shape, attrs in [((4, 3), {}), ((3, 4, 5), {}), ((2, 3, 4, 5), {}), ((2, 3, 2, 2, 3), {}),
+                     ((2, 4, 5, 3), {"data_layout": "NHWC"}),
+                     ((3, 70), {}), ((2, 3, 4, 5), {"use_global_stats": True}),
+                     ((2, 4, 5, 3), {"data_layout": "NHWC", "use_global_stats": True})]:
     channels = shape[-1] if attrs.get("data_layout") == "NHWC" else shape[1]
-    add("batch_norm", {"X": rand(*shape), **stats(channels)}, batch_norm, ["X", "Scale", "Bias"], {"momentum": 0.75, **attrs}, **more)
+    add("batch_norm", {"X": rand(*shape), **stats(channels)}, batch_norm, ["X", "Scale", "Bias"],
+        {"momentum": 0.75, **attrs}, **more)
 add("batch_norm", {"X": rand(2, 3, 4, 5), **stats(3)}, batch_norm, attrs={"is_test": True}, tol=1e-6)
-fails("batch_norm", {"X": rand(2, 4, 3), **stats(3)}, "has 4 channels", ["Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"])
+fails("batch_norm", {"X": rand(2, 4, 3), **stats(3)}, "has 4 channels",
+      ["Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"])
 
 
 def layer_norm(inputs, attrs):
@@ -316,7 +327,8 @@ def layer_norm(inputs, attrs):
 
 more = {"no_grad_check": ["Mean", "Variance"], "grad_tol": 1e-5, "tol": 1e-6}
 add("layer_norm", {"X": rand(3, 7), "Scale": rand(7), "Bias": rand(7)}, layer_norm, ["X", "Scale", "Bias"], **more)
-add("layer_norm", {"X": rand(2, 3, 5), "Scale": rand(5), "Bias": rand(5)}, layer_norm, ["X", "Scale", "Bias"], {"begin_norm_axis": 2}, **more)
+add("layer_norm", {"X": rand(2, 3, 5), "Scale": rand(5), "Bias": rand(5)}, layer_norm, ["X", "Scale", "Bias"],
+    {"begin_norm_axis": 2}, **more)
 add("layer_norm", {"X": rand(2, 3, 5), "Scale": rand(15)}, layer_norm, ["X", "Scale"], **more)
 add("layer_norm", {"X": rand(2, 3, 5), "Bias": rand(15)}, layer_norm, ["X", "Bias"], **more)
 add("layer_norm", {"X": rand(4, 200)}, layer_norm, ["X"], **more)
@@ -344,7 +356,8 @@ def group_norm(inputs, attrs):
     return {"Y": np.moveaxis(y, 1, -1) if last else y, "Mean": means, "Variance": variances}
 
 
-add("group_norm", {"X": rand(2, 4, 3, 3), "Scale": rand(4), "Bias": rand(4)}, group_norm, ["X", "Scale", "Bias"], {"groups": 2}, **more)
+add("group_norm", {"X": rand(2, 4, 3, 3), "Scale": rand(4), "Bias": rand(4)}, group_norm,
+    ["X", "Scale", "Bias"], {"groups": 2}, **more)
 add("group_norm", {"X": rand(2, 5, 3, 2)}, group_norm, ["X"], {"groups": 2}, **more)
 add("group_norm", {"X": rand(2, 3, 2, 4), "Scale": rand(4), "Bias": rand(4)}, group_norm, ["X", "Scale", "Bias"],
     {"groups": 2, "data_layout": "NHWC"}, **more)
@@ -413,7 +426,8 @@ def affine_channel(inputs, attrs):
 
 
 for shape, layout in [((2, 3, 4, 5), "NCHW"), ((2, 4, 5, 3), "NHWC"), ((4, 3), "NCHW")]:
-    add("affine_channel", {"X": rand(*shape), "Scale": rand(3), "Bias": rand(3)}, affine_channel, ["X", "Scale", "Bias"], {"data_layout": layout})
+    add("affine_channel", {"X": rand(*shape), "Scale": rand(3), "Bias": rand(3)}, affine_channel,
+        ["X", "Scale", "Bias"], {"data_layout": layout})
 
 # ---- places in images and sequences ----
 
@@ -446,13 +460,17 @@ def interpolate(inputs, attrs):
 
 
 for attrs in [{"out_h": 7, "out_w": 3}, {"out_h": 2, "out_w": 8, "align_corners": False},
-              {"out_h": 7, "out_w": 9, "align_corners": False, "align_mode": 0}, {"scale": 2.0}, {"out_h": 1, "out_w": 1}, {"out_h": 4, "out_w": 5}]:
+              {"out_h": 7, "out_w": 9, "align_corners": False, "align_mode": 0}, {"scale": 2.0},
+              {"out_h": 1, "out_w": 1}, {"out_h": 4, "out_w": 5}]:
     for method in ("bilinear", "nearest"):
-        add(f"{method}_interp", {"X": rand(2, 3, 4, 5)}, interpolate, ["X"], {"interp_method": method, **attrs}, tol=1e-5, grad_tol=1e-5)
+        add(f"{method}_interp", {"X": rand(2, 3, 4, 5)}, interpolate,
+            ["X"], {"interp_method": method, **attrs}, tol=1e-5, grad_tol=1e-5)
 for op in ("bilinear_interp", "nearest_interp"):
-    CASES.append({"op": op, "inputs": {"X": rand(2, 3, 0, 5)}, "attrs": {"out_h": 6, "out_w": 7}, "declared": {"X": [-1, 3, -1, -1]},
+    CASES.append({"op": op, "inputs": {"X": rand(2, 3, 0, 5)}, "attrs": {"out_h": 6, "out_w": 7},
+                  "declared": {"X": [-1, 3, -1, -1]},
                   "outputs": {"Out": np.zeros((2, 3, 6, 7))}, "raises": "an image without points"})
-add("bilinear_interp", {"X": rand(2, 4, 5, 3)}, interpolate, ["X"], {"interp_method": "bilinear", "data_layout": "NHWC", "out_h": 6, "out_w": 7},
+add("bilinear_interp", {"X": rand(2, 4, 5, 3)}, interpolate, ["X"],
+    {"interp_method": "bilinear", "data_layout": "NHWC", "out_h": 6, "out_w": 7},
     tol=1e-5, grad_tol=1e-5)
 add("bilinear_interp", {"X": rand(2, 3, 4, 5), "OutSize": np.array([6, 3], dtype="int32")}, interpolate, ["X"],
     {"interp_method": "bilinear", "out_h": 6, "out_w": 3}, tol=1e-5, grad_tol=1e-5)
@@ -487,7 +505,8 @@ def grid_sampler(inputs, attrs):
     return {"Output": out}
 
 
-add("grid_sampler", {"X": rand(2, 3, 4, 5), "Grid": rand(2, 4, 5, 2, low=-0.97, high=0.97)}, grid_sampler, ["X", "Grid"], grad_tol=1e-5)
+add("grid_sampler", {"X": rand(2, 3, 4, 5), "Grid": rand(2, 4, 5, 2, low=-0.97, high=0.97)}, grid_sampler,
+    ["X", "Grid"], grad_tol=1e-5)
 add("grid_sampler", {"X": rand(1, 2, 4, 5), "Grid": rand(1, 3, 3, 2, low=-1.37, high=1.37)}, grid_sampler, ["X"], grad_tol=1e-5)
 
 
@@ -517,7 +536,8 @@ add("layer_norm", {"X": rand(0, 4)}, {"Y": rand(0, 4), "Mean": rand(0), "Varianc
 
 def unchanged(inputs, attrs):
     zeros = np.zeros(inputs["Mean"].shape)
-    return {"Y": inputs["X"], "MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"], "SavedMean": zeros, "SavedVariance": zeros}
+    return {"Y": inputs["X"], "MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"],
+            "SavedMean": zeros, "SavedVariance": zeros}
 
 
 for rows in (1, 0):

@@ -377,7 +377,8 @@ add("fill_zeros_like", {"X": x}, {"Out": np.zeros_like(x)})
 add("fill_zeros_like2", {"X": x}, {"Out": np.zeros(x.shape, "int64")}, attrs={"dtype": INT64})
 add("fill_any_like", {"X": x}, {"Out": np.full_like(x, 1.5)}, attrs={"value": 1.5})
 add("fill_any_like", {"X": x}, {"Out": np.full(x.shape, 2)}, attrs={"value": 2.0, "dtype": INT64})
-for value, dtype, text in ((1e30, INT32, "no number of type int32"), (-1e30, INT64, "no number of type int64"), (2.0**31, INT32, "int32"),
+for value, dtype, text in ((1e30, INT32, "no number of type int32"), (-1e30, INT64, "no number of type int64"),
+                           (2.0**31, INT32, "int32"),
                            (float("nan"), INT32, "no number of type int32")):  # fmt: skip
     add("fill_any_like", {"X": x}, {}, attrs={"value": value, "dtype": dtype}, raises=text)
 add("fill_any_like", {"X": x}, {"Out": np.full(x.shape, -(2**31))}, attrs={"value": -(2.0**31), "dtype": INT32})

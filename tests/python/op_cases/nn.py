@@ -80,7 +80,8 @@ for tx, ty in product((False, True), repeat=2):
     add("matmul", {"X": rand(*((4, 3) if tx else (3, 4))), "Y": rand(3, *((5, 4) if ty else (4, 5)))}, matmul, ["X", "Y"], pair)
 add("matmul", {"X": rand(4), "Y": rand(4)}, matmul, ["X", "Y"])
 for a, b in ((2, 0), (0, 2)):  # an empty stack is not one matrix for all
-    CASES.append({"op": "matmul", "inputs": {"X": rand(a, 3, 4), "Y": rand(b, 4, 5)}, "declared": {"X": [-1, 3, 4], "Y": [-1, 4, 5]},
+    CASES.append({"op": "matmul", "inputs": {"X": rand(a, 3, 4), "Y": rand(b, 4, 5)},
+                  "declared": {"X": [-1, 3, 4], "Y": [-1, 4, 5]},
                   "outputs": {}, "raises": "matrices, Y"})
 add("matmul", {"X": rand(4), "Y": rand(4, 3)}, matmul, ["X", "Y"])
 add("matmul", {"X": rand(3, 4), "Y": rand(4)}, matmul, ["X", "Y"])
@@ -169,12 +170,14 @@ for shape in [(5, 7), (2, 3, 4)]:
     add("cross_entropy", {"X": probs, "Label": ints(shape[-1], *shape[:-1])}, cross_entropy, ["X"])
     add("cross_entropy", {"X": probs, "Label": ints(2, *shape[:-1], 1)}, cross_entropy, ["X"], {"ignore_index": 1})
     add("cross_entropy", {"X": probs, "Label": soft(rand(*shape))}, cross_entropy, ["X"], {"soft_label": True})
-    add("cross_entropy2", {"X": probs, "Label": ints(shape[-1], *shape[:-1], 1)}, cross_entropy2, ["X"], no_grad_check=["MatchX", "XShape"])
+    add("cross_entropy2", {"X": probs, "Label": ints(shape[-1], *shape[:-1], 1)}, cross_entropy2,
+        ["X"], no_grad_check=["MatchX", "XShape"])
     add("cross_entropy2", {"X": probs, "Label": ints(2, *shape[:-1], 1)}, cross_entropy2, ["X"], {"ignore_index": 1},
         no_grad_check=["MatchX", "XShape"])
 add("cross_entropy", {"X": soft(rand(3, 4)), "Label": ints(4, 3, 1).astype("int32")}, cross_entropy, ["X"])
 fails("cross_entropy", {"X": soft(rand(3, 4)), "Label": np.array([[1], [4], [0]])}, "Label 4 of row 1", ["Y"])
-fails("cross_entropy2", {"X": soft(rand(3, 4)), "Label": np.array([[1], [2], [-1]])}, "there are 4 classes", ["Y", "MatchX", "XShape"])
+fails("cross_entropy2", {"X": soft(rand(3, 4)), "Label": np.array([[1], [2], [-1]])}, "there are 4 classes",
+      ["Y", "MatchX", "XShape"])
 
 
 def softmax_loss(inputs, attrs):
@@ -194,7 +197,8 @@ for shape, axis in [((5, 7), -1), ((2, 3, 4), 1), ((3, 4, 2, 2), 1), ((2, 3, 4),
     one[axis] = 1
     x = rand(*shape, low=-3, high=3)
     more = {"grad_tol": 1e-5, "no_grad_check": ["Softmax"]}
-    add("softmax_with_cross_entropy", {"Logits": x, "Label": ints(shape[axis], *one)}, softmax_loss, ["Logits"], {"axis": axis}, **more)
+    add("softmax_with_cross_entropy", {"Logits": x, "Label": ints(shape[axis], *one)}, softmax_loss,
+        ["Logits"], {"axis": axis}, **more)
     add("softmax_with_cross_entropy", {"Logits": x, "Label": ints(2, *one)}, softmax_loss, ["Logits"],
         {"axis": axis, "ignore_index": 1}, **more)
     add("softmax_with_cross_entropy", {"Logits": x, "Label": soft(rand(*shape), axis)}, softmax_loss, ["Logits"],
@@ -290,8 +294,10 @@ def smooth_l1(inputs, attrs):
     return {"Diff": d, "Out": e.reshape(len(d), -1).sum(1).reshape(-1, 1)}
 
 
-add("smooth_l1_loss", {"X": spread(4, 3), "Y": spread(4, 3) * 3 + 0.011}, smooth_l1, ["X", "Y"], {"sigma": 2.0}, no_grad_check=["Diff"])
-add("smooth_l1_loss", {"X": spread(2, 3, 2), "Y": spread(2, 3, 2) * 3, "InsideWeight": rand(2, 3, 2), "OutsideWeight": rand(2, 3, 2)},
+add("smooth_l1_loss", {"X": spread(4, 3), "Y": spread(4, 3) * 3 + 0.011}, smooth_l1, ["X", "Y"],
+    {"sigma": 2.0}, no_grad_check=["Diff"])
+add("smooth_l1_loss", {"X": spread(2, 3, 2), "Y": spread(2, 3, 2) * 3, "InsideWeight": rand(2, 3, 2),
+                       "OutsideWeight": rand(2, 3, 2)},
     smooth_l1, ["X", "Y"], no_grad_check=["Diff"])
 
 
@@ -341,7 +347,8 @@ def nce(inputs, attrs):
 for law in (0, 1):
     more = {"no_grad_check": ["SampleLogits", "SampleLabels"]}
     settings = {"num_total_classes": 6, "num_neg_samples": 3, "custom_neg_classes": [0, 4, 2], "sampler": law}
-    add("nce", {"Input": rand(4, 3), "Label": ints(6, 4, 1), "Weight": rand(6, 3), "Bias": rand(6, 1), "SampleWeight": rand(4, low=0.5)},
+    add("nce", {"Input": rand(4, 3), "Label": ints(6, 4, 1), "Weight": rand(6, 3), "Bias": rand(6, 1),
+                "SampleWeight": rand(4, low=0.5)},
         nce, ["Input", "Weight", "Bias"], settings, **more)
     add("nce", {"Input": rand(4, 3), "Label": ints(6, 4, 2), "Weight": rand(6, 3)}, nce, ["Input", "Weight"], settings, **more)
 fails("nce", {"Input": rand(2, 3), "Label": np.array([[1], [9]]), "Weight": rand(6, 3)}, "there are 6 classes",
@@ -375,7 +382,8 @@ add("hierarchical_sigmoid",
     {"X": rand(3, 2), "W": rand(5, 2), "Label": ints(6, 3, 1),
      "PathTable": np.array([[0, 2, -1], [0, 1, 4], [0, -1, -1]]), "PathCode": np.array([[1, 0, -1], [0, 1, 1], [0, -1, -1]])},
     hsigmoid, ["X", "W"], {"num_classes": 6}, **more)
-fails("hierarchical_sigmoid", {"X": rand(1, 3), "W": rand(5, 3), "Label": np.array([[6]])}, "there are 6 classes", ["Out", "PreOut"],
+fails("hierarchical_sigmoid", {"X": rand(1, 3), "W": rand(5, 3), "Label": np.array([[6]])},
+      "there are 6 classes", ["Out", "PreOut"],
       {"num_classes": 6})
 
 # ---- no rows at all ----

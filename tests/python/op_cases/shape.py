@@ -256,7 +256,8 @@ for t, ratio in ((3, 0.25), (2, 0.4), (1, 0.25), (6, 0.2)):
 # ---- choosing ----
 choices = [(f"x{i}", rand(4, 3)) for i in range(3)]
 which = np.array([[2], [0], [1], [2]], "int32")
-add(case("multiplex", {"Ids": which, "X": choices}, {"Out": np.stack([choices[k][1][i] for i, k in enumerate(which[:, 0])])}, ["X"]))
+add(case("multiplex", {"Ids": which, "X": choices},
+         {"Out": np.stack([choices[k][1][i] for i, k in enumerate(which[:, 0])])}, ["X"]))
 add(case("multiplex", {"Ids": which + 1, "X": choices}, {}, raises="in 0 to 2"))
 cond = rng.rand(3, 4) > 0.5
 a, b = rand(3, 4), rand(3, 4)
@@ -356,8 +357,10 @@ logs[:, 1] = np.log(counts[:, 1] + 1) - logs[:, 0]
 add(case("cvm", {"X": counts, "CVM": ctr}, {"Y": logs}, attrs={"use_cvm": True}))
 add(case("cvm", {"X": counts, "CVM": ctr}, {"Y": counts[:, 2:]}, attrs={"use_cvm": False}))
 grad = rand(4, 3)
-add(case("cvm_grad", {"X": counts, "CVM": ctr, "Y@GRAD": grad}, {"X@GRAD": np.concatenate([ctr, grad], 1)}, attrs={"use_cvm": False}))
-add(case("cvm_grad", {"X": counts, "CVM": ctr, "Y@GRAD": grad[:, :-1]}, {"X@GRAD": counts}, attrs={"use_cvm": False}, raises="Y@GRAD has shape"))
+add(case("cvm_grad", {"X": counts, "CVM": ctr, "Y@GRAD": grad}, {"X@GRAD": np.concatenate([ctr, grad], 1)},
+         attrs={"use_cvm": False}))
+add(case("cvm_grad", {"X": counts, "CVM": ctr, "Y@GRAD": grad[:, :-1]}, {"X@GRAD": counts}, attrs={"use_cvm": False},
+         raises="Y@GRAD has shape"))
 add(case("cvm_grad", {"X": (counts, [3, 1]), "CVM": ctr[:2], "Y@GRAD": (logs, [3, 1])},
          {"X@GRAD": (np.concatenate([ctr[[0, 0, 0, 1]], logs[:, 2:]], 1), [3, 1])}, attrs={"use_cvm": True}))
 

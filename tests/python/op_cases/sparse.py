@@ -45,7 +45,8 @@ add("lookup_table", {"W": table, "Ids": at.astype("int32")}, {"Out": table[at[:,
 add("lookup_table", {"W": table, "Ids": np.zeros((0, 1), "int64")}, {"Out": np.zeros((0, 5))})
 add("lookup_table", {"W": {"rows": [7, 2, 9], "height": 20, "value": table[:3]}, "Ids": np.array([[9], [7]])},
     {"Out": table[[2, 0]]})
-refused("lookup_table", {"W": table, "Ids": np.array([[3], [11]])}, "id 11 (number 1 of Ids) is outside the table, which has 11 rows")
+refused("lookup_table", {"W": table, "Ids": np.array([[3], [11]])},
+        "id 11 (number 1 of Ids) is outside the table, which has 11 rows")
 refused("lookup_table", {"W": table, "Ids": np.array([[-2]])}, "id -2")
 refused("lookup_table", {"W": table, "Ids": np.array([[1, 2]])}, "last dimension of Ids must be 1")
 refused("lookup_table", {"W": table, "Ids": rand(2, 1)}, "Ids must be int64 or int32")
@@ -61,7 +62,8 @@ add("lookup_sparse_table", {"W": {"rows": [5, 2], "height": 9, "value": grown}, 
     {"Out": grown[[1, 2, 0, 1]]})
 add("lookup_sparse_table", {"W": {"rows": [5, 2], "height": 9, "value": grown}, "Ids": np.array([2, 7])},
     {"Out": np.array([grown[1], np.zeros(3)])}, attrs={"is_test": True})
-refused("lookup_sparse_table", {"W": {"rows": [5, 2, 1, 0], "height": 9, "value": grown}, "Ids": np.array([3])}, "make the table larger")
+refused("lookup_sparse_table", {"W": {"rows": [5, 2, 1, 0], "height": 9, "value": grown},
+                                "Ids": np.array([3])}, "make the table larger")
 
 # ---- optimizers ----
 
@@ -330,7 +332,8 @@ for start, length in ((-1, 3), (0, 1), (0, 2), (-2, 2), (1, 2), (-3, 6), (2, 3))
                 {"Out": (windows(x, lengths, start, length, pad) @ kernel, lengths)}, ["X", "Filter", "PaddingData"],
                 {**attrs, "paddingTrainable": True})
 refused("sequence_conv", {"X": (rand(4, 3), [4]), "Filter": rand(5, 2)}, "Filter has 5 rows", {"contextLength": 2})
-refused("sequence_conv", {"X": (rand(4, 3), [4]), "Filter": rand(6, 2)}, "contextStride is 2", {"contextLength": 2, "contextStride": 2})
+refused("sequence_conv", {"X": (rand(4, 3), [4]), "Filter": rand(6, 2)}, "contextStride is 2",
+        {"contextLength": 2, "contextStride": 2})
 
 # ---- the other sequence ops ----
 
@@ -459,7 +462,8 @@ def best(x, k):
 for shape, k in (((4, 7), 1), ((3, 7), 3), ((9,), 4), ((2, 3, 5), 5), ((2, 90), 40), ((3, 1), 1)):
     x = rng.permutation(int(np.prod(shape))).reshape(shape) / 7.0
     add("top_k", {"X": x}, best(x, k), ["X"], {"k": k})
-add("top_k", {"X": np.array([[1.0, 2, 2, 0, 2]])}, {"Out": np.array([[2.0, 2, 2]]), "Indices": np.array([[1, 2, 4]])}, attrs={"k": 3})
+add("top_k", {"X": np.array([[1.0, 2, 2, 0, 2]])},
+    {"Out": np.array([[2.0, 2, 2]]), "Indices": np.array([[1, 2, 4]])}, attrs={"k": 3})
 add("top_k", {"X": ids(3, 6, below=999)}, lambda i, a: best(i["X"], 2), attrs={"k": 2})
 add("top_k", {"X": rand(3, 6), "K": np.array([4], "int32")}, lambda i, a: best(i["X"], 4), attrs={"k": 4})
 refused("top_k", {"X": rand(3, 2)}, "k is 3, but the last dimension of X has 2", {"k": 3})
@@ -511,9 +515,11 @@ for slide, size in ((0, 8), (1, 17), (3, 33), (1, 8), (3, 24)):
             each[-1] = 4
     for width in (2, 1):
         add("auc", {"Predict": predict[:, :width], "Label": labels, **held}, auc, attrs={"num_thresholds": 7, "slide_steps": slide})
-refused("auc", {"Predict": predict + 1, "Label": labels, "StatPos": ids(8, below=3), "StatNeg": ids(8, below=3)}, "not within 0 and 1",
+refused("auc", {"Predict": predict + 1, "Label": labels, "StatPos": ids(8, below=3),
+                "StatNeg": ids(8, below=3)}, "not within 0 and 1",
         {"num_thresholds": 7, "slide_steps": 0})
-refused("auc", {"Predict": predict, "Label": labels, "StatPos": ids(10, below=3), "StatNeg": ids(10, below=3)}, "it must hold 8 numbers",
+refused("auc", {"Predict": predict, "Label": labels, "StatPos": ids(10, below=3), "StatNeg": ids(10, below=3)},
+        "it must hold 8 numbers",
         {"num_thresholds": 7, "slide_steps": 0})
 
 
@@ -596,7 +602,8 @@ def distances(i, a):
 hyps, refs = ids(9, 1, below=4), ids(8, 1, below=4)
 for lengths in ([3, 2, 4], [0, 5, 4]):
     for normalized in (False, True):
-        add("edit_distance", {"Hyps": (hyps, lengths), "Refs": (refs, [2, 5, 1])}, distances, attrs={"normalized": normalized}, tol=1e-6)
+        add("edit_distance", {"Hyps": (hyps, lengths), "Refs": (refs, [2, 5, 1])}, distances,
+            attrs={"normalized": normalized}, tol=1e-6)
 add("edit_distance", {"Hyps": (hyps, [3, 6]), "Refs": (refs, [0, 8])}, distances)
 add("edit_distance", {"Hyps": ids(2, 5, below=3), "Refs": ids(2, 4, below=3), "HypsLength": np.array([5, 2]),
                       "RefsLength": np.array([3, 4])}, distances, declared={"Refs": [-1, -1]})
@@ -606,7 +613,7 @@ refused("edit_distance", {"Hyps": (hyps, [3, 6]), "Refs": (refs, [0, 8])}, "refe
 def chunks(labels, scheme, types):
     """(first, last, type) of each chunk, tag by tag."""
     tags = {"IOB": "BI", "IOE": "IE", "IOBES": "BIES", "plain": "x"}[scheme]
-    found, at = [], None
+    found, at, last = [], None, None
     for k, label in enumerate([*labels, types * len(tags)]):
         tag, kind = tags[label % len(tags)] if label < types * len(tags) else "O", label // len(tags)
         if at is not None:

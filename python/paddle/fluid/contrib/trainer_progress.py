@@ -100,8 +100,8 @@ class Progress:
     def go_on_in_job(self, job: int, trainer: int, steps: int, config, saved: dict, differs: Callable) -> None:
         """After the steps of the job that count this trainer.
 
-        job: what tells it from others. saved: what the newest checkpoint keeps, or nothing. differs: which variables servers have not as it has
-        them, called in a job that may have begun with it.
+        job: what tells it from others. saved: what the newest checkpoint keeps, or nothing. differs: which variables servers have
+        not as it has them, called in a job that may have begun with it.
         """
         self.job = job
         self.began = 0 if config is None else self._began_with(trainer, steps, config, saved, differs)

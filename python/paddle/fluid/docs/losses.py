@@ -156,7 +156,8 @@ auc
     num_thresholds: into how many buckets the probabilities fall.
     topk: has no effect.
     slide_steps: how many of the last batches the second area is over; 0: all.
-    -> the area over all batches, the area over the last ones, and the counters [batch positive, batch negative, positive, negative].
+    -> the area over all batches, the area over the last ones, and the counters
+        [batch positive, batch negative, positive, negative].
 
 mean_iou
     input: the predicted classes, int32 or int64.

@@ -1,7 +1,8 @@
 """Arguments of the layers that work on numbers: element by element, reductions, comparisons, random numbers."""
 
 TEXT = """
-sigmoid logsigmoid exp tanh atan tanh_shrink sqrt rsqrt abs ceil floor cos acos asin sin round reciprocal square softplus softsign relu log
+sigmoid logsigmoid exp tanh atan tanh_shrink sqrt rsqrt abs ceil floor cos acos asin sin round reciprocal square softplus softsign
+        relu log
     -> of the shape of x.
 
 softshrink hard_shrink thresholded_relu gelu erf log1p elu relu6 stanh hard_sigmoid swish hard_swish mish brelu leaky_relu soft_relu
@@ -48,7 +49,8 @@ maxout
     axis: where the channels are: 1, or 3 (-1) for 'NHWC'.
     -> of the shape of x with channels / groups channels.
 
-elementwise_add elementwise_div elementwise_sub elementwise_mul elementwise_max elementwise_min elementwise_pow elementwise_mod elementwise_floordiv
+elementwise_add elementwise_div elementwise_sub elementwise_mul elementwise_max elementwise_min elementwise_pow
+        elementwise_mod elementwise_floordiv
     x: the first tensor; it has at least as many dimensions as y.
     y: the second tensor.
     axis: the dimension of x at which the dimensions of y begin.

@@ -198,7 +198,8 @@ def resize_nearest(
     return image_resize(input, out_shape, scale, name, "NEAREST", actual_shape, align_corners, 1, data_format)
 
 
-def upsampling_bilinear2d(input: Variable, out_shape: ShapeLike | None = None, scale: float | Variable | None = None, name: str | None = None) -> Variable:
+def upsampling_bilinear2d(input: Variable, out_shape: ShapeLike | None = None, scale: float | Variable | None = None,
+                          name: str | None = None) -> Variable:
     """The name that resize_bilinear had at first."""
     return resize_bilinear(input, out_shape, scale, name)
 

@@ -176,7 +176,8 @@ def inplace_abn(
 
 
 def instance_norm(
-    input: Variable, epsilon: float = 1e-05, param_attr: ParamAttrLike = None, bias_attr: ParamAttrLike = None, name: str | None = None
+    input: Variable, epsilon: float = 1e-05, param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None, name: str | None = None
 ) -> Variable:
     """Normalize each channel of each sample by itself, then scale and shift it."""
     if bias_attr is False:

@@ -241,7 +241,8 @@ def randn(
 
 
 def randperm(
-    n: int, out: Variable | None = None, dtype: DTypeLike = "int64", device: str | None = None, stop_gradient: bool = True, seed: int = 0
+    n: int, out: Variable | None = None, dtype: DTypeLike = "int64", device: str | None = None,
+    stop_gradient: bool = True, seed: int = 0
 ) -> Variable:
     """The numbers from 0 to n - 1 in random order."""
     if n < 1:

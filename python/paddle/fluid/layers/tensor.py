@@ -80,7 +80,8 @@ def create_tensor(dtype: DTypeLike, name: str | None = None, persistable: bool =
 
 
 def create_parameter(
-    shape: ShapeLike, dtype: DTypeLike, name: str | None = None, attr: ParamAttrLike = None, is_bias: bool = False, default_initializer: Initializer | None = None
+    shape: ShapeLike, dtype: DTypeLike, name: str | None = None, attr: ParamAttrLike = None, is_bias: bool = False,
+    default_initializer: Initializer | None = None
 ) -> Variable:
     """A trainable parameter of its own, outside any layer."""
     shape = [need_int(dim, "shape", "create_parameter") for dim in shape]
@@ -194,7 +195,8 @@ def _exact(value, dtype) -> str:
     return str(int(value)) if dtype_name(dtype) in ("int64", "int32") else str(float(value))
 
 
-def fill_constant(shape: ShapeLike, dtype: DTypeLike, value: float | Variable, force_cpu: bool = False, out: Variable | None = None) -> Variable:
+def fill_constant(shape: ShapeLike, dtype: DTypeLike, value: float | Variable, force_cpu: bool = False,
+                  out: Variable | None = None) -> Variable:
     """A tensor of this shape filled with a value, in a new variable or in `out`."""
     ins, attrs = {}, {"force_cpu": force_cpu}
     if isinstance(value, Variable):
@@ -344,7 +346,8 @@ def range(start: float | Variable, end: float | Variable, step: float | Variable
     return frozen(add_op(helper, "range", ins, {"Out": ins["Start"].dtype})[0])
 
 
-def arange(start: float | Variable, end: float | Variable, step: float | Variable = 1, dtype: DTypeLike | None = None, name: str | None = None) -> Variable:
+def arange(start: float | Variable, end: float | Variable, step: float | Variable = 1, dtype: DTypeLike | None = None,
+           name: str | None = None) -> Variable:
     """range, of float32 when no dtype is given."""
     return range(start, end, step, "float32" if dtype is None else dtype)
 

@@ -133,8 +133,9 @@ class DistributeTranspiler:
             lookup_table.check_table(graph, table)
         for name, op in graph.made_by_the_script()[:1] if is_sync and given.trainers > 1 else ():
             notice(
-                f"the gradient of {name!r} goes through op {op.type!r} of the script: each trainer runs it on its own gradient, before "
-                "the average, so results are not those of one process. (The clips of fluid.clip act on the average.)"
+                f"the gradient of {name!r} goes through op {op.type!r} of the script: each trainer runs it on its own "
+                "gradient, before the average, so results are not those of one process. (The clips of fluid.clip act on "
+                "the average.)"
             )
         placement = place(graph.updates, given.endpoints, self.config)
         cut = {part.param for part in placement.slices if part.number is not None}
@@ -145,8 +146,9 @@ class DistributeTranspiler:
         removed = graph.removed_from_trainer()
         for name, op in graph.read_early[:1]:
             notice(
-                f"op {op.type!r} of the script reads {name!r} behind its update and before another one: trainers get all parameters at "
-                "the end of the step, so it reads the value of the step before, and results are not those of one process."
+                f"op {op.type!r} of the script reads {name!r} behind its update and before another one: trainers get all "
+                "parameters at the end of the step, so it reads the value of the step before, and results are not those of "
+                "one process."
             )
         take_apart(graph, is_cut)
         self._job = Job(

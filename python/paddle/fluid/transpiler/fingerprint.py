@@ -21,7 +21,8 @@ from paddle.fluid.vartype import AttrType
 _MOST = 32  # values of a list that are told one by one; of more, a hash
 # Attributes that do not change what is trained: where an op comes from, and by which library it is computed.
 _LEFT_OUT = frozenset(
-    "op_role op_role_var op_namescope op_callstack op_device use_mkldnn use_cudnn use_quantizer seed skip_eager_deletion_vars".split()
+    "op_role op_role_var op_namescope op_callstack op_device use_mkldnn use_cudnn use_quantizer seed "
+    "skip_eager_deletion_vars".split()
 )
 
 
@@ -31,7 +32,8 @@ def _value(value) -> str:
         return (short if float(np.float32(value)) == value else repr(value)).removesuffix(".0")
     if isinstance(value, (list, tuple)):
         texts = [_value(each) for each in value]
-        told = texts if len(texts) <= _MOST else [*texts[:3], f"... {len(texts)} values, sha256 {hashlib.sha256(' '.join(texts).encode()).hexdigest()[:16]}"]
+        told = texts if len(texts) <= _MOST else [*texts[:3], f"... {len(texts)} values, sha256 "
+                                                              f"{hashlib.sha256(' '.join(texts).encode()).hexdigest()[:16]}"]
         return "[" + ", ".join(told) + "]"
     return str(value)
 
@@ -161,7 +163,8 @@ def fingerprint(job: Job) -> list[str]:
         param = update.param
         kind = "rows stay on servers" if param.name in job.remote else "sparse" if update.is_sparse else "dense"
         where = ", ".join(f"{part.shape[0]} rows on server {number[part.endpoint]}" for part in job.placement.of_param(param.name))
-        lines.append(f"parameter {param.name}: {convert_dtype(param.dtype)} {list(param.shape)}, {_rule(update.rule)}, {kind}, {where}")
+        lines.append(f"parameter {param.name}: {convert_dtype(param.dtype)} {list(param.shape)}, {_rule(update.rule)}, "
+                     f"{kind}, {where}")
     if job.table is not None:
         table = graph.vars[job.table]
         merged = ["averaged" if job.config.average_table_gradient else "added up"] if job.merges else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from paddle.fluid.framework import EMPTY_VAR_NAME
 from paddle.fluid.vartype import OpRole
 
-
 # Outputs that name an input again and leave it as it is.
 _PASSED_ON = {"hierarchical_sigmoid": "W_Out"}
 

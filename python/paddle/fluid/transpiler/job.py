@@ -58,9 +58,11 @@ class Job:
             sent.update(f"{self.table}@GRAD.pserver_{i}" for i in range(len(self.endpoints)))
         names = {name for program in (self.whole, self.whole_startup) for block in program.blocks for name in block.vars}
         # Sums over servers (server_prepare.py), and lookups of the distributed table.
-        made.update({f"{name}.{which}": name for op in self.graph.moved for name in self.graph.flow.writes[op] for which in ("part", "here")})
+        made.update({f"{name}.{which}": name for op in self.graph.moved for name in self.graph.flow.writes[op]
+                     for which in ("part", "here")})
         if self.table is not None:
-            made.update({f"prefetch_compress_{way}_tmp_{i}": self.table for way in ("in", "out") for i in range(len(self.endpoints))})
+            made.update({f"prefetch_compress_{way}_tmp_{i}": self.table for way in ("in", "out")
+                         for i in range(len(self.endpoints))})
         for name in sorted(names):
             whole, dot, number = name.rpartition(".trainer_")
             is_sent = dot and whole in sent and number.isdecimal() and number == str(int(number)) and int(number) < self.trainers

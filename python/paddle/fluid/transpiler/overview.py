@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from paddle.fluid.framework import JOBS
+from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, VarsDistributed, VarStruct
 from paddle.fluid.transpiler.flow import inputs_of
 from paddle.fluid.transpiler.job import Job
-from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, VarsDistributed, VarStruct
 
 
 def overview_of(job: Job) -> VarsDistributed:

@@ -248,9 +248,9 @@ class UpdateGraph:
                         self.read_early.append((name, op))
                 elif makers and gone.issuperset(makers):
                     raise ValueError(
-                        f"op {op.type!r} of the script reads {name!r}, which belongs to the update of the parameters: servers compute "
-                        "it, and trainers have no value of it. Name it in fetch_list to see it; what trainers compute can use "
-                        "parameters, gradients as the backward pass makes them, counters and learning rates."
+                        f"op {op.type!r} of the script reads {name!r}, which belongs to the update of the parameters: "
+                        "servers compute it, and trainers have no value of it. Name it in fetch_list to see it; what trainers "
+                        "compute can use parameters, gradients as the backward pass makes them, counters and learning rates."
                     )
 
     # ---- one parameter ----

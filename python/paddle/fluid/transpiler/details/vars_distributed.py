@@ -33,7 +33,8 @@ class VarDistributed:
     """One slice of a variable (or the whole of it).
 
     vtype: Param, RemotePrefetch (a parameter that trainers fetch rows of), Optimizer (state of an update),
-    Schedule (state of the learning rate) or HandedOut (trainers get it once, with their startup Program; then it is theirs). offset counts elements.
+    Schedule (state of the learning rate) or HandedOut (trainers get it once, with their startup Program; then it is theirs). offset
+    counts elements.
     """
 
     origin: VarStruct
