@@ -298,9 +298,9 @@ def test_files_that_cannot_be_read(tmp_path):
     check_refused(scope, file_program("load", ["a"], tmp_path / "none"), "none", "No such file")
     check_refused(scope, file_program("load", ["a"], tmp_path), tmp_path, "folder")
     for text, content in (("cut short", whole[:30]), ("cut short", b""), ("version", b"\x07" + whole[1:]),
-                          ("not a tensor file", b"PK\x03\x04" * 40), ("not a tensor file", bytes(4) + b"hello, world" * 9)):
+                          ("of another kind", b"PK\x03\x04" * 40), ("not a tensor file", bytes(4) + b"hello, world" * 9)):
         bad.write_bytes(content)
-        check_refused(scope, file_program("load_combine", ["a", "b"], bad), bad, "variable 'a'")
+        check_refused(scope, file_program("load_combine", ["a", "b"], bad), bad, "variable 'a'", text)
     bad.write_bytes(whole[:-3])
     check_refused(scope, file_program("load_combine", ["a", "b"], bad), bad, "variable 'b'", "cut short")
     check_refused(scope, file_program("load_combine", ["a"], good), "more than the 1 variables", good)
