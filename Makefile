@@ -4,7 +4,7 @@
 #   make dev     quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
 #   make scripts install into ./.venv what paddlepaddle 1.8.5 brought along: Pillow, matplotlib, scipy, ...
 #   make demo    train on 2 servers and 2 trainers on this machine, with a live table and a loss plot
-#   make test    every check there is, with one closing line
+#   make test    every check there is, the layout of C and Python files among them, with one closing line
 #   make soak    the long tests, about an hour: many batches, big tables, all of MNIST, every layout of servers and
 #                trainers, hundreds of faults, five minutes of each fuzz target, random Programs for 15
 #   make bench   measure speed and memory
@@ -48,8 +48,8 @@ bench: install
 	$(VENV)/python bench/cluster.py
 	$(VENV)/python bench/exchange.py
 
-format:
-	clang-format -i $(wildcard src/*/*.[ch] include/paddle/*.h python/ext/*.[ch] tests/c/*.[ch] tests/fuzz/*.c examples/*.c)
+format: setup
+	$(VENV)/clang-format -i $(shell find src include python/ext tests examples -name '*.[ch]')
 
 clean:
 	rm -rf build dist

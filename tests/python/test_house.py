@@ -104,6 +104,37 @@ def test_check_lets_pass(tmp_path, path, line):
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
+def tool(name: str, *words: str | Path, text: str | None = None) -> subprocess.CompletedProcess:
+    """Runs a program of the virtual environment, where every machine has the version that pyproject.toml names."""
+    program = Path(sys.executable).with_name(name)
+    assert program.exists(), f"{program} is not there: tools/setup installs it"
+    return subprocess.run([program, *words], cwd=ROOT, input=text, capture_output=True, text=True, timeout=120)
+
+
+def test_c_files_are_laid_out():
+    done = tool("clang-format", "--dry-run", "-Werror", *files({".c", ".h"}))
+    places = [line for line in done.stderr.splitlines() if ": error: " in line]
+    assert done.returncode == 0, "make format lays these out:\n" + "\n".join(places or [done.stderr])
+
+
+def test_python_files_keep_the_rules():
+    done = tool("ruff", "check", "--no-cache", "--output-format=concise")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("words, text, said", [
+    (["clang-format", "--dry-run", "-Werror", "--assume-filename=src/base/a.c"], "int  one(void){return 1;}\n", "src/base/a.c:1:4"),
+    (["ruff", "check", "--no-cache", "--output-format=concise", "--stdin-filename=python/paddle/a.py", "-"],
+     f"x = '{'x' * 132}'\n", "python/paddle/a.py:1:133: E501"),
+    (["ruff", "check", "--no-cache", "--output-format=concise", "--stdin-filename=tests/python/a.py", "-"],
+     "def one():\n    two = 2\n", "tests/python/a.py:2:5: F841"),
+])
+def test_layout_is_found_wanting(words, text, said):
+    done = tool(*words, text=text)
+    assert done.returncode == 1
+    assert said in done.stdout + done.stderr
+
+
 def test_no_file_is_too_long():
     long = {str(path.relative_to(ROOT)): count for path in files(CODE)
             if (count := len(path.read_text(encoding="utf-8").splitlines())) > MAX_LINES}
