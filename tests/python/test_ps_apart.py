@@ -3,13 +3,12 @@
 that."""
 
 import re
-import time
 
 import pytest
 from cluster import Job
 
 STEPS = ["--model", "mlp", "--steps", "4"]
-LONG = "60000"  # FLAGS_rpc_deadline: nobody waits for as long
+LONG = "600000"  # FLAGS_rpc_deadline: nobody waits for as long
 
 
 def end_apart(job: Job, tmp_path, older: int) -> list:
@@ -43,9 +42,7 @@ def test_servers_that_agree_on_steps(tmp_path, servers, older, loss):
     with Job(servers, 2, env=env_of(tmp_path, loss)) as job:
         folders = end_apart(job, tmp_path, older)
         job.start_all(*STEPS)
-        begun = time.monotonic()
-        assert [p.end(40) for p in job.processes] == [1] * (servers + 2)
-        assert time.monotonic() - begun < 40
+        assert [p.end(120) for p in job.processes] == [1] * (servers + 2)
         keep = {says_why(p.output(), job, older) for p in job.processes}
         assert len(keep) == 1
         job.clear()

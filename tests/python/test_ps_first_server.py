@@ -30,12 +30,10 @@ def test_a_server_that_cannot_reach_the_first(kind):
         options = [*MLP, *options, "--steps", "1000000"]
         job.start("server", 0, *options)
         lost = job.start("server", 1, *options, env={"PADDLE_PS_MAP": f"{first}={nowhere}"})
-        # Servers may start slowly.
-        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "60000"}) for i in range(2)]
-        begun = time.monotonic()
+        # Servers may start slowly; nobody waits for as long.
+        trainers = [job.start("trainer", i, *options, env={"FLAGS_rpc_deadline": "600000"}) for i in range(2)]
         for p in (*trainers, lost):
-            assert p.end(30) == 1
-        assert time.monotonic() - begun < 25
+            assert p.end(120) == 1
         said = f"server {other} has not reached the first server {first} (at {nowhere} by PADDLE_PS_MAP) for"
         assert said in lost.output() and "refused" in lost.output(), lost.output()
         for trainer in trainers:
@@ -44,7 +42,7 @@ def test_a_server_that_cannot_reach_the_first(kind):
             assert "Is the server running at that address" not in last
             told = [line for line in trainer.output().splitlines() if "warning: server" in line and
                     "has not reached the first server" in line]
-            assert len(told) > 2 and told[0][:8] < told[-1][:8], trainer.output()  # again and again, not all at the end
+            assert len(told) > 2 and told[0][:8] != told[-1][:8], trainer.output()  # again and again, not all at the end
 
 
 @pytest.mark.parametrize("kind", KINDS)

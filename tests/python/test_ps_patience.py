@@ -87,16 +87,14 @@ def test_another_number_of_trainers_is_refused():
 
 
 def test_rpc_retry_times_is_honoured():
-    """0: an exchange whose connection breaks is not tried again; the error says so at once."""
-    with Job(1, 1, env={"FLAGS_rpc_retry_times": "0"}) as job:
+    """0: an exchange whose connection breaks is not tried again; the error says so, and nobody waits for the server's return."""
+    with Job(1, 1, env={"FLAGS_rpc_retry_times": "0", "FLAGS_rpc_deadline": "600000"}) as job:
         job.start_all(*LONG, "--say-at", "20")
         server, trainer = job.processes
         trainer.wait_for("step 20 has ended")
         server.kill()
-        start = time.monotonic()
-        assert trainer.end(20) == 1
+        assert trainer.end(60) == 1
         assert "FLAGS_rpc_retry_times is 0" in trainer.output()
-        assert time.monotonic() - start < 10, "it waited for the server's return"
 
 
 @pytest.mark.parametrize("role", ["server", "trainer"])

@@ -1,7 +1,6 @@
 """Trainers with several threads: every run is a step of its own, and nothing of it is lost or mixed with another's."""
 
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -71,17 +70,15 @@ def test_children_of_a_trainer_with_threads(tmp_path):
 
 
 def test_ctrl_c_while_another_thread_has_the_step(tmp_path):
-    with Job(1, 1, script="threads.py", env={"FLAGS_ps_notice": "300"}) as job:
+    with Job(1, 1, script="threads.py", env={"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "600000"}) as job:
         job.start_all("--how", "interrupt", "--threads", "1", "--go", str(tmp_path / "go"), out=tmp_path)
         server, trainer = job.processes
         trainer.wait_for("ready")
         server.signal(signal.SIGSTOP)
         (tmp_path / "go").touch()
         trainer.wait_for("for another thread of this process")
-        asked = time.monotonic()
         trainer.signal(signal.SIGINT)
-        trainer.wait_for("interrupted")
-        assert time.monotonic() - asked < 10  # not the deadline, which is 180 s
+        trainer.wait_for("interrupted", 60)  # while the server stands still
         server.signal(signal.SIGCONT)
         job.end(30)
     check([tmp_path / "trainer-0.npz"])

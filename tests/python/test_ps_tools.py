@@ -119,16 +119,16 @@ def test_bench_that_cannot_be(words, said):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_bench_that_is_stopped_leaves_nothing_behind(number):
-    command = [str(PADDLE), "psbench", "--seconds", "30", "--dense", "4K"]
+    command = [str(PADDLE), "psbench", "--seconds", "600", "--dense", "4K"]
     bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while len(kids := children.read_text().split()) < 2:
         assert time.monotonic() < end
         time.sleep(0.02)
     bench.send_signal(number)
-    assert bench.wait(5) == -number
-    end = time.monotonic() + 5
+    assert bench.wait(60) == -number
+    end = time.monotonic() + 60
     while any(Path(f"/proc/{kid}").exists() for kid in kids):
         assert time.monotonic() < end, "a process of the measurement is left"
         time.sleep(0.02)
