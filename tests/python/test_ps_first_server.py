@@ -217,8 +217,8 @@ def test_a_trainer_that_waits_for_one_server_is_not_blamed_by_the_others():
 @pytest.mark.parametrize("killed", ["second", "both"])
 def test_a_server_that_was_away_when_the_trainers_ended_hears_it_from_the_first(tmp_path, loss, killed):
     """It is started again with the same command when all others have said goodbye: all servers end well."""
-    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": loss, "FLAGS_ps_notice": "500",
-           "FLAGS_rpc_deadline": "30000"}  # fmt: skip
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_on_trainer_loss": loss}
+    env |= {"FLAGS_ps_notice": "500", "FLAGS_rpc_deadline": "30000"}
     with Job(2, 2, "counted.py", env=env) as job:
         first, second = (job.start("server", i) for i in range(2))
         options = ["--steps", "4", "--stay", "--until", str(tmp_path / "go")]
@@ -242,7 +242,8 @@ def test_a_server_that_never_comes_is_waited_for_up_to_the_deadline(tmp_path):
     env = {"FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "2000"}
     with Job(2, 2, "counted.py", env=env) as job:
         first, second = (job.start("server", i) for i in range(2))
-        trainers = [job.start("trainer", i, "--steps", "4", "--stay", "--until", str(tmp_path / "go")) for i in range(2)]
+        options = ["--steps", "4", "--stay", "--until", str(tmp_path / "go")]
+        trainers = [job.start("trainer", i, *options) for i in range(2)]
         for trainer in trainers:
             trainer.wait_for("has trained")
         second.kill()

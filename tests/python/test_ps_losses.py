@@ -548,10 +548,12 @@ def test_an_ended_trainer_is_back_and_killed_in_its_first_step(tmp_path):
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_the_book_of_another_number_of_trainers(tmp_path, mode):
     """Two of three trainers had ended. Started again for two, the server waits for them: nobody has ended of these."""
-    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_reconnect": "300", "FLAGS_ps_notice": "300", "FLAGS_ps_on_trainer_loss": "wait"}
+    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_reconnect": "300", "FLAGS_ps_notice": "300"}
+    env["FLAGS_ps_on_trainer_loss"] = "wait"
     with Job(1, 3, "counted.py", env=env) as job:
         server = job.start("server", 0, *mode)
-        trainers = [job.start("trainer", i, *mode, "--steps", "8" if i == 2 else "3", "--pause-at", "5", "--until", str(tmp_path / "never")) for i in range(3)]
+        options = [*mode, "--pause-at", "5", "--until", str(tmp_path / "never")]
+        trainers = [job.start("trainer", i, *options, "--steps", "8" if i == 2 else "3") for i in range(3)]
         trainers[2].wait_for("pauses")
         assert [trainer.end(30) for trainer in trainers[:2]] == [0, 0]
         server.signal(signal.SIGTERM)
