@@ -52,7 +52,7 @@ endforeach()
 set_source_files_properties(src/kernels/minstd.c src/ops/draw_seeded.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 
 foreach(folder IN LISTS folders)
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${folder}/*.c")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${folder}/*.c")
   if(NOT sources)
     continue()
   endif()

@@ -38,6 +38,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "examples": (PUBLIC,),
 }
 
+# a folder inside one of these -> the others inside it that it may include, beside what lies at its top
+INSIDE: dict[str, tuple[str, ...]] = {
+    "src/pserver/bench": ("client", "server"),
+    "src/pserver/client": (),
+    "src/pserver/server": ("shard", "store"),
+    "src/pserver/shard": (),
+    "src/pserver/store": ("server",),
+}
+
 # the first part of a library's header -> the folders that may include it
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "dnnl": ("src/kernels",),
@@ -96,6 +105,17 @@ def check_include(folder: str, quote: str, header: str) -> str | None:
     return f"only {' and '.join(LIBRARIES[library])} may include it"
 
 
+def check_inside(relative: Path, header: str) -> str | None:
+    """The same for a file in a folder of INSIDE and a header of its own folder."""
+    inner = relative.parent.as_posix()
+    parts = Path(header).parts
+    if inner not in INSIDE or len(parts) != 3 or parts[0] != Path(inner).parts[1]:
+        return None
+    if parts[1] == Path(inner).name or parts[1] in INSIDE[inner]:
+        return None
+    return f"{inner} may include {', '.join(INSIDE[inner]) or 'no other folder'} of {Path(inner).parent}"
+
+
 def check_c(root: Path) -> list[str]:
     """All breaches in the C files below the root, one line each."""
     found = []
@@ -110,7 +130,7 @@ def check_c(root: Path) -> list[str]:
                 continue
             text = path.read_text(encoding="utf-8")
             for match in INCLUDE.finditer(text):
-                why = check_include(folder, match[1], match[2])
+                why = check_include(folder, match[1], match[2]) or check_inside(relative, match[2])
                 if why:
                     line = text.count("\n", 0, match.start(2)) + 1
                     found.append(f"{relative}:{line}: includes {match[2]}: {why}")

@@ -4,8 +4,8 @@
 
 #if PD_WITH_DISTRIBUTE
 #include "net/hello.h"
-#include "pserver/client.h"
-#include "pserver/status.h"
+#include "pserver/client/client.h"
+#include "pserver/server/status.h"
 
 void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg)
 {

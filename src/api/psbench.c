@@ -2,7 +2,7 @@
 #include "api/api.h"
 
 #if PD_WITH_DISTRIBUTE
-#include "pserver/bench.h"
+#include "pserver/bench/bench.h"
 
 _Static_assert((int)PD_PSBENCH_PUSH == (int)PD_BENCH_PUSH && (int)PD_PSBENCH_PULL == (int)PD_BENCH_PULL &&
                    (int)PD_PSBENCH_BOTH == (int)PD_BENCH_BOTH,

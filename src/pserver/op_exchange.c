@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "exec/frame.h"
-#include "pserver/client.h"
+#include "pserver/client/client.h"
 #include "pserver/known_names.h"
 #include "pserver/op_run.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/id_map.h"
-#include "pserver/client.h"
+#include "pserver/client/client.h"
 #include "pserver/op_run.h"
 
 enum { IDS };

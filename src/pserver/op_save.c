@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pserver/client.h"
+#include "pserver/client/client.h"
 #include "pserver/op_run.h"
-#include "pserver/value_file.h"
+#include "pserver/store/value_file.h"
 
 /* ---- recv_save ---- */
 

@@ -11,9 +11,9 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "exec/frame.h"
-#include "pserver/durable.h"
 #include "pserver/op_run.h"
-#include "pserver/server.h"
+#include "pserver/server/server.h"
+#include "pserver/store/durable.h"
 
 /* "w@GRAD.block0:3" */
 static pd_status read_grad(const char *entry, struct pd_server_grad *out, char **name)

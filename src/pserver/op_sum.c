@@ -1,7 +1,7 @@
 /* ps_sum: adds numbers over the servers of a job (sums.h). */
 #include "pserver/op_run.h"
-#include "pserver/server_private.h"
-#include "pserver/sums.h"
+#include "pserver/server/server_private.h"
+#include "pserver/server/sums.h"
 
 /* Numbers of one group of this server: X with the same group name add up. */
 pd_status pd_ps_ps_sum_run(const struct pd_run *r)

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "pserver/proto.h"
-#include "pserver/status.h"
+#include "pserver/server/status.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 5000, TURN_MS = 50, SMALL_RING = 64 << 10 };
 

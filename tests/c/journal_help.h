@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "files_help.h"
-#include "pserver/journal_private.h"
+#include "pserver/store/journal_private.h"
 
 static const struct pd_replay_from from_start = {0};
 

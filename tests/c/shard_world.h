@@ -13,7 +13,7 @@
 
 #include "exec/executor.h"
 #include "pserver/proto.h"
-#include "pserver/shard.h"
+#include "pserver/shard/shard.h"
 
 enum { PART = PD_PS_PART / sizeof(float), LAST = 1000, NUMEL = 2 * PART + LAST };
 

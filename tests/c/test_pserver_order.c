@@ -1,6 +1,7 @@
 /* Jobs of several processes in which some are killed: the servers agree on every step and on who takes part
- * in it (pserver/order.h). Servers and trainers are this program, started again with other arguments, so each
- * runs under the sanitizer it was built with, and what a sanitizer finds is an exit status that is not 0. */
+ * in it (pserver/server/order.h). Servers and trainers are this program, started again with other arguments,
+ * so each runs under the sanitizer it was built with, and what a sanitizer finds is an exit status that is
+ * not 0. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
 #include <paddle/paddle.h>
 
 #include "exec/executor.h"
-#include "pserver/shard.h"
+#include "pserver/shard/shard.h"
 
 enum { TRAINERS = 2, WIDTH = 4, HEIGHT = 3, DENSE = 0, ROWS = 1, ENGINE = 2 };
 

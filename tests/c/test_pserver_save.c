@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "files_help.h"
-#include "pserver/save_part.h"
+#include "pserver/store/save_part.h"
 
 enum { SERVERS = 3, SAVES = 3, ROUNDS = 400 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "pserver/proto.h"
-#include "pserver/shard.h"
+#include "pserver/shard/shard.h"
 
 enum { TRAINERS = 3, WIDTH = 4, HEIGHT = 5 };
 

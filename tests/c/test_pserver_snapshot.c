@@ -17,7 +17,7 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "files_help.h"
-#include "pserver/snapshot_private.h"
+#include "pserver/store/snapshot_private.h"
 
 #define ENDPOINT "127.0.0.1:6174"
 static const char *const one_server[] = {ENDPOINT};

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "files_help.h"
-#include "pserver/snapshot.h"
+#include "pserver/store/snapshot.h"
 
 static void save(const char *folder, const struct pd_snapshot_info *info)
 {

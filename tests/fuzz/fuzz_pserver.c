@@ -14,7 +14,7 @@
 #include "net/wire.h"
 #include "pserver/job_text.h"
 #include "pserver/proto.h"
-#include "pserver/server_private.h"
+#include "pserver/server/server_private.h"
 
 enum { TRAINERS = 2, UNITS = 3, BIG = 300000 };
 

@@ -19,10 +19,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "exec/executor.h"
-#include "pserver/journal_private.h"
 #include "pserver/proto.h"
-#include "pserver/shard.h"
-#include "pserver/snapshot.h"
+#include "pserver/shard/shard.h"
+#include "pserver/store/journal_private.h"
+#include "pserver/store/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -63,6 +63,8 @@ def test_layout_is_kept():
     ("src/exec/a.h", '#include "ops/list.h"'),
     ("src/exec/a.c", '#  include "kernels/gemm.h"'),
     ("src/pserver/a.c", '#include "backend/device.h"'),
+    ("src/pserver/shard/a.c", '#include "pserver/server/server.h"'),
+    ("src/pserver/client/a.c", '#include "backend/device.h"'),
     ("src/cli/a.c", '#include "base/map.h"'),
     ("src/ops/a.c", "#include <paddle/paddle.h>"),
     ("src/ops/a.c", "#include <dnnl.h>"),

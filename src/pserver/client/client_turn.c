@@ -1,0 +1,242 @@
+/* Whose turn it is. A process has one client and may have many threads that train, an executor each; what a
+ * run pushes and asks for is gathered in the client until an exchange. So one run at a time has the client:
+ * from its first gradient to the end of its exchange, or for one op that only asks. The others wait, and each
+ * run is a step of its own.
+ *
+ * The turn belongs to a run, not to a thread: what runs within it (a signal handler, a function of the
+ * user's) must not end its step, and cannot wait for it. It ends with the run at the latest, also with one
+ * that fails. */
+#include <unistd.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/wait.h"
+#include "pserver/client/client_private.h"
+
+enum { LOOK_MS = 50 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
+static pthread_cond_t given_back;
+static struct pd_client *the_client;
+static int has_left;                /* this process has said goodbye before */
+static const struct pd_step *owner; /* the run that has the turn; NULL: nobody */
+static pthread_t owner_thread;
+static const struct pd_step leaving; /* stands for who says goodbye */
+static atomic_int breaks_off;        /* a thread that failed says goodbye: steps of the others end */
+
+/* ---- the lock and forks ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The parent's client is refused here; nobody is to wait for a thread that stayed with the parent. */
+static void in_child(void)
+{
+    owner = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static void make_ready(void)
+{
+    pd_cond_init(&given_back);
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void lock_all(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_ready);
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_all(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static int is_here(void)
+{
+    return the_client && the_client->pid == getpid();
+}
+
+/* ---- the turn ---- */
+
+static void take(const struct pd_step *step)
+{
+    owner = step;
+    owner_thread = pthread_self();
+}
+
+static void give_back(void)
+{
+    lock_all();
+    owner = NULL;
+    pthread_cond_signal(&given_back);
+    unlock_all();
+}
+
+/* NULL: the run does not have the turn. */
+static struct pd_client *client_of(const struct pd_step *step)
+{
+    lock_all();
+    struct pd_client *c = owner == step ? the_client : NULL;
+    unlock_all();
+    return c;
+}
+
+/* With the lock, which is free while it waits: until the turn is given back, or for a moment. */
+static void doze(void)
+{
+    pd_cond_wait_ms(&given_back, &lock, LOOK_MS);
+}
+
+/* With the lock. There is no deadline but those of the runs that are waited for. */
+static pd_status wait_for_turn(const struct pd_run *run)
+{
+    int64_t start = pd_clock_ns(), told = start, notice = (int64_t)1000000 * pd_flag_int(PD_FLAG_ps_notice);
+    while (owner && owner != run->step) {
+        if (pthread_equal(owner_thread, pthread_self()))
+            return pd_fail(
+                PD_INVALID,
+                "this thread is in a step with the servers already, and asks them for something else: "
+                "a signal handler that does so has to wait for the step's end, e.g. by a variable that "
+                "is looked at after exe.run");
+        doze();
+        unlock_all();
+        pd_status status = run->step->poll(run);
+        int64_t now = pd_clock_ns();
+        if (status == PD_OK && now - told >= notice) {
+            told = now;
+            pd_log(PD_LOG_WARNING,
+                   "a run has waited %lld s for another thread of this process, which has a step with the "
+                   "servers (models with servers of their own, in sync mode, are trained in turn by one "
+                   "thread)",
+                   (long long)((now - start) / 1000000000));
+        }
+        lock_all();
+        PD_TRY(status);
+    }
+    return PD_OK;
+}
+
+/* With the lock. */
+static pd_status check_fork(void)
+{
+    if (!the_client || is_here()) return PD_OK;
+    return pd_fail(PD_INVALID,
+                   "this process was forked by a trainer (pid %d), whose connections it does not have: "
+                   "start each trainer as a process of its own, or fork before the first step",
+                   (int)the_client->pid);
+}
+
+pd_status pd_client_get(int trainer_id, const struct pd_run *run, struct pd_client **out)
+{
+    lock_all();
+    pd_status status = check_fork();
+    if (status == PD_OK) status = wait_for_turn(run);
+    if (status == PD_OK && !the_client) status = pd_client_new(trainer_id, has_left, &the_client);
+    if (status == PD_OK) take(run->step);
+    *out = the_client;
+    unlock_all();
+    return status;
+}
+
+void pd_client_rest(struct pd_client *client)
+{
+    if (!pd_client_is_pushing(client)) give_back();
+}
+
+void pd_client_abandon(const struct pd_step *step)
+{
+    struct pd_client *c = client_of(step);
+    if (!c) return;
+    pd_client_drop_step(c);
+    give_back();
+}
+
+pd_status pd_client_run_over(const struct pd_step *step, pd_status status)
+{
+    struct pd_client *c = client_of(step);
+    if (status == PD_OK && c && pd_client_is_pushing(c))
+        status = pd_fail(PD_INVALID,
+                         "the Program sends gradients and does not end its step: it needs a send_barrier or "
+                         "a recv behind its last send");
+    pd_client_abandon(step);
+    return status;
+}
+
+/* ---- the process ---- */
+
+int pd_client_own_id(void)
+{
+    lock_all();
+    int id = the_client ? the_client->id : -1;
+    unlock_all();
+    return id;
+}
+
+uint64_t pd_client_own_steps(const char *endpoint)
+{
+    lock_all();
+    uint64_t steps = is_here() ? pd_client_steps_at(the_client, endpoint) : 0;
+    unlock_all();
+    return steps;
+}
+
+uint64_t pd_client_own_job(const char *endpoint)
+{
+    lock_all();
+    uint64_t job = is_here() ? pd_client_job_at(the_client, endpoint) : 0;
+    unlock_all();
+    return job;
+}
+
+/* With the lock: until no other thread's run has the turn. 0: poll(arg) was not 0. Past busy_ms (-1: none) it
+ * returns 1 all the same. */
+static int wait_for_others(int busy_ms, int (*poll)(void *arg), void *arg)
+{
+    int64_t start = pd_clock_ns();
+    while (is_here() && owner && !pthread_equal(owner_thread, pthread_self())) {
+        if (busy_ms >= 0 && (pd_clock_ns() - start) / 1000000 >= busy_ms) return 1;
+        doze();
+        unlock_all();
+        int gives_up = poll && poll(arg);
+        lock_all();
+        if (gives_up) return 0;
+    }
+    return 1;
+}
+
+int pd_client_breaks_off(void)
+{
+    return atomic_load_explicit(&breaks_off, memory_order_relaxed);
+}
+
+/* A forked child is not the trainer; and who is called back from within a run, by a signal, leaves that
+ * first. A run that has the turn past busy_ms is one of a process that ends: between two calls it is stopped
+ * where it is, and may have pointers to the client. One that failed does not wait for a step of another
+ * thread, which may wait for others for long: that is broken off. */
+void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
+{
+    lock_all();
+    atomic_store(&breaks_off, failed);
+    int goes = wait_for_others(busy_ms, poll, arg) && is_here() &&
+               !(owner && pthread_equal(owner_thread, pthread_self()));
+    struct pd_client *c = goes ? the_client : NULL;
+    int is_torn = goes && owner;
+    if (goes) the_client = NULL, has_left = 1, take(&leaving);
+    atomic_store(&breaks_off, 0);
+    unlock_all();
+    if (!goes || !pd_client_unmind(c, !is_torn)) return;
+    pd_client_part(c, failed, why ? why : "", poll, arg);
+    if (is_torn) return;
+    pd_client_free(c);
+    give_back();
+}

@@ -1,0 +1,125 @@
+/* Optimize blocks that the rules do not cover (decay, clips, several optimizers): gradients are put where the
+ * Program expects them, and the engine runs the blocks.
+ *
+ * The Program averages over a fixed number of trainers. When some have left, those that are there count for
+ * more, so that the result is their mean. Where it adds up there is nothing to make good. */
+#include <stdio.h>
+#include <string.h>
+
+#include "pserver/server/server_private.h"
+
+/* The variable that takes a trainer's gradient: "w@GRAD.trainer_0", or, of a distributed table,
+ * "w@GRAD.trainer_0.pserver_1". */
+static struct pd_value *grad_var(struct pd_server *s, const char *grad, int trainer)
+{
+    char name[600];
+    int n = snprintf(name, sizeof name, "%s.trainer_%d", grad, trainer);
+    struct pd_value *v = s->run->step->find(s->run, name);
+    const struct pd_frame *frame = ((struct pd_frame_op *)s->run->frame)->frame;
+    const struct pd_block *top = pd_program_block(frame->plan->program, 0);
+    for (int i = 0; !v && n < (int)sizeof name && i < top->vars.n; i++) {
+        const char *other = top->vars.at[i]->name;
+        if (strncmp(other, name, (size_t)n) == 0 && strncmp(other + n, ".pserver_", 9) == 0)
+            v = s->run->step->find(s->run, other);
+    }
+    return v || trainer ? v : s->run->step->find(s->run, grad);
+}
+
+static void scale_data(void *data, int64_t n, int is_double, double by)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (is_double)
+            ((double *)data)[i] *= by;
+        else
+            ((float *)data)[i] *= (float)by;
+}
+
+static pd_status give_dense(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_gift *gift,
+                            double by)
+{
+    const struct pd_meta *m = &unit->param->tensor.meta;
+    if (v->tensor.meta.kind != PD_KIND_TENSOR) pd_value_reset(v, PD_KIND_TENSOR);
+    PD_TRY(pd_tensor_resize(&v->tensor, m->dtype, m->rank, m->dim));
+    size_t bytes = pd_tensor_bytes(&v->tensor);
+    if (gift)
+        memcpy(v->tensor.data, gift->data, bytes);
+    else
+        memset(v->tensor.data, 0, bytes);
+    if (gift && by != 1) scale_data(v->tensor.data, pd_meta_numel(m), m->dtype == PD_DTYPE_FP64, by);
+    return PD_OK;
+}
+
+static pd_status give_rows(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_gift *gift,
+                           double by)
+{
+    const struct pd_meta *m = &unit->param->tensor.meta;
+    int64_t n = gift ? gift->rows.n : 0, width = pd_meta_span(m, 1, m->rank);
+    if (v->tensor.meta.kind != PD_KIND_SELECTED_ROWS) pd_value_reset(v, PD_KIND_SELECTED_ROWS);
+    int64_t height = pd_value_is_rows(unit->param) ? unit->param->height : m->dim[0];
+    PD_TRY(pd_rows_resize(v, n, height, m->dtype, 2, (int64_t[]){n, width}));
+    if (!n) return PD_OK;
+    memcpy(v->rows.at, gift->rows.at, (size_t)n * sizeof(int64_t));
+    memcpy(v->tensor.data, gift->data, (size_t)(n * width) * pd_dtype_size(m->dtype));
+    if (by != 1) scale_data(v->tensor.data, n * width, m->dtype == PD_DTYPE_FP64, by);
+    return PD_OK;
+}
+
+/* Puts the gradients of one unit into the scope's variables. */
+static pd_status give(struct lane *lane, int unit)
+{
+    struct pd_server *s = lane->server;
+    const struct pd_unit_spec *spec = pd_shard_unit(lane->shard, unit);
+    int n = s->config.trainers, in = 0, single = -1;
+    for (int t = 0; t < n; t++)
+        if (pd_shard_takes_part(lane->shard, t)) in++, single = t;
+    int per_trainer = n > 1 && s->config.is_sync && grad_var(s, spec->grad, 1) != NULL;
+    for (int t = 0; t < (per_trainer ? n : 1); t++) {
+        int from = per_trainer ? t : single;
+        struct pd_value *v =
+            per_trainer ? grad_var(s, spec->grad, t) : s->run->step->find(s->run, spec->grad);
+        if (!v)
+            return pd_fail(PD_NOT_FOUND,
+                           "the server's Program has no variable for the gradient '%s' of trainer %d",
+                           spec->grad, t);
+        const struct pd_gift *gift = from >= 0 && pd_shard_takes_part(lane->shard, from)
+                                         ? pd_shard_gift(lane->shard, unit, from)
+                                         : NULL;
+        double by = per_trainer && !spec->adds ? (double)n / in : 1;
+        PD_TRY(spec->is_rows ? give_rows(v, spec, gift, by) : give_dense(v, spec, gift, by));
+    }
+    return PD_OK;
+}
+
+static int anyone_gave(const struct lane *lane, int unit)
+{
+    for (int t = 0; t < lane->server->config.trainers; t++)
+        if (pd_shard_takes_part(lane->shard, t) && pd_shard_gift(lane->shard, unit, t)) return 1;
+    return 0;
+}
+
+static pd_status run_all(struct lane *lane)
+{
+    struct pd_server *s = lane->server;
+    for (int u = 0; u < pd_shard_units(lane->shard); u++)
+        if (!pd_shard_unit(lane->shard, u)->rule) PD_TRY(give(lane, u));
+    if (s->config.prepare_block >= 0) PD_TRY(s->run->step->run_block(s->run, s->config.prepare_block));
+    for (int u = 0; u < pd_shard_units(lane->shard); u++) {
+        const struct pd_unit_spec *spec = pd_shard_unit(lane->shard, u);
+        if (spec->rule) continue;
+        s->run->step->is_slice = anyone_gave(lane, u);
+        pd_status status = s->run->step->run_block(s->run, spec->block);
+        s->run->step->is_slice = 0;
+        PD_TRY(status);
+    }
+    return PD_OK;
+}
+
+pd_status pd_server_run_blocks(struct lane *lane)
+{
+    pthread_mutex_lock(&lane->server->engine);
+    lane->server->applying = pd_shard_applying(lane->shard);
+    lane->server->applying_lane = lane->index;
+    pd_status status = run_all(lane);
+    pthread_mutex_unlock(&lane->server->engine);
+    return status;
+}

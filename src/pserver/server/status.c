@@ -1,0 +1,264 @@
+/* Questions for a server's status and the way of their answers; see status.h. The words are in status_text.c.
+ *
+ * An errand goes to each lane and comes back to the control loop by posts. The loop may be freed before the
+ * lanes are: then the errand ends at the lane. */
+#include "pserver/server/status.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "pserver/proto.h"
+#include "pserver/server/server_private.h"
+
+enum { PATIENCE_MS = 1000 };
+
+struct question {
+    atomic_int refs;
+    struct pd_status_desk *desk; /* counted */
+    struct pd_conn *conn;        /* NULL: gone, or answered */
+    uint64_t request;
+    int as_json;
+    struct pd_lane_report *lanes;
+    int n_lanes, n_known;
+    struct pd_timer *timer;
+};
+
+struct pd_status_desk {
+    atomic_int refs;
+    struct pd_server *server;
+    struct pd_loop *loop;
+    int64_t started;
+    PD_VEC(struct question *) open;
+    pthread_mutex_t lock;
+    int is_closed; /* the loop is being freed; under the lock */
+};
+
+struct errand {
+    struct question *question; /* counted */
+    struct lane *lane;
+    struct pd_lane_report report;
+};
+
+static void desk_unref(struct pd_status_desk *desk)
+{
+    if (atomic_fetch_sub(&desk->refs, 1) > 1) return;
+    pd_vec_free(&desk->open);
+    pthread_mutex_destroy(&desk->lock);
+    pd_free(desk);
+}
+
+static void question_unref(struct question *q)
+{
+    if (atomic_fetch_sub(&q->refs, 1) > 1) return;
+    for (int i = 0; q->lanes && i < q->n_lanes; i++)
+        pd_lane_report_free(&q->lanes[i]);
+    pd_free(q->lanes);
+    desk_unref(q->desk);
+    pd_free(q);
+}
+
+static void errand_free(struct errand *e)
+{
+    pd_lane_report_free(&e->report);
+    question_unref(e->question);
+    pd_free(e);
+}
+
+/* ---- on the control loop ---- */
+
+static void free_sent(void *arg, pd_status status)
+{
+    (void)status;
+    pd_free(arg);
+}
+
+static void send_report(struct question *q)
+{
+    struct pd_buf text = {0};
+    double uptime = (double)(pd_clock_ns() - q->desk->started) * 1e-9;
+    pd_status_write(q->desk->server, uptime, q->lanes, q->as_json, &text);
+    struct pd_frame_head head = {.type = PD_PS_REPORT, .request = q->request};
+    struct pd_span span = {text.at, text.n};
+    if (!text.failed && pd_conn_send(q->conn, &head, NULL, 0, &span, 1, free_sent, text.at) == PD_OK) return;
+    pd_buf_free(&text);
+    pd_conn_close(q->conn, 0); /* nobody waits for what does not come */
+}
+
+/* Answers, if there is still someone to answer, and takes the question off the desk. */
+static void finish(struct question *q)
+{
+    struct pd_status_desk *desk = q->desk;
+    if (q->conn) send_report(q);
+    q->conn = NULL;
+    pd_timer_stop(q->timer);
+    q->timer = NULL;
+    for (int i = 0; i < desk->open.n; i++)
+        if (desk->open.at[i] == q) {
+            pd_vec_remove(&desk->open, i);
+            question_unref(q);
+            return;
+        }
+}
+
+static void patience_is_over(void *arg)
+{
+    finish(arg);
+}
+
+static void arrived(void *arg)
+{
+    struct errand *e = arg;
+    struct question *q = e->question;
+    if (q->conn) {
+        q->lanes[e->lane->index] = e->report;
+        e->report = (struct pd_lane_report){0};
+        if (++q->n_known == q->n_lanes) finish(q);
+    }
+    errand_free(e);
+}
+
+/* ---- on a lane's thread ---- */
+
+static void visit(void *arg)
+{
+    struct errand *e = arg;
+    struct pd_status_desk *desk = e->question->desk;
+    int on_its_way = 0;
+    if (pd_lane_report_take(e->lane, &e->report) == PD_OK) {
+        pthread_mutex_lock(&desk->lock);
+        on_its_way = !desk->is_closed && pd_loop_post(desk->loop, arrived, e) == PD_OK;
+        pthread_mutex_unlock(&desk->lock);
+    }
+    if (!on_its_way) errand_free(e);
+}
+
+pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
+{
+    struct pd_lane_report r = {.is_known = 1, .parameters = pd_shard_units(lane->shard)};
+    int64_t now = pd_clock_ns();
+    int n = lane->server->config.trainers;
+    struct timespec cpu;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) == 0)
+        r.cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
+    for (int u = 0; u < r.parameters; u++)
+        r.bytes += pd_tensor_bytes(&pd_shard_unit(lane->shard, u)->param->tensor);
+    r.step = pd_shard_step(lane->shard);
+    r.repeated = pd_shard_repeated(lane->shard);
+    r.held = pd_shard_held(lane->shard);
+    r.refused = lane->refused;
+    int *late = pd_calloc((size_t)n, sizeof *late);
+    if (!late || !pd_vec_reserve(&r.trainers, n)) {
+        pd_free(late);
+        return pd_no_memory();
+    }
+    int n_late = pd_shard_waits_for(lane->shard, late, n);
+    if (n_late && lane->waiting_since && lane->waiting_step == r.step + 1)
+        r.waited_s = (double)(now - lane->waiting_since) * 1e-9;
+    for (int t = 0, k = 0; t < n; t++) {
+        const struct member *m = &lane->members[t];
+        struct pd_trainer_report *to = &r.trainers.at[r.trainers.n++];
+        *to = (struct pd_trainer_report){.trainer = t,
+                                         .state = (int)pd_shard_trainer(lane->shard, t),
+                                         .is_connected = m->session != NULL,
+                                         .is_late = k < n_late && late[k] == t,
+                                         .away_s = m->lost_at ? (double)(now - m->lost_at) * 1e-9 : 0,
+                                         .step = pd_shard_trainer_step(lane->shard, t)};
+        k += to->is_late;
+        if (!m->session) continue;
+        struct pd_conn *conn = pd_session_conn(m->session);
+        to->waits = pd_session_waits(m->session);
+        to->in = pd_conn_bytes(conn, 0);
+        to->out = pd_conn_bytes(conn, 1);
+        to->pid = pd_conn_hello(conn)->pid;
+        snprintf(to->host, sizeof to->host, "%s", pd_conn_hello(conn)->host);
+        snprintf(to->peer, sizeof to->peer, "%s", pd_conn_peer(conn));
+        snprintf(to->transport, sizeof to->transport, "%s", pd_conn_transport(conn));
+    }
+    pd_free(late);
+    *out = r;
+    return PD_OK;
+}
+
+void pd_lane_report_free(struct pd_lane_report *report)
+{
+    pd_vec_free(&report->trainers);
+}
+
+/* ---- asking ---- */
+
+static void send_errands(struct question *q)
+{
+    for (int i = 0; i < q->n_lanes; i++) {
+        struct errand *e = pd_calloc(1, sizeof *e);
+        if (!e) continue; /* shown as busy */
+        *e = (struct errand){.question = q, .lane = &q->desk->server->lanes[i]};
+        atomic_fetch_add(&q->refs, 1);
+        if (pd_loop_post(e->lane->loop, visit, e) != PD_OK) errand_free(e);
+    }
+}
+
+pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint64_t request, int as_json)
+{
+    for (int i = 0; i < desk->open.n; i++)
+        if (desk->open.at[i]->conn == conn)
+            return pd_fail(PD_INVALID, "a STATUS comes before the last one was answered");
+    struct question *q = pd_calloc(1, sizeof *q);
+    if (!q) return pd_no_memory();
+    atomic_init(&q->refs, 1);
+    atomic_fetch_add(&desk->refs, 1);
+    q->desk = desk;
+    q->conn = conn;
+    q->request = request;
+    q->as_json = as_json;
+    q->n_lanes = desk->server->n_lanes;
+    q->lanes = pd_calloc((size_t)q->n_lanes, sizeof *q->lanes);
+    pd_status status = q->lanes && pd_vec_reserve(&desk->open, desk->open.n + 1) ? PD_OK : pd_no_memory();
+    if (status == PD_OK) status = pd_timer_start(desk->loop, PATIENCE_MS, 0, patience_is_over, q, &q->timer);
+    if (status != PD_OK) {
+        question_unref(q);
+        return status;
+    }
+    desk->open.at[desk->open.n++] = q;
+    send_errands(q);
+    return PD_OK;
+}
+
+void pd_status_forget(struct pd_status_desk *desk, struct pd_conn *conn)
+{
+    for (int i = desk->open.n - 1; i >= 0; i--)
+        if (desk->open.at[i]->conn == conn) {
+            desk->open.at[i]->conn = NULL;
+            finish(desk->open.at[i]);
+        }
+}
+
+/* ---- the desk ---- */
+
+pd_status pd_status_desk_new(struct pd_server *server, struct pd_loop *loop, struct pd_status_desk **out)
+{
+    struct pd_status_desk *desk = pd_calloc(1, sizeof *desk);
+    if (!desk) return pd_no_memory();
+    atomic_init(&desk->refs, 1);
+    pthread_mutex_init(&desk->lock, NULL);
+    desk->server = server;
+    desk->loop = loop;
+    desk->started = pd_clock_ns();
+    *out = desk;
+    return PD_OK;
+}
+
+void pd_status_desk_close(struct pd_status_desk *desk)
+{
+    if (!desk) return;
+    pthread_mutex_lock(&desk->lock);
+    desk->is_closed = 1;
+    pthread_mutex_unlock(&desk->lock);
+}
+
+void pd_status_desk_free(struct pd_status_desk *desk)
+{
+    if (desk) desk_unref(desk);
+}
