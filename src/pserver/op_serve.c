@@ -128,7 +128,8 @@ static pd_status serve(const struct pd_run *r, const struct pd_server_config *co
         remove_port();
         if (status == PD_OK) status = pd_fail(PD_JOB_OVER, "all trainers are done");
     }
-    give_back_signals(&signals);
+    /* A job that is done ends the process, and well: who asks it to end now asks for what comes anyway. */
+    if (status != PD_JOB_OVER) give_back_signals(&signals);
     return status;
 }
 

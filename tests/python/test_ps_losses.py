@@ -595,3 +595,14 @@ def is_at_rest(process) -> bool:
     while time.monotonic() < begun + 0.2:
         time.sleep(0.01)
     return used() - before <= 1
+
+
+def test_a_server_that_is_done_is_asked_to_end(tmp_path):
+    """By SIGTERM, while its process ends, and well: as a launcher does that stops what it started."""
+    with Job(1, 1, "counted.py") as job:
+        server = job.start("server", 0, "--end-at", str(tmp_path / "go"))
+        assert job.start("trainer", 0).end(30) == 0
+        server.wait_for("ends\n")
+        server.signal(signal.SIGTERM)
+        (tmp_path / "go").touch()
+        assert server.end(30) == 0

@@ -1,6 +1,7 @@
 """A process of a job that counts: each lookup of a row of a distributed table takes 1 (--rate) from it, whatever else happens, so
 that every update that is lost, or done twice, is seen in the rows."""
 
+import atexit
 import os
 import time
 
@@ -25,6 +26,13 @@ def counts(steps: dict[int, int]) -> np.ndarray:
     return want
 
 
+def stay(what: str, until: str) -> None:
+    """Says what it does, and stays until the file is there."""
+    print(what, flush=True)
+    while not os.path.exists(until):
+        time.sleep(0.01)
+
+
 def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--steps", type=int, default=8)
@@ -35,7 +43,10 @@ def main() -> None:
                         help="before this step, say so and stay until the file of --until is there")
     parser.add_argument("--until", default="")
     parser.add_argument("--stay", action="store_true", help="stay behind the last step, too, before saying goodbye")
+    parser.add_argument("--end-at", default="", help="a server that is done stays, as its process ends, until this file is there")
     args = parser.parse_args()
+    if args.role == "server" and args.end_at:
+        atexit.register(stay, "ends", args.end_at)
     ids = fluid.layers.data("ids", [1], dtype="int64")
     table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(0.0))
     rows = fluid.layers.embedding(ids, [args.rows, 1], is_sparse=True, is_distributed=True, param_attr=table)
@@ -45,15 +56,12 @@ def main() -> None:
     print("steps done", done, flush=True)
     for step in range(done, args.steps):
         if step == args.pause_at:
-            print("pauses", flush=True)
-            while not os.path.exists(args.until):
-                time.sleep(0.01)
+            stay("pauses", args.until)
         exe.run(program, feed={"ids": ids_of(args.id, step)})
         if step == done:
             print("trains", flush=True)
-    print("has trained", flush=True)
-    while args.stay and not os.path.exists(args.until):
-        time.sleep(0.01)
+    if args.stay:
+        stay("has trained", args.until)
 
 
 if __name__ == "__main__":
