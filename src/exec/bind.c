@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exec/frame.h"
+#include "exec/grad_check.h"
 
 static size_t bytes_of(const struct pd_meta *m)
 {
@@ -323,6 +324,7 @@ static pd_status check_kinds(const struct pd_frame_op *op)
 static pd_status infer_op(struct pd_frame_op *op)
 {
     int infers = op->plan->def->infer && !(op->plan->def->flags & PD_OP_DYNAMIC);
+    if (op->check) PD_TRY(pd_grad_check_run(op->check));
     if (infers) {
         int changed = expect_tensors(op);
         PD_TRY(op->plan->def->infer(&op->infer));

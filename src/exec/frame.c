@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/flags.h"
+#include "exec/grad_check.h"
 #include "exec/profile.h"
 #include "tensor/finite.h"
 
@@ -98,6 +99,7 @@ static pd_status make_ops(struct pd_frame *f)
             op->run.state = pd_calloc(1, p->def->state_size);
             if (!op->run.state) return pd_no_memory();
         }
+        PD_TRY(pd_grad_check_new(p, &op->infer, &op->check));
     }
     return PD_OK;
 }
@@ -137,6 +139,7 @@ void pd_frame_free(struct pd_frame *f)
         if (f->ops[i].run.state && f->plan->ops.at[i].def->state_free)
             f->plan->ops.at[i].def->state_free(f->ops[i].run.state);
         pd_free(f->ops[i].run.state);
+        pd_grad_check_free(f->ops[i].check);
     }
     for (int i = 0; f->values && i < f->plan->vars.n; i++) {
         if (f->values[i] && f->chunk_of[i] >= 0) f->values[i]->tensor.data = NULL;

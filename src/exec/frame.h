@@ -12,14 +12,16 @@
 #include <pthread.h>
 
 struct pd_frame;
+struct pd_grad_check;
 
 struct pd_frame_op {
     struct pd_run run;
     struct pd_infer infer;
     struct pd_frame *frame;
     const struct pd_plan_op *plan;
-    int late;   /* as in the plan, or because sizes of variables change within a run */
-    int stores; /* something that it makes must be brought to its variable after it ran */
+    struct pd_grad_check *check; /* of a gradient op; NULL: there is nothing to compare */
+    int late;                    /* as in the plan, or because sizes of variables change within a run */
+    int stores;                  /* something that it makes must be brought to its variable after it ran */
 };
 
 /* Memory that several temporaries use one after the other; it only grows. */

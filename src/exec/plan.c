@@ -151,11 +151,16 @@ static int any_dynamic(const struct pd_plan *plan, int first_slot, int n)
     return 0;
 }
 
-/* Do the data of an input say how large the outputs are? */
-static int sized_by_data(const struct pd_plan *plan, const struct pd_op *def, int first_in)
+/* Do the data of an input say how large the outputs are? Those of a gradient op are read when it is checked
+ * against its forward op. */
+static int sized_by_data(const struct pd_plan *plan, const struct pd_plan_op *op)
 {
-    for (int s = 0; def->inputs && def->inputs[s].name; s++)
-        if ((def->inputs[s].flags & PD_SLOT_SIZES) && plan->slots.at[first_in + s].n) return 1;
+    for (int s = 0; s < op->n_in; s++) {
+        unsigned flags = op->def->inputs[s].flags;
+        int there = op->forward ? pd_slot_index(op->forward->inputs, op->def->inputs[s].name) : -1;
+        if (there >= 0 && !(flags & PD_SLOT_META)) flags |= op->forward->inputs[there].flags;
+        if ((flags & PD_SLOT_SIZES) && plan->slots.at[op->first_in + s].n) return 1;
+    }
     return 0;
 }
 
@@ -242,6 +247,7 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     PD_TRY(pd_opdesc_verify(desc, plan->block));
     PD_TRY(add_alias(plan, desc, &is_alias));
     if (is_alias) return PD_OK;
+    op.forward = pd_op_forward(plan->program->op_set, desc->def);
     op.n_in = pd_slot_count(desc->def->inputs);
     op.n_out = pd_slot_count(desc->def->outputs);
     PD_TRY(add_side(plan, &op, index, 0, &op.first_in));
@@ -252,9 +258,8 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
         has_blocks = 1;
     }
     /* In a sub-block everything is sized when it runs. */
-    op.late = plan->outer || has_blocks || (op.def->flags & PD_OP_DYNAMIC) ||
-              sized_by_data(plan, op.def, op.first_in) || any_dynamic(plan, op.first_in, op.n_in) ||
-              any_dynamic(plan, op.first_out, op.n_out);
+    op.late = plan->outer || has_blocks || (op.def->flags & PD_OP_DYNAMIC) || sized_by_data(plan, &op) ||
+              any_dynamic(plan, op.first_in, op.n_in) || any_dynamic(plan, op.first_out, op.n_out);
     for (int s = op.first_out; op.late && s < op.first_out + op.n_out; s++)
         for (int k = 0; k < plan->slots.at[s].n; k++) {
             int number = plan->args.at[plan->slots.at[s].first + k];

@@ -56,6 +56,7 @@ struct pd_plan_slot {
 
 struct pd_plan_op {
     const struct pd_op *def;
+    const struct pd_op *forward; /* that it is the gradient op of; NULL: none */
     const struct pd_opdesc *desc;
     struct pd_attr *attrs; /* owned array; the values are the desc's or the op table's */
     struct pd_plan_slot *in, *out;

@@ -94,6 +94,7 @@ const struct pd_op pd_op_add_position_encoding = {
     .run = run,
     .grad_type = "add_position_encoding_grad",
     .grad_in = "Out@",
+    .grad_like = "X=Out@",
     .grad_out = "X@",
 };
 

@@ -77,6 +77,8 @@ static pd_status grad_infer(const struct pd_infer *c)
 {
     const struct pd_meta *g = pd_infer_in(c, GRAD_OUTPUT);
     struct pd_meta *out = pd_infer_out(c, 0);
+    if (g->rank != 4 || (g->dim[3] >= 0 && g->dim[3] != 2))
+        return pd_fail(PD_SHAPE, "Output@GRAD has shape %s; it must be [N, H, W, 2]", pd_meta_dims_text(g));
     if (!out) return PD_OK;
     out->dtype = g->dtype;
     return pd_meta_set_dims(out, 3, (int64_t[]){g->dim[0], 2, 3});

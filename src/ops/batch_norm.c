@@ -218,6 +218,7 @@ const struct pd_op pd_op_batch_norm = {
     .infer = infer,
     .run = run,
     .make_grad = make_grad,
+    .grad_like = "Bias=Scale Mean=Scale Variance=Scale",
 };
 
 const struct pd_op pd_op_batch_norm_grad = {

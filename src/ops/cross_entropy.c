@@ -224,6 +224,7 @@ const struct pd_op pd_op_cross_entropy2 = {
     .run = run_2,
     .grad_type = "cross_entropy_grad2",
     .grad_in = "Label MatchX XShape Y@",
+    .grad_like = "X=XShape-",
     .grad_out = "X@",
 };
 
@@ -235,6 +236,7 @@ const struct pd_op pd_op_cross_entropy_grad2 = {
             {"Label", PD_SLOT_OWN_TYPE}, {"MatchX", 0}, {"XShape", PD_SLOT_META}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs_2,
+    .grad_of = "cross_entropy2",
     .infer = grad2_infer,
     .run = grad2_run,
 };

@@ -146,6 +146,7 @@ const struct pd_op pd_op_data_norm = {
     .run = run,
     .grad_type = "data_norm_grad",
     .grad_in = "X Y@ Scales Means scale_w bias",
+    .grad_like = "BatchSize=Means BatchSum=Means BatchSquareSum=Means",
     .grad_out = "X@ BatchSize@ BatchSum@ BatchSquareSum@ scale_w@ bias@",
 };
 

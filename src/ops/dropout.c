@@ -178,6 +178,7 @@ const struct pd_op pd_op_dropout = {
     .run = run,
     .grad_type = "dropout_grad",
     .grad_in = "Mask Out@",
+    .grad_like = "X=Out@",
     .grad_out = "X@",
     .share = share,
     .state_size = sizeof(struct pd_math_draws),

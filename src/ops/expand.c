@@ -198,7 +198,7 @@ const struct pd_op pd_op_expand = {
     .infer = infer,
     .run = run,
     .grad_type = "expand_grad",
-    .grad_in = "X Out@",
+    .grad_in = "X ExpandTimes expand_times_tensor Out@",
     .grad_out = "X@",
 };
 

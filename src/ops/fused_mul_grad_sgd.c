@@ -45,6 +45,7 @@ const struct pd_op pd_op_fused_mul_grad_sgd = {
     .attrs =
         (const struct pd_attr_def[]){PD_DEF_INT("x_num_col_dims", 1), PD_DEF_INT("y_num_col_dims", 1), {0}},
     .flags = PD_OP_NO_GRAD,
+    .grad_of = "mul",
     .infer = infer,
     .run = run,
     .share = (const struct pd_share[]){{PARAM_OUT, Y, 0}, {-1, -1, 0}},

@@ -69,6 +69,7 @@ const struct pd_op pd_op_huber_loss = {
     .run = run,
     .grad_type = "huber_loss_grad",
     .grad_in = "Residual Out@",
+    .grad_like = "X=Residual Y=Residual",
     .grad_out = "X@ Y@",
 };
 

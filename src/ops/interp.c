@@ -198,6 +198,15 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
+    const struct pd_meta *x = pd_infer_in(c, X), *d = pd_infer_in(c, GRAD_DOUT);
+    int channels = pd_nn_channels_last(c->attr[LAYOUT].s) ? 3 : 1;
+    PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
+    PD_TRY(pd_nn_need_rank(d, "Out@GRAD", 4, 4));
+    for (int i = 0; i <= channels; i += channels)
+        if (x->dim[i] != d->dim[i] && x->dim[i] >= 0 && d->dim[i] >= 0)
+            return pd_fail(PD_SHAPE,
+                           "X has shape %s, Out@GRAD has shape %s; they must be equal in dimension %d",
+                           pd_meta_dims_text(x), pd_meta_dims_text(d), i);
     pd_nn_grad_like(c, 0, X);
     return PD_OK;
 }

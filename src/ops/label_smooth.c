@@ -49,6 +49,7 @@ const struct pd_op pd_op_label_smooth = {
     .run = run,
     .grad_type = "label_smooth_grad",
     .grad_in = "Out@",
+    .grad_like = "X=Out@",
     .grad_out = "X@",
 };
 

@@ -92,6 +92,10 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status infer_grad(const struct pd_infer *c)
 {
+    const struct pd_meta *x = pd_infer_in(c, 0), *dout = pd_infer_in(c, 1);
+    if (!pd_meta_dims_match(x, dout))
+        return pd_fail(PD_SHAPE, "X has shape %s, Out@GRAD has shape %s; they must be equal",
+                       pd_meta_dims_text(x), pd_meta_dims_text(dout));
     pd_math_out_like(c, 0, 0);
     return PD_OK;
 }

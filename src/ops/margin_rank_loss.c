@@ -60,6 +60,7 @@ const struct pd_op pd_op_margin_rank_loss = {
     .run = run,
     .grad_type = "margin_rank_loss_grad",
     .grad_in = "Label Activated Out@",
+    .grad_like = "X1=Label X2=Label",
     .grad_out = "X1@ X2@",
 };
 

@@ -73,6 +73,7 @@ const struct pd_op pd_op_modified_huber_loss = {
     .run = run,
     .grad_type = "modified_huber_loss_grad",
     .grad_in = "Y IntermediateVal Out@",
+    .grad_like = "X=Y",
     .grad_out = "X@",
 };
 

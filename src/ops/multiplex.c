@@ -89,6 +89,7 @@ const struct pd_op pd_op_multiplex = {
     .run = run,
     .grad_type = "multiplex_grad",
     .grad_in = "Ids Out@",
+    .grad_like = "X=Out@",
     .grad_out = "X@",
 };
 

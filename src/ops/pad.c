@@ -153,6 +153,7 @@ const struct pd_op pd_op_pad_constant_like = {
     .run = like_run,
     .grad_type = "pad_constant_like_grad",
     .grad_in = "Y Out@",
+    .grad_like = "X=Out@",
     .grad_out = "Y@",
 };
 

@@ -139,6 +139,7 @@ const struct pd_op pd_op_scatter = {
     .run = scatter_run,
     .grad_type = "scatter_grad",
     .grad_in = "Ids Updates Out@",
+    .grad_like = "X=Out@",
     .grad_out = "X@ Updates@",
     .share = scatter_share,
 };
@@ -164,6 +165,7 @@ const struct pd_op pd_op_scatter_nd_add = {
     .run = scatter_nd_run,
     .grad_type = "scatter_nd_add_grad",
     .grad_in = "Index Updates Out@",
+    .grad_like = "X=Out@",
     .grad_out = "X@ Updates@",
     .share = scatter_share,
 };

@@ -80,3 +80,11 @@ pd_status pd_seq_at(const struct pd_tensor *t, const struct pd_tensor *lengths, 
     *at = data + i * width;
     return length_at(lengths, name, i, width, n);
 }
+
+pd_status pd_seq_check_rows(const struct pd_tensor *dout, int64_t rows, int64_t width)
+{
+    const struct pd_meta *m = &dout->meta;
+    if (m->rank && m->dim[0] == rows && pd_meta_span(m, 1, m->rank) == width) return PD_OK;
+    return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; the sequences have %lld rows of %lld numbers",
+                   pd_meta_dims_text(m), (long long)rows, (long long)width);
+}

@@ -50,6 +50,8 @@ static inline pd_status pd_seq_need_float(const struct pd_tensor *t, const char 
                    pd_dtype_name(t->meta.dtype));
 }
 
+/* Has the gradient of packed sequences that many rows of that width? */
+pd_status pd_seq_check_rows(const struct pd_tensor *dout, int64_t rows, int64_t width);
 /* One int32 or int64 for each of n sequences. `name` is the slot, for messages. */
 pd_status pd_seq_numbers(const struct pd_tensor *t, const char *name, int64_t n, int64_t *to);
 /* Copies rows between sequences of lengths given by offsets and slots of `length` rows each; `pad`: to the

@@ -105,6 +105,7 @@ const struct pd_op pd_op_sequence_pad = {
     .run = run,
     .grad_type = "sequence_pad_grad",
     .grad_in = "X Out@",
+    .grad_like = "PadValue=1",
     .grad_out = "X@",
 };
 

@@ -107,6 +107,7 @@ const struct pd_op pd_op_sequence_scatter = {
     .run = run,
     .grad_type = "sequence_scatter_grad",
     .grad_in = "Ids Updates Out@",
+    .grad_like = "X=Out@",
     .grad_out = "X@ Updates@",
 };
 

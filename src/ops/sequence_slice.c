@@ -70,6 +70,10 @@ static pd_status grad_run(const struct pd_run *r)
     int64_t *from = NULL, *length = NULL;
     if (!dx) return PD_OK;
     PD_TRY(pieces(r, x, &from, &length));
+    int64_t rows = 0;
+    for (int64_t i = 0; i + 1 < pd_seq_last(x)->n; i++)
+        rows += length[i];
+    PD_TRY(pd_seq_check_rows(dout, rows, pd_seq_width(x)));
     size_t row = (size_t)pd_seq_width(x) * pd_dtype_size(dout->meta.dtype);
     const char *at = dout->data;
     memset(dx->data, 0, pd_tensor_bytes(dx));

@@ -67,6 +67,9 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *length = pd_run_in(r, LENGTH), *dout = pd_run_in(r, DOUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
+    if (x->meta.rank < 2)
+        return pd_fail(PD_SHAPE, "X has shape %s; it must have two dimensions or more",
+                       pd_meta_dims_text(&x->meta));
     int64_t n = x->meta.dim[0], *own = NULL;
     const int64_t *offset;
     if (length) {
@@ -77,6 +80,7 @@ static pd_status grad_run(const struct pd_run *r)
     } else {
         return pd_fail(PD_INVALID, "Out@GRAD has no sequences (no LoD)");
     }
+    PD_TRY(pd_seq_check_rows(dout, offset[n], pd_meta_span(&x->meta, 2, x->meta.rank)));
     memset(dx->data, 0, pd_tensor_bytes(dx));
     pd_seq_copy_padded(dout->data, dx->data, offset, n, x->meta.dim[1],
                        (size_t)pd_meta_span(&x->meta, 2, x->meta.rank) * pd_dtype_size(dout->meta.dtype), 1);

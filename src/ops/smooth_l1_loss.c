@@ -99,6 +99,7 @@ const struct pd_op pd_op_smooth_l1_loss = {
     .run = run,
     .grad_type = "smooth_l1_loss_grad",
     .grad_in = "Diff Out@ InsideWeight OutsideWeight",
+    .grad_like = "X=Diff Y=Diff",
     .grad_out = "X@ Y@",
 };
 

@@ -60,6 +60,7 @@ const struct pd_op pd_op_softmax = {
     .run = run,
     .grad_type = "softmax_grad",
     .grad_in = "Out Out@",
+    .grad_like = "X=Out",
     .grad_out = "X@",
     .share = (const struct pd_share[]){{0, 0, 0}, {-1, -1, 0}},
 };

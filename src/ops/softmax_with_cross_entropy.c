@@ -147,6 +147,7 @@ const struct pd_op pd_op_softmax_with_cross_entropy = {
     .run = run,
     .grad_type = "softmax_with_cross_entropy_grad",
     .grad_in = "Label Softmax Loss@",
+    .grad_like = "Logits=Softmax",
     .grad_out = "Logits@",
     .share = (const struct pd_share[]){{SOFTMAX, LOGITS, 0}, {-1, -1, 0}},
 };

@@ -174,6 +174,17 @@ enum { G_X, G_INDICES, G_OUT };
 
 static pd_status infer_grad(const struct pd_infer *c)
 {
+    const struct pd_meta *x = pd_infer_in(c, G_X), *indices = pd_infer_in(c, G_INDICES),
+                         *dout = pd_infer_in(c, G_OUT);
+    int fits = x->rank > 0 && indices->rank == x->rank && pd_meta_dims_match(indices, dout);
+    for (int i = 0; fits && i < x->rank - 1; i++)
+        fits = x->dim[i] == indices->dim[i] || x->dim[i] < 0 || indices->dim[i] < 0;
+    if (!fits)
+        return pd_fail(PD_SHAPE,
+                       "X has shape %s, Indices has shape %s, Out@GRAD has shape %s; they must be equal, but "
+                       "for the last "
+                       "dimension of X",
+                       pd_meta_dims_text(x), pd_meta_dims_text(indices), pd_meta_dims_text(dout));
     pd_math_out_like(c, 0, G_X);
     return PD_OK;
 }

@@ -20,6 +20,17 @@ const struct pd_op *pd_op_find_for_plan(const struct pd_op_set *set, const char 
     return find(set->plan_ops, type);
 }
 
+const struct pd_op *pd_op_forward(const struct pd_op_set *set, const struct pd_op *op)
+{
+    char name[96];
+    size_t n = strlen(op->type), suffix = strlen("_grad");
+    if (!op->grad_of && (n <= suffix || strcmp(op->type + n - suffix, "_grad") != 0)) return NULL;
+    snprintf(name, sizeof name, "%.*s", (int)(n - suffix), op->type);
+    const char *type = op->grad_of ? op->grad_of : name;
+    const struct pd_op *found = pd_op_find(set, type);
+    return found ? found : pd_op_find_for_plan(set, type);
+}
+
 int pd_slot_index(const struct pd_slot_def *slots, const char *name)
 {
     for (int i = 0; slots && slots[i].name; i++)

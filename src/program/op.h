@@ -206,6 +206,12 @@ struct pd_op {
     const char *grad_type, *grad_in, *grad_out;
     /* Or as a function, where a table cannot say it. */
     pd_status (*make_grad)(struct pd_grad_maker *g);
+    /* Inputs that the gradient op does not get, or not always, as words INPUT=SLOT or INPUT=SLOT@: the input has the shape of that
+     * slot of the gradient op, with SLOT- of all but its last dimension; INPUT=1: it is one number. So the engine can ask infer() whether what the gradient op
+     * gets fits (exec/grad_check.h). X needs no word where there is XShape: it has the dimensions after the first of that. */
+    const char *grad_like;
+    /* Of a gradient op: the type of its forward op, where that is not its own without _grad. */
+    const char *grad_of;
 
     const struct pd_share *share; /* ends with {-1, -1}; NULL: none */
     size_t state_size;
@@ -221,6 +227,8 @@ struct pd_op_set {
 
 const struct pd_op *pd_op_find(const struct pd_op_set *set, const char *type);
 const struct pd_op *pd_op_find_for_plan(const struct pd_op_set *set, const char *type); /* among plan_ops */
+/* The op that `op` is the gradient op of; NULL: it is none. */
+const struct pd_op *pd_op_forward(const struct pd_op_set *set, const struct pd_op *op);
 /* Position in the table, -1 when there is none of that name. */
 int pd_slot_index(const struct pd_slot_def *slots, const char *name);
 int pd_attr_index(const struct pd_attr_def *attrs, const char *name);

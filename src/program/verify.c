@@ -107,12 +107,18 @@ pd_status pd_program_verify(const struct pd_program *program)
 
 pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out, int *n)
 {
-    int count = pd_attr_count(op->def->attrs);
+    return pd_opdesc_bind_attrs_of(op, op->def, out, n);
+}
+
+pd_status pd_opdesc_bind_attrs_of(const struct pd_opdesc *op, const struct pd_op *def, struct pd_attr **out,
+                                  int *n)
+{
+    int count = pd_attr_count(def->attrs);
     struct pd_attr *attrs = pd_calloc((size_t)count, sizeof *attrs);
     if (!attrs) return pd_no_memory();
     for (int i = 0; i < count; i++) {
-        attrs[i] = op->def->attrs[i].value;
-        const struct pd_attr *set = pd_opdesc_attr(op, op->def->attrs[i].name);
+        attrs[i] = def->attrs[i].value;
+        const struct pd_attr *set = pd_opdesc_attr(op, def->attrs[i].name);
         if (set && set->type == attrs[i].type) attrs[i] = *set;
     }
     *out = attrs;

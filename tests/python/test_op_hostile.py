@@ -4,10 +4,14 @@ Whatever comes, an op gives numbers or an error. Crashes are seen anywhere, memo
 sanitized extension runs this (tools/run_tests.py). PADDLE_HOSTILE_SECONDS: for how long (4; in the long tests 300); past 30 from
 another case each time. The cases run in a process of their own, `python test_op_hostile.py FIRST SECONDS`, which names each before
 it runs.
+
+Gradient ops count on what their forward ops checked, but may come alone, from a file, and the gradient of a target may be fed: each
+gradient op that the cases lead to gets each of its inputs in shapes that do not fit, `python test_op_hostile.py gradients`.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import resource
@@ -131,8 +135,6 @@ class Hostile:
 
 
 def run_all(first: int, seconds: float) -> None:
-    if "ASAN_OPTIONS" not in os.environ:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     end = time.monotonic() + seconds
     for number in range(first, first + 10**9):
         hostile = Hostile(number)
@@ -142,16 +144,133 @@ def run_all(first: int, seconds: float) -> None:
             return
 
 
-def test_anything():
-    first = random.SystemRandom().randrange(10**9) if SECONDS > 30 else 0
+# Gradient ops that have nothing to compare a gradient with: what they make follows from its shape, or it may be any that leaves its
+# part of X. Those of the second row look at the number of elements, or rows, only.
+ALONE = {
+    "stack_grad", "label_smooth_grad", "add_position_encoding_grad", "pad_grad", "affine_grid_grad", "ceil_grad", "floor_grad",
+    "round_grad", "scatter_grad", "scatter_nd_add_grad", "pad_constant_like_grad", "crop_grad", "crop_tensor_grad",
+    "pixel_shuffle_grad", "shuffle_channel_grad", "temporal_shift_grad", "multiplex_grad", "sequence_scatter_grad",
+}
+COUNTED = {"reshape_grad", "reshape2_grad", "unsqueeze_grad", "unsqueeze2_grad", "sequence_unpad_grad", "sequence_slice_grad"}
+
+
+def worse_shapes(shape) -> list[list[int]]:
+    """One row fewer, one row more, another width, another rank."""
+    shape = list(shape)
+    if not shape:
+        return [[1], [2]]
+    rows = [[shape[0] - 1, *shape[1:]]] if shape[0] else []
+    return [*rows, [shape[0] + 1, *shape[1:]], [*shape[:-1], shape[-1] + 3], [*shape, 2], [2, *shape], shape[1:], shape[:-1]]
+
+
+class Gradient:
+    """A gradient op of a case, alone in a Program, with what it got there as feeds."""
+
+    def __init__(self, built, index: int):
+        self.program = built.program.clone()
+        block = self.program.global_block()
+        op = block.ops[index]
+        self.type, self.slots = op.type, {slot: op.input(slot) for slot in op.input_names}
+        self.fetches = [name for name in op.output_arg_names if name != "@EMPTY@"]
+        names = sorted({name for slot in self.slots.values() for name in slot} - {"@EMPTY@"})
+        self.feed = dict(zip(names, built.run(names)))
+        for at in reversed(range(len(block.ops))):
+            if at != index:
+                block._remove_op(at)
+        self.exe = built.exe
+        self.attrs = {name: block.ops[0].attr(name) for name in block.ops[0].attr_names if not name.startswith("op_")}
+
+    def run_with_attr(self, name: str, value) -> None:
+        changed = copy.copy(self)
+        changed.program = self.program.clone()
+        changed.program.global_block().ops[0]._set_attr(name, value)
+        changed.run({})
+
+    def run(self, changed: dict) -> None:
+        with test_ops.fluid.scope_guard(test_ops.fluid.Scope()):
+            self.exe.run(self.program, feed={**self.feed, **changed}, fetch_list=self.fetches, return_numpy=False)
+
+    def worse(self):
+        """(slot, name, shape, feed) for each input in each shape that does not fit, and with its sequences where they still do."""
+        for slot, names in self.slots.items():
+            for name in names:
+                value = self.feed.get(name)
+                if not isinstance(value, test_ops.fluid.core.LoDTensor):
+                    continue
+                array, lengths = np.array(value), value.recursive_sequence_lengths()
+                for shape in worse_shapes(array.shape):
+                    resized = np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
+                    more = shape[0] - array.shape[0] if shape and array.shape else 0
+                    fits = lengths and shape and lengths[-1] and lengths[-1][-1] + more >= 0
+                    last = [[*lengths[-1][:-1], lengths[-1][-1] + more]] if fits else []
+                    yield slot, name, shape, test_ops.Built.tensor(resized, [*lengths[:-1], *last] if fits else [])
+
+
+def gradients():
+    """The gradient ops of all cases."""
+    for name, case in test_ops.ALL:
+        if "raises" in case or not (case.get("grad") or case["op"].endswith("_grad")):
+            continue
+        built = test_ops.Built(case, np.float32, bool(case.get("grad")))
+        for index, op in enumerate(built.program.global_block().ops):
+            of_loss = op.type in ("elementwise_mul_grad", "reduce_sum_grad") and op.type != f"{case['op']}_grad"
+            if "_grad" in op.type and not of_loss:  # the runner adds the loss
+                yield name, Gradient(built, index)
+
+
+def gives_numbers(fn, *arguments) -> bool:
+    """If not, it said why not."""
+    try:
+        fn(*arguments)
+    except Exception as error:
+        assert not isinstance(error, SystemError) and "bug" not in str(error).lower(), error
+        return False
+    return True
+
+
+def run_gradients() -> None:
+    accepted, rng = [], Hostile(0)
+    for name, gradient in gradients():
+        print(f"@{name} {gradient.type} as it is", flush=True)
+        gradient.run({})
+        for attr in [*gradient.attrs, *gradient.attrs]:
+            value = rng.attr(gradient.attrs[attr])
+            print(f"@{name} {gradient.type} {attr}={value}", flush=True)
+            gives_numbers(gradient.run_with_attr, attr, value)
+        for slot, var, shape, value in gradient.worse():
+            print(f"@{name} {gradient.type} {slot}={var} {shape}", flush=True)
+            if gives_numbers(gradient.run, {var: value}):
+                size = np.array(gradient.feed[var]).size
+                as_many = int(np.prod(shape)) == size and (size == 1 or gradient.type in COUNTED)
+                sized = "_interp_" in gradient.type and any(gradient.slots.get(each) for each in ("OutSize", "SizeTensor", "Scale"))
+                if slot.endswith("@GRAD") and gradient.type not in ALONE and not as_many and not sized:
+                    accepted.append(f"{name} {gradient.type} {slot} {shape}")
+    assert not accepted, f"gradients of another shape than the output were taken: {accepted}"
+
+
+def run_alone(arguments: list[str], seconds: float) -> None:
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     if "ASAN_OPTIONS" in env:
         env["ASAN_OPTIONS"] += f":max_allocation_size_mb={MEMORY >> 21}:allocator_may_return_null=1"
-    done = subprocess.run([sys.executable, __file__, str(first), str(SECONDS)], env=env, text=True, errors="replace",
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS + 300)
+    done = subprocess.run([sys.executable, __file__, *arguments], env=env, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds + 300)
     last = done.stdout.rpartition("\n@")[2] if "\n@" in done.stdout else done.stdout
     assert done.returncode == 0, f"status {done.returncode} in case @{last}"
 
 
+def test_anything():
+    first = random.SystemRandom().randrange(10**9) if SECONDS > 30 else 0
+    run_alone([str(first), str(SECONDS)], SECONDS)
+
+
+def test_gradient_ops():
+    run_alone(["gradients"], 300)
+
+
 if __name__ == "__main__":
-    run_all(int(sys.argv[1]), float(sys.argv[2]))
+    if "ASAN_OPTIONS" not in os.environ:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if sys.argv[1] == "gradients":
+        run_gradients()
+    else:
+        run_all(int(sys.argv[1]), float(sys.argv[2]))

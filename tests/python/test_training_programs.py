@@ -64,7 +64,7 @@ def test_gradient_that_does_not_fit(shape, blocksize):
     for name in feed:
         block.create_var(name=name, shape=[-1, -1, -1, -1], dtype='float32', is_data=True)
     block.create_var(name='dx', dtype='float32')
-    with pytest.raises(Exception, match='blocksize'):
+    with pytest.raises(Exception, match='blocksize|Out has shape .* must be equal'):
         block.append_op(
             type='space_to_depth_grad',
             inputs={'X': ['x'], 'Out@GRAD': ['dout']},
@@ -72,6 +72,28 @@ def test_gradient_that_does_not_fit(shape, blocksize):
             attrs={'blocksize': blocksize},
         )
         fluid.Executor(fluid.CPUPlace()).run(main, feed=feed, fetch_list=['dx'])
+
+
+def memory_gradient(feed):
+    """What rnn_memory_helper_grad gives for x of shape [3, 4] and, where it is fed, the gradient `dout`."""
+    main = fluid.Program()
+    block = main.global_block()
+    block.create_var(name='x', shape=[-1, 4], dtype='float32', is_data=True)
+    block.create_var(name='dout', shape=[-1, 4], dtype='float32', persistable=True)
+    block.create_var(name='dx', dtype='float32')
+    block.append_op(type='rnn_memory_helper_grad', inputs={'X': ['x'], 'Out@GRAD': ['dout']}, outputs={'X@GRAD': ['dx']})
+    with fluid.scope_guard(fluid.Scope()):
+        feed = {'x': np.ones([3, 4], 'float32'), **feed}
+        return fluid.Executor(fluid.CPUPlace()).run(main, feed=feed, fetch_list=['dx'])[0]
+
+
+def test_gradient_that_may_be_missing():
+    """At the last step of a recurrent net nothing has written it; where it is there, it fits."""
+    np.testing.assert_array_equal(memory_gradient({}), np.zeros([3, 4]))
+    np.testing.assert_array_equal(memory_gradient({'dout': np.full([3, 4], 2, 'float32')}), np.full([3, 4], 2))
+    for rows in 2, 5:
+        with pytest.raises(fluid.core.ShapeError, match='must be equal'):
+            memory_gradient({'dout': np.ones([rows, 4], 'float32')})
 
 
 def sum_of(name, persistable=False):
