@@ -49,7 +49,7 @@ SANITIZER_SETTINGS = {
 SANITIZED = BUILD / "test-sanitized"
 SANITIZED_SETTINGS = ("-DPD_SANITIZE=address", "-DWITH_PYTHON=ON")
 SANITIZED_TESTS = tuple(f"tests/python/test_{name}.py" for name in (
-    "ops", "op_types", "op_hostile", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow",
+    "ops", "op_types", "op_hostile", "target_gradients", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow",
     "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
 
 

@@ -222,7 +222,8 @@ static pd_status add_results(struct pd_plan *plan, struct pd_plan_op *op, int in
 static pd_status add_alias(struct pd_plan *plan, const struct pd_opdesc *desc, int *done)
 {
     *done = 0;
-    if (!plan->shares || plan->outer || strcmp(desc->type, "assign") != 0) return PD_OK;
+    if (!plan->shares || plan->outer || strcmp(desc->type, "assign") != 0 || pd_opdesc_arg(desc, 0, "Like"))
+        return PD_OK; /* or one that compares sizes */
     return pd_plan_alias(plan, pd_opdesc_arg(desc, 0, "X"), pd_opdesc_arg(desc, 1, "Out"), done);
 }
 

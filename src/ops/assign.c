@@ -4,12 +4,23 @@
 #include "ops/math_util.h"
 #include "program/grad.h"
 
-enum { X };
+enum { X, LIKE };
 enum { OUT };
 
-static const struct pd_slot_def any_input[] = {{"X", PD_SLOT_OTHERS}, {0}};
+/* Like: what X is the gradient of, where a user gives it. */
+static const struct pd_slot_def any_input[] = {
+    {"X", PD_SLOT_OTHERS}, {"Like", PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static const struct pd_share view[] = {{OUT, X, 1}, {-1, -1, 0}};
+
+static pd_status assign_infer(const struct pd_infer *c)
+{
+    const struct pd_meta *x = pd_infer_in(c, X), *like = pd_infer_in(c, LIKE);
+    if (like && !pd_meta_dims_match(like, x))
+        return pd_fail(PD_SHAPE, "the target has shape %s, its gradient has shape %s; they must be equal",
+                       pd_meta_dims_text(like), pd_meta_dims_text(x));
+    return pd_math_infer_like(c);
+}
 
 static pd_status assign_run(const struct pd_run *r)
 {
@@ -32,7 +43,7 @@ const struct pd_op pd_op_assign = {
     .doc = "Out is a copy of X.",
     .inputs = any_input,
     .outputs = outputs,
-    .infer = pd_math_infer_like,
+    .infer = assign_infer,
     .run = assign_run,
     .make_grad = assign_grad,
     .share = view,

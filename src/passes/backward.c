@@ -145,6 +145,11 @@ static pd_status seed_target(struct pd_backward *p, int i)
     }
     if (given) {
         PD_TRY(pd_backward_op(p, "assign", 1, &given, n->grad, &op));
+        pd_status status = pd_opdesc_set_args(op, 0, "Like", 1, &target);
+        if (status != PD_OK) {
+            pd_opdesc_free(op);
+            return status;
+        }
         PD_TRY(pd_backward_insert(p, op));
         n->filled = 1;
         return PD_OK;
