@@ -206,9 +206,10 @@ struct pd_op {
     const char *grad_type, *grad_in, *grad_out;
     /* Or as a function, where a table cannot say it. */
     pd_status (*make_grad)(struct pd_grad_maker *g);
-    /* Inputs that the gradient op does not get, or not always, as words INPUT=SLOT or INPUT=SLOT@: the input has the shape of that
-     * slot of the gradient op, with SLOT- of all but its last dimension; INPUT=1: it is one number. So the engine can ask infer() whether what the gradient op
-     * gets fits (exec/grad_check.h). X needs no word where there is XShape: it has the dimensions after the first of that. */
+    /* Inputs that the gradient op does not get, or not always, as words INPUT=SLOT or INPUT=SLOT@: the input
+     * has the shape of that slot of the gradient op, with SLOT- of all but its last dimension; INPUT=1: it is
+     * one number. So the engine can ask infer() whether what the gradient op gets fits (exec/grad_check.h). X
+     * needs no word where there is XShape: it has the dimensions after the first of that. */
     const char *grad_like;
     /* Of a gradient op: the type of its forward op, where that is not its own without _grad. */
     const char *grad_of;

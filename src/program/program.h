@@ -192,7 +192,8 @@ void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block);
 /* Attributes in the order of the op's table, defaults filled in; borrowed from the op and its table. */
 pd_status pd_opdesc_bind_attrs(const struct pd_opdesc *op, struct pd_attr **out, int *n);
 /* The same in the order of another op's table: a gradient op has the attributes of its forward op. */
-pd_status pd_opdesc_bind_attrs_of(const struct pd_opdesc *op, const struct pd_op *def, struct pd_attr **out, int *n);
+pd_status pd_opdesc_bind_attrs_of(const struct pd_opdesc *op, const struct pd_op *def, struct pd_attr **out,
+                                  int *n);
 
 /* clone.c: with for_test the ops' is_test is set, and ops go that only training needs: backward, optimize,
  * learning rate, exchange with servers. */
