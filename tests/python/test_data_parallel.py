@@ -291,3 +291,33 @@ def test_a_scope_of_the_script_that_is_called_like_a_clip_changes_nothing(how, c
             found.append([exe.run(program, feed={"x": rows}, fetch_list=[loss])[0].tolist() for _ in range(3)])
     assert found[0] == found[1] == found[2]
     assert "no effect" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["startup", "load", "scope", "a run that fails"])
+def test_what_is_changed_between_runs_is_changed_on_all_places(tmp_path, how):
+    x = layers.data("x", [4])
+    count = layers.create_global_var([1], 0.0, "float32", persistable=True, name="count")
+    layers.increment(count)
+    loss = layers.elementwise_div(layers.mean(layers.fc(x, 1, param_attr=filled(0.3))), count)
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    fluid.io.save_persistables(exe, str(tmp_path))
+    program = fluid.CompiledProgram(fluid.default_main_program())
+    program = program.with_data_parallel(loss_name=loss.name, places=fluid.cpu_places(2))
+
+    def counts():
+        return [exe.run(program, feed={"x": np.ones((4, 4), "float32")}, fetch_list=[count])[0].tolist() for _ in range(2)]
+
+    assert counts() == [[1, 1], [2, 2]]
+    if how == "startup":
+        exe.run(fluid.default_startup_program())
+    elif how == "load":
+        fluid.io.load_persistables(exe, str(tmp_path))
+    elif how == "scope":
+        fluid.global_scope().find_var("count").get_tensor().set(np.zeros(1, "float32"), fluid.CPUPlace())
+    else:
+        with pytest.raises(ValueError, match="declares shape"):
+            exe.run(program, feed=[{"x": np.ones((2, 4), "float32")}, {"x": np.ones((2, 3), "float32")}])
+    first = 3 if how == "a run that fails" else 0  # it has counted on the first place
+    assert counts() == [[first + 1, first + 1], [first + 2, first + 2]]

@@ -381,15 +381,17 @@ def test_a_feed_of_what_the_reader_gives_is_told_of():
     assert np.isclose(value[0], ROWS[:10].sum() + 1)
 
 
-def test_a_feed_that_the_program_does_not_know_costs_no_batch():
+@pytest.mark.parametrize("places", [1, 2])
+def test_a_feed_that_the_program_does_not_know_costs_no_batch(places):
     made, set_batches, x, y = loader()
     out = layers.reduce_sum(x)
     set_batches(paddle.batch(samples, 10))
     exe, sums = fluid.Executor(), []
+    program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(places=fluid.cpu_places(places))
     made.start()
     with pytest.warns(UserWarning, match="The variable nobody is not found in program"), pytest.raises(fluid.core.EOFException):
         while True:
-            sums += [exe.run(feed={"nobody": np.zeros(1, "float32")}, fetch_list=[out])[0][0]]
+            sums += exe.run(program, feed={"nobody": np.zeros(2, "float32")}, fetch_list=[out])[0].tolist()
     made.reset()
     assert np.allclose(sums, ROWS.reshape(4, 10, 5).sum((1, 2)))
 

@@ -74,6 +74,7 @@ def _read(program: Program, feeds: list | None, count: int) -> list[dict]:
     """The batches of the Program's readers, one for each place."""
     from paddle.fluid import reader_program
 
+    feeds = [reader_program.known_feeds(program, feed, stacklevel=8) for feed in feeds or ()]
     batches = []
     try:
         for _ in range(count):
@@ -81,7 +82,7 @@ def _read(program: Program, feeds: list | None, count: int) -> list[dict]:
     except core.EOFException:
         if not batches or reader_program.drops_last(program):
             raise
-    return [{**(feeds[i] if feeds else {}), **batch} for i, batch in enumerate(batches)]
+    return [{**(feeds[i] if i < len(feeds) else {}), **batch} for i, batch in enumerate(batches)]
 
 
 def feeds_of(program: Program, feed, count: int, trains: bool) -> list[dict]:
@@ -122,6 +123,13 @@ def _given(reads: list, values: dict, feed: dict, place: int) -> dict:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _held(scope, name: str):
+    """A copy of the value in the scope; None: it has none."""
+    found = scope.find_var(name)
+    tensor = None if found is None else found.get_tensor()
+    return np.array(tensor) if tensor is not None and tensor._is_initialized() else None
+
+
 class Places:
     """What a CompiledProgram keeps for its places: a scope for each but the first, below the scope of the run; those of
     `shared`, where its variables are those of another one."""
@@ -132,9 +140,15 @@ class Places:
         self._divisor = count if scale in (None, BuildStrategy.GradientScaleStrategy.CoeffNumDevice) else 1
         self.syncs = strategy is not None and strategy.sync_batch_norm
         self._scopes: dict = {} if shared is None else shared._scopes
+        self._left: dict = {} if shared is None else shared._left  # scope -> what the first place had of its own after a run
         self._apart: frozenset = frozenset()  # persistable variables that were fed a value of its own to each place
 
-    def _scope_of(self, scope, place: int, own: list, single: frozenset):
+    def _changed(self, scope, own: list) -> set:
+        """What has been changed since the last run by somebody else, or by a run that failed: all places begin with that."""
+        left = self._left.get(scope, {})
+        return {name for name in own if name in left and not np.array_equal(left[name], _held(scope, name), equal_nan=True)}
+
+    def _scope_of(self, scope, place: int, own: list, single: frozenset, changed: set):
         """The scope of a place, with copies of what it has of its own, and none of what changes once for all."""
         if place == 0:
             return scope
@@ -146,7 +160,7 @@ class Places:
         if here & single:
             kid.erase(sorted(here & single))
         for name in own:
-            held = scope.find_var(name) if name not in here else None
+            held = scope.find_var(name) if name not in here or name in changed else None
             if held is not None and held.get_tensor()._is_initialized():
                 kid.var(name).get_tensor().set(np.array(held.get_tensor()), core.CPUPlace())
         return kid
@@ -172,7 +186,9 @@ class Places:
         feeds = feeds_of(program, feed, self.count, trains)
         parts, fed = self._cut(program, feed, feeds)
         # All of them before the first place computes: each starts from what was there then.
-        scopes = [self._scope_of(scope, i, [*parts.own, *fed], parts.single) for i in range(len(feeds))]
+        own = [name for name in parts.own if name not in self._apart]
+        changed = self._changed(scope, own)
+        scopes = [self._scope_of(scope, i, [*parts.own, *fed], parts.single, changed) for i in range(len(feeds))]
         values: dict = {}  # name -> one for each place, or one for all
         for i, segment in enumerate(parts.segments):
             wanted = list(dict.fromkeys([*segment.handed_on, *(name for name in mine if parts.last.get(name, 0) == i)]))
@@ -183,6 +199,7 @@ class Places:
             for k, name in enumerate(wanted):
                 made = [row[k] for row in found]
                 values[name] = [_sum(made)] if name in segment.averaged else made
+        self._left.setdefault(scope, {}).update({name: _held(scope, name) for name in own})
         if away:
             asked = executor_servers.ask(executor, program, away, False)
             values.update({name: [value] for (name, _), value in zip(away.values(), asked)})

@@ -213,14 +213,6 @@ def _joins_slices(op) -> bool:
     return op.type == "concat" and int(op.attr("op_role")) == int(OpRole.Dist)
 
 
-def _known_feeds(program, feed: dict, stacklevel: int) -> dict:
-    """Those that the Program has a variable for; it warns of the others, as 1.8.5 does."""
-    known = {name: value for name, value in feed.items() if program.global_block().has_var(name)}
-    for name in [name for name in feed if name not in known]:
-        warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.", stacklevel=stacklevel)
-    return known
-
-
 class Executor(_core.Executor):
     """Runs Programs, one after the other, in one thread.
 
@@ -311,7 +303,7 @@ class Executor(_core.Executor):
         from paddle.fluid import reader_program
 
         program = default_main_program() if program is None else program
-        feed = _known_feeds(program, feed or {}, stacklevel=4)
+        feed = reader_program.known_feeds(program, feed or {}, stacklevel=4)
         read = reader_program.next_feed(program)
         for name in [name for name in feed if name in read]:
             warnings.warn(
@@ -340,7 +332,9 @@ class Executor(_core.Executor):
     def _run_known(self, program, feed: dict, *others):
         """run() with those feeds that the Program has; of the others it warns. A misspelt one leaves its variable without a
         value: then the error about the feed stands."""
-        known = _known_feeds(program, feed, stacklevel=5)
+        from paddle.fluid import reader_program
+
+        known = reader_program.known_feeds(program, feed, stacklevel=5)
         try:
             return self.run(program, known, *others)
         except core.EnforceNotMet:

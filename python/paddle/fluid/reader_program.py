@@ -7,6 +7,7 @@ op are fed with the next batch of its reader whenever the Program runs.
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Callable, Iterator, NamedTuple
 
 import numpy as np
@@ -200,6 +201,14 @@ def reads_of(program: Program) -> list[Read]:
                 reads.append(Read(reader, op.output("Out"), bool(op.attr("drop_last"))))
         found = program._reads = program._changes, reads
     return found[1]
+
+
+def known_feeds(program: Program, feed: dict, stacklevel: int) -> dict:
+    """Those that the Program has a variable for; it warns of the others, as 1.8.5 does."""
+    known = {name: value for name, value in feed.items() if program.global_block().has_var(name)}
+    for name in [name for name in feed if name not in known]:
+        warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.", stacklevel=stacklevel)
+    return known
 
 
 def next_feed(program: Program) -> dict:
