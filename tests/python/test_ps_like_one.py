@@ -96,3 +96,18 @@ def test_steps_done_before_the_startup_program_is_an_error(fresh):
     job.transpile(0, pservers="127.0.0.1:6174", trainers=1)
     with pytest.raises(RuntimeError, match="run the startup Program first"):
         job.steps_done()
+
+
+@pytest.mark.parametrize("named", [0, 1, 2])
+def test_updates_of_some_parameters_only_are_refused(fresh, named):
+    outs = [layers.fc(layers.data(name, [4]), 1, param_attr=fluid.ParamAttr(name=f"w_{name}"), bias_attr=False) for name in "xy"]
+    loss = layers.mean(layers.sums(outs))
+    made = [fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=[f"w_{name}"]) for name in "xy"]
+    job = fluid.DistributeTranspiler()
+    job.transpile(0, pservers="127.0.0.1:6174", trainers=1)
+    exe = fluid.Executor()
+    feed = {name: [[1.0, 2.0, 3.0, 4.0]] for name in "xy"}
+    # Without servers: what is not refused fails for want of a value.
+    error, match = (ValueError, "not that of 'w_y': servers do all") if named == 1 else (fluid.core.EnforceNotMet, "w_x")
+    with pytest.raises(error, match=match):
+        exe.run(job.get_trainer_program(), feed=feed, fetch_list=[loss, *made[:named]])

@@ -286,6 +286,9 @@ class Executor(_core.Executor):
             raise TypeError(f"scope must be a fluid.Scope, found {shown.found(scope)}.")
         fetches, ops = ([], []) if fetch_list is None else _flat_fetches(fetch_list)
         if ops and program._is_distributed:
+            from paddle.fluid import executor_servers
+
+            executor_servers.check_updates(program, ops)
             ops = []  # servers run them, in every step
         if ops or (use_prune and fetches):
             fed = feed[0] if isinstance(feed, (list, tuple)) and feed else feed

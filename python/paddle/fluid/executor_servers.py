@@ -29,6 +29,21 @@ def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
     return executor._run_fed(changed, feed, names, scope=scope, return_numpy=as_numpy)
 
 
+# ---- updates ----
+
+
+def check_updates(program: Program, ops: list) -> None:
+    """A script that names ops of optimizers in fetch_list wants these updates alone; servers do all of them in each step."""
+    job = io_distributed.is_trainer(program) and program._parameters_on_pservers.job
+    named = {op._id for op in ops}
+    left = [update.param.name for update in job.graph.updates if update.rule._id not in named] if job else []
+    if left:
+        raise ValueError(
+            f"fetch_list names updates of some parameters, and not that of {left[0]!r}: servers do all updates in each step. Name all "
+            "of them, or none; what is trained by itself needs a Program and servers of its own."
+        )
+
+
 # ---- fetches ----
 
 
