@@ -111,3 +111,35 @@ def test_updates_of_some_parameters_only_are_refused(fresh, named):
     error, match = (ValueError, "not that of 'w_y': servers do all") if named == 1 else (fluid.core.EnforceNotMet, "w_x")
     with pytest.raises(error, match=match):
         exe.run(job.get_trainer_program(), feed=feed, fetch_list=[loss, *made[:named]])
+
+
+@pytest.mark.parametrize("how", ["cond", "Switch", "assign"])
+def test_updates_that_servers_cannot_do_are_refused(fresh, how):
+    momentum()
+    other = layers.mean(layers.fc(layers.data("y", [4]), 1, param_attr=fluid.ParamAttr(name="v"), bias_attr=False))
+    rule = fluid.optimizer.SGD(0.1)
+    grads = rule.backward(other, parameter_list=["v"])
+    is_so = layers.less_than(layers.zeros([1], "float32"), layers.ones([1], "float32"))
+
+    def update():
+        rule.apply_gradients(grads)
+
+    if how == "cond":
+        layers.cond(is_so, update, None)
+    elif how == "Switch":
+        with layers.Switch() as switch, switch.case(is_so):
+            update()
+    else:
+        (param, grad), = grads
+        layers.assign(layers.elementwise_sub(param, layers.scale(grad, 0.1)), param)
+    match = "changes the parameter 'v' by a gradient" if how == "assign" else "the update of 'v' stands in a branch or a loop"
+    with pytest.raises(ValueError, match=match):
+        transpile()
+
+
+def test_a_parameter_that_no_gradient_changes_is_fine(fresh):
+    momentum()
+    block = fluid.default_main_program().global_block()
+    target = layers.create_parameter([4, 1], "float32", name="target")
+    layers.assign(layers.elementwise_add(layers.scale(target, 0.9), layers.scale(block.var("w"), 0.1)), target)
+    transpile()

@@ -39,8 +39,8 @@ def check_updates(program: Program, ops: list) -> None:
     left = [update.param.name for update in job.graph.updates if update.rule._id not in named] if job else []
     if left:
         raise ValueError(
-            f"fetch_list names updates of some parameters, and not that of {left[0]!r}: servers do all updates in each step. Name all "
-            "of them, or none; what is trained by itself needs a Program and servers of its own."
+            f"fetch_list names updates of some parameters, and not that of {left[0]!r}: servers do all updates in each step. Name "
+            "all of them, or none; what is trained by itself needs a Program and servers of its own."
         )
 
 

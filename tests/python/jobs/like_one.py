@@ -12,7 +12,7 @@ from paddle.fluid import layers, optimizer
 NAMES = {"plain": ("first", "second"), "marks": ("p.trainer_1.pserver_0", "p.pserver_0"),
          "one mark": ("p.trainer_1.pserver_0", "second"),
          "blanks": ("a b", "a")}  # fmt: skip
-OTHERS = ("used", "places", "prune", "ops")
+OTHERS = ("used", "places", "prune", "ops", "kept gradients")
 
 
 def weight(name: str) -> fluid.ParamAttr:
@@ -32,7 +32,12 @@ def build(case: str) -> tuple:
         layers.assign(layers.scale(rates[0], 0.5), output=rates[0])
         return loss, [first, second], made
     rate = layers.exponential_decay(0.01, 1, 0.5)
-    made = optimizer.Momentum(rate, 0.9).minimize(loss)
+    decay = fluid.regularizer.L2Decay(0.1) if case == "kept gradients" else None
+    clip = fluid.clip.GradientClipByValue(0.05) if case == "kept gradients" else None
+    made = optimizer.Momentum(rate, 0.9, regularization=decay, grad_clip=clip).minimize(loss)
+    for _, grad in made[1] if case == "kept gradients" else ():  # as scripts do that read them from the scope
+        grad.persistable = True
+        fluid.default_main_program().global_block().var(f"{first}@GRAD").persistable = True
     return loss, [first, second, f"{first}_velocity_0", rate], made
 
 

@@ -11,9 +11,10 @@ import itertools
 import math
 from dataclasses import dataclass, field
 
+from paddle.fluid.framework import Parameter
 from paddle.fluid.transpiler.classes import Classes, sums_all
 from paddle.fluid.transpiler.copying import remove_ops
-from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_update_op, role_of
+from paddle.fluid.transpiler.flow import Flow, is_rate_op, is_rule, is_update_op, role_of, sub_blocks
 from paddle.fluid.vartype import OpRole, VarType
 
 # Update rules that change each element by itself: a slice is updated as the whole would be. lars_momentum,
@@ -59,6 +60,8 @@ class UpdateGraph:
         self.vars = {var.name: var for var in self.block._all_vars()}
         self.flow = Flow(list(self.block.ops))
         self._places = self.flow.place  # in the user's Program
+        self._made_anew: dict = {}
+        self._check_blocks(program)
         rules = [op for op in self.flow.ops if is_update_op(op) and op in self.flow.rules]
         if not rules:
             raise ValueError(
@@ -82,10 +85,31 @@ class UpdateGraph:
 
     # ---- which ops ----
 
+    @staticmethod
+    def _check_blocks(program) -> None:
+        """Servers update each parameter once in a step."""
+        for op in [op for block in program.blocks[1:] for op in block.ops if is_update_op(op) and is_rule(op)]:
+            raise ValueError(
+                f"the update of {op.input('Param')[0]!r} stands in a branch or a loop (minimize or apply_gradients inside of cond, "
+                "case, Switch or While): servers update each parameter once in a step. Call it outside; a rate of 0 leaves a "
+                "parameter as it is."
+            )
+
     def is_lasting(self, name: str) -> bool:
-        """Does the variable live on between steps?"""
+        """Does the variable live on between steps? A gradient that a script marks as persistable, to look at it, is made anew."""
         var = self.vars.get(name)
-        return var is not None and var.persistable
+        return var is not None and var.persistable and not self._is_made_anew(name)
+
+    def _is_made_anew(self, name: str) -> bool:
+        if name not in self._made_anew:
+            writers = self.flow.writers(name)
+            first = min((self.flow.place[op] for op in writers), default=-1)
+            self._made_anew[name] = bool(writers) and all(
+                role_of(op) & (OpRole.Backward | OpRole.Optimize) and op not in self.flow.rules
+                and not sub_blocks(op) and name not in self.flow.reads[op]
+                for op in writers
+            ) and not any(name in self.flow.reads[op] for op in self.flow.ops[:first])  # fmt: skip
+        return self._made_anew[name]
 
     def is_moved(self, op) -> bool:
         """Do servers run it?"""
@@ -308,6 +332,7 @@ class UpdateGraph:
         if len(owned) < len(self.updates):
             raise ValueError("a parameter has two optimizer ops; servers update a parameter once a step.")
         for op in self.flow.ops:
+            self._check_trained_here(op, owned)
             both = owned.intersection(self.flow.writes[op])
             if both and op not in self._moved:
                 raise ValueError(
@@ -315,6 +340,18 @@ class UpdateGraph:
                     "which servers cannot follow. Where that is Lookahead, take the optimizer inside it; an initializer belongs "
                     "to the startup Program (layers.create_parameter puts it there)."
                 )
+
+    def _check_trained_here(self, op, owned: set) -> None:
+        """Is it an update that the script wrote itself, of a parameter that no optimizer op has?"""
+        params = {name for name in self.flow.writes[op] if isinstance(self.vars.get(name), Parameter)} - owned
+        if not params or op in self._moved or op is self.table_rule:
+            return
+        here = self.flow.needed(self.flow.reads[op], lambda each: each not in self._moved and each is not self.table_rule)
+        if any(role_of(each) & OpRole.Backward for each in here):
+            raise ValueError(
+                f"op {op.type!r} of the script changes the parameter {sorted(params)[0]!r} by a gradient: each trainer would do so "
+                "with its own, and for itself. Train it with an optimizer: servers do what its minimize or apply_gradients adds."
+            )
 
     def _check_states(self) -> None:
         users: dict = {}
