@@ -26,6 +26,8 @@ struct core_state {
     PyObject *default_main; /* the Program that run() takes when it gets none */
     PyObject *global_scope;
     PyObject *convert_feed; /* (program, name, value) -> array or tensor */
+    int has_left; /* the process had a job and said goodbye: a trainer's Program that runs again comes back to
+                     it */
 };
 
 struct core_program {

@@ -239,6 +239,16 @@ static PyObject *run_plain(struct core_executor *self, struct core_request *requ
     return results;
 }
 
+/* Is it a trainer's Program, of a process that had left its job? Asked only of a process that had. */
+static int comes_back(PyObject *program)
+{
+    PyObject *is_in_job = PyObject_GetAttrString(program, "_is_distributed");
+    int found = is_in_job && PyObject_IsTrue(is_in_job) == 1;
+    if (!is_in_job) PyErr_Clear();
+    Py_XDECREF(is_in_job);
+    return found;
+}
+
 static PyObject *run_given(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int fed)
 {
     PyObject *given[ARG_COUNT];
@@ -256,6 +266,8 @@ static PyObject *run_given(PyObject *self, PyObject *const *args, Py_ssize_t n, 
                         "back into Python. Use one executor for each thread.");
         return NULL;
     }
+    if (of(self)->state->has_left && !fed && comes_back(request.program))
+        return call_python(self, "_run_returning", given);
     /* What the caller owns must outlive the run: another thread may let go of it meanwhile. */
     Py_INCREF(request.program);
     Py_INCREF(request.scope);

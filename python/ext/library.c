@@ -184,11 +184,20 @@ static PyObject *profile_report(PyObject *module, PyObject *args)
 
 static PyObject *leave_job(PyObject *module, PyObject *args)
 {
-    (void)module;
+    struct core_state *state = PyModule_GetState(module);
     int failed, at_exit = 0;
     const char *why;
     if (!PyArg_ParseTuple(args, "ps|p", &failed, &why, &at_exit)) return NULL;
+    state->has_left |= pd_job_id() >= 0;
     return core_leave_job(failed, why, at_exit);
+}
+
+static PyObject *set_left(PyObject *module, PyObject *value)
+{
+    struct core_state *state = PyModule_GetState(module);
+    int before = state->has_left;
+    state->has_left = PyObject_IsTrue(value) == 1;
+    return PyBool_FromLong(before);
 }
 
 static PyObject *job_id(PyObject *module, PyObject *unused)
@@ -233,6 +242,8 @@ PyMethodDef core_library_methods[] = {
      "Tells the servers of the job that this trainer is done, or failed and why. At the end of a process a "
      "step of another "
      "thread is not waited for, but for a moment."},
+    {"_set_left", set_left, METH_O,
+     "Whether Executor.run asks _run_returning before it runs a trainer's Program. Returns what it was."},
     {"leave_job_at_exit", core_leave_job_at_exit, METH_NOARGS,
      "From now on the end of this process tells them too, by its status."},
     {"job_id", job_id, METH_NOARGS,

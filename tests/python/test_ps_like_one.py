@@ -143,3 +143,16 @@ def test_a_parameter_that_no_gradient_changes_is_fine(fresh):
     target = layers.create_parameter([4, 1], "float32", name="target")
     layers.assign(layers.elementwise_add(layers.scale(target, 0.9), layers.scale(block.var("w"), 0.1)), target)
     transpile()
+
+
+@pytest.mark.parametrize("places", [1, 2])
+def test_a_trainer_that_closed_and_trains_on_begins_with_the_parameters_of_now(tmp_path, places):
+    """Not with those that it had when it left: the others have trained since."""
+    with Job(2, 2, "returns.py") as job:
+        job.start_all("--folder", str(tmp_path), "--places", str(places))
+        job.end(60)
+        returned, stayed = ([line.split()[2] for line in steps_of(each.output())] for each in job.processes[-2:])
+    assert returned[:2] == stayed[:2] and len(returned) == 4
+    first = stayed.index(returned[2])
+    assert first >= 6
+    assert stayed.index(returned[3]) - first in (1, 2)  # the others may have been in a step when it asked

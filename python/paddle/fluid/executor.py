@@ -297,6 +297,8 @@ class Executor(_core.Executor):
         arrays, merged = return_numpy is not False, return_merged is not False
         if several is not None:
             scope = global_scope() if scope is None else scope
+            if program._is_distributed:
+                self._come_back(program, scope)
             return several.run(self, program, feed, fetches, scope, arrays, merged)
         results = self.run(program, feed, fetches, scope=scope, return_numpy=arrays)
         return results if merged else [[each] for each in results]
@@ -314,6 +316,25 @@ class Executor(_core.Executor):
                 "reader, or with an iterable DataLoader.", stacklevel=3,
             )  # fmt: skip
         return self._run_fed(program, {**feed, **read}, *others)
+
+    def _come_back(self, program, scope) -> None:
+        """Before a step of a trainer whose process had said goodbye: it begins with the parameters of now."""
+        if not any(op.type in _ENDS_STEP for op in program.global_block().ops) or not _core._set_left(False):
+            return
+        from paddle.fluid import executor_servers
+
+        executor_servers.receive_parameters(self, program, global_scope() if scope is None else scope)
+
+    def _run_returning(self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None, *others):
+        """run() of a Program of a job whose process had said goodbye."""
+        program = default_main_program() if program is None else program
+        self._come_back(program, scope)
+        has_left = _core._set_left(False)
+        try:
+            return self.run(program, feed, fetch_list, feed_name, fetch_name, scope, *others)
+        finally:
+            if has_left:
+                _core._set_left(True)
 
     def _run_lacking(
         self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None,

@@ -107,6 +107,22 @@ def ask(executor, program: Program, away: dict, as_numpy: bool) -> list:
     return executor.run(asked.program, fetch_list=[asked.vars[name] for name in names], return_numpy=as_numpy)
 
 
+def receive_parameters(executor, program: Program, scope) -> None:
+    """Those that the trainer holds, as servers have them now."""
+    overview = program._parameters_on_pservers
+    if not io_distributed.is_trainer(program) or overview.job is None:
+        return
+    slices: dict = {}
+    for var in overview.distributed_vars:
+        if var.vtype == io_distributed._HERE:
+            slices.setdefault(var.origin.name, []).append(var)
+    saving = io_distributed._Saving(program, [])
+    for name, parts in slices.items():
+        saving.receive(name, parts)
+    for name, value in zip(saving.vars, executor.run(saving.program, fetch_list=list(saving.vars.values()))):
+        scope.var(name).get_tensor().set(value, core.CPUPlace())
+
+
 def _remembered(executor, program: Program, what, make):
     """What was made for this Program before, while it stays the same."""
     cache = executor.__dict__.setdefault("_made_for_servers", {})

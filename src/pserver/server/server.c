@@ -536,12 +536,14 @@ static int is_finished(struct pd_server *s)
 }
 
 /* All trainers have ended, and another server was away then: it would wait for them, and for this one, which
- * alone can tell it. Where none has come since this server was started, the others were told before. */
+ * alone can tell it. Where none has come since this server was started, the others were told before; and
+ * where all have failed, there is nothing to wait for. */
 static pd_status tell_others(struct pd_server *s)
 {
     struct pd_patience patience = pd_patience_start(s->config.notice_ms, s->config.deadline_ms);
     char who[800];
-    while (atomic_load(&s->has_met) && !pd_order_all_told(s->order, who, sizeof who)) {
+    if (!atomic_load(&s->has_met) || !pd_book_has_done(s)) return PD_OK;
+    while (!pd_order_all_told(s->order, who, sizeof who)) {
         enum pd_patience_now now = pd_patience_ask(&patience);
         if (now != PD_WAIT_ON)
             pd_log(PD_LOG_WARNING, "all trainers have ended, and %s has not come to hear it%s", who,
