@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Callable
 from paddle.fluid import framework, suggest
 from paddle.fluid.core import VarDesc
 from paddle.fluid.log_helper import notice
-from paddle.fluid.vartype import OpRole
 
 if TYPE_CHECKING:
     from paddle.fluid.hints import Block, Program
@@ -357,8 +356,7 @@ def _correct_role_vars(params_grads: list, new_names: dict) -> None:
     for program in programs:
         for op in program.global_block().ops:
             # A scope of the script's may be called so, too: its ops have other roles.
-            is_clip = int(op.attr("op_role")) & int(OpRole.Optimize) and op.has_attr("op_namescope")
-            if not is_clip or "gradient_clip" not in op.attr("op_namescope"):
+            if not op._is_optimize_op() or not op.has_attr("op_namescope") or "gradient_clip" not in op.attr("op_namescope"):
                 continue
             role_var = op.attr("op_role_var") if op.has_attr("op_role_var") else None
             if role_var and role_var[0] in new_names:

@@ -160,9 +160,9 @@ class Places:
         if here & single:
             kid.erase(sorted(here & single))
         for name in own:
-            held = scope.find_var(name) if name not in here or name in changed else None
-            if held is not None and held.get_tensor()._is_initialized():
-                kid.var(name).get_tensor().set(np.array(held.get_tensor()), core.CPUPlace())
+            value = _held(scope, name) if name not in here or name in changed else None
+            if value is not None:
+                kid.var(name).get_tensor().set(value, core.CPUPlace())
         return kid
 
     def _cut(self, program: Program, feed, feeds: list[dict]) -> tuple[Cut, list]:

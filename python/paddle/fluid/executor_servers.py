@@ -116,10 +116,7 @@ def receive_parameters(executor, program: Program, scope) -> None:
     for var in overview.distributed_vars:
         if var.vtype == io_distributed._HERE:
             slices.setdefault(var.origin.name, []).append(var)
-    saving = io_distributed._Saving(program, [])
-    for name, parts in slices.items():
-        saving.receive(name, parts)
-    for name, value in zip(saving.vars, executor.run(saving.program, fetch_list=list(saving.vars.values()))):
+    for name, value in zip(slices, ask(executor, program, dict(enumerate(slices.items())), True)):
         scope.var(name).get_tensor().set(value, core.CPUPlace())
 
 
