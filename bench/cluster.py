@@ -21,7 +21,7 @@ from pathlib import Path
 
 import cluster_faults
 import runners
-from runners import BENCH, OURS, PADDLE, Runner
+from runners import BEFORE, BENCH, OURS, PADDLE, Runner
 
 # name -> work, servers, trainers, samples a step of one trainer, steps of ours, steps of 1.8.5, the ratio we want
 JOBS = {
@@ -74,10 +74,10 @@ class JobFailed(Exception):
 def run_job(runner: Runner, name: str, quick: bool) -> dict:
     """Starts a job, waits for its end, returns what was measured."""
     work, servers, trainers, batch, our_steps, their_steps, _ = JOBS[name]
-    steps = our_steps if runner.family == OURS else their_steps
+    steps = our_steps if runner.is_cpaddle else their_steps
     steps = max(20, steps // 10) if quick else steps
     endpoints = ",".join(free_endpoints(servers))
-    env = runners.environment(1, runner.env, runner.family == OURS)
+    env = runners.environment(1, runner.env, runner.is_cpaddle)
     logs, processes = [], []
 
     def start(role: str, index: int) -> subprocess.Popen:
@@ -131,6 +131,20 @@ def others_load() -> str:
             "mean nothing.\n") if load > cores / 2 else ""
 
 
+def beside_before(results: dict) -> list[str]:
+    """This build beside the other one, when there is one; in brackets what the other one takes."""
+    rows = []
+    for name, by in results.items():
+        if OURS in by and BEFORE in by:
+            now, old = by[OURS], by[BEFORE]
+            cells = [name, f"{now['rate']:,.0f}", f"{old['rate']:,.0f}", f"{now['rate'] / old['rate']:.2f}x"]
+            cells += [f"{now[key]:.{digits}f} ({old[key]:.{digits}f})"
+                      for key, digits in (("first", 2), ("trainer_mb", 0), ("server_mb", 0))]
+            rows.append("| " + " | ".join(cells) + " |")
+    head = ["", "| job | samples/s | before | ratio | first step, s | trainer MB | server MB |", "|---|---|---|---|---|---|---|"]
+    return head + rows if rows else []
+
+
 def table(results: dict, rivals: list[Runner]) -> str:
     rows = [
         "| job | samples/s | paddle 1.8.5 | ratio | wanted | start to first step, s | parameters MB | trainer MB | server MB | "
@@ -153,6 +167,7 @@ def table(results: dict, rivals: list[Runner]) -> str:
                     f"{show(ratio, 1) + 'x' if ratio else '-'} | {f'{wanted}x' if wanted else '-'} | {both('first', 2)} | "
                     f"{show((ours or theirs)['params_mb'], 1)} | {both('trainer_mb', 0)} | {both('server_mb', 0)} | "
                     f"{both('end', 2, 'never')} |")
+    rows += beside_before(results)
     note = "" if rivals else "\npaddlepaddle 1.8.5 is not installed here.\n"
     return "\n".join(rows) + "\n" + note
 
@@ -177,7 +192,7 @@ def main() -> int:
     parser.add_argument("--page", help="the table as a page")
     options = parser.parse_args()
     rivals = [r for r in runners.rivals(print) if r.family == PADDLE and r.how == "cached" and "FLAGS_use_mkldnn" not in r.env]
-    group = [runners.ours(), *rivals]
+    group = [*runners.builds(), *rivals]
     busy = others_load()
     print(busy, end="", flush=True)
     results: dict = {}
@@ -200,7 +215,7 @@ def main() -> int:
     text = table(results, rivals)
     if not options.no_faults and not options.only:
         faults = {}
-        for runner in group:
+        for runner in [runner for runner in group if runner.family != BEFORE]:
             try:
                 faults[runner.family] = cluster_faults.measure(runner, free_endpoints)
             except TimeoutError as error:

@@ -69,7 +69,7 @@ class Job:
 
     def __init__(self, runner: Runner, endpoint: str, folder: Path, flags: dict):
         self.runner, self.endpoint, self.folder = runner, endpoint, folder
-        self.env = {**runners.environment(1, runner.env, runner.family == OURS), **flags}
+        self.env = {**runners.environment(1, runner.env, runner.is_cpaddle), **flags}
         self.all: list[Peer] = []
 
     def __enter__(self) -> Job:

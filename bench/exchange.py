@@ -26,9 +26,9 @@ DENSE = {30 << 20: "30 MiB", 64 << 20: "64 MiB"}
 PS_LITE_ELSEWHERE = {(op, size): 1.9e9 / size for op in ("push", "pull") for size in DENSE} | {("push", SMALL): 6957}
 
 
-def psbench(seconds: float) -> list[dict]:
-    """One run of `paddle psbench` over both transports: what it measured."""
-    command = [str(Path(sys.executable).with_name("paddle")), "psbench", "--json", "--pin", "--dense", "4K,30M,64M",
+def psbench(python: str, seconds: float) -> list[dict]:
+    """One run of `paddle psbench` of a build over both transports: what it measured."""
+    command = [str(Path(python).with_name("paddle")), "psbench", "--json", "--pin", "--dense", "4K,30M,64M",
                "--sparse", str(ROWS), "--table", "10M",
                "--seconds", str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=runners.environment(1, {}, True))
@@ -93,6 +93,20 @@ def table(best: dict, stream: float | None, other: dict, copy: float, ping: floa
     return "\n".join(rows) + "\n" + limits
 
 
+def beside_before(best: dict) -> str:
+    """This build beside the other one, when there is one."""
+    if runners.BEFORE not in best:
+        return ""
+    rows = ["", "| op | transport | bytes or rows | ours | before | ratio |", "|---|---|---|---|---|---|"]
+    for which, row in best[runners.OURS].items():
+        old = best[runners.BEFORE].get(which)
+        if old:
+            cells = [row["op"], row["transport"], str(row["rows"] or row["bytes"]), f"{value(row):,.0f}/s", f"{value(old):,.0f}/s",
+                     f"{value(row) / value(old):.2f}x"]
+            rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
 def key(row: dict) -> tuple:
     """Which work it is; sparse rows count by their number."""
     return (row["op"], row["transport"], row["rows"]) if row["rows"] else (row["op"], row["transport"], row["bytes"], 0)
@@ -117,23 +131,26 @@ def main() -> int:
     program = os.environ.get("PS_LITE_BENCH")
     if not program:
         print("PS_LITE_BENCH is not set: the figures of ps-lite are from another machine.", flush=True)
-    best: dict = {}
+    best: dict = {runner.family: {} for runner in runners.builds()}
     other = {} if program else PS_LITE_ELSEWHERE
     every, streams = [], []
     for number in range(rounds):
         streams.append(iperf3(seconds))
         for what, rate in (ps_lite(program) if program else {}).items():
             other[what] = max(other.get(what, 0), rate)
-        got = psbench(seconds)
-        every.append({"psbench": got, "iperf3": streams[-1]})
-        for row in got:
-            if key(row) not in best or value(row) > value(best[key(row)]):
-                best[key(row)] = row
+        for runner in runners.builds():
+            got = psbench(runner.python, seconds)
+            every.append({"build": runner.family, "psbench": got, "iperf3": streams[-1]})
+            for row in got:
+                where = best[runner.family]
+                if key(row) not in where or value(row) > value(where[key(row)]):
+                    where[key(row)] = row
         print(f"round {number + 1} of {rounds} is through", flush=True)
     flat = [row for one in every for row in one["psbench"]]
-    text = table(best, max((s for s in streams if s), default=None), other,
+    text = table(best[runners.OURS], max((s for s in streams if s), default=None), other,
                  max(r["copy_bytes_per_s"] for r in flat if r["bytes"] == 64 << 20),
                  max(r["pings_per_s"] for r in flat if r["bytes"] == SMALL))
+    text += beside_before(best)
     cluster.publish("Pushes and pulls", text, busy, every, options)
     return 0
 

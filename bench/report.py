@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from runners import OURS, PADDLE, TORCH
+from runners import BEFORE, OURS, PADDLE, TORCH
 
 BENCH = Path(__file__).resolve().parent
 
@@ -85,6 +85,19 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|"] + lines[1:]
 
 
+def beside_before(result: dict, facts: dict) -> list[str]:
+    """This build beside the other one, when there is one."""
+    rows = []
+    for row in result["works"]:
+        fact = facts[row["work"]]
+        ours, before = (best(row["runners"], family) for family in (OURS, BEFORE))
+        if ours and before:
+            rows.append([f"{fact['title']}, batch {fact['batch']}", str(row["threads"]), speed(ours, fact), speed(before, fact),
+                         ratio(ours, before), f"{ours['median'] / before['median']:.2f}x",
+                         f"{ours['peak_mb']:.0f}/{before['peak_mb']:.0f}"])
+    return ["", *table(["work", "threads", "ours", "before", "ratio", "of medians", "peak MB"], rows)] if rows else []
+
+
 def summary(result: dict, facts: dict) -> list[str]:
     """The closing tables."""
     lines = []
@@ -105,6 +118,7 @@ def summary(result: dict, facts: dict) -> list[str]:
                   "Peak memory in MB: ours/1.8.5/PyTorch.", ""]
         lines += table(["work", "threads", "ours", "1.8.5", "ratio", "PyTorch", "ratio", "to the better",
                         "of sgemm peak", "peak MB"], rows)
+        lines += beside_before(result, facts)
         peaks = ", ".join(f"{peak / 1e9:.0f} GFLOP/s with {threads} thread{'s' * (threads > 1)}"
                           for threads, peak in result["sgemm"].items())
         lines += ["", f"sgemm peak in this run: {peaks}."]

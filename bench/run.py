@@ -168,7 +168,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     options = parse_arguments()
     wanted = options.only or WORKS + OTHERS
-    everyone = [runners.ours()] + runners.rivals(say)
+    everyone = runners.builds() + runners.rivals(say)
     facts = report.work_facts()
     result = {"machine": report.machine(), "rounds": options.passes * options.rounds,
               "seconds": options.seconds, "works": [], "sgemm": {}}

@@ -1,7 +1,8 @@
 """Who is measured: this project's package and, where they are installed, paddlepaddle 1.8.5 and PyTorch.
 
 A rival's interpreter is named by PADDLE185_PYTHON or TORCH_PYTHON, or lies in .venv-185 or .venv-torch of the
-checkout. A Child is one process that runs one work; see child.py for what is said.
+checkout. BEFORE_PYTHON names the interpreter of another build of this package, to compare the two. A Child is
+one process that runs one work; see child.py for what is said.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
-OURS, PADDLE, TORCH = "cpaddle", "1.8.5", "PyTorch"
+OURS, PADDLE, TORCH, BEFORE = "cpaddle", "1.8.5", "PyTorch", "before"
 
 
 class ChildFailed(Exception):
@@ -29,11 +30,15 @@ class Runner:
     """A library and a way to use it."""
 
     name: str  # as shown
-    family: str  # OURS, PADDLE or TORCH
+    family: str  # OURS, PADDLE, TORCH or BEFORE
     python: str
     library: str
     how: str
     env: dict = field(default_factory=dict)
+
+    @property
+    def is_cpaddle(self) -> bool:
+        return self.family in (OURS, BEFORE)
 
 
 def is_amd() -> bool:
@@ -101,6 +106,14 @@ def ours() -> Runner:
     return Runner(OURS, OURS, sys.executable, "fluid", "plain")
 
 
+def builds() -> list[Runner]:
+    """This build, and the other one that BEFORE_PYTHON names."""
+    python = os.environ.get("BEFORE_PYTHON")
+    if python and not os.access(python, os.X_OK):
+        raise SystemExit(f"BEFORE_PYTHON is {python}, which cannot be run. Name the Python of another build's .venv.")
+    return [ours()] + ([Runner("cpaddle before", BEFORE, python, "fluid", "plain")] if python else [])
+
+
 class Child:
     """A process that has built its work and waits for requests. Costs nothing while it waits."""
 
@@ -110,7 +123,7 @@ class Child:
         self.process = subprocess.Popen(
             [runner.python, str(BENCH / "child.py"), runner.library, runner.how, work],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, cwd=BENCH,
-            env=environment(threads, runner.env, runner.family == OURS),
+            env=environment(threads, runner.env, runner.is_cpaddle),
         )
 
     def answer(self) -> dict:
