@@ -249,6 +249,40 @@ def test_a_trainer_may_send_anything(tmp_path, undisturbed, record_property, mod
     assert grown < 24 * 1024, f"{grown} KiB"
 
 
+def test_an_answer_goes_out_while_a_push_comes_in():
+    """Half a message of an old step is in when the trainer's own step is applied: its other half goes where the first one went."""
+    with Job(1, 2) as job:
+        server = job.start("server", 0, *options_of("fit_a_line"))
+        server.wait_for("Server listening on")
+        members = [Member(job.endpoints[0], i, "fit_a_line", i) for i in range(2)]
+        for member in members:
+            member.join()
+        sizes = [4 * int(np.prod(shape)) for shape in SHAPES["fit_a_line"].values()]
+
+        def push(member: Member, step: int) -> None:
+            units = [(unit, 0, 0) for unit in member.units]
+            member.peer.send(ps.frame(ps.PUSH, ps.parts(*units, wishes=member.values), bytes(sum(sizes)), flags=ps.END, step=step,
+                                      request=step))
+
+        for member in members:
+            push(member, 1)
+        assert [member.peer.answer().type for member in members] == [ps.VALUES] * 2
+        first, second = members
+        push(first, 2)
+        old = ps.frame(ps.PUSH, ps.parts((first.units[0], 0, 0)), struct.pack("<f", 1e6) * (sizes[0] // 4), step=1)
+        first.peer.send(old[: -sizes[0] + 8])
+        ps.until_read(job.endpoints[0])
+        push(second, 2)
+        want = [member.peer.answer().payload for member in members]
+        assert want[0] == want[1]
+        first.peer.send(old[-sizes[0] + 8 :] + ps.frame(ps.PULL, ps.numbers(first.values), request=3))
+        assert first.peer.answer().payload == want[0]
+        for member in members:
+            member.peer.send(ps.frame(ps.BYE, b"\0" + ps.text(""), request=9))
+            assert member.peer.answer().type == ps.DONE
+        job.end(30)
+
+
 # ---- memory, numbers, impostors ----
 
 

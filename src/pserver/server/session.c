@@ -132,12 +132,12 @@ static pd_status copy_shared(struct session *session, const uint32_t *numbers, i
     size_t bytes = 0, at = 0;
     *out = NULL;
     for (int i = 0; i < n; i++)
-        if (lane->served.at[numbers[i]].is_shared) bytes += session->spans.at[i].n;
+        if (lane->served.at[numbers[i]].is_shared) bytes += session->values.at[i].n;
     if (!bytes) return PD_OK;
     if (!(*out = pd_malloc(bytes))) return pd_no_memory();
     pthread_mutex_lock(&lane->server->engine);
     for (int i = 0; i < n; i++) {
-        struct pd_span *span = &session->spans.at[i];
+        struct pd_span *span = &session->values.at[i];
         if (!lane->served.at[numbers[i]].is_shared) continue;
         memcpy(*out + at, span->at, span->n);
         span->at = *out + at;
@@ -152,8 +152,8 @@ static pd_status send_values(struct session *session, uint64_t request, uint64_t
 {
     struct lane *lane = session->lane;
     char *copies;
-    session->spans.n = 0;
-    if (!pd_vec_reserve(&session->spans, n + 1)) return pd_no_memory();
+    session->values.n = 0;
+    if (!pd_vec_reserve(&session->values, n + 1)) return pd_no_memory();
     struct pd_frame_head head = {.type = PD_PS_VALUES,
                                  .request = request,
                                  .step = step,
@@ -162,11 +162,11 @@ static pd_status send_values(struct session *session, uint64_t request, uint64_t
         const struct pd_tensor *t = &lane->served.at[numbers[i]].value->tensor;
         if (!t->data)
             return pd_fail(PD_INVALID, "'%s' has no value on the server", lane->served.at[numbers[i]].name);
-        session->spans.at[session->spans.n++] = (struct pd_span){t->data, pd_tensor_bytes(t)};
+        session->values.at[session->values.n++] = (struct pd_span){t->data, pd_tensor_bytes(t)};
         head.payload += pd_tensor_bytes(t);
     }
     PD_TRY(copy_shared(session, numbers, n, &copies));
-    pd_status status = pd_conn_send(session->conn, &head, NULL, 0, session->spans.at, session->spans.n,
+    pd_status status = pd_conn_send(session->conn, &head, NULL, 0, session->values.at, session->values.n,
                                     copies ? free_copies : NULL, copies);
     if (status != PD_OK) pd_free(copies);
     return status;
@@ -582,6 +582,7 @@ static void forget(struct session *session)
     pd_vec_free(&session->spans);
     pd_vec_free(&session->pulls);
     pd_vec_free(&session->wanted);
+    pd_vec_free(&session->values);
     pd_vec_free(&session->seen);
     pd_free(session);
 }

@@ -36,8 +36,9 @@ struct session {
     PD_VEC(uint32_t) pulls;
     PD_VEC(uint32_t) seen; /* by unit: the number of the last message with rows of it */
     uint32_t pushes;
-    /* Of the push that waits for its answer. */
+    /* Of the push that waits for its answer, which may go out while another message comes in. */
     PD_VEC(uint32_t) wanted;
+    PD_VEC(struct pd_span) values;
 };
 
 /* session.c */
