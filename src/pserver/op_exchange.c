@@ -14,19 +14,20 @@ void pd_ps_state_free(void *state)
     pd_free_aligned(((struct pd_ps_state *)state)->rows);
 }
 
-pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, struct pd_client **out)
+pd_status pd_ps_client(const struct pd_run *r, int pushes, uint64_t *known, int *is_new,
+                       struct pd_client **out)
 {
     r->step->over = pd_client_run_over;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, r, out));
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, r, pushes, out));
     if (!known) return PD_OK;
     *is_new = *known != pd_client_incarnation(*out);
     *known = pd_client_incarnation(*out);
     return PD_OK;
 }
 
-pd_status pd_ps_done(struct pd_client *client, pd_status status)
+pd_status pd_ps_done(const struct pd_run *r, struct pd_client *client, pd_status status)
 {
-    if (status == PD_OK) pd_client_rest(client);
+    if (status == PD_OK) pd_client_rest(client, r);
     return status;
 }
 
@@ -37,11 +38,11 @@ static pd_status say_job(const struct pd_run *r, struct pd_client *client)
     return job->n > 1 ? pd_client_trains(client, job->strings[0], job->n - 1, job->strings + 1) : PD_OK;
 }
 
-static pd_status client_of(const struct pd_run *r, struct pd_client **out)
+static pd_status client_of(const struct pd_run *r, int pushes, struct pd_client **out)
 {
     struct pd_ps_state *state = r->state;
     int is_new;
-    PD_TRY(pd_ps_client(r, &state->client, &is_new, out));
+    PD_TRY(pd_ps_client(r, pushes, &state->client, &is_new, out));
     if (!is_new) return PD_OK;
     state->n = 0; /* names are looked up again */
     return say_job(r, *out);
@@ -229,7 +230,7 @@ pd_status pd_ps_send_run(const struct pd_run *r)
     struct pd_ps_state *state = r->state;
     const struct pd_attr *names = pd_ps_attr(r, "send_varnames");
     struct pd_client *client;
-    PD_TRY(client_of(r, &client));
+    PD_TRY(client_of(r, 1, &client));
     if (r->in[0].n == 1 && names->n > 1)
         return push_cut(
             r, client,
@@ -247,7 +248,7 @@ pd_status pd_ps_send_slices_run(const struct pd_run *r)
 {
     const struct pd_attr *names = pd_ps_attr(r, "names");
     struct pd_client *client;
-    PD_TRY(client_of(r, &client));
+    PD_TRY(client_of(r, 1, &client));
     return push_cut(
         r, client,
         &(struct cut){names->n, names->strings, pd_ps_attr(r, "epmap"), pd_ps_attr(r, "sections")});
@@ -287,7 +288,8 @@ static pd_status recv_names(const struct pd_run *r, struct pd_client *client, co
 }
 
 /* One Out from several names: slices of equal height, the last one of what is left. */
-static pd_status pull_slices(const struct pd_run *r, struct pd_client *client, const struct pd_attr *names)
+static pd_status pull_slices(const struct pd_run *r, struct pd_client *client, const struct pd_attr *names,
+                             struct pd_ask *ask)
 {
     struct pd_ps_state *state = r->state;
     if (!state->n) PD_TRY(recv_names(r, client, names, names->n));
@@ -299,9 +301,9 @@ static pd_status pull_slices(const struct pd_run *r, struct pd_client *client, c
         if (n < 1)
             return pd_fail(PD_SHAPE, "'%s' has %lld rows; they do not suffice for %d slices",
                            r->step->name(r, 1, 0, 0), (long long)rows, names->n);
-        PD_TRY(pd_client_pull(client, state->numbers[i],
-                              (char *)t->data + (size_t)first * row_bytes(&t->meta),
-                              (size_t)n * row_bytes(&t->meta)));
+        PD_TRY(pd_ask_value(client, ask, state->numbers[i],
+                            (char *)t->data + (size_t)first * row_bytes(&t->meta),
+                            (size_t)n * row_bytes(&t->meta)));
     }
     return PD_OK;
 }
@@ -311,10 +313,11 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
     struct pd_ps_state *state = r->state;
     const struct pd_attr *names = pd_ps_attr(r, "recv_varnames");
     struct pd_client *client;
-    PD_TRY(client_of(r, &client));
+    PD_ASK(ask);
+    PD_TRY(client_of(r, 0, &client));
     if (r->out[0].n == 1 && names->n > 1) {
-        PD_TRY(pull_slices(r, client, names));
-        return pd_ps_done(client, pd_client_exchange(client, r, 0, NULL));
+        PD_TRY(pull_slices(r, client, names, &ask));
+        return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, 0, NULL));
     }
     if (!state->n) {
         if (names->n != r->out[0].n) names = pd_ps_attr(r, "varnames");
@@ -323,9 +326,9 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
     for (int i = 0; i < r->out[0].n; i++) {
         PD_TRY(size_output(r, i));
         struct pd_tensor *t = &r->out[0].at[i]->tensor;
-        PD_TRY(pd_client_pull(client, state->numbers[i], t->data, pd_tensor_bytes(t)));
+        PD_TRY(pd_ask_value(client, &ask, state->numbers[i], t->data, pd_tensor_bytes(t)));
     }
-    return pd_ps_done(client, pd_client_exchange(client, r, 0, NULL));
+    return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, 0, NULL));
 }
 
 /* ---- barriers ---- */
@@ -334,8 +337,9 @@ pd_status pd_ps_send_barrier_run(const struct pd_run *r)
 {
     struct pd_client *client;
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
-    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
-    return pd_ps_done(client, pd_client_exchange(client, r, endpoints->n, endpoints->strings));
+    PD_ASK(ask);
+    PD_TRY(pd_ps_client(r, 1, NULL, NULL, &client));
+    return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, endpoints->n, endpoints->strings));
 }
 
 /* recv waits by itself. Servers that hold nothing, or only rows, learn here that this trainer is in the job.
@@ -344,9 +348,9 @@ pd_status pd_ps_fetch_barrier_run(const struct pd_run *r)
 {
     struct pd_client *client;
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
-    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
+    PD_TRY(pd_ps_client(r, 0, NULL, NULL, &client));
     PD_TRY(say_job(r, client));
-    return pd_ps_done(client, pd_client_meet(client, r, endpoints->n, endpoints->strings));
+    return pd_ps_done(r, client, pd_client_meet(client, r, endpoints->n, endpoints->strings));
 }
 
 /* ---- all of it in one exchange ---- */
@@ -358,7 +362,8 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints"), *names = pd_ps_attr(r, "names"),
                          *into = pd_ps_attr(r, "into"), *sizes = pd_ps_attr(r, "rows");
     struct pd_client *client;
-    PD_TRY(client_of(r, &client));
+    PD_ASK(ask);
+    PD_TRY(client_of(r, 1, &client));
     if (!state->n) {
         const struct pd_attr *all = pd_ps_attr(r, "all");
         PD_TRY(pd_client_expect(client, pd_ps_attr(r, "trainers")->i, all->n, all->strings));
@@ -380,8 +385,8 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
         size_t bytes = sizes->longs[i] < 0 ? whole : (size_t)sizes->longs[i] * row;
         if (at + bytes > whole)
             return pd_fail(PD_SHAPE, "the slices of '%s' are larger than it is", r->step->name(r, 1, 0, out));
-        PD_TRY(pd_client_pull(client, state->numbers[i], (char *)t->data + at, bytes));
+        PD_TRY(pd_ask_value(client, &ask, state->numbers[i], (char *)t->data + at, bytes));
         at += bytes;
     }
-    return pd_ps_done(client, pd_client_exchange(client, r, endpoints->n, endpoints->strings));
+    return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, endpoints->n, endpoints->strings));
 }

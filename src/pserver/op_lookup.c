@@ -36,7 +36,7 @@ static pd_status client_of(const struct pd_run *r, struct pd_client **out)
 {
     struct pd_ps_lookup *l = r->state;
     int is_new;
-    PD_TRY(pd_ps_client(r, &l->client, &is_new, out));
+    PD_TRY(pd_ps_client(r, 0, &l->client, &is_new, out));
     if (!is_new) return PD_OK;
     pd_ps_lookup_free(l);
     *l = (struct pd_ps_lookup){.client = l->client};
@@ -123,24 +123,20 @@ static pd_status deal_out(const struct pd_run *r, struct pd_ps_lookup *l, struct
     return PD_OK;
 }
 
-/* All servers at the same time. A share that is too large for one answer is asked for in several; two shares
- * behind one connection come one after the other. */
+/* All servers at the same time. A share that is too large for one answer is asked for in several. */
 static pd_status fetch(const struct pd_run *r, struct pd_client *client, struct pd_ps_lookup *l)
 {
-    int is_more = 1;
-    for (int64_t round = 0; is_more; round++) {
-        is_more = 0;
-        for (int s = 0; s < l->n; s++) {
-            struct pd_ps_share *share = &l->shares[s];
-            int64_t most = pd_client_rows_most(share->row), at = round * most, left = share->rows.n - at;
-            if (left <= 0) continue;
-            if (pd_client_is_asked(client, share->number)) PD_TRY(pd_client_wait(client, r, "fetching rows"));
-            PD_TRY(pd_client_want_rows(client, share->number, left < most ? left : most, share->rows.at + at,
-                                       share->row, share->to + (size_t)at * share->row));
-            is_more |= left > most;
+    PD_ASK(ask);
+    for (int s = 0; s < l->n; s++) {
+        struct pd_ps_share *share = &l->shares[s];
+        int64_t most = pd_client_rows_most(share->row);
+        for (int64_t at = 0; at < share->rows.n; at += most) {
+            int64_t left = share->rows.n - at;
+            PD_TRY(pd_ask_rows(client, &ask, share->number, left < most ? left : most, share->rows.at + at,
+                               share->row, share->to + (size_t)at * share->row));
         }
     }
-    return pd_client_wait(client, r, "fetching rows");
+    return pd_ask_wait(client, r, &ask, "fetching rows");
 }
 
 static pd_status ask(const struct pd_run *r, struct pd_client *client, struct pd_ps_lookup *l, size_t row)
@@ -177,7 +173,7 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
     PD_TRY(deal_out(r, l, &map, heights, padding));
     const struct pd_meta *out = &pd_run_out_at(r, 0, 0)->meta;
     size_t row = (size_t)out->dim[out->rank - 1] * pd_dtype_size(out->dtype);
-    PD_TRY(pd_ps_done(client, ask(r, client, l, row)));
+    PD_TRY(pd_ps_done(r, client, ask(r, client, l, row)));
     for (int k = 0; k < r->in[IDS].n; k++) {
         const struct pd_tensor *t = pd_run_in_at(r, IDS, k);
         char *to = pd_run_out_at(r, 0, k)->data;
@@ -242,7 +238,7 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
         l->shares[i].row = (size_t)width * pd_dtype_size(out->meta.dtype);
         l->shares[i].to = out->data;
     }
-    PD_TRY(pd_ps_done(client, fetch(r, client, l)));
+    PD_TRY(pd_ps_done(r, client, fetch(r, client, l)));
     blank_padding(r, pd_ps_attr(r, "padding_idx")->l);
     return PD_OK;
 }

@@ -39,11 +39,12 @@ void pd_ps_lookup_free(void *state);
 
 /* op_exchange.c: the trainer's ops */
 struct pd_client;
-/* The client for an op that runs. *known is the one that its state has numbers of: with another one, because
- * this process has said goodbye since, *is_new is 1. Both may be NULL. */
-pd_status pd_ps_client(const struct pd_run *r, uint64_t *known, int *is_new, struct pd_client **out);
-/* The end of such an op, with its status: other threads may have the client, unless a step is begun. */
-pd_status pd_ps_done(struct pd_client *client, pd_status status);
+/* The client for an op that runs, and pushes or not (client.h). *known is the one that its state has numbers
+ * of: with another one, because this process has said goodbye since, *is_new is 1. Both may be NULL. */
+pd_status pd_ps_client(const struct pd_run *r, int pushes, uint64_t *known, int *is_new,
+                       struct pd_client **out);
+/* The end of such an op, with its status: other threads may have the turn, unless a step is begun. */
+pd_status pd_ps_done(const struct pd_run *r, struct pd_client *client, pd_status status);
 /* What the Program declares of an argument; NULL: nothing. */
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i);
 pd_status pd_ps_send_run(const struct pd_run *r);

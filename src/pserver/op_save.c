@@ -57,35 +57,35 @@ static pd_status check_sizes(const struct slices *slices, const struct pd_meta *
                    pd_meta_dims_text(whole), (long long)pd_meta_numel(whole));
 }
 
-/* All slices in one exchange, each into its place in the whole. */
+/* All slices at the same time, each into its place in the whole. */
 static pd_status pull_slices(const struct pd_run *r, const struct slices *slices, const int *numbers,
                              struct pd_client *client, struct pd_tensor *whole)
 {
+    PD_ASK(ask);
     char *at = whole->data;
     for (int i = 0; i < slices->n; i++) {
         int64_t n;
         PD_TRY(count_elements(slices->shapes->strings[i], &n));
         size_t bytes = (size_t)n * pd_dtype_size(whole->meta.dtype);
-        PD_TRY(pd_client_pull(client, numbers[i], at, bytes));
+        PD_TRY(pd_ask_value(client, &ask, numbers[i], at, bytes));
         at += bytes;
     }
-    return pd_client_exchange(client, r, 0, NULL);
+    return pd_ask_wait(client, r, &ask, "fetching a value");
 }
 
 static pd_status pull_whole(const struct pd_run *r, const struct slices *slices, struct pd_value *whole)
 {
     struct pd_client *client;
     PD_TRY(check_sizes(slices, &whole->tensor.meta));
-    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
+    PD_TRY(pd_ps_client(r, 0, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)slices->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < slices->n; i++)
         status = pd_client_name(client, r, slices->endpoints->strings[i], 1, slices->names->strings[i], NULL,
                                 &numbers[i]);
     if (status == PD_OK) status = pull_slices(r, slices, numbers, client, &whole->tensor);
-    if (status != PD_OK) pd_client_abandon(r->step); /* an answer may be on its way to what is freed next */
     pd_free(numbers);
-    return pd_ps_done(client, status);
+    return pd_ps_done(r, client, status);
 }
 
 pd_status pd_ps_recv_save_run(const struct pd_run *r)
@@ -115,10 +115,11 @@ pd_status pd_ps_recv_save_run(const struct pd_run *r)
 /* The first server numbers saves, so that two of them at a time leave all parts of the same one. */
 static pd_status number_save(const struct pd_run *r, struct pd_client *client, int first, uint64_t *out)
 {
-    struct pd_client_save ask = {.folder = ""};
-    PD_TRY(pd_client_want_saved(client, first, &ask));
-    PD_TRY(pd_client_wait(client, r, "the number of a save"));
-    *out = ask.save;
+    struct pd_client_save save = {.folder = ""};
+    PD_ASK(ask);
+    PD_TRY(pd_ask_save(client, &ask, first, &save));
+    PD_TRY(pd_ask_wait(client, r, &ask, "the number of a save"));
+    *out = save.save;
     return PD_OK;
 }
 
@@ -133,13 +134,13 @@ static pd_status save_parts(const struct pd_run *r, struct pd_client *client, in
     struct pd_client_save *saves = pd_calloc((size_t)n, sizeof *saves);
     if (!saves) return pd_no_memory();
     for (int turn = 0; turn < 2; turn++) {
+        PD_ASK(ask);
         for (int i = 0; status == PD_OK && i < n; i++) {
             saves[i] = (struct pd_client_save){folder, (uint32_t)i, (uint32_t)n, save, turn};
-            status = pd_client_want_saved(client, numbers[i], &saves[i]);
+            status = pd_ask_save(client, &ask, numbers[i], &saves[i]);
         }
-        if (status == PD_OK) status = pd_client_wait(client, r, "saving the table on the servers");
+        if (status == PD_OK) status = pd_ask_wait(client, r, &ask, "saving the table on the servers");
     }
-    if (status != PD_OK) pd_client_abandon(r->step); /* what is freed next may be sent again */
     pd_free(saves);
     return status;
 }
@@ -149,14 +150,14 @@ pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
     const char *table = pd_ps_attr(r, "lookup_table")->s;
     struct pd_client *client;
-    PD_TRY(pd_ps_client(r, NULL, NULL, &client));
+    PD_TRY(pd_ps_client(r, 0, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)epmap->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < epmap->n; i++)
         status = pd_client_name(client, r, epmap->strings[i], 1, table, NULL, &numbers[i]);
     if (status == PD_OK) status = save_parts(r, client, epmap->n, numbers);
     pd_free(numbers);
-    return pd_ps_done(client, status);
+    return pd_ps_done(r, client, status);
 }
 
 /* ---- delete_var ---- */

@@ -184,12 +184,13 @@ def test_ctrl_c_at_a_server_whose_loops_run_blocks(what):
 
 
 def test_a_signal_handler_that_asks_the_servers_within_a_step():
-    """It is refused, and the step, which waits for a trainer that never comes, goes on until Ctrl-C."""
+    """It can save. Another step is refused, and the first, which waits for a trainer that never comes, goes on until Ctrl-C."""
     with Job(1, 2, script="handler.py", env={"FLAGS_ps_notice": "300"}) as job:
         job.start("server", 0)
         trainer = job.start("trainer", 0)
         trainer.wait_for("the exchange with the servers has waited")
         trainer.signal(signal.SIGUSR1)
+        trainer.wait_for("the handler saved ['fc_0.b_0', 'fc_0.w_0', 'learning_rate_0']")
         trainer.wait_for("the handler: this thread is in a step with the servers already")
         trainer.signal(signal.SIGINT)
         assert trainer.end(10) != 0 and "KeyboardInterrupt" in trainer.output()

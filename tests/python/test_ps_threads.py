@@ -40,7 +40,7 @@ def test_two_trainers_with_threads(tmp_path):
 
 
 def test_a_signal_handler_saves_in_the_middle_of_steps(tmp_path):
-    """With another executor: it is told to wait where a step has begun, and disturbs none."""
+    """With another executor: it disturbs none."""
     with Job(1, 1, script="threads.py") as job:
         job.start_all("--how", "signals", "--layers", "6", out=tmp_path)
         job.end(90)

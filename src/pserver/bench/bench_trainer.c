@@ -45,10 +45,12 @@ static pd_status push_and_pull(struct work *w, unsigned op)
     const struct pd_bench_options *o = w->c->options;
     size_t row = (size_t)o->width * sizeof(float), piece = (size_t)w->c->piece_numel * sizeof(float);
     int64_t most = pd_client_rows_most(row);
+    PD_ASK(values);
     for (int64_t at = 0; !w->c->pieces && op != PD_BENCH_PUSH && at < o->rows; at += most) {
         int64_t n = o->rows - at < most ? o->rows - at : most;
-        PD_TRY(pd_client_want_rows(w->client, w->pull[0], n, w->rows + at, row, w->value + at * o->width));
-        PD_TRY(pd_client_wait(w->client, &w->run, "the rows"));
+        PD_ASK(rows);
+        PD_TRY(pd_ask_rows(w->client, &rows, w->pull[0], n, w->rows + at, row, w->value + at * o->width));
+        PD_TRY(pd_ask_wait(w->client, &w->run, &rows, "the rows"));
     }
     if (!w->c->pieces && op == PD_BENCH_PULL) return PD_OK;
     if (!w->c->pieces) PD_TRY(pd_client_push_rows(w->client, w->push[0], o->rows, w->rows, w->grad, row, 0));
@@ -56,8 +58,8 @@ static pd_status push_and_pull(struct work *w, unsigned op)
         PD_TRY(pd_client_push_dense(w->client, w->push[i], w->grad + i * w->c->piece_numel, piece,
                                     sizeof(float)));
     for (int i = 0; op != PD_BENCH_PUSH && i < w->c->pieces; i++)
-        PD_TRY(pd_client_pull(w->client, w->pull[i], w->value + i * w->c->piece_numel, piece));
-    return pd_client_exchange(w->client, &w->run, 0, NULL);
+        PD_TRY(pd_ask_value(w->client, &values, w->pull[i], w->value + i * w->c->piece_numel, piece));
+    return pd_client_exchange(w->client, &w->run, &values, 0, NULL);
 }
 
 static pd_status repeat(struct work *w, unsigned op, double seconds, struct pd_times *times)
@@ -122,7 +124,7 @@ static pd_status prepare(struct work *w, int trainer)
     for (int64_t i = 0; i < n; i++)
         w->grad[i] = 1e-6f, w->value[i] = 0;
     w->random = 0x9e3779b97f4a7c15u * (uint64_t)(trainer + 1);
-    PD_TRY(pd_client_get(trainer, &w->run, &w->client));
+    PD_TRY(pd_client_get(trainer, &w->run, 1, &w->client));
     return connect_names(w);
 }
 

@@ -18,11 +18,9 @@
 enum {
     RETRY_MS = 200,
     REFUSALS = 3, /* in a row count. One may be made of bytes that were damaged, or by somebody on the way */
-    GRACE_MS = 2000, /* past the deadline: a server that is there knows better whom the step waits for */
 };
 
 static void start_wire(struct wire *w);
-static void job_failed(struct pd_client *c, pd_status status, const char *endpoint, const char *text);
 
 /* ---- events of a connection ---- */
 
@@ -35,12 +33,13 @@ void pd_wire_forget_names(struct wire *w)
 static void broke(struct wire *w, const char *text)
 {
     int64_t now = pd_clock_ns();
-    int was_welcome = w->is_welcome;
+    int was_welcome = w->state == WIRE_WELCOME || w->state == WIRE_OPEN;
     pd_stall_forget(&w->stall);
     w->notices = 0;
     w->conn = NULL;
-    w->breaks += w->is_open;
-    w->is_open = w->is_welcome = w->said_bye = 0;
+    w->breaks += w->state == WIRE_OPEN;
+    if (w->state != WIRE_QUIT) w->state = WIRE_DOWN;
+    pd_wire_unsend(w);
     w->said[0] = 0;
     w->said_job = 0;
     pd_wire_forget_names(w);
@@ -94,7 +93,7 @@ void pd_client_ask_names(struct wire *w)
                       "%u parameters and gradients have names of %zu bytes, a message %d at most: "
                       "use shorter names, or more servers",
                       n, meta.n, PD_FRAME_META_MAX);
-        job_failed(c, PD_RANGE, w->link->endpoint, pd_error());
+        pd_client_job_failed(c, PD_RANGE, w->link->endpoint, pd_error());
     }
     pd_conn_say(w->conn, &head, &meta);
 }
@@ -113,7 +112,7 @@ static void compare_policies(struct link *link, const char *mine)
                       "FLAGS_ps_on_trainer_loss is '%s' there, and '%s' at server %s: give all servers of a "
                       "job the same",
                       link->on_loss, other->on_loss, other->endpoint);
-        job_failed(c, PD_INVALID, link->endpoint, pd_error());
+        pd_client_job_failed(c, PD_INVALID, link->endpoint, pd_error());
     }
 }
 
@@ -123,7 +122,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     struct link *link = w->link;
     struct pd_client *c = link->client;
     link->n_loops = welcome->loops;
-    w->is_welcome = 1;
+    w->state = WIRE_WELCOME;
     w->refusals = 0;
     if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
     link->incarnation = welcome->incarnation;
@@ -161,9 +160,10 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     w->names_answered = (int)m->head.request;
     if (c->id < 0) c->id = (int)m->head.extra;
     w->has_parts = m->head.flags & PD_PS_PARTS;
-    if (w->is_open) return PD_OK;
+    if (w->state == WIRE_OPEN) return PD_OK;
     say_connected(w);
-    w->is_open = w->was_opened = 1;
+    w->state = WIRE_OPEN;
+    w->was_opened = 1;
     c->is_beside = 0;
     w->said[0] = 0;
     w->is_taken = 0;
@@ -171,14 +171,14 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
     w->broke_at = 0;
     pd_status status = pd_link_returned(w);
     if (status != PD_OK) {
-        job_failed(c, status, w->link->endpoint, pd_error());
+        pd_client_job_failed(c, status, w->link->endpoint, pd_error());
         return PD_OK;
     }
     pd_wire_again(w, mine, m->head.step);
     return PD_OK;
 }
 
-static void job_failed(struct pd_client *c, pd_status status, const char *endpoint, const char *text)
+void pd_client_job_failed(struct pd_client *c, pd_status status, const char *endpoint, const char *text)
 {
     if (c->failed) return;
     c->failed = 1;
@@ -211,14 +211,14 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         pd_read_text(&r, text, sizeof text);
         if (!status || status > PD_UNAVAILABLE) status = PD_UNAVAILABLE;
         /* Another process has this trainer's id: it may be on its way out, so we try again and say so. */
-        if (status == PD_EXISTS && !w->is_open) {
+        if (status == PD_EXISTS && w->state != WIRE_OPEN) {
             w->is_taken = w->link->client->is_beside = 1;
             snprintf(w->trouble, sizeof w->trouble, "%.511s", text);
             snprintf(w->refusal, sizeof w->refusal, "%.280s", text);
             return PD_OK;
         }
         if (!pd_wire_refused(w, m->head.request, (pd_status)status, text))
-            job_failed(w->link->client, (pd_status)status, w->link->endpoint, text);
+            pd_client_job_failed(w->link->client, (pd_status)status, w->link->endpoint, text);
         return PD_OK;
     }
     case PD_PS_HERE:
@@ -235,8 +235,13 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
 {
     struct wire *w = pd_conn_user(conn);
     int is_refusal = why == PD_INVALID || why == PD_RANGE || why == PD_UNSUPPORTED;
-    if (is_refusal && (w->is_welcome || ++w->refusals == REFUSALS))
-        job_failed(w->link->client, why, w->link->endpoint, text);
+    if (why == PD_GONE && w->was_opened) /* it has no Program, and had one */
+        pd_client_job_failed(
+            w->link->client, PD_INVALID, w->link->endpoint,
+            "it was started again and has nothing of this job: it had no FLAGS_ps_dir, so that "
+            "nothing was kept. Start all servers and trainers anew");
+    if (is_refusal && (w->state >= WIRE_WELCOME || ++w->refusals == REFUSALS))
+        pd_client_job_failed(w->link->client, why, w->link->endpoint, text);
     else if (is_refusal)
         pd_log(PD_LOG_INFO, "%s. Trying again", text);
     broke(w, text);
@@ -278,11 +283,19 @@ static void start_wire(struct wire *w)
     pd_status status = connect_wire(w, &events, w, &w->conn);
     if (status == PD_OK) return;
     /* About arguments and settings: a secret that cannot be read, a wrong address. */
-    if (status != PD_NO_MEMORY) job_failed(c, status, w->link->endpoint, pd_error());
+    if (status != PD_NO_MEMORY) pd_client_job_failed(c, status, w->link->endpoint, pd_error());
     broke(w, pd_error());
 }
 
-/* ---- turning the loop ---- */
+/* ---- all of them ---- */
+
+struct wire *pd_wire_after(const struct pd_client *c, const struct wire *w)
+{
+    int i = w ? w->link->index : 0, k = w ? w->index + 1 : 0;
+    for (; i < c->links.n; i++, k = 0)
+        if (k < c->links.at[i]->wires.n) return c->links.at[i]->wires.at[k];
+    return NULL;
+}
 
 static struct wire *add_wire(struct link *link)
 {
@@ -295,20 +308,20 @@ static struct wire *add_wire(struct link *link)
     w->link = link;
     w->index = link->wires.n - 1;
     w->step = 1;
+    w->push.end.kind = REQUEST_STEP;
+    w->pass.kind = REQUEST_PASS;
+    w->bye.kind = REQUEST_BYE;
     w->stall = (struct pd_stall){.calls = &calls, .owner = w, .endpoint = link->endpoint};
     return w;
-}
-
-static int is_waited_for(const struct wire *w)
-{
-    return !w->is_quit && (!w->is_open || w->waits || w->names_answered < w->names_opened);
 }
 
 /* Notices come without being asked for. */
 static void watch(struct wire *w, int64_t now)
 {
-    struct pd_stall_wait wait = {is_waited_for(w), w->request + (uint64_t)w->names_opened, w->notices};
-    if (w->conn && w->is_welcome) pd_stall_look(&w->stall, w->conn, &wait, w->link->client->silence_ms, now);
+    struct pd_stall_wait wait = {pd_wire_is_waited_for(w), w->asked + w->answered + (uint64_t)w->names_opened,
+                                 w->notices};
+    if (w->conn && w->state >= WIRE_WELCOME)
+        pd_stall_look(&w->stall, w->conn, &wait, w->link->client->silence_ms, now);
 }
 
 /* The first trainer without an id waits for the first server's word before it speaks to the others. */
@@ -322,139 +335,12 @@ void pd_client_tend(struct pd_client *c, int64_t now)
         for (int k = 0; k < link->wires.n; k++) {
             struct wire *w = link->wires.at[k];
             if (c->id < 0 && k > 0) break;
-            if (!w->conn && !w->is_quit && now >= w->retry_at) start_wire(w);
-            if (w->is_open) send_job(w);
-            if (w->is_open && w->names_opened < c->names.n) pd_client_ask_names(w);
+            if (!w->conn && w->state != WIRE_QUIT && now >= w->retry_at) start_wire(w);
+            if (w->state == WIRE_OPEN) send_job(w);
+            if (w->state == WIRE_OPEN && w->names_opened < c->names.n) pd_client_ask_names(w);
             watch(w, now);
         }
     }
-}
-
-/* A server that waits says so again and again: what it said long ago is not what it waits for now. */
-static const char *state_of(const struct wire *w, char *text, size_t cap)
-{
-    int64_t silent = (pd_clock_ns() - w->said_at) / 1000000;
-    if (w->said[0] && silent < PD_PS_FRESH * (int64_t)w->link->client->notice_ms) return w->said;
-    if (w->said[0]) {
-        snprintf(text, cap, "no word for %lld s; the last one was: %s", (long long)(silent / 1000), w->said);
-        return text;
-    }
-    if (w->is_open) return "no answer yet";
-    if (w->is_welcome) return "connected, but not let in yet";
-    return w->trouble[0] ? w->trouble : "no connection yet";
-}
-
-void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
-{
-    struct pd_line line = pd_line_in(out, cap);
-    char text[640];
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            const struct wire *w = c->links.at[i]->wires.at[k];
-            if (!is_waited_for(w)) continue;
-            const char *to = c->links.at[i]->endpoint, *state = state_of(w, text, sizeof text);
-            int is_named = state != text && strstr(state, to);
-            pd_line_printf(&line, "%s%s%s%s", line.n ? "; " : "", is_named ? "" : to, is_named ? "" : ": ",
-                           state);
-        }
-}
-
-/* Servers that have answered wait for this trainer in the next step, and would blame it: they are told whom
- * it waits for itself. */
-static void explain(struct pd_client *c, int64_t now)
-{
-    char who[PD_PS_WHY_MOST + 1];
-    if ((now - c->explained) / 1000000 < c->notice_ms) return;
-    c->explained = now;
-    pd_client_describe(c, who, sizeof who);
-    for (int i = 0; who[0] && i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            const struct wire *w = c->links.at[i]->wires.at[k];
-            struct pd_frame_head head = {.type = PD_PS_BEAT};
-            struct pd_buf meta = {0};
-            if (w->is_quit || is_waited_for(w)) continue;
-            pd_put_line(&meta, who, PD_PS_WHY_MOST);
-            pd_conn_say(w->conn, &head, &meta);
-        }
-}
-
-static void forget_breaks(struct pd_client *c)
-{
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            c->links.at[i]->wires.at[k]->breaks = 0;
-}
-
-/* FLAGS_rpc_retry_times: how often a connection may break under one wait. */
-static pd_status check_breaks(const struct pd_client *c, const char *what)
-{
-    int most = pd_flag_int(PD_FLAG_rpc_retry_times);
-    for (int i = 0; most >= 0 && i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            const struct wire *w = c->links.at[i]->wires.at[k];
-            if (w->breaks > most)
-                return pd_fail(PD_UNAVAILABLE,
-                               "%s: the connection to server %s broke (%s), for the %d. time: "
-                               "FLAGS_rpc_retry_times is %d; -1 tries again until FLAGS_rpc_deadline",
-                               what, c->links.at[i]->endpoint, w->trouble, w->breaks, most);
-        }
-    return PD_OK;
-}
-
-/* Has each server that is not there told why, or the connection to it? */
-static int all_told_why(const struct pd_client *c)
-{
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (!c->links.at[i]->wires.at[k]->is_welcome && !c->links.at[i]->wires.at[k]->trouble[0])
-                return 0;
-    return 1;
-}
-
-static int all_are_there(const struct pd_client *c)
-{
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (!c->links.at[i]->wires.at[k]->is_welcome) return 0;
-    return 1;
-}
-
-/* Past the deadline, but all that is waited for are answers of servers that are there: those have the same
- * deadline, and say whom they waited for when they give up. */
-static int has_grace(const struct pd_client *c, const struct pd_patience *patience)
-{
-    return all_are_there(c) && (pd_clock_ns() - patience->start) / 1000000 < patience->deadline_ms + GRACE_MS;
-}
-
-pd_status pd_client_turn_until(struct pd_client *c, const struct pd_run *run, int (*done)(void *arg),
-                               void *arg, const char *what)
-{
-    struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
-    forget_breaks(c);
-    c->explained = patience.start;
-    while (!c->failed && !done(arg)) {
-        PD_TRY(check_breaks(c, what));
-        pd_client_tend(c, pd_clock_ns());
-        pd_loop_turn(c->loop, PD_CLIENT_TURN_MS);
-        if (c->failed || done(arg)) break;
-        if (run) PD_TRY(run->step->poll(run));
-        if (run && pd_client_breaks_off())
-            return pd_fail(PD_UNAVAILABLE, "%s: broken off, as another thread has failed and leaves the job",
-                           what);
-        explain(c, pd_clock_ns());
-        if (c->noticed > patience.told) patience.told = c->noticed; /* a server has told it already */
-        enum pd_patience_now now = pd_patience_ask(&patience);
-        if (now == PD_WAIT_ON || (now == PD_WAIT_GIVE_UP && has_grace(c, &patience))) continue;
-        char who[900];
-        pd_client_describe(c, who, sizeof who);
-        if (now == PD_WAIT_GIVE_UP)
-            return pd_fail(PD_UNAVAILABLE,
-                           "%s: not done after %lld s (%s). %sFLAGS_rpc_deadline sets how long to wait", what,
-                           pd_patience_seconds(&patience), who,
-                           all_told_why(c) ? "" : "Is the server running at that address? ");
-        pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, pd_patience_seconds(&patience), who);
-    }
-    return c->failed ? pd_fail(c->failure, "%s", c->failure_text) : PD_OK;
 }
 
 /* ---- finding and making ---- */
@@ -497,7 +383,7 @@ static int link_is_open(void *arg)
     const struct link *link = arg;
     if (!link->n_loops || link->wires.n < link->n_loops) return 0;
     for (int i = 0; i < link->wires.n; i++)
-        if (!link->wires.at[i]->is_open) return 0;
+        if (link->wires.at[i]->state != WIRE_OPEN) return 0;
     return 1;
 }
 
@@ -546,7 +432,7 @@ pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, co
         PD_TRY(pack_job(link, ++place, of, n, lines));
         for (int k = 0; k < link->wires.n; k++) {
             link->wires.at[k]->said_job = 0;
-            if (link->wires.at[k]->is_open) send_job(link->wires.at[k]);
+            if (link->wires.at[k]->state == WIRE_OPEN) send_job(link->wires.at[k]);
         }
     }
     return PD_OK;
@@ -564,7 +450,7 @@ pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const
              c->comes_again
                  ? " again, after this process said goodbye (Executor.close is for the end of training)"
                  : "");
-    return pd_client_turn_until(c, run, link_is_open, link, what);
+    return pd_client_wait_until(c, run, link_is_open, link, what);
 }
 
 pd_status pd_client_meet(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
@@ -587,7 +473,8 @@ static int names_are_known(void *arg)
 {
     const struct link *link = arg;
     for (int i = 0; i < link->wires.n; i++)
-        if (!link->wires.at[i]->is_open || link->wires.at[i]->names_answered < link->client->names.n)
+        if (link->wires.at[i]->state != WIRE_OPEN ||
+            link->wires.at[i]->names_answered < link->client->names.n)
             return 0;
     return link_is_open(arg);
 }
@@ -628,10 +515,10 @@ pd_status pd_client_name(struct pd_client *c, const struct pd_run *run, const ch
     if (*number >= 0 && c->names.at[*number].wire >= 0) return PD_OK;
     if (*number < 0) PD_TRY(add_name(c, link, is_pull, text, meta, number));
     for (int k = 0; k < link->wires.n; k++)
-        if (link->wires.at[k]->is_open) pd_client_ask_names(link->wires.at[k]);
+        if (link->wires.at[k]->state == WIRE_OPEN) pd_client_ask_names(link->wires.at[k]);
     char what[700];
     snprintf(what, sizeof what, "asking server %s for '%s'", endpoint, text);
-    PD_TRY(pd_client_turn_until(c, run, names_are_known, link, what));
+    PD_TRY(pd_client_wait_until(c, run, names_are_known, link, what));
     return c->names.at[*number].wire >= 0
                ? PD_OK
                : pd_fail(PD_NOT_FOUND, "server %s does not know '%s'", endpoint, text);
@@ -643,11 +530,12 @@ void pd_client_free(struct pd_client *c)
 {
     pd_loop_free(c->loop);
     pd_client_free_groups(c);
+    pd_client_free_asks(c);
     for (int i = 0; i < c->names.n; i++)
         pd_free(c->names.at[i].text);
     pd_vec_free(&c->names);
-    pthread_mutex_unlock(&c->lock);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->over);
+    pthread_cond_destroy(&c->freed);
     pd_free(c);
 }

@@ -1,15 +1,14 @@
 /* The trainer's side: one client for the process, connections to all loops of all servers of its job, or of
- * its jobs (client_group.c), and one exchange a step.
+ * its jobs (client_group.c).
  *
- * Gradients are pushed as they come (pd_client_push_*): their memory is borrowed until the exchange is over,
- * so that what was not acknowledged can be sent again after a broken connection. pd_client_exchange ends the
- * step on every server, and waits for the answers, which carry the values that were asked for
- * (pd_client_pull). The loop is turned by the calling thread: no hand-over. Only while that is elsewhere for
- * long, another one looks after the connections (client_minder.c). Waiting never is silent and has a
- * deadline.
+ * Threads ask for values, rows and files side by side (struct pd_ask), each for what it waits for itself.
+ * One of them at a time has the turn to push (client_turn.c): gradients go out as they come
+ * (pd_client_push_*), their memory is borrowed until the exchange is over, so that what was not acknowledged
+ * can be sent again after a broken connection, and pd_client_exchange ends the step on every server.
  *
- * Threads take turns (client_turn.c): pd_client_get waits for one, and its run has the client until
- * pd_client_rest or its end. */
+ * The loop is turned by whoever waits: no hand-over where there is one thread. Nothing is held while one
+ * waits. Only while all are elsewhere for long, another thread looks after the connections (client_loop.c).
+ * Waiting never is silent and has a deadline. */
 #ifndef PD_PSERVER_CLIENT_H
 #define PD_PSERVER_CLIENT_H
 
@@ -17,11 +16,12 @@
 
 struct pd_client;
 
-/* The client of this process, made at the first call, once it is this run's turn: each op that uses it asks
- * anew. trainer_id -1: the first server hands one out. */
-pd_status pd_client_get(int trainer_id, const struct pd_run *run, struct pd_client **out);
-/* An op is done with it: the turn is given back, unless a step is begun. */
-void pd_client_rest(struct pd_client *client);
+/* The client of this process, made at the first call, for an op of this run: each op that uses it asks anew.
+ * `pushes`: it will push or end a step, and waits for its turn. trainer_id -1: the first server hands one
+ * out. */
+pd_status pd_client_get(int trainer_id, const struct pd_run *run, int pushes, struct pd_client **out);
+/* The op is done with it; the turn is given back, unless a step is begun. */
+void pd_client_rest(struct pd_client *client, const struct pd_run *run);
 int pd_client_id(const struct pd_client *client); /* as asked for; -1: a server hands one out */
 
 /* Servers of one job that names will be asked of: they are connected to at the same time, and when one is
@@ -46,17 +46,26 @@ pd_status pd_client_push_dense(struct pd_client *client, int number, const void 
  */
 pd_status pd_client_push_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
                               const void *data, size_t row, int is_slice);
-/* Wants a value with the next exchange, straight into `to`. */
-pd_status pd_client_pull(struct pd_client *client, int number, void *to, size_t bytes);
-/* Ends the step on `endpoints`, and on every server that was pushed to; waits until all pulls are in. */
-pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, int n,
-                             const char *const *endpoints);
-/* Asks for rows of a value: `out` gets n rows once pd_client_wait has returned. `rows` is borrowed until
- * then. One such wish for each loop of a server at a time, for pd_client_rows_most(row) of them at most. */
-pd_status pd_client_want_rows(struct pd_client *client, int number, int64_t n, const int64_t *rows,
-                              size_t row, void *out);
+/* What one thread asks of servers, all of it at the same time, by pd_ask_wait or pd_client_exchange: only
+ * then is it sent, and it is over when they return, however they do. */
+struct pd_ask {
+    struct pd_client *client;
+    struct request *first;
+    int left; /* requests that were not answered */
+    pd_status refusal;
+    char refusal_text[1024];
+};
+
+/* A new one, which ends with its block. */
+#define PD_ASK(name) __attribute__((cleanup(pd_ask_end))) struct pd_ask name = {0}
+void pd_ask_end(struct pd_ask *ask);
+
+/* A whole value, straight into `to`. */
+pd_status pd_ask_value(struct pd_client *client, struct pd_ask *ask, int number, void *to, size_t bytes);
+/* n rows of a value, for pd_client_rows_most(row) of them at most. `rows` is borrowed. */
+pd_status pd_ask_rows(struct pd_client *client, struct pd_ask *ask, int number, int64_t n,
+                      const int64_t *rows, size_t row, void *out);
 int64_t pd_client_rows_most(size_t row);
-int pd_client_is_asked(struct pd_client *client, int number); /* its connection has such a wish already */
 /* One part of a value that several servers hold, and have to write. */
 struct pd_client_save {
     const char *folder;
@@ -64,10 +73,15 @@ struct pd_client_save {
     uint64_t save;
     int is_placed; /* it is written, as all others: it gets its name */
 };
-/* Asks the server of a value to write it beside <folder>/<name>_<part> on its own disk, or to give it that
- * name; pd_client_wait tells how that went. `save` is borrowed until then. */
-pd_status pd_client_want_saved(struct pd_client *client, int number, struct pd_client_save *save);
-pd_status pd_client_wait(struct pd_client *client, const struct pd_run *run, const char *what);
+/* The server of a value shall write it beside <folder>/<name>_<part> on its own disk, or give it that name.
+ * `save` is borrowed. */
+pd_status pd_ask_save(struct pd_client *client, struct pd_ask *ask, int number, struct pd_client_save *save);
+pd_status pd_ask_wait(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask,
+                      const char *what);
+/* Ends this run's step on `endpoints`, and on every server that it pushed to; waits for that, and for all
+ * that is asked for: the values are those after the step. */
+pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask, int n,
+                             const char *const *endpoints);
 
 /* When a run has the turn, after something failed: nothing is read from or written to memory that it lent any
  * more, and the next run begins its step anew. Where that cannot be, because servers have a part of the step,

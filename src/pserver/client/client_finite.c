@@ -26,13 +26,9 @@ static pd_status check_piece(const struct pd_client *c, const struct wire *w, co
 
 pd_status pd_group_check_finite(const struct pd_client *c, const struct group *group)
 {
-    for (int i = 0; group->checks && i < c->links.n; i++) {
-        const struct link *link = c->links.at[i];
-        for (int k = 0; link->group == group && k < link->wires.n; k++) {
-            const struct wire *w = link->wires.at[k];
-            for (int j = 0; j < w->pieces.n; j++)
-                PD_TRY(check_piece(c, w, &w->pieces.at[j]));
-        }
-    }
+    if (!group->checks) return PD_OK;
+    PD_EACH_WIRE_OF(c, group, w)
+        for (int j = 0; j < w->push.pieces.n; j++)
+            PD_TRY(check_piece(c, w, &w->push.pieces.at[j]));
     return PD_OK;
 }

@@ -19,7 +19,7 @@ enum {
 static int is_heard(const struct link *link)
 {
     for (int k = 0; k < link->wires.n; k++)
-        if (link->wires.at[k]->is_quit) return 1;
+        if (link->wires.at[k]->state == WIRE_QUIT) return 1;
     return 0;
 }
 
@@ -32,8 +32,9 @@ static int is_gone(const struct wire *w)
 /* The same; it may be on the way to a machine that does not answer. Or it is there, and silent. */
 static int is_down(const struct wire *w, int64_t now)
 {
-    int64_t since = w->is_open ? w->bye_at : w->broke_at;
-    return (!w->is_open && w->retries > BYE_RETRIES) || now - since > (int64_t)BYE_MS / 2 * 1000000;
+    int is_open = w->state == WIRE_OPEN;
+    int64_t since = is_open ? w->bye_at : w->broke_at;
+    return (!is_open && w->retries > BYE_RETRIES) || now - since > (int64_t)BYE_MS / 2 * 1000000;
 }
 
 /* Says goodbye on every connection that has not heard it; one that broke is made again for it. Returns how
@@ -43,23 +44,20 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
 {
     int left = 0;
     *down = 0;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            struct wire *w = c->links.at[i]->wires.at[k];
-            if (!w->was_opened || w->is_quit) continue;
-            int must_hear = !failed && !is_heard(w->link);
-            if (is_gone(w) && !must_hear) continue;
-            left++;
-            if (w->is_open && !w->said_bye) w->bye_at = now;
-            *down += must_hear && is_down(w, now);
-            if (!w->is_open || w->said_bye) continue;
-            struct pd_buf meta = {0};
-            pd_put_u8(&meta, (uint8_t)failed);
-            pd_put_line(&meta, why, PD_PS_WHY_MOST);
-            struct pd_frame_head head = {.type = PD_PS_BYE, .request = ++w->request};
-            pd_conn_say(w->conn, &head, &meta);
-            w->said_bye = w->waits = 1;
-        }
+    PD_EACH_WIRE(c, w) {
+        if (!w->was_opened || w->state == WIRE_QUIT) continue;
+        int must_hear = !failed && !is_heard(w->link), has_said = w->bye.number != 0;
+        if (is_gone(w) && !must_hear) continue;
+        left++;
+        if (w->state == WIRE_OPEN && !has_said) w->bye_at = now;
+        *down += must_hear && is_down(w, now);
+        if (w->state != WIRE_OPEN || has_said) continue;
+        struct pd_buf meta = {0};
+        pd_put_u8(&meta, (uint8_t)failed);
+        pd_put_line(&meta, why, PD_PS_WHY_MOST);
+        struct pd_frame_head head = {.type = PD_PS_BYE, .request = pd_wire_number(w, &w->bye)};
+        pd_conn_say(w->conn, &head, &meta);
+    }
     return left;
 }
 
@@ -86,13 +84,13 @@ void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll
 {
     c->is_leaving = 1;
     pd_client_note_halfway(c, "its process ended while it was in that step");
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            struct wire *w = c->links.at[i]->wires.at[k];
-            pd_wire_clear(w);
-            if (!w->is_welcome) pd_wire_forget_names(w);
-            w->is_quit = w->retries = 0;
-        }
+    PD_EACH_WIRE(c, w) {
+        pd_push_clear(w);
+        pd_wire_forget_asks(w);
+        w->push.end.number = w->pass.number = w->passes = 0;
+        if (w->state == WIRE_DOWN) pd_wire_forget_names(w);
+        w->retries = 0;
+    }
     /* What has happened since the last step? Servers may have gone. */
     for (int i = 0; i < BYE_TURNS && pd_loop_turn(c->loop, 0) > 0; i++)
         ;
@@ -114,13 +112,10 @@ void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll
         now = pd_clock_ns();
         if (poll && poll(arg)) break;
         if (down && !wait_for_servers(c, &patience)) break;
-        for (int i = 0; i < c->links.n; i++)
-            for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-                struct wire *w = c->links.at[i]->wires.at[k];
-                if (w->said_bye && w->is_open && !w->waits) w->is_quit = 1;
-                /* Who is on the way to a server again has more time than who waits for a silent one. */
-                if (w->was_opened && !w->is_quit && !w->said_bye) until = now + (int64_t)BYE_MS * 1000000;
-            }
+        /* Who is on the way to a server again has more time than who waits for a silent one. */
+        PD_EACH_WIRE(c, w)
+            if (w->was_opened && w->state != WIRE_QUIT && !w->bye.number)
+                until = now + (int64_t)BYE_MS * 1000000;
         if (down) last = until = now + (int64_t)BYE_AGAIN_MS * 1000000;
         if (until > last) until = last;
     }

@@ -20,8 +20,9 @@ void pd_client_make_groups(struct pd_client *c)
 
 static void free_wire(struct wire *w)
 {
-    pd_vec_free(&w->pieces);
-    pd_vec_free(&w->wishes);
+    pd_vec_free(&w->push.pieces);
+    pd_vec_free(&w->push.end.wishes);
+    pd_vec_free(&w->requests);
     pd_vec_free(&w->spans);
     pd_free(w);
 }
@@ -61,6 +62,7 @@ static struct link *find(const struct pd_client *c, const char *endpoint)
 static int add(struct pd_client *c, struct link *link)
 {
     pthread_mutex_lock(&c->links_lock);
+    link->index = c->links.n;
     int ok = pd_vec_push(&c->links, link);
     pthread_mutex_unlock(&c->links_lock);
     return ok;
@@ -142,7 +144,7 @@ uint64_t pd_client_job_at(struct pd_client *c, const char *endpoint)
 int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints)
 {
     for (int k = 0; k < link->wires.n; k++)
-        if (link->wires.at[k]->pieces.n || link->wires.at[k]->is_meant) return 1;
+        if (link->wires.at[k]->push.pieces.n || link->wires.at[k]->push.is_meant) return 1;
     for (int i = 0; i < n; i++)
         if (strcmp(endpoints[i], link->endpoint) == 0) return 1;
     return 0;
@@ -165,17 +167,13 @@ static uint64_t repeats(const struct pd_client *c, const struct group *g)
     uint64_t last = 0, ahead = 0, least = UINT64_MAX;
     int is_async = 1;
     if (g->is_aligned) return 0;
-    for (int i = 0; i < c->links.n; i++) {
-        const struct link *link = c->links.at[i];
-        for (int k = 0; link->group == g && k < link->wires.n; k++) {
-            const struct wire *w = link->wires.at[k];
-            if (w->step > ahead) ahead = w->step;
-            if (is_hollow(link)) continue;
-            is_async &= (link->job_flags & PD_PS_JOB_ASYNC) != 0;
-            if (w->counted + 1 != w->step) return 0;
-            if (w->step > last) last = w->step;
-            if (w->step < least) least = w->step;
-        }
+    PD_EACH_WIRE_OF(c, g, w) {
+        if (w->step > ahead) ahead = w->step;
+        if (is_hollow(w->link)) continue;
+        is_async &= (w->link->job_flags & PD_PS_JOB_ASYNC) != 0;
+        if (w->counted + 1 != w->step) return 0;
+        if (w->step > last) last = w->step;
+        if (w->step < least) least = w->step;
     }
     return least >= ahead || (least + 1 < last && !is_async) ? 0 : least;
 }
@@ -185,25 +183,20 @@ void pd_group_count(struct link *link)
 {
     const struct pd_client *c = link->client;
     uint64_t last = 0, again = repeats(c, link->group);
-    for (int i = 0; i < c->links.n; i++) {
-        const struct link *one = c->links.at[i];
-        for (int k = 0; one->group == link->group && !is_hollow(one) && k < one->wires.n; k++)
-            if (one->wires.at[k]->counted > last) last = one->wires.at[k]->counted;
-    }
+    PD_EACH_WIRE_OF(c, link->group, w)
+        if (!is_hollow(w->link) && w->counted > last) last = w->counted;
     atomic_store(&link->group->steps, again ? again - 1 : last);
 }
 
 static void repeat(struct pd_client *c, struct group *g, uint64_t step)
 {
     uint64_t last = step;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; c->links.at[i]->group == g && k < c->links.at[i]->wires.n; k++) {
-            struct wire *w = c->links.at[i]->wires.at[k];
-            if (w->step <= step) continue;
-            if (w->step > last) last = w->step;
-            w->until = w->step;
-            w->step = step;
-        }
+    PD_EACH_WIRE_OF(c, g, w) {
+        if (w->step <= step) continue;
+        if (w->step > last) last = w->step;
+        w->until = w->step;
+        w->step = step;
+    }
     if (last == step + 1)
         pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
                (unsigned long long)step);
@@ -222,15 +215,11 @@ static pd_status check_rules(const struct pd_client *c, const struct group *g)
 {
     const struct wire *least = NULL, *most = NULL;
     int is_changed = 0;
-    for (int i = 0; i < c->links.n; i++) {
-        const struct link *link = c->links.at[i];
-        if (link->group != g || !(link->job_flags & PD_PS_JOB_HOLDS)) continue;
-        is_changed |= link->job_flags & PD_PS_JOB_CHANGED;
-        for (int k = 0; k < link->wires.n; k++) {
-            const struct wire *w = link->wires.at[k];
-            if (!least || w->step < least->step) least = w;
-            if (!most || w->step > most->step) most = w;
-        }
+    PD_EACH_WIRE_OF(c, g, w) {
+        if (!(w->link->job_flags & PD_PS_JOB_HOLDS)) continue;
+        is_changed |= w->link->job_flags & PD_PS_JOB_CHANGED;
+        if (!least || w->step < least->step) least = w;
+        if (!most || w->step > most->step) most = w;
     }
     if (!is_changed || least->step == most->step || pd_flag_int(PD_FLAG_ps_accept_rollback)) return PD_OK;
     return pd_fail(
@@ -253,9 +242,8 @@ static int nobody_passes(void *arg)
 {
     const struct link *link = arg;
     const struct pd_client *c = link->client;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; c->links.at[i]->group == link->group && k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->passes) return 0;
+    PD_EACH_WIRE_OF(c, link->group, w)
+        if (w->passes) return 0;
     return 1;
 }
 
@@ -279,16 +267,14 @@ static pd_status pass_begun(struct pd_client *c, struct link *one, const struct 
     while (is_behind) {
         is_behind = 0;
         for (int turn = 0; turn < 2; turn++)
-            for (int i = 0; i < c->links.n; i++)
-                for (int k = 0; c->links.at[i]->group == g && k < c->links.at[i]->wires.n; k++) {
-                    struct wire *w = c->links.at[i]->wires.at[k];
-                    if (w->step + (w->has_parts != 0) > first) first = w->step + (w->has_parts != 0);
-                    if (w->step < least) least = w->step;
-                    if (turn == 0 || w->step >= first) continue;
-                    is_behind = w->passes = 1;
-                    pd_wire_flush(w);
-                }
-        PD_TRY(pd_client_turn_until(c, run, nobody_passes, one, "passing a step that was begun"));
+            PD_EACH_WIRE_OF(c, g, w) {
+                if (w->step + (w->has_parts != 0) > first) first = w->step + (w->has_parts != 0);
+                if (w->step < least) least = w->step;
+                if (turn == 0 || w->step >= first) continue;
+                is_behind = w->passes = 1;
+                pd_wire_flush(w);
+            }
+        PD_TRY(pd_client_wait_until(c, run, nobody_passes, one, "passing a step that was begun"));
     }
     if (least < first)
         pd_log(
@@ -345,7 +331,7 @@ pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, cons
                 pd_wire_flush(w);
             }
         }
-    PD_TRY(pd_client_turn_until(c, run, nobody_passes, one, "joining the step that the servers are in"));
+    PD_TRY(pd_client_wait_until(c, run, nobody_passes, one, "joining the step that the servers are in"));
     if (last > 1)
         pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
     pd_client_tell_own(c, run, last > 1);

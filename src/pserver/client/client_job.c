@@ -139,9 +139,9 @@ static pd_status ask_again(struct pd_client *c, const struct pd_run *run, struct
     for (int i = 0; i < s->n; i++) {
         s->links[i]->expected = s->links[i]->answers + 1;
         for (int k = 0; k < s->links[i]->wires.n; k++)
-            if (s->links[i]->wires.at[k]->is_open) pd_client_ask_names(s->links[i]->wires.at[k]);
+            if (s->links[i]->wires.at[k]->state == WIRE_OPEN) pd_client_ask_names(s->links[i]->wires.at[k]);
     }
-    return pd_client_turn_until(c, run, all_answer, s, "asking the servers which job they are in");
+    return pd_client_wait_until(c, run, all_answer, s, "asking the servers which job they are in");
 }
 
 pd_status pd_client_agree(struct pd_client *c, const struct pd_run *run, int n, struct link **links)
@@ -155,23 +155,22 @@ pd_status pd_client_agree(struct pd_client *c, const struct pd_run *run, int n, 
     if (!s.job) return PD_OK;
     for (int i = 0; i < n; i++)
         for (int k = 0; links[i]->job_id != s.job && k < links[i]->wires.n; k++) {
-            if (!links[i]->wires.at[k]->is_open) continue;
+            if (links[i]->wires.at[k]->state != WIRE_OPEN) continue;
             tell(links[i]->wires.at[k], s.job);
             pd_client_ask_names(links[i]->wires.at[k]); /* the answer tells */
         }
     for (int i = 0; i < n; i++)
         links[i]->agreed = s.job;
     atomic_store(&links[0]->group->job, s.job);
-    return pd_client_turn_until(c, run, all_know, &s, "telling the servers which job they are in");
+    return pd_client_wait_until(c, run, all_know, &s, "telling the servers which job they are in");
 }
 
 /* The last step that this trainer has ended in the job. */
 static uint64_t done_in(const struct pd_client *c, uint64_t job)
 {
     uint64_t done = 0;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; c->links.at[i]->agreed == job && k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->step > done + 1) done = c->links.at[i]->wires.at[k]->step - 1;
+    PD_EACH_WIRE(c, w)
+        if (w->link->agreed == job && w->step > done + 1) done = w->step - 1;
     return done;
 }
 
@@ -222,7 +221,7 @@ void pd_link_kept(struct link *link, uint64_t step)
     struct pd_frame_head head = {.type = PD_PS_COMMON, .step = common};
     for (int l = 0; l < c->links.n; l++) {
         struct wire *w = c->links.at[l]->wires.n ? c->links.at[l]->wires.at[0] : NULL;
-        if (w && w->link->group == link->group && w->is_open && !w->said_bye)
+        if (w && w->link->group == link->group && w->state == WIRE_OPEN && !w->bye.number)
             pd_conn_say(w->conn, &head, NULL);
     }
 }

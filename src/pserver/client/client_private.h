@@ -1,5 +1,7 @@
-/* The inside of a client, for client.c (connections), client_group.c (which servers are of one job),
- * client_step.c (what is exchanged), client_turn.c (whose it is), client_goodbye.c and client_minder.c. */
+/* The inside of a client, for client*.c only: client.c (connections), client_wait.c (waiting), client_loop.c
+ * (whose thread turns the loop), client_turn.c (the process's client, and whose step it is), client_group.c
+ * and client_job.c (which servers are of one job), client_ask.c and client_step.c (what is asked and
+ * exchanged), client_goodbye.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
@@ -14,6 +16,40 @@
 
 enum { PD_CLIENT_TURN_MS = 50 };
 
+/* ---- requests ---- */
+
+struct wish {
+    int name;
+    void *to;
+    size_t bytes;
+};
+
+enum request_kind {
+    REQUEST_STEP,   /* the end of this trainer's push */
+    REQUEST_PASS,   /* the same of a step that it gives nothing to */
+    REQUEST_VALUES, /* whole values */
+    REQUEST_ROWS,   /* some rows of one */
+    REQUEST_SAVE,   /* a value shall be written */
+    REQUEST_BYE,
+};
+
+/* Something that is asked on one connection and has not been answered. When that breaks it is asked again on
+ * the next one. */
+struct request {
+    enum request_kind kind;
+    uint64_t number; /* on this connection; 0: not sent there yet */
+    struct wire *wire;
+    struct pd_ask *ask;   /* whose it is; NULL: the connection's own */
+    int is_asked;         /* the connection's list has it */
+    struct request *next; /* of the same ask */
+    PD_VEC(struct wish) wishes;
+    const int64_t *rows; /* of the first wish */
+    int64_t n_rows;
+    struct pd_client_save *save;
+};
+
+/* ---- the push of a step ---- */
+
 /* A piece of a gradient: kept until the step is acknowledged. */
 struct piece {
     int name;
@@ -24,10 +60,28 @@ struct piece {
     size_t bytes;
 };
 
-struct wish {
-    int name;
-    void *to;
-    size_t bytes;
+enum push_state {
+    PUSH_GATHERS, /* pieces come, and are sent as they do */
+    PUSH_ENDS,    /* all are there */
+    PUSH_ENDED,   /* the server knows that, or will: its answer is waited for */
+};
+
+struct push {
+    enum push_state state;
+    PD_VEC(struct piece) pieces;
+    int sent;     /* pieces that were handed to the connection */
+    int is_meant; /* a sparse gradient of this step is for it, also when it has no rows: the step is ended
+                     there */
+    struct request end;
+};
+
+/* ---- connections ---- */
+
+enum wire_state {
+    WIRE_DOWN,    /* there is none, or its handshake is not through */
+    WIRE_WELCOME, /* it is, and the OPEN is not answered */
+    WIRE_OPEN,
+    WIRE_QUIT, /* goodbye was answered: it is not made again */
 };
 
 /* One connection: a loop of a server. */
@@ -35,41 +89,30 @@ struct wire {
     struct link *link;
     int index;
     struct pd_conn *conn; /* NULL: broken */
-    int is_welcome;       /* the handshake is through, */
-    int is_open;          /* and the OPEN */
-    int said_job;         /* what this trainer trains was told to this connection */
-    int names_opened;     /* names told to this connection */
+    enum wire_state state;
+    int said_job;     /* what this trainer trains was told to this connection */
+    int names_opened; /* names told to this connection */
     int names_answered;
     uint64_t step;    /* the one being exchanged: last applied + 1 */
     uint64_t next;    /* at least this one after it: the others have gone on */
     uint64_t counted; /* the last one that counts this trainer */
-    uint64_t request; /* of the last message that wants an answer */
-    int waits;        /* for the answer of `request` */
-    PD_VEC(struct piece) pieces;
-    int sent_pieces; /* handed to the connection */
-    int is_meant;    /* a sparse gradient of this step is for it, also when it has no rows: the step is ended
-                        there */
-    PD_VEC(struct wish) wishes;
-    int is_ended; /* END was asked for */
-    int sent_end;
-    int passes;     /* it gives nothing to this step, which others are in already */
     uint64_t until; /* the server has what this trainer gives to the steps before this one: others lack it */
-    int is_pull_only;    /* wishes without a push */
-    const int64_t *rows; /* the wish is for these rows of its value; NULL: for all of it */
-    int64_t n_rows;
-    struct pd_client_save *save;  /* the wish is to have the value written; NULL: it is not */
-    PD_VEC(struct pd_span) spans; /* where the answer goes */
+    int has_parts;  /* of the next step, which a process before this one had begun */
+    int passes;     /* it gives nothing to this step, which others are in already */
+    struct push push;
+    struct request pass, bye;
+    uint64_t asked, answered;          /* the number of the last request, and how many answers came */
+    PD_VEC(struct request *) requests; /* of asks, in their order */
+    size_t rows_asked;                 /* bytes of rows that are on their way here */
+    PD_VEC(struct pd_span) spans;      /* where an answer goes */
     int64_t broke_at, retry_at;
     int was_opened; /* at least once */
     int retries;    /* connections that ended since it was open */
     int refusals;   /* ... of them, those that the handshake refused */
-    int breaks;     /* open connections that ended in the present wait */
+    int breaks;     /* open connections that ended since it answered last */
     int is_taken;   /* another process has our id; `trouble` tells, and `refusal` when the server is gone */
     char refusal[288];
-    int said_bye;   /* on this connection, */
-    int64_t bye_at; /* then */
-    int is_quit;    /* goodbye was answered */
-    int has_parts;  /* of the next step, which a process before this one had begun */
+    int64_t bye_at; /* when goodbye was said on this connection */
     struct pd_stall stall;
     uint64_t notices;  /* bytes of them that came on this connection */
     char trouble[512]; /* the last thing that went wrong */
@@ -96,6 +139,7 @@ struct group {
 
 struct link {
     struct pd_client *client;
+    int index;
     struct group *group;
     char *endpoint;
     PD_VEC(struct wire *) wires; /* by the server's loops */
@@ -121,8 +165,12 @@ struct name {
 };
 
 struct pd_client {
-    pthread_mutex_t lock; /* all that follows, and the loop: held during each call, else by the minder */
-    pthread_cond_t over;
+    /* All that follows, and the loop, are for one thread at a time (client_loop.c). */
+    pthread_mutex_t lock;
+    pthread_cond_t freed, over;
+    int is_owned, is_turning; /* a thread has them; it waits for events */
+    int wanting, waiting;     /* threads that want them: for a moment, or to turn the loop */
+    int in_wait;              /* threads in pd_client_wait_until */
     pthread_t minder;
     int has_minder, is_over;
     int64_t left_at; /* when the last call ended */
@@ -134,13 +182,12 @@ struct pd_client {
     int is_beside;   /* it was refused, as another process had its id */
     int is_leaving;  /* it says goodbye, and asks for nothing more */
     PD_VEC(struct link *) links;
-    pthread_mutex_t links_lock; /* what links there are, and their groups: for who asks without `lock` */
+    pthread_mutex_t links_lock; /* what links there are, and their groups: for who asks without a call */
     PD_VEC(struct name) names;
-    int failed; /* a server ended the job */
+    PD_VEC(struct request *) spare; /* requests that were answered */
+    int failed;                     /* a server ended the job */
     pd_status failure;
     char failure_text[1024];
-    pd_status refusal; /* the last thing that a server could not do, and the job goes on; PD_OK: none */
-    char refusal_text[1024];
     char spoilt[1024]; /* why this trainer cannot push any more; empty: it can */
     char halfway[400]; /* the same for others, when it leaves; empty: it leaves between two steps */
     int deadline_ms, notice_ms;
@@ -148,6 +195,13 @@ struct pd_client {
     int64_t noticed;   /* when a server told last whom it waits for */
     int64_t explained; /* when servers were told last why this trainer is late */
 };
+
+/* All connections, or those of one job. */
+struct wire *pd_wire_after(const struct pd_client *client, const struct wire *wire); /* NULL: the first */
+#define PD_EACH_WIRE(c, w) for (struct wire *w = pd_wire_after(c, NULL); w; w = pd_wire_after(c, w))
+#define PD_EACH_WIRE_OF(c, g, w)                                                                             \
+    PD_EACH_WIRE(c, w)                                                                                       \
+        if (w->link->group == (g))
 
 /* client.c */
 /* The next connection asks for all names anew. One for a goodbye needs none, and what was refused before
@@ -157,15 +211,37 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
 void pd_client_free(struct pd_client *client); /* after pd_client_unmind */
 pd_status pd_client_connect(struct pd_client *client, const struct pd_run *run, const char *endpoint,
                             struct link **out);
-/* Turns the loop until done(arg), an error of the job, an interruption or the deadline. `what` is for
- * messages. */
-pd_status pd_client_turn_until(struct pd_client *client, const struct pd_run *run, int (*done)(void *arg),
-                               void *arg, const char *what);
 /* Opens what is not open yet and tries again what broke. */
 void pd_client_tend(struct pd_client *client, int64_t now);
-void pd_client_describe(const struct pd_client *client, char *out,
-                        size_t cap);         /* who is waited for, and why */
 void pd_client_ask_names(struct wire *wire); /* OPEN, also when no name is new */
+/* A server ended the job, or cannot be in it. */
+void pd_client_job_failed(struct pd_client *client, pd_status status, const char *endpoint, const char *text);
+/* client_wait.c */
+int pd_wire_is_waited_for(const struct wire *wire);
+/* Waits until done(arg), an error of the job, an interruption or the deadline. `what` is for messages. Other
+ * threads have the client meanwhile; `done` is asked when this one has it. */
+pd_status pd_client_wait_until(struct pd_client *client, const struct pd_run *run, int (*done)(void *arg),
+                               void *arg, const char *what);
+void pd_client_describe(const struct pd_client *client, char *out,
+                        size_t cap); /* who is waited for, and why */
+/* client_loop.c: the client is this thread's. */
+struct pd_client *pd_client_enter(struct pd_client *client); /* soon: who waits for events makes room */
+void pd_client_leave(struct pd_client **client);
+/* At the top of each call of client.h: the client is this thread's until it returns. */
+#define PD_CLIENT_HOLD(client)                                                                               \
+    __attribute__((cleanup(pd_client_leave))) struct pd_client *held_until_return = pd_client_enter(client); \
+    (void)held_until_return
+/* For who has it, and waits: handles events, or sleeps until one comes (PD_CLIENT_TURN_MS at most). */
+void pd_client_turn(struct pd_client *client);
+/* Between two turns: hands it to who wants it, */
+void pd_client_yield(struct pd_client *client);
+void pd_client_resume(struct pd_client *client); /* and has it again */
+void pd_client_mind(struct pd_client *client);   /* makes the lock and starts the minder */
+/* Ends the minder, and has the client for good. 0, unless it waits: another thread is in a call. */
+int pd_client_unmind(struct pd_client *client, int waits);
+/* client_turn.c */
+int pd_client_has_turn(const struct pd_run *run); /* does its step push? */
+int pd_client_breaks_off(void); /* does this process leave its job, because another thread has failed? */
 /* client_group.c */
 void pd_client_make_groups(struct pd_client *client);
 void pd_client_free_groups(struct pd_client *client); /* and links */
@@ -188,39 +264,40 @@ void pd_link_kept(struct link *link, uint64_t step);                            
 /* All of them are connected: are they of one job? Tells those that are new. */
 pd_status pd_client_agree(struct pd_client *client, const struct pd_run *run, int n, struct link **links);
 pd_status pd_link_returned(struct wire *wire); /* after the OPENED of a new connection */
-/* client_turn.c: does this process leave its job, because another thread has failed? */
-int pd_client_breaks_off(void);
 /* client_goodbye.c: says it everywhere, within limits. The minder has ended. */
 void pd_client_part(struct pd_client *client, int failed, const char *why, int (*poll)(void *arg), void *arg);
-/* client_minder.c */
-struct pd_client *pd_client_enter(struct pd_client *client);
-void pd_client_leave(struct pd_client **client);
-/* At the top of each call of client.h: until it returns the minder keeps still. */
-#define PD_CLIENT_HOLD(client)                                                                               \
-    __attribute__((cleanup(pd_client_leave))) struct pd_client *held_until_return = pd_client_enter(client); \
-    (void)held_until_return
-void pd_client_mind(struct pd_client *client); /* makes the lock and starts the minder */
-/* Ends the minder, and keeps the lock. 0, unless it waits: another thread is in a call. */
-int pd_client_unmind(struct pd_client *client, int waits);
 /* client_finite.c: of all that is to be pushed in a step. */
 pd_status pd_group_check_finite(const struct pd_client *client, const struct group *group);
-/* client_step.c */
-int pd_client_is_pushing(struct pd_client *client); /* a step is begun */
-void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, for who has the turn */
-void pd_wire_flush(struct wire *wire);              /* sends what can be sent of the step */
-/* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
- * those before, the last that counts this trainer is `counted`. */
-void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
 /* client_own.c: before the first step in a job. In one that has begun it says what this process holds alone
  * and nobody has kept. */
 void pd_client_tell_own(const struct pd_client *client, const struct pd_run *run, int has_begun);
-/* Notes for goodbyes that servers have, or may have, a part of a step that this trainer will not end. */
-void pd_client_note_halfway(struct pd_client *client, const char *why);
-void pd_wire_clear(struct wire *wire); /* nothing is pushed or wished for any more */
+/* client_ask.c */
+uint64_t pd_wire_number(struct wire *wire, struct request *request); /* for a message that wants an answer */
+int pd_wire_asks(const struct wire *wire);   /* has it asks of which some are not answered? */
+void pd_wire_send_asks(struct wire *wire);   /* those that were not sent on this connection */
+void pd_wire_unsend(struct wire *wire);      /* the next connection is asked all of it again */
+void pd_wire_forget_asks(struct wire *wire); /* nobody waits for them any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
 pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);
-/* Does this FAILED only say that a wish could not be fulfilled? Then it is noted, and pd_client_wait tells.
- */
+/* Does this FAILED only say that one request could not be fulfilled? Then pd_ask_wait tells. */
 int pd_wire_refused(struct wire *wire, uint64_t request, pd_status status, const char *text);
+/* Moves the values that `ask` wants there to `to`. */
+void pd_ask_move(struct pd_ask *ask, struct wire *wire, struct request *to);
+pd_status pd_ask_send(struct pd_ask *ask);
+/* All its requests go. One that is under way ends with its connection. */
+void pd_ask_drop(struct pd_ask *ask);
+void pd_client_free_asks(struct pd_client *client);
+/* client_step.c */
+int pd_client_is_pushing(struct pd_client *client); /* a step is begun */
+void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, for who has the turn */
+void pd_wire_flush(struct wire *wire);              /* sends what can be sent: asks, and of the step */
+/* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
+ * those before, the last that counts this trainer is `counted`. */
+void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
+void pd_wire_passed(struct wire *wire); /* the answer of a PASS came */
+void pd_wire_ended(struct wire *wire);  /* that of the end of a push did */
+/* Notes for goodbyes that servers have, or may have, a part of a step that this trainer will not end. */
+void pd_client_note_halfway(struct pd_client *client, const char *why);
+void pd_push_clear(struct wire *wire); /* nothing is pushed any more */
 
 #endif

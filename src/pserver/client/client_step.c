@@ -23,7 +23,7 @@ static int has(const struct wire *w)
 
 /* ---- sending ---- */
 
-/* One PUSH with pieces [from, to) and, when `end`, the wishes. */
+/* One PUSH with pieces [from, to) and, when `end`, the values that are wanted. */
 static void send_push(struct wire *w, int from, int to, int end)
 {
     struct pd_client *c = w->link->client;
@@ -33,7 +33,7 @@ static void send_push(struct wire *w, int from, int to, int end)
     int ok = pd_vec_reserve(&spans, 2 * (to - from) + 1);
     pd_put_u32(&meta, (uint32_t)(to - from));
     for (int i = from; ok && i < to; i++) {
-        const struct piece *p = &w->pieces.at[i];
+        const struct piece *p = &w->push.pieces.at[i];
         pd_put_u32(&meta, c->names.at[p->name].number);
         pd_put_u32(&meta, p->part);
         pd_put_u64(&meta, (uint64_t)p->rows);
@@ -45,102 +45,65 @@ static void send_push(struct wire *w, int from, int to, int end)
         head.payload += p->bytes;
     }
     if (end) {
-        pd_put_u32(&meta, (uint32_t)w->wishes.n);
-        for (int i = 0; i < w->wishes.n; i++)
-            pd_put_u32(&meta, c->names.at[w->wishes.at[i].name].number);
-        head.request = ++w->request;
+        const struct request *q = &w->push.end;
+        pd_put_u32(&meta, (uint32_t)q->wishes.n);
+        for (int i = 0; i < q->wishes.n; i++)
+            pd_put_u32(&meta, c->names.at[q->wishes.at[i].name].number);
+        head.request = pd_wire_number(w, &w->push.end);
         head.extra = w->link->group->cut;
-        w->waits = 1;
     }
     meta.failed |= !ok;
     pd_conn_give(w->conn, &head, &meta, spans.at, spans.n);
     pd_vec_free(&spans);
 }
 
-static void send_pull(struct wire *w)
-{
-    struct pd_client *c = w->link->client;
-    struct pd_buf meta = {0};
-    struct pd_frame_head head = {.type = PD_PS_PULL, .step = w->step, .request = ++w->request};
-    pd_put_u32(&meta, (uint32_t)w->wishes.n);
-    for (int i = 0; i < w->wishes.n; i++)
-        pd_put_u32(&meta, c->names.at[w->wishes.at[i].name].number);
-    w->waits = 1;
-    pd_conn_say(w->conn, &head, &meta);
-}
-
-static void send_rows(struct wire *w)
-{
-    struct pd_buf meta = {0};
-    struct pd_span ids = {(void *)w->rows, (size_t)w->n_rows * sizeof(int64_t)};
-    struct pd_frame_head head = {
-        .type = PD_PS_ROWS, .step = w->step, .request = ++w->request, .payload = ids.n};
-    pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
-    pd_put_u64(&meta, (uint64_t)w->n_rows);
-    w->waits = 1;
-    pd_conn_give(w->conn, &head, &meta, &ids, 1);
-}
-
-static void send_save(struct wire *w)
-{
-    struct pd_buf meta = {0};
-    struct pd_frame_head head = {.type = PD_PS_SAVE,
-                                 .flags = w->save->is_placed ? PD_PS_PLACE : 0,
-                                 .step = w->step,
-                                 .request = ++w->request};
-    pd_put_u32(&meta, w->link->client->names.at[w->wishes.at[0].name].number);
-    pd_put_u32(&meta, w->save->part);
-    pd_put_u32(&meta, w->save->parts);
-    pd_put_u64(&meta, w->save->save);
-    pd_put_text(&meta, w->save->folder);
-    w->waits = 1;
-    pd_conn_say(w->conn, &head, &meta);
-}
-
 static void send_pass(struct wire *w)
 {
     struct pd_buf meta = {0};
-    struct pd_frame_head head = {
-        .type = PD_PS_PUSH, .flags = PD_PS_END | PD_PS_PASS, .step = w->step, .request = ++w->request};
+    struct pd_frame_head head = {.type = PD_PS_PUSH,
+                                 .flags = PD_PS_END | PD_PS_PASS,
+                                 .step = w->step,
+                                 .request = pd_wire_number(w, &w->pass)};
     pd_put_u32(&meta, 0);
     pd_put_u32(&meta, 0);
-    w->waits = 1;
     pd_conn_say(w->conn, &head, &meta);
 }
 
 /* Pieces travel in messages of about a part each, so that the server can apply the first while the last is on
  * its way. */
+static void send_pieces(struct wire *w)
+{
+    struct push *p = &w->push;
+    int ends = p->state == PUSH_ENDS;
+    while (p->sent < p->pieces.n) {
+        size_t bytes = 0;
+        int to = p->sent;
+        while (to < p->pieces.n && (bytes == 0 || bytes + p->pieces.at[to].bytes <= PD_PS_PART))
+            bytes += p->pieces.at[to++].bytes;
+        int is_last = to == p->pieces.n;
+        if (is_last && !ends && bytes < PD_PS_PART / 4) return; /* more will come */
+        send_push(w, p->sent, to, is_last && ends);
+        p->sent = to;
+        if (is_last && ends) p->state = PUSH_ENDED;
+    }
+    if (p->state != PUSH_ENDS) return;
+    send_push(w, 0, 0, 1);
+    p->state = PUSH_ENDED;
+}
+
 void pd_wire_flush(struct wire *w)
 {
-    if (!w->conn || !w->is_open || w->sent_end) return;
-    if (w->passes && !w->waits) send_pass(w);
-    if (w->passes || (!w->link->group->is_aligned && !w->is_pull_only)) return;
-    if (w->link->group->checks && !w->is_ended) return;
-    if (has(w) && !w->is_pull_only) {
-        if (!w->is_ended) return;
-        w->sent_pieces = w->pieces.n;
+    const struct group *g = w->link->group;
+    if (!w->conn || w->state != WIRE_OPEN) return;
+    pd_wire_send_asks(w);
+    if (w->push.state == PUSH_ENDED) return;
+    if (w->passes && !w->pass.number) send_pass(w);
+    if (w->passes || !g->is_aligned || (g->checks && w->push.state == PUSH_GATHERS)) return;
+    if (has(w)) {
+        if (w->push.state == PUSH_GATHERS) return;
+        w->push.sent = w->push.pieces.n;
     }
-    while (w->sent_pieces < w->pieces.n) {
-        size_t bytes = 0;
-        int to = w->sent_pieces;
-        while (to < w->pieces.n && (bytes == 0 || bytes + w->pieces.at[to].bytes <= PD_PS_PART))
-            bytes += w->pieces.at[to++].bytes;
-        int is_last = to == w->pieces.n;
-        if (is_last && !w->is_ended && bytes < PD_PS_PART / 4) return; /* more will come */
-        send_push(w, w->sent_pieces, to, is_last && w->is_ended);
-        w->sent_pieces = to;
-        w->sent_end = is_last && w->is_ended;
-    }
-    if (!w->is_ended || w->sent_end) return;
-    w->sent_end = 1;
-    if (w->rows)
-        send_rows(w);
-    else if (w->save)
-        send_save(w);
-    else if (w->is_pull_only)
-        send_pull(w);
-    else
-        send_push(w, 0, 0, 1);
+    send_pieces(w);
 }
 
 static void note_counted(struct wire *w, uint64_t step)
@@ -152,7 +115,8 @@ static void note_counted(struct wire *w, uint64_t step)
 void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
 {
     struct pd_client *c = w->link->client;
-    if (w->step <= 1 && !w->pieces.n && !w->is_ended)
+    int is_idle = !w->push.pieces.n && w->push.state == PUSH_GATHERS, only_asks = is_idle && pd_wire_asks(w);
+    if (w->step <= 1 && is_idle)
         w->step = applied + 1, note_counted(w, counted); /* a trainer that starts, or starts again */
     if (applied + 1 < w->step && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
         pd_log(PD_LOG_WARNING,
@@ -163,7 +127,7 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
         w->passes = applied + 2 == w->step;
         w->step = applied + 1;
     }
-    if (applied + 1 < w->step && !w->is_pull_only) {
+    if (applied + 1 < w->step && !only_asks) {
         c->failed = 1;
         c->failure = PD_INVALID;
         snprintf(c->failure_text, sizeof c->failure_text,
@@ -172,9 +136,8 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
                  w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step);
         return;
     }
-    w->sent_end = 0;
-    w->waits = 0;
-    w->sent_pieces = 0;
+    w->push.sent = 0;
+    if (w->push.state == PUSH_ENDED) w->push.state = PUSH_ENDS;
     if (applied + 1 < w->until) w->until = applied + 1;
     if (applied >= w->step) {
         /* Applied with this trainer: only the answer is missing. Without it, because it was away for long:
@@ -187,8 +150,8 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
                    w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step,
                    (unsigned long long)applied + 1);
         w->next = applied + 1;
-        if (has(w) || (counted >= w->step && w->is_ended && !w->is_pull_only && !w->passes)) {
-            w->sent_pieces = w->pieces.n;
+        if (has(w) || (counted >= w->step && w->push.state == PUSH_ENDS && !w->passes)) {
+            w->push.sent = w->push.pieces.n;
         } else {
             w->step = w->next;
             w->passes = 0;
@@ -202,58 +165,59 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
 /* Has the server a part of the step, or may it have one? When it was to end, others may have all of it. */
 static int is_begun(const struct wire *w)
 {
-    return !w->is_pull_only && (w->sent_pieces || w->sent_end || w->is_ended);
+    return w->push.sent || w->push.state != PUSH_GATHERS;
+}
+
+void pd_push_clear(struct wire *w)
+{
+    w->push.state = PUSH_GATHERS;
+    w->push.pieces.n = w->push.end.wishes.n = w->push.sent = w->push.is_meant = 0;
 }
 
 /* The connection still reads from and writes to memory of the run, so it ends too; a new one is made at the
- * next use. What was not sent, and what was only asked for, leaves no trace at the server. */
+ * next use. What was not sent leaves no trace at the server; a step that is to be passed is owed all the
+ * same.
+ */
 static void drop(struct wire *w)
 {
-    if (w->conn && (w->waits || w->sent_pieces)) {
+    if (w->conn && (w->push.sent || w->push.end.number)) {
         pd_conn_close(w->conn, 0);
-        w->is_open = 0;
+        w->state = WIRE_DOWN;
+        pd_wire_unsend(w);
     }
-    int passes = w->passes; /* that is owed to the server all the same */
-    pd_wire_clear(w);
-    w->passes = passes;
+    pd_push_clear(w);
 }
 
 int pd_client_is_pushing(struct pd_client *c)
 {
     PD_CLIENT_HOLD(c);
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->pieces.n) return 1;
+    PD_EACH_WIRE(c, w)
+        if (w->push.pieces.n) return 1;
     return 0;
 }
 
 void pd_client_note_halfway(struct pd_client *c, const char *why)
 {
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            const struct wire *w = c->links.at[i]->wires.at[k];
-            if (is_begun(w) && !c->halfway[0])
-                snprintf(c->halfway, sizeof c->halfway,
-                         "it left in step %llu, of which servers have a part: %.300s",
-                         (unsigned long long)w->step, why);
-        }
+    PD_EACH_WIRE(c, w)
+        if (is_begun(w) && !c->halfway[0])
+            snprintf(c->halfway, sizeof c->halfway,
+                     "it left in step %llu, of which servers have a part: %.300s",
+                     (unsigned long long)w->step, why);
 }
 
 void pd_client_drop_step(struct pd_client *c)
 {
     PD_CLIENT_HOLD(c);
     pd_client_note_halfway(c, pd_error());
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++) {
-            struct wire *w = c->links.at[i]->wires.at[k];
-            if (is_begun(w) && !c->spoilt[0])
-                snprintf(c->spoilt, sizeof c->spoilt,
-                         "an earlier run failed when servers had a part of step %llu from it, which another "
-                         "batch must not be mixed with: start this trainer again. The run had failed with: "
-                         "%.700s",
-                         (unsigned long long)w->step, pd_error());
-            drop(w);
-        }
+    PD_EACH_WIRE(c, w) {
+        if (is_begun(w) && !c->spoilt[0])
+            snprintf(c->spoilt, sizeof c->spoilt,
+                     "an earlier run failed when servers had a part of step %llu from it, which another "
+                     "batch must not be mixed with: start this trainer again. The run had failed with: "
+                     "%.700s",
+                     (unsigned long long)w->step, pd_error());
+        drop(w);
+    }
 }
 
 static pd_status check_spoilt(const struct pd_client *c)
@@ -267,9 +231,9 @@ static pd_status add_piece(struct pd_client *c, const struct piece *p)
 {
     struct wire *w = wire_of(c, p->name);
     PD_TRY(check_spoilt(c));
-    if (w->is_ended)
+    if (w->push.state != PUSH_GATHERS)
         return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
-    return pd_vec_push(&w->pieces, *p) ? PD_OK : pd_no_memory();
+    return pd_vec_push(&w->push.pieces, *p) ? PD_OK : pd_no_memory();
 }
 
 pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data, size_t bytes, size_t row)
@@ -292,7 +256,7 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
     PD_CLIENT_HOLD(c);
     int64_t part = (int64_t)pd_ps_rows_a_part(row);
     uint32_t k = 0;
-    wire_of(c, number)->is_meant = 1;
+    wire_of(c, number)->push.is_meant = 1;
     if (!n && is_slice) PD_TRY(add_piece(c, &(struct piece){.name = number}));
     for (int64_t at = 0; at < n; at += part, k++) {
         int64_t count = n - at < part ? n - at : part;
@@ -307,175 +271,83 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
     return PD_OK;
 }
 
-pd_status pd_client_pull(struct pd_client *c, int number, void *to, size_t bytes)
-{
-    PD_CLIENT_HOLD(c);
-    struct wire *w = wire_of(c, number);
-    return pd_vec_push(&w->wishes, ((struct wish){number, to, bytes})) ? PD_OK : pd_no_memory();
-}
-
 /* ---- answers ---- */
 
-pd_status pd_wire_head(struct wire *w, struct pd_message *m)
+void pd_wire_passed(struct wire *w)
 {
-    if (m->head.type != PD_PS_VALUES) return PD_OK;
-    if (!w->waits || m->head.request != w->request)
-        return pd_fail(PD_FORMAT, "server %s answers what was not asked", w->link->endpoint);
-    uint64_t total = 0;
-    w->spans.n = 0;
-    for (int i = 0; !w->passes && i < w->wishes.n; i++) {
-        if (!pd_vec_push(&w->spans, ((struct pd_span){w->wishes.at[i].to, w->wishes.at[i].bytes})))
-            return pd_no_memory();
-        total += w->wishes.at[i].bytes;
-    }
-    if (total != m->head.payload)
-        return pd_fail(PD_FORMAT,
-                       "server %s answers with %llu bytes, expected %llu: do both run the same Program?",
-                       w->link->endpoint, (unsigned long long)m->head.payload, (unsigned long long)total);
-    m->spans = w->spans.at;
-    m->n_spans = w->spans.n;
-    return PD_OK;
+    w->passes = w->has_parts = 0;
+    w->step++;
+    pd_wire_flush(w);
 }
 
-void pd_wire_clear(struct wire *w)
+void pd_wire_ended(struct wire *w)
 {
-    w->waits = w->passes = 0;
-    w->said[0] = 0;
-    w->pieces.n = w->wishes.n = w->sent_pieces = w->is_meant = 0;
-    w->is_ended = w->sent_end = w->is_pull_only = 0;
-    w->rows = NULL;
-    w->save = NULL;
-}
-
-int pd_wire_refused(struct wire *w, uint64_t request, pd_status status, const char *text)
-{
-    struct pd_client *c = w->link->client;
-    if (!w->save || !w->waits || request != w->request) return 0;
-    c->refusal = status;
-    snprintf(c->refusal_text, sizeof c->refusal_text, "server %s: %.900s", w->link->endpoint, text);
-    pd_wire_clear(w);
-    return 1;
-}
-
-pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
-{
-    if (m->head.request != w->request || !w->waits) return PD_OK;
-    if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
-        return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
-    if (m->head.extra > w->link->group->cut) w->link->group->cut = m->head.extra;
-    if (w->save && !w->save->parts) w->save->save = m->head.step;
-    if (w->passes) {
-        w->passes = w->waits = w->has_parts = 0;
-        w->step++;
-        pd_wire_flush(w);
-        return PD_OK;
-    }
-    if (w->is_ended && !w->is_pull_only) {
-        int had = has(w);
-        note_counted(w, w->step++);
-        if (!had && w->step < w->next) w->step = w->next;
-    }
-    pd_wire_clear(w);
-    return PD_OK;
+    int had = has(w);
+    note_counted(w, w->step++);
+    if (!had && w->step < w->next) w->step = w->next;
+    pd_push_clear(w);
 }
 
 /* ---- the exchange ---- */
 
+struct exchange {
+    const struct pd_client *client;
+    const struct pd_ask *ask;
+    int ends; /* a step of this run, too */
+};
+
 static int is_over(void *arg)
 {
-    const struct pd_client *c = arg;
-    for (int i = 0; i < c->links.n; i++)
-        for (int k = 0; k < c->links.at[i]->wires.n; k++)
-            if (c->links.at[i]->wires.at[k]->is_ended) return 0;
+    const struct exchange *x = arg;
+    if (x->ask->left) return 0;
+    PD_EACH_WIRE(x->client, w)
+        if (x->ends && w->push.state != PUSH_GATHERS) return 0;
     return 1;
 }
 
-int pd_client_is_asked(struct pd_client *c, int number)
+/* Values that are asked of a server come with the answer of its step. */
+static void end_push(struct wire *w, struct pd_ask *ask)
 {
-    PD_CLIENT_HOLD(c);
-    return c->names.at[number].link->wires.at[c->names.at[number].wire]->is_ended;
-}
-
-/* A wish that is an exchange of its own. */
-static pd_status want_alone(struct pd_client *c, int number, void *out, size_t bytes, struct wire **wire)
-{
-    struct wire *w = *wire = wire_of(c, number);
-    if (w->is_ended || w->wishes.n || w->pieces.n)
-        return pd_fail(PD_INVALID, "'%s' is asked for in the middle of an exchange",
-                       c->names.at[number].text);
-    if (!pd_vec_push(&w->wishes, ((struct wish){number, out, bytes}))) return pd_no_memory();
-    w->is_ended = w->is_pull_only = 1;
-    return PD_OK;
-}
-
-int64_t pd_client_rows_most(size_t row)
-{
-    size_t most = row > sizeof(int64_t) ? row : sizeof(int64_t); /* of a row, and of its number */
-    return most < PD_PS_ROWS_MOST ? PD_PS_ROWS_MOST / (int64_t)most : 1;
-}
-
-pd_status pd_client_want_rows(struct pd_client *c, int number, int64_t n, const int64_t *rows, size_t row,
-                              void *out)
-{
-    PD_CLIENT_HOLD(c);
-    struct wire *w;
-    if (n == 0) return PD_OK;
-    PD_TRY(want_alone(c, number, out, (size_t)n * row, &w));
-    w->rows = rows;
-    w->n_rows = n;
+    w->push.end.kind = REQUEST_STEP;
+    pd_ask_move(ask, w, &w->push.end);
+    w->push.state = PUSH_ENDS;
     pd_wire_flush(w);
-    return PD_OK;
-}
-
-pd_status pd_client_want_saved(struct pd_client *c, int number, struct pd_client_save *save)
-{
-    PD_CLIENT_HOLD(c);
-    struct wire *w;
-    PD_TRY(want_alone(c, number, NULL, 0, &w));
-    w->save = save;
-    pd_wire_flush(w);
-    return PD_OK;
-}
-
-pd_status pd_client_wait(struct pd_client *c, const struct pd_run *run, const char *what)
-{
-    PD_CLIENT_HOLD(c);
-    PD_TRY(pd_client_turn_until(c, run, is_over, c, what));
-    pd_status status = c->refusal;
-    c->refusal = PD_OK;
-    return status == PD_OK ? PD_OK : pd_fail(status, "%s", c->refusal_text);
 }
 
 /* One step, so the servers are of one job. */
-pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, int n,
-                             const char *const *endpoints)
+static pd_status end_step(struct pd_client *c, const struct pd_run *run, struct pd_ask *ask, int n,
+                          const char *const *endpoints)
 {
-    PD_CLIENT_HOLD(c);
-    for (int i = 0; i < n; i++) {
-        struct link *link;
+    struct link *link, *pushed_to = NULL;
+    for (int i = 0; i < n; i++)
         PD_TRY(pd_client_connect(c, run, endpoints[i], &link));
-    }
-    struct link *pushed_to = NULL;
     for (int i = 0; i < c->links.n; i++) {
         if (!pd_link_is_pushed_to(c->links.at[i], n, endpoints)) continue;
         if (!pushed_to) pushed_to = c->links.at[i];
         pd_client_join(pushed_to, c->links.at[i]);
     }
-    if (pushed_to) {
-        PD_TRY(check_spoilt(c));
-        PD_TRY(pd_group_align(pushed_to, run, n, endpoints));
-        PD_TRY(pd_group_check_finite(c, pushed_to->group));
-    }
+    if (!pushed_to) return PD_OK;
+    PD_TRY(check_spoilt(c));
+    PD_TRY(pd_group_align(pushed_to, run, n, endpoints));
+    PD_TRY(pd_group_check_finite(c, pushed_to->group));
     for (int i = 0; i < c->links.n; i++) {
-        struct link *link = c->links.at[i];
-        int pushed = pd_link_is_pushed_to(link, n, endpoints);
-        for (int k = 0; k < link->wires.n; k++) {
-            struct wire *w = link->wires.at[k];
-            if (!pushed && !w->wishes.n) continue;
-            w->is_ended = 1;
-            w->is_pull_only = !pushed;
-            pd_wire_flush(w);
-        }
+        link = c->links.at[i];
+        int is_pushed_to = pd_link_is_pushed_to(link, n, endpoints);
+        for (int k = 0; is_pushed_to && k < link->wires.n; k++)
+            end_push(link->wires.at[k], ask);
     }
-    return pd_client_turn_until(c, run, is_over, c, "the exchange with the servers");
+    return PD_OK;
+}
+
+pd_status pd_client_exchange(struct pd_client *c, const struct pd_run *run, struct pd_ask *ask, int n,
+                             const char *const *endpoints)
+{
+    PD_CLIENT_HOLD(c);
+    struct exchange exchange = {c, ask, pd_client_has_turn(run)};
+    pd_status status = exchange.ends ? end_step(c, run, ask, n, endpoints) : PD_OK;
+    if (status == PD_OK) status = pd_ask_send(ask);
+    if (status == PD_OK)
+        status = pd_client_wait_until(c, run, is_over, &exchange, "the exchange with the servers");
+    pd_ask_drop(ask);
+    return status;
 }

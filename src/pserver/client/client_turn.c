@@ -1,7 +1,7 @@
-/* Whose turn it is. A process has one client and may have many threads that train, an executor each; what a
- * run pushes and asks for is gathered in the client until an exchange. So one run at a time has the client:
- * from its first gradient to the end of its exchange, or for one op that only asks. The others wait, and each
- * run is a step of its own.
+/* The client of the process, the runs that use it, and whose step it is. Many threads may use it, an executor
+ * each; what they ask for goes side by side. What a run pushes is gathered in the client until an exchange,
+ * so one run at a time has the turn to push: from its first gradient to the end of its exchange. The others
+ * wait, and each run is a step of its own.
  *
  * The turn belongs to a run, not to a thread: what runs within it (a signal handler, a function of the
  * user's) must not end its step, and cannot wait for it. It ends with the run at the latest, also with one
@@ -18,11 +18,18 @@ enum { LOOK_MS = 50 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
 static pthread_cond_t given_back;
 static struct pd_client *the_client;
-static int has_left;                /* this process has said goodbye before */
-static const struct pd_step *owner; /* the run that has the turn; NULL: nobody */
-static pthread_t owner_thread;
-static const struct pd_step leaving; /* stands for who says goodbye */
-static atomic_int breaks_off;        /* a thread that failed says goodbye: steps of the others end */
+static int has_left; /* this process has said goodbye before */
+/* Runs that use the client now; nobody frees it under them. */
+struct user {
+    const struct pd_step *step;
+    pthread_t thread;
+};
+static PD_VEC(struct user) users;
+static const struct pd_step *pusher; /* the one that has the turn; NULL: nobody */
+static pthread_t pusher_thread;
+static int is_leaving; /* a thread says goodbye: */
+static pthread_t leaver;
+static atomic_int breaks_off; /* it has failed: steps of the others end */
 
 /* ---- the lock and forks ---- */
 
@@ -39,7 +46,8 @@ static void in_parent(void)
 /* The parent's client is refused here; nobody is to wait for a thread that stayed with the parent. */
 static void in_child(void)
 {
-    owner = NULL;
+    pusher = NULL;
+    users.n = is_leaving = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -68,27 +76,56 @@ static int is_here(void)
 
 /* ---- the turn ---- */
 
-static void take(const struct pd_step *step)
+/* With the lock. */
+static int is_self(pthread_t thread)
 {
-    owner = step;
-    owner_thread = pthread_self();
+    return pthread_equal(thread, pthread_self());
 }
 
-static void give_back(void)
+static int find(const struct pd_step *step)
+{
+    for (int i = 0; i < users.n; i++)
+        if (users.at[i].step == step) return i;
+    return -1;
+}
+
+/* With the lock. */
+static pd_status add_user(const struct pd_step *step)
+{
+    if (find(step) >= 0) return PD_OK;
+    return pd_vec_push(&users, ((struct user){step, pthread_self()})) ? PD_OK : pd_no_memory();
+}
+
+static void remove_user(const struct pd_step *step)
 {
     lock_all();
-    owner = NULL;
-    pthread_cond_signal(&given_back);
+    int i = find(step);
+    if (i >= 0) pd_vec_remove(&users, i);
+    if (pusher == step) pusher = NULL;
+    pthread_cond_broadcast(&given_back);
     unlock_all();
 }
 
-/* NULL: the run does not have the turn. */
+/* NULL: the run does not use it. */
 static struct pd_client *client_of(const struct pd_step *step)
 {
     lock_all();
-    struct pd_client *c = owner == step ? the_client : NULL;
+    struct pd_client *c = find(step) >= 0 ? the_client : NULL;
     unlock_all();
     return c;
+}
+
+static int has_turn(const struct pd_step *step)
+{
+    lock_all();
+    int is_it = pusher == step;
+    unlock_all();
+    return is_it;
+}
+
+int pd_client_has_turn(const struct pd_run *run)
+{
+    return has_turn(run->step);
 }
 
 /* With the lock, which is free while it waits: until the turn is given back, or for a moment. */
@@ -97,17 +134,29 @@ static void doze(void)
     pd_cond_wait_ms(&given_back, &lock, LOOK_MS);
 }
 
+/* With the lock: must this run wait? An error where it would wait for its own thread. */
+static pd_status must_wait(const struct pd_step *step, int pushes, int *waits)
+{
+    int is_pushed = pushes && pusher && pusher != step;
+    *waits = is_leaving || is_pushed;
+    if (is_leaving && is_self(leaver))
+        return pd_fail(PD_INVALID,
+                       "this thread says goodbye to the servers, and asks them for something else");
+    if (is_pushed && is_self(pusher_thread))
+        return pd_fail(PD_INVALID,
+                       "this thread is in a step with the servers already, and begins another one: a signal "
+                       "handler that does so has to wait for the step's end, e.g. by a variable that is "
+                       "looked at after exe.run");
+    return PD_OK;
+}
+
 /* With the lock. There is no deadline but those of the runs that are waited for. */
-static pd_status wait_for_turn(const struct pd_run *run)
+static pd_status wait_for_turn(const struct pd_run *run, int pushes)
 {
     int64_t start = pd_clock_ns(), told = start, notice = (int64_t)1000000 * pd_flag_int(PD_FLAG_ps_notice);
-    while (owner && owner != run->step) {
-        if (pthread_equal(owner_thread, pthread_self()))
-            return pd_fail(
-                PD_INVALID,
-                "this thread is in a step with the servers already, and asks them for something else: "
-                "a signal handler that does so has to wait for the step's end, e.g. by a variable that "
-                "is looked at after exe.run");
+    int waits;
+    PD_TRY(must_wait(run->step, pushes, &waits));
+    while (waits) {
         doze();
         unlock_all();
         pd_status status = run->step->poll(run);
@@ -122,6 +171,7 @@ static pd_status wait_for_turn(const struct pd_run *run)
         }
         lock_all();
         PD_TRY(status);
+        PD_TRY(must_wait(run->step, pushes, &waits));
     }
     return PD_OK;
 }
@@ -136,35 +186,36 @@ static pd_status check_fork(void)
                    (int)the_client->pid);
 }
 
-pd_status pd_client_get(int trainer_id, const struct pd_run *run, struct pd_client **out)
+pd_status pd_client_get(int trainer_id, const struct pd_run *run, int pushes, struct pd_client **out)
 {
     lock_all();
     pd_status status = check_fork();
-    if (status == PD_OK) status = wait_for_turn(run);
+    if (status == PD_OK) status = wait_for_turn(run, pushes);
     if (status == PD_OK && !the_client) status = pd_client_new(trainer_id, has_left, &the_client);
-    if (status == PD_OK) take(run->step);
+    if (status == PD_OK) status = add_user(run->step);
+    if (status == PD_OK && pushes) pusher = run->step, pusher_thread = pthread_self();
     *out = the_client;
     unlock_all();
     return status;
 }
 
-void pd_client_rest(struct pd_client *client)
+void pd_client_rest(struct pd_client *client, const struct pd_run *run)
 {
-    if (!pd_client_is_pushing(client)) give_back();
+    if (!has_turn(run->step) || !pd_client_is_pushing(client)) remove_user(run->step);
 }
 
 void pd_client_abandon(const struct pd_step *step)
 {
     struct pd_client *c = client_of(step);
     if (!c) return;
-    pd_client_drop_step(c);
-    give_back();
+    if (has_turn(step)) pd_client_drop_step(c);
+    remove_user(step);
 }
 
 pd_status pd_client_run_over(const struct pd_step *step, pd_status status)
 {
     struct pd_client *c = client_of(step);
-    if (status == PD_OK && c && pd_client_is_pushing(c))
+    if (status == PD_OK && c && has_turn(step) && pd_client_is_pushing(c))
         status = pd_fail(PD_INVALID,
                          "the Program sends gradients and does not end its step: it needs a send_barrier or "
                          "a recv behind its last send");
@@ -198,12 +249,20 @@ uint64_t pd_client_own_job(const char *endpoint)
     return job;
 }
 
-/* With the lock: until no other thread's run has the turn. 0: poll(arg) was not 0. Past busy_ms (-1: none) it
+/* With the lock: does a run use it? Of this thread, or of others. */
+static int is_used(int by_self)
+{
+    for (int i = 0; i < users.n; i++)
+        if (!is_self(users.at[i].thread) == !by_self) return 1;
+    return 0;
+}
+
+/* With the lock: until no other thread's run uses it. 0: poll(arg) was not 0. Past busy_ms (-1: none) it
  * returns 1 all the same. */
 static int wait_for_others(int busy_ms, int (*poll)(void *arg), void *arg)
 {
     int64_t start = pd_clock_ns();
-    while (is_here() && owner && !pthread_equal(owner_thread, pthread_self())) {
+    while (is_here() && is_used(0)) {
         if (busy_ms >= 0 && (pd_clock_ns() - start) / 1000000 >= busy_ms) return 1;
         doze();
         unlock_all();
@@ -220,23 +279,25 @@ int pd_client_breaks_off(void)
 }
 
 /* A forked child is not the trainer; and who is called back from within a run, by a signal, leaves that
- * first. A run that has the turn past busy_ms is one of a process that ends: between two calls it is stopped
- * where it is, and may have pointers to the client. One that failed does not wait for a step of another
- * thread, which may wait for others for long: that is broken off. */
+ * first. A run that uses the client past busy_ms is one of a process that ends: between two calls it is
+ * stopped where it is, and may have pointers to the client. One that failed does not wait for a step of
+ * another thread, which may wait for others for long: that is broken off. */
 void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
 {
     lock_all();
     atomic_store(&breaks_off, failed);
-    int goes = wait_for_others(busy_ms, poll, arg) && is_here() &&
-               !(owner && pthread_equal(owner_thread, pthread_self()));
+    int goes = wait_for_others(busy_ms, poll, arg) && is_here() && !is_leaving && !is_used(1);
     struct pd_client *c = goes ? the_client : NULL;
-    int is_torn = goes && owner;
-    if (goes) the_client = NULL, has_left = 1, take(&leaving);
+    int is_torn = goes && users.n;
+    if (goes) the_client = NULL, has_left = is_leaving = 1, leaver = pthread_self();
     atomic_store(&breaks_off, 0);
     unlock_all();
     if (!goes || !pd_client_unmind(c, !is_torn)) return;
     pd_client_part(c, failed, why ? why : "", poll, arg);
     if (is_torn) return;
     pd_client_free(c);
-    give_back();
+    lock_all();
+    is_leaving = 0;
+    pthread_cond_broadcast(&given_back);
+    unlock_all();
 }

@@ -86,17 +86,14 @@ class Trainer:
 
 
 def handle_signals(trainer: Trainer) -> None:
-    """Saves with another executor, whenever the signal comes."""
+    """Saves with another executor, whenever the signal comes, in the middle of a step too."""
     fluid.io.save_persistables(trainer.main, trainer.args.out + ".saved", trainer.program)
-    count, handled, over = {"saved": 0, "refused": 0}, threading.Event(), threading.Event()
+    saved, handled, over = 0, threading.Event(), threading.Event()
 
     def save(*unused) -> None:
-        try:
-            fluid.io.save_persistables(fluid.Executor(fluid.CPUPlace()), trainer.args.out + ".saved", trainer.program)
-            count["saved"] += 1
-        except fluid.core.EnforceNotMet as error:
-            assert "in a step with the servers already" in str(error), error
-            count["refused"] += 1
+        nonlocal saved
+        fluid.io.save_persistables(fluid.Executor(fluid.CPUPlace()), trainer.args.out + ".saved", trainer.program)
+        saved += 1
         handled.set()
 
     signal.signal(signal.SIGUSR1, save)
@@ -109,13 +106,10 @@ def handle_signals(trainer: Trainer) -> None:
 
     sender = threading.Thread(target=send)
     sender.start()
-    deadline = time.monotonic() + 60
-    while not (count["refused"] > 2 and count["saved"] > 2) and time.monotonic() < deadline:
+    while saved < 50:
         trainer.run(trainer.main, 1.0, [0])
     over.set()
     sender.join()
-    print("handled", count, flush=True)
-    assert count["refused"] and count["saved"], count
 
 
 def close_others(trainer: Trainer) -> None:
