@@ -105,6 +105,17 @@ PD_API uint64_t pd_job_steps(const char *endpoint);
  * the first exchange. */
 PD_API uint64_t pd_job_key(const char *endpoint);
 
+/* A server that starts empty, at HOST:PORT: trainer 0 brings it its Programs, by the call below; then it
+ * serves until the job is over (PD_JOB_OVER). With the flag ps_dir it keeps them, and needs nobody to bring
+ * them again when it is started again. poll(arg), which may be NULL, is called now and then, and ends it when
+ * it is not 0. */
+PD_API pd_status pd_serve(const char *endpoint, int (*poll)(void *arg), void *arg);
+/* Brings the server at HOST:PORT a Program that makes its variables, and one that serves (listen_and_serv),
+ * unless it has them already. Waits for a server that is not there yet, up to the flag rpc_deadline. Only ops
+ * that reach nothing but variables are taken: updates, schedules, fills, sums. */
+PD_API pd_status pd_serve_bring(const char *endpoint, const pd_program *startup, const pd_program *serve,
+                                int (*poll)(void *arg), void *arg);
+
 /* What the server at `endpoint` ("host:port") holds, whom it knows and who is late: JSON (one line), or a
  * text for people. Waits some seconds at most. PD_IO: nobody is there; other codes: it is no server of ours,
  * or refuses this process. */

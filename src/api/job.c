@@ -3,8 +3,11 @@
 #include "base/flags.h"
 
 #if PD_WITH_DISTRIBUTE
+#include "api/op_list.h"
 #include "net/hello.h"
+#include "pserver/client/bring.h"
 #include "pserver/client/client.h"
+#include "pserver/server/empty.h"
 #include "pserver/server/status.h"
 
 void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg)
@@ -37,6 +40,19 @@ uint64_t pd_job_steps(const char *endpoint)
 uint64_t pd_job_key(const char *endpoint)
 {
     return pd_client_own_job(endpoint);
+}
+
+pd_status pd_serve(const char *endpoint, int (*poll)(void *arg), void *arg)
+{
+    PD_TRY(pd_flag_verify());
+    return pd_serve_empty(&pd_ops, endpoint, poll, arg);
+}
+
+pd_status pd_serve_bring(const char *endpoint, const pd_program *startup, const pd_program *serve,
+                         int (*poll)(void *arg), void *arg)
+{
+    PD_TRY(pd_flag_verify());
+    return pd_bring(endpoint, startup, serve, poll, arg);
 }
 
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
@@ -78,11 +94,29 @@ uint64_t pd_job_key(const char *endpoint)
     return 0;
 }
 
+static pd_status no_network(const char *endpoint)
+{
+    return pd_fail(PD_UNSUPPORTED, "%s cannot be reached: this build has no network (WITH_DISTRIBUTE=OFF)",
+                   endpoint);
+}
+
+pd_status pd_serve(const char *endpoint, int (*poll)(void *arg), void *arg)
+{
+    (void)poll, (void)arg;
+    return no_network(endpoint);
+}
+
+pd_status pd_serve_bring(const char *endpoint, const pd_program *startup, const pd_program *serve,
+                         int (*poll)(void *arg), void *arg)
+{
+    (void)startup, (void)serve, (void)poll, (void)arg;
+    return no_network(endpoint);
+}
+
 pd_status pd_ps_status(const char *endpoint, int as_json, pd_bytes *out)
 {
     (void)as_json, (void)out;
-    return pd_fail(PD_UNSUPPORTED, "%s cannot be asked: this build has no network (WITH_DISTRIBUTE=OFF)",
-                   endpoint);
+    return no_network(endpoint);
 }
 #endif
 

@@ -113,6 +113,7 @@ pd_status pd_act_backward(const struct pd_run *r, int slot, const pd_act_kernel 
         .inputs = pd_act_inputs,                                                                             \
         .outputs = pd_act_outputs,                                                                           \
         .attrs = name##_attrs,                                                                               \
+        .flags = PD_OP_ON_SERVER,                                                                            \
         .infer = pd_math_infer_like,                                                                         \
         .run = name##_run,                                                                                   \
         .grad_type = #name "_grad",                                                                          \

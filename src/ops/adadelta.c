@@ -24,7 +24,7 @@ const struct pd_op pd_op_adadelta = {
         (const struct pd_slot_def[]){
             {"ParamOut", 0}, {"AvgSquaredGradOut", 0}, {"AvgSquaredUpdateOut", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("rho", 0.95f), PD_DEF_FLOAT("epsilon", 1e-6f), {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = run,
 };

@@ -28,7 +28,7 @@ const struct pd_op pd_op_adagrad = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("epsilon", 1e-6f), {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = adagrad_run,
 };
@@ -47,7 +47,7 @@ const struct pd_op pd_op_decayed_adagrad = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("decay", 0.95f), PD_DEF_FLOAT("epsilon", 1e-6f), {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = decayed_run,
 };

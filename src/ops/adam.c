@@ -62,7 +62,7 @@ const struct pd_op pd_op_adam = {
                                           PD_DEF_BOOL("lazy_mode", 0),
                                           PD_DEF_LONG("min_row_size_to_use_multithread", 1000),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = run,
 };

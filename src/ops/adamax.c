@@ -36,7 +36,7 @@ const struct pd_op pd_op_adamax = {
     .attrs =
         (const struct pd_attr_def[]){
             PD_DEF_FLOAT("beta1", 0.9f), PD_DEF_FLOAT("beta2", 0.999f), PD_DEF_FLOAT("epsilon", 1e-8f), {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = run,
 };

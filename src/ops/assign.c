@@ -43,6 +43,7 @@ const struct pd_op pd_op_assign = {
     .doc = "Out is a copy of X.",
     .inputs = any_input,
     .outputs = outputs,
+    .flags = PD_OP_ON_SERVER,
     .infer = assign_infer,
     .run = assign_run,
     .make_grad = assign_grad,

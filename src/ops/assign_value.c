@@ -65,7 +65,7 @@ const struct pd_op pd_op_assign_value = {
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = (const struct pd_slot_def[]){{"Out"}, {0}},
     .attrs = assign_attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = assign_infer,
     .run = assign_run,
 };

@@ -105,7 +105,7 @@ const struct pd_op pd_op_average_accumulates = {
                                           PD_DEF_LONG("max_average_window", 10000),
                                           PD_DEF_LONG("min_average_window", 10000),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
 };

@@ -53,6 +53,7 @@ const struct pd_op pd_op_cast = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .make_grad = make_grad,

@@ -91,6 +91,7 @@ const struct pd_op pd_op_clip = {
     .inputs = clip_inputs,
     .outputs = outputs,
     .attrs = clip_attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = pd_math_infer_like,
     .run = clip_run,
     .grad_type = "clip_grad",

@@ -23,7 +23,7 @@ static pd_status infer(const struct pd_infer *c)
         .inputs = inputs,                                                                                    \
         .outputs = outputs,                                                                                  \
         .attrs = attrs,                                                                                      \
-        .flags = PD_OP_NO_GRAD,                                                                              \
+        .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,                                                            \
         .infer = infer,                                                                                      \
         .run = name##_run,                                                                                   \
     };

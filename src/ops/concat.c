@@ -177,6 +177,7 @@ const struct pd_op pd_op_concat = {
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .grad_type = "concat_grad",

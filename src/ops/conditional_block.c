@@ -50,7 +50,7 @@ const struct pd_op pd_op_conditional_block = {
                                           PD_DEF_BOOL("is_scalar_condition", 0),
                                           PD_DEF_STRINGS("skip_eager_deletion_vars"),
                                           {0}},
-    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT | PD_OP_UPDATES,
+    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT | PD_OP_UPDATES | PD_OP_ON_SERVER,
     .infer = pd_control_flow_infer,
     .run = run,
     .make_grad = make_grad,

@@ -73,7 +73,7 @@ const struct pd_op pd_op_dpsgd = {
                                           PD_DEF_FLOAT("sigma", 1.0f),
                                           PD_DEF_INT("seed", 0),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .state_size = sizeof(struct pd_math_draws),

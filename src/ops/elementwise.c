@@ -288,7 +288,8 @@ static pd_status run_floordiv(const struct pd_run *r)
         .share = share,                                                                                      \
         __VA_ARGS__,                                                                                         \
     };
-#define GRAD(name, in) .grad_type = "elementwise_" #name "_grad", .grad_in = in, .grad_out = "X@ Y@"
+#define GRAD(name, in)                                                                                       \
+    .flags = PD_OP_ON_SERVER, .grad_type = "elementwise_" #name "_grad", .grad_in = in, .grad_out = "X@ Y@"
 
 ELEMENTWISE(add, "Out = X + Y.", GRAD(add, "X Y Out@"))
 ELEMENTWISE(sub, "Out = X - Y.", GRAD(sub, "X Y Out@"))
@@ -297,5 +298,5 @@ ELEMENTWISE(div, "Out = X / Y; integers are cut towards zero.", GRAD(div, "X Y O
 ELEMENTWISE(max, "Out is the larger of X and Y.", GRAD(max, "X Y Out@"))
 ELEMENTWISE(min, "Out is the smaller of X and Y.", GRAD(min, "X Y Out@"))
 ELEMENTWISE(pow, "Out = X to the power of Y.", GRAD(pow, "X Y Out@"))
-ELEMENTWISE(mod, "Out is the remainder of X / Y.", .flags = PD_OP_NO_GRAD)
-ELEMENTWISE(floordiv, "Out = X / Y without the fraction.", .flags = PD_OP_NO_GRAD)
+ELEMENTWISE(mod, "Out is the remainder of X / Y.", .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER)
+ELEMENTWISE(floordiv, "Out = X / Y without the fraction.", .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER)

@@ -29,7 +29,7 @@ const struct pd_op pd_op_fake_init = {
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_LONGS("shape"), {0}},
-    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
+    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC | PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
 };

@@ -96,7 +96,7 @@ const struct pd_op pd_op_fill_constant = {
     .inputs = constant_inputs,
     .outputs = outputs,
     .attrs = constant_attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = constant_infer,
     .run = constant_run,
 };
@@ -169,7 +169,7 @@ const struct pd_op pd_op_fill_zeros_like = {
     .doc = "Zeros in the shape of X.",
     .inputs = any_inputs,
     .outputs = outputs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = pd_math_infer_like,
     .run = zeros_run,
 };
@@ -187,7 +187,7 @@ const struct pd_op pd_op_fill_zeros_like2 = {
     .inputs = any_inputs,
     .outputs = outputs,
     .attrs = zeros2_attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = zeros2_infer,
     .run = zeros_run,
 };
@@ -224,7 +224,7 @@ const struct pd_op pd_op_fill_any_like = {
     .inputs = any_inputs,
     .outputs = outputs,
     .attrs = any_attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = any_infer,
     .run = any_run,
 };
@@ -261,7 +261,7 @@ const struct pd_op pd_op_fill = {
     .inputs = (const struct pd_slot_def[]){{0}},
     .outputs = outputs,
     .attrs = fill_attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = fill_infer,
     .run = fill_run,
 };

@@ -37,7 +37,7 @@ const struct pd_op pd_op_ftrl = {
                                           PD_DEF_FLOAT("lr_power", -0.5f),
                                           PD_DEF_FLOATS("learning_rate"),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = run,
 };

@@ -45,6 +45,7 @@ const struct pd_op pd_op_increment = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = increment_attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = increment_infer,
     .run = increment_run,
     .make_grad = increment_grad,

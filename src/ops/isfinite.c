@@ -63,7 +63,7 @@ static pd_status nan_run(const struct pd_run *r)
         .doc = text,                                                                                         \
         .inputs = inputs,                                                                                    \
         .outputs = outputs,                                                                                  \
-        .flags = PD_OP_NO_GRAD,                                                                              \
+        .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,                                                            \
         .infer = infer,                                                                                      \
         .run = action,                                                                                       \
     };

@@ -50,7 +50,7 @@ const struct pd_op pd_op_lamb = {
                                           PD_DEF_FLOAT("beta2", 0.999f),
                                           PD_DEF_FLOAT("epsilon", 1e-6f),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
 };

@@ -33,7 +33,7 @@ const struct pd_op pd_op_linspace = {
     .doc = "Num numbers from Start to Stop, both included.",
     .inputs = inputs,
     .outputs = outputs,
-    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
+    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC | PD_OP_ON_SERVER,
     .infer = pd_math_infer_line,
     .run = run,
 };

@@ -32,7 +32,7 @@ static pd_status logic_infer(const struct pd_infer *c)
         .doc = text,                                                                                         \
         .inputs = two,                                                                                       \
         .outputs = outputs,                                                                                  \
-        .flags = PD_OP_NO_GRAD,                                                                              \
+        .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,                                                            \
         .infer = logic_infer,                                                                                \
         .run = name##_run,                                                                                   \
     };

@@ -39,6 +39,7 @@ const struct pd_op pd_op_mean = {
     .doc = "The mean of all elements of X; of none it is NaN.",
     .inputs = inputs,
     .outputs = outputs,
+    .flags = PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .grad_type = "mean_grad",

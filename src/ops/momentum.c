@@ -43,7 +43,7 @@ const struct pd_op pd_op_momentum = {
                                           PD_DEF_STRING("regularization_method", ""),
                                           PD_DEF_FLOAT("regularization_coeff", 0),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = momentum_run,
 };
@@ -103,7 +103,7 @@ const struct pd_op pd_op_lars_momentum = {
                                           PD_DEF_FLOAT("lars_coeff", 0.001f),
                                           PD_DEF_FLOAT("lars_weight_decay", 0.0005f),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = infer,
     .run = lars_run,
 };

@@ -106,6 +106,7 @@ const struct pd_op pd_op_norm = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .grad_type = "norm_grad",
@@ -214,6 +215,7 @@ static pd_status l1_grad_run(const struct pd_run *r)
         .doc = text,                                                                                         \
         .inputs = inputs,                                                                                    \
         .outputs = whole_outputs,                                                                            \
+        .flags = PD_OP_ON_SERVER,                                                                            \
         .infer = whole_infer,                                                                                \
         .run = action##_run,                                                                                 \
         .grad_type = #name "_grad",                                                                          \

@@ -83,6 +83,7 @@ const struct pd_op pd_op_pow = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = pd_math_infer_like,
     .run = run,
     .grad_type = "pow_grad",

@@ -31,7 +31,7 @@ const struct pd_op pd_op_proximal_gd = {
         (const struct pd_slot_def[]){{"Param", 0}, {"Grad", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {0}},
     .attrs = proximal_attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = gd_infer,
     .run = gd_run,
 };
@@ -61,7 +61,7 @@ const struct pd_op pd_op_proximal_adagrad = {
             {"Param", 0}, {"Moment", 0}, {"Grad", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {"MomentOut", 0}, {0}},
     .attrs = proximal_attrs,
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = pada_infer,
     .run = pada_run,
 };

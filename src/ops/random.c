@@ -201,7 +201,7 @@ static pd_status randint_run(const struct pd_run *r)
         .inputs = in,                                                                                        \
         .outputs = outputs,                                                                                  \
         .attrs = table,                                                                                      \
-        .flags = PD_OP_NO_GRAD,                                                                              \
+        .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,                                                            \
         .infer = how,                                                                                        \
         .run = action,                                                                                       \
         .state_size = sizeof(struct pd_math_draws),                                                          \

@@ -42,7 +42,7 @@ const struct pd_op pd_op_range = {
     .doc = "Numbers from Start up to End, Step apart; End is not among them.",
     .inputs = inputs,
     .outputs = outputs,
-    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
+    .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC | PD_OP_ON_SERVER,
     .infer = pd_math_infer_line,
     .run = run,
 };

@@ -247,7 +247,8 @@ static pd_status prod_grad_run(const struct pd_run *r)
         __VA_ARGS__,                                                                                         \
     };
 #define REDUCE_GRAD(name, text, words, in)                                                                   \
-    REDUCE(name, text, .grad_type = "reduce_" #name "_grad", .grad_in = words, .grad_out = "X@")             \
+    REDUCE(name, text, .flags = PD_OP_ON_SERVER, .grad_type = "reduce_" #name "_grad", .grad_in = words,     \
+           .grad_out = "X@")                                                                                 \
     const struct pd_op pd_op_reduce_##name##_grad = {                                                        \
         .type = "reduce_" #name "_grad",                                                                     \
         .doc = "Gradient of reduce_" #name ".",                                                              \
@@ -263,5 +264,7 @@ REDUCE_GRAD(mean, "The mean over the given dimensions.", "X Out@", shape_inputs)
 REDUCE_GRAD(max, "The largest element over the given dimensions.", "X Out Out@", value_inputs)
 REDUCE_GRAD(min, "The smallest element over the given dimensions.", "X Out Out@", value_inputs)
 REDUCE_GRAD(prod, "The product over the given dimensions.", "X Out Out@", value_inputs)
-REDUCE(all, "Whether all elements over the given dimensions are true.", .flags = PD_OP_NO_GRAD)
-REDUCE(any, "Whether one element over the given dimensions is true.", .flags = PD_OP_NO_GRAD)
+REDUCE(all, "Whether all elements over the given dimensions are true.",
+       .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER)
+REDUCE(any, "Whether one element over the given dimensions is true.",
+       .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER)

@@ -59,7 +59,7 @@ const struct pd_op pd_op_rmsprop = {
                                           PD_DEF_FLOAT("momentum", 0),
                                           PD_DEF_BOOL("centered", 0),
                                           {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
     .infer = infer,
     .run = run,
 };

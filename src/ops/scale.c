@@ -98,6 +98,7 @@ const struct pd_op pd_op_scale = {
     .inputs = scale_inputs,
     .outputs = outputs,
     .attrs = scale_attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = pd_math_infer_like,
     .run = scale_run,
     .make_grad = scale_grad,

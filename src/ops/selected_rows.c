@@ -30,7 +30,7 @@ const struct pd_op pd_op_merge_selected_rows = {
     .doc = "Adds up rows that repeat; rows come out ascending.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = merge_infer,
     .run = merge_run,
 };
@@ -60,7 +60,7 @@ const struct pd_op pd_op_get_tensor_from_selected_rows = {
     .doc = "The values of selected rows as a tensor [rows, ...].",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = get_infer,
     .run = get_run,
 };

@@ -115,6 +115,7 @@ pd_status pd_view_set_out(const struct pd_infer *c, int rank, const int64_t *dim
         .inputs = inputs_,                                                                                   \
         .outputs = pd_view_outputs,                                                                          \
         .attrs = attrs_,                                                                                     \
+        .flags = PD_OP_ON_SERVER,                                                                            \
         .infer = infer_,                                                                                     \
         .run = run_,                                                                                         \
         .grad_type = #name "_grad",                                                                          \
@@ -128,6 +129,7 @@ pd_status pd_view_set_out(const struct pd_infer *c, int rank, const int64_t *dim
         .inputs = inputs_,                                                                                   \
         .outputs = pd_view_outputs2,                                                                         \
         .attrs = attrs_,                                                                                     \
+        .flags = PD_OP_ON_SERVER,                                                                            \
         .infer = infer_,                                                                                     \
         .run = run_,                                                                                         \
         .grad_type = #name "2_grad",                                                                         \

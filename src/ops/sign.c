@@ -51,6 +51,7 @@ const struct pd_op pd_op_sign = {
     .doc = "Out is -1, 0 or 1 as X is below, at or above 0.",
     .inputs = inputs,
     .outputs = outputs,
+    .flags = PD_OP_ON_SERVER,
     .infer = pd_math_infer_like,
     .run = run,
     .make_grad = make_grad,

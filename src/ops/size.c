@@ -18,7 +18,7 @@ const struct pd_op pd_op_size = {
     .doc = "How many elements the input has.",
     .inputs = (const struct pd_slot_def[]){{"Input", PD_SLOT_META}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out"}, {0}},
-    .flags = PD_OP_NO_GRAD,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
 };

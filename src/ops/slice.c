@@ -252,6 +252,7 @@ const struct pd_op pd_op_slice = {
                                            {0}},
     .outputs = outputs,
     .attrs = attrs,
+    .flags = PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .grad_type = "slice_grad",

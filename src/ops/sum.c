@@ -321,6 +321,7 @@ const struct pd_op pd_op_sum = {
     .outputs = outputs,
     /* Set by a plan where the reader does not mind: rows are put together, not merged. */
     .attrs = (const struct pd_attr_def[]){PD_DEF_BOOL("keep_repeated_rows", 0), {0}},
+    .flags = PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .make_grad = make_grad,

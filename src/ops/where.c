@@ -93,6 +93,7 @@ const struct pd_op pd_op_where = {
     .doc = "Elements of X where Condition holds, of Y elsewhere.",
     .inputs = (const struct pd_slot_def[]){{"Condition", PD_SLOT_OWN_TYPE}, {"X", 0}, {"Y", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
+    .flags = PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
     .grad_type = "where_grad",

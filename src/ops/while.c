@@ -47,7 +47,7 @@ const struct pd_op pd_op_while = {
                                           PD_DEF_BOOL("is_test", 0),
                                           PD_DEF_STRINGS("skip_eager_deletion_vars"),
                                           {0}},
-    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT | PD_OP_UPDATES,
+    .flags = PD_OP_DYNAMIC | PD_OP_EFFECT | PD_OP_UPDATES | PD_OP_ON_SERVER,
     .infer = pd_control_flow_infer,
     .run = run,
     .make_grad = make_grad,

@@ -55,6 +55,11 @@ enum pd_op_flag {
     /* Only says where data comes in or goes out: plans leave it out, and the tensors that it gives must be
      * fed. */
     PD_OP_MARK = 32,
+    /* An update that treats each element of its parameter, or each row, by itself: it may run on any part. */
+    PD_OP_ELEMENTWISE = 64,
+    /* Reaches nothing but its variables and blocks (no file, process, terminal or Python), so that a server
+     * may run it in a Program that somebody else brought. */
+    PD_OP_ON_SERVER = 128,
 };
 
 /* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the

@@ -116,11 +116,11 @@ static void remove_port(void)
 
 static pd_status serve(const struct pd_run *r, const struct pd_server_config *config)
 {
-    struct pd_frame *frame = ((struct pd_frame_op *)r->frame)->frame;
+    struct pd_engine engine = pd_engine_of(((struct pd_frame_op *)r->frame)->frame, r);
     struct pd_server *server;
     struct signals signals;
     take_signals(&signals);
-    pd_status status = pd_server_start(r, frame, config, &server);
+    pd_status status = pd_server_start(&engine, config, &server);
     if (status == PD_OK) {
         write_port(pd_server_port(server));
         status = pd_server_wait(server);

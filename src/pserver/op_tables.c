@@ -156,7 +156,7 @@ const struct pd_op pd_op_listen_and_serv = {
                                           PD_DEF_BLOCK("OptimizeBlock"),
                                           PD_DEF_BLOCK("PrefetchBlock"),
                                           {0}},
-    .flags = EFFECT | PD_OP_SERVES,
+    .flags = EFFECT | PD_OP_SERVES | PD_OP_ON_SERVER,
     .infer = pd_ps_infer_nothing,
     .run = pd_ps_listen_and_serv_run,
 };
@@ -181,7 +181,7 @@ const struct pd_op pd_op_ps_sum = {
     .attrs =
         (const struct pd_attr_def[]){
             PD_DEF_STRINGS("endpoints"), PD_DEF_STRING("endpoint", ""), PD_DEF_STRINGS("groups"), {0}},
-    .flags = EFFECT,
+    .flags = EFFECT | PD_OP_ON_SERVER,
     .infer = sum_infer,
     .run = pd_ps_ps_sum_run,
 };

@@ -34,6 +34,8 @@ enum pd_ps_type {
     PD_PS_PROGRAM = 28, /* trainer to server, before the first OPEN: what it trains (job_text.h) */
     PD_PS_JOB = 29,     /* trainer to server: u64 id of the job that it is in from now on */
     PD_PS_COMMON = 30,  /* trainer to server: step of the newest snapshot that all servers have */
+    PD_PS_BRING = 31, /* trainer 0 to a server that has no Program: u64 n; payload: a Program of n bytes that
+                         makes its variables, then the one that serves; answered by DONE or FAILED */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32,  /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
                            the order of the OPEN; 0xffffffff: another loop of this server has it; then u64 id
@@ -71,6 +73,7 @@ enum {
     PD_PS_AS_JSON = 1,      /* flag of STATUS */
     PD_PS_TOTALS = 1,       /* flag of SUM: these are the sums already */
     PD_PS_RUNS = 1,         /* flag of MEMBERS: a step was committed since the first server started */
+    PD_PS_BRINGS = 0xffff,  /* the loop that a HELLO asks for which is to bring a Program */
     PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,

@@ -105,7 +105,8 @@ static void build_of(struct world *w, struct pd_shard_config config, const char 
     hooks->arg = w;
     struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = w->param};
     must(pd_shard_new(&config, &w->shard));
-    must(pd_rule_new(plan->frame, block, "w@GRAD", &spec.rule));
+    struct pd_engine engine = pd_engine_of(plan->frame, NULL);
+    must(pd_rule_new(&engine, block, "w@GRAD", &spec.rule));
     assert_non_null(spec.rule);
     must(pd_shard_add(w->shard, &spec, &w->unit));
 }

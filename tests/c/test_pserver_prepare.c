@@ -138,7 +138,10 @@ static void add_unit(struct world *w, struct pd_frame *frame, int block, const c
     struct pd_unit_spec spec = {
         .grad = grad, .block = block, .is_rows = is_rows, .param = pd_scope_find(w->scope, param)};
     int number;
-    if (frame) must(pd_rule_new(frame, block, grad, &spec.rule));
+    if (frame) {
+        struct pd_engine engine = pd_engine_of(frame, NULL);
+        must(pd_rule_new(&engine, block, grad, &spec.rule));
+    }
     assert_true(!frame || spec.rule);
     must(pd_shard_add(w->shard, &spec, &number));
 }

@@ -14,15 +14,14 @@ static struct pd_value *grad_var(struct pd_server *s, const char *grad, int trai
 {
     char name[600];
     int n = snprintf(name, sizeof name, "%s.trainer_%d", grad, trainer);
-    struct pd_value *v = s->run->step->find(s->run, name);
-    const struct pd_frame *frame = ((struct pd_frame_op *)s->run->frame)->frame;
-    const struct pd_block *top = pd_program_block(frame->plan->program, 0);
+    struct pd_value *v = pd_engine_lasting(&s->engine, name);
+    const struct pd_block *top = pd_program_block(s->engine.program, 0);
     for (int i = 0; !v && n < (int)sizeof name && i < top->vars.n; i++) {
         const char *other = top->vars.at[i]->name;
         if (strncmp(other, name, (size_t)n) == 0 && strncmp(other + n, ".pserver_", 9) == 0)
-            v = s->run->step->find(s->run, other);
+            v = pd_engine_lasting(&s->engine, other);
     }
-    return v || trainer ? v : s->run->step->find(s->run, grad);
+    return v || trainer ? v : pd_engine_lasting(&s->engine, grad);
 }
 
 static void scale_data(void *data, int64_t n, int is_double, double by)
@@ -76,7 +75,7 @@ static pd_status give(struct lane *lane, int unit)
     for (int t = 0; t < (per_trainer ? n : 1); t++) {
         int from = per_trainer ? t : single;
         struct pd_value *v =
-            per_trainer ? grad_var(s, spec->grad, t) : s->run->step->find(s->run, spec->grad);
+            per_trainer ? grad_var(s, spec->grad, t) : pd_engine_lasting(&s->engine, spec->grad);
         if (!v)
             return pd_fail(PD_NOT_FOUND,
                            "the server's Program has no variable for the gradient '%s' of trainer %d",
@@ -102,24 +101,21 @@ static pd_status run_all(struct lane *lane)
     struct pd_server *s = lane->server;
     for (int u = 0; u < pd_shard_units(lane->shard); u++)
         if (!pd_shard_unit(lane->shard, u)->rule) PD_TRY(give(lane, u));
-    if (s->config.prepare_block >= 0) PD_TRY(s->run->step->run_block(s->run, s->config.prepare_block));
+    if (s->config.prepare_block >= 0) PD_TRY(pd_engine_run(&s->engine, s->config.prepare_block, 0));
     for (int u = 0; u < pd_shard_units(lane->shard); u++) {
         const struct pd_unit_spec *spec = pd_shard_unit(lane->shard, u);
         if (spec->rule) continue;
-        s->run->step->is_slice = anyone_gave(lane, u);
-        pd_status status = s->run->step->run_block(s->run, spec->block);
-        s->run->step->is_slice = 0;
-        PD_TRY(status);
+        PD_TRY(pd_engine_run(&s->engine, spec->block, anyone_gave(lane, u)));
     }
     return PD_OK;
 }
 
 pd_status pd_server_run_blocks(struct lane *lane)
 {
-    pthread_mutex_lock(&lane->server->engine);
+    pthread_mutex_lock(&lane->server->engine_lock);
     lane->server->applying = pd_shard_applying(lane->shard);
     lane->server->applying_lane = lane->index;
     pd_status status = run_all(lane);
-    pthread_mutex_unlock(&lane->server->engine);
+    pthread_mutex_unlock(&lane->server->engine_lock);
     return status;
 }

@@ -26,12 +26,12 @@ static pd_status begin_step(void *arg, uint64_t step)
     struct pd_server *s = ((struct lane *)arg)->server;
     pd_status status = PD_OK;
     if (s->config.lr_block < 0) return PD_OK;
-    pthread_mutex_lock(&s->engine);
+    pthread_mutex_lock(&s->engine_lock);
     if (s->lr_step < step) {
         s->lr_step = step;
-        status = s->run->step->run_block(s->run, s->config.lr_block);
+        status = pd_engine_run(&s->engine, s->config.lr_block, 0);
     }
-    pthread_mutex_unlock(&s->engine);
+    pthread_mutex_unlock(&s->engine_lock);
     return status;
 }
 

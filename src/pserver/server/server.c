@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/wait.h"
 #include "pserver/job_text.h"
+#include "pserver/proto.h"
 #include "pserver/server/control.h"
 #include "pserver/server/first_link.h"
 #include "pserver/server/order.h"
@@ -48,6 +49,7 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
 {
     struct pd_server *s = arg;
     int is_trainer = hello->role == PD_ROLE_TRAINER;
+    if (is_trainer && hello->loop == PD_PS_BRINGS) return pd_fail(PD_EXISTS, "this server has its Program");
     if (hello->loop >= s->n_lanes)
         return pd_fail(
             PD_RANGE,
@@ -137,16 +139,15 @@ static const char *param_of(const struct pd_program *program, int block)
     return NULL;
 }
 
-static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const struct pd_server_grad *grad,
-                          int lane)
+static pd_status add_grad(struct pd_server *s, const struct pd_server_grad *grad, int lane)
 {
-    const struct pd_program *program = frame->plan->program;
+    const struct pd_program *program = s->engine.program;
     const char *name = param_of(program, grad->block);
     if (!name)
         return pd_fail(PD_INVALID,
                        "block %d of the server's Program, which gradient '%s' feeds, has no optimizer op",
                        grad->block, grad->name);
-    struct pd_value *param = pd_scope_lookup(frame->scope, name);
+    struct pd_value *param = pd_engine_lasting(&s->engine, name);
     if (!param || !param->tensor.data)
         return pd_fail(PD_NOT_FOUND, "parameter '%s' has no value; run the server's startup program first",
                        name);
@@ -155,7 +156,7 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
     int number;
     spec.adds = pd_rule_adds(program, s->config.prepare_block, grad->block, grad->name);
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
-    if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(frame, grad->block, grad->name, &spec.rule));
+    if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(&s->engine, grad->block, grad->name, &spec.rule));
     PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));
     return pd_known_names_add(&s->names, program, grad->name, name, pd_program_block(program, grad->block),
                               lane, number);
@@ -164,23 +165,23 @@ static pd_status add_grad(struct pd_server *s, struct pd_frame *frame, const str
 /* ---- start and end ---- */
 
 /* Bytes of what the gradients change. */
-static size_t bytes_of(const struct pd_frame *frame, const struct pd_server_grad *grad)
+static size_t bytes_of(const struct pd_engine *engine, const struct pd_server_grad *grad)
 {
-    const char *name = param_of(frame->plan->program, grad->block);
-    const struct pd_value *param = name ? pd_scope_lookup(frame->scope, name) : NULL;
+    const char *name = param_of(engine->program, grad->block);
+    const struct pd_value *param = name ? pd_engine_lasting(engine, name) : NULL;
     return param && param->tensor.data ? pd_tensor_bytes(&param->tensor) : 0;
 }
 
 /* Small models gain nothing from more loops, and every loop wants half a core: the trainers need some too. */
 enum { LOOP_BYTES = 4 << 20 };
 
-static int choose_loops(const struct pd_frame *frame, const struct pd_server_config *config)
+static int choose_loops(const struct pd_engine *engine, const struct pd_server_config *config)
 {
     if (config->prepare_block >= 0) return 1; /* it needs all gradients of the server at once */
     if (config->loops > 0) return config->loops;
     size_t bytes = 0;
     for (int i = 0; i < config->n_grads; i++)
-        bytes += bytes_of(frame, &config->grads[i]);
+        bytes += bytes_of(engine, &config->grads[i]);
     long cores = sysconf(_SC_NPROCESSORS_ONLN) / 2;
     if (bytes < LOOP_BYTES || cores < 2) return 1;
     int loops = cores < 4 ? (int)cores : 4;
@@ -268,7 +269,7 @@ void pd_server_free(struct pd_server *s)
     pd_free((char *)s->config.kept_root);
     pd_known_names_free(&s->names);
     pd_buf_free(&s->job_text);
-    pthread_mutex_destroy(&s->engine);
+    pthread_mutex_destroy(&s->engine_lock);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->book_lock);
     pthread_cond_destroy(&s->changed);
@@ -299,7 +300,7 @@ static pd_status check_log(const struct pd_server_config *config, const struct p
     return pd_durable_can_repeat(program, config->prepare_block);
 }
 
-static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct pd_server_config *config)
+static pd_status start(struct pd_server *s, const struct pd_server_config *config)
 {
     const struct pd_durable_config *job = config->durable;
     PD_TRY(pd_order_new(s, job ? job->n_servers : 0, job ? job->servers : NULL, &s->order));
@@ -310,19 +311,19 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
         PD_TRY(pd_lane_open(&s->lanes[i]));
     }
     if (config->lr_block >= 0)
-        PD_TRY(pd_known_names_add_shared(&s->names, frame->plan->program,
-                                         pd_program_block(frame->plan->program, config->lr_block)));
+        PD_TRY(pd_known_names_add_shared(&s->names, s->engine.program,
+                                         pd_program_block(s->engine.program, config->lr_block)));
     size_t bytes[PD_FLAG_MOST_ps_loops] = {0};
     for (int i = 0; i < config->n_grads; i++) {
         int lane = lightest(bytes, s->n_lanes);
-        PD_TRY(add_grad(s, frame, &config->grads[i], lane));
-        bytes[lane] += bytes_of(frame, &config->grads[i]);
+        PD_TRY(add_grad(s, &config->grads[i], lane));
+        bytes[lane] += bytes_of(&s->engine, &config->grads[i]);
     }
-    pd_known_names_close(&s->names, s->program, s->job_text.n);
+    pd_known_names_close(&s->names, s->engine.program, s->job_text.n);
     set_running(s, 1); /* its Program's ops ask for it, also when the log does them again */
     PD_TRY(pd_sums_new(s, job ? job->n_servers : 0, job ? job->servers : NULL, &s->sums));
-    PD_TRY(check_log(config, s->program));
-    if (config->durable) PD_TRY(pd_durable_open(s, frame, config->durable, &s->durable));
+    PD_TRY(check_log(config, s->engine.program));
+    if (config->durable) PD_TRY(pd_durable_open(s, config->durable, &s->durable));
     int is_first = !job || pd_durable_config_is_first(job, s->config.endpoint);
     if (!atomic_load(&s->job_id) && is_first) PD_TRY(pd_server_set_job(s, pd_rng_fresh_seed()));
     PD_TRY(pd_is_closed_job(&s->is_closed));
@@ -347,23 +348,22 @@ static pd_status start(struct pd_server *s, struct pd_frame *frame, const struct
     return pd_loop_start(pd_control_loop(s->control), "ps-control");
 }
 
-pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
-                          const struct pd_server_config *config, struct pd_server **out)
+pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server_config *config,
+                          struct pd_server **out)
 {
     struct pd_server *s = pd_calloc(1, sizeof *s);
     if (!s) return pd_no_memory();
     pd_cond_init(&s->changed);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->book_lock, NULL);
-    pthread_mutex_init(&s->engine, NULL);
-    s->run = run;
-    s->program = frame->plan->program;
+    pthread_mutex_init(&s->engine_lock, NULL);
+    s->engine = *engine;
     s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
     s->calls_as = pd_rng_fresh_seed() | 1;
     s->saves = pd_part_first_save(pd_rng_fresh_seed());
     pd_status status = copy_config(s, config);
-    int loops = choose_loops(frame, config);
+    int loops = choose_loops(engine, config);
     if (status == PD_OK && config->prepare_block < 0)
         status = pd_durable_loops(config->durable, config->endpoint, config->loops, &loops);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
@@ -372,7 +372,7 @@ pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
     s->refusals = pd_calloc((size_t)config->trainers, sizeof *s->refusals);
     if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why || !s->refusals)) status = pd_no_memory();
     s->n_lanes = s->lanes ? loops : 0;
-    if (status == PD_OK) status = start(s, frame, config);
+    if (status == PD_OK) status = start(s, config);
     if (status != PD_OK) {
         pd_server_free(s);
         return status;
@@ -501,14 +501,14 @@ static pd_status drain(struct pd_server *s)
     s->draining = 1;
     for (int begun = 0; !begun;) {
         pd_durable_end_soon(s->durable, &begun);
-        PD_TRY(s->run->step->poll(s->run));
+        PD_TRY(pd_engine_poll(&s->engine));
         if (is_over(s) || is_held(s)) return PD_OK;
     }
     while (!is_over(s) && !pd_durable_is_idle(s->durable) && now < until &&
            now - seen < (int64_t)ALONE_MS * 1000000) {
         doze(s);
         pd_durable_tend(s->durable);
-        PD_TRY(s->run->step->poll(s->run));
+        PD_TRY(pd_engine_poll(&s->engine));
         now = pd_clock_ns();
         if (atomic_load(&s->connected) > 0) seen = now;
     }
@@ -553,7 +553,7 @@ static pd_status tell_others(struct pd_server *s)
         pd_cond_wait_ms(&s->changed, &s->lock, 50);
         pthread_mutex_unlock(&s->lock);
         pd_durable_tend(s->durable);
-        PD_TRY(s->run->step->poll(s->run));
+        PD_TRY(pd_engine_poll(&s->engine));
     }
     return PD_OK;
 }
@@ -564,7 +564,7 @@ pd_status pd_server_wait(struct pd_server *s)
         doze(s);
         pd_durable_tend(s->durable);
         tell_of_saves(s);
-        pd_status status = s->run->step->poll(s->run);
+        pd_status status = pd_engine_poll(&s->engine);
         if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
         if (status == PD_OK && atomic_load(&s->all_left) && pd_durable_is_given_up(s->durable))
             status =

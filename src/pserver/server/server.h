@@ -7,7 +7,7 @@
 #ifndef PD_PSERVER_SERVER_H
 #define PD_PSERVER_SERVER_H
 
-#include "exec/frame.h"
+#include "pserver/engine.h"
 
 struct pd_server;
 struct pd_durable_config; /* durable.h */
@@ -43,11 +43,11 @@ struct pd_server_config {
     int (*wants_end)(void); /* has the process been asked to end? NULL: never */
 };
 
-/* Binds, starts the loops, accepts trainers. `run` is the op it runs in, `frame` the one of its block: their
- * Program and scope are the server's. The config is borrowed for the call only. */
-pd_status pd_server_start(const struct pd_run *run, struct pd_frame *frame,
-                          const struct pd_server_config *config, struct pd_server **out);
-/* Waits for the end of the job; asks run->step->poll now and then. */
+/* Binds, starts the loops, accepts trainers. What `engine` names is borrowed until the server is freed, the
+ * config for the call only. */
+pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server_config *config,
+                          struct pd_server **out);
+/* Waits for the end of the job; polls the engine now and then. */
 pd_status pd_server_wait(struct pd_server *server);
 /* Ends all connections and loops. NULL is fine. */
 void pd_server_free(struct pd_server *server);

@@ -25,7 +25,7 @@ enum { PD_SERVER_TICK_MS = 200 }; /* how often it looks who is late */
 struct served {
     char *name;
     struct pd_value *value; /* of the scope; borrowed */
-    int is_shared;          /* other lanes change it too, under `engine` */
+    int is_shared;          /* other lanes change it too, under `engine_lock` */
 };
 
 /* What a lane knows of a trainer beside the shard's own book. */
@@ -89,32 +89,31 @@ struct refusal {
 };
 
 struct pd_server {
-    const struct pd_run *run;
-    const struct pd_program *program; /* of the plan that it runs in */
-    struct pd_server_config config;   /* strings owned */
-    struct pd_known_names names;      /* what trainers may name */
-    struct pd_buf job_text;           /* what it trains, as trainers tell it; empty: not known */
+    struct pd_engine engine;        /* what it runs */
+    struct pd_server_config config; /* strings owned */
+    struct pd_known_names names;    /* what trainers may name */
+    struct pd_buf job_text;         /* what it trains, as trainers tell it; empty: not known */
     struct lane *lanes;
     int n_lanes;
     struct pd_control *control;  /* its loop has the listener */
     struct pd_sums *sums;        /* over the servers; NULL: the Program needs none */
     struct pd_first_link *first; /* to the first server, for the order; NULL: it is this one, or no need */
     struct pd_first_link *adds;  /* the same for the one that adds; it may be the same link */
-    uint64_t applying;           /* the step whose blocks run, and on which lane; under `engine` */
+    uint64_t applying;           /* the step whose blocks run, and on which lane; under `engine_lock` */
     int applying_lane;
     struct pd_listener *listener;
     int is_closed; /* all who get in have proved that they are of the job */
     int port;
     uint64_t incarnation;
-    _Atomic uint64_t saves;     /* the number of the last save that it gave out */
-    uint64_t calls_as;          /* its incarnation as it is told to other servers only */
-    _Atomic uint64_t job_id;    /* drawn by the first server when the job is new; 0: not known yet */
-    struct pd_order *order;     /* NULL: each shard applies a step when it is whole there */
-    struct pd_durable *durable; /* NULL: nothing is kept on disk */
-    _Atomic uint64_t step;      /* the highest that a lane has applied */
-    _Atomic int connected;      /* trainers' connections, on all lanes */
-    _Atomic int has_met;        /* a trainer has come since this server was started */
-    pthread_mutex_t engine;     /* blocks that run through the engine, and the learning rate */
+    _Atomic uint64_t saves;      /* the number of the last save that it gave out */
+    uint64_t calls_as;           /* its incarnation as it is told to other servers only */
+    _Atomic uint64_t job_id;     /* drawn by the first server when the job is new; 0: not known yet */
+    struct pd_order *order;      /* NULL: each shard applies a step when it is whole there */
+    struct pd_durable *durable;  /* NULL: nothing is kept on disk */
+    _Atomic uint64_t step;       /* the highest that a lane has applied */
+    _Atomic int connected;       /* trainers' connections, on all lanes */
+    _Atomic int has_met;         /* a trainer has come since this server was started */
+    pthread_mutex_t engine_lock; /* blocks that run through the engine, and the learning rate */
     uint64_t lr_step;
     pthread_mutex_t lock; /* what follows */
     pthread_cond_t changed;

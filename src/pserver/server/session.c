@@ -135,7 +135,7 @@ static pd_status copy_shared(struct session *session, const uint32_t *numbers, i
         if (lane->served.at[numbers[i]].is_shared) bytes += session->values.at[i].n;
     if (!bytes) return PD_OK;
     if (!(*out = pd_malloc(bytes))) return pd_no_memory();
-    pthread_mutex_lock(&lane->server->engine);
+    pthread_mutex_lock(&lane->server->engine_lock);
     for (int i = 0; i < n; i++) {
         struct pd_span *span = &session->values.at[i];
         if (!lane->served.at[numbers[i]].is_shared) continue;
@@ -143,7 +143,7 @@ static pd_status copy_shared(struct session *session, const uint32_t *numbers, i
         span->at = *out + at;
         at += span->n;
     }
-    pthread_mutex_unlock(&lane->server->engine);
+    pthread_mutex_unlock(&lane->server->engine_lock);
     return PD_OK;
 }
 

@@ -79,7 +79,7 @@ static pd_status open_push(struct session *session, const char *name, const stru
 /* Parameters, and what the Program keeps from step to step. The rest of the scope is the server's own. */
 static int is_for_trainers(const struct pd_server *s, const char *name)
 {
-    const struct pd_block *top = s->program ? pd_program_block(s->program, 0) : NULL;
+    const struct pd_block *top = s->engine.program ? pd_program_block(s->engine.program, 0) : NULL;
     const struct pd_var *var = top ? pd_block_find(top, name) : NULL;
     if (pd_map_get(&s->names.values, name)) return 1;
     return var && pd_server_keeps(s, var);
@@ -89,7 +89,7 @@ static pd_status open_pull(struct session *session, const char *name, const stru
                            uint32_t *number)
 {
     struct lane *lane = session->lane;
-    struct pd_value *value = lane->server->run->step->find(lane->server->run, name);
+    struct pd_value *value = pd_engine_lasting(&lane->server->engine, name);
     *number = NOT_MINE;
     if (!value || (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)) ||
         !value->tensor.data)

@@ -83,7 +83,7 @@ static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op, int n
 /* All sums there can be: others cannot make it keep more. */
 static pd_status find_all(struct pd_sums *sums, int n_servers, const char *const *servers)
 {
-    const struct pd_program *program = sums->server->program;
+    const struct pd_program *program = sums->server->engine.program;
     for (int i = 0; i < program->blocks.n; i++) {
         const struct pd_block *block = program->blocks.at[i];
         for (int k = 0; k < block->ops.n; k++)

@@ -8,10 +8,6 @@
 #include "pserver/known_names.h"
 #include "tensor/finite.h"
 
-/* Optimizers that treat each element (or row) by itself. */
-static const char *const elementwise[] = {
-    "sgd", "momentum", "adam", "adamax", "adagrad", "decayed_adagrad", "adadelta", "rmsprop", "ftrl", NULL};
-
 struct slot_view {
     struct pd_value *whole; /* of the scope */
     struct pd_value *part;  /* the view handed to the op; the same as `whole` for single numbers */
@@ -45,13 +41,6 @@ struct pd_rule {
     size_t scratch_size;
 };
 
-static int is_elementwise(const char *type)
-{
-    for (int i = 0; elementwise[i]; i++)
-        if (strcmp(type, elementwise[i]) == 0) return 1;
-    return 0;
-}
-
 static void *rule_scratch(const struct pd_run *run, size_t bytes)
 {
     struct pd_rule *rule = run->frame;
@@ -74,20 +63,11 @@ static pd_status rule_poll(const struct pd_run *run)
     return PD_OK;
 }
 
-/* A variable as the block sees it: of the frame around it (a learning rate that a schedule computes), or of
- * the scope. */
-static struct pd_value *find(const struct pd_frame *frame, const char *name)
-{
-    int number = pd_plan_number(frame->plan, name);
-    struct pd_value *value = number >= 0 ? frame->values[number] : NULL;
-    return value ? value : pd_scope_lookup(frame->scope, name);
-}
-
 /* Its number of elements: as it is, or as the Program declares it while it has no value yet. */
-static int64_t size_of(const struct pd_frame *frame, const char *name, const struct pd_value *value)
+static int64_t size_of(const struct pd_engine *engine, const char *name, const struct pd_value *value)
 {
     if (value && value->tensor.data) return pd_tensor_numel(&value->tensor);
-    const struct pd_var *var = pd_block_find(frame->plan->block, name);
+    const struct pd_var *var = pd_block_find(pd_program_block(engine->program, 0), name);
     return var && value && var->meta.kind == PD_KIND_TENSOR ? pd_meta_numel(&var->meta) : -1;
 }
 
@@ -125,15 +105,15 @@ void pd_rule_free(struct pd_rule *rule)
 
 /* The value an argument stands for while a part is updated. The parameter and state of its shape become
  * views; a variable has one view however many slots name it. */
-static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_frame *frame,
+static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_engine *engine,
                           const char *name, const char *merged, struct pd_value **out)
 {
     if (strcmp(name, merged) == 0) {
         *out = rule->grad;
         return PD_OK;
     }
-    struct pd_value *whole = find(frame, name);
-    if (!whole || (!whole->tensor.data && size_of(frame, name, whole) != 1))
+    struct pd_value *whole = pd_engine_seen(engine, name);
+    if (!whole || (!whole->tensor.data && size_of(engine, name, whole) != 1))
         return pd_fail(PD_NOT_FOUND,
                        "variable '%s' is not in the server's scope; run its startup program first", name);
     for (int i = 0; i < c->n_views; i++)
@@ -144,7 +124,7 @@ static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_
     struct slot_view *v = &c->views[c->n_views];
     v->whole = v->part = whole;
     int is_table = whole == rule->param && rule->row_step;
-    if (is_table || (whole->tensor.meta.kind == PD_KIND_TENSOR && size_of(frame, name, whole) != 1)) {
+    if (is_table || (whole->tensor.meta.kind == PD_KIND_TENSOR && size_of(engine, name, whole) != 1)) {
         PD_TRY(pd_value_new(PD_KIND_TENSOR, &v->part));
         v->part->tensor.meta.dtype = whole->tensor.meta.dtype;
         pd_meta_copy_dims(&v->part->tensor.meta, &whole->tensor.meta);
@@ -156,7 +136,7 @@ static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_
 }
 
 static pd_status bind_side(struct pd_rule *rule, struct call *c, const struct pd_opdesc *op, int is_output,
-                           const struct pd_frame *frame, const char *merged, struct pd_values *slots,
+                           const struct pd_engine *engine, const char *merged, struct pd_values *slots,
                            int *used)
 {
     const struct pd_slot_def *defs = is_output ? op->def->outputs : op->def->inputs;
@@ -165,7 +145,7 @@ static pd_status bind_side(struct pd_rule *rule, struct call *c, const struct pd
         slots[s] = (struct pd_values){0, c->args + *used};
         for (int k = 0; io && k < io->args.n; k++) {
             if (strcmp(io->args.at[k], PD_EMPTY_VAR) == 0) continue;
-            PD_TRY(bind_arg(rule, c, frame, io->args.at[k], merged, &c->args[*used]));
+            PD_TRY(bind_arg(rule, c, engine, io->args.at[k], merged, &c->args[*used]));
             for (int v = 0; is_output && v < c->n_views; v++)
                 if (c->views[v].part == c->args[*used]) c->views[v].is_written = 1;
             ++*used;
@@ -185,7 +165,7 @@ static int count_args(const struct pd_opdesc *op)
     return n;
 }
 
-static pd_status call_new(struct pd_rule *rule, const struct pd_opdesc *op, const struct pd_frame *frame,
+static pd_status call_new(struct pd_rule *rule, const struct pd_opdesc *op, const struct pd_engine *engine,
                           const char *merged, struct call *c)
 {
     int n_in = pd_slot_count(op->def->inputs), n_out = pd_slot_count(op->def->outputs), n_attrs, used = 0;
@@ -195,8 +175,8 @@ static pd_status call_new(struct pd_rule *rule, const struct pd_opdesc *op, cons
     c->views = pd_calloc((size_t)c->n_args, sizeof *c->views);
     if (!c->slots || !c->args || !c->views) return pd_no_memory();
     PD_TRY(pd_opdesc_bind_attrs(op, &c->attrs, &n_attrs));
-    PD_TRY(bind_side(rule, c, op, 0, frame, merged, c->slots, &used));
-    PD_TRY(bind_side(rule, c, op, 1, frame, merged, c->slots + n_in, &used));
+    PD_TRY(bind_side(rule, c, op, 0, engine, merged, c->slots, &used));
+    PD_TRY(bind_side(rule, c, op, 1, engine, merged, c->slots + n_in, &used));
     c->run = (struct pd_run){.op = op->def,
                              .attr = c->attrs,
                              .in = c->slots,
@@ -230,20 +210,21 @@ static int is_merge(const struct pd_opdesc *op, const char *merged)
 }
 
 /* All variables of the op hold one number. */
-static int is_small(const struct pd_opdesc *op, const struct pd_frame *frame)
+static int is_small(const struct pd_opdesc *op, const struct pd_engine *engine)
 {
     for (int side = 0; side < 2; side++) {
         const struct pd_io *at = side ? op->out.at : op->in.at;
         for (int s = 0; s < (side ? op->out.n : op->in.n); s++)
             for (int k = 0; k < at[s].args.n; k++)
-                if (size_of(frame, at[s].args.at[k], find(frame, at[s].args.at[k])) != 1) return 0;
+                if (size_of(engine, at[s].args.at[k], pd_engine_seen(engine, at[s].args.at[k])) != 1)
+                    return 0;
     }
     return pd_opdesc_sub_block(op, 0) < 0 && op->def && op->def->run;
 }
 
 /* The optimizer op of the block when the block has nothing else but merging before it and small ops after it.
  */
-static const struct pd_opdesc *recognise(const struct pd_block *block, const struct pd_frame *frame,
+static const struct pd_opdesc *recognise(const struct pd_block *block, const struct pd_engine *engine,
                                          const char *merged, int *tail)
 {
     int i = 0;
@@ -252,12 +233,12 @@ static const struct pd_opdesc *recognise(const struct pd_block *block, const str
     if (i == block->ops.n) return NULL;
     const struct pd_opdesc *op = block->ops.at[i];
     const char *grad = pd_opdesc_arg(op, 0, "Grad");
-    if (!op->def || !is_elementwise(op->type) || !grad || strcmp(grad, merged) != 0) return NULL;
+    if (!op->def || !(op->def->flags & PD_OP_ELEMENTWISE) || !grad || strcmp(grad, merged) != 0) return NULL;
     const char *param = pd_opdesc_arg(op, 0, "Param"), *out = pd_opdesc_arg(op, 1, "ParamOut");
     if (!param || !out || strcmp(param, out) != 0) return NULL;
     *tail = i + 1;
     for (i++; i < block->ops.n; i++)
-        if (!is_small(block->ops.at[i], frame)) return NULL;
+        if (!is_small(block->ops.at[i], engine)) return NULL;
     return op;
 }
 
@@ -293,13 +274,13 @@ int pd_rule_has_row(const struct pd_rule *rule, int64_t row)
     return from >= 0 && from % rule->row_step == 0 && from / rule->row_step < rule->param->rows.n;
 }
 
-pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, struct pd_rule **out)
+pd_status pd_rule_new(const struct pd_engine *engine, int block, const char *merged, struct pd_rule **out)
 {
-    const struct pd_block *b = pd_program_block(frame->plan->program, block);
+    const struct pd_block *b = pd_program_block(engine->program, block);
     int tail = 0;
     *out = NULL;
     if (!b) return pd_fail(PD_RANGE, "the server's Program has no block %d", block);
-    const struct pd_opdesc *op = recognise(b, frame, merged, &tail);
+    const struct pd_opdesc *op = recognise(b, engine, merged, &tail);
     if (!op) return PD_OK;
     struct pd_rule *rule = pd_calloc(1, sizeof *rule);
     if (!rule) return pd_no_memory();
@@ -307,7 +288,7 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
     rule->step = (struct pd_step){.scratch = rule_scratch, .poll = rule_poll};
     rule->name = pd_opdesc_arg(op, 0, "Param");
     rule->is_checked = pd_flag_int(PD_FLAG_check_nan_inf);
-    rule->param = find(frame, rule->name);
+    rule->param = pd_engine_seen(engine, rule->name);
     if (!rule->param || !rule->param->tensor.data) {
         status = pd_fail(PD_NOT_FOUND,
                          "parameter '%s' is not in the server's scope; run its startup program first",
@@ -316,7 +297,7 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
     }
     find_rows(rule);
     if ((status = pd_value_new(PD_KIND_TENSOR, &rule->grad)) != PD_OK) goto fail;
-    if ((status = call_new(rule, op, frame, merged, &rule->update)) != PD_OK) goto fail;
+    if ((status = call_new(rule, op, engine, merged, &rule->update)) != PD_OK) goto fail;
     rule->n_tail = b->ops.n - tail;
     rule->tail = pd_calloc((size_t)rule->n_tail, sizeof *rule->tail);
     if (!rule->tail) {
@@ -324,7 +305,8 @@ pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, str
         goto fail;
     }
     for (int i = 0; i < rule->n_tail; i++)
-        if ((status = call_new(rule, b->ops.at[tail + i], frame, merged, &rule->tail[i])) != PD_OK) goto fail;
+        if ((status = call_new(rule, b->ops.at[tail + i], engine, merged, &rule->tail[i])) != PD_OK)
+            goto fail;
     const struct pd_meta *m = &rule->param->tensor.meta;
     rule->numel = pd_meta_numel(m);
     rule->width = pd_meta_span(m, 1, m->rank);

@@ -6,13 +6,13 @@
 #ifndef PD_PSERVER_RULE_H
 #define PD_PSERVER_RULE_H
 
-#include "exec/frame.h"
+#include "pserver/engine.h"
 
 struct pd_rule;
 
 /* *out is NULL when the block is not recognised. `merged` is the name of the averaged gradient. Variables are
- * those of the frame around the block and of its scope. The rule borrows them. */
-pd_status pd_rule_new(struct pd_frame *frame, int block, const char *merged, struct pd_rule **out);
+ * those that the block sees. The rule borrows them. */
+pd_status pd_rule_new(const struct pd_engine *engine, int block, const char *merged, struct pd_rule **out);
 void pd_rule_free(struct pd_rule *rule);
 
 /* Are the trainers' gradients added up to `merged`, and not averaged? By the block, or by the one that runs

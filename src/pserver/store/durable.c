@@ -71,13 +71,13 @@ static pd_status read_slice(const struct pd_durable_config *config, struct kept 
     return PD_OK;
 }
 
-static pd_status find_kept(struct pd_durable *d, struct pd_frame *frame)
+static pd_status find_kept(struct pd_durable *d)
 {
-    const struct pd_block *block = pd_program_block(frame->plan->program, 0);
+    const struct pd_block *block = pd_program_block(d->server->engine.program, 0);
     for (int i = 0; i < block->vars.n; i++) {
         const struct pd_var *var = block->vars.at[i];
         struct pd_value *value =
-            pd_server_keeps(d->server, var) ? pd_scope_lookup(frame->scope, var->name) : NULL;
+            pd_server_keeps(d->server, var) ? pd_engine_lasting(&d->server->engine, var->name) : NULL;
         if (!value || (!value->tensor.data && !pd_schedule_writes(d->server, var->name)) ||
             (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)))
             continue;
@@ -163,8 +163,7 @@ int pd_durable_is_bare(const struct pd_durable *d)
     return d && d->is_bare;
 }
 
-static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
-                          const struct pd_durable_config *config)
+static pd_status open_all(struct pd_durable *d, const struct pd_durable_config *config)
 {
     d->root = pd_strdup_some(config->root);
     d->config.log = pd_strdup_some(config->log);
@@ -176,7 +175,7 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     PD_TRY(copy_list(config->n_servers, config->servers, &d->config.servers));
     PD_TRY(copy_list(config->n_slices, config->slices, &d->config.slices));
     PD_TRY(pd_snapshot_folder(d->root, d->server->config.endpoint, &d->folder));
-    PD_TRY(find_kept(d, frame));
+    PD_TRY(find_kept(d));
     PD_TRY(pd_settings_note(d));
     PD_TRY(pd_layout_rules(d, &d->rules));
     d->log_most = most_logged(d);
@@ -213,8 +212,8 @@ static pd_status open_all(struct pd_durable *d, struct pd_frame *frame,
     return pd_durable_ready(d);
 }
 
-pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
-                          const struct pd_durable_config *config, struct pd_durable **out)
+pd_status pd_durable_open(struct pd_server *server, const struct pd_durable_config *config,
+                          struct pd_durable **out)
 {
     *out = NULL;
     if (!config->root || !*config->root) {
@@ -229,7 +228,7 @@ pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
     d->server = server;
     d->lock_file = -1;
     d->config = *config;
-    pd_status status = open_all(d, frame, config);
+    pd_status status = open_all(d, config);
     if (status != PD_OK) {
         pd_durable_close(d);
         return status;

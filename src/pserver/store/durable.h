@@ -36,8 +36,8 @@ pd_status pd_durable_loops(const struct pd_durable_config *config, const char *e
 
 /* Before the loops start: loads what is there, opens the logs, sets the hooks. *out is NULL when nothing is
  * to be kept. */
-pd_status pd_durable_open(struct pd_server *server, struct pd_frame *frame,
-                          const struct pd_durable_config *config, struct pd_durable **out);
+pd_status pd_durable_open(struct pd_server *server, const struct pd_durable_config *config,
+                          struct pd_durable **out);
 /* Waits for a snapshot that is being written. NULL is fine. */
 void pd_durable_close(struct pd_durable *durable);
 

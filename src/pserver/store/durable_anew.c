@@ -96,7 +96,7 @@ void pd_anew_add_kinds(const char *kinds, struct pd_buf *out)
 /* The states of an optimizer that the job did not have are not its own, whatever they are called. */
 static void mark_kinds(struct pd_durable *d, const char *kinds)
 {
-    const struct pd_program *program = d->server->program;
+    const struct pd_program *program = d->server->engine.program;
     for (int i = 0; i < program->blocks.n; i++)
         for (int k = 0; k < program->blocks.at[i]->ops.n; k++) {
             const struct pd_opdesc *op = program->blocks.at[i]->ops.at[k];
@@ -111,7 +111,7 @@ static void mark_kinds(struct pd_durable *d, const char *kinds)
 static pd_status check_kinds(struct pd_durable *d, const char *kinds, int is_own)
 {
     struct pd_buf mine = {0};
-    pd_anew_put_kinds(d->server->program, &mine);
+    pd_anew_put_kinds(d->server->engine.program, &mine);
     pd_status status = mine.failed ? pd_no_memory() : PD_OK;
     int is_same = 1;
     for (int turn = 0; turn < 1 + is_own && status == PD_OK; turn++) {
@@ -134,7 +134,7 @@ static pd_status check_kinds(struct pd_durable *d, const char *kinds, int is_own
 pd_status pd_anew_mark(struct pd_durable *d, int (*has)(const void *snapshots, const struct kept *k),
                        const void *snapshots, const char *kinds, int is_own)
 {
-    const struct pd_program *program = d->server->program;
+    const struct pd_program *program = d->server->engine.program;
     if (kinds) PD_TRY(check_kinds(d, kinds, is_own));
     for (int i = 0; i < d->kept.n; i++) {
         struct kept *k = &d->kept.at[i];

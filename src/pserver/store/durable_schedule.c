@@ -23,7 +23,7 @@ int pd_program_writes(const struct pd_program *program, int block, const char *n
 
 int pd_schedule_writes(const struct pd_server *s, const char *name)
 {
-    return pd_program_writes(s->program, s->config.lr_block, name);
+    return pd_program_writes(s->engine.program, s->config.lr_block, name);
 }
 
 pd_status pd_schedule_save(const struct pd_durable *d, struct pd_schedule *out)

@@ -53,9 +53,9 @@ static pd_status is_setting(const struct pd_durable *d, const struct kept *k, in
     if (!k->value->tensor.data || k->whole || m->kind != PD_KIND_TENSOR || pd_meta_numel(m) != 1 ||
         (m->dtype != PD_DTYPE_FP32 && m->dtype != PD_DTYPE_FP64))
         return PD_OK;
-    for (int i = 0; i < d->server->program->blocks.n; i++)
-        if (pd_program_writes(d->server->program, i, k->name)) return PD_OK;
-    return is_rate(d->server->program, k->name, yes);
+    for (int i = 0; i < d->server->engine.program->blocks.n; i++)
+        if (pd_program_writes(d->server->engine.program, i, k->name)) return PD_OK;
+    return is_rate(d->server->engine.program, k->name, yes);
 }
 
 static double number_of(const struct pd_tensor *t)

@@ -140,7 +140,7 @@ static pd_status take_names(const struct pd_durable *d, uint64_t number, struct 
     PD_TRY(add_note(p, "rules", -1));
     pd_buf_text(next_text(p), d->config.placing);
     PD_TRY(add_note(p, "placing", -1));
-    pd_anew_put_kinds(d->server->program, next_text(p));
+    pd_anew_put_kinds(d->server->engine.program, next_text(p));
     PD_TRY(add_note(p, "optimizers", -1));
     if (d->server->config.is_sync && step != number) pd_buf_printf(next_text(p), "%" PRIu64, step);
     return add_note(p, "applied", -1);

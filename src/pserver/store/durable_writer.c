@@ -182,9 +182,8 @@ enum pd_writer pd_writer_look(struct pd_durable *d)
 
 pd_status pd_writer_wait(struct pd_durable *d)
 {
-    const struct pd_run *run = d->server->run;
     while (d->child && (pd_writer_look(d), d->child)) {
-        pd_status status = run->step->poll(run);
+        pd_status status = pd_engine_poll(&d->server->engine);
         if (status != PD_OK) pd_writer_break_off(d);
         PD_TRY(status);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
