@@ -11,8 +11,8 @@
 #include <netinet/in.h>
 #include <paddle/paddle.h>
 
-/* libuv closes descriptors by a plain system call, which the thread sanitizer does not see: a folder or a file
- * that gets the number of a loop that is gone looks like a race. */
+/* libuv closes descriptors by a plain system call, which the thread sanitizer does not see: a folder or a
+ * file that gets the number of a loop that is gone looks like a race. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {

@@ -103,11 +103,13 @@ static void build_of(struct world *w, struct pd_shard_config config, const char 
     hooks->run_blocks = run_blocks;
     hooks->answer = answer;
     hooks->arg = w;
-    struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = w->param};
+    struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block};
+    struct pd_rule *rule;
     must(pd_shard_new(&config, &w->shard));
     struct pd_engine engine = pd_engine_of(plan->frame, NULL);
-    must(pd_rule_new(&engine, block, "w@GRAD", &spec.rule));
-    assert_non_null(spec.rule);
+    must(pd_rule_new(&engine, block, "w@GRAD", &rule));
+    assert_non_null(rule);
+    must(pd_table_of_value("w", w->param, rule, &spec.table));
     must(pd_shard_add(w->shard, &spec, &w->unit));
 }
 

@@ -256,9 +256,11 @@ static void test_rows_that_are_not_there(void **state)
     struct world w;
     int unit;
     build(&w, 0, 0, 1);
-    struct pd_unit_spec spec = {.grad = "rows@GRAD", .block = w.block, .param = w.param, .is_rows = 1};
+    struct pd_unit_spec spec = {.grad = "rows@GRAD", .block = w.block, .is_rows = 1};
+    struct pd_rule *rule;
     struct pd_engine engine = pd_engine_of(w.frame, NULL);
-    must(pd_rule_new(&engine, w.block, "w@GRAD", &spec.rule));
+    must(pd_rule_new(&engine, w.block, "w@GRAD", &rule));
+    must(pd_table_of_value("w", w.param, rule, &spec.table));
     must(pd_shard_add(w.shard, &spec, &unit));
     struct {
         int64_t row;

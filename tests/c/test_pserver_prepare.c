@@ -135,14 +135,15 @@ static void add_var(struct world *w, const char *name, int rank, const int64_t *
 static void add_unit(struct world *w, struct pd_frame *frame, int block, const char *param, const char *grad,
                      int is_rows)
 {
-    struct pd_unit_spec spec = {
-        .grad = grad, .block = block, .is_rows = is_rows, .param = pd_scope_find(w->scope, param)};
+    struct pd_unit_spec spec = {.grad = grad, .block = block, .is_rows = is_rows};
+    struct pd_rule *rule = NULL;
     int number;
     if (frame) {
         struct pd_engine engine = pd_engine_of(frame, NULL);
-        must(pd_rule_new(&engine, block, grad, &spec.rule));
+        must(pd_rule_new(&engine, block, grad, &rule));
     }
-    assert_true(!frame || spec.rule);
+    assert_true(!frame || rule);
+    must(pd_table_of_value(param, pd_scope_find(w->scope, param), rule, &spec.table));
     must(pd_shard_add(w->shard, &spec, &number));
 }
 

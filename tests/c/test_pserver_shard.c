@@ -72,15 +72,12 @@ static void make(struct world *w, int is_sync)
     assert_int_equal(pd_value_new(PD_KIND_TENSOR, &w->table), PD_OK);
     assert_int_equal(pd_tensor_resize(&w->table->tensor, PD_DTYPE_FP32, 2, (int64_t[]){HEIGHT, WIDTH}),
                      PD_OK);
-    assert_int_equal(pd_shard_add(w->shard,
-                                  &(struct pd_unit_spec){.grad = "w@GRAD", .block = 1, .param = w->dense},
-                                  &w->unit),
-                     PD_OK);
-    assert_int_equal(
-        pd_shard_add(w->shard,
-                     &(struct pd_unit_spec){.grad = "t@GRAD", .block = 2, .is_rows = 1, .param = w->table},
-                     &w->rows_unit),
-        PD_OK);
+    struct pd_unit_spec dense = {.grad = "w@GRAD", .block = 1},
+                        rows = {.grad = "t@GRAD", .block = 2, .is_rows = 1};
+    assert_int_equal(pd_table_of_value("w", w->dense, NULL, &dense.table), PD_OK);
+    assert_int_equal(pd_table_of_value("t", w->table, NULL, &rows.table), PD_OK);
+    assert_int_equal(pd_shard_add(w->shard, &dense, &w->unit), PD_OK);
+    assert_int_equal(pd_shard_add(w->shard, &rows, &w->rows_unit), PD_OK);
     for (int t = 0; t < TRAINERS; t++)
         assert_int_equal(pd_shard_join(w->shard, t, 100 + (uint64_t)t), PD_OK);
 }

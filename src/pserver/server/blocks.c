@@ -36,7 +36,7 @@ static void scale_data(void *data, int64_t n, int is_double, double by)
 static pd_status give_dense(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_gift *gift,
                             double by)
 {
-    const struct pd_meta *m = &unit->param->tensor.meta;
+    const struct pd_meta *m = &unit->table->meta;
     if (v->tensor.meta.kind != PD_KIND_TENSOR) pd_value_reset(v, PD_KIND_TENSOR);
     PD_TRY(pd_tensor_resize(&v->tensor, m->dtype, m->rank, m->dim));
     size_t bytes = pd_tensor_bytes(&v->tensor);
@@ -51,11 +51,10 @@ static pd_status give_dense(struct pd_value *v, const struct pd_unit_spec *unit,
 static pd_status give_rows(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_gift *gift,
                            double by)
 {
-    const struct pd_meta *m = &unit->param->tensor.meta;
+    const struct pd_meta *m = &unit->table->meta;
     int64_t n = gift ? gift->rows.n : 0, width = pd_meta_span(m, 1, m->rank);
     if (v->tensor.meta.kind != PD_KIND_SELECTED_ROWS) pd_value_reset(v, PD_KIND_SELECTED_ROWS);
-    int64_t height = pd_value_is_rows(unit->param) ? unit->param->height : m->dim[0];
-    PD_TRY(pd_rows_resize(v, n, height, m->dtype, 2, (int64_t[]){n, width}));
+    PD_TRY(pd_rows_resize(v, n, unit->table->height, m->dtype, 2, (int64_t[]){n, width}));
     if (!n) return PD_OK;
     memcpy(v->rows.at, gift->rows.at, (size_t)n * sizeof(int64_t));
     memcpy(v->tensor.data, gift->data, (size_t)(n * width) * pd_dtype_size(m->dtype));
@@ -100,11 +99,11 @@ static pd_status run_all(struct lane *lane)
 {
     struct pd_server *s = lane->server;
     for (int u = 0; u < pd_shard_units(lane->shard); u++)
-        if (!pd_shard_unit(lane->shard, u)->rule) PD_TRY(give(lane, u));
+        if (!pd_table_is_direct(pd_shard_unit(lane->shard, u)->table)) PD_TRY(give(lane, u));
     if (s->config.prepare_block >= 0) PD_TRY(pd_engine_run(&s->engine, s->config.prepare_block, 0));
     for (int u = 0; u < pd_shard_units(lane->shard); u++) {
         const struct pd_unit_spec *spec = pd_shard_unit(lane->shard, u);
-        if (spec->rule) continue;
+        if (pd_table_is_direct(spec->table)) continue;
         PD_TRY(pd_engine_run(&s->engine, spec->block, anyone_gave(lane, u)));
     }
     return PD_OK;

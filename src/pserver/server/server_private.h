@@ -25,6 +25,7 @@ enum { PD_SERVER_TICK_MS = 200 }; /* how often it looks who is late */
 struct served {
     char *name;
     struct pd_value *value; /* of the scope; borrowed */
+    struct pd_table *table; /* what it is; NULL: a value that trainers only read */
     int is_shared;          /* other lanes change it too, under `engine_lock` */
 };
 

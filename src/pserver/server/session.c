@@ -347,25 +347,22 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     const struct served *served;
     uint64_t n;
     PD_TRY(check_rows(session, m, &served, &n));
-    const struct pd_tensor *t = &served->value->tensor;
-    const int64_t *ids = m->payload;
     size_t row = row_bytes(served);
     char *out = pd_malloc_aligned((size_t)n * row);
     if (!out) return pd_no_memory();
-    for (uint64_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= t->meta.dim[0]) {
-            pd_free_aligned(out);
-            return pd_fail(PD_RANGE, "row %lld of '%s', which has %lld rows here", (long long)ids[i],
-                           served->name, (long long)t->meta.dim[0]);
-        }
-        memcpy(out + i * row, (const char *)t->data + (size_t)ids[i] * row, row);
+    pd_status status = served->table
+                           ? served->table->kind->pull(served->table, (int64_t)n, m->payload, out)
+                           : pd_table_copy_rows(served->value, served->name, (int64_t)n, m->payload, out);
+    if (status != PD_OK) {
+        pd_free_aligned(out);
+        return status;
     }
     struct pd_frame_head head = {.type = PD_PS_VALUES,
                                  .request = m->head.request,
                                  .step = pd_shard_step(session->lane->shard),
                                  .payload = n * row};
     struct pd_span span = {out, (size_t)n * row};
-    pd_status status = pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
+    status = pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
     if (status != PD_OK) pd_free_aligned(out);
     return status;
 }

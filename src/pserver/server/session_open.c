@@ -73,7 +73,7 @@ static pd_status open_push(struct session *session, const char *name, const stru
     if (place->lane != lane->index) return PD_OK;
     const struct pd_unit_spec *spec = pd_shard_unit(lane->shard, place->unit);
     *number = (uint32_t)place->unit;
-    return check_claim(name, &spec->param->tensor.meta, spec->is_rows, claim);
+    return check_claim(name, &spec->table->meta, spec->is_rows, claim);
 }
 
 /* Parameters, and what the Program keeps from step to step. The rest of the scope is the server's own. */
@@ -83,6 +83,15 @@ static int is_for_trainers(const struct pd_server *s, const char *name)
     const struct pd_var *var = top ? pd_block_find(top, name) : NULL;
     if (pd_map_get(&s->names.values, name)) return 1;
     return var && pd_server_keeps(s, var);
+}
+
+/* The value may also be a state of the unit's optimizer. */
+static struct pd_table *table_of(const struct lane *lane, const struct name_place *place,
+                                 const struct pd_value *value)
+{
+    struct pd_table *table =
+        place && place->unit >= 0 ? pd_shard_unit(lane->shard, place->unit)->table : NULL;
+    return table && table->value == value ? table : NULL;
 }
 
 static pd_status open_pull(struct session *session, const char *name, const struct claim *claim,
@@ -105,7 +114,10 @@ static pd_status open_pull(struct session *session, const char *name, const stru
     PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));
     uintptr_t known = (uintptr_t)pd_map_get(&lane->served_at, name);
     if (!known) {
-        struct served served = {pd_strdup(name), value, place && place->unit == PD_UNIT_SHARED};
+        struct served served = {.name = pd_strdup(name),
+                                .value = value,
+                                .table = table_of(lane, place, value),
+                                .is_shared = place && place->unit == PD_UNIT_SHARED};
         known = (uintptr_t)lane->served.n + 1;
         if (!served.name || !pd_map_set(&lane->served_at, name, (void *)known) ||
             !pd_vec_push(&lane->served, served)) {

@@ -144,7 +144,7 @@ pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
     if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) == 0)
         r.cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
     for (int u = 0; u < r.parameters; u++)
-        r.bytes += pd_tensor_bytes(&pd_shard_unit(lane->shard, u)->param->tensor);
+        r.bytes += pd_shard_unit(lane->shard, u)->table->kind->bytes(pd_shard_unit(lane->shard, u)->table);
     r.step = pd_shard_step(lane->shard);
     r.repeated = pd_shard_repeated(lane->shard);
     r.held = pd_shard_held(lane->shard);

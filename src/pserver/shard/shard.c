@@ -35,7 +35,7 @@ static void unit_free(struct unit *u, int trainers)
     pd_sum_free(u, trainers);
     pd_free(u->gifts);
     pd_free(u->applied);
-    pd_rule_free(u->spec.rule);
+    pd_table_free(u->spec.table);
     pd_free((char *)u->spec.grad);
     pd_free(u);
 }
@@ -63,17 +63,23 @@ void pd_shard_free(struct pd_shard *shard)
 pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, int *number)
 {
     struct unit *u = pd_calloc(1, sizeof *u);
-    if (!u) {
-        pd_rule_free(spec->rule);
-        return pd_no_memory();
+    if (!u || (!spec->is_rows && pd_table_is_direct(spec->table) && !spec->table->kind->update_part)) {
+        pd_status status =
+            u ? pd_fail(PD_UNSUPPORTED, "'%s' is dense, and a table of kind '%s' takes rows only", spec->grad,
+                        spec->table->kind->name)
+              : pd_no_memory();
+        pd_table_free(spec->table);
+        pd_free(u);
+        return status;
     }
     u->spec = *spec;
     u->spec.grad = pd_strdup(spec->grad);
-    const struct pd_meta *m = &spec->param->tensor.meta;
+    const struct pd_meta *m = &spec->table->meta;
     u->item = pd_dtype_size(m->dtype);
     u->numel = pd_meta_numel(m);
     u->width = m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1;
-    u->height = pd_value_is_rows(spec->param) ? spec->param->height : m->rank ? m->dim[0] : 1;
+    u->height = spec->table->height;
+    u->is_direct = pd_table_is_direct(spec->table);
     u->part_rows = (int64_t)pd_ps_rows_a_part((size_t)u->width * u->item);
     u->part_elements = u->part_rows * u->width;
     u->parts = spec->is_rows ? 0 : u->numel ? (uint32_t)((u->numel - 1) / u->part_elements) + 1 : 1;
@@ -360,7 +366,8 @@ static pd_status do_part(struct pd_shard *shard, struct unit *u, uint32_t part, 
         PD_TRY(pd_shard_log_part(shard, -1, u->number, part, step, grad, (size_t)n * u->item));
     if (!(what & PD_SHARD_UPDATES)) return PD_OK;
     int is_last = pd_shard_count_applied(u, part, step);
-    pd_status status = pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, grad, is_last);
+    pd_status status =
+        u->spec.table->kind->update_part(u->spec.table, (int64_t)part * u->part_elements, n, grad, is_last);
     if (u->sums) pd_sum_clear(shard, u, part);
     return status;
 }
@@ -415,14 +422,14 @@ static int anyone_gave_rows(const struct pd_shard *shard, const struct unit *u, 
 static pd_status do_rows(struct pd_shard *shard, struct unit *u, uint64_t step, int what)
 {
     int is_given = anyone_gave_rows(shard, u, step);
-    if (!is_given && !pd_rule_has_tail(u->spec.rule)) return PD_OK;
+    if (!is_given && !pd_shard_ends_bare(u)) return PD_OK;
     PD_TRY(merge_rows(shard, u, step));
     int64_t n = shard->rows.n;
     if (what & PD_SHARD_LOGS)
         PD_TRY(pd_shard_log_rows(shard, -1, u->number, step, is_given, n, shard->rows.at, shard->rows_data,
                                  (size_t)(n * u->width) * u->item));
-    return what & PD_SHARD_UPDATES ? pd_rule_rows(u->spec.rule, is_given, n, shard->rows.at, shard->rows_data)
-                                   : PD_OK;
+    if (!(what & PD_SHARD_UPDATES)) return PD_OK;
+    return pd_shard_update_rows(u, is_given, n, shard->rows.at, shard->rows_data);
 }
 
 pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what)
@@ -432,7 +439,7 @@ pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what)
     if (what & PD_SHARD_UPDATES) PD_TRY(pd_shard_begin(shard, step));
     for (int i = 0; i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
-        if (!u->spec.rule) {
+        if (!u->is_direct) {
             through_engine = 1;
             continue;
         }
@@ -447,11 +454,12 @@ pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what)
 
 static pd_status check_rows(const struct unit *u, int trainer, const int64_t *rows, uint64_t n)
 {
+    const struct pd_table_kind *kind = u->spec.table->kind;
     for (uint64_t i = 0; i < n; i++) {
         if (rows[i] < 0 || rows[i] >= u->height)
             return pd_fail(PD_RANGE, "trainer %d pushes row %lld of '%s', which has %lld rows", trainer,
                            (long long)rows[i], u->spec.grad, (long long)u->height);
-        if (u->spec.rule && !pd_rule_has_row(u->spec.rule, rows[i]))
+        if (kind->has_row && !kind->has_row(u->spec.table, rows[i]))
             return pd_fail(PD_RANGE, "trainer %d pushes row %lld of '%s', which lies on another server",
                            trainer, (long long)rows[i], u->spec.grad);
     }
@@ -467,7 +475,7 @@ static pd_status check_finite(const struct unit *u, int trainer, uint64_t step, 
         u->spec.is_rows ? (size_t)g->rows.n * (size_t)u->width : (size_t)part * (size_t)u->part_elements;
     const void *data = staged ? staged : u->sums ? g->blocks[part] : (const char *)g->data + at * u->item;
     int64_t n = u->spec.is_rows ? (int64_t)rows * u->width : pd_shard_part_size(u, part);
-    int64_t bad = pd_first_not_finite(u->spec.param->tensor.meta.dtype, data, n);
+    int64_t bad = pd_first_not_finite(u->spec.table->meta.dtype, data, n);
     char where[64] = "";
     if (bad < 0) return PD_OK;
     if (u->spec.is_rows)
@@ -488,7 +496,8 @@ static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trai
     shard->changes++;
     PD_TRY(pd_shard_begin(shard, step));
     PD_TRY(pd_shard_log_part(shard, trainer, u->number, part, step, data, (size_t)n * u->item));
-    return pd_rule_dense(u->spec.rule, (int64_t)part * u->part_elements, n, data, is_last);
+    return u->spec.table->kind->update_part(u->spec.table, (int64_t)part * u->part_elements, n, data,
+                                            is_last);
 }
 
 pd_status pd_shard_apply_own_parts(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)
@@ -534,7 +543,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         if (!pd_shard_is_early(shard, u, trainer)) return PD_OK; /* when the push has ended */
         return apply_own_part(shard, u, trainer, part, step, staged, is_last);
     }
-    if (!u->spec.rule || u->spec.is_rows || shard->config.is_gated || shard->config.is_whole) return PD_OK;
+    if (!u->is_direct || u->spec.is_rows || shard->config.is_gated || shard->config.is_whole) return PD_OK;
     int is_whole;
     if (u->sums)
         PD_TRY(pd_sum_arrived(shard, u, part, step, &is_whole));
@@ -555,9 +564,9 @@ pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int tr
     const struct pd_gift *g = &u->gifts[trainer];
     int is_given = g->step == step && g->n_parts;
     int64_t n = is_given ? g->rows.n : 0;
-    if (!is_given && !pd_rule_has_tail(u->spec.rule)) return PD_OK;
+    if (!is_given && !pd_shard_ends_bare(u)) return PD_OK;
     PD_TRY(pd_shard_begin(shard, step));
     PD_TRY(pd_shard_log_rows(shard, trainer, u->number, step, is_given, n, g->rows.at, g->data,
                              (size_t)(n * u->width) * u->item));
-    return pd_rule_rows(u->spec.rule, is_given, n, g->rows.at, g->data);
+    return pd_shard_update_rows(u, is_given, n, g->rows.at, g->data);
 }

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "net/conn.h"
-#include "pserver/shard/rule.h"
+#include "pserver/shard/table.h"
 
 struct pd_shard;
 
@@ -23,8 +23,7 @@ struct pd_unit_spec {
     int block;
     int is_rows;
     int adds;               /* trainers' gradients are added up, and not averaged */
-    struct pd_value *param; /* what it changes: gives element type and shape */
-    struct pd_rule *rule;   /* NULL: through the engine. Taken */
+    struct pd_table *table; /* what it changes; taken */
 };
 
 enum pd_trainer_state {
@@ -98,7 +97,7 @@ struct pd_shard_config {
 
 pd_status pd_shard_new(const struct pd_shard_config *config, struct pd_shard **out);
 void pd_shard_free(struct pd_shard *shard);
-/* Before the first trainer. Takes spec->rule, also on error. */
+/* Before the first trainer. Takes spec->table, also on error. */
 pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, int *unit);
 int pd_shard_units(const struct pd_shard *shard);
 const struct pd_unit_spec *pd_shard_unit(const struct pd_shard *shard, int unit);

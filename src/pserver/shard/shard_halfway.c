@@ -143,7 +143,7 @@ static struct unit *read_unit(struct pd_shard *shard, const char **at, uint64_t 
         return NULL;
     struct unit *u = shard->units.at[k];
     *next = k + 1;
-    return u->spec.rule && !u->spec.is_rows && u->parts ? u : NULL;
+    return u->is_direct && !u->spec.is_rows && u->parts ? u : NULL;
 }
 
 /* One trainer's push; *number rises. */

@@ -49,7 +49,7 @@ pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step)
 {
     for (int i = 0; pd_shard_is_logged(shard) && i < shard->units.n; i++) {
         const struct unit *u = shard->units.at[i];
-        for (int t = 0; !u->spec.rule && t < shard->config.trainers; t++) {
+        for (int t = 0; !u->is_direct && t < shard->config.trainers; t++) {
             const struct pd_gift *g = pd_shard_takes_part(shard, t) ? pd_shard_gift(shard, i, t) : NULL;
             if (!g) continue;
             if (u->spec.is_rows) {
@@ -135,7 +135,7 @@ static pd_status redo_part(struct pd_shard *shard, struct unit *u, const struct 
         PD_TRY(pd_shard_gift_for(shard, u, change->trainer, change->step, &g));
         is_last = pd_shard_count_given(u, g, change->part);
     }
-    return pd_rule_dense(u->spec.rule, first, count, payload, is_last);
+    return u->spec.table->kind->update_part(u->spec.table, first, count, payload, is_last);
 }
 
 /* Who took part is not who is in the job now: the list says it to those who ask while blocks run. */
@@ -151,7 +151,7 @@ pd_status pd_shard_redo_end(struct pd_shard *shard, const struct pd_change *chan
                            shard->config.trainers);
     PD_TRY(pd_shard_begin(shard, change->step));
     for (int i = 0; i < shard->units.n; i++)
-        through_engine |= !shard->units.at[i]->spec.rule;
+        through_engine |= !shard->units.at[i]->is_direct;
     shard->applying = change->step;
     shard->taking_part = n_who;
     for (int i = 0; i < n_who; i++)
@@ -184,15 +184,15 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
     size_t row = (size_t)u->width * u->item, each = sizeof(int64_t) + row, ids = n / each * sizeof(int64_t);
     int has_rows = n % each == 0 && n / each == change->rows && change->rows <= INT32_MAX;
     PD_TRY(pd_shard_begin(shard, change->step));
-    if (change->kind == PD_CHANGE_GIFT && change->trainer >= 0 && !u->spec.rule &&
+    if (change->kind == PD_CHANGE_GIFT && change->trainer >= 0 && !u->is_direct &&
         (u->spec.is_rows ? has_rows : n == (size_t)u->numel * u->item))
         return redo_gift(u, change, payload, n);
-    if (change->kind == PD_CHANGE_PART && (change->trainer < 0) == !!shard->config.is_sync && u->spec.rule &&
+    if (change->kind == PD_CHANGE_PART && (change->trainer < 0) == !!shard->config.is_sync && u->is_direct &&
         !u->spec.is_rows && change->part < u->parts)
         return redo_part(shard, u, change, payload, n);
-    if (change->kind == PD_CHANGE_ROWS && u->spec.rule && u->spec.is_rows && has_rows)
-        return pd_rule_rows(u->spec.rule, change->part != NOT_GIVEN, (int64_t)change->rows, payload,
-                            (const char *)payload + ids);
+    if (change->kind == PD_CHANGE_ROWS && u->is_direct && u->spec.is_rows && has_rows)
+        return pd_shard_update_rows(u, change->part != NOT_GIVEN, (int64_t)change->rows, payload,
+                                    (const char *)payload + ids);
     return pd_fail(PD_FORMAT, "the log has a change of '%s' that does not fit it: is it another job's?",
                    u->spec.grad);
 }

@@ -15,6 +15,7 @@ struct part_sum {
 struct unit {
     struct pd_unit_spec spec; /* grad is owned */
     int number;
+    int is_direct; /* its table is updated by its kind, not by the engine */
     int64_t numel, width, height, part_rows, part_elements;
     size_t item;
     uint32_t parts;        /* dense; 0 for rows */
@@ -102,11 +103,24 @@ static inline int pd_shard_count_applied(struct unit *u, uint32_t part, uint64_t
     return u->done_parts == u->parts;
 }
 
+/* Does a step change it in which nobody has rows? */
+static inline int pd_shard_ends_bare(const struct unit *u)
+{
+    const struct pd_table *t = u->spec.table;
+    return t->kind->ends_bare && t->kind->ends_bare(t);
+}
+
+static inline pd_status pd_shard_update_rows(const struct unit *u, int is_given, int64_t n,
+                                             const int64_t *rows, const void *grad)
+{
+    return u->spec.table->kind->update_rows(u->spec.table, is_given, n, rows, grad);
+}
+
 /* Async: is a dense part of this trainer's push applied when it arrives? Where gradients are checked nothing
  * is before the push has ended, unless a part of it was when the server was started. */
 static inline int pd_shard_is_early(const struct pd_shard *shard, const struct unit *u, int trainer)
 {
-    return u->spec.rule && !u->spec.is_rows && (!shard->config.is_checked || u->gifts[trainer].is_early);
+    return u->is_direct && !u->spec.is_rows && (!shard->config.is_checked || u->gifts[trainer].is_early);
 }
 
 /* shard.c */

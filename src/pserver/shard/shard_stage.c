@@ -10,7 +10,7 @@ static int is_staged(const struct pd_shard *shard, const struct unit *u, int tra
 {
     const struct pd_shard_config *config = &shard->config;
     if (!config->is_sync) return pd_shard_is_early(shard, u, trainer);
-    return u->spec.rule && !u->spec.is_rows && config->trainers == 1 && !config->is_whole;
+    return u->is_direct && !u->spec.is_rows && config->trainers == 1 && !config->is_whole;
 }
 
 static int is_applied_at_once(const struct pd_shard *shard, const struct unit *u, int trainer, uint64_t step)

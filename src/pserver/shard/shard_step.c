@@ -198,7 +198,7 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     PD_TRY(pd_shard_begin(shard, step)); /* whatever it gives, as when the log is done again */
     for (int i = 0; gives && i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
-        if (!u->spec.rule)
+        if (!u->is_direct)
             through_engine = 1;
         else if (u->spec.is_rows)
             PD_TRY(pd_shard_apply_own_rows(shard, u, trainer, step));

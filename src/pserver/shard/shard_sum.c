@@ -63,7 +63,7 @@ void pd_sum_free_blocks(struct pd_shard *shard)
 pd_status pd_sum_new(const struct pd_shard *shard, struct unit *u)
 {
     const struct pd_shard_config *config = &shard->config;
-    if (!u->spec.rule || u->spec.is_rows || !config->is_sync || config->is_gated || config->is_whole ||
+    if (!u->is_direct || u->spec.is_rows || !config->is_sync || config->is_gated || config->is_whole ||
         config->trainers < 2)
         return PD_OK;
     int64_t n = u->numel < u->part_elements ? u->numel : u->part_elements;

@@ -97,7 +97,7 @@ static void describe(const struct pd_durable *d, const char *const *servers, con
         for (int u = 0; u < pd_shard_units(s->lanes[l].shard); u++) {
             const struct pd_unit_spec *unit = pd_shard_unit(s->lanes[l].shard, u);
             pd_buf_printf(out, "loop %d %s %lld\n", l, unit->grad,
-                          (long long)pd_meta_numel(&unit->param->tensor.meta));
+                          (long long)pd_meta_numel(&unit->table->meta));
         }
     if (but) pd_job_text_put(&s->job_text, RULE, but, out);
 }
