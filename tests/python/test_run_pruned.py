@@ -47,3 +47,22 @@ def test_which_optimizers_update(compiled):
 def test_other_ops_are_refused():
     with pytest.raises(TypeError, match="fetch_list holds the op 'reduce_sum', which is none of an optimizer's"):
         updated(lambda one, other, a, b: [one, one.op])
+
+
+def test_an_executor_keeps_some_copies_and_no_more():
+    """Each Program that is run pruned is copied; those that were used last stay."""
+    exe = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        for _ in range(3):
+            programs = []
+            for i in range(40):
+                program = fluid.Program()
+                with fluid.program_guard(program, fluid.Program()):
+                    out = layers.scale(layers.fill_constant([1], "float32", float(i)), 2.0)
+                programs.append((program, out))
+                assert exe.run(program, fetch_list=[out], use_prune=True)[0].item() == 2.0 * i
+                assert exe.run(*programs[0][:1], fetch_list=[programs[0][1]], use_prune=True)[0].item() == 0.0
+        assert len(exe._made) == 32
+        assert programs[0][0]._uid in {uid for uid, _ in exe._made}
+    exe.close()
+    assert not exe.__dict__.get("_made")

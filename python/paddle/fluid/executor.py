@@ -206,6 +206,7 @@ def _flat_fetches(fetch_list) -> tuple[list, list]:
     return flat, ops
 
 
+_MADE_MOST = 32  # copies of Programs that an Executor keeps; the engine keeps 64 plans
 _ENDS_STEP = ("send", "send_barrier", "recv", "fetch_barrier")
 
 
@@ -243,6 +244,7 @@ class Executor(_core.Executor):
         trainer has failed, or a moment later when it lives on.
         """
         self._free()
+        self.__dict__.pop("_made", None)
         farewell.say_goodbye()
 
     def _run_other(
@@ -378,11 +380,18 @@ class Executor(_core.Executor):
         """The Program cut down to what is fetched and to these ops of optimizers, or all of them; remembered while the
         Program stays the same."""
         names = tuple(_to_name_str(each) for each in fetches)
-        key = program._uid, tuple(feed or ()), names, tuple(op._id for op in ops)
-        cache = self.__dict__.setdefault("_pruned_programs", {})
-        found = cache.get(key)
+        what = "pruned", tuple(feed or ()), names, tuple(op._id for op in ops)
+        return self._made_for(program, what, lambda: self._prune_program(program, list(feed or ()), names, ops))
+
+    def _made_for(self, program, what, make):
+        """What was made of this Program before, while it stays the same; those that were used last are kept."""
+        made = self.__dict__.setdefault("_made", {})
+        found = made.pop((program._uid, what), None)
         if found is None or found[0] != program._changes:
-            found = cache[key] = program._changes, self._prune_program(program, list(feed or ()), names, ops)
+            found = program._changes, make()
+        made[program._uid, what] = found
+        while len(made) > _MADE_MOST:
+            del made[next(iter(made))]
         return found[1]
 
     def _prune_program(self, program, feeds: list, names: tuple, ops: list):

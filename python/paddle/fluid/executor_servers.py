@@ -103,7 +103,7 @@ def ask(executor, program: Program, away: dict, as_numpy: bool) -> list:
         return saving
 
     names = [name for name, _ in away.values()]
-    asked = _remembered(executor, program, tuple(names), asking)
+    asked = executor._made_for(program, ("asked", *names), asking)
     return executor.run(asked.program, fetch_list=[asked.vars[name] for name in names], return_numpy=as_numpy)
 
 
@@ -120,15 +120,6 @@ def receive_parameters(executor, program: Program, scope) -> None:
         scope.var(name).get_tensor().set(value, core.CPUPlace())
 
 
-def _remembered(executor, program: Program, what, make):
-    """What was made for this Program before, while it stays the same."""
-    cache = executor.__dict__.setdefault("_made_for_servers", {})
-    found = cache.get((program._uid, what))
-    if found is None or found[0] != program._changes:
-        found = cache[program._uid, what] = program._changes, make()
-    return found[1]
-
-
 # ---- lookups ----
 
 
@@ -137,7 +128,7 @@ def _with_lookups_on_servers(executor, program: Program, scope) -> Program | Non
     tables = {op.input("W")[0] for op in program.global_block().ops if op.type in lookup_table.LOOKUPS}
     lacking = sorted(name for name in tables if io_distributed.is_elsewhere(scope, name))
     job = io_distributed.job_with(lacking)
-    return job and _remembered(executor, program, id(job), lambda: _changed(program, job, lacking))
+    return job and executor._made_for(program, ("lookups", id(job)), lambda: _changed(program, job, lacking))
 
 
 def _changed(program: Program, job, names: list) -> Program:
