@@ -101,6 +101,35 @@ def test_backward_and_apply_gradients_apart(fresh):
     assert optimizer._global_learning_rate().name == "learning_rate_0"
 
 
+def momentum_beside(names: list[str]) -> dict[str, np.ndarray]:
+    """The parameters of these names after some steps; the first is trained with Momentum, and its state wants the second's name."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        x, constant = fluid.layers.data("x", [2], dtype="float32"), fluid.initializer.Constant(0.5)
+        outs = [fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(name=name, initializer=constant), bias_attr=False)
+                for name in names]
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(fluid.layers.mean(outs[0] * outs[1]), parameter_list=names[:1])
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        for _ in range(3):
+            exe.run(feed={"x": np.ones((1, 2), "float32")})
+        return {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names}
+
+
+@pytest.mark.parametrize("name", ["a_velocity_0", "learning_rate_0"])
+def test_a_parameter_that_is_called_as_a_state_would_be(name):
+    """It stays what it is, and the state takes the next name."""
+    got, want = momentum_beside(["a", name]), momentum_beside(["a", "b"])
+    np.testing.assert_array_equal(got["a"], want["a"])
+    np.testing.assert_array_equal(got[name], want["b"])
+    assert want["a"][0, 0] != 0.5 == want["b"][0, 0]
+
+
+def test_a_parameter_is_not_made_of_a_state(fresh):
+    fluid.optimizer.Momentum(0.1, 0.9).minimize(optimizer_cases.regression())
+    with pytest.raises(ValueError, match="a Parameter cannot be called 'fc_0.w_0_velocity_0': that is a state of an optimizer"):
+        fluid.layers.create_parameter([13, 1], "float32", name="fc_0.w_0_velocity_0")
+
+
 def test_parameter_list_and_no_grad_set(fresh):
     loss = optimizer_cases.regression()
     _, pairs = fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["fc_0.w_0"])

@@ -175,6 +175,11 @@ class Block:
         block = self.program.global_block()
         kwargs.setdefault("stop_gradient", False)
         is_known = kwargs.get("name") is not None and block.has_var(kwargs["name"])
+        if is_known and getattr(block.var(kwargs["name"]), "belong_to_optimizer", False):
+            raise ValueError(
+                f"a Parameter cannot be called {kwargs['name']!r}: that is a state of an optimizer of this Program. Give it "
+                "another name in its ParamAttr, or make it before minimize."
+            )
         param = Parameter(block, *args, **kwargs)
         initializer = kwargs.get("initializer")
         if initializer is not None:

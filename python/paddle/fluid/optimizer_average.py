@@ -14,7 +14,7 @@ import numpy as np
 from paddle.fluid import framework, unique_name
 from paddle.fluid.framework import Program, name_scope, program_guard
 from paddle.fluid.layer_helper import LayerHelper
-from paddle.fluid.optimizer_base import Optimizer
+from paddle.fluid.optimizer_base import Optimizer, state_name
 
 if TYPE_CHECKING:
     from paddle.fluid.hints import Variable, WeightDecayRegularizer
@@ -217,7 +217,7 @@ class ExponentialMovingAverage(_Swap):
         from paddle.fluid import layers
 
         return layers.create_global_var(
-            name=unique_name.generate(f"{self._name}{param.name}_ema"),
+            name=state_name(param.block, f"{self._name}{param.name}_ema"),
             shape=param.shape,
             value=0.0,
             dtype=param.dtype,

@@ -41,6 +41,14 @@ def _names(what: Iterable | None) -> set:
     return {each.name if isinstance(each, Variable) else str(each) for each in what}
 
 
+def state_name(block, stem: str) -> str:
+    """The next name for a state that no parameter has: one that a user called so would become the state."""
+    name = unique_name.generate(stem)
+    while isinstance(block.vars.get(name), framework.Parameter):
+        name = unique_name.generate(stem)
+    return name
+
+
 class Optimizer(Shown):
     """Base of all optimizers.
 
@@ -125,7 +133,7 @@ class Optimizer(Shown):
                 "optimizer inside the program_guard of the program to train."
             )
         self._learning_rate_map[framework.default_main_program()] = layers.create_global_var(
-            name=unique_name.generate("learning_rate"),
+            name=state_name(framework.default_main_program().global_block(), "learning_rate"),
             shape=[1],
             value=self._learning_rate,
             dtype="float32" if self._dtype is None else self._dtype,
@@ -188,7 +196,7 @@ class Optimizer(Shown):
             raise ValueError(
                 f"{self.__class__.__name__} already has a state {key} for {param.name}. Call minimize once."
             )
-        var_name = unique_name.generate(f"{param.name}_{key}")
+        var_name = state_name(self.helper.main_program.global_block(), f"{param.name}_{key}")
         self._opti_name_list.append(var_name)
         var = self.helper.create_global_variable(
             name=var_name,
