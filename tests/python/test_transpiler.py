@@ -516,6 +516,26 @@ def test_order_of_calls(programs):
         t.get_startup_program("127.0.0.1:6174", 3)
 
 
+def test_a_startup_program_that_is_not_the_servers(programs):
+    """A copy that was made before transpile is one; a trainer's is none, nor is that of another model."""
+    x = layers.data("x", [4], dtype="float32")
+    fluid.optimizer.Momentum(0.1, 0.9).minimize(layers.mean(layers.fc(x, 1)))
+    before, other = fluid.default_startup_program().clone(), fluid.Program()
+    with fluid.program_guard(fluid.Program(), other):
+        layers.fc(layers.data("x", [4], dtype="float32"), 1)
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers="127.0.0.1:6174", trainers=2)
+    main, startup = t.get_pserver_programs("127.0.0.1:6174")
+    for given in (before, fluid.default_startup_program()):
+        ops = t.get_startup_program("127.0.0.1:6174", main, given).global_block().ops
+        assert [op.output_arg_names for op in ops] == [op.output_arg_names for op in startup.global_block().ops]
+    advice = "Leave startup_program out, or give a copy that was made before transpile"
+    with pytest.raises(ValueError, match=f"startup_program is a trainer's: transpile has changed it.*{advice}"):
+        t.get_startup_program("127.0.0.1:6174", main, fluid.default_startup_program().clone())
+    with pytest.raises(ValueError, match=f"gives '.*', of which this server holds a part, no first value. {advice}"):
+        t.get_startup_program("127.0.0.1:6174", main, other)
+
+
 # ---- modes ----
 
 

@@ -283,7 +283,7 @@ class DistributeTranspiler:
         Args:
             endpoint: HOST:PORT of the server, one of those that transpile was given.
             pserver_program: has no effect.
-            startup_program: another startup Program than transpile was given.
+            startup_program: another startup Program than transpile was given, as it was before transpile.
 
         Returns:
             the Program to run in that server first.
@@ -293,5 +293,7 @@ class DistributeTranspiler:
             if value is not None and not isinstance(value, Program):
                 raise TypeError(f"{name} is a {type(value).__name__}; it must be a Program.")
         if startup_program is None or startup_program is job.startup:
-            startup_program = job.whole_startup
-        return ServerStartup(server, startup_program).build()
+            return ServerStartup(server, job.whole_startup).build()
+        startup = ServerStartup(server, startup_program)
+        startup.check()
+        return startup.build()

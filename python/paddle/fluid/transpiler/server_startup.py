@@ -22,7 +22,9 @@ class ServerStartup:
 
     def __init__(self, server, startup: Program):
         self.server = server
-        self.flow = Flow([op for op in startup.global_block().ops if op.type not in _TALK])
+        ops = startup.global_block().ops
+        self.talks = any(op.type in _TALK for op in ops)
+        self.flow = Flow([op for op in ops if op.type not in _TALK])
         self.vars = startup.global_block().vars
         self.program = Program()
         self.program.random_seed = startup.random_seed
@@ -96,6 +98,20 @@ class ServerStartup:
                     outputs={"Out": [name]},
                     attrs={"axes": [0], "starts": [part.begin], "ends": [part.begin + part.shape[0]]},
                 )
+
+    def check(self) -> None:
+        """Of a Program that transpile was not given: is it one that fills what this server holds?"""
+        advice = "Leave startup_program out, or give a copy that was made before transpile."
+        if self.talks:
+            raise ValueError(
+                "startup_program is a trainer's: transpile has changed it, or what it is a copy of, so that it gets its values "
+                f"from servers. {advice}"
+            )
+        table, top = self.server.job.table, self.server.top
+        held = [*self.wanted, *([table] if table is not None and top.has_var(table) else [])]
+        lacking = sorted(name for name in held if not self.flow.writers(name))
+        if lacking:
+            raise ValueError(f"startup_program gives {lacking[0]!r}, of which this server holds a part, no first value. {advice}")
 
     def build(self) -> Program:
         """Makes the Program."""
