@@ -34,8 +34,8 @@ enum pd_ps_type {
     PD_PS_PROGRAM = 28, /* trainer to server, before the first OPEN: what it trains (job_text.h) */
     PD_PS_JOB = 29,     /* trainer to server: u64 id of the job that it is in from now on */
     PD_PS_COMMON = 30,  /* trainer to server: step of the newest snapshot that all servers have */
-    PD_PS_BRING = 31, /* trainer 0 to a server that has no Program: u64 n; payload: a Program of n bytes that
-                         makes its variables, then the one that serves; answered by DONE or FAILED */
+    PD_PS_KNOWN = 31, /* server to first server: it has taken in and kept all changes of membership up to the
+                         version in extra, and waits for nobody who has left */
     /* Server to trainer; `request` is that of the message it answers. */
     PD_PS_OPENED = 32,  /* u64 step applied, u64 step applied for this trainer, u32 n, n times u32 number in
                            the order of the OPEN; 0xffffffff: another loop of this server has it; then u64 id
@@ -53,6 +53,10 @@ enum pd_ps_type {
     PD_PS_COMMIT = 41,  /* step */
     PD_PS_HERE = 42,    /* to BEAT with a request */
     PD_PS_KEPT = 43,    /* unasked. step: that of its newest snapshot */
+    /* Trainer 0 to a server that has no Program: u64 n; payload: a Program of n bytes that makes its
+       variables, then the one that serves; answered by DONE or FAILED. */
+    PD_PS_BRING = 44,
+    PD_PS_HEARD = 44, /* to KNOWN; extra as there */
 };
 
 enum {
@@ -70,6 +74,7 @@ enum {
     PD_PS_JOB_CHECKS = 32,  /* ... it refuses gradients with NaN or Inf */
     PD_PS_HALFWAY = 2,      /* in BYE: it is done, but servers have a part of a step that it did not end */
     PD_PS_PLACE = 1,        /* flag of SAVE: all parts are written */
+    PD_PS_TELLS = 1,        /* flag of DONE to BYE: this server tells the others, also those that are down */
     PD_PS_AS_JSON = 1,      /* flag of STATUS */
     PD_PS_TOTALS = 1,       /* flag of SUM: these are the sums already */
     PD_PS_RUNS = 1,         /* flag of MEMBERS: a step was committed since the first server started */

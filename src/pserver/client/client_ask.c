@@ -158,6 +158,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
         pd_wire_passed(w);
         break;
     case REQUEST_BYE:
+        if (m->head.flags & PD_PS_TELLS) w->link->group->is_passed_on = 1;
         w->state = WIRE_QUIT;
         break;
     default:

@@ -46,7 +46,8 @@ static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t
     *down = 0;
     PD_EACH_WIRE(c, w) {
         if (!w->was_opened || w->state == WIRE_QUIT) continue;
-        int must_hear = !failed && !is_heard(w->link), has_said = w->bye.number != 0;
+        int must_hear = !failed && !is_heard(w->link) && !w->link->group->is_passed_on,
+            has_said = w->bye.number != 0;
         if (is_gone(w) && !must_hear) continue;
         left++;
         if (w->state == WIRE_OPEN && !has_said) w->bye_at = now;
@@ -90,6 +91,7 @@ void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll
         w->push.end.number = w->pass.number = w->passes = 0;
         if (w->state == WIRE_DOWN) pd_wire_forget_names(w);
         w->retries = 0;
+        w->link->group->is_passed_on = 0;
     }
     /* What has happened since the last step? Servers may have gone. */
     for (int i = 0; i < BYE_TURNS && pd_loop_turn(c->loop, 0) > 0; i++)

@@ -133,8 +133,9 @@ struct group {
     _Atomic int is_asked; /* for `steps`, before that: what is repeated is the batch that it was */
     _Atomic uint64_t steps; /* the last that counts this trainer on all of them */
     _Atomic uint64_t job;   /* the one that they are in, as one told or all agreed; 0: not known yet */
-    uint64_t common; /* the newest snapshot that all of them have, as they were told; 0: none is known */
-    uint64_t cut;    /* the step of the next snapshot, as one of them told: passed on to all */
+    uint64_t common;  /* the newest snapshot that all of them have, as they were told; 0: none is known */
+    uint64_t cut;     /* the step of the next snapshot, as one of them told: passed on to all */
+    int is_passed_on; /* a server that has heard the goodbye tells it those that are down */
 };
 
 struct link {

@@ -112,8 +112,9 @@ static pd_status answer(struct peer *p, const struct pd_message *m)
 {
     if (m->head.type == PD_PS_SUM && pd_conn_hello(p->conn)->role == PD_ROLE_SERVER)
         return pd_sums_message(p->control->server->sums, p->conn, m);
-    if (m->head.type >= PD_PS_ORDER && m->head.type <= PD_PS_READY && p->control->server->order &&
-        pd_conn_hello(p->conn)->role == PD_ROLE_SERVER)
+    int is_of_order =
+        (m->head.type >= PD_PS_ORDER && m->head.type <= PD_PS_READY) || m->head.type == PD_PS_KNOWN;
+    if (is_of_order && p->control->server->order && pd_conn_hello(p->conn)->role == PD_ROLE_SERVER)
         return pd_order_message(p->control->server->order, p->conn, m);
     if (m->head.type == PD_PS_STATUS)
         return pd_status_ask(p->control->desk, p->conn, m->head.request, m->head.flags & PD_PS_AS_JSON);

@@ -62,6 +62,16 @@ void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
     if (status != PD_OK) pd_server_fail(o->server, status);
 }
 
+static void note_taken(struct pd_order *o, const struct lane *lane)
+{
+    pthread_mutex_lock(&o->lock);
+    if (o->taken[lane->index] != lane->order_version) {
+        o->taken[lane->index] = lane->order_version;
+        if (!o->is_closed) (void)pd_loop_post(o->loop, pd_order_drain, o);
+    }
+    pthread_mutex_unlock(&o->lock);
+}
+
 /* On a lane's thread: takes in what was decided since the last time. A change of membership comes after the
  * steps that were committed before it; one that was prepared before a restart is applied then, before who
  * took part in it is found to be gone. */
@@ -83,6 +93,7 @@ static void catch_up(void *arg)
         lane->order_version = change.version;
         status = pd_lane_change(lane, change.trainer, change.incarnation, change.state, change.why.text);
     }
+    if (status == PD_OK) note_taken(o, lane);
     if (status != PD_OK) pd_server_fail(lane->server, status);
 }
 
@@ -140,18 +151,8 @@ static void decide(struct pd_order *o, const struct wish *wish)
         return;
     }
     for (int k = 1; k < o->n_servers; k++)
-        if (o->peers[k].conn) {
-            pd_order_send_change(o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
-            pd_order_note_told(o, k);
-        }
+        if (o->peers[k].conn) pd_order_send_change(o->peers[k].conn, &o->changes.at[o->changes.n - 1]);
     pd_order_tell_lanes(o);
-}
-
-void pd_order_note_told(struct pd_order *o, int k)
-{
-    pthread_mutex_lock(&o->lock);
-    o->peers[k].told = o->version;
-    pthread_mutex_unlock(&o->lock);
 }
 
 int pd_order_all_told(struct pd_order *o, char *who, size_t cap)
@@ -167,6 +168,20 @@ int pd_order_all_told(struct pd_order *o, char *who, size_t cap)
     }
     pthread_mutex_unlock(&o->lock);
     return all;
+}
+
+int pd_order_is_heard(struct pd_order *o)
+{
+    if (!o || !o->self) return 1;
+    pthread_mutex_lock(&o->lock);
+    int is_heard = !o->is_open || o->heard == o->version;
+    pthread_mutex_unlock(&o->lock);
+    return is_heard;
+}
+
+int pd_order_tells_others(const struct pd_order *o)
+{
+    return o && !o->self && o->n_servers > 1;
 }
 
 void pd_order_wish(struct pd_order *o, const struct wish *wish)
@@ -254,6 +269,7 @@ void pd_order_drain(void *arg)
     pthread_mutex_unlock(&o->lock);
     if (o->self != 0) {
         pd_order_ask(o, own);
+        pd_order_say_known(o);
         return;
     }
     if (!pd_order_may_decide(o)) return;
@@ -298,8 +314,9 @@ pd_status pd_order_new(struct pd_server *s, int n_servers, const char *const *se
         is_named = (o->names[i] = pd_strdup(n_servers ? servers[i] : "")) != NULL;
     o->members = pd_calloc((size_t)s->config.trainers, sizeof *o->members);
     o->lanes = pd_calloc((size_t)s->n_lanes, sizeof *o->lanes);
+    o->taken = pd_calloc((size_t)s->n_lanes, sizeof *o->taken);
     o->peers = pd_calloc((size_t)o->n_servers, sizeof *o->peers);
-    if (!is_named || !o->members || !o->lanes || !o->peers) {
+    if (!is_named || !o->members || !o->lanes || !o->taken || !o->peers) {
         pd_order_free(o);
         return pd_no_memory();
     }
@@ -317,7 +334,7 @@ pd_status pd_order_start(struct pd_order *o, struct pd_loop *control)
     /* Others may know versions of a first server that was there before: none of them is one of ours. */
     if (!o->self) o->version = o->server->incarnation;
     for (int i = 0; i < o->server->n_lanes; i++)
-        o->server->lanes[i].order_version = o->version;
+        o->taken[i] = o->server->lanes[i].order_version = o->version;
     pd_order_tell_lanes(o);
     if (o->self) return PD_OK;
     PD_TRY(pd_order_watch(o));
@@ -348,6 +365,7 @@ void pd_order_free(struct pd_order *o)
         pd_free(o->names[i]);
     pd_free(o->names);
     pd_free(o->members);
+    pd_free(o->taken);
     pd_free(o->lanes);
     pd_free(o->peers);
     pthread_mutex_destroy(&o->lock);

@@ -8,6 +8,7 @@
  *   the first, when all are ready and know the same:    COMMIT (step)
  *   a server, when a trainer opens, leaves or is lost:  WANT
  *   the first, to all, between two steps:               CHANGED
+ *   a server, when all its loops have taken that in:    KNOWN
  *
  * All shards hear COMMIT and CHANGED in the same order, so each step is averaged over the same trainers
  * everywhere, and what a lost trainer gave to an unapplied step is dropped everywhere.
@@ -41,9 +42,14 @@ int pd_order_lets_in(struct pd_order *order); /* 0: nobody can join just now. NU
 /* The lane has this step whole. */
 void pd_order_whole(struct pd_order *order, struct lane *lane, uint64_t step);
 
-/* Any thread, at the first server: has each of the others been told all that was decided? Else names those in
- * `who` that were not. NULL is fine: there is nothing to tell. */
+/* Any thread, at the first server: has each of the others kept all that was decided? Else names those in
+ * `who` that have not said so. NULL is fine: there is nothing to tell. */
 int pd_order_all_told(struct pd_order *order, char *who, size_t cap);
+/* Any thread, at another server: does the first know that this one has? One that is gone is not waited for.
+ */
+int pd_order_is_heard(struct pd_order *order);
+/* Any thread: is this the first server, which tells the others who has left? NULL is fine: there are none. */
+int pd_order_tells_others(const struct pd_order *order);
 
 /* On the control loop: a message of another server; its connection is gone. */
 pd_status pd_order_message(struct pd_order *order, struct pd_conn *conn, const struct pd_message *message);

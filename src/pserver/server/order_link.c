@@ -106,7 +106,6 @@ static pd_status on_order(struct pd_order *o, int k, struct pd_conn *conn, const
     int is_apart = m->head.step > o->committed + 1; /* further than it may be: it is ready for nothing */
     o->peers[k] = (struct order_peer){.conn = conn, .applied = is_apart ? 0 : m->head.step};
     send_members(o, conn, PD_PS_MEMBERS, o->committed);
-    pd_order_note_told(o, k);
     pd_order_commit(o); /* it may have applied already what all others are ready for */
     return PD_OK;
 }
@@ -134,6 +133,17 @@ static pd_status on_ready(struct pd_order *o, int k, struct pd_conn *conn, const
     return PD_OK;
 }
 
+/* It has kept what it was told: killed now, it would not wait for who has left. It ends when it knows that
+ * this was heard. */
+static void on_known(struct pd_order *o, int k, struct pd_conn *conn, const struct pd_message *m)
+{
+    pthread_mutex_lock(&o->lock);
+    o->peers[k].told = m->head.extra;
+    pthread_mutex_unlock(&o->lock);
+    pd_conn_say(conn, &(struct pd_frame_head){.type = PD_PS_HEARD, .extra = m->head.extra}, NULL);
+    pd_server_wake(o->server);
+}
+
 pd_status pd_order_message(struct pd_order *o, struct pd_conn *conn, const struct pd_message *m)
 {
     int k = pd_conn_hello(conn)->id;
@@ -144,7 +154,10 @@ pd_status pd_order_message(struct pd_order *o, struct pd_conn *conn, const struc
                        k);
     if (m->head.type == PD_PS_ORDER) return on_order(o, k, conn, m);
     if (o->peers[k].conn != conn) return pd_fail(PD_INVALID, "another connection stands for server %d", k);
-    return m->head.type == PD_PS_WANT ? on_want(o, m) : on_ready(o, k, conn, m);
+    if (m->head.type == PD_PS_WANT) return on_want(o, m);
+    if (m->head.type == PD_PS_READY) return on_ready(o, k, conn, m);
+    on_known(o, k, conn, m);
+    return PD_OK;
 }
 
 void pd_order_forget(struct pd_order *o, const struct pd_conn *conn)
@@ -263,6 +276,18 @@ void pd_order_ask(struct pd_order *o, struct stand own)
                     NULL);
 }
 
+void pd_order_say_known(struct pd_order *o)
+{
+    pthread_mutex_lock(&o->lock);
+    int is_news = o->is_open && o->known != o->version;
+    for (int i = 0; i < o->server->n_lanes; i++)
+        is_news &= o->taken[i] == o->version;
+    if (is_news) o->known = o->version;
+    uint64_t version = o->version;
+    pthread_mutex_unlock(&o->lock);
+    if (is_news) pd_conn_say(o->link, &(struct pd_frame_head){.type = PD_PS_KNOWN, .extra = version}, NULL);
+}
+
 static void ask_again(struct pd_order *o)
 {
     pthread_mutex_lock(&o->lock);
@@ -276,6 +301,7 @@ static void ask_again(struct pd_order *o)
 void pd_order_first_opened(struct pd_order *o, struct pd_conn *conn)
 {
     o->link = conn;
+    o->known = 0;
     send_members(o, conn, PD_PS_ORDER, o->committed); /* what is not applied yet will be, whoever says what */
 }
 
@@ -336,6 +362,12 @@ pd_status pd_order_first_said(struct pd_order *o, const struct pd_message *m)
         pthread_mutex_unlock(&o->lock);
         o->runs = 1;
         break;
+    case PD_PS_HEARD:
+        pthread_mutex_lock(&o->lock);
+        o->heard = m->head.extra;
+        pthread_mutex_unlock(&o->lock);
+        pd_server_wake(o->server);
+        return PD_OK;
     default:
         return pd_fail(PD_FORMAT, "the first server sends a message of type %u", m->head.type);
     }
@@ -343,6 +375,7 @@ pd_status pd_order_first_said(struct pd_order *o, const struct pd_message *m)
     pd_order_tidy(o); /* a wish that was so once must not come up again when somebody has changed it since */
     pd_order_tell_lanes(o);
     if (m->head.type == PD_PS_MEMBERS) ask_again(o);
+    pd_order_say_known(o); /* where there was no news for the lanes */
     return PD_OK;
 }
 

@@ -47,7 +47,7 @@ struct order_peer {
     struct pd_conn *conn; /* NULL: not connected; the first server itself has none */
     struct stand ready;   /* as told on this connection */
     uint64_t applied;     /* as far as is known */
-    uint64_t told;        /* the version of the last change that was sent to it; under the lock */
+    uint64_t told;        /* it has kept all changes up to this version; under the lock */
     int has_spoken;       /* while there is doubt: it has said how far it is */
     int64_t away_since;   /* when it was last connected, or this server started */
 };
@@ -63,6 +63,7 @@ struct pd_order {
     PD_VEC(struct change) changes; /* those that a lane has not taken in yet */
     PD_VEC(struct wish) wishes;
     struct stand *lanes;
+    uint64_t *taken;        /* by lane: the version of the last change that it has taken in */
     struct stance *members; /* by trainer; of the control loop */
     struct order_peer *peers;
     struct pd_waiters *waiters; /* at the first server of several */
@@ -82,6 +83,8 @@ struct pd_order {
     struct pd_conn *link;
     int is_open, was_open;
     int64_t broke_at;
+    uint64_t known,
+        heard; /* what the first server was told on this connection, and has answered; 0: nothing */
     /* It and the first server, at that step, are further apart than they can agree over: nothing is applied.
      */
     int is_apart;
@@ -91,7 +94,6 @@ struct pd_order {
 /* order.c; on the control loop */
 int pd_order_is_so(const struct pd_order *order, const struct wish *wish);
 void pd_order_wish(struct pd_order *order, const struct wish *wish);
-void pd_order_note_told(struct pd_order *order, int k); /* server k, of all changes up to now */
 void pd_order_commit(struct pd_order *order);
 void pd_order_give_up(struct pd_order *order); /* at the first, now and then: have all trainers failed? */
 int pd_order_is_ready(const struct pd_order *order, int k); /* at the first: server k, for the next step */
@@ -116,6 +118,7 @@ pd_status pd_order_apart(const struct pd_order *order); /* the error; under the 
 /* At the first server: who is not connected is named; trainers that have all failed are given up. */
 pd_status pd_order_watch(struct pd_order *order);
 void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */
+void pd_order_say_known(struct pd_order *order); /* to the first server: what all lanes have taken in */
 void pd_order_send_change(struct pd_conn *conn, const struct change *change);
 void pd_order_send_commit(struct pd_conn *conn, uint64_t step);
 

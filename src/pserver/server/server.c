@@ -529,6 +529,17 @@ static void hang_up(struct pd_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* The first server would wait for this one, which has ended, if it did not know. */
+static void be_heard(struct pd_server *s)
+{
+    int64_t until = pd_clock_ns() + (int64_t)LAST_WORDS_MS * 1000000;
+    while (!pd_order_is_heard(s->order) && pd_clock_ns() < until) {
+        pthread_mutex_lock(&s->lock);
+        pd_cond_wait_ms(&s->changed, &s->lock, 20);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
 static int is_finished(struct pd_server *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -579,6 +590,7 @@ pd_status pd_server_wait(struct pd_server *s)
         PD_TRY(status);
     }
     go_on(s);
+    if (is_finished(s)) be_heard(s);
     if (is_over(s)) hang_up(s);
     if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);
     if (is_over(s) && !is_finished(s)) pd_log(PD_LOG_WARNING, "%s", s->failure_text);

@@ -449,6 +449,7 @@ void pd_session_left(struct session *session, enum pd_trainer_state how)
 {
     if (session->leaves) {
         struct pd_frame_head head = {.type = PD_PS_DONE, .request = session->leaves_as};
+        if (pd_order_tells_others(session->lane->server->order)) head.flags = PD_PS_TELLS;
         session->leaves = 0;
         pd_conn_say(session->conn, &head, NULL);
     } else if (how == PD_TRAINER_LOST && !session->said_bye) {
