@@ -41,6 +41,13 @@ def free_ports(n: int) -> list[int]:
     return found
 
 
+def give_back(ports: list[int]) -> None:
+    """For those who need thousands."""
+    for s in [s for s in _held if s.getsockname()[1] in ports]:
+        _held.remove(s)
+        s.close()
+
+
 def single(out: Path, *options: str, trainers: int = 2, script: str = "equality.py") -> dict[str, np.ndarray]:
     """What one process gives with the joined batch of `trainers`: losses and parameters."""
     command = [sys.executable, str(JOBS / script), "single", "--trainers", str(trainers), "--out", str(out), *options]

@@ -1,0 +1,1 @@
+"""Random distributed jobs: see README.md."""

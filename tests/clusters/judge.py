@@ -1,0 +1,201 @@
+"""Runs a recipe as one process and as a job, and compares: losses and fetches of each step, parameters and states at the end.
+
+Numbers agree to 1e-5 of the norm of what they should be (and 1e-8 for each element), losses to 1e-5: the sum over a joined batch
+rounds otherwise than the average over trainers. Where a recipe is further apart, one process is run once more with the rows of each
+batch from the last to the first. When that alone moves it by a tenth as much, the recipe is one where rounding decides: it is
+counted, and no finding. Modes "sums" and what servers hold against what a trainer saved are compared to the bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import re
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from .nursery import Nursery
+from .recipe import present
+from .stage import Born, Stage, Wrong
+
+CLOSE, FLOOR = 1e-5, 1e-8
+SINGLE_SECONDS = 60
+
+
+class Refused(Exception):
+    """The script is not one to compare: one process cannot run it, or transpile says why not."""
+
+
+def distance(got: np.ndarray, want: np.ndarray) -> float:
+    """In norm, compared with what it should be; more than 1e-5 is too far."""
+    got, want = np.asarray(got, "float64"), np.asarray(want, "float64")
+    if got.shape != want.shape:
+        return float("inf")
+    far = max(0.0, float(np.linalg.norm(got - want)) - FLOOR * np.sqrt(want.size)) / max(1e-12, float(np.linalg.norm(want)))
+    return far if np.isfinite(far) else float("inf")
+
+
+def saved(folder: Path, who: str) -> dict[str, np.ndarray]:
+    found = {}
+    for ending in ("pdparams", "pdopt"):
+        path = folder / f"saved-{who}.{ending}"
+        if path.exists():
+            found |= {name: np.asarray(value) for name, value in pickle.loads(path.read_bytes()).items()}
+    return found
+
+
+def seen(folder: Path, who: str) -> dict[int, np.ndarray]:
+    """What was fetched by step. A step that two processes of a trainer did, one of them for nothing, has the numbers of the last."""
+    found = {}
+    for path in sorted(folder.glob(f"seen-{who}-*"), key=lambda path: path.stat().st_mtime_ns):
+        for line in path.read_text().split("\n")[:-1]:  # the last one may be torn
+            step, *numbers = line.split()
+            found[int(step)] = np.array([float(number) for number in numbers])
+    return found
+
+
+class Judge:
+    """Looks at recipes, and counts."""
+
+    def __init__(self, nursery: Nursery):
+        self.nursery, self.counts = nursery, Counter()
+        self.reasons: Counter = Counter()
+        self.worst = 0.0
+
+    def look(self, recipe: dict) -> Wrong | None:
+        """What is wrong with the job of a recipe."""
+        folder = Path(tempfile.mkdtemp(prefix="cluster-"))
+        self.counts["recipes"] += 1
+        try:
+            with contextlib.suppress(Refused):
+                return self.look_in(folder, recipe)
+            return None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def look_in(self, folder: Path, recipe: dict) -> Wrong | None:
+        stage = Stage(self.nursery, recipe, folder)
+        try:
+            want = self.alone(folder, recipe)
+            stage.run()
+            far = self.compare(folder, recipe, want)
+        except Wrong as wrong:
+            return Wrong(wrong.kind, f"{wrong}\n{stage.outputs()}")
+        finally:
+            stage.clear()
+        self.counts["jobs"] += 1
+        self.counts[f"jobs, {recipe['mode']}"] += 1
+        for fault in recipe["faults"]:
+            self.counts[f"fault: {fault['kind']}"] += 1
+        if stage.proxy:
+            self.counts["fault: connections cut, stalled or half closed"] += sum(stage.proxy.done.values()) - stage.proxy.done["delay"]
+        if not far:
+            return None
+        kind, name, much = max(far, key=lambda each: each[2])
+        if recipe["mode"] != "sums" and kind != "bits":
+            itself = max((each[2] for each in self.rounding(recipe, want)), default=0.0)
+            if itself * 10 >= much:
+                self.counts["rounding decides"] += 1
+                return None
+        table = "\n".join(f"{each[0]} of {each[1]!r} differs by {each[2]:.2e}" for each in far)
+        return Wrong("numbers", f"all processes ended with status 0\n{table}\n{stage.outputs()}")
+
+    # ---- one process ----
+
+    def alone(self, folder: Path, recipe: dict, *more: str) -> tuple[dict, dict]:
+        """What each step fetched, and what is there at the end."""
+        words = ["single", "--recipe", str(folder / "recipe"), "--folder", str(folder), *more]
+        env = {key: value for key, value in recipe["env"].items() if key.startswith("FLAGS_fuse")}
+        process = Born(self.nursery, "single", words, folder, env, True)
+        try:
+            status = process.wait(SINGLE_SECONDS)
+        finally:
+            process.kill()
+        if status:
+            lines = [line for line in process.output().splitlines() if line.strip()]
+            if status < 0:
+                raise Wrong("crash", f"one process ended with {status}\n{process.output()[-3000:]}")
+            self.refuse("one process", " ".join(line for line in lines[-6:] if "Error" in line or "error" in line) or lines[-1])
+        if (folder / "refused").exists():
+            self.refuse("transpile", (folder / "refused").read_text())
+        steps, end = seen(folder, "single"), saved(folder, "single")
+        if not all(np.isfinite(value).all() for value in [*steps.values(), *end.values()]):
+            self.refuse("one process", "numbers that are not finite")
+        return steps, end
+
+    def refuse(self, who: str, why: str) -> None:
+        why = re.sub(r"'[^']*'|\"[^\"]*\"", "*", why.strip())
+        self.reasons[f"{who}: {re.sub(r'[0-9]+', 'N', why)[:150]}"] += 1
+        self.counts["refused"] += 1
+        raise Refused
+
+    def rounding(self, recipe: dict, want: tuple[dict, dict]) -> list[tuple[str, str, float]]:
+        """How far one process is from itself when the rows of its batches come in another order."""
+        with tempfile.TemporaryDirectory(prefix="cluster-") as name:
+            folder = Path(name)
+            (folder / "recipe").write_text(json.dumps(recipe))
+            steps, end = self.alone(folder, recipe, "--turned")
+        found = [("state", name, distance(end[name], value)) for name, value in want[1].items()]
+        return found + [("step", str(step), step_distance(steps[step], value)) for step, value in want[0].items()]
+
+    # ---- comparing ----
+
+    def compare(self, folder: Path, recipe: dict, want: tuple[dict, dict]) -> list[tuple[str, str, float]]:
+        """What is too far from one process: (what, of what, how far)."""
+        exact = recipe["mode"] == "sums"
+        last = recipe["batches"].index(max(recipe["batches"]))
+        got = saved(folder, f"trainer-{last}")
+        found = [("name, on one side only,", name, float("inf")) for name in got.keys() ^ want[1].keys()]
+        for name in got.keys() & want[1].keys():
+            found.append(("value", name, distance(got[name], want[1][name])))
+            if exact and not np.array_equal(got[name], want[1][name]):
+                found[-1] = ("value", name, max(found[-1][2], 1.0))
+        self.worst = max([self.worst, *(much for _, _, much in found if much <= CLOSE)])
+        found += self.held(folder, got)
+        if not exact:
+            found += self.compare_steps(folder, recipe, want[0])
+        return [each for each in found if each[2] > CLOSE]
+
+    def compare_steps(self, folder: Path, recipe: dict, want: dict) -> list[tuple[str, str, float]]:
+        found = []
+        by_trainer = [seen(folder, f"trainer-{i}") for i in range(recipe["trainers"])]
+        for step, values in want.items():
+            there = [by_trainer[i][step] for i in present(recipe, step) if step in by_trainer[i]]
+            if len(there) < len(present(recipe, step)):
+                # A process that was killed may have ended a step without a word.
+                if not any("trainer" in each["kind"] or "both" in each["kind"] or "all" in each["kind"] for each in recipe["faults"]):
+                    found.append(("step, not done by all,", str(step), float("inf")))
+                continue
+            mean = np.concatenate([[np.mean([each[0] for each in there])], there[0][1:]])
+            found.append(("step", str(step), step_distance(mean, values)))
+            found += [("fetch of step", f"{step}, by another trainer,", step_distance(each[1:], values[1:])) for each in there[1:]]
+        return found
+
+    def held(self, folder: Path, got: dict) -> list[tuple[str, str, float]]:
+        """What servers hold at the end is what a trainer saved, to the bit."""
+        whole: dict[str, list] = {}
+        for path in sorted(folder.glob("held-*")):
+            for name, value in pickle.loads(path.read_bytes()).items():
+                part = re.fullmatch(r"(.*)\.block(\d+)", name, re.DOTALL)
+                key, number = (part[1], int(part[2])) if part and name not in got else (name, 0)
+                whole.setdefault(key, []).append((number, value))
+        found = []
+        for name in whole.keys() & got.keys():
+            parts = [value for _, value in sorted(whole[name], key=lambda each: each[0])]
+            each = all(np.array_equal(part, got[name]) for part in parts)
+            if not each and not (sum(map(len, parts)) == len(got[name]) and np.array_equal(np.concatenate(parts), got[name])):
+                found.append(("bits", name, 1.0))
+        return found
+
+
+def step_distance(got: np.ndarray, want: np.ndarray) -> float:
+    """As np.testing.assert_allclose with 1e-5 and 1e-6, to be compared with 1e-5."""
+    if got.shape != want.shape:
+        return float("inf")
+    far = np.abs(got - want) / (np.abs(want) + 0.1)
+    return float(np.where(np.isfinite(far), far, np.inf).max(initial=0.0))
