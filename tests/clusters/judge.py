@@ -149,14 +149,17 @@ class Judge:
         """What is too far from one process: (what, of what, how far)."""
         exact = recipe["mode"] == "sums"
         last = recipe["batches"].index(max(recipe["batches"]))
-        got = saved(folder, f"trainer-{last}")
+        got, there = saved(folder, f"trainer-{last}"), held(folder, want[1])
+        if exact:  # a trainer has parameters as they were after its own last step
+            got |= {name: copies[0] for name, copies in there.items()}
         found = [("name, on one side only,", name, float("inf")) for name in got.keys() ^ want[1].keys()]
         for name in got.keys() & want[1].keys():
-            found.append(("value", name, distance(got[name], want[1][name])))
-            if exact and not np.array_equal(got[name], want[1][name]):
-                found[-1] = ("value", name, max(found[-1][2], 1.0))
+            much = distance(got[name], want[1][name])
+            found.append(("value", name, max(much, 1.0) if exact and not np.array_equal(got[name], want[1][name]) else much))
         self.worst = max([self.worst, *(much for _, _, much in found if much <= CLOSE)])
-        found += self.held(folder, got)
+        # What servers hold is what a trainer saved.
+        found += [("bits", name, 1.0) for name, copies in there.items()
+                  if name in got and not all(np.array_equal(copy, got[name]) for copy in copies)]
         if not exact:
             found += self.compare_steps(folder, recipe, want[0])
         return [each for each in found if each[2] > CLOSE]
@@ -176,21 +179,21 @@ class Judge:
             found += [("fetch of step", f"{step}, by another trainer,", step_distance(each[1:], values[1:])) for each in there[1:]]
         return found
 
-    def held(self, folder: Path, got: dict) -> list[tuple[str, str, float]]:
-        """What servers hold at the end is what a trainer saved, to the bit."""
-        whole: dict[str, list] = {}
-        for path in sorted(folder.glob("held-*")):
-            for name, value in pickle.loads(path.read_bytes()).items():
-                part = re.fullmatch(r"(.*)\.block(\d+)", name, re.DOTALL)
-                key, number = (part[1], int(part[2])) if part and name not in got else (name, 0)
-                whole.setdefault(key, []).append((number, value))
-        found = []
-        for name in whole.keys() & got.keys():
-            parts = [value for _, value in sorted(whole[name], key=lambda each: each[0])]
-            each = all(np.array_equal(part, got[name]) for part in parts)
-            if not each and not (sum(map(len, parts)) == len(got[name]) and np.array_equal(np.concatenate(parts), got[name])):
-                found.append(("bits", name, 1.0))
-        return found
+
+def held(folder: Path, like: dict[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
+    """What servers have of variables with these names and shapes: the copy of each server, or one put together from slices."""
+    parts: dict[str, list] = {}
+    for path in sorted(folder.glob("held-*")):
+        for name, value in pickle.loads(path.read_bytes()).items():
+            cut = re.fullmatch(r"(.*)\.block(\d+)", name, re.DOTALL)
+            key, number = (cut[1], int(cut[2])) if cut and name not in like else (name, 0)
+            parts.setdefault(key, []).append((number, value))
+    found = {}
+    for name in parts.keys() & like.keys():
+        values = [value for _, value in sorted(parts[name], key=lambda each: each[0])]
+        are_whole = all(value.shape == like[name].shape for value in values)
+        found[name] = values if are_whole else [np.concatenate(values)]
+    return found
 
 
 def step_distance(got: np.ndarray, want: np.ndarray) -> float:
