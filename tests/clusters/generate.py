@@ -43,9 +43,7 @@ def config(rng: random.Random) -> dict:
 
 def trained(rng: random.Random, recipe: dict) -> None:
     """A model and its update."""
-    stays = not any(each["kind"] in make_faults.ALL_ANEW or "trainer" in each["kind"] or "both" in each["kind"]
-                    for each in recipe["faults"])
-    model = make_model.make(rng, recipe["trainers"], recipe["trainers"] == 1, stays)
+    model = make_model.make(rng, recipe["trainers"] == 1, not make_faults.are_new(recipe))
     recipe["evaluates"] = rng.random() < 0.2
     if recipe["evaluates"]:
         model.lines.append("test = fluid.default_main_program().clone(for_test=True)")
@@ -57,21 +55,26 @@ def trained(rng: random.Random, recipe: dict) -> None:
 def sums(rng: random.Random, recipe: dict) -> None:
     """Each update takes whole numbers, which depend on the batch alone, off its parameters: in any order the end is the same, to
     the bit, when each counts once."""
-    model = Model(rng, recipe["trainers"], False, False)
+    model = Model(rng, False, False)
     parts = []
+
+    def zero(name: str) -> str:
+        return f"param_attr=fluid.ParamAttr(name={name!r}, initializer=fluid.initializer.Constant(0.0))"
+
     for i in range(rng.randint(1, 3)):
         name, width = f"x{i}", rng.choice([1, 7, 33])
         size = rng.choice([1, 5, 33, 9000 // width, 20000 // width])
         model.feeds[name] = {"kind": "whole", "dims": [width]}
         model.lines.append(f"{name} = L.data({name!r}, [{width}])")
-        zero = f"fluid.ParamAttr(name={rng.choice([f'w{i}', f'w{i}.block0', f'w {i}'])!r}, initializer=fluid.initializer.Constant(0.0))"
-        parts.append(f"L.reduce_sum(L.fc({name}, {size}, param_attr={zero}, bias_attr={rng.choice(['None', 'False'])}))")
-    for i, kind in enumerate(rng.sample(["is_sparse=False", "is_sparse=True", "is_sparse=True, is_distributed=True"], rng.randint(0, 3))):
+        called = zero(rng.choice([f"w{i}", f"w{i}.block0", f"w {i}"]))
+        parts.append(f"L.reduce_sum(L.fc({name}, {size}, {called}, bias_attr={rng.choice(['None', 'False'])}))")
+    kinds = ["is_sparse=False", "is_sparse=True", "is_sparse=True, is_distributed=True"]
+    for i, kind in enumerate(rng.sample(kinds, rng.randint(0, 3))):
         name, (height, width) = f"ids{i}", rng.choice([(5, 1), (50, 8), (1300, 16), (700, 33)])
         model.feeds[name] = {"kind": "words", "high": height, "least": 0, "most": 3, "empty": 0.3}
         model.lines.append(f"{name} = L.data({name!r}, [1], dtype='int64', lod_level=1)")
-        zero = f"fluid.ParamAttr(name='t{i}', initializer=fluid.initializer.Constant(0.0))"
-        parts.append(f"L.reduce_sum(L.sequence_pool(L.embedding({name}, [{height}, {width}], param_attr={zero}, {kind}), 'sum'))")
+        rows = f"L.embedding({name}, [{height}, {width}], {zero(f't{i}')}, {kind})"
+        parts.append(f"L.reduce_sum(L.sequence_pool({rows}, 'sum'))")
     model.lines += [f"loss = L.sums([{', '.join(parts)}])", f"fluid.optimizer.SGD({rng.choice([1.0, 0.5])}).minimize(loss)"]
     recipe["script"], recipe["feeds"] = model.lines, model.feeds
     recipe["rows"] = [rng.choice([1, 2, 5]) for _ in range(2)]

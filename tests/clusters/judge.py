@@ -19,11 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
+from .make_faults import are_new
 from .nursery import Nursery
 from .recipe import present
 from .stage import Born, Stage, Wrong
 
 CLOSE, FLOOR = 1e-5, 1e-8
+OWN = re.compile(r"batch_norm_\d+\.w_[12]|.*_ema_.*")  # what trainers alone hold
 SINGLE_SECONDS = 60
 
 
@@ -50,7 +52,7 @@ def saved(folder: Path, who: str) -> dict[str, np.ndarray]:
 
 
 def seen(folder: Path, who: str) -> dict[int, np.ndarray]:
-    """What was fetched by step. A step that two processes of a trainer did, one of them for nothing, has the numbers of the last."""
+    """What was fetched by step. Of a step that two processes of a trainer did, one of them for nothing, that of the last."""
     found = {}
     for path in sorted(folder.glob(f"seen-{who}-*"), key=lambda path: path.stat().st_mtime_ns):
         for line in path.read_text().split("\n")[:-1]:  # the last one may be torn
@@ -93,7 +95,8 @@ class Judge:
         for fault in recipe["faults"]:
             self.counts[f"fault: {fault['kind']}"] += 1
         if stage.proxy:
-            self.counts["fault: connections cut, stalled or half closed"] += sum(stage.proxy.done.values()) - stage.proxy.done["delay"]
+            done = stage.proxy.done
+            self.counts["fault: connections cut, stalled or half closed"] += sum(done.values()) - done["delay"]
         if not far:
             return None
         kind, name, much = max(far, key=lambda each: each[2])
@@ -159,7 +162,7 @@ class Judge:
         self.worst = max([self.worst, *(much for _, _, much in found if much <= CLOSE)])
         # What servers hold is what a trainer saved.
         found += [("bits", name, 1.0) for name, copies in there.items()
-                  if name in got and not all(np.array_equal(copy, got[name]) for copy in copies)]
+                  if name in got and not OWN.fullmatch(name) and not all(np.array_equal(copy, got[name]) for copy in copies)]
         if not exact:
             found += self.compare_steps(folder, recipe, want[0])
         return [each for each in found if each[2] > CLOSE]
@@ -170,8 +173,7 @@ class Judge:
         for step, values in want.items():
             there = [by_trainer[i][step] for i in present(recipe, step) if step in by_trainer[i]]
             if len(there) < len(present(recipe, step)):
-                # A process that was killed may have ended a step without a word.
-                if not any("trainer" in each["kind"] or "both" in each["kind"] or "all" in each["kind"] for each in recipe["faults"]):
+                if not are_new(recipe):  # a process that was killed may have ended a step without a word
                     found.append(("step, not done by all,", str(step), float("inf")))
                 continue
             mean = np.concatenate([[np.mean([each[0] for each in there])], there[0][1:]])

@@ -64,15 +64,16 @@ def allowed(recipe: dict) -> list[str]:
         kinds += ["kill servers"] * 3
     if recipe["mode"] == "async":
         return kinds
-    if what == "wait" or sums:
+    # Servers, or loops of one, that a trainer or all were cut off from within a step are a step apart, but where they agree on each
+    # step first: those of two trainers or more.
+    is_one = recipe["servers"] == 1 and env.get("FLAGS_ps_loops") == "1"
+    if sums or (what == "wait" and (is_one or recipe["trainers"] > 1)):
         kinds += ["kill trainer"] * 2 + (["kill both"] * 2 if has_log else [])
     if has_dir and (what != "shrink" or sums):
         kinds += ["quiet term all"]
     if has_dir:
         kinds += ["leave"]
-    # Servers, or loops of one, that were cut off within a step are a step apart, but where they agree on each step first.
-    is_one = recipe["servers"] == 1 and env.get("FLAGS_ps_loops") == "1" and what == "fail"
-    if has_log and (sums or is_one or (what == "wait" and recipe["trainers"] > 1)):
+    if has_log and (sums or (is_one and what == "fail") or (what == "wait" and recipe["trainers"] > 1)):
         kinds += ["kill all"] * 2 + ["term all"]
     return kinds
 
@@ -99,6 +100,11 @@ def fault(rng: random.Random, recipe: dict, kind: str, servers: int, at: int) ->
     return found
 
 
+def are_new(recipe: dict) -> bool:
+    """Does a fault put new processes in the place of trainers?"""
+    return any(each["kind"] in ("kill trainer", "kill both", *ALL_ANEW) for each in recipe["faults"])
+
+
 def draw(rng: random.Random, recipe: dict, n: int) -> None:
     """Adds faults, and what goes with them."""
     env, servers, at = recipe["env"], recipe["servers"], rng.choice([0, 0, rng.randint(1, 60)])
@@ -107,10 +113,8 @@ def draw(rng: random.Random, recipe: dict, n: int) -> None:
         made = fault(rng, recipe, kind, servers, at)
         recipe["faults"].append(made)
         servers, at = made.get("servers", servers), made["gate"] + rng.randint(0, 40)
-    kinds = [each["kind"] for each in recipe["faults"]]
-    are_new = any("trainer" in kind or "both" in kind or kind in ALL_ANEW for kind in kinds)
-    recipe["resumes"] = are_new or rng.random() < 0.5
-    if are_new:
+    recipe["resumes"] = are_new(recipe) or rng.random() < 0.5
+    if are_new(recipe):
         env["FLAGS_ps_reconnect"] = "500"  # for so long a place is kept for a process that was killed
     else:
         env["FLAGS_ps_reconnect"] = "20000"

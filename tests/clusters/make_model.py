@@ -7,8 +7,8 @@ from __future__ import annotations
 import random
 
 # Names that look like those that servers and gradients have, and signs that files, messages and texts treat in ways of their own.
-NAMES = ("w.block0", "w.block1", "emb@GRAD", "p.trainer_0", "p.trainer_1.pserver_0", "p.pserver_0", "a b", "x/y", "50%", "a=b", "k:1",
-         "learning_rate_9", "@rate@", "w_velocity_0", "w,1", "größe", "-", "0", "w.1", "fc_7.w_0", "a", "w", "'q'", '"', "\\n",
+NAMES = ("w.block0", "w.block1", "emb@GRAD", "p.trainer_0", "p.trainer_1.pserver_0", "p.pserver_0", "a b", "x/y", "50%", "a=b",
+         "k:1", "learning_rate_9", "@rate@", "w_velocity_0", "w,1", "größe", "-", "0", "w.1", "fc_7.w_0", "a", "w", "'q'", '"', "\\n",
          "{}", "%20", "w@GRAD.block0", "beta1_pow_acc_0", "x" * 120, "..", "#1", "*", "a;b", "RENAME@w")  # fmt: skip
 WIDTHS = (1, 2, 7, 33)
 STARTS = ("Uniform(-0.4, 0.4)", "Uniform(-0.4, 0.4, seed=7)", "Normal(0.0, 0.2)", "TruncatedNormal(0.0, 0.3)", "Xavier()",
@@ -18,9 +18,9 @@ STARTS = ("Uniform(-0.4, 0.4)", "Uniform(-0.4, 0.4, seed=7)", "Normal(0.0, 0.2)"
 class Model:
     """The lines of a script as they are made, and what it feeds and trains."""
 
-    def __init__(self, rng: random.Random, trainers: int, is_alone: bool, may_keep: bool):
-        """`may_keep`: trainers may hold something of their own, which is lost when one is started again."""
-        self.rng, self.trainers, self.is_alone, self.may_keep = rng, trainers, is_alone, may_keep
+    def __init__(self, rng: random.Random, is_alone: bool, may_keep: bool):
+        """`is_alone`: there is one trainer. `may_keep`: it may hold something of its own, for it is not started again."""
+        self.rng, self.is_alone, self.may_keep = rng, is_alone, may_keep
         self.lines: list[str] = []
         self.feeds: dict[str, dict] = {}
         self.named: list[str] = []
@@ -121,7 +121,8 @@ class Model:
             f"with {rnn}.block():",
             f"    word = {rnn}.step_input({rows})",
             f"    before = {rnn}.memory(shape=[{inner}], value=0.0)",
-            f"    now = L.fc([word, before], {inner}, act='tanh', param_attr=[{self.attr()}, {self.attr()}], bias_attr={self.bias()})",
+            f"    weights = [{self.attr()}, {self.attr()}]",
+            f"    now = L.fc([word, before], {inner}, act='tanh', param_attr=weights, bias_attr={self.bias()})",
             f"    {rnn}.update_memory(before, now)",
             f"    {rnn}.output(now)",
         ]
@@ -148,7 +149,8 @@ class Model:
         if width < 3:
             return x, width
         if self.chance(0.5):
-            return self.say(f"L.layer_norm({x}, param_attr={self.attr('Constant(1.0)')}, bias_attr={self.attr('Constant(0.1)')})"), width
+            both = f"param_attr={self.attr('Constant(1.0)')}, bias_attr={self.attr('Constant(0.1)')}"
+            return self.say(f"L.layer_norm({x}, {both})"), width
         alone = self.is_alone and self.may_keep
         self.need_rows = 4 if alone else self.need_rows
         return self.say(f"L.batch_norm({x}, use_global_stats={not alone})"), width
@@ -203,9 +205,9 @@ def clip(rng: random.Random, names: bool = True) -> str:
     return f"fluid.clip.GradientClip{rng.choice(kinds)}"
 
 
-def make(rng: random.Random, trainers: int, is_alone: bool, may_keep: bool) -> Model:
+def make(rng: random.Random, is_alone: bool, may_keep: bool) -> Model:
     """A model up to its loss."""
-    model = Model(rng, trainers, is_alone, may_keep)
+    model = Model(rng, is_alone, may_keep)
     inputs = [rng.choice([model.dense, model.dense, model.ids, model.words])() for _ in range(rng.choice([1, 1, 2, 3]))]
     x, width = inputs[0]
     if len(inputs) > 1:

@@ -1,5 +1,5 @@
 """Random updates: optimizers, rates and schedules, clips, decays, averages. Rules that divide by the size of a gradient have an
-epsilon against which the rounding of a gradient is nothing, and small rates: otherwise it would decide where a gradient is near 0."""
+epsilon against which the rounding of a gradient is nothing, and small rates: otherwise it would decide where one is near 0."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def make(model: Model) -> None:
     if two:
         rule(model, "other")
         names = "{p[0].name for p in mine}"
-        pick = f"p[0].name == {model.table!r}" if model.table else "p[0].name[-1] < 'n'" if model.chance(0.5) else "len(p[0].shape) == 1"
+        pick = rng.choice(["p[0].name[-1] < 'n'", "len(p[0].shape) == 1"])
+        if model.table:  # which has plain SGD
+            pick = f"p[0].name == {model.table!r}"
         model.lines += ["pairs = opt.backward(loss)",
                         f"mine = [p for p in pairs if {pick}] or pairs[:1]",
                         f"rest = [p for p in pairs if p[0].name not in {names}]",

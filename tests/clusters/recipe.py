@@ -23,7 +23,8 @@ import zlib
 
 import numpy as np
 
-PLAIN = ("seed", "mode", "servers", "trainers", "batches", "rows", "evaluates", "config", "env", "fork", "order", "resumes", "proxy")
+PLAIN = ("seed", "mode", "servers", "trainers", "batches", "rows", "evaluates", "config", "env", "fork", "order", "resumes",
+         "proxy")
 
 
 def random_of(*words) -> np.random.RandomState:

@@ -84,8 +84,8 @@ class Stage:
         env = {key: value.replace("FOLDER", str(self.folder)) for key, value in self.recipe["env"].items()}
         if self.proxy and role == "trainer":
             env["PADDLE_PS_MAP"] = self.proxy.map
-        words = [role, "--recipe", str(self.folder / "recipe"), "--folder", str(self.folder), "--endpoints", ",".join(self.endpoints),
-                 "--index", index or "0"]
+        words = [role, "--recipe", str(self.folder / "recipe"), "--folder", str(self.folder),
+                 "--endpoints", ",".join(self.endpoints), "--index", index]
         self.running[name] = Born(self.nursery, name, words, self.folder, env, self.recipe["fork"])
 
     def put_away(self, name: str) -> Born:
@@ -122,7 +122,8 @@ class Stage:
 
         def is_over() -> bool:
             self.check_alive()
-            if not others.exists() and all(self.running[name].process.poll() == 0 for name in self.names("trainer") if name != last):
+            rest = [self.running[name] for name in self.names("trainer") if name != last]
+            if not others.exists() and all(process.process.poll() == 0 for process in rest):
                 others.touch()
             return all(process.process.poll() == 0 for process in self.running.values())
 
@@ -248,6 +249,8 @@ class Stage:
         else:
             way = signal.SIGKILL if fault["kind"] == "kill all" else signal.SIGTERM
             self.end([*self.names("server"), *self.names("trainer")], way)
+        for path in self.folder.glob("held-*"):
+            path.unlink()
         self.lay(fault.get("servers", len(self.endpoints)))
         for i in range(len(self.endpoints)):
             self.start(f"server-{i}")

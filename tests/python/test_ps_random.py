@@ -34,10 +34,11 @@ fluid.optimizer.Momentum(0.05, 0.9).minimize(loss)
 
 def recipe(wrong: str = "", **more) -> dict:
     """A small job of two servers and two trainers, in whose script there is a line of its own."""
-    made = {"seed": 1, "mode": "sync", "servers": 2, "trainers": 2, "batches": [4, 4], "rows": [4], "evaluates": False, "config": {},
-            "env": {}, "fork": True, "resumes": False, "proxy": None, "faults": [],
+    made = {"seed": 1, "mode": "sync", "servers": 2, "trainers": 2, "batches": [4, 4], "rows": [4], "evaluates": False,
+            "config": {}, "env": {}, "fork": True, "resumes": False, "proxy": None, "faults": [],
+            "script": [SCRIPT.format(wrong=wrong)],
             "order": ["server-0", "server-1", "trainer-0", "trainer-1"],
-            "feeds": {"x": {"kind": "float", "dims": [5]}, "y": {"kind": "float", "dims": [1]}}, "script": [SCRIPT.format(wrong=wrong)]}
+            "feeds": {"x": {"kind": "float", "dims": [5]}, "y": {"kind": "float", "dims": [1]}}}
     return made | more
 
 
