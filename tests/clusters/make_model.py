@@ -8,8 +8,8 @@ import random
 
 # Names that look like those that servers and gradients have, and signs that files, messages and texts treat in ways of their own.
 NAMES = ("w.block0", "w.block1", "emb@GRAD", "p.trainer_0", "p.trainer_1.pserver_0", "p.pserver_0", "a b", "x/y", "50%", "a=b",
-         "k:1", "learning_rate_9", "@rate@", "w_velocity_0", "w,1", "größe", "-", "0", "w.1", "fc_7.w_0", "a", "w", "'q'", '"', "\\n",
-         "{}", "%20", "w@GRAD.block0", "beta1_pow_acc_0", "x" * 120, "..", "#1", "*", "a;b", "RENAME@w")  # fmt: skip
+         "k:1", "learning_rate_9", "@rate@", "w_velocity_0", "w,1", "größe", "-", "0", "w.1", "fc_7.w_0", "a", "w", "'q'", '"',
+         "\\n", "{}", "%20", "w@GRAD.block0", "beta1_pow_acc_0", "x" * 120, "..", "#1", "*", "a;b", "RENAME@w")  # fmt: skip
 WIDTHS = (1, 2, 7, 33)
 STARTS = ("Uniform(-0.4, 0.4)", "Uniform(-0.4, 0.4, seed=7)", "Normal(0.0, 0.2)", "TruncatedNormal(0.0, 0.3)", "Xavier()",
           "Xavier(uniform=False)", "MSRA()", "Constant(0.1)")

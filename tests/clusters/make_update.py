@@ -75,6 +75,25 @@ def rule(model: Model, name: str, only: str = "") -> None:
     model.lines.append(f"{name} = fluid.optimizer.{text}")
 
 
+def two(model: Model) -> None:
+    """A second optimizer for the rest of the parameters, where there is a rest: a schedule that no update reads would be the
+    trainers' own."""
+    rng = model.rng
+    pick = rng.choice(["p[0].name[-1] < 'n'", "len(p[0].shape) == 1"])
+    if model.table:  # which has plain SGD
+        pick = f"p[0].name == {model.table!r}"
+    model.lines += ["pairs = opt.backward(loss)",
+                    f"mine = [p for p in pairs if {pick}] or pairs[:1]",
+                    "names = [p[0].name for p in mine]",
+                    "rest = [p for p in pairs if p[0].name not in names]",
+                    "opt.apply_gradients(mine)",
+                    "if rest:"]
+    lines, after, model.lines, model.after = model.lines, model.after, [], []
+    rule(model, "other")
+    inner = [*model.lines, "other.apply_gradients(rest)", *model.after]
+    model.lines, model.after = [*lines, *(f"    {line}" for line in inner)], after
+
+
 def make(model: Model) -> None:
     """Adds the lines behind the loss."""
     rng = model.rng
@@ -82,20 +101,9 @@ def make(model: Model) -> None:
     if model.chance(0.2) and not model.table:
         some = rng.choice(["", ", param_list=[p.name for p in fluid.default_main_program().all_parameters()][:2]"])
         model.lines.append(f"fluid.clip.set_gradient_clip({clip(rng)}{some})")
-    two = model.chance(0.2)
     rule(model, "opt", "SGD" if model.table else "")
-    if two:
-        rule(model, "other")
-        names = "{p[0].name for p in mine}"
-        pick = rng.choice(["p[0].name[-1] < 'n'", "len(p[0].shape) == 1"])
-        if model.table:  # which has plain SGD
-            pick = f"p[0].name == {model.table!r}"
-        model.lines += ["pairs = opt.backward(loss)",
-                        f"mine = [p for p in pairs if {pick}] or pairs[:1]",
-                        f"rest = [p for p in pairs if p[0].name not in {names}]",
-                        "opt.apply_gradients(mine)",
-                        "if rest:",
-                        "    other.apply_gradients(rest)"]
+    if model.chance(0.2):
+        two(model)
     else:
         model.lines.append("opt.minimize(loss)")
     model.lines += model.after
