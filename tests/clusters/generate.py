@@ -19,7 +19,7 @@ def make(seed: int) -> dict:
     trainers = 1 if mode == "async" else rng.choice([1, 2, 2, 3])
     recipe = {"seed": seed, "mode": mode, "servers": servers, "trainers": trainers, "batches": [], "rows": [], "feeds": {},
               "script": [], "evaluates": False, "config": config(rng), "env": make_faults.settings(rng, mode, is_hit),
-              "fork": rng.random() < 0.85, "resumes": rng.random() < 0.3, "proxy": None, "faults": []}
+              "fork": rng.random() < 0.85, "places": 0, "resumes": rng.random() < 0.3, "proxy": None, "faults": []}
     order = [f"server-{i}" for i in range(servers)] + [f"trainer-{i}" for i in range(trainers)]
     recipe["order"] = rng.sample(order, len(order))
     if is_hit:
@@ -50,6 +50,10 @@ def trained(rng: random.Random, recipe: dict) -> None:
     make_update.make(model)
     recipe["script"], recipe["feeds"] = model.lines, model.feeds
     recipe["rows"] = [max(model.need_rows, rng.choice([1, 2, 3, 8, 16])) for _ in range(rng.choice([1, 2, 3]))]
+    if all(feed["kind"] in ("float", "ids") for feed in model.feeds.values()) and "fetches" not in "".join(model.lines) and \
+            model.need_rows == 1 and rng.random() < 0.25:
+        recipe["places"] = 2
+        recipe["rows"] = [rows * 2 for rows in recipe["rows"]]
 
 
 def sums(rng: random.Random, recipe: dict) -> None:

@@ -7,8 +7,8 @@
     kill both       a server and a trainer at once
     kill all        the whole job, and all of it again: where servers that were killed within a step are not a step apart
     term all        SIGTERM to all of the job
-    quiet term all  the same between two steps, then perhaps on another number of servers
-    leave           the trainers end well, and with them the job; it goes on, perhaps on another number of servers
+    quiet term all  the same between two steps, then perhaps with other servers, slices or settings
+    leave           the trainers end well, and with them the job; it goes on in the same ways
 
 A fault comes when a trainer has done `at` steps; no trainer begins step `gate` before it has come. Connections may be cut beside.
 """
@@ -20,6 +20,9 @@ import random
 OTHER_SERVERS = ("quiet term all", "leave")
 ALL_ANEW = ("kill all", "term all", *OTHER_SERVERS)
 QUIET = OTHER_SERVERS
+# What may be another setting when a job goes on.
+CHANGES = {"FLAGS_ps_loops": ("1", "2", "3"), "FLAGS_ps_log": ("", "write", "fsync"), "FLAGS_ps_snapshot_steps": ("0", "9"),
+           "PADDLE_PS_SECRET": ("another of sixteen characters",), "PADDLE_PS_TRANSPORT": ("auto", "tcp")}
 
 
 def settings(rng: random.Random, mode: str, is_hit: bool) -> dict[str, str]:
@@ -55,7 +58,7 @@ def policy(recipe: dict) -> str:
 def allowed(recipe: dict) -> list[str]:
     """The faults that a job with these settings survives with the right numbers."""
     env, what = recipe["env"], policy(recipe)
-    has_dir, has_log = "FLAGS_ps_dir" in env, "FLAGS_ps_log" in env
+    has_dir, has_log = "FLAGS_ps_dir" in env, bool(env.get("FLAGS_ps_log"))
     sums = recipe["mode"] == "sums"
     kinds = ["stop"]
     if has_dir:
@@ -97,6 +100,11 @@ def fault(rng: random.Random, recipe: dict, kind: str, servers: int, at: int) ->
         found["again"] = rng.choice([5, 60, 150, 300])  # milliseconds after the start: while it takes up its files
     if kind in OTHER_SERVERS:
         found["servers"] = rng.choice([servers, rng.randint(1, 3)])
+        if rng.random() < 0.4:  # parameters lie otherwise
+            found["config"] = {"slice_var_up": rng.random() < 0.5, "min_block_size": rng.choice([8192, 12000])}
+        if rng.random() < 0.4:
+            name = rng.choice(sorted(CHANGES))
+            found["env"] = {name: rng.choice(CHANGES[name])}
     return found
 
 
@@ -108,10 +116,12 @@ def are_new(recipe: dict) -> bool:
 def draw(rng: random.Random, recipe: dict, n: int) -> None:
     """Adds faults, and what goes with them."""
     env, servers, at = recipe["env"], recipe["servers"], rng.choice([0, 0, rng.randint(1, 60)])
+    now = dict(env)
     for _ in range(n):
-        kind = rng.choice(allowed({**recipe, "servers": servers}))
+        kind = rng.choice(allowed({**recipe, "servers": servers, "env": now}))
         made = fault(rng, recipe, kind, servers, at)
         recipe["faults"].append(made)
+        now = now | made.get("env", {})
         servers, at = made.get("servers", servers), made["gate"] + rng.randint(0, 40)
     recipe["resumes"] = are_new(recipe) or rng.random() < 0.5
     if are_new(recipe):

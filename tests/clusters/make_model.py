@@ -26,7 +26,7 @@ class Model:
         self.named: list[str] = []
         self.count = 0
         self.table: str | None = None
-        self.is_frozen = False
+        self.tied: list[tuple[str, int, int]] = []  # tables that a layer may use as its weights: name, height, width
         self.need_rows = 1
 
     def chance(self, share: float) -> bool:
@@ -86,8 +86,13 @@ class Model:
         else:
             kind = kind.replace(", is_distributed=True", "")
             attr = self.attr(*STARTS[:5])
+        kind += ", dtype='float64'" if self.chance(0.08) else ""
         padding = f", padding_idx={self.rng.randrange(height)}" if self.chance(0.15) else ""
         return f"param_attr={attr}{kind}{padding}"
+
+    def lookup(self, ids: str, height: int, width: int, how: str) -> str:
+        rows = self.say(f"L.embedding({ids}, [{height}, {width}], {how})")
+        return self.say(f"L.cast({rows}, 'float32')") if "float64" in how else rows
 
     def height(self) -> tuple[int, int]:
         return self.rng.choice([(1, 3), (7, 1), (50, 8), (600, 33), (1300, 16), (2500, 7)])
@@ -95,12 +100,14 @@ class Model:
     def ids(self) -> tuple[str, int]:
         height, width = self.height()
         how, shared = self.how(height), self.chance(0.3)
+        if "name=" in how and "distributed" not in how and "float64" not in how and 1 < height < 1000 and self.chance(0.3):
+            self.tied.append((self.named[-1], height, width))
         outs = []
         for _ in range(2 if shared and "name=" in how else 1):
             name = self.fresh("ids")
             self.feeds[name] = {"kind": "ids", "dims": [1], "high": height}
             self.lines.append(f"{name} = L.data({name!r}, [1], dtype='int64')")
-            outs.append(self.say(f"L.embedding({name}, [{height}, {width}], {how})"))
+            outs.append(self.lookup(name, height, width, how))
         if len(outs) == 1:
             return outs[0], width
         return self.say(f"L.concat([{', '.join(outs)}], axis=1)"), width * len(outs)
@@ -112,7 +119,7 @@ class Model:
         name = self.fresh("words")
         self.feeds[name] = {"kind": "words", "high": height, "least": 0 if is_pooled else 1, "most": 4, "empty": 0.4}
         self.lines.append(f"{name} = L.data({name!r}, [1], dtype='int64', lod_level=1)")
-        rows = self.say(f"L.embedding({name}, [{height}, {width}], {self.how(height)})")
+        rows = self.lookup(name, height, width, self.how(height))
         if is_pooled:
             return self.say(f"L.sequence_pool({rows}, {self.rng.choice(['sum', 'average', 'sqrt'])!r})"), width
         inner, rnn = self.width(), self.fresh("rnn")
@@ -182,8 +189,20 @@ class Model:
 
     # ---- losses ----
 
+    def tied_head(self, x: str) -> str:
+        """The rows of a table are the weights of classes."""
+        name, height, width = self.tied.pop()
+        label = self.fresh("label")
+        self.feeds[label] = {"kind": "ids", "dims": [1], "high": height}
+        self.lines.append(f"{label} = L.data({label!r}, [1], dtype='int64')")
+        weights = f"fluid.default_main_program().global_block().var({name!r})"
+        out = self.say(f"L.matmul({self.fc(x, width)}, {weights}, transpose_y=True)")
+        return self.say(f"L.mean(L.softmax_with_cross_entropy({out}, {label}))")
+
     def head(self, x: str, width: int) -> str:
         rng = self.rng
+        if self.tied:
+            return self.tied_head(x)
         if self.chance(0.35):
             classes, label = rng.choice([2, 5, 33]), self.fresh("label")
             self.feeds[label] = {"kind": "ids", "dims": [1], "high": classes}

@@ -6,6 +6,7 @@
     rows      the batch sizes of steps, in turn
     feeds     name -> {"kind": ..., more}, see `values`
     script    the lines that build `loss`, call minimize, and may set `fetches`
+    places    on so many a trainer runs; 0: without with_data_parallel
     evaluates whether trainers run a clone for tests between steps
     config    attributes of DistributeTranspilerConfig
     env       the environment of all processes; "FOLDER" in it stands for the job's own
@@ -23,8 +24,8 @@ import zlib
 
 import numpy as np
 
-PLAIN = ("seed", "mode", "servers", "trainers", "batches", "rows", "evaluates", "config", "env", "fork", "order", "resumes",
-         "proxy")
+PLAIN = ("seed", "mode", "servers", "trainers", "batches", "rows", "places", "evaluates", "config", "env", "fork", "order",
+         "resumes", "proxy")
 
 
 def random_of(*words) -> np.random.RandomState:

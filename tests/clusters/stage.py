@@ -251,6 +251,9 @@ class Stage:
             self.end([*self.names("server"), *self.names("trainer")], way)
         for path in self.folder.glob("held-*"):
             path.unlink()
+        self.recipe = {**self.recipe, "config": self.recipe["config"] | fault.get("config", {}),
+                       "env": self.recipe["env"] | fault.get("env", {})}
+        (self.folder / "recipe").write_text(json.dumps(self.recipe))
         self.lay(fault.get("servers", len(self.endpoints)))
         for i in range(len(self.endpoints)):
             self.start(f"server-{i}")

@@ -62,6 +62,7 @@ class Run:
         found = self.exe.run(program, feed=self.feed(trainers, step), fetch_list=[self.loss, *self.fetches])
         if self.test is not None and step % 3 == 1:
             found += self.exe.run(self.test, feed=self.feed([0], step + 10000), fetch_list=[self.loss.name])
+        found[0] = np.mean(found[0])  # of all places
         numbers = np.concatenate([np.asarray(each, "float64").ravel() for each in found])
         seen.write(f"{step} {' '.join(map(repr, numbers.tolist()))}\n")
 
@@ -120,12 +121,16 @@ class Run:
         self.exe.run(fluid.default_startup_program())
         done = t.steps_done() if recipe["resumes"] else 0
         print("steps done:", done, flush=True)
+        program = t.get_trainer_program()
+        if recipe["places"]:
+            places = fluid.cpu_places(recipe["places"])
+            program = fluid.CompiledProgram(program).with_data_parallel(loss_name=self.loss.name, places=places)
         gates = [fault["gate"] for fault in recipe["faults"]]
         with self.seen() as seen:
             for step in range(done, recipe["batches"][me]):
                 if self.is_asked_to_leave(sum(gate <= step for gate in gates), step):
                     return
-                self.step(t.get_trainer_program(), [me], step, seen)
+                self.step(program, [me], step, seen)
         if me == saver(recipe):
             if recipe["mode"] == "sums":
                 wait_for(f"{self.args.folder}/others-done")

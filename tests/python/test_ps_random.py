@@ -35,7 +35,7 @@ fluid.optimizer.Momentum(0.05, 0.9).minimize(loss)
 def recipe(wrong: str = "", **more) -> dict:
     """A small job of two servers and two trainers, in whose script there is a line of its own."""
     made = {"seed": 1, "mode": "sync", "servers": 2, "trainers": 2, "batches": [4, 4], "rows": [4], "evaluates": False,
-            "config": {}, "env": {}, "fork": True, "resumes": False, "proxy": None, "faults": [],
+            "config": {}, "env": {}, "fork": True, "places": 0, "resumes": False, "proxy": None, "faults": [],
             "script": [SCRIPT.format(wrong=wrong)],
             "order": ["server-0", "server-1", "trainer-0", "trainer-1"],
             "feeds": {"x": {"kind": "float", "dims": [5]}, "y": {"kind": "float", "dims": [1]}}}
