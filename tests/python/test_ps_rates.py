@@ -71,7 +71,7 @@ def test_one_process_goes_on_from_what_a_trainer_saved(tmp_path, one, kind, how)
 
 
 @SIZES
-@pytest.mark.parametrize("kind", ["constants", "schedule last"])
+@pytest.mark.parametrize("kind", ["constants", "schedule first", "schedule last"])
 def test_a_rate_that_no_update_reads_as_it_is(tmp_path, one, kind, servers, mode):
     """w0 learns at twice of it."""
     assert_same(of_job(tmp_path / "job", servers, "--kind", kind, "--scaled", *mode), one("--kind", kind, "--scaled"))

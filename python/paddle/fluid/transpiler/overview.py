@@ -101,11 +101,11 @@ def _rules(job: Job) -> list:
 
 
 def _computed_rates(job: Job) -> list[str]:
-    """Rates that a schedule makes anew in each step and an update reads."""
+    """Rates that a schedule makes anew in each step and an update reads, as they are or a multiple of them."""
     flow = job.graph.flow
     made = {name for op in job.graph.rate_ops for name in flow.writes[op]}
     read = {name for op in _rules(job) for name in flow.reads[op]}
-    return sorted(name for name in made & read if not job.graph.is_lasting(name))
+    return sorted(name for name in made & (read | job.graph.given_rates()) if not job.graph.is_lasting(name))
 
 
 def _rate_states(job: Job) -> list[str]:

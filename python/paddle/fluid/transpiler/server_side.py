@@ -41,13 +41,13 @@ class ServerProgram:
         self._shared = self._shared_names()
 
     def _shared_names(self) -> set:
-        """Variables that one block writes and another reads: they must outlast the block."""
+        """Variables that one block writes and another reads, or a trainer fetches: they must outlast the block."""
         job, flow = self.job, self.job.graph.flow
         rates = {name for op in job.graph.rate_ops for name in flow.writes[op]}
         prepared = {name for op in self.prepare.ops for name in flow.writes[op]}
         readers = [*job.graph.moved, *([job.graph.table_rule] if job.graph.table_rule is not None else [])]
         late = [op for op in job.graph.moved if op not in self.prepare.ops]
-        return {name for op in readers for name in flow.reads[op] if name in rates} | {
+        return job.graph.given_rates() | {name for op in readers for name in flow.reads[op] if name in rates} | {
             name
             for op in late
             for name in flow.reads[op]
