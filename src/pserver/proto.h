@@ -53,10 +53,10 @@ enum pd_ps_type {
     PD_PS_COMMIT = 41,  /* step */
     PD_PS_HERE = 42,    /* to BEAT with a request */
     PD_PS_KEPT = 43,    /* unasked. step: that of its newest snapshot */
+    PD_PS_HEARD = 44,   /* to KNOWN; extra as there */
     /* Trainer 0 to a server that has no Program: u64 n; payload: a Program of n bytes that makes its
        variables, then the one that serves; answered by DONE or FAILED. */
-    PD_PS_BRING = 44,
-    PD_PS_HEARD = 44, /* to KNOWN; extra as there */
+    PD_PS_BRING = 45,
 };
 
 enum {
