@@ -69,14 +69,14 @@ def test_children_of_a_trainer_with_threads(tmp_path):
     check([tmp_path / "trainer-0.npz"])
 
 
-def test_ctrl_c_while_another_thread_has_the_step(tmp_path):
+def test_ctrl_c_while_threads_wait_for_a_server_that_stands_still(tmp_path):
     with Job(1, 1, script="threads.py", env={"FLAGS_ps_notice": "300", "FLAGS_rpc_deadline": "600000"}) as job:
         job.start_all("--how", "interrupt", "--threads", "1", "--go", str(tmp_path / "go"), out=tmp_path)
         server, trainer = job.processes
         trainer.wait_for("ready")
         server.signal(signal.SIGSTOP)
         (tmp_path / "go").touch()
-        trainer.wait_for("for another thread of this process")
+        trainer.wait_for("fetching rows has waited")
         trainer.signal(signal.SIGINT)
         trainer.wait_for("interrupted", 60)  # while the server stands still
         server.signal(signal.SIGCONT)

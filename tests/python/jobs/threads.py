@@ -140,7 +140,7 @@ def fork(trainer: Trainer) -> None:
 
 
 def interrupt(trainer: Trainer) -> None:
-    """The server is stopped: a thread is in its exchange, and the main thread waits for its turn."""
+    """The server is stopped: a thread and the main thread wait for rows, side by side."""
     trainer.run(trainer.main, 1.0, [0])
     print("ready", flush=True)
     while not os.path.exists(trainer.args.go):
