@@ -325,6 +325,10 @@ typedef struct pd_tensor_desc {
     void *data;
 } pd_tensor_desc;
 PD_API pd_status pd_value_tensor(const pd_value *value, pd_tensor_desc *out);
+/* Before data that it has told are written by hand; the calls below do it themselves. Servers hold a
+ * trainer's parameters: its next step finds out what was changed in the trainer alone, and a table that lies
+ * there is refused. `name` is for the message and may be NULL. */
+PD_API pd_status pd_value_will_change(pd_value *value, const char *name);
 /* Copies `data` in (NULL: room only, not set). */
 PD_API pd_status pd_value_set_tensor(pd_value *value, int dtype, int rank, const int64_t *dims,
                                      const void *data);

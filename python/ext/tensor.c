@@ -19,6 +19,15 @@ static int64_t count_of(const pd_tensor_desc *tensor)
     return count;
 }
 
+/* Before it is written. */
+static int will_change(PyObject *self)
+{
+    PyObject *name = of(self)->name;
+    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    if (name && !text) return -1;
+    return core_failed(of(self)->state, pd_value_will_change(of(self)->at, text));
+}
+
 /* LoDTensor() or LoDTensor(lengths of the sequences) */
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -32,7 +41,7 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    if (core_arity("set", n, 1, 3)) return NULL;
+    if (core_arity("set", n, 1, 3) || will_change(self)) return NULL;
     Py_buffer view;
     int dtype;
     if (core_array_view(of(self)->state, args[0], "The array given to LoDTensor.set()", &view, &dtype))
@@ -149,7 +158,7 @@ static PyObject *has_valid_lengths(PyObject *self, PyObject *unused)
 static PyObject *alloc(PyObject *self, int dtype)
 {
     pd_tensor_desc tensor;
-    if (describe(self, &tensor)) return NULL;
+    if (will_change(self) || describe(self, &tensor)) return NULL;
     int64_t dims[CORE_MAX_RANK];
     for (int i = 0; i < tensor.rank && i < CORE_MAX_RANK; i++)
         dims[i] = tensor.dims[i];
@@ -234,7 +243,7 @@ static PyObject *set_float(PyObject *self, PyObject *const *args, Py_ssize_t n)
     double value = PyFloat_AsDouble(args[1]); /* may run Python, which may move the memory */
     if (value == -1.0 && PyErr_Occurred()) return NULL;
     float *at = element(self, args[0], PD_FLOAT32);
-    if (!at) return NULL;
+    if (!at || will_change(self)) return NULL;
     *at = (float)value;
     return Py_NewRef(Py_None);
 }
@@ -245,7 +254,7 @@ static PyObject *set_double(PyObject *self, PyObject *const *args, Py_ssize_t n)
     double value = PyFloat_AsDouble(args[1]); /* may run Python, which may move the memory */
     if (value == -1.0 && PyErr_Occurred()) return NULL;
     double *at = element(self, args[0], PD_FLOAT64);
-    if (!at) return NULL;
+    if (!at || will_change(self)) return NULL;
     *at = value;
     return Py_NewRef(Py_None);
 }

@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "tensor/file.h"
+#include "tensor/held.h"
 
 pd_status pd_value_create(int kind, pd_value **out)
 {
@@ -24,10 +25,26 @@ int pd_value_kind(const pd_value *value)
     return (int)value->tensor.meta.kind;
 }
 
+pd_status pd_value_will_change(pd_value *value, const char *name)
+{
+    if (value->on_servers)
+        return pd_fail(
+            PD_INVALID,
+            "the values of %s%s%s lie on the servers of this job: what is set in a trainer would not be "
+            "used. "
+            "Load it in the servers, after their startup Program and before they serve (fluid.io.load_params "
+            "or load_persistables with the server's Program), or let an initializer give it its first values "
+            "(fluid.initializer.NumpyArrayInitializer)",
+            name ? "'" : "", name ? name : "the variable", name ? "'" : "");
+    if (pd_held_exist()) pd_held_write(value, PD_HELD_GIVEN, NULL, 0);
+    return PD_OK;
+}
+
 pd_status pd_value_become(pd_value *value, int kind)
 {
     if (kind < PD_KIND_TENSOR || kind > PD_KIND_TUPLE)
         return pd_fail(PD_TYPE, "there is no kind number %d", kind);
+    PD_TRY(pd_value_will_change(value, NULL));
     pd_value_reset(value, (enum pd_kind)kind);
     return PD_OK;
 }
@@ -50,6 +67,7 @@ pd_status pd_value_tensor(const pd_value *value, pd_tensor_desc *out)
 pd_status pd_value_set_tensor(pd_value *value, int dtype, int rank, const int64_t *dims, const void *data)
 {
     PD_TRY(has_tensor(value));
+    PD_TRY(pd_value_will_change(value, NULL));
     PD_TRY(pd_tensor_resize(&value->tensor, (enum pd_dtype)dtype, rank, dims));
     size_t bytes = pd_tensor_bytes(&value->tensor);
     if (data && bytes) memcpy(value->tensor.data, data, bytes);
@@ -176,6 +194,7 @@ pd_status pd_value_append(pd_value *value, const pd_value *item)
 
 pd_status pd_value_assign(pd_value *to, const pd_value *from)
 {
+    PD_TRY(pd_value_will_change(to, NULL));
     return pd_value_copy(to, from);
 }
 
@@ -183,6 +202,7 @@ pd_status pd_value_share(pd_value *to, const pd_value *from)
 {
     PD_TRY(has_tensor(to));
     PD_TRY(has_tensor(from));
+    PD_TRY(pd_value_will_change(to, NULL));
     pd_tensor_share(&to->tensor, &from->tensor);
     return PD_OK;
 }
@@ -200,5 +220,6 @@ pd_status pd_value_serialize(const pd_value *value, pd_bytes *out)
 
 pd_status pd_value_parse(pd_value *value, const void *bytes, size_t n, size_t *used)
 {
+    PD_TRY(pd_value_will_change(value, NULL));
     return pd_value_read(value, bytes, n, used);
 }

@@ -8,6 +8,7 @@
 #include "base/flags.h"
 #include "base/rng.h"
 #include "passes/passes.h"
+#include "tensor/held.h"
 
 /* The seed of ops that have none: the Program's, else one drawn for it and its clones. */
 static uint64_t seed_of(const struct pd_program *program)
@@ -255,6 +256,7 @@ static pd_status keep_feeds(const struct pd_prepared *prepared, struct pd_scope 
         if (!prepared->feeds[i].stays) continue;
         struct pd_value *value;
         PD_TRY(pd_scope_hold(scope, prepared->feed_names[i], 1, &value));
+        if (pd_held_exist()) pd_held_write(value, PD_HELD_FED, NULL, 0);
         pd_status status = pd_value_copy(value, prepared->frame->values[prepared->feeds[i].number]);
         pd_value_unref(value);
         PD_TRY(status);

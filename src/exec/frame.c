@@ -8,6 +8,7 @@
 #include "exec/grad_check.h"
 #include "exec/profile.h"
 #include "tensor/finite.h"
+#include "tensor/held.h"
 
 const struct pd_frame *pd_frame_other(const struct pd_plan_var *var, const struct pd_frame *outer,
                                       const struct pd_frame *forward)
@@ -116,6 +117,7 @@ pd_status pd_frame_new(struct pd_plan *plan, struct pd_frame *outer, struct pd_f
     f->step = step;
     pd_status status = make_values(f);
     if (status == PD_OK) status = make_ops(f);
+    if (status == PD_OK && !outer) status = pd_theirs_find(plan, &f->theirs);
     if (status != PD_OK) {
         pd_frame_free(f);
         return status;
@@ -153,6 +155,7 @@ void pd_frame_free(struct pd_frame *f)
         pd_free_aligned(f->chunks.at[i].data);
     pd_vec_free(&f->chunks);
     pd_vec_free(&f->takeovers);
+    pd_theirs_free(&f->theirs);
     pd_free(f->values);
     pd_free(f->seen);
     pd_free(f->before);
@@ -344,6 +347,8 @@ pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
         PD_TRY(find_scope_vars(frame, scope));
     }
     PD_TRY(check_ready(frame));
+    if (__builtin_expect((pd_held_exist() || frame->theirs.sends) && !frame->outer, 0))
+        PD_TRY(pd_theirs_begin(frame));
     if (!frame->bound || pd_frame_stale(frame)) {
         frame->bound = 0;
         PD_TRY(pd_frame_bind(frame));
@@ -351,5 +356,7 @@ pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
     }
     for (int i = 0; i < frame->n_fresh; i++)
         pd_value_reset(frame->values[frame->fresh[i]], frame->plan->vars.at[frame->fresh[i]].desc->meta.kind);
-    return run_ops(frame);
+    PD_TRY(run_ops(frame));
+    if (frame->theirs.brought.n) pd_theirs_end(frame);
+    return PD_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "exec/plan.h"
 #include "exec/scope.h"
+#include "exec/theirs.h"
 
 #include <pthread.h>
 
@@ -60,6 +61,7 @@ struct pd_frame {
     struct pd_metas *meta_slots;
     const struct pd_value ***infer_values;
     int *externals, n_externals; /* numbers of feed and scope variables */
+    struct pd_theirs theirs;     /* of block 0 */
     int *fresh, n_fresh; /* numbers of this block's variables that are empty when a run starts: tensor arrays,
                             and those that the run may leave without a value */
     int bound, planned;

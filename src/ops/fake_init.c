@@ -1,5 +1,6 @@
 /* fake_init: a table that lives on servers has a shape here, but no memory. */
 #include "program/op.h"
+#include "tensor/held.h"
 
 static pd_status infer(const struct pd_infer *c)
 {
@@ -19,7 +20,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_meta *declared = r->step->declared ? r->step->declared(r, 1, 0, 0) : NULL;
     if (declared && declared->dtype != PD_DTYPE_NONE) out->tensor.meta.dtype = declared->dtype;
     if (out->tensor.meta.dtype == PD_DTYPE_NONE) out->tensor.meta.dtype = PD_DTYPE_FP32;
-    out->on_servers = 1;
+    pd_held_away(out);
     return pd_meta_set_dims(&out->tensor.meta, shape->n, shape->longs);
 }
 

@@ -60,6 +60,12 @@ enum pd_op_flag {
     /* Reaches nothing but its variables and blocks (no file, process, terminal or Python), so that a server
      * may run it in a Program that somebody else brought. */
     PD_OP_ON_SERVER = 128,
+    /* Its outputs come from servers, which hold them (exec/theirs.h). */
+    PD_OP_RECEIVES = 256,
+    /* Sends gradients to servers: its Program does a step of their job. */
+    PD_OP_SENDS = 512,
+    /* Reads of its inputs without data what lies on servers: what is here of them is not used. */
+    PD_OP_ASKS = 1024,
 };
 
 /* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the

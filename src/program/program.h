@@ -19,6 +19,8 @@ struct pd_block;
 #define PD_GRAD_SUFFIX "@GRAD"
 /* Of an op that runs a gradient block: variables of the block that it gives their values. */
 #define PD_GIVEN_ATTR "original_output_grad"
+/* Of an op that sends: variables of its Program that servers compute and keep as well. */
+#define PD_KEPT_ATTR "also_kept"
 
 enum pd_var_flag {
     PD_VAR_PERSISTABLE = 1,

@@ -5,6 +5,7 @@
  * that such Programs can be read; they stand last in each table. */
 #include <string.h>
 
+#include "program/program.h"
 #include "pserver/op_run.h"
 
 #define EFFECT (PD_OP_EFFECT | PD_OP_NO_GRAD)
@@ -64,9 +65,9 @@ const struct pd_op pd_op_send = {
                                           PD_DEF_BOOL("sync_mode", 1),
                                           PD_DEF_BOOL("sync_send", 0),
                                           PD_DEF_STRINGS("job"),
-                                          PD_DEF_STRINGS("also_kept"),
+                                          PD_DEF_STRINGS(PD_KEPT_ATTR),
                                           {0}},
-    .flags = EFFECT,
+    .flags = EFFECT | PD_OP_SENDS,
     .infer = infer_marks,
     .run = pd_ps_send_run,
     .state_size = sizeof(struct pd_ps_state),
@@ -88,7 +89,7 @@ const struct pd_op pd_op_recv = {
                                           PD_DEF_BOOL("sync_mode", 1),
                                           PD_DEF_STRINGS("job"),
                                           {0}},
-    .flags = EFFECT | PD_OP_DYNAMIC,
+    .flags = EFFECT | PD_OP_DYNAMIC | PD_OP_RECEIVES,
     .infer = pd_ps_infer_nothing,
     .run = pd_ps_recv_run,
     .state_size = sizeof(struct pd_ps_state),
@@ -118,7 +119,7 @@ const struct pd_op pd_op_fetch_barrier = {
     .attrs =
         (const struct pd_attr_def[]){
             PD_DEF_INT("trainer_id", 0), PD_DEF_ENDPOINTS("endpoints"), PD_DEF_STRINGS("job"), {0}},
-    .flags = EFFECT | PD_OP_UPDATES, /* Out may name what has come */
+    .flags = EFFECT | PD_OP_UPDATES | PD_OP_RECEIVES, /* Out may name what has come */
     .infer = infer_marks,
     .run = pd_ps_fetch_barrier_run,
 };
@@ -265,7 +266,7 @@ const struct pd_op pd_op_distributed_lookup_table = {
                                           PD_DEF_LONG("padding_idx", -1),
                                           PD_DEF_INT("dtype", PD_DTYPE_FP32),
                                           {0}},
-    .flags = EFFECT,
+    .flags = EFFECT | PD_OP_ASKS,
     .infer = lookup_infer,
     .run = pd_ps_distributed_lookup_table_run,
     .state_size = sizeof(struct pd_ps_lookup),

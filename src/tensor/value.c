@@ -54,11 +54,14 @@ void pd_value_move(struct pd_value *to, struct pd_value *from)
     if (to == from) return;
     empty(to);
     int refs = to->refs;
+    struct pd_held held = to->held;
     *to = *from;
     to->refs = refs;
+    to->held = held;
     refs = from->refs;
-    *from = (struct pd_value){.refs = refs,
-                              .tensor.meta = {.kind = to->tensor.meta.kind, .dtype = PD_DTYPE_NONE}};
+    held = from->held;
+    *from = (struct pd_value){
+        .refs = refs, .held = held, .tensor.meta = {.kind = to->tensor.meta.kind, .dtype = PD_DTYPE_NONE}};
 }
 
 int pd_value_ready(const struct pd_value *value)

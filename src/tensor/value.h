@@ -6,6 +6,23 @@
 #include "base/vec.h"
 #include "tensor/tensor.h"
 
+enum pd_held_state {
+    PD_HELD_NOT,     /* it is this process's own, or what is here will be lost */
+    PD_HELD_SAME,    /* as servers have it */
+    PD_HELD_CHANGED, /* somebody else has written it since */
+};
+
+/* Of a variable that came from servers, in a trainer (tensor/held.h). */
+struct pd_held {
+    int state;        /* enum pd_held_state; atomic */
+    int by;           /* who has changed it: enum pd_held_by */
+    uint32_t mark;    /* tells apart what it was before */
+    int has_stepped;  /* this trainer has trained with it */
+    int is_told;      /* that what is written here is not used, as its values lie on servers */
+    const char *op;   /* of ops: the type of the last one, */
+    uint64_t lineage; /* and whose Program it is in */
+};
+
 struct pd_value {
     int refs; /* atomic */
     /* tensor.meta.kind is the value's kind. For selected rows the tensor holds the rows' values [n, ...]. */
@@ -20,6 +37,7 @@ struct pd_value {
     int handed_on;
     /* A tensor with a shape and no memory: its values lie on servers. */
     int on_servers;
+    struct pd_held held; /* the variable's, whatever it is given */
     /* Opaque kinds. */
     void *raw;
     void (*raw_free)(void *raw);

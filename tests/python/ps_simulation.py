@@ -14,7 +14,7 @@ from paddle.fluid.transpiler.copying import copy_op, declare
 from paddle.fluid.vartype import VarType
 
 ENDPOINTS = ["127.0.0.1:6174", "127.0.0.1:6175", "127.0.0.1:6176"]
-TALK = ("send", "recv", "send_barrier", "fetch_barrier", "concat", "prefetch")
+TALK = ("send", "recv", "send_barrier", "fetch_barrier", "concat", "prefetch", "fake_init")
 SEED = 11
 
 

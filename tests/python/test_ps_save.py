@@ -158,7 +158,7 @@ def test_a_job_starts_from_parameters_trained_before(tmp_path, filename):
 @pytest.mark.parametrize(
     "how, said",
     [
-        ("--load-params", "loaded in this trainer only: fc_0.b_0, fc_0.w_0, fc_1.b_0 and 1 more"),
+        ("--load-params", "loaded or set in this trainer only: fc_0.w_0, fc_0.b_0, fc_1.w_0 and 1 more"),
         ("--load-vars", "not loaded in this trainer, as servers hold the values: emb"),
         ("--fluid-load", "fluid.load with the server's Program"),
     ],

@@ -112,12 +112,19 @@ def receive_parameters(executor, program: Program, scope) -> None:
     overview = program._parameters_on_pservers
     if not io_distributed.is_trainer(program) or overview.job is None:
         return
-    slices: dict = {}
-    for var in overview.distributed_vars:
-        if var.vtype == io_distributed._HERE:
-            slices.setdefault(var.origin.name, []).append(var)
-    for name, value in zip(slices, ask(executor, program, dict(enumerate(slices.items())), True)):
-        scope.var(name).get_tensor().set(value, core.CPUPlace())
+
+    def asking() -> Program:
+        slices: dict = {}
+        for var in overview.distributed_vars:
+            if var.vtype == io_distributed._HERE:
+                slices.setdefault(var.origin.name, []).append(var)
+        saving = io_distributed._Saving(program, [])
+        for name, parts in slices.items():
+            saving.receive(name, parts)
+            saving.vars[name].persistable = True  # the scope's own
+        return saving.program
+
+    executor.run(executor._made_for(program, "parameters", asking), scope=scope)
 
 
 # ---- lookups ----

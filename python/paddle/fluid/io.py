@@ -304,13 +304,13 @@ def load_vars(
 def _load_as_trainer(executor, dirname, program: Program, chosen: list, filename, states: list) -> None:
     mine = io_distributed.without_remote(program, chosen)
     how = "fluid.io.load_params, load_vars or load_persistables with the server's Program"
-    with io_distributed.telling_of_others(program, chosen, how):
-        if filename is None:
-            _load(executor, dirname, mine, None)
-        else:
-            path = os.path.join(dirname, filename)
-            io_distributed.load_joined(executor, path, program, chosen, states)
-            _check_shapes(mine, repr(path))
+    io_distributed.tell_of_tables(program, chosen, how)
+    if filename is None:
+        _load(executor, dirname, mine, None)
+    else:
+        path = os.path.join(dirname, filename)
+        io_distributed.load_joined(executor, path, program, chosen, states)
+        _check_shapes(mine, repr(path))
 
 
 def _load(executor, dirname, chosen: list, filename) -> None:

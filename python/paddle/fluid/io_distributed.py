@@ -9,10 +9,7 @@ one each file is written aside and renamed. A distributed table is written by th
 
 from __future__ import annotations
 
-import contextlib
 import os
-import zlib
-from typing import Iterator
 
 import numpy as np
 
@@ -322,39 +319,18 @@ def began_elsewhere(executor, folder: str, program: Program) -> list[str]:
     return sorted(found)
 
 
-@contextlib.contextmanager
-def telling_of_others(program: Program, chosen: list, how: str) -> Iterator[None]:
-    """Around the loading of these variables in a trainer: says when servers have other values, which would take
-    the place of those loaded with the next step. What a trainer held before came from them. `how`: what servers
-    call.
+def tell_of_tables(program: Program, chosen: list, how: str) -> None:
+    """Where a trainer is asked to load nothing that it holds: says so of what lies on servers. `how`: what servers call. (What
+    it holds and servers have otherwise, the next step finds out: src/exec/theirs.h.)
     """
-    overview = program._parameters_on_pservers
-    asked = {var.name for var in chosen}
-    theirs = {var.origin.name for var in overview.distributed_vars if var.vtype == _HERE} & asked
-    before = _marks(theirs)
-    yield
-    after = _marks(theirs)
-    lost = sorted(name for name in before if before[name] != after[name])
-    advice = f"Load them in the servers too, after their startup Program and before they serve: {how}."
-    if lost:
-        notice(
-            f"loaded in this trainer only: {_some(lost)}. Its servers hold other values, and the next step "
-            f"brings those back. {advice}"
-        )
-    away = {var.origin.name for var in overview.distributed_vars if var.vtype == "RemotePrefetch"}
+    overview, asked = program._parameters_on_pservers.distributed_vars, {var.name for var in chosen}
+    away = {var.origin.name for var in overview if var.vtype == "RemotePrefetch"}
     away = sorted(asked & {*away, program._distributed_lookup_table})
-    if away and not before:
-        notice(f"not loaded in this trainer, as servers hold the values: {_some(away)}. {advice}")
-
-
-def _marks(names) -> dict:
-    """What tells values apart, of those that are there."""
-    found = {}
-    for name in names:
-        holder = global_scope().find_var(name)
-        if holder is not None and holder.get_tensor()._is_initialized():
-            found[name] = zlib.crc32(np.ascontiguousarray(holder.get_tensor()).view(np.uint8))
-    return found
+    if away and not asked & {var.origin.name for var in overview if var.vtype == _HERE}:
+        notice(
+            f"not loaded in this trainer, as servers hold the values: {_some(away)}. Load them in the servers too, after their "
+            f"startup Program and before they serve: {how}."
+        )
 
 
 def _some(names: list) -> str:

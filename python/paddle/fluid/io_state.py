@@ -160,9 +160,9 @@ def load(
         io_state_servers.set_server(program, {**values, **_read(state)}, f"{path!r} or {state!r}")
         return
     params = fluid_io.get_program_parameter(program)
-    with io_state_servers.telling_of_others(program, params, "fluid.load with the server's Program"):
-        for var in io_state_servers.held(program, params):
-            _set(var, values, path)
+    io_state_servers.tell_of_tables(program, params, "fluid.load with the server's Program")
+    for var in io_state_servers.held(program, params):
+        _set(var, values, path)
     others = [var for var in program.list_vars() if fluid_io.is_belong_to_optimizer(var)]
     others = io_state_servers.held(program, others)
     if others:
@@ -249,19 +249,19 @@ def set_program_state(program: Program, state_dict: dict) -> None:
     unused = set(state_dict)
     lasting = fluid_io.get_program_persistable_vars(program)
     given = [var for var in lasting if var.name in state_dict]
-    with io_state_servers.telling_of_others(program, given, "set_program_state with the server's Program"):
-        for var in io_state_servers.held(program, lasting):
-            old = _array(var.name)
-            if var.name not in state_dict:
-                continue
-            new = np.asarray(state_dict[var.name])
-            if old.shape != new.shape or old.dtype != new.dtype:
-                raise core.ShapeError(
-                    f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of "
-                    f"shape {new.shape} in state_dict."
-                )
-            global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
-            unused.discard(var.name)
+    io_state_servers.tell_of_tables(program, given, "set_program_state with the server's Program")
+    for var in io_state_servers.held(program, lasting):
+        old = _array(var.name)
+        if var.name not in state_dict:
+            continue
+        new = np.asarray(state_dict[var.name])
+        if old.shape != new.shape or old.dtype != new.dtype:
+            raise core.ShapeError(
+                f"{var.name!r} is {old.dtype} of shape {old.shape} in the scope, but {new.dtype} of "
+                f"shape {new.shape} in state_dict."
+            )
+        global_scope().var(var.name).get_tensor().set(new, core.CPUPlace())
+        unused.discard(var.name)
     if unused:
         warnings.warn(
             f"Not set, as the Program has no such variables: {', '.join(sorted(unused))}.", stacklevel=2

@@ -6,7 +6,6 @@ parameters, states of optimizers and schedules, the distributed table). A server
 
 from __future__ import annotations
 
-import contextlib
 import math
 
 import numpy as np
@@ -26,11 +25,10 @@ def held(program: Program, chosen: list) -> list:
     return io_distributed.without_remote(program, chosen) if io_distributed.is_trainer(program) else chosen
 
 
-def telling_of_others(program: Program, chosen: list, how: str):
-    """Around loading: a trainer says when servers have other values."""
-    if not io_distributed.is_trainer(program):
-        return contextlib.nullcontext()
-    return io_distributed.telling_of_others(program, chosen, how)
+def tell_of_tables(program: Program, chosen: list, how: str) -> None:
+    """Before loading: a trainer says what of it lies on servers."""
+    if io_distributed.is_trainer(program):
+        io_distributed.tell_of_tables(program, chosen, how)
 
 
 def fetched(program: Program, names: list[str]) -> dict[str, np.ndarray]:

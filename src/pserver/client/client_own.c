@@ -2,10 +2,10 @@
  * keep it, so a process that takes a trainer's place has what its startup Program made, or what its script
  * loaded. Counters and rates that servers compute as well come from them with the startup Program. */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "exec/frame.h"
+#include "exec/theirs.h"
 #include "pserver/client/client_private.h"
 
 enum { SHOWN = 3, FROM_SERVERS = 4 | 8 }; /* op_role: what the transpiler put there */
@@ -20,27 +20,10 @@ static int is_of_job(const struct pd_opdesc *op)
     return 0;
 }
 
-/* Does this op, or a part of it, say that servers keep the variable too? */
-static int says_kept(const struct pd_opdesc *op, const char *name)
-{
-    const struct pd_attr *kept = pd_opdesc_attr(op, "also_kept");
-    for (int i = 0; kept && i < kept->n; i++)
-        if (strcmp(kept->strings[i], name) == 0) return 1;
-    for (int i = 0; i < op->parts.n; i++)
-        if (says_kept(op->parts.at[i], name)) return 1;
-    return 0;
-}
-
-static int is_kept(const struct pd_block *block, const char *name)
-{
-    for (int i = 0; i < block->ops.n; i++)
-        if (says_kept(block->ops.at[i], name)) return 1;
-    return 0;
-}
-
 /* Appends the first names; how many there are. */
 static int list_own(const struct pd_block *block, struct pd_buf *out)
 {
+    const struct pd_attr *kept = pd_theirs_kept(block);
     int n = 0;
     for (int i = 0; i < block->ops.n; i++) {
         const struct pd_opdesc *op = block->ops.at[i];
@@ -48,7 +31,7 @@ static int list_own(const struct pd_block *block, struct pd_buf *out)
             for (int k = 0; k < op->out.at[s].args.n; k++) {
                 const char *name = op->out.at[s].args.at[k];
                 const struct pd_var *var = pd_block_find(block, name);
-                if (!var || !(var->flags & PD_VAR_PERSISTABLE) || is_kept(block, name)) continue;
+                if (!var || !(var->flags & PD_VAR_PERSISTABLE) || pd_theirs_are_kept(kept, name)) continue;
                 if (n < SHOWN) pd_buf_printf(out, "%s%s", n ? ", " : "", name);
                 n++;
             }

@@ -49,7 +49,7 @@ class TrainerProgram:
         self.runtime_split = job.config.runtime_split_send_recv
         self.marks: dict = {}  # gradient -> what its send marks
         self.renamed: dict = {}  # gradients that are sent as they are -> the names that servers know them by
-        self.rates: dict = {}  # counters and rates that trainers compute as well -> where servers keep them
+        self.rates: dict = {}  # what trainers compute rates from as well (counters, constants) -> where servers keep it
 
     # ---- out ----
 
@@ -73,7 +73,7 @@ class TrainerProgram:
                 self.block._remove_var(name)
         overview = self.job.program._parameters_on_pservers
         rates = {var.origin.name: var for var in overview.distributed_vars if var.vtype == "Schedule"}
-        self.rates = {name: var for name, var in rates.items() if name in self.writers}
+        self.rates = {name: var for name, var in rates.items() if self.block.has_var(name)}
 
     def _send(self, update) -> None:
         """Sends the gradient right after the op that makes it."""
