@@ -58,7 +58,7 @@ def seeds(first: int):
 def counts(judge: Judge) -> list[str]:
     """Lines for the end."""
     lines = [f"{count:7} {name}" for name, count in sorted(judge.counts.items())]
-    lines += [f"{count:7} refused by {why}" for why, count in judge.reasons.most_common()]
+    lines += [f"{count:7} refused by {why} (seed {judge.examples[why]})" for why, count in judge.reasons.most_common()]
     return [*lines, f"parameters and states differ by {judge.worst:.1e} at most where they agree"]
 
 

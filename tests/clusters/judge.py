@@ -67,6 +67,7 @@ class Judge:
     def __init__(self, nursery: Nursery):
         self.nursery, self.counts = nursery, Counter()
         self.reasons: Counter = Counter()
+        self.examples: dict[str, int] = {}  # a seed for each reason
         self.worst = 0.0
 
     def look(self, recipe: dict) -> Wrong | None:
@@ -104,6 +105,7 @@ class Judge:
             itself = max((each[2] for each in self.rounding(recipe, want)), default=0.0)
             if itself * 10 >= much:
                 self.counts["rounding decides"] += 1
+                self.examples["rounding decides"] = recipe["seed"]
                 return None
         table = "\n".join(f"{each[0]} of {each[1]!r} differs by {each[2]:.2e}" for each in far)
         return Wrong("numbers", f"all processes ended with status 0\n{table}\n{stage.outputs()}")
@@ -123,17 +125,20 @@ class Judge:
             lines = [line for line in process.output().splitlines() if line.strip()]
             if status < 0:
                 raise Wrong("crash", f"one process ended with {status}\n{process.output()[-3000:]}")
-            self.refuse("one process", " ".join(line for line in lines[-6:] if "Error" in line or "error" in line) or lines[-1])
+            why = " ".join(line for line in lines[-6:] if "Error: " in line) or lines[-1]
+            self.refuse(recipe, "one process", why)
         if (folder / "refused").exists():
-            self.refuse("transpile", (folder / "refused").read_text())
+            self.refuse(recipe, "transpile", (folder / "refused").read_text())
         steps, end = seen(folder, "single"), saved(folder, "single")
         if not all(np.isfinite(value).all() for value in [*steps.values(), *end.values()]):
-            self.refuse("one process", "numbers that are not finite")
+            self.refuse(recipe, "one process", "numbers that are not finite")
         return steps, end
 
-    def refuse(self, who: str, why: str) -> None:
+    def refuse(self, recipe: dict, who: str, why: str) -> None:
         why = re.sub(r"'[^']*'|\"[^\"]*\"", "*", why.strip())
-        self.reasons[f"{who}: {re.sub(r'[0-9]+', 'N', why)[:150]}"] += 1
+        why = f"{who}: {re.sub(r'[0-9]+', 'N', why)[:100]}"
+        self.reasons[why] += 1
+        self.examples.setdefault(why, recipe["seed"])
         self.counts["refused"] += 1
         raise Refused
 

@@ -242,7 +242,8 @@ def make(rng: random.Random, is_alone: bool, may_keep: bool) -> Model:
             x, width = step(x, width)
     losses = [model.head(x, width) for _ in range(rng.choice([1, 1, 1, 2]))]
     if model.chance(0.1):
-        losses.append(model.say("L.scale(L.reduce_sum(L.square(fluid.default_main_program().all_parameters()[-1])), 0.01)"))
+        last = "L.cast(fluid.default_main_program().all_parameters()[-1], 'float32')"
+        losses.append(model.say(f"L.scale(L.reduce_sum(L.square({last})), 0.01)"))
     total = f"L.sums([{', '.join(losses)}])" if len(losses) > 1 else losses[0]
     model.lines.append(f"loss = {total}")
     return model

@@ -19,7 +19,7 @@ RULES = (
     ("DecayedAdagrad({rate}, epsilon=0.1{more})", 0.01),
     ("Ftrl({rate}, l1=0.001, l2=0.5{more})", 0.05),
     ("LambOptimizer({rate}, epsilon=0.05{more})", 0.005),
-    ("Adadelta({rate}, epsilon=0.01{more})", 0.01),
+    ("Adadelta(0.01, epsilon=0.01{more})", 0.01),  # it does not read its rate: a schedule would be the trainers' own
     ("RMSPropOptimizer({rate}, epsilon=0.1{more})", 0.005),
     ("RMSPropOptimizer({rate}, epsilon=0.1, momentum=0.5, centered=True{more})", 0.005),
     ("LarsMomentum({rate}, 0.9, lars_coeff=0.1, lars_weight_decay=0.05{more})", 0.02),
@@ -71,7 +71,7 @@ def more(model: Model) -> str:
 def rule(model: Model, name: str, only: str = "") -> None:
     rules = [each for each in RULES if each[0].startswith(only)]
     text, rate = model.rng.choice(rules)
-    text = text.format(rate=schedule(model, rate), more=more(model) if not only else "")
+    text = text.format(rate=schedule(model, rate) if "{rate}" in text else "", more=more(model) if not only else "")
     model.lines.append(f"{name} = fluid.optimizer.{text}")
 
 

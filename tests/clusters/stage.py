@@ -202,7 +202,13 @@ class Stage:
                 if "again" in fault:
                     time.sleep(fault["again"] / 1000)
                     self.replace([name for name in who if self.running[name].process.poll() is None], signal.SIGKILL)
+        if self.recipe["mode"] == "sums":  # trainers that need not wait for others could be done, and the job with them
+            self.wait_for(self.have_joined, "trainers that were started again")
         self.open_gate(number, b"g")
+
+    def have_joined(self) -> bool:
+        self.check_alive()
+        return all("steps done" in self.running[name].output() for name in self.names("trainer"))
 
     def open_gate(self, number: int, way: bytes) -> None:
         path = self.folder / "gates"
