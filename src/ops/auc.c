@@ -18,6 +18,16 @@ static int is_queue(int64_t numel, int64_t buckets, int64_t slide)
     return slide > 0 && numel == slide * buckets;
 }
 
+/* Positives and negatives lie in the same way. */
+static pd_status check_alike(const struct pd_infer *c, int64_t buckets, int64_t slide)
+{
+    const struct pd_meta *pos = pd_infer_in(c, U_POS), *neg = pd_infer_in(c, U_NEG);
+    int64_t n = pos ? pd_meta_numel(pos) : -1, m = neg ? pd_meta_numel(neg) : -1;
+    if (n < 0 || m < 0 || is_queue(n, buckets, slide) == is_queue(m, buckets, slide)) return PD_OK;
+    return pd_fail(PD_SHAPE, "StatPos has shape %s and StatNeg has shape %s; they must be the same",
+                   pd_meta_dims_text(pos), pd_meta_dims_text(neg));
+}
+
 static pd_status auc_infer(const struct pd_infer *c)
 {
     const struct pd_meta *predict = pd_infer_in(c, U_PREDICT), *label = pd_infer_in(c, U_LABEL);
@@ -55,7 +65,7 @@ static pd_status auc_infer(const struct pd_infer *c)
         else
             pd_meta_set_2d(out, 1, buckets);
     }
-    return PD_OK;
+    return check_alike(c, buckets, slide);
 }
 
 struct counts {

@@ -518,6 +518,9 @@ for slide, size in ((0, 8), (1, 17), (3, 33), (1, 8), (3, 24)):
 refused("auc", {"Predict": predict + 1, "Label": labels, "StatPos": ids(8, below=3),
                 "StatNeg": ids(8, below=3)}, "not within 0 and 1",
         {"num_thresholds": 7, "slide_steps": 0})
+for longer in ("StatPos", "StatNeg"):  # a ring of one step has 17 numbers, a queue 8
+    refused("auc", {"Predict": predict, "Label": labels, "StatPos": ids(8, below=3), "StatNeg": ids(8, below=3),
+                    longer: ids(17, below=3)}, "they must be the same", attrs={"num_thresholds": 7, "slide_steps": 1})
 refused("auc", {"Predict": predict, "Label": labels, "StatPos": ids(10, below=3), "StatNeg": ids(10, below=3)},
         "it must hold 8 numbers",
         {"num_thresholds": 7, "slide_steps": 0})
