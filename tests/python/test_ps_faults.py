@@ -114,27 +114,44 @@ if SOAK:
     ]
 
 
+def results(folder: Path) -> tuple[list[dict], list[dict]]:
+    """What the trainers and the servers of a 2x2 job have written."""
+    return tuple([dict(np.load(folder / f"{who}-{i}.npz")) for i in range(2)] for who in ("trainer", "server"))
+
+
 @pytest.mark.parametrize("loops, model, optimizer, more", KINDS)
 def test_servers_killed_in_jobs_of_all_kinds(tmp_path, record_property, loops, model, optimizer, more):
-    """One or both at once, while they add norms or write snapshots too: a step that is done again gives what it gave."""
+    """One or both at once, while they add norms or write snapshots too: a step that is done again gives what it gave. So all bits are
+    those of a job that nobody disturbs. They are close to one process, but where an update divides by the size of a gradient that is
+    nearly 0 (adamax): rounding, which the number of processes changes, decides there in the long run."""
     rounds = 20 if SOAK else 5
     pace, steps = paced(tmp_path, rounds, 400)
     options = ["--model", model, "--optimizer", optimizer, *more, *steps]
     want = single(tmp_path / "single.npz", *[word for word in options if word != "--no-slices"])
-    env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "50", "FLAGS_ps_loops": loops}
-    with Job(2, 2, env=env) as job:
+    env = {"FLAGS_ps_log": "write", "FLAGS_ps_snapshot_steps": "50", "FLAGS_ps_loops": loops}
+    with Job(2, 2, env={**env, "FLAGS_ps_dir": str(tmp_path / "ps")}) as job:
         job.start_all(*options, out=tmp_path)
         rng = random.Random(f"{loops} {model} {more}")
         kills, taken_up = kill_servers(job, options, tmp_path, rng, [(0,), (1,), (0, 1)], rounds, pace=pace)
         job.end(deadline=180)
-    got = [dict(np.load(tmp_path / f"trainer-{i}.npz")) for i in range(2)]
-    held = [dict(np.load(tmp_path / f"server-{i}.npz")) for i in range(2)]
+    calm = tmp_path / "calm"
+    calm.mkdir()
+    with Job(2, 2, env={**env, "FLAGS_ps_dir": str(calm / "ps")}) as job:
+        job.start_all(*options, out=calm)  # the pace is at its end
+        job.end(deadline=180)
+    got, held = results(tmp_path)
     distances = {name: distance(whole(name, got[0], held), want[name]) for name in want if name != "losses"}
     record_property("kills", kills)
     record_property("of servers that had gone on after one", taken_up)
     record_property("parameters differ by", f"{max(distances.values()):.1e}")
-    np.testing.assert_allclose(np.mean([g["losses"] for g in got], axis=0), want["losses"], rtol=1e-5, atol=1e-6)
-    assert kills == rounds and max(distances.values()) < 1e-5, distances
+    assert kills == rounds
+    for mine, undisturbed in zip([*got, *held], sum(results(calm), [])):
+        assert mine.keys() == undisturbed.keys()
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], undisturbed[name], name)
+    if optimizer != "adamax":
+        np.testing.assert_allclose(np.mean([g["losses"] for g in got], axis=0), want["losses"], rtol=1e-5, atol=1e-6)
+        assert max(distances.values()) < 1e-5, distances
 
 
 def test_trainer_killed_ends_the_job_by_name():
