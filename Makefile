@@ -5,8 +5,9 @@
 #   make scripts install into ./.venv what paddlepaddle 1.8.5 brought along: Pillow, matplotlib, scipy, ...
 #   make demo    train on 2 servers and 2 trainers on this machine, with a live table and a loss plot
 #   make test    every check there is, the layout of C and Python files among them, with one closing line
-#   make soak    the long tests, about an hour: many batches, big tables, all of MNIST, every layout of servers and
-#                trainers, hundreds of faults, five minutes of each fuzz target, random Programs and random jobs for 15 each
+#   make soak    the long tests, about two hours: many batches, big tables, all of MNIST, every layout of servers and
+#                trainers, hundreds of faults, five minutes of each fuzz target, random Programs and random jobs for 15 each,
+#                hostile ops and random Programs with the sanitizers for 10 each
 #   make bench   measure speed and memory
 #   make format  lay out the C files as .clang-format says
 #   make clean   remove what was built

@@ -182,10 +182,14 @@ def stage_address() -> Count:
 
 def stage_extension() -> Count:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
+    return run_sanitized(*SANITIZED_TESTS, env={"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"})
+
+
+def run_sanitized(*paths: str, env: dict[str, str], limit: float = PYTHON_LIMIT_S) -> Count:
+    """Builds the sanitized extension, and runs files of tests with it."""
     if not build(SANITIZED, *SANITIZED_SETTINGS, targets=("paddle_extension", "paddle_python_tree")):
         return Count(failed=1)
-    return run_pytest(*SANITIZED_TESTS, prefix=tuple(fixed_addresses()),
-                      env=sanitized_python() | {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"})
+    return run_pytest(*paths, prefix=tuple(fixed_addresses()), env=sanitized_python() | env, limit=limit)
 
 
 def sanitized_python() -> dict[str, str]:
@@ -284,6 +288,10 @@ def stage_soak() -> Count:
             count = Count(failed=1)
         total.add(count)
         figures.extend(figures_of(REPORT))
+    print(f"\n--- hunts with the sanitizers, {time.monotonic() - begin:.0f} s after the start ---", flush=True)
+    total.add(run_sanitized("tests/python/test_op_hostile.py", "tests/python/test_programs.py",
+                            env={"PADDLE_SOAK": "1", "PADDLE_HOSTILE_SECONDS": "600", "PADDLE_PROGRAMS_SECONDS": "600"},
+                            limit=SOAK_LIMIT_S))
     return total
 
 

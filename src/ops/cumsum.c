@@ -34,9 +34,9 @@ static void part(void *arg, int64_t begin, int64_t end)
             T total = 0;
             for (int64_t i = 0; i < j->n; i++) {
                 int64_t k = (j->reverse ? j->n - 1 - i : i) * j->post;
-                const T v = x[k];
-                out[k] = j->exclusive ? total : total + v;
-                total += v;
+                const T v = x[k], before = total;
+                total = PD_ADD_WRAPPING(T, total, v);
+                out[k] = j->exclusive ? before : total;
             }
         }
     })

@@ -25,7 +25,13 @@ static pd_status increment_run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT);
     float step = r->attr[STEP].f;
-    PD_SWITCH_NUMBER(x->meta.dtype, T, *(T *)out->data = (T)(*(const T *)x->data + (T)step); return PD_OK)
+    int is_real = pd_dtype_is_float(x->meta.dtype);
+    if (!is_real && !(step >= -0x1p63f && step < 0x1p63f))
+        return pd_fail(PD_RANGE, "step is %g, which %s cannot hold", (double)step,
+                       pd_dtype_name(x->meta.dtype));
+    PD_SWITCH_NUMBER(x->meta.dtype, T, T before = *(const T *)x->data;
+                     *(T *)out->data = PD_ADD_WRAPPING(T, before, is_real ? (T)step : (T)(int64_t)step);
+                     return PD_OK)
     return pd_fail(PD_TYPE, "X is %s, which cannot be counted up; use int64 or float32",
                    pd_dtype_name(x->meta.dtype));
 }

@@ -29,6 +29,9 @@ size_t pd_dtype_size(enum pd_dtype dtype);
 /* "float32"; "unknown" for a number that is none. */
 const char *pd_dtype_name(enum pd_dtype dtype);
 
+/* a + b of type T; whole numbers wrap around. */
+#define PD_ADD_WRAPPING(T, a, b) ((T)0.5 != 0 ? (T)((a) + (b)) : (T)((uint64_t)(a) + (uint64_t)(b)))
+
 /* Runs the body with T as the C type; other types fall to the return of an error by the caller's code after
  * it. */
 #define PD_CASE_TYPE(number, ctype, T, ...)                                                                  \
