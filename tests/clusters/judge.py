@@ -26,7 +26,7 @@ from .stage import Born, Stage, Wrong
 
 CLOSE, FLOOR = 1e-5, 1e-8
 OWN = re.compile(r"batch_norm_\d+\.w_[12]|.*_ema_.*")  # what trainers alone hold
-SINGLE_SECONDS = 60
+SINGLE_SECONDS = 300
 
 
 class Refused(Exception):

@@ -41,7 +41,7 @@ def schedule(model: Model, rate: float) -> str:
         f"L.polynomial_decay({rate}, 3, {rate / 10}, cycle=True)",
         f"L.piecewise_decay([2, 4, 9], [{rate}, {rate / 2}, {rate / 3}, {rate / 4}])",
         f"L.noam_decay({int(1 / rate ** 2)}, 4)",
-        f"L.cosine_decay({rate}, 2, 4)",
+        f"L.cosine_decay({rate}, 2, 300)",
         f"L.linear_lr_warmup({rate}, 4, {rate / 10}, {rate})",
         f"L.linear_lr_warmup(L.exponential_decay({rate}, 2, 0.8), 3, {rate / 10}, {rate})",
         "own",

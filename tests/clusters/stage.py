@@ -43,7 +43,7 @@ class Born(Process):
         self.process.send_signal(signal.SIGKILL)
         self.wait()
 
-    def wait(self, deadline: float = 20) -> int:
+    def wait(self, deadline: float = 120) -> int:
         end = time.monotonic() + deadline
         while self.process.poll() is None:
             if time.monotonic() > end:
@@ -133,11 +133,18 @@ class Stage:
 
     def wait_for(self, is_so, what: str, deadline: float = 0) -> None:
         deadline = min(deadline or DEADLINE, DEADLINE)
-        end = time.monotonic() + deadline
+        news, end = self.news(), time.monotonic() + deadline
         while not is_so():
+            if time.monotonic() > end and news == (news := self.news()):
+                raise Wrong("hang", f"waited {deadline:.0f} s for {what}, and nothing has moved")
             if time.monotonic() > end:
-                raise Wrong("hang", f"waited {deadline:.0f} s for {what}")
+                end = time.monotonic() + deadline
             time.sleep(0.003)
+
+    def news(self) -> list:
+        """What changes while a job goes on, however slow the machine is. What processes say is no news: one that waits says so."""
+        seen = sum(path.stat().st_size for path in self.folder.glob("seen-*"))
+        return [seen, *((process.pid, process.process.poll()) for process in self.running.values())]
 
     def check_alive(self) -> None:
         for name, process in self.running.items():
