@@ -18,7 +18,8 @@ from .make_faults import ALL_ANEW, QUIET  # noqa: E402
 from .nursery import Nursery  # noqa: E402
 
 WORKER = Path(__file__).with_name("worker.py")
-DEADLINE = float(os.environ.get("PADDLE_CLUSTERS_DEADLINE", 90))  # seconds without any news
+DEADLINE = 90.0  # seconds without any news
+LEFT = 20.0  # seconds in which all that a process has made ends behind it
 
 
 class Wrong(Exception):
@@ -129,10 +130,10 @@ class Stage:
 
         self.wait_for(is_over, "the job to end")
         for process in [*self.running.values(), *self.ended]:
-            self.wait_for(lambda: not process.leaves_something(), f"what {process.name} has made to end", 10)  # noqa: B023
+            self.wait_for(lambda: not process.leaves_something(), f"what {process.name} has made to end", LEFT)  # noqa: B023
 
     def wait_for(self, is_so, what: str, deadline: float = 0) -> None:
-        deadline = min(deadline or DEADLINE, DEADLINE)
+        deadline = deadline or DEADLINE
         news, end = self.news(), time.monotonic() + deadline
         while not is_so():
             if time.monotonic() > end and news == (news := self.news()):

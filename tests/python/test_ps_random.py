@@ -62,7 +62,8 @@ def test_a_seed_gives_one_recipe():
     ("(os.fork() or time.sleep(1000)) if is_one else None", "hang", "what trainer-1 has made to end"),
 ], ids=["nothing", "numbers", "crash", "status", "hang", "left"])
 def test_the_judge_sees(nursery, monkeypatch, wrong, kind, says):
-    monkeypatch.setattr(stage, "DEADLINE", 3 if kind == "hang" else 60)
+    if kind == "hang":
+        monkeypatch.setattr(stage, "LEFT" if "fork" in wrong else "DEADLINE", 3.0)
     found = Judge(nursery).look(recipe(wrong))
     assert (found and found.kind) == kind, found
     assert says in str(found)
