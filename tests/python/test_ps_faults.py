@@ -121,9 +121,9 @@ def results(folder: Path) -> tuple[list[dict], list[dict]]:
 
 @pytest.mark.parametrize("loops, model, optimizer, more", KINDS)
 def test_servers_killed_in_jobs_of_all_kinds(tmp_path, record_property, loops, model, optimizer, more):
-    """One or both at once, while they add norms or write snapshots too: a step that is done again gives what it gave. So all bits are
-    those of a job that nobody disturbs. They are close to one process, but where an update divides by the size of a gradient that is
-    nearly 0 (adamax): rounding, which the number of processes changes, decides there in the long run."""
+    """One or both at once, while they add norms or write snapshots too: a step that is done again gives what it gave. So all bits
+    are those of a job that nobody disturbs. They are close to one process, but where an update divides by the size of a gradient
+    that is nearly 0 (adamax): rounding, which the number of processes changes, decides there in the long run."""
     rounds = 20 if SOAK else 5
     pace, steps = paced(tmp_path, rounds, 400)
     options = ["--model", model, "--optimizer", optimizer, *more, *steps]

@@ -196,7 +196,7 @@ class UpdateGraph:
             self.rate_ops = self.flow.in_order([*self.rate_ops, *ops])
 
     def given_rates(self) -> set:
-        """Computed rates that parameters use a multiple of (learning_rate of a ParamAttr): what the script gave to the optimizer."""
+        """Rates that parameters use a multiple of (learning_rate of a ParamAttr): what the script gave to the optimizer."""
         multiples = [op for op in self.rate_ops if role_of(op) & OpRole.Optimize and is_rate_op(op)]
         made = {name for op in self.rate_ops for name in self.flow.writes[op]}
         return {name for op in multiples for name in self.flow.reads[op] if name in made}
