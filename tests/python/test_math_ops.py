@@ -1,4 +1,4 @@
-"""What case tables cannot say of the math ops: random numbers, dropout masks, selected rows."""
+"""What case tables cannot say of the math ops: whole numbers at their end, random numbers, dropout masks, selected rows."""
 
 from __future__ import annotations
 
@@ -27,6 +27,23 @@ def run_op(op, inputs=None, attrs=None, outputs=("Out",), times=1, seed=0):
     with fluid.scope_guard(fluid.Scope()):
         fetches = [f"out_{name}" for name in outputs]
         return [exe.run(program, feed=feed, fetch_list=fetches) for _ in range(times)]
+
+
+# ---- whole numbers ----
+
+MOST = 2**63 - 1
+
+
+def test_whole_numbers_wrap_around():
+    assert run_op("increment", {"X": np.array([MOST])})[0][0] == [-MOST - 1]
+    found = run_op("cumsum", {"X": np.array([MOST, 1, 1])})[0][0]
+    assert found.tolist() == [MOST, -MOST - 1, -MOST]
+
+
+@pytest.mark.parametrize("step", [1e30, float("nan"), float("-inf")])
+def test_a_step_that_a_counter_cannot_hold(step):
+    with pytest.raises(fluid.core.EnforceNotMet, match="int64 cannot hold"):
+        run_op("increment", {"X": np.array([3])}, {"step": step})
 
 
 # ---- random numbers ----

@@ -282,7 +282,6 @@ for axis in (0, 1, 2, -1):
     add("norm", {"X": x}, {"Norm": length, "Out": x / length}, ["X"], {"axis": axis}, no_grad_check=["Norm"])
 for axis in (0, 1, 2, -1):
     add("cumsum", {"X": x}, {"Out": np.cumsum(x, axis)}, ["X"], {"axis": axis})
-add("cumsum", {"X": np.array([2**63 - 1, 1, 1])}, {"Out": np.array([2**63 - 1, -(2**63), 1 - 2**63])})
 add("cumsum", {"X": x}, {"Out": np.cumsum(x, 1) - x}, ["X"], {"axis": 1, "exclusive": True})
 add("cumsum", {"X": x}, {"Out": np.cumsum(x[:, ::-1], 1)[:, ::-1]}, ["X"], {"axis": 1, "reverse": True})
 add("cumsum", {"X": x}, {"Out": np.cumsum(x[:, ::-1], 1)[:, ::-1] - x}, ["X"],
@@ -320,9 +319,6 @@ add("clip_by_norm", {"X": np.zeros((2, 3))}, {"Out": np.zeros((2, 3))}, attrs={"
 add("clip_by_norm", {"X": x}, {}, attrs={"max_norm": 0.0}, raises="larger than 0")
 add("increment", {"X": np.array([3])}, {"Out": np.array([5])}, attrs={"step": 2.0})
 add("increment", {"X": np.array([0.5])}, {"Out": np.array([1.5])}, ["X"])
-add("increment", {"X": np.array([2**63 - 1])}, {"Out": np.array([-(2**63)])})
-add("increment", {"X": np.array([3])}, {}, attrs={"step": 1e30}, raises="int64 cannot hold")
-add("increment", {"X": np.array([3])}, {}, attrs={"step": float("nan")}, raises="int64 cannot hold")
 add("increment", {"X": x}, {}, raises="one element")
 
 # ---- types and copies ----
