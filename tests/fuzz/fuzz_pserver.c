@@ -93,12 +93,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static struct pd_value *find(const struct pd_run *run, const char *name)
-{
-    (void)run;
-    return pd_scope_lookup(scope, name);
-}
-
 /* ---- connections that read from memory ---- */
 
 struct wire {
@@ -186,8 +180,6 @@ static const struct pd_transport transport = {
 struct world {
     struct pd_server server;
     struct lane lane;
-    struct pd_run run;
-    struct pd_step step;
     struct wire wires[4];
     struct seat seats[TRAINERS];
     _Atomic int said_why[TRAINERS];
@@ -198,9 +190,7 @@ static void make(struct world *w, int is_sync)
 {
     struct pd_server *s = &w->server;
     memset(w, 0, sizeof *w);
-    w->step.find = find;
-    w->run.step = &w->step;
-    s->run = &w->run;
+    s->engine = (struct pd_engine){.scope = scope, .frame = frame};
     s->lanes = &w->lane;
     s->n_lanes = 1;
     s->seats = w->seats;
@@ -212,24 +202,25 @@ static void make(struct world *w, int is_sync)
                                           .lr_block = -1,
                                           .prepare_block = -1,
                                           .on_loss = PD_LOSS_SHRINK,
-                                          .reconnect_ms = 1000,
+                                          .reconnect_ms = 60000, /* no verdict depends on how fast it runs */
                                           .notice_ms = 1000,
                                           .deadline_ms = 100000};
     pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->engine, NULL);
+    pthread_mutex_init(&s->engine_lock, NULL);
     pthread_mutex_init(&s->book_lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     w->lane.server = s;
     must(pd_loop_new(&w->lane.loop));
     must(pd_lane_open(&w->lane));
     for (int i = 0; i < UNITS; i++) {
-        struct pd_unit_spec spec = {.grad = units[i].grad,
-                                    .block = blocks[i],
-                                    .is_rows = units[i].is_rows,
-                                    .param = pd_scope_lookup(scope, units[i].param)};
+        struct pd_unit_spec spec = {.grad = units[i].grad, .block = blocks[i], .is_rows = units[i].is_rows};
+        struct pd_engine engine = pd_engine_of(frame, NULL);
+        struct pd_rule *rule;
         int number;
-        must(pd_rule_new(frame, blocks[i], units[i].grad, &spec.rule));
-        if (!spec.rule) abort();
+        engine.scope = scope;
+        must(pd_rule_new(&engine, blocks[i], units[i].grad, &rule));
+        if (!rule) abort();
+        must(pd_table_of_value(units[i].param, pd_scope_lookup(scope, units[i].param), rule, &spec.table));
         must(pd_shard_add(w->lane.shard, &spec, &number));
         must(pd_known_names_add(&s->names, NULL, units[i].grad, units[i].param, NULL, 0, number));
     }
@@ -245,7 +236,7 @@ static void drop(struct world *w)
     pd_known_names_free(&w->server.names);
     pd_buf_free(&w->server.job_text);
     pthread_mutex_destroy(&w->server.lock);
-    pthread_mutex_destroy(&w->server.engine);
+    pthread_mutex_destroy(&w->server.engine_lock);
     pthread_cond_destroy(&w->server.changed);
 }
 

@@ -167,10 +167,13 @@ static void make_plan(void)
 static struct pd_shard *new_shard(void)
 {
     struct pd_shard *shard;
-    struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block, .param = pd_scope_find(scope, "w")};
+    struct pd_unit_spec spec = {.grad = "w@GRAD", .block = block};
+    struct pd_engine engine = pd_engine_of(plan->frame, NULL);
+    struct pd_rule *rule;
     int unit;
     must(pd_shard_new(&(struct pd_shard_config){.trainers = TRAINERS}, &shard));
-    must(pd_rule_new(plan->frame, block, "w@GRAD", &spec.rule));
+    must(pd_rule_new(&engine, block, "w@GRAD", &rule));
+    must(pd_table_of_value("w", pd_scope_find(scope, "w"), rule, &spec.table));
     must(pd_shard_add(shard, &spec, &unit));
     return shard;
 }
