@@ -208,4 +208,23 @@ static inline pd_status serve_job(const struct ps_job *job, int server, pd_scope
     return status;
 }
 
+/* A server on a thread of its own, with what it holds in the end. */
+struct served {
+    struct ps_job job;
+    float w[MAX_PARAMS];
+    pd_status status;
+};
+
+static inline void *serve(void *arg)
+{
+    struct served *s = arg;
+    pd_scope *scope;
+    must(pd_scope_create(NULL, &scope));
+    s->status = serve_job(&s->job, 0, scope);
+    for (int i = 0; i < s->job.params; i++)
+        s->w[i] = weight(scope, i, 0);
+    pd_scope_release(scope);
+    return NULL;
+}
+
 #endif

@@ -23,7 +23,7 @@ struct empty {
     char text[512];
 };
 
-static void *serve(void *arg)
+static void *serve_empty(void *arg)
 {
     struct empty *e = arg;
     e->status = pd_serve(e->job.endpoint[0], NULL, NULL);
@@ -34,7 +34,7 @@ static void *serve(void *arg)
 static pthread_t start(struct empty *e)
 {
     pthread_t server;
-    assert_int_equal(pthread_create(&server, NULL, serve, e), 0);
+    assert_int_equal(pthread_create(&server, NULL, serve_empty, e), 0);
     return server;
 }
 

@@ -19,24 +19,6 @@
 
 enum { PARAMS = 3, STEPS = 60, THREADS = 3 };
 
-struct served {
-    struct ps_job job;
-    float w[PARAMS]; /* what the server holds in the end */
-    pd_status status;
-};
-
-static void *serve(void *arg)
-{
-    struct served *s = arg;
-    pd_scope *scope;
-    must(pd_scope_create(NULL, &scope));
-    s->status = serve_job(&s->job, 0, scope);
-    for (int i = 0; i < PARAMS; i++)
-        s->w[i] = weight(scope, i, 0);
-    pd_scope_release(scope);
-    return NULL;
-}
-
 static pthread_t start_server(struct served *served, int is_sync, const char *loops, const char *folder)
 {
     pthread_t server;
