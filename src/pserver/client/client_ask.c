@@ -179,15 +179,13 @@ int pd_wire_refused(struct wire *w, uint64_t number, pd_status status, const cha
 
 /* ---- what a thread asks ---- */
 
-static struct wire *wire_of(const struct pd_client *c, int number)
+struct wire *pd_client_wire_of(const struct pd_client *c, int number)
 {
     const struct name *n = &c->names.at[number];
     return n->link->wires.at[n->wire];
 }
 
-/* The connection still reads from and writes to memory of who asked, so it ends too; a new one is made at the
- * next use, and what others asked for there is asked again. */
-static void break_off(struct wire *w)
+void pd_wire_break_off(struct wire *w)
 {
     if (w->conn) pd_conn_close(w->conn, 0);
     if (w->state != WIRE_QUIT) w->state = WIRE_DOWN;
@@ -199,7 +197,7 @@ void pd_ask_drop(struct pd_ask *ask)
     struct pd_client *c = ask->client;
     for (struct request *q = ask->first, *next; q; q = next) {
         next = q->next;
-        if (q->number) break_off(q->wire);
+        if (q->number) pd_wire_break_off(q->wire);
         take_off(q);
         q->wishes.n = 0;
         if (!pd_vec_push(&c->spare, q)) {
@@ -253,7 +251,7 @@ static struct request *make(struct pd_client *c, struct pd_ask *ask, struct wire
 static pd_status add(struct pd_client *c, struct pd_ask *ask, enum request_kind kind, struct wish wish,
                      struct request **out)
 {
-    struct wire *w = wire_of(c, wish.name);
+    struct wire *w = pd_client_wire_of(c, wish.name);
     struct request *q = kind == REQUEST_VALUES ? ask->first : NULL;
     while (q && (q->wire != w || q->kind != kind))
         q = q->next;

@@ -274,8 +274,12 @@ pd_status pd_group_check_finite(const struct pd_client *client, const struct gro
 void pd_client_tell_own(const struct pd_client *client, const struct pd_run *run, int has_begun);
 /* client_ask.c */
 uint64_t pd_wire_number(struct wire *wire, struct request *request); /* for a message that wants an answer */
-int pd_wire_asks(const struct wire *wire);   /* has it asks of which some are not answered? */
-void pd_wire_send_asks(struct wire *wire);   /* those that were not sent on this connection */
+int pd_wire_asks(const struct wire *wire); /* has it asks of which some are not answered? */
+void pd_wire_send_asks(struct wire *wire); /* those that were not sent on this connection */
+struct wire *pd_client_wire_of(const struct pd_client *client, int number); /* of a name */
+/* The connection still reads from and writes to memory of a run that has failed, so it ends too; a new one is
+ * made at the next use, and what others asked for there is asked again. */
+void pd_wire_break_off(struct wire *wire);
 void pd_wire_unsend(struct wire *wire);      /* the next connection is asked all of it again */
 void pd_wire_forget_asks(struct wire *wire); /* nobody waits for them any more */
 pd_status pd_wire_head(struct wire *wire, struct pd_message *message);

@@ -9,12 +9,6 @@
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
 
-static struct wire *wire_of(struct pd_client *c, int number)
-{
-    const struct name *n = &c->names.at[number];
-    return n->link->wires.at[n->wire];
-}
-
 /* The step that is given again for others. */
 static int has(const struct wire *w)
 {
@@ -180,11 +174,7 @@ void pd_push_clear(struct wire *w)
  */
 static void drop(struct wire *w)
 {
-    if (w->conn && (w->push.sent || w->push.end.number)) {
-        pd_conn_close(w->conn, 0);
-        w->state = WIRE_DOWN;
-        pd_wire_unsend(w);
-    }
+    if (w->push.sent || w->push.end.number) pd_wire_break_off(w);
     pd_push_clear(w);
 }
 
@@ -229,7 +219,7 @@ static pd_status check_spoilt(const struct pd_client *c)
 
 static pd_status add_piece(struct pd_client *c, const struct piece *p)
 {
-    struct wire *w = wire_of(c, p->name);
+    struct wire *w = pd_client_wire_of(c, p->name);
     PD_TRY(check_spoilt(c));
     if (w->push.state != PUSH_GATHERS)
         return pd_fail(PD_INVALID, "'%s' is sent after its step was ended", c->names.at[p->name].text);
@@ -246,7 +236,7 @@ pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data
                                             .part = k,
                                             .data = (const char *)data + at,
                                             .bytes = bytes - at < part ? bytes - at : part}));
-    pd_wire_flush(wire_of(c, number));
+    pd_wire_flush(pd_client_wire_of(c, number));
     return PD_OK;
 }
 
@@ -256,7 +246,7 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
     PD_CLIENT_HOLD(c);
     int64_t part = (int64_t)pd_ps_rows_a_part(row);
     uint32_t k = 0;
-    wire_of(c, number)->push.is_meant = 1;
+    pd_client_wire_of(c, number)->push.is_meant = 1;
     if (!n && is_slice) PD_TRY(add_piece(c, &(struct piece){.name = number}));
     for (int64_t at = 0; at < n; at += part, k++) {
         int64_t count = n - at < part ? n - at : part;
@@ -267,7 +257,7 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
                                             .data = (const char *)data + (size_t)at * row,
                                             .bytes = (size_t)count * row}));
     }
-    pd_wire_flush(wire_of(c, number));
+    pd_wire_flush(pd_client_wire_of(c, number));
     return PD_OK;
 }
 
