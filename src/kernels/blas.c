@@ -27,14 +27,14 @@ static void open_library(void)
 #endif
 }
 
-int pd_blas_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+int pd_blas_gemm(const struct pd_gemm *g)
 {
     pthread_once(&once, open_library);
-    if (!sgemm || m > INT_MAX || n > INT_MAX || k > INT_MAX || lda > INT_MAX || ldb > INT_MAX ||
-        ldc > INT_MAX)
+    if (!sgemm || g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->a.ld > INT_MAX ||
+        g->b.ld > INT_MAX || g->ldc > INT_MAX)
         return 0;
-    sgemm(ROW_MAJOR, trans_a ? TRANS : NO_TRANS, trans_b ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, alpha, a,
-          (int)lda, b, (int)ldb, beta, c, (int)ldc);
+    sgemm(ROW_MAJOR, g->a.trans ? TRANS : NO_TRANS, g->b.trans ? TRANS : NO_TRANS, (int)g->m, (int)g->n,
+          (int)g->k, (float)g->alpha, g->a.at, (int)g->a.ld, g->b.at, (int)g->b.ld, (float)g->beta, g->c,
+          (int)g->ldc);
     return 1;
 }

@@ -2,10 +2,9 @@
 #ifndef PD_KERNELS_BLAS_H
 #define PD_KERNELS_BLAS_H
 
-#include <stdint.h>
+#include "kernels/gemm.h"
 
 /* Row-major product as in gemm.h; 0 when there is no CBLAS. */
-int pd_blas_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+int pd_blas_gemm(const struct pd_gemm *g);
 
 #endif

@@ -71,33 +71,35 @@ static void F(group)(const struct pd_conv_job *job, struct patches *p, int64_t i
     int64_t y_at = image * c->out_channels * points + group * out_each * (c->channels_last ? 1 : points);
     int64_t w_at = group * out_each * rows;
     int64_t y_step = c->channels_last ? c->out_channels : points;
-    T *columns = p->columns;
     int64_t grain = 16384 / (p->rows_per_channel * points + 1) + 1;
-    switch (job->pass) {
-    case PD_CONV_FORWARD:
+    struct pd_factor columns = {.at = p->columns, .ld = points}, filter = {.ld = rows},
+                     y = {.ld = y_step, .trans = c->channels_last};
+    if (job->pass != PD_CONV_DATA) {
         p->image = (T *)first + x_at;
         pd_parallel(in_each, grain, F(gather), p);
+    }
+    switch (job->pass) {
+    case PD_CONV_FORWARD:
+        filter.at = second + w_at;
+        filter.trans = columns.trans = c->channels_last;
         if (c->channels_last) {
-            F(pd_gemm)
-            (1, 1, points, out_each, rows, 1, columns, points, second + w_at, rows, 0, out + y_at, y_step);
+            F(pd_gemm)(&(struct pd_gemm){points, out_each, rows, columns, filter, out + y_at, y_step, 1});
         } else {
-            F(pd_gemm)
-            (0, 0, out_each, points, rows, 1, second + w_at, rows, columns, points, 0, out + y_at, y_step);
+            F(pd_gemm)(&(struct pd_gemm){out_each, points, rows, filter, columns, out + y_at, y_step, 1});
         }
         break;
     case PD_CONV_DATA:
-        F(pd_gemm)
-        (1, c->channels_last, rows, points, out_each, 1, second + w_at, rows, first + y_at, y_step, 0,
-         columns, points);
+        filter.at = second + w_at;
+        filter.trans = 1;
+        y.at = first + y_at;
+        F(pd_gemm)(&(struct pd_gemm){rows, points, out_each, filter, y, p->columns, points, 1});
         p->image = out + x_at;
         pd_parallel(in_each, grain, F(scatter), p);
         break;
     case PD_CONV_FILTER:
-        p->image = (T *)first + x_at;
-        pd_parallel(in_each, grain, F(gather), p);
-        F(pd_gemm)
-        (c->channels_last, 1, out_each, rows, points, 1, second + y_at, y_step, columns, points,
-         image ? 1 : 0, out + w_at, rows);
+        columns.trans = 1;
+        y.at = second + y_at;
+        F(pd_gemm)(&(struct pd_gemm){out_each, rows, points, y, columns, out + w_at, rows, 1, image > 0});
         break;
     }
 }

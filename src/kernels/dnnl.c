@@ -133,13 +133,12 @@ void pd_dnnl_use_threads(int threads)
 #endif
 }
 
-int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+int pd_dnnl_gemm(const struct pd_gemm *g)
 {
     if (!pd_dnnl_lib()) return 0;
     pd_dnnl_use_threads(1);
-    int worked = lib.sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c,
-                           ldc) == dnnl_success;
+    int worked = lib.sgemm(g->a.trans ? 'T' : 'N', g->b.trans ? 'T' : 'N', g->m, g->n, g->k, (float)g->alpha,
+                           g->a.at, g->a.ld, g->b.at, g->b.ld, (float)g->beta, g->c, g->ldc) == dnnl_success;
     static pthread_once_t first = PTHREAD_ONCE_INIT; /* has made the kernels of all products */
     pthread_once(&first, give_back_code);
     return worked;
@@ -152,8 +151,7 @@ const char *pd_dnnl_version(void)
 
 #else
 
-int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+int pd_dnnl_gemm(const struct pd_gemm *g)
 {
     return 0;
 }

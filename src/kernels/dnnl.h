@@ -7,10 +7,10 @@
 #define PD_KERNELS_DNNL_H
 
 #include "kernels/conv.h"
+#include "kernels/gemm.h"
 
 /* Row-major product as in gemm.h, in the calling thread alone. */
-int pd_dnnl_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+int pd_dnnl_gemm(const struct pd_gemm *g);
 
 /* A prepared float32 pass from the cache (a handful of shapes, the least used goes), and the scratch bytes it
  * wants. NULL: oneDNN is not there or cannot do it. */

@@ -8,12 +8,36 @@
 
 #include <stdint.h>
 
-void pd_gemm_f32(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                 int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
-void pd_gemm_f64(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double *a,
-                 int64_t lda, const double *b, int64_t ldb, double beta, double *c, int64_t ldc);
+/* A factor as it lies in memory: `ld` elements from one row to the next. With `trans` the product takes its
+ * columns for rows. */
+struct pd_factor {
+    const void *at;
+    int64_t ld;
+    int trans;
+};
+
+/* One product: {m, n, k, {a, lda}, {b, ldb, .trans = 1}, c, ldc, .alpha = 1}. Its matrices are float32 or
+ * float64, as the function that is called says; float32 rounds alpha and beta first. With beta 0 what C held
+ * does not matter. */
+struct pd_gemm {
+    int64_t m, n, k;
+    struct pd_factor a, b;
+    void *c;
+    int64_t ldc;
+    double alpha, beta;
+};
+
+void pd_gemm_f32(const struct pd_gemm *g);
+void pd_gemm_f64(const struct pd_gemm *g);
 /* The plain reference that every other one is compared with. */
-void pd_gemm_f32_plain(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                       int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+void pd_gemm_f32_plain(const struct pd_gemm *g);
+
+static inline void pd_gemm(int is_double, const struct pd_gemm *g)
+{
+    if (is_double)
+        pd_gemm_f64(g);
+    else
+        pd_gemm_f32(g);
+}
 
 #endif

@@ -299,16 +299,16 @@ static int run_product(struct product *p)
     return 1;
 }
 
-int pd_amx_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+int pd_amx_gemm(const struct pd_gemm *g)
 {
+    const int64_t m = g->m, n = g->n, k = g->k;
     if (k <= 0 || !pd_flag_int(PD_FLAG_use_amx) || !pd_amx_ready()) return 0;
     if (m <= 0 || n <= 0) return 1;
-    struct product p = {.a = {a, lda, m, k, !trans_a, 1, 1},
-                        .b = {b, ldb, n, k, trans_b != 0, 0, alpha},
-                        .beta = beta,
-                        .c = c,
-                        .ldc = ldc};
+    struct product p = {.a = {g->a.at, g->a.ld, m, k, !g->a.trans, 1, 1},
+                        .b = {g->b.at, g->b.ld, n, k, g->b.trans != 0, 0, (float)g->alpha},
+                        .beta = (float)g->beta,
+                        .c = g->c,
+                        .ldc = g->ldc};
     p.strips = m >= n ? &p.a : &p.b;
     p.shared = m >= n ? &p.b : &p.a;
     p.strip_count = panels_of(p.strips);
@@ -334,8 +334,7 @@ int pd_amx_ready(void)
     return 0;
 }
 
-int pd_amx_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+int pd_amx_gemm(const struct pd_gemm *g)
 {
     return 0;
 }

@@ -11,13 +11,12 @@
 #ifndef PD_KERNELS_GEMM_AMX_H
 #define PD_KERNELS_GEMM_AMX_H
 
-#include <stdint.h>
+#include "kernels/gemm.h"
 
 /* Row-major product as in gemm.h, of any size with k above 0. Returns 0 with C untouched where the processor,
  * the system or the build has no AMX, FLAGS_use_amx is 0, memory is short, or A or B hold Inf, NaN, or
  * numbers out of the range above. The result does not depend on the number of threads. */
-int pd_amx_gemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+int pd_amx_gemm(const struct pd_gemm *g);
 
 /* Whether this machine and build have it; the flag is not asked. */
 int pd_amx_ready(void);

@@ -13,22 +13,21 @@ struct F(view) {
 };
 
 /* Operands as callers of gemm.h name them. */
-static struct F(view) F(view_of)(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, T alpha,
-                                 const T *a, int64_t lda, const T *b, int64_t ldb, T beta, T *c, int64_t ldc)
+static struct F(view) F(view_of)(const struct pd_gemm *g)
 {
-    return (struct F(view)){.m = m,
-                            .n = n,
-                            .k = k,
-                            .alpha = alpha,
-                            .beta = beta,
-                            .a = a,
-                            .b = b,
-                            .c = c,
-                            .ai = trans_a ? 1 : lda,
-                            .ap = trans_a ? lda : 1,
-                            .bp = trans_b ? 1 : ldb,
-                            .bj = trans_b ? ldb : 1,
-                            .ci = ldc,
+    return (struct F(view)){.m = g->m,
+                            .n = g->n,
+                            .k = g->k,
+                            .alpha = (T)g->alpha,
+                            .beta = (T)g->beta,
+                            .a = g->a.at,
+                            .b = g->b.at,
+                            .c = g->c,
+                            .ai = g->a.trans ? 1 : g->a.ld,
+                            .ap = g->a.trans ? g->a.ld : 1,
+                            .bp = g->b.trans ? 1 : g->b.ld,
+                            .bj = g->b.trans ? g->b.ld : 1,
+                            .ci = g->ldc,
                             .cj = 1};
 }
 

@@ -8,13 +8,6 @@
 #include "base/parallel.h"
 #include "kernels/clones.h"
 
-struct work {
-    int64_t rows, cols;
-    double epsilon;
-    const void *x, *scale, *bias, *dy;
-    void *y, *mean, *variance, *d_scale, *d_bias;
-};
-
 #define T float
 #define F(name) name##_f32
 #include "kernels/layer_norm_loop.h"
@@ -27,38 +20,17 @@ struct work {
 #undef T
 #undef F
 
-void pd_layer_norm(int is_double, int64_t rows, int64_t cols, double epsilon, const void *x,
-                   const void *scale, const void *bias, void *y, void *mean, void *variance)
+void pd_layer_norm(const struct pd_layer_norm *n)
 {
-    struct work w = {.rows = rows,
-                     .cols = cols,
-                     .epsilon = epsilon,
-                     .x = x,
-                     .scale = scale,
-                     .bias = bias,
-                     .y = y,
-                     .mean = mean,
-                     .variance = variance};
-    if (cols > 0) pd_parallel(rows, 16384 / cols + 1, is_double ? forward_f64 : forward_f32, &w);
+    if (n->cols <= 0) return;
+    pd_parallel(n->rows, 16384 / n->cols + 1, n->is_double ? forward_f64 : forward_f32, (void *)n);
 }
 
-void pd_layer_norm_grad(int is_double, int64_t rows, int64_t cols, double epsilon, const void *x,
-                        const void *scale, const void *mean, const void *variance, const void *dy, void *dx,
-                        void *d_scale, void *d_bias)
+void pd_layer_norm_grad(const struct pd_layer_norm_grad *n)
 {
-    struct work w = {.rows = rows,
-                     .cols = cols,
-                     .epsilon = epsilon,
-                     .x = x,
-                     .scale = scale,
-                     .dy = dy,
-                     .y = dx,
-                     .mean = (void *)mean,
-                     .variance = (void *)variance,
-                     .d_scale = d_scale,
-                     .d_bias = d_bias};
-    if (cols <= 0) return;
-    if (dx) pd_parallel(rows, 16384 / cols + 1, is_double ? backward_f64 : backward_f32, &w);
-    if (d_scale || d_bias)
-        pd_parallel(cols, 16384 / (rows + 1) + 64, is_double ? columns_f64 : columns_f32, &w);
+    if (n->cols <= 0) return;
+    if (n->dx)
+        pd_parallel(n->rows, 16384 / n->cols + 1, n->is_double ? backward_f64 : backward_f32, (void *)n);
+    if (n->d_scale || n->d_bias)
+        pd_parallel(n->cols, 16384 / (n->rows + 1) + 64, n->is_double ? columns_f64 : columns_f32, (void *)n);
 }

@@ -24,7 +24,7 @@ PD_CLONES static void F(row_forward)(int64_t n, double epsilon, const T *x, cons
 
 static void F(forward)(void *arg, int64_t begin, int64_t end)
 {
-    const struct work *w = arg;
+    const struct pd_layer_norm *w = arg;
     for (int64_t i = begin; i < end; i++) {
         F(row_forward)
         (w->cols, w->epsilon, (const T *)w->x + i * w->cols, w->scale, w->bias, (T *)w->y + i * w->cols,
@@ -51,12 +51,12 @@ PD_CLONES static void F(row_backward)(int64_t n, T m, T inv, const T *x, const T
 
 static void F(backward)(void *arg, int64_t begin, int64_t end)
 {
-    const struct work *w = arg;
+    const struct pd_layer_norm_grad *w = arg;
     for (int64_t i = begin; i < end; i++) {
         T inv = (T)(1 / sqrt((double)((const T *)w->variance)[i] + w->epsilon));
         F(row_backward)
         (w->cols, ((const T *)w->mean)[i], inv, (const T *)w->x + i * w->cols, w->scale,
-         (const T *)w->dy + i * w->cols, (T *)w->y + i * w->cols);
+         (const T *)w->dy + i * w->cols, (T *)w->dx + i * w->cols);
     }
 }
 
@@ -74,7 +74,7 @@ PD_CLONES static void F(add_row)(int64_t n, T m, T inv, const T *restrict x, con
 
 static void F(columns)(void *arg, int64_t begin, int64_t end)
 {
-    const struct work *w = arg;
+    const struct pd_layer_norm_grad *w = arg;
     T *d_scale = w->d_scale ? (T *)w->d_scale + begin : NULL,
       *d_bias = w->d_bias ? (T *)w->d_bias + begin : NULL;
     if (d_scale) memset(d_scale, 0, (size_t)(end - begin) * sizeof(T));

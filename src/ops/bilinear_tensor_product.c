@@ -32,54 +32,74 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
+/* Out[n, outs] of X[n, xs], Weight[outs, xs, ys] and Y[n, ys]. */
+struct form {
+    int is_double;
+    int64_t n, outs, xs, ys;
+    const void *x, *y, *w;
+};
+
+static struct form form_of(const struct pd_run *r)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *w = pd_run_in(r, WEIGHT);
+    return (struct form){.is_double = x->meta.dtype == PD_DTYPE_FP64,
+                         .n = x->meta.dim[0],
+                         .outs = w->meta.dim[0],
+                         .xs = w->meta.dim[1],
+                         .ys = w->meta.dim[2],
+                         .x = x->data,
+                         .y = pd_run_in(r, Y)->data,
+                         .w = w->data};
+}
+
+static size_t size_of(const struct form *f)
+{
+    return f->is_double ? sizeof(double) : sizeof(float);
+}
+
+/* The matrix of output i, in Weight or in its gradient. */
+static void *matrix(const struct form *f, const void *weight, int64_t i)
+{
+    return (char *)weight + (size_t)(i * f->xs * f->ys) * size_of(f);
+}
+
 #define LOOPS(T, S)                                                                                          \
-    static void forward_##S(int64_t n, int64_t outs, int64_t xs, int64_t ys, const T *x, const T *y,         \
-                            const T *w, const T *bias, T *out, T *left)                                      \
+    /* Column i of Out, from X times its matrix. */                                                          \
+    static void finish_##S(const struct form *f, int64_t i, const T *left, const T *bias, T *out)            \
     {                                                                                                        \
-        for (int64_t i = 0; i < outs; i++) {                                                                 \
-            pd_gemm_##S(0, 0, n, ys, xs, 1, x, xs, w + i * xs * ys, ys, 0, left, ys);                        \
-            for (int64_t row = 0; row < n; row++) {                                                          \
-                T sum = bias ? bias[i] : 0;                                                                  \
-                for (int64_t j = 0; j < ys; j++)                                                             \
-                    sum += left[row * ys + j] * y[row * ys + j];                                             \
-                out[row * outs + i] = sum;                                                                   \
-            }                                                                                                \
+        const T *y = f->y;                                                                                   \
+        for (int64_t row = 0; row < f->n; row++) {                                                           \
+            T sum = bias ? bias[i] : 0;                                                                      \
+            for (int64_t j = 0; j < f->ys; j++)                                                              \
+                sum += left[row * f->ys + j] * y[row * f->ys + j];                                           \
+            out[row * f->outs + i] = sum;                                                                    \
         }                                                                                                    \
     }                                                                                                        \
-    static void scale_rows_##S(int64_t n, int64_t cols, const T *from, const T *by, int64_t step, T *to)     \
+    /* Rows of X or Y, each times the gradient of its output i. */                                           \
+    static void scale_##S(const struct form *f, int64_t i, const T *g, const T *from, int64_t cols, T *to)   \
     {                                                                                                        \
-        for (int64_t row = 0; row < n; row++)                                                                \
+        for (int64_t row = 0; row < f->n; row++)                                                             \
             for (int64_t j = 0; j < cols; j++)                                                               \
-                to[row * cols + j] = from[row * cols + j] * by[row * step];                                  \
-    }                                                                                                        \
-    static void backward_##S(int64_t n, int64_t outs, int64_t xs, int64_t ys, const T *x, const T *y,        \
-                             const T *w, const T *g, T *dx, T *dy, T *dw, T *scaled)                         \
-    {                                                                                                        \
-        for (int64_t i = 0; i < outs; i++) {                                                                 \
-            if (dx) {                                                                                        \
-                scale_rows_##S(n, ys, y, g + i, outs, scaled);                                               \
-                pd_gemm_##S(0, 1, n, xs, ys, 1, scaled, ys, w + i * xs * ys, ys, i > 0, dx, xs);             \
-            }                                                                                                \
-            if (!dy && !dw) continue;                                                                        \
-            scale_rows_##S(n, xs, x, g + i, outs, scaled);                                                   \
-            if (dy) pd_gemm_##S(0, 0, n, ys, xs, 1, scaled, xs, w + i * xs * ys, ys, i > 0, dy, ys);         \
-            if (dw) pd_gemm_##S(1, 0, xs, ys, n, 1, scaled, xs, y, ys, 0, dw + i * xs * ys, ys);             \
-        }                                                                                                    \
+                to[row * cols + j] = from[row * cols + j] * g[row * f->outs + i];                            \
     }
 LOOPS(float, f32)
 LOOPS(double, f64)
 
 static pd_status run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *w = pd_run_in(r, WEIGHT),
-                           *b = pd_run_in(r, BIAS);
-    int64_t n = x->meta.dim[0], outs = w->meta.dim[0], xs = w->meta.dim[1], ys = w->meta.dim[2];
+    const struct pd_tensor *b = pd_run_in(r, BIAS);
+    const struct form f = form_of(r);
     void *left, *bias = b ? b->data : NULL, *out = pd_run_out(r, 0)->data;
-    PD_TRY(pd_nn_scratch(r, (size_t)(n * ys) * pd_dtype_size(x->meta.dtype), &left));
-    if (x->meta.dtype == PD_DTYPE_FP64)
-        forward_f64(n, outs, xs, ys, x->data, y->data, w->data, bias, out, left);
-    else
-        forward_f32(n, outs, xs, ys, x->data, y->data, w->data, bias, out, left);
+    PD_TRY(pd_nn_scratch(r, (size_t)(f.n * f.ys) * size_of(&f), &left));
+    for (int64_t i = 0; i < f.outs; i++) {
+        pd_gemm(f.is_double,
+                &(struct pd_gemm){
+                    f.n, f.ys, f.xs, {f.x, f.xs}, {matrix(&f, f.w, i), f.ys}, left, f.ys, .alpha = 1});
+        if (f.is_double)
+            finish_f64(&f, i, left, bias, out);
+        else
+            finish_f32(&f, i, left, bias, out);
+    }
     return PD_OK;
 }
 
@@ -95,27 +115,59 @@ static pd_status grad_infer(const struct pd_infer *c)
     return PD_OK;
 }
 
+static void scale(const struct form *f, int64_t i, const void *g, const void *from, int64_t cols, void *to)
+{
+    if (f->is_double)
+        scale_f64(f, i, g, from, cols, to);
+    else
+        scale_f32(f, i, g, from, cols, to);
+}
+
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *w = pd_run_in(r, WEIGHT),
-                           *g = pd_run_in(r, GRAD_OUT);
+    const struct pd_tensor *g = pd_run_in(r, GRAD_OUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *dy = pd_run_out(r, DY), *dw = pd_run_out(r, D_WEIGHT),
                      *db = pd_run_out(r, D_BIAS);
-    int64_t n = x->meta.dim[0], outs = w->meta.dim[0], xs = w->meta.dim[1], ys = w->meta.dim[2];
+    const struct form f = form_of(r);
     void *scaled;
-    PD_TRY(pd_nn_scratch(r, (size_t)(n * (xs > ys ? xs : ys)) * pd_dtype_size(x->meta.dtype), &scaled));
-    void *to_x = dx ? dx->data : NULL, *to_y = dy ? dy->data : NULL, *to_w = dw ? dw->data : NULL;
-    if (x->meta.dtype == PD_DTYPE_FP64)
-        backward_f64(n, outs, xs, ys, x->data, y->data, w->data, g->data, to_x, to_y, to_w, scaled);
-    else
-        backward_f32(n, outs, xs, ys, x->data, y->data, w->data, g->data, to_x, to_y, to_w, scaled);
+    PD_TRY(pd_nn_scratch(r, (size_t)(f.n * (f.xs > f.ys ? f.xs : f.ys)) * size_of(&f), &scaled));
+    for (int64_t i = 0; i < f.outs; i++) {
+        const void *w = matrix(&f, f.w, i);
+        if (dx) {
+            scale(&f, i, g->data, f.y, f.ys, scaled);
+            pd_gemm(f.is_double, &(struct pd_gemm){f.n,
+                                                   f.xs,
+                                                   f.ys,
+                                                   {scaled, f.ys},
+                                                   {w, f.ys, .trans = 1},
+                                                   dx->data,
+                                                   f.xs,
+                                                   .alpha = 1,
+                                                   .beta = i > 0});
+        }
+        if (dy || dw) scale(&f, i, g->data, f.x, f.xs, scaled);
+        if (dy)
+            pd_gemm(
+                f.is_double,
+                &(struct pd_gemm){
+                    f.n, f.ys, f.xs, {scaled, f.xs}, {w, f.ys}, dy->data, f.ys, .alpha = 1, .beta = i > 0});
+        if (dw)
+            pd_gemm(f.is_double, &(struct pd_gemm){f.xs,
+                                                   f.ys,
+                                                   f.n,
+                                                   {scaled, f.xs, .trans = 1},
+                                                   {f.y, f.ys},
+                                                   matrix(&f, dw->data, i),
+                                                   f.ys,
+                                                   .alpha = 1});
+    }
     if (!db) return PD_OK;
-    PD_SWITCH_FLOAT(x->meta.dtype, T, {
+    PD_SWITCH_FLOAT(g->meta.dtype, T, {
         const T *from = g->data;
         T *to = db->data;
-        memset(to, 0, (size_t)outs * sizeof(T));
-        for (int64_t i = 0; i < n * outs; i++)
-            to[i % outs] += from[i];
+        memset(to, 0, (size_t)f.outs * sizeof(T));
+        for (int64_t i = 0; i < f.n * f.outs; i++)
+            to[i % f.outs] += from[i];
     })
     return PD_OK;
 }

@@ -65,10 +65,8 @@ static pd_status run(const struct pd_run *r)
             k = pd_meta_span(&in->meta, r->attr[COLS].i, in->meta.rank);
     int64_t ldw = w->meta.dim[1], n = ldw - spare(r->attr);
     int relu = r->attr[ACTIVATION].s[0] != 0;
-    if (in->meta.dtype == PD_DTYPE_FP64)
-        pd_gemm_f64(0, 0, m, n, k, 1, in->data, k, w->data, ldw, 0, out->data, n);
-    else
-        pd_gemm_f32(0, 0, m, n, k, 1, in->data, k, w->data, ldw, 0, out->data, n);
+    pd_gemm(in->meta.dtype == PD_DTYPE_FP64,
+            &(struct pd_gemm){m, n, k, {in->data, k}, {w->data, ldw}, out->data, n, .alpha = 1});
     if (!bias && !relu) return PD_OK;
     PD_SWITCH_FLOAT(in->meta.dtype, T, {
         T *y = out->data;
@@ -102,6 +100,7 @@ static pd_status grad_run(const struct pd_run *r)
     int relu = r->attr[ACTIVATION].s[0] != 0;
     if (relu && !out) return pd_fail(PD_INVALID, "The gradient of fc with relu needs Out.");
     if (d_w && ldw != n) memset(d_w->data, 0, pd_tensor_bytes(d_w));
+    const void *dout = g->data; /* that of the product */
     PD_SWITCH_FLOAT(in->meta.dtype, T, {
         const T *dy = g->data;
         if (relu) {
@@ -119,14 +118,15 @@ static pd_status grad_run(const struct pd_run *r)
                 for (int64_t j = 0; j < n; j++)
                     to[j] += dy[i * n + j];
         }
-        if (sizeof(T) == sizeof(double)) {
-            if (d_in) pd_gemm_f64(0, 1, m, k, n, 1, (const void *)dy, n, w->data, ldw, 0, d_in->data, k);
-            if (d_w) pd_gemm_f64(1, 0, k, n, m, 1, in->data, k, (const void *)dy, n, 0, d_w->data, ldw);
-        } else {
-            if (d_in) pd_gemm_f32(0, 1, m, k, n, 1, (const void *)dy, n, w->data, ldw, 0, d_in->data, k);
-            if (d_w) pd_gemm_f32(1, 0, k, n, m, 1, in->data, k, (const void *)dy, n, 0, d_w->data, ldw);
-        }
+        dout = dy;
     })
+    int is_double = in->meta.dtype == PD_DTYPE_FP64;
+    if (d_in)
+        pd_gemm(is_double,
+                &(struct pd_gemm){m, k, n, {dout, n}, {w->data, ldw, .trans = 1}, d_in->data, k, .alpha = 1});
+    if (d_w)
+        pd_gemm(is_double,
+                &(struct pd_gemm){k, n, m, {in->data, k, .trans = 1}, {dout, n}, d_w->data, ldw, .alpha = 1});
     return PD_OK;
 }
 

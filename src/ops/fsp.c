@@ -27,16 +27,16 @@ static pd_status infer(const struct pd_infer *c)
     return pd_meta_set_dims(out, 3, (int64_t[]){x->dim[0], x->dim[1], y->dim[1]});
 }
 
-/* c[m, n] = a b / pixels, for one image; strides are the row lengths as stored. */
-static void product(enum pd_dtype dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, int64_t pixels,
-                    const char *a, int64_t lda, const char *b, int64_t ldb, char *c)
+/* The factor that an average over the pixels of an image takes. */
+static double share_of(enum pd_dtype dtype, int64_t pixels)
 {
-    if (dtype == PD_DTYPE_FP32)
-        pd_gemm_f32(ta, tb, m, n, k, 1.0f / (float)pixels, (const float *)a, lda, (const float *)b, ldb, 0,
-                    (float *)c, n);
-    else
-        pd_gemm_f64(ta, tb, m, n, k, 1.0 / (double)pixels, (const double *)a, lda, (const double *)b, ldb, 0,
-                    (double *)c, n);
+    return dtype == PD_DTYPE_FP32 ? (double)(1.0f / (float)pixels) : 1.0 / (double)pixels;
+}
+
+/* Image i of a batch, each of n elements. */
+static void *image(const struct pd_tensor *t, int64_t i, int64_t n)
+{
+    return (char *)t->data + i * n * (int64_t)pd_dtype_size(t->meta.dtype);
 }
 
 static pd_status run(const struct pd_run *r)
@@ -44,10 +44,13 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
     struct pd_tensor *out = pd_run_out(r, OUT);
     int64_t cx = x->meta.dim[1], cy = y->meta.dim[1], s = x->meta.dim[2] * x->meta.dim[3];
-    int64_t item = (int64_t)pd_dtype_size(x->meta.dtype);
-    for (int64_t i = 0; i < x->meta.dim[0]; i++)
-        product(x->meta.dtype, 0, 1, cx, cy, s, s, (const char *)x->data + i * cx * s * item, s,
-                (const char *)y->data + i * cy * s * item, s, (char *)out->data + i * cx * cy * item);
+    struct pd_gemm g = {.m = cx, .n = cy, .k = s, .ldc = cy, .alpha = share_of(x->meta.dtype, s)};
+    for (int64_t i = 0; i < x->meta.dim[0]; i++) {
+        g.a = (struct pd_factor){image(x, i, cx * s), s};
+        g.b = (struct pd_factor){image(y, i, cy * s), s, .trans = 1};
+        g.c = image(out, i, cx * cy);
+        pd_gemm(x->meta.dtype == PD_DTYPE_FP64, &g);
+    }
     return PD_OK;
 }
 
@@ -63,15 +66,24 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *dout = pd_run_in(r, GRAD_OUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *dy = pd_run_out(r, DY);
     int64_t cx = x->meta.dim[1], cy = y->meta.dim[1], s = x->meta.dim[2] * x->meta.dim[3];
-    int64_t item = (int64_t)pd_dtype_size(x->meta.dtype);
+    struct pd_gemm g = {.n = s, .ldc = s, .alpha = share_of(x->meta.dtype, s)};
     for (int64_t i = 0; i < x->meta.dim[0]; i++) {
-        const char *g = (const char *)dout->data + i * cx * cy * item;
-        if (dx)
-            product(x->meta.dtype, 0, 0, cx, s, cy, s, g, cy, (const char *)y->data + i * cy * s * item, s,
-                    (char *)dx->data + i * cx * s * item);
-        if (dy)
-            product(x->meta.dtype, 1, 0, cy, s, cx, s, g, cy, (const char *)x->data + i * cx * s * item, s,
-                    (char *)dy->data + i * cy * s * item);
+        g.a = (struct pd_factor){image(dout, i, cx * cy), cy};
+        if (dx) {
+            g.m = cx;
+            g.k = cy;
+            g.b = (struct pd_factor){image(y, i, cy * s), s};
+            g.c = image(dx, i, cx * s);
+            pd_gemm(x->meta.dtype == PD_DTYPE_FP64, &g);
+        }
+        if (dy) {
+            g.m = cy;
+            g.k = cx;
+            g.a.trans = 1;
+            g.b = (struct pd_factor){image(x, i, cx * s), s};
+            g.c = image(dy, i, cy * s);
+            pd_gemm(x->meta.dtype == PD_DTYPE_FP64, &g);
+        }
     }
     return PD_OK;
 }

@@ -2,7 +2,6 @@
  * itself, so that the gradient, as large as the parameter, is neither written nor read again. */
 #include <string.h>
 
-#include "kernels/gemm.h"
 #include "ops/fused.h"
 #include "ops/math_util.h"
 #include "ops/mul.h"
@@ -21,17 +20,13 @@ static pd_status infer(const struct pd_infer *c)
 
 static pd_status run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
+    const struct pd_tensor *y = pd_run_in(r, Y);
     struct pd_tensor *param = pd_run_out(r, PARAM_OUT);
-    const struct pd_mul_sizes s = pd_mul_sizes(r);
     double lr;
     PD_TRY(pd_fused_part(PART_SGD, pd_math_number(pd_run_in(r, LR), "LearningRate", &lr)));
     pd_mul_grad_x(r, pd_run_out(r, DX)); /* wants the parameter as it was */
     if (param->data != y->data) memcpy(param->data, y->data, pd_tensor_bytes(y));
-    if (x->meta.dtype == PD_DTYPE_FP64)
-        pd_gemm_f64(1, 0, s.k, s.n, s.m, -lr, x->data, s.k, g->data, s.n, 1, param->data, s.n);
-    else
-        pd_gemm_f32(1, 0, s.k, s.n, s.m, (float)-lr, x->data, s.k, g->data, s.n, 1, param->data, s.n);
+    pd_mul_grad_y(r, -lr, 1, param);
     return PD_OK;
 }
 

@@ -17,35 +17,40 @@ enum { GRAD_DOUT = 4 };
 static const struct pd_attr_def bilinear_attrs[] = ATTRS("bilinear");
 static const struct pd_attr_def nearest_attrs[] = ATTRS("nearest");
 
-/* Wanted height and width; -1 where only running can tell. `data` gives the tensor of an input, NULL when it
- * is not there or cannot be read yet. */
-static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x, int n_sizes,
-                             const struct pd_tensor *const *sizes, const struct pd_tensor *out_size,
-                             int has_out_size, const struct pd_tensor *scale_in, int has_scale, int64_t *size)
+/* The inputs that ask for a size: which are there, and their data, NULL where they cannot be read yet. */
+struct wish {
+    int n_sizes, has_scale;
+    const struct pd_tensor *sizes[2], *out_size, *scale;
+};
+
+/* Wanted height and width; -1 where only running can tell. */
+static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x, const struct wish *wish,
+                             int64_t *size)
 {
     int first = pd_nn_channels_last(attr[LAYOUT].s) ? 1 : 2;
     size[0] = attr[OUT_H].i;
     size[1] = attr[OUT_W].i;
-    if (n_sizes) {
-        if (n_sizes != 2)
-            return pd_fail(PD_INVALID, "SizeTensor holds %d tensors: give two, height and width.", n_sizes);
+    if (wish->n_sizes) {
+        if (wish->n_sizes != 2)
+            return pd_fail(PD_INVALID, "SizeTensor holds %d tensors: give two, height and width.",
+                           wish->n_sizes);
         for (int i = 0; i < 2; i++)
-            if (sizes[i]) PD_TRY(pd_number_at(sizes[i], "SizeTensor", 0, &size[i]));
+            if (wish->sizes[i]) PD_TRY(pd_number_at(wish->sizes[i], "SizeTensor", 0, &size[i]));
         return PD_OK;
     }
     double scale = attr[SCALE].f;
-    if (has_scale) {
+    if (wish->has_scale) {
+        const struct pd_tensor *t = wish->scale;
         scale = 0;
         size[0] = size[1] = -1;
-        if (scale_in)
-            scale = scale_in->meta.dtype == PD_DTYPE_FP64 ? *(const double *)scale_in->data
-                                                          : (double)*(const float *)scale_in->data;
+        if (t)
+            scale =
+                t->meta.dtype == PD_DTYPE_FP64 ? *(const double *)t->data : (double)*(const float *)t->data;
     }
     for (int i = 0; scale > 0 && i < 2; i++)
         size[i] = x->dim[first + i] < 0 ? -1 : (int64_t)((float)x->dim[first + i] * (float)scale);
-    if (has_out_size && out_size)
-        for (int i = 0; i < 2; i++)
-            PD_TRY(pd_number_at(out_size, "OutSize", i, &size[i]));
+    for (int i = 0; wish->out_size && i < 2; i++)
+        PD_TRY(pd_number_at(wish->out_size, "OutSize", i, &size[i]));
     return PD_OK;
 }
 
@@ -73,15 +78,14 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
     if (strcmp(method, "bilinear") && strcmp(method, "nearest"))
         return pd_fail(PD_INVALID, "interp_method is '%s': give bilinear or nearest.", method);
-    const struct pd_tensor *sizes[2] = {0};
+    struct wish wish = {.n_sizes = c->in[SIZE_TENSOR].n, .has_scale = c->in[SCALE_TENSOR].n};
     int64_t size[2], dim[4];
-    for (int i = 0; i < c->in[SIZE_TENSOR].n && i < 2; i++)
-        sizes[i] = pd_infer_data(c, SIZE_TENSOR, i);
-    const struct pd_tensor *out_size = c->in[OUT_SIZE].n ? pd_infer_data(c, OUT_SIZE, 0) : NULL;
-    const struct pd_tensor *scale = c->in[SCALE_TENSOR].n ? pd_infer_data(c, SCALE_TENSOR, 0) : NULL;
-    PD_TRY(wanted_size(c->attr, x, c->in[SIZE_TENSOR].n, sizes, out_size, c->in[OUT_SIZE].n, scale,
-                       c->in[SCALE_TENSOR].n, size));
-    int by_data = c->in[SIZE_TENSOR].n || c->in[OUT_SIZE].n || c->in[SCALE_TENSOR].n;
+    for (int i = 0; i < wish.n_sizes && i < 2; i++)
+        wish.sizes[i] = pd_infer_data(c, SIZE_TENSOR, i);
+    if (c->in[OUT_SIZE].n) wish.out_size = pd_infer_data(c, OUT_SIZE, 0);
+    if (wish.has_scale) wish.scale = pd_infer_data(c, SCALE_TENSOR, 0);
+    PD_TRY(wanted_size(c->attr, x, &wish, size));
+    int by_data = wish.n_sizes || c->in[OUT_SIZE].n || wish.has_scale;
     if (!by_data && c->running) PD_TRY(check_size(size));
     out_dims(c->attr, x, size, dim);
     for (int i = 0; c->running && i < 4; i++)
@@ -166,15 +170,16 @@ static pd_status grid_make(const struct pd_run *r, const struct pd_meta *in, con
 
 static pd_status run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *out_size = pd_run_in(r, OUT_SIZE),
-                           *scale = pd_run_in(r, SCALE_TENSOR);
+    const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    const struct pd_tensor *sizes[2] = {0};
+    struct wish wish = {.n_sizes = r->in[SIZE_TENSOR].n,
+                        .out_size = pd_run_in(r, OUT_SIZE),
+                        .scale = pd_run_in(r, SCALE_TENSOR)};
     int64_t size[2], dim[4];
-    for (int i = 0; i < r->in[SIZE_TENSOR].n && i < 2; i++)
-        sizes[i] = pd_run_in_at(r, SIZE_TENSOR, i);
-    PD_TRY(wanted_size(r->attr, &x->meta, r->in[SIZE_TENSOR].n, sizes, out_size, out_size != NULL, scale,
-                       scale != NULL, size));
+    wish.has_scale = wish.scale != NULL;
+    for (int i = 0; i < wish.n_sizes && i < 2; i++)
+        wish.sizes[i] = pd_run_in_at(r, SIZE_TENSOR, i);
+    PD_TRY(wanted_size(r->attr, &x->meta, &wish, size));
     PD_TRY(check_size(size));
     out_dims(r->attr, &x->meta, size, dim);
     PD_TRY(pd_shape_fit(out, x->meta.dtype, 4, dim));

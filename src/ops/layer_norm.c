@@ -35,9 +35,16 @@ static pd_status run(const struct pd_run *r)
     size_t bytes = (size_t)rows * pd_dtype_size(x->meta.dtype);
     void *spare = NULL;
     if (!mean || !variance) PD_TRY(pd_nn_scratch(r, 2 * bytes, &spare));
-    pd_layer_norm(x->meta.dtype == PD_DTYPE_FP64, rows, cols, r->attr[EPSILON].f, x->data,
-                  scale ? scale->data : NULL, bias ? bias->data : NULL, pd_run_out(r, Y)->data,
-                  mean ? mean->data : spare, variance ? variance->data : (char *)spare + bytes);
+    pd_layer_norm(&(struct pd_layer_norm){.is_double = x->meta.dtype == PD_DTYPE_FP64,
+                                          .rows = rows,
+                                          .cols = cols,
+                                          .epsilon = r->attr[EPSILON].f,
+                                          .x = x->data,
+                                          .scale = scale ? scale->data : NULL,
+                                          .bias = bias ? bias->data : NULL,
+                                          .y = pd_run_out(r, Y)->data,
+                                          .mean = mean ? mean->data : spare,
+                                          .variance = variance ? variance->data : (char *)spare + bytes});
     return PD_OK;
 }
 
@@ -49,11 +56,18 @@ static pd_status grad_run(const struct pd_run *r)
     int axis = r->attr[BEGIN_AXIS].i;
     if (!scale) d_scale = NULL;
     if (!pd_run_in(r, PD_NORM_GRAD_BIAS)) d_bias = NULL;
-    pd_layer_norm_grad(x->meta.dtype == PD_DTYPE_FP64, pd_meta_span(&x->meta, 0, axis),
-                       pd_meta_span(&x->meta, axis, x->meta.rank), r->attr[EPSILON].f, x->data,
-                       scale ? scale->data : NULL, pd_run_in(r, PD_NORM_GRAD_MEAN)->data,
-                       pd_run_in(r, PD_NORM_GRAD_VARIANCE)->data, pd_run_in(r, PD_NORM_GRAD_DY)->data,
-                       dx ? dx->data : NULL, d_scale ? d_scale->data : NULL, d_bias ? d_bias->data : NULL);
+    pd_layer_norm_grad(&(struct pd_layer_norm_grad){.is_double = x->meta.dtype == PD_DTYPE_FP64,
+                                                    .rows = pd_meta_span(&x->meta, 0, axis),
+                                                    .cols = pd_meta_span(&x->meta, axis, x->meta.rank),
+                                                    .epsilon = r->attr[EPSILON].f,
+                                                    .x = x->data,
+                                                    .scale = scale ? scale->data : NULL,
+                                                    .mean = pd_run_in(r, PD_NORM_GRAD_MEAN)->data,
+                                                    .variance = pd_run_in(r, PD_NORM_GRAD_VARIANCE)->data,
+                                                    .dy = pd_run_in(r, PD_NORM_GRAD_DY)->data,
+                                                    .dx = dx ? dx->data : NULL,
+                                                    .d_scale = d_scale ? d_scale->data : NULL,
+                                                    .d_bias = d_bias ? d_bias->data : NULL});
     return PD_OK;
 }
 

@@ -37,9 +37,10 @@ static const struct pd_attr_def attrs[] = {
 };
 
 /* One operand: `count` matrices where it is a stack (rank above 2; it may be empty), rows x cols after the
- * transpose. */
+ * transpose. In elements from one matrix to the next, from one part of it to the next, from row to row: step,
+ * part, ld. */
 struct side {
-    int64_t count, rows, cols, step, ld;
+    int64_t count, rows, cols, step, part, ld;
     int trans;
 };
 
@@ -110,20 +111,8 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-static void product(int is_double, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha,
-                    const void *a, int64_t a_at, int64_t lda, const void *b, int64_t b_at, int64_t ldb,
-                    double beta, void *c, int64_t c_at, int64_t ldc)
-{
-    if (is_double)
-        pd_gemm_f64(ta, tb, m, n, k, alpha, (const double *)a + a_at, lda, (const double *)b + b_at, ldb,
-                    beta, (double *)c + c_at, ldc);
-    else
-        pd_gemm_f32(ta, tb, m, n, k, (float)alpha, (const float *)a + a_at, lda, (const float *)b + b_at, ldb,
-                    (float)beta, (float *)c + c_at, ldc);
-}
-
 struct shape {
-    struct side a, b;
+    struct side a, b, out;
     int64_t count, heads, depth; /* products; parts per product; columns of X in a part */
 };
 
@@ -142,20 +131,44 @@ static struct shape shape_of(const struct pd_run *r)
         s.a.rows *= s.count;
         s.count = s.count ? 1 : 0;
     }
+    s.a.part = s.depth * (s.a.trans ? s.a.ld : 1);
+    s.b.part = s.depth * (s.b.trans ? 1 : s.b.ld);
+    s.out.part = s.b.cols;
+    s.out.ld = s.b.cols * s.heads;
+    s.out.step = s.a.rows * s.out.ld;
     return s;
+}
+
+/* Part h of matrix i. */
+static void *part_of(const struct side *s, const struct pd_tensor *t, int64_t i, int64_t h)
+{
+    return (char *)t->data + (i * s->step + h * s->part) * (int64_t)pd_dtype_size(t->meta.dtype);
+}
+
+static struct pd_factor factor_of(const struct side *s, const struct pd_tensor *t, int64_t i, int64_t h)
+{
+    return (struct pd_factor){part_of(s, t, i, h), s->ld, s->trans};
+}
+
+static struct pd_factor turned(struct pd_factor f)
+{
+    f.trans = !f.trans;
+    return f;
 }
 
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
     struct shape s = shape_of(r);
-    int64_t m = s.a.rows, n = s.b.cols, ldc = n * s.heads;
+    struct pd_gemm g = {
+        .m = s.a.rows, .n = s.b.cols, .k = s.depth, .ldc = s.out.ld, .alpha = r->attr[ALPHA].f};
     for (int64_t i = 0; i < s.count; i++)
-        for (int64_t h = 0; h < s.heads; h++)
-            product(x->meta.dtype == PD_DTYPE_FP64, s.a.trans, s.b.trans, m, n, s.depth, r->attr[ALPHA].f,
-                    x->data, i * s.a.step + h * s.depth * (s.a.trans ? s.a.ld : 1), s.a.ld, y->data,
-                    i * s.b.step + h * s.depth * (s.b.trans ? 1 : s.b.ld), s.b.ld, 0,
-                    pd_run_out(r, OUT)->data, i * m * ldc + h * n, ldc);
+        for (int64_t h = 0; h < s.heads; h++) {
+            g.a = factor_of(&s.a, x, i, h);
+            g.b = factor_of(&s.b, y, i, h);
+            g.c = part_of(&s.out, pd_run_out(r, OUT), i, h);
+            pd_gemm(x->meta.dtype == PD_DTYPE_FP64, &g);
+        }
     return PD_OK;
 }
 
@@ -168,35 +181,31 @@ static pd_status grad_infer(const struct pd_infer *c)
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
+    const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *dout = pd_run_in(r, GRAD_OUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *dy = pd_run_out(r, DY);
     int is_double = x->meta.dtype == PD_DTYPE_FP64;
     struct shape s = shape_of(r);
-    int64_t m = s.a.rows, n = s.b.cols, k = s.depth, ldg = n * s.heads;
-    double alpha = r->attr[ALPHA].f;
+    int64_t m = s.a.rows, n = s.b.cols, k = s.depth;
     if (s.count == 0) {
         if (dx) memset(dx->data, 0, pd_tensor_bytes(dx));
         if (dy) memset(dy->data, 0, pd_tensor_bytes(dy));
     }
     for (int64_t i = 0; i < s.count; i++)
         for (int64_t h = 0; h < s.heads; h++) {
-            int64_t a_at = i * s.a.step + h * k * (s.a.trans ? s.a.ld : 1),
-                    b_at = i * s.b.step + h * k * (s.b.trans ? 1 : s.b.ld);
-            int64_t g_at = i * m * ldg + h * n;
-            /* One matrix that served the whole stack gathers the gradients of all. */
-            double a_beta = i > 0 && s.a.step == 0, b_beta = i > 0 && s.b.step == 0;
-            if (dx && !s.a.trans)
-                product(is_double, 0, !s.b.trans, m, k, n, alpha, g->data, g_at, ldg, y->data, b_at, s.b.ld,
-                        a_beta, dx->data, a_at, s.a.ld);
-            else if (dx)
-                product(is_double, s.b.trans, 1, k, m, n, alpha, y->data, b_at, s.b.ld, g->data, g_at, ldg,
-                        a_beta, dx->data, a_at, s.a.ld);
-            if (dy && !s.b.trans)
-                product(is_double, !s.a.trans, 0, k, n, m, alpha, x->data, a_at, s.a.ld, g->data, g_at, ldg,
-                        b_beta, dy->data, b_at, s.b.ld);
-            else if (dy)
-                product(is_double, 1, s.a.trans, n, k, m, alpha, g->data, g_at, ldg, x->data, a_at, s.a.ld,
-                        b_beta, dy->data, b_at, s.b.ld);
+            struct pd_factor a = factor_of(&s.a, x, i, h), b = factor_of(&s.b, y, i, h),
+                             d = factor_of(&s.out, dout, i, h);
+            /* As X and Y lie in memory. One matrix that served the whole stack gathers the gradients of all.
+             */
+            if (dx)
+                pd_gemm(is_double,
+                        &(struct pd_gemm){a.trans ? k : m, a.trans ? m : k, n, a.trans ? b : d,
+                                          turned(a.trans ? d : b), part_of(&s.a, dx, i, h), s.a.ld,
+                                          .alpha = r->attr[ALPHA].f, .beta = i > 0 && s.a.step == 0});
+            if (dy)
+                pd_gemm(is_double,
+                        &(struct pd_gemm){b.trans ? n : k, b.trans ? k : n, m, turned(b.trans ? d : a),
+                                          b.trans ? a : d, part_of(&s.b, dy, i, h), s.b.ld,
+                                          .alpha = r->attr[ALPHA].f, .beta = i > 0 && s.b.step == 0});
         }
     return PD_OK;
 }

@@ -60,23 +60,26 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-struct pd_mul_sizes pd_mul_sizes(const struct pd_run *r)
+/* The matrices of a product: X is m x k, Y is k x n. */
+struct sizes {
+    int64_t m, n, k;
+};
+
+static struct sizes sizes_of(const struct pd_run *r)
 {
     const struct pd_meta *x = &pd_run_in(r, X)->meta, *y = &pd_run_in(r, Y)->meta;
-    return (struct pd_mul_sizes){.m = pd_meta_span(x, 0, r->attr[X_COLS].i),
-                                 .n = pd_meta_span(y, r->attr[Y_COLS].i, y->rank),
-                                 .k = pd_meta_span(x, r->attr[X_COLS].i, x->rank)};
+    return (struct sizes){.m = pd_meta_span(x, 0, r->attr[X_COLS].i),
+                          .n = pd_meta_span(y, r->attr[Y_COLS].i, y->rank),
+                          .k = pd_meta_span(x, r->attr[X_COLS].i, x->rank)};
 }
 
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    const struct pd_mul_sizes s = pd_mul_sizes(r);
-    if (x->meta.dtype == PD_DTYPE_FP64)
-        pd_gemm_f64(0, 0, s.m, s.n, s.k, 1, x->data, s.k, y->data, s.n, 0, out->data, s.n);
-    else
-        pd_gemm_f32(0, 0, s.m, s.n, s.k, 1, x->data, s.k, y->data, s.n, 0, out->data, s.n);
+    const struct sizes s = sizes_of(r);
+    pd_gemm(x->meta.dtype == PD_DTYPE_FP64,
+            &(struct pd_gemm){s.m, s.n, s.k, {x->data, s.k}, {y->data, s.n}, out->data, s.n, .alpha = 1});
     return PD_OK;
 }
 
@@ -90,25 +93,27 @@ static pd_status grad_infer(const struct pd_infer *c)
 void pd_mul_grad_x(const struct pd_run *r, struct pd_tensor *dx)
 {
     const struct pd_tensor *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
-    const struct pd_mul_sizes s = pd_mul_sizes(r);
+    const struct sizes s = sizes_of(r);
     if (!dx) return;
-    if (y->meta.dtype == PD_DTYPE_FP64)
-        pd_gemm_f64(0, 1, s.m, s.k, s.n, 1, g->data, s.n, y->data, s.n, 0, dx->data, s.k);
-    else
-        pd_gemm_f32(0, 1, s.m, s.k, s.n, 1, g->data, s.n, y->data, s.n, 0, dx->data, s.k);
+    pd_gemm(y->meta.dtype == PD_DTYPE_FP64,
+            &(struct pd_gemm){
+                s.m, s.k, s.n, {g->data, s.n}, {y->data, s.n, .trans = 1}, dx->data, s.k, .alpha = 1});
+}
+
+void pd_mul_grad_y(const struct pd_run *r, double alpha, double beta, struct pd_tensor *dy)
+{
+    const struct pd_tensor *x = pd_run_in(r, X), *g = pd_run_in(r, GRAD_OUT);
+    const struct sizes s = sizes_of(r);
+    pd_gemm(x->meta.dtype == PD_DTYPE_FP64,
+            &(struct pd_gemm){
+                s.k, s.n, s.m, {x->data, s.k, .trans = 1}, {g->data, s.n}, dy->data, s.n, alpha, beta});
 }
 
 static pd_status grad_run(const struct pd_run *r)
 {
-    const struct pd_tensor *x = pd_run_in(r, X), *g = pd_run_in(r, GRAD_OUT);
     struct pd_tensor *dy = pd_run_out(r, DY);
-    const struct pd_mul_sizes s = pd_mul_sizes(r);
     pd_mul_grad_x(r, pd_run_out(r, DX));
-    if (!dy) return PD_OK;
-    if (x->meta.dtype == PD_DTYPE_FP64)
-        pd_gemm_f64(1, 0, s.k, s.n, s.m, 1, x->data, s.k, g->data, s.n, 0, dy->data, s.n);
-    else
-        pd_gemm_f32(1, 0, s.k, s.n, s.m, 1, x->data, s.k, g->data, s.n, 0, dy->data, s.n);
+    if (dy) pd_mul_grad_y(r, 1, 0, dy);
     return PD_OK;
 }
 

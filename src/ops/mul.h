@@ -4,14 +4,12 @@
 
 #include "program/op.h"
 
-/* The matrices of a product: X is m x k, Y is k x n. */
-struct pd_mul_sizes {
-    int64_t m, n, k;
-};
+/* X and Y are inputs 0 and 1, the gradient of the product is input 2; attributes 0 and 1 say where X and Y
+ * are cut into rows and columns. */
 
-/* X and Y are inputs 0 and 1; attributes 0 and 1 say where each is cut into rows and columns. */
-struct pd_mul_sizes pd_mul_sizes(const struct pd_run *r);
-/* The gradient of X for one of the product, which is input 2; nothing where `dx` is NULL. */
+/* The gradient of X; nothing where `dx` is NULL. */
 void pd_mul_grad_x(const struct pd_run *r, struct pd_tensor *dx);
+/* alpha times the gradient of Y, and beta times what `dy` held. */
+void pd_mul_grad_y(const struct pd_run *r, double alpha, double beta, struct pd_tensor *dy);
 
 #endif

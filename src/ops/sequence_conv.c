@@ -52,15 +52,6 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-static void product(enum pd_dtype dtype, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
-                    const void *a, int64_t lda, const void *b, int64_t ldb, void *c)
-{
-    if (dtype == PD_DTYPE_FP32)
-        pd_gemm_f32(trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
-    else
-        pd_gemm_f64(trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
-}
-
 /* Windows of x in `col`, or x itself where a window is one row. */
 static const void *windows(const struct pd_seq_window *w, const struct pd_tensor *x,
                            const struct pd_tensor *padding, void *col)
@@ -88,7 +79,9 @@ static pd_status run(const struct pd_run *r)
     int64_t k = w.length * w.width;
     PD_TRY(pd_math_scratch(r, (size_t)(rows * k) * pd_dtype_size(x->meta.dtype), &col));
     const void *from = windows(&w, x, padding, col);
-    product(x->meta.dtype, 0, 0, rows, n, k, from, k, filter->data, n, pd_run_out(r, 0)->data);
+    pd_gemm(
+        x->meta.dtype == PD_DTYPE_FP64,
+        &(struct pd_gemm){rows, n, k, {from, k}, {filter->data, n}, pd_run_out(r, 0)->data, n, .alpha = 1});
     return PD_OK;
 }
 
@@ -140,7 +133,9 @@ static pd_status run_grad(const struct pd_run *r)
         return PD_OK;
     }
     if (dx || dpadding) {
-        product(dtype, 0, 1, rows, k, n, dout->data, n, filter->data, n, col);
+        pd_gemm(dtype == PD_DTYPE_FP64,
+                &(struct pd_gemm){
+                    rows, k, n, {dout->data, n}, {filter->data, n, .trans = 1}, col, k, .alpha = 1});
         void *to = dx ? dx->data : NULL, *pad = dpadding ? dpadding->data : NULL;
         if (dtype == PD_DTYPE_FP32)
             pd_seq_window_grad_f32(&w, col, to, pad);
@@ -148,7 +143,14 @@ static pd_status run_grad(const struct pd_run *r)
             pd_seq_window_grad_f64(&w, col, to, pad);
     }
     if (dfilter)
-        product(dtype, 1, 0, k, n, rows, windows(&w, x, padding, col), k, dout->data, n, dfilter->data);
+        pd_gemm(dtype == PD_DTYPE_FP64, &(struct pd_gemm){k,
+                                                          n,
+                                                          rows,
+                                                          {windows(&w, x, padding, col), k, .trans = 1},
+                                                          {dout->data, n},
+                                                          dfilter->data,
+                                                          n,
+                                                          .alpha = 1});
     return PD_OK;
 }
 

@@ -31,39 +31,56 @@ static float *noise(int64_t n, unsigned seed)
     return at;
 }
 
-typedef int product(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                    const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+typedef int product(const struct pd_gemm *g);
 
 #define ALWAYS(name, call)                                                                                   \
-    static int name(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,            \
-                    int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)             \
+    static int name(const struct pd_gemm *g)                                                                 \
     {                                                                                                        \
-        call(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                          \
+        call(g);                                                                                             \
         return 1;                                                                                            \
     }
 ALWAYS(chosen, pd_gemm_f32)
 ALWAYS(small, pd_gemm_f32_small)
 ALWAYS(blocked, pd_gemm_f32_blocked)
 
-static int in_double(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                     int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+static double *doubles(const float *from, int64_t n)
 {
-    int64_t na = (ta ? k : m) * lda, nb = (tb ? n : k) * ldb, nc = m * ldc;
-    double *da = malloc((size_t)(na + 1) * 8), *db = malloc((size_t)(nb + 1) * 8),
-           *dc = malloc((size_t)(nc + 1) * 8);
-    for (int64_t i = 0; i < na; i++)
-        da[i] = a[i];
-    for (int64_t i = 0; i < nb; i++)
-        db[i] = b[i];
-    for (int64_t i = 0; i < nc; i++)
-        dc[i] = c[i];
-    pd_gemm_f64(ta, tb, m, n, k, alpha, da, lda, db, ldb, beta, dc, ldc);
-    for (int64_t i = 0; i < nc; i++)
-        c[i] = (float)dc[i];
-    free(da);
-    free(db);
-    free(dc);
+    double *to = malloc((size_t)(n + 1) * sizeof *to);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i];
+    return to;
+}
+
+static int in_double(const struct pd_gemm *g)
+{
+    double *a = doubles(g->a.at, (g->a.trans ? g->k : g->m) * g->a.ld),
+           *b = doubles(g->b.at, (g->b.trans ? g->n : g->k) * g->b.ld), *c = doubles(g->c, g->m * g->ldc);
+    struct pd_gemm d = *g;
+    d.a.at = a;
+    d.b.at = b;
+    d.c = c;
+    pd_gemm_f64(&d);
+    for (int64_t i = 0; i < g->m * g->ldc; i++)
+        ((float *)g->c)[i] = (float)c[i];
+    free(a);
+    free(b);
+    free(c);
     return 1;
+}
+
+/* The same product into another C. */
+static struct pd_gemm into(struct pd_gemm g, float *c)
+{
+    g.c = c;
+    return g;
+}
+
+/* A product of dense matrices, transposed as the two bits of `form` say. */
+static struct pd_gemm dense(int form, const int64_t *size, const float *a, const float *b, float beta)
+{
+    int64_t m = size[0], n = size[1], k = size[2];
+    int ta = form & 1, tb = form >> 1;
+    return (struct pd_gemm){m, n, k, {a, ta ? m : k, ta}, {b, tb ? k : n, tb}, NULL, n, 1, beta};
 }
 
 static void sweep(product *compute, int needs_depth)
@@ -85,8 +102,10 @@ static void sweep(product *compute, int needs_depth)
                         for (int64_t i = 0; i < m; i++)
                             for (int64_t j = 0; j < n; j++)
                                 c[i * ldc + j] = NAN; /* with beta 0 the old contents must not matter */
-                    pd_gemm_f32_plain(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, want, ldc);
-                    if (compute(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
+                    struct pd_gemm g = {m, n, k, {a, lda, ta}, {b, ldb, tb}, c, ldc, alpha, beta};
+                    struct pd_gemm exact = into(g, want);
+                    pd_gemm_f32_plain(&exact);
+                    if (compute(&g))
                         for (int64_t i = 0; i < m * ldc; i++)
                             if (!(fabsf(c[i] - want[i]) <= 1e-5f * (1 + sqrtf((float)k))))
                                 fail_msg("form %d m %d n %d k %d extra %d mix %d element %d: %g, not %g",
@@ -134,10 +153,11 @@ static void test_threads(void **state)
 {
     int64_t m = 150, n = 130, k = 300;
     float *a = noise(m * k, 1), *b = noise(k * n, 2), *one = noise(m * n, 3), *two = noise(m * n, 3);
+    struct pd_gemm g = dense(0, (int64_t[]){m, n, k}, a, b, 0), first = into(g, one), second = into(g, two);
     pd_threads_set(1);
-    pd_gemm_f32_blocked(0, 0, m, n, k, 1, a, k, b, n, 0, one, n);
+    pd_gemm_f32_blocked(&first);
     pd_threads_set(3);
-    pd_gemm_f32_blocked(0, 0, m, n, k, 1, a, k, b, n, 0, two, n);
+    pd_gemm_f32_blocked(&second);
     pd_threads_set(0);
     assert_memory_equal(one, two, (size_t)(m * n) * sizeof(float));
     free(a);
@@ -155,15 +175,15 @@ static void test_same_bits(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         for (int form = 0; form < 4; form++)
             for (int threads = 2; threads < 4; threads++) {
-                int ta = form & 1, tb = form >> 1;
-                int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2], lda = ta ? m : k,
-                        ldb = tb ? k : n;
+                int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
                 float *a = noise(m * k, 1), *b = noise(k * n, 2), *one = noise(m * n, 3),
                       *two = noise(m * n, 3);
+                struct pd_gemm g = dense(form, shapes[s], a, b, 0.5f), first = into(g, one),
+                               second = into(g, two);
                 pd_threads_set(threads);
-                pd_gemm_f32(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, one, n);
+                pd_gemm_f32(&first);
                 pd_threads_alone(1);
-                pd_gemm_f32(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, two, n);
+                pd_gemm_f32(&second);
                 pd_threads_alone(0);
                 pd_threads_set(0);
                 assert_memory_equal(one, two, (size_t)(m * n) * sizeof(float));
@@ -182,10 +202,9 @@ static void needs_amx(void)
     skip();
 }
 
-static int always_amx(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                      int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+static int always_amx(const struct pd_gemm *g)
 {
-    assert_true(pd_amx_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
+    assert_true(pd_amx_gemm(g));
     return 1;
 }
 
@@ -203,17 +222,18 @@ static void test_amx_threads(void **state)
     needs_amx();
     for (size_t s = 0; s < sizeof large / sizeof large[0]; s++)
         for (int form = 0; form < 4; form++) {
-            int ta = form & 1, tb = form >> 1;
-            int64_t m = large[s][0], n = large[s][1], k = large[s][2], lda = ta ? m : k, ldb = tb ? k : n;
+            int64_t m = large[s][0], n = large[s][1], k = large[s][2];
             float *a = noise(m * k, 1), *b = noise(k * n, 2);
             float *one = noise(m * n, 3), *two = noise(m * n, 3), *want = noise(m * n, 3);
+            struct pd_gemm g = dense(form, large[s], a, b, 0.5f), first = into(g, one), second = into(g, two),
+                           exact = into(g, want);
             pd_threads_set(1);
-            always_amx(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, one, n);
+            always_amx(&first);
             pd_threads_set(2);
-            always_amx(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, two, n);
+            always_amx(&second);
             pd_threads_set(0);
             assert_memory_equal(one, two, (size_t)(m * n) * sizeof(float));
-            pd_gemm_f32_plain(ta, tb, m, n, k, 1, a, lda, b, ldb, 0.5f, want, n);
+            pd_gemm_f32_plain(&exact);
             double off = 0;
             for (int64_t i = 0; i < m * n; i++)
                 off += ((double)one[i] - want[i]) * ((double)one[i] - want[i]);
@@ -243,12 +263,13 @@ static void test_amx_range(void **state)
         float *want = noise(m * n, 3);
         a[77 * k + 5] = cases[s].in_a;
         b[5 * n + 139] = cases[s].in_b;
-        pd_gemm_f32_plain(0, 0, m, n, k, 1, a, k, b, n, 1, want, n);
-        int taken = pd_amx_gemm(0, 0, m, n, k, 1, a, k, b, n, 1, c, n);
+        struct pd_gemm g = into(dense(0, (int64_t[]){m, n, k}, a, b, 1), c), exact = into(g, want);
+        pd_gemm_f32_plain(&exact);
+        int taken = pd_amx_gemm(&g);
         assert_int_equal(taken, cases[s].taken);
         if (!taken) {
             assert_memory_equal(c, before, (size_t)(m * n) * sizeof(float));
-            pd_gemm_f32(0, 0, m, n, k, 1, a, k, b, n, 1, c, n);
+            pd_gemm_f32(&g);
         }
         for (int64_t i = 0; i < m * n; i++) {
             if (isnan(want[i]) ? isnan(c[i]) : c[i] == want[i]) continue;
@@ -266,7 +287,8 @@ static void test_amx_range(void **state)
         float *a = noise(m * k, 1), *b = noise(k * n, 2), *c = noise(m * n, 3);
         for (int64_t i = 0; i < m * k; i++)
             a[i] *= zero ? 0 : 1e-30f;
-        assert_int_equal(pd_amx_gemm(0, 0, m, n, k, 1, a, k, b, n, 0, c, n), zero);
+        struct pd_gemm g = into(dense(0, (int64_t[]){m, n, k}, a, b, 0), c);
+        assert_int_equal(pd_amx_gemm(&g), zero);
         for (int64_t i = 0; i < m * n && zero; i++)
             assert_true(c[i] == 0);
         free(a);
