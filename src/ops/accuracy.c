@@ -1,4 +1,5 @@
 /* accuracy: the share of samples whose label is among the top k. */
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { A_OUT, A_INDICES, A_LABEL };
@@ -25,6 +26,7 @@ static pd_status count_correct(const struct pd_tensor *at, const struct pd_tenso
                                int64_t k, int64_t *correct)
 {
     *correct = 0;
+    PD_TRY(pd_check_index_data(label, "Label"));
     PD_SWITCH_INDEX(label->meta.dtype, T, {
         const T *labels = label->data;
         const int64_t *indices = at->data;
@@ -37,9 +39,8 @@ static pd_status count_correct(const struct pd_tensor *at, const struct pd_tenso
                 hit |= indices[i * k + j] == labels[i];
             *correct += hit;
         }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Label must be int64 or int32, found %s", pd_dtype_name(label->meta.dtype));
+    return PD_OK;
 }
 
 static pd_status accuracy_run(const struct pd_run *r)

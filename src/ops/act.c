@@ -2,6 +2,8 @@
 #include "ops/act.h"
 
 #include "base/parallel.h"
+#include "kernels/ew_binary.h"
+#include "ops/math_util.h"
 
 #define GRAIN 16384
 

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "ops/math_util.h"
+
 enum { BETA1_TENSOR = PD_ADAM_INPUTS_N, BETA2_TENSOR };
 enum { BETA1_POW_OUT = PD_ADAM_OUTPUTS_N, BETA2_POW_OUT };
 enum { BETA1, BETA2, EPSILON, LAZY };

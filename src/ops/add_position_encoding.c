@@ -2,6 +2,7 @@
  * come by LoD, or as [batch, steps, features]. */
 #include <math.h>
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X };
@@ -12,8 +13,8 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("alpha", 1), PD_DEF_FLOA
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 3));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, 3));
     int64_t width = x->dim[x->rank - 1];
     if (width >= 0 && width % 2)
         return pd_fail(PD_SHAPE, "X has shape %s, but the number of features must be even.",

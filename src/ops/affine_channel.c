@@ -1,6 +1,9 @@
 /* affine_channel: each channel scaled and shifted by its own numbers. */
+#include <string.h>
+
 #include "kernels/norm.h"
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, SCALE, BIAS };
@@ -23,12 +26,12 @@ static pd_status infer(const struct pd_infer *c)
 {
     static const char *const names[] = {"X", "Scale", "Bias"};
     const struct pd_meta *x = pd_infer_in(c, X);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, PD_MAX_RANK));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, PD_MAX_RANK));
     int64_t channels = norm_of(x, c->attr).channels;
     for (int slot = SCALE; slot <= BIAS; slot++) {
         const struct pd_meta *each = pd_infer_in(c, slot);
-        PD_TRY(pd_nn_same_type(x, "X", each, names[slot]));
+        PD_TRY(pd_check_same_type(x, "X", each, names[slot]));
         int64_t n = pd_meta_numel(each);
         if (n >= 0 && channels >= 0 && n != channels)
             return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot],

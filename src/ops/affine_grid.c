@@ -1,7 +1,9 @@
 /* affine_grid: a grid of places from 2 x 3 matrices, for grid_sampler. Places run from -1 to 1 along each
  * axis.
  */
-#include "ops/nn_util.h"
+#include <string.h>
+
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { THETA, OUTPUT_SHAPE };
@@ -15,9 +17,9 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *theta = pd_infer_in(c, THETA);
     struct pd_meta *out = pd_infer_out(c, 0);
     const struct pd_attr *shape = &c->attr[SHAPE_ATTR];
-    PD_TRY(pd_nn_need_float(theta, "Theta"));
+    PD_TRY(pd_check_float(theta, "Theta"));
     struct pd_meta want = {.rank = 3, .dim = {theta->dim[0], 2, 3}};
-    PD_TRY(pd_nn_same_dims(theta, "Theta", &want, "what is needed"));
+    PD_TRY(pd_check_same_dims(theta, "Theta", &want, "what is needed"));
     if (shape->n && shape->n != 4)
         return pd_fail(PD_INVALID, "output_shape has %d numbers: give four (batch, channels, height, width).",
                        shape->n);

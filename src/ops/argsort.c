@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/sort.h"
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -76,9 +77,7 @@ static pd_status sort_run(const struct pd_run *r)
                       .descending = r->attr[DESCENDING].b};
     int axis;
     PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
-    if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; float32, float64, int32 and int64 can be sorted",
-                       pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_check_number_data(x, "X"));
     pd_shape_lines(&x->meta, axis, &l.outer, &l.n, &l.inner);
     if (pd_tensor_numel(x) == 0) return PD_OK;
     PD_TRY(pd_shape_scratch(r, (size_t)(l.outer * l.inner * pd_sort_bytes(l.n)), (void **)&l.memory));

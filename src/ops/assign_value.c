@@ -1,4 +1,5 @@
 /* assign_value: a tensor whose values stand in the Program. */
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { OUT };
@@ -39,7 +40,7 @@ static pd_status assign_infer(const struct pd_infer *c)
     static const struct pd_shape_source source = {-1, -1, SHAPE};
     const struct pd_attr *list = NULL;
     if (!out) return PD_OK;
-    PD_TRY(pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_check_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
     PD_TRY(pd_math_infer_shape(c, &source, out));
     PD_TRY(list_of(c->attr, out->dtype, &list));
     return pd_math_check_count(out, list->n);

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { U_PREDICT, U_LABEL, U_POS, U_NEG };
@@ -78,8 +79,8 @@ struct counts {
 static pd_status check_samples(const struct pd_tensor *predict, const struct pd_tensor *label)
 {
     int64_t n = predict->meta.dim[0], width = predict->meta.dim[1];
-    if (!pd_dtype_is_index(label->meta.dtype))
-        return pd_fail(PD_TYPE, "Label must be int64 or int32, found %s", pd_dtype_name(label->meta.dtype));
+    PD_TRY(pd_check_index_data(label, "Label"));
+    PD_TRY(pd_check_float_data(predict, "Predict"));
     PD_SWITCH_FLOAT(predict->meta.dtype, T, {
         const T *p = predict->data;
         for (int64_t i = 0; i < n; i++) {
@@ -89,10 +90,8 @@ static pd_status check_samples(const struct pd_tensor *predict, const struct pd_
                                "prediction %g of sample %lld is not within 0 and 1; use softmax or sigmoid",
                                (double)v, (long long)i);
         }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Predict must be float32 or float64, found %s",
-                   pd_dtype_name(predict->meta.dtype));
+    return PD_OK;
 }
 
 static void add_samples(const struct counts *c, const struct pd_tensor *predict,
@@ -161,9 +160,7 @@ static pd_status auc_run(const struct pd_run *r)
     PD_TRY(check_samples(pd_run_in(r, U_PREDICT), pd_run_in(r, U_LABEL)));
     for (int i = 0; i < 2; i++) {
         const struct pd_tensor *in = pd_run_in(r, U_POS + i);
-        if (in->meta.dtype != PD_DTYPE_INT64)
-            return pd_fail(PD_TYPE, "%s must be int64, found %s", r->op->inputs[U_POS + i].name,
-                           pd_dtype_name(in->meta.dtype));
+        PD_TRY(pd_check_ids_data(in, r->op->inputs[U_POS + i].name));
         stat[i] = out[i]->data;
         if (in->data != out[i]->data) memcpy(out[i]->data, in->data, pd_tensor_bytes(out[i]));
     }

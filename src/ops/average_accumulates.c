@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/clones.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { PARAM, SUM1, SUM2, SUM3, NOW, OLD, UPDATES };
@@ -16,10 +17,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *param = pd_infer_in(c, PARAM);
     for (int i = SUM1; i <= SUM3; i++)
-        if (!pd_meta_dims_match(param, pd_infer_in(c, i)))
-            return pd_fail(PD_SHAPE, "param has shape %s and %s has shape %s; they must be the same",
-                           pd_meta_dims_text(param), c->op->inputs[i].name,
-                           pd_meta_dims_text(pd_infer_in(c, i)));
+        PD_TRY(pd_check_same_dims(param, "param", pd_infer_in(c, i), c->op->inputs[i].name));
     for (int i = OUT1; i <= OUT_UPDATES; i++)
         pd_math_out_like(c, i, i + 1);
     return PD_OK;
@@ -47,9 +45,7 @@ static pd_status run(const struct pd_run *r)
     int64_t n = pd_tensor_numel(param), count[3];
     size_t bytes = pd_tensor_bytes(param);
     void *sum[3];
-    if (!pd_dtype_is_float(param->meta.dtype))
-        return pd_fail(PD_TYPE, "param must be float32 or float64, found %s",
-                       pd_dtype_name(param->meta.dtype));
+    PD_TRY(pd_check_float_data(param, "param"));
     if (r->attr[LEAST].l > r->attr[MOST].l)
         return pd_fail(PD_INVALID, "min_average_window %lld is larger than max_average_window %lld",
                        (long long)r->attr[LEAST].l, (long long)r->attr[MOST].l);

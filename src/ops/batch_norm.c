@@ -2,8 +2,10 @@
  * Running averages of both are kept for testing. SavedVariance holds 1 / sqrt(variance + epsilon), as the
  * gradient wants it. */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/norm.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/norm_slots.h"
 #include "program/grad.h"
@@ -46,8 +48,8 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *reserve = pd_infer_out(c, RESERVE);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 5));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, 5));
     int64_t channels = channels_of(x, c->attr);
     enum pd_dtype dtype = x->dtype;
     PD_TRY(pd_norm_slots_check(c, X, VARIANCE, channels, "channels"));

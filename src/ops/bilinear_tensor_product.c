@@ -1,5 +1,8 @@
 /* bilinear_tensor_product: Out[n, i] = X[n] Weight[i] Y[n] + Bias[i]. */
+#include <string.h>
+
 #include "kernels/gemm.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, Y, WEIGHT, BIAS };
@@ -11,14 +14,14 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y), *w = pd_infer_in(c, WEIGHT),
                          *b = pd_infer_in(c, BIAS);
     struct pd_meta *out = pd_infer_out(c, 0);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", y, "Y"));
-    PD_TRY(pd_nn_same_type(x, "X", w, "Weight"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
-    PD_TRY(pd_nn_need_rank(y, "Y", 2, 2));
-    PD_TRY(pd_nn_need_rank(w, "Weight", 3, 3));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
+    PD_TRY(pd_check_same_type(x, "X", w, "Weight"));
+    PD_TRY(pd_check_rank(x, "X", 2, 2));
+    PD_TRY(pd_check_rank(y, "Y", 2, 2));
+    PD_TRY(pd_check_rank(w, "Weight", 3, 3));
     struct pd_meta want = {.rank = 3, .dim = {w->dim[0], x->dim[1], y->dim[1]}};
-    PD_TRY(pd_nn_same_dims(w, "Weight", &want, "the shape that X and Y call for"));
+    PD_TRY(pd_check_same_dims(w, "Weight", &want, "the shape that X and Y call for"));
     if (x->dim[0] >= 0 && y->dim[0] >= 0 && x->dim[0] != y->dim[0])
         return pd_fail(PD_SHAPE, "X %s and Y %s must have equally many rows.", pd_meta_dims_text(x),
                        pd_meta_dims_text(y));

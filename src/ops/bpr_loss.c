@@ -1,5 +1,6 @@
 /* bpr_loss: how far the right class ranks above each other one. */
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/shape_util.h"
 
@@ -9,7 +10,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *label = pd_infer_in(c, LABEL);
     struct pd_meta *y = pd_infer_out(c, 0);
-    PD_TRY(pd_nn_need_float(x, "X"));
+    PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_nn_need_labels(label, "Label"));
     int fits = x->rank >= 1 && label->rank == x->rank;
     for (int i = 0; fits && i < x->rank; i++) {

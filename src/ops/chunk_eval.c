@@ -1,6 +1,8 @@
 /* chunk_eval: precision, recall and F1 of chunks found in sequences of labels. */
 #include <string.h>
 
+#include "ops/check.h"
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 enum { INFERENCE, LABEL, SEQ_LENGTH };
@@ -87,9 +89,7 @@ static pd_status infer(const struct pd_infer *c)
     int padded = c->in[SEQ_LENGTH].n && !(c->running && b->lod);
     if (c->attr[TYPES].i < 1)
         return pd_fail(PD_INVALID, "num_chunk_types is %d; it must be at least 1", c->attr[TYPES].i);
-    if (!pd_meta_dims_match(a, b))
-        return pd_fail(PD_SHAPE, "Inference has shape %s and Label has shape %s; they must be the same",
-                       pd_meta_dims_text(a), pd_meta_dims_text(b));
+    PD_TRY(pd_check_same_dims(a, "Inference", b, "Label"));
     PD_TRY(pd_seq_count(c, INFERENCE, padded ? SEQ_LENGTH : -1, &n));
     PD_TRY(pd_seq_count(c, LABEL, padded ? SEQ_LENGTH : -1, &m));
     if (c->running && !padded && !pd_lod_equal(a->lod, b->lod))

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernels/reduce.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 #include "ops/rows_util.h"
 
@@ -29,7 +30,7 @@ static pd_status run(const struct pd_run *r)
     int type;
     char *memory;
     PD_TRY(pd_rows_source(r, &x, &out));
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(pd_math_type(x->meta.dtype, &type));
     int64_t n = pd_tensor_numel(x);
     pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});

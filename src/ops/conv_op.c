@@ -2,6 +2,10 @@
  * to its input, so all its passes come from there with the sides swapped. */
 #include "ops/conv_op.h"
 
+#include <string.h>
+
+#include "ops/nn_util.h"
+
 enum { OUTPUT };
 enum { D_INPUT, D_FILTER, D_BIAS };
 

@@ -1,6 +1,11 @@
 /* See conv_shape.h. */
 #include "ops/conv_shape.h"
 
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/nn_util.h"
+
 const char *pd_conv_shape_axis(int axes, int i)
 {
     static const char *const names[] = {"depth", "height", "width"};
@@ -54,10 +59,10 @@ pd_status pd_conv_shape_read(const struct pd_attr *attr, const struct pd_meta *i
                              const struct pd_meta *filter, struct pd_conv *conv, int64_t *size)
 {
     memset(conv, 0, sizeof *conv);
-    PD_TRY(pd_nn_need_float(input, "Input"));
-    PD_TRY(pd_nn_same_type(input, "Input", filter, "Filter"));
-    PD_TRY(pd_nn_need_rank(input, "Input", 3, 2 + PD_CONV_AXES));
-    PD_TRY(pd_nn_need_rank(filter, "Filter", input->rank, input->rank));
+    PD_TRY(pd_check_float(input, "Input"));
+    PD_TRY(pd_check_same_type(input, "Input", filter, "Filter"));
+    PD_TRY(pd_check_rank(input, "Input", 3, 2 + PD_CONV_AXES));
+    PD_TRY(pd_check_rank(filter, "Filter", input->rank, input->rank));
     int axes = conv->axes = input->rank - 2;
     conv->channels_last = pd_nn_channels_last(attr[PD_CONV_FORMAT].s);
     conv->groups = attr[PD_CONV_GROUPS].i;

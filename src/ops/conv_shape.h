@@ -3,7 +3,7 @@
 #define PD_OPS_CONV_SHAPE_H
 
 #include "kernels/conv.h"
-#include "ops/nn_util.h"
+#include "program/op.h"
 
 /* Every convolution op's attribute table starts with these. */
 enum {

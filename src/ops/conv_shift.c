@@ -1,4 +1,7 @@
 /* conv_shift: circular convolution of each row with another row. */
+#include <string.h>
+
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, Y, D_OUT };
@@ -7,10 +10,10 @@ enum { DX, DY };
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", y, "Y"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
-    PD_TRY(pd_nn_need_rank(y, "Y", 2, 2));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
+    PD_TRY(pd_check_rank(x, "X", 2, 2));
+    PD_TRY(pd_check_rank(y, "Y", 2, 2));
     if (x->dim[0] >= 0 && y->dim[0] >= 0 && x->dim[0] != y->dim[0])
         return pd_fail(PD_SHAPE, "X %s and Y %s must have equally many rows.", pd_meta_dims_text(x),
                        pd_meta_dims_text(y));

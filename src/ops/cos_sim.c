@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "kernels/clones.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { X, Y };
@@ -123,16 +124,10 @@ static int64_t grain(int64_t width)
     return width > 0 ? 16384 / width + 1 : 16384;
 }
 
-static pd_status need_float(const struct pd_tensor *x)
-{
-    if (pd_dtype_is_float(x->meta.dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "X must be float32 or float64, found %s", pd_dtype_name(x->meta.dtype));
-}
-
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
-    PD_TRY(need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     struct rows a = {.x = x->data,
                      .y = y->data,
                      .width = pd_meta_span(&x->meta, 1, x->meta.rank),
@@ -157,7 +152,7 @@ static pd_status run_grad(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, G_X), *y = pd_run_in(r, G_Y);
     struct pd_tensor *dx = pd_run_out(r, 0), *dy = pd_run_out(r, 1);
-    PD_TRY(need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     int wide = x->meta.dtype == PD_DTYPE_FP64;
     int64_t rows = x->meta.dim[0];
     struct rows a = {.x = x->data,

@@ -1,7 +1,10 @@
 /* cross_entropy and cross_entropy2: minus the logarithm of the probability of the right class. The second
  * keeps that probability (MatchX) so that its gradient needs no X; the first also takes a distribution per
  * row as its label. */
+#include <string.h>
+
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, LABEL };
@@ -18,7 +21,7 @@ static pd_status infer_y(const struct pd_infer *c, int soft)
     const struct pd_meta *x = pd_infer_in(c, X), *label = pd_infer_in(c, LABEL);
     struct pd_meta *y = pd_infer_out(c, Y);
     int rank = x->rank;
-    PD_TRY(pd_nn_need_float(x, "X"));
+    PD_TRY(pd_check_float(x, "X"));
     if (rank < 1) return pd_fail(PD_SHAPE, "X has no dimensions, but needs a last one for the classes.");
     PD_TRY(pd_nn_label_type(label, soft, x, "X"));
     int fits = label->rank == rank || (!soft && label->rank == rank - 1);

@@ -1,5 +1,6 @@
 /* cumsum: running sums along one dimension. */
 #include "base/parallel.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 #include "ops/shape_util.h"
 #include "program/grad.h"
@@ -55,9 +56,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X);
     int axis = 0;
     PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
-    if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64",
-                       pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_check_number_data(x, "X"));
     struct job j = {.x = x->data,
                     .out = pd_run_out(r, OUT)->data,
                     .n = x->meta.dim[axis],

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X, CVM, GRAD_Y };
@@ -30,6 +31,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *y = pd_run_out(r, Y);
     int64_t rows = x->meta.dim[0], width = x->meta.dim[1], skip = r->attr[USE_CVM].b ? 0 : 2;
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *from = x->data;
         T *to = y->data;
@@ -39,9 +41,8 @@ static pd_status run(const struct pd_run *r)
             to[0] = (T)log((double)from[0] + 1);
             to[1] = (T)(log((double)from[1] + 1) - (double)to[0]);
         }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X is %s; float32 or float64 is needed", pd_dtype_name(x->meta.dtype));
+    return PD_OK;
 }
 
 static pd_status grad_run(const struct pd_run *r)
@@ -58,6 +59,7 @@ static pd_status grad_run(const struct pd_run *r)
     if (pd_tensor_numel(dy) != rows * (width - skip))
         return pd_fail(PD_SHAPE, "Y@GRAD has shape %s; the output of cvm had %lld rows of width %lld",
                        pd_meta_dims_text(&dy->meta), (long long)rows, (long long)(width - skip));
+    PD_TRY(pd_check_float_data(dx, "X@GRAD"));
     PD_SWITCH_FLOAT(dx->meta.dtype, T, {
         const T *from = dy->data;
         const T *counts = cvm->data;
@@ -70,10 +72,8 @@ static pd_status grad_run(const struct pd_run *r)
                 to[i * width + 1] = counts[1];
             }
         }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed",
-                   pd_dtype_name(dx->meta.dtype));
+    return PD_OK;
 }
 
 const struct pd_op pd_op_cvm = {

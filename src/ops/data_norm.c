@@ -2,7 +2,9 @@
  * Their "gradients" are what this batch adds to them. With slot_dim, a slot whose first number (how often it
  * was shown) is 0 stays out. */
 #include <math.h>
+#include <string.h>
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/norm_slots.h"
 
@@ -26,8 +28,8 @@ static const struct pd_attr_def attrs[] = {
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, 2));
     int64_t cols = x->dim[1];
     PD_TRY(pd_norm_slots_check(c, X, BATCH_SQUARE, cols, "columns"));
     if (c->attr[SCALE_AND_SHIFT].b && (!pd_infer_in(c, SCALE_W) || !pd_infer_in(c, BIAS)))

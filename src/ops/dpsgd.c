@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels/minstd.h"
+#include "ops/math_util.h"
 #include "ops/opt.h"
 
 enum { PARAM, GRAD, LR };

@@ -10,6 +10,7 @@
 #include "kernels/clones.h"
 #include "kernels/minstd.h"
 #include "kernels/random.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 #define GRAIN 4096 /* in groups of four elements */
@@ -145,7 +146,7 @@ static pd_status run(const struct pd_run *r)
     int64_t n = pd_tensor_numel(x);
     float prob = r->attr[DROPOUT_PROB].f, stay = 1.0f - prob;
     int upscale = strcmp(r->attr[IMPLEMENTATION].s, "upscale_in_train") == 0;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     if (r->attr[IS_TEST].b) {
         if (mask) memset(mask->data, 1, (size_t)n);
         return scale_all(x, out, upscale ? 1 : stay);

@@ -1,4 +1,5 @@
 /* edit_distance: how many changes lead from one sequence to another. */
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 enum { HYPS, REFS, HYPS_LENGTH, REFS_LENGTH };

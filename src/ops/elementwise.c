@@ -6,7 +6,10 @@
 
 #include <string.h>
 
+#include "kernels/ew_binary.h"
 #include "kernels/reduce.h"
+#include "ops/check.h"
+#include "ops/math_util.h"
 
 #define GRAIN 32768
 
@@ -53,9 +56,7 @@ pd_status pd_elementwise_infer(const struct pd_infer *c, int axis_attr, enum pd_
 {
     const struct pd_meta *x = pd_infer_in(c, 0), *y = pd_infer_in(c, 1);
     struct pd_meta *out = pd_infer_out(c, 0);
-    if (x->dtype != y->dtype && x->dtype != PD_DTYPE_NONE && y->dtype != PD_DTYPE_NONE)
-        return pd_fail(PD_TYPE, "X is %s and Y is %s; both must have the same element type, cast one of them",
-                       pd_dtype_name(x->dtype), pd_dtype_name(y->dtype));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
     if (y->kind == PD_KIND_SELECTED_ROWS)
         return pd_fail(PD_TYPE, "Y holds selected rows; only X may, with a Y of one element");
     if (!out) return PD_OK;

@@ -3,7 +3,8 @@
 #define PD_OPS_ELEMENTWISE_H
 
 #include "kernels/broadcast.h"
-#include "ops/math_util.h"
+#include "kernels/ew_binary.h"
+#include "program/op.h"
 
 /* Dimensions of both operands at one rank, and of the result. */
 struct pd_aligned {

@@ -4,6 +4,7 @@
  * these are summed. For add and sub the values are those of Out@GRAD, so a bias gradient is one column sum.
  */
 #include "ops/elementwise.h"
+#include "ops/math_util.h"
 
 enum { X, Y, DOUT, RESULT };
 enum { DX, DY };

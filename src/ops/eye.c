@@ -1,4 +1,5 @@
 /* eye: a matrix with ones on its diagonal. */
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { DTYPE, ROWS, COLUMNS };
@@ -16,7 +17,7 @@ static pd_status infer(const struct pd_infer *c)
                        (long long)rows, (long long)columns);
     if (!out) return PD_OK;
     pd_meta_set_2d(out, rows, columns);
-    return pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype);
+    return pd_check_dtype(c->attr[DTYPE].i, "dtype", &out->dtype);
 }
 
 static pd_status run(const struct pd_run *r)

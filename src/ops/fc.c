@@ -1,6 +1,9 @@
 /* fc: product, bias and activation in one, as optimised inference models have it. Layers build mul and
  * elementwise_add instead. */
+#include <string.h>
+
 #include "kernels/gemm.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { INPUT, W, BIAS };
@@ -32,9 +35,9 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *in = pd_infer_in(c, INPUT), *w = pd_infer_in(c, W), *bias = pd_infer_in(c, BIAS);
     struct pd_meta *out = pd_infer_out(c, OUT);
     int cols = c->attr[COLS].i;
-    PD_TRY(pd_nn_need_float(in, "Input"));
-    PD_TRY(pd_nn_same_type(in, "Input", w, "W"));
-    PD_TRY(pd_nn_need_rank(w, "W", 2, 2));
+    PD_TRY(pd_check_float(in, "Input"));
+    PD_TRY(pd_check_same_type(in, "Input", w, "W"));
+    PD_TRY(pd_check_rank(w, "W", 2, 2));
     if (cols < 1 || cols >= in->rank)
         return pd_fail(PD_INVALID, "in_num_col_dims is %d, but Input has shape %s: give 1 to %d.", cols,
                        pd_meta_dims_text(in), in->rank - 1);

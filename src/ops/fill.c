@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { OUT };
@@ -49,7 +50,7 @@ static pd_status constant_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
     if (!out) return PD_OK;
-    PD_TRY(pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_check_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
     return pd_math_infer_shape(c, &constant_shape, out);
 }
 
@@ -120,7 +121,7 @@ static pd_status like_infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, OUT);
     const struct pd_meta *in = pd_infer_in(c, 0);
     if (!out) return PD_OK;
-    PD_TRY(pd_math_dtype(c->attr[LIKE_DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_check_dtype(c->attr[LIKE_DTYPE].i, "dtype", &out->dtype));
     PD_TRY(pd_math_infer_like_batch(c, in, LIKE_SHAPE, LIKE_IN, LIKE_OUT, out));
     /* The batch of a tensor with LoD is counted in sequences. */
     if (c->attr[LIKE_IN].i == 0 && in->lod) out->dim[c->attr[LIKE_OUT].i] = pd_lod_sequences(in->lod);
@@ -178,7 +179,7 @@ static pd_status zeros2_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
     pd_math_out_like(c, OUT, 0);
-    return out ? pd_math_dtype(c->attr[0].i, "dtype", &out->dtype) : PD_OK;
+    return out ? pd_check_dtype(c->attr[0].i, "dtype", &out->dtype) : PD_OK;
 }
 
 const struct pd_op pd_op_fill_zeros_like2 = {
@@ -196,7 +197,7 @@ static pd_status any_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
     pd_math_out_like(c, OUT, 0);
-    return out && c->attr[ANY_DTYPE].i >= 0 ? pd_math_dtype(c->attr[ANY_DTYPE].i, "dtype", &out->dtype)
+    return out && c->attr[ANY_DTYPE].i >= 0 ? pd_check_dtype(c->attr[ANY_DTYPE].i, "dtype", &out->dtype)
                                             : PD_OK;
 }
 
@@ -243,7 +244,7 @@ static pd_status fill_infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, OUT);
     static const struct pd_shape_source source = {-1, -1, FILL_SHAPE};
     if (!out) return PD_OK;
-    PD_TRY(pd_math_dtype(c->attr[FILL_DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_check_dtype(c->attr[FILL_DTYPE].i, "dtype", &out->dtype));
     PD_TRY(pd_math_infer_shape(c, &source, out));
     return pd_math_check_count(out, c->attr[FILL_VALUE].n);
 }

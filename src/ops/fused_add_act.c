@@ -4,10 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "kernels/ew_binary.h"
 #include "kernels/reduce.h"
 #include "ops/act.h"
 #include "ops/elementwise.h"
 #include "ops/fused.h"
+#include "ops/math_util.h"
 
 #define BLOCK 4096  /* elements done at a time */
 #define GRAIN 16384 /* elements worth a thread */

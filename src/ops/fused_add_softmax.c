@@ -1,6 +1,7 @@
 /* An op of plans: a bias for each column, then softmax over the columns. A row stays in the cache between the
  * two. */
 #include "kernels/softmax.h"
+#include "ops/check.h"
 #include "ops/fused.h"
 #include "ops/nn_util.h"
 
@@ -17,7 +18,7 @@ static pd_status infer(const struct pd_infer *c)
                              pd_fail(PD_SHAPE, "X is %s %s and Y %s %s: Y must fit X's last dimension",
                                      pd_dtype_name(x->dtype), pd_meta_dims_text(x), pd_dtype_name(y->dtype),
                                      pd_meta_dims_text(y)));
-    PD_TRY(pd_fused_part(PART_SOFTMAX, pd_nn_need_float(x, "X")));
+    PD_TRY(pd_fused_part(PART_SOFTMAX, pd_check_float(x, "X")));
     pd_nn_grad_like(c, OUT, X);
     return PD_OK;
 }

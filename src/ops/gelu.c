@@ -1,5 +1,6 @@
 /* gelu: X weighted by the normal distribution, exactly or by way of tanh. */
 #include "ops/act.h"
+#include "ops/math_util.h"
 
 enum { APPROXIMATE };
 

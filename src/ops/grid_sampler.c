@@ -1,7 +1,9 @@
 /* grid_sampler: an image read at the places of a grid, which run from -1 to 1 along each axis. What lies
  * outside is 0. */
 #include <math.h>
+#include <string.h>
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, GRID, D_OUT };
@@ -11,10 +13,10 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *grid = pd_infer_in(c, GRID);
     struct pd_meta *out = pd_infer_out(c, 0);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", grid, "Grid"));
-    PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
-    PD_TRY(pd_nn_need_rank(grid, "Grid", 4, 4));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", grid, "Grid"));
+    PD_TRY(pd_check_rank(x, "X", 4, 4));
+    PD_TRY(pd_check_rank(grid, "Grid", 4, 4));
     if ((grid->dim[3] >= 0 && grid->dim[3] != 2) ||
         (grid->dim[0] >= 0 && x->dim[0] >= 0 && grid->dim[0] != x->dim[0]))
         return pd_fail(PD_SHAPE, "Grid has shape %s, but for X %s it must be [%lld, height, width, 2].",

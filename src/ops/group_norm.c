@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/norm_slots.h"
 
@@ -35,8 +36,8 @@ static struct shape shape_of(const struct pd_meta *x, const struct pd_attr *attr
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, PD_MAX_RANK));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, PD_MAX_RANK));
     if (c->attr[GROUPS].i < 1)
         return pd_fail(PD_INVALID, "groups is %d: give a number above 0.", c->attr[GROUPS].i);
     struct shape s = shape_of(x, c->attr);

@@ -1,6 +1,6 @@
 /* hash: num_hash hashes of each row of ids, brought below mod_by. */
 #include "kernels/xxhash.h"
-#include "ops/math_util.h"
+#include "ops/check.h"
 
 enum { X };
 enum { NUM_HASH, MOD_BY };
@@ -34,15 +34,15 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, 0);
     int64_t rows = x->meta.dim[0], width = x->meta.dim[1], hashes = r->attr[NUM_HASH].i;
     uint64_t bound = (uint64_t)r->attr[MOD_BY].l;
+    PD_TRY(pd_check_index_data(x, "X"));
     PD_SWITCH_INDEX(x->meta.dtype, T, {
         for (int64_t i = 0; i < rows; i++)
             for (int64_t h = 0; h < hashes; h++)
                 ((T *)out->data)[i * hashes + h] =
                     (T)(pd_xxhash64((const T *)x->data + i * width, (size_t)width * sizeof(T), (uint64_t)h) %
                         bound);
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X is %s; it must be int32 or int64", pd_dtype_name(x->meta.dtype));
+    return PD_OK;
 }
 
 const struct pd_op pd_op_hash = {

@@ -3,7 +3,9 @@
  * num_classes, whose prefixes are the nodes and whose bits are the turns. PreOut is log(1 + e^z) of each
  * turn; turns past the end count log 2, as z is 0 there. */
 #include <math.h>
+#include <string.h>
 
+#include "ops/check.h"
 #include "ops/nn_rows.h"
 #include "ops/nn_util.h"
 
@@ -31,21 +33,21 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *table = pd_infer_in(c, PATH_TABLE), *code = pd_infer_in(c, PATH_CODE);
     struct pd_meta *out = pd_infer_out(c, OUT), *pre = pd_infer_out(c, PRE_OUT),
                    *w_out = pd_infer_out(c, W_OUT);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", w, "W"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", w, "W"));
     PD_TRY(pd_nn_need_labels(label, "Label"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
-    PD_TRY(pd_nn_need_rank(w, "W", 2, 2));
+    PD_TRY(pd_check_rank(x, "X", 2, 2));
+    PD_TRY(pd_check_rank(w, "W", 2, 2));
     if (x->dim[1] >= 0 && w->dim[1] >= 0 && x->dim[1] != w->dim[1])
         return pd_fail(PD_SHAPE, "X %s and W %s must have equally many columns.", pd_meta_dims_text(x),
                        pd_meta_dims_text(w));
     if (!table != !code)
         return pd_fail(PD_INVALID, "PathTable and PathCode come together: give both or none.");
     if (table) {
-        PD_TRY(pd_nn_need_rank(table, "PathTable", 2, 2));
+        PD_TRY(pd_check_rank(table, "PathTable", 2, 2));
         PD_TRY(pd_nn_need_labels(table, "PathTable"));
         PD_TRY(pd_nn_need_labels(code, "PathCode"));
-        PD_TRY(pd_nn_same_dims(table, "PathTable", code, "PathCode"));
+        PD_TRY(pd_check_same_dims(table, "PathTable", code, "PathCode"));
     } else if (c->attr[CLASSES].i < 2) {
         return pd_fail(PD_INVALID, "num_classes is %d: give at least 2.", c->attr[CLASSES].i);
     }

@@ -1,4 +1,5 @@
 /* hinge_loss: labels 0 and 1 against scores. */
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/shape_util.h"
 
@@ -6,7 +7,7 @@ enum { LOGITS, LABELS, D_LOSS };
 
 static pd_status infer(const struct pd_infer *c)
 {
-    PD_TRY(pd_nn_need_rank(pd_infer_in(c, LOGITS), "Logits", 2, 2));
+    PD_TRY(pd_check_rank(pd_infer_in(c, LOGITS), "Logits", 2, 2));
     return pd_nn_infer_alike(c, 2, LOGITS, 1);
 }
 

@@ -1,5 +1,6 @@
 /* huber_loss: square near zero and straight far out. */
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, Y };
@@ -10,9 +11,9 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("delta", 1), {0}};
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", y, "Y"));
-    PD_TRY(pd_nn_same_dims(x, "X", y, "Y"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
+    PD_TRY(pd_check_same_dims(x, "X", y, "Y"));
     for (int i = RESIDUAL; i <= OUT; i++) {
         struct pd_meta *out = pd_infer_out(c, i);
         if (!out) continue;

@@ -1,8 +1,10 @@
 /* instance_norm: each channel of each image is brought to mean 0 and variance 1, then scaled and shifted.
  * SavedVariance holds 1 / sqrt(variance + epsilon). */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/norm.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/norm_slots.h"
 
@@ -17,8 +19,8 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("epsilon", 1e-5f), {0}};
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 5));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, 5));
     int64_t all = pd_meta_span(x, 0, 2);
     PD_TRY(pd_norm_slots_check(c, X, BIAS, x->dim[1], "channels"));
     return pd_norm_slots_infer(c, X, SAVED_VARIANCE, 1, &all);

@@ -1,5 +1,8 @@
 /* bilinear_interp and nearest_interp: images brought to another size. The size comes from SizeTensor,
  * OutSize, Scale (an input, then the attribute) or out_h and out_w, whichever is there first. */
+#include <string.h>
+
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/shape_util.h"
 
@@ -74,8 +77,8 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *out = pd_infer_out(c, OUT);
     const char *method = c->attr[METHOD].s;
-    if (x->dtype != PD_DTYPE_UINT8) PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
+    if (x->dtype != PD_DTYPE_UINT8) PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 4, 4));
     if (strcmp(method, "bilinear") && strcmp(method, "nearest"))
         return pd_fail(PD_INVALID, "interp_method is '%s': give bilinear or nearest.", method);
     struct wish wish = {.n_sizes = c->in[SIZE_TENSOR].n, .has_scale = c->in[SCALE_TENSOR].n};
@@ -205,8 +208,8 @@ static pd_status grad_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *d = pd_infer_in(c, GRAD_DOUT);
     int channels = pd_nn_channels_last(c->attr[LAYOUT].s) ? 3 : 1;
-    PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
-    PD_TRY(pd_nn_need_rank(d, "Out@GRAD", 4, 4));
+    PD_TRY(pd_check_rank(x, "X", 4, 4));
+    PD_TRY(pd_check_rank(d, "Out@GRAD", 4, 4));
     for (int i = 0; i <= channels; i += channels)
         if (x->dim[i] != d->dim[i] && x->dim[i] >= 0 && d->dim[i] >= 0)
             return pd_fail(PD_SHAPE,

@@ -1,6 +1,8 @@
 /* kldiv_loss: the Kullback-Leibler divergence, target * (log target - x) where the target is above 0. */
+#include <string.h>
+
 #include "kernels/ew_math.h"
-#include "ops/nn_util.h"
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X, TARGET, D_LOSS };
@@ -12,9 +14,9 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X), *target = pd_infer_in(c, TARGET);
     struct pd_meta *loss = pd_infer_out(c, 0);
     const char *how = c->attr[REDUCTION].s;
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", target, "Target"));
-    PD_TRY(pd_nn_same_dims(x, "X", target, "Target"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", target, "Target"));
+    PD_TRY(pd_check_same_dims(x, "X", target, "Target"));
     if (strcmp(how, "none") && strcmp(how, "mean") && strcmp(how, "sum") && strcmp(how, "batchmean"))
         return pd_fail(PD_INVALID, "reduction is '%s': give none, mean, sum or batchmean.", how);
     if (!loss) return PD_OK;

@@ -1,4 +1,5 @@
 /* label_smooth: labels mixed with a distribution. */
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { X, PRIOR };
@@ -26,7 +27,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *prior = pd_run_in(r, PRIOR);
     struct pd_tensor *out = pd_run_out(r, OUT);
     int64_t n = pd_tensor_numel(x), classes = x->meta.rank ? x->meta.dim[x->meta.rank - 1] : 1;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *from = x->data;
         const T *p = prior ? prior->data : NULL;

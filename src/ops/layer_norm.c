@@ -2,6 +2,7 @@
  * shifted. */
 #include "kernels/layer_norm.h"
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/norm_slots.h"
 
@@ -17,7 +18,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     int axis = c->attr[BEGIN_AXIS].i;
-    PD_TRY(pd_nn_need_float(x, "X"));
+    PD_TRY(pd_check_float(x, "X"));
     if (axis < 1 || axis >= x->rank)
         return pd_fail(PD_RANGE, "begin_norm_axis is %d, but X has shape %s: give 1 to %d.", axis,
                        pd_meta_dims_text(x), x->rank - 1);

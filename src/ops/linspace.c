@@ -1,4 +1,5 @@
 /* linspace: evenly spaced numbers, by their count. */
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { START, STOP, NUM };
@@ -15,9 +16,7 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(pd_math_number(pd_run_in(r, STOP), "Stop", &b));
     PD_TRY(pd_math_number(num, "Num", &count));
     if (!(count >= 1 && count <= 1e15)) return pd_fail(PD_INVALID, "Num is %g; it must be 1 or more", count);
-    if (!pd_dtype_is_float(start->meta.dtype))
-        return pd_fail(PD_TYPE, "Start is %s; it must be float32 or float64",
-                       pd_dtype_name(start->meta.dtype));
+    PD_TRY(pd_check_float_data(start, "Start"));
     int64_t n = (int64_t)count;
     PD_TRY(pd_tensor_resize(out, start->meta.dtype, 1, &n));
     double step = n > 1 ? (b - a) / (double)(n - 1) : 0;

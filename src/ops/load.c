@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ops/math_util.h"
 #include "ops/save_load.h"
 #include "tensor/file.h"
 #include "tensor/half.h"

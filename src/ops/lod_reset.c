@@ -1,6 +1,7 @@
 /* lod_reset: the same data with another LoD: that of Y, the offsets in Y's data, or those of an attribute. */
 #include <string.h>
 
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 enum { X, Y };

@@ -1,5 +1,6 @@
 /* log_loss: labels 0 and 1 against predicted probabilities. */
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/shape_util.h"
 
@@ -9,7 +10,7 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("epsilon", 1e-4f), {0}};
 
 static pd_status infer(const struct pd_infer *c)
 {
-    PD_TRY(pd_nn_need_rank(pd_infer_in(c, PREDICTED), "Predicted", 2, 2));
+    PD_TRY(pd_check_rank(pd_infer_in(c, PREDICTED), "Predicted", 2, 2));
     return pd_nn_infer_alike(c, 2, PREDICTED, 1);
 }
 

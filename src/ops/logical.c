@@ -1,5 +1,6 @@
 /* logical_and, logical_or, logical_xor and logical_not, on bools. */
 #include "ops/elementwise.h"
+#include "ops/math_util.h"
 
 enum { X, Y };
 enum { OUT };

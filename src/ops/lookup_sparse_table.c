@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "kernels/id_map.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
-#include "ops/rows_util.h"
 
 enum { W, IDS };
 enum { PADDING, GROWN, TEST };
@@ -29,7 +29,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *ids = pd_run_in(r, IDS);
     struct pd_tensor *out = pd_run_out(r, 0);
     if (!pd_value_is_rows(w)) return pd_fail(PD_TYPE, "the table W must be selected rows, found a tensor");
-    PD_TRY(pd_rows_need_ids(ids, "Ids"));
+    PD_TRY(pd_check_ids_data(ids, "Ids"));
     int64_t n = pd_tensor_numel(ids), room = w->tensor.meta.dim[0], padding = r->attr[PADDING].l;
     size_t bytes =
         (size_t)pd_meta_span(&w->tensor.meta, 1, w->tensor.meta.rank) * pd_dtype_size(w->tensor.meta.dtype);

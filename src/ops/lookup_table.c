@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/rows.h"
+#include "ops/check.h"
 #include "ops/lookup_table.h"
 #include "ops/math_util.h"
 #include "ops/nn_util.h"
@@ -19,8 +20,7 @@ static pd_status infer(const struct pd_infer *c, int drop)
     if (w->rank != 2)
         return pd_fail(PD_SHAPE, "the table W must have 2 dimensions [rows, width], found %s",
                        pd_meta_dims_text(w));
-    if (ids->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(ids->dtype))
-        return pd_fail(PD_TYPE, "Ids must be int64 or int32, found %s", pd_dtype_name(ids->dtype));
+    PD_TRY(pd_check_index(ids, "Ids"));
     if (drop && (ids->rank < 1 || (ids->dim[ids->rank - 1] != 1 && ids->dim[ids->rank - 1] != -1)))
         return pd_fail(
             PD_SHAPE,
@@ -62,7 +62,7 @@ pd_status pd_lookup_ids(const struct pd_tensor *t, int64_t height, int64_t paddi
             room[i] = from[i];
         *out = room;
     } else {
-        return pd_fail(PD_TYPE, "Ids must be int64 or int32, found %s", pd_dtype_name(t->meta.dtype));
+        return pd_check_index_data(t, "Ids");
     }
     if (bad < 0) return PD_OK;
     return pd_fail(

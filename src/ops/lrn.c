@@ -2,6 +2,7 @@
  * that sum, k + alpha * sum(x^2), which the gradient needs again. */
 #include "base/parallel.h"
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X };
@@ -23,8 +24,8 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *mid = pd_infer_out(c, MID);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 4, 4));
     if (c->attr[N].i < 1 || c->attr[N].i % 2 == 0)
         return pd_fail(PD_INVALID, "n is %d: give an odd number above 0.", c->attr[N].i);
     pd_nn_grad_like(c, OUT, X);

@@ -1,4 +1,5 @@
 /* margin_rank_loss: one score is to be higher than another by a margin. */
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X1, X2, LABEL };
@@ -9,7 +10,7 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("margin", 0), {0}};
 
 static pd_status infer(const struct pd_infer *c)
 {
-    PD_TRY(pd_nn_need_rank(pd_infer_in(c, LABEL), "Label", 2, 2));
+    PD_TRY(pd_check_rank(pd_infer_in(c, LABEL), "Label", 2, 2));
     return pd_nn_infer_alike(c, 3, X1, 2);
 }
 

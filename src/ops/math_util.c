@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "kernels/ew_binary.h"
 #include "kernels/ew_cast.h"
 #include "tensor/half.h"
 
@@ -34,21 +35,6 @@ pd_status pd_math_type(enum pd_dtype dtype, int *type)
         return PD_OK;
     }
     return pd_fail(PD_TYPE, "this op does not work on %s; cast the input first", pd_dtype_name(dtype));
-}
-
-pd_status pd_math_dtype(int number, const char *attr, enum pd_dtype *dtype)
-{
-    if (!pd_dtype_size((enum pd_dtype)number))
-        return pd_fail(PD_TYPE, "attribute %s is %d, which is no element type; use e.g. 5 for float32", attr,
-                       number);
-    *dtype = (enum pd_dtype)number;
-    return PD_OK;
-}
-
-pd_status pd_math_need_float(const struct pd_tensor *x)
-{
-    if (pd_dtype_is_float(x->meta.dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "X is %s; it must be float32 or float64", pd_dtype_name(x->meta.dtype));
 }
 
 void pd_math_out_like(const struct pd_infer *c, int out, int in)

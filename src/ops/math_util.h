@@ -10,11 +10,6 @@
 
 /* Position in kernel tables (enum pd_ew_type); PD_TYPE when the kernels do not know the type. */
 pd_status pd_math_type(enum pd_dtype dtype, int *type);
-/* The element type that an integer attribute names. */
-pd_status pd_math_dtype(int number, const char *attr, enum pd_dtype *dtype);
-
-/* X holds float32 or float64. */
-pd_status pd_math_need_float(const struct pd_tensor *x);
 
 /* ---- inference ---- */
 

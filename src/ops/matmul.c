@@ -2,7 +2,10 @@
  * a vector Y a column. Where only one side is a stack, the other is used for each of its matrices.
  * head_number splits the columns of X and the rows of Y into that many parts whose products lie side by side.
  */
+#include <string.h>
+
 #include "kernels/gemm.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, Y };
@@ -69,10 +72,10 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     struct pd_meta *out = pd_infer_out(c, OUT);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", y, "Y"));
-    PD_TRY(pd_nn_need_rank(x, "X", 1, PD_MAX_RANK));
-    PD_TRY(pd_nn_need_rank(y, "Y", 1, PD_MAX_RANK));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
+    PD_TRY(pd_check_rank(x, "X", 1, PD_MAX_RANK));
+    PD_TRY(pd_check_rank(y, "Y", 1, PD_MAX_RANK));
     struct side a = side_of(x, 0, c->attr[TRANS_X].b), b = side_of(y, 1, c->attr[TRANS_Y].b);
     int64_t heads = c->attr[HEADS].i;
     int by_head = heads > 1 && a.cols == b.rows;

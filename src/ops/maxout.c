@@ -1,6 +1,7 @@
 /* maxout: the largest of each group of neighbouring channels. */
 #include "base/parallel.h"
 #include "kernels/larger.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 #include "ops/shape_util.h"
 
@@ -82,7 +83,7 @@ static pd_status go(const struct pd_run *r, struct job *j, void (*f32)(void *, i
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     int axis = 0;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(channel_axis(r->attr, &x->meta, &axis));
     j->x = x->data;
     j->groups = r->attr[GROUPS].i;

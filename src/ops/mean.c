@@ -1,5 +1,6 @@
 /* mean: the mean of all elements, as a tensor of shape [1]. */
 #include "kernels/reduce.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { X, DOUT };
@@ -23,10 +24,8 @@ static pd_status run(const struct pd_run *r)
     int type;
     void *memory;
     struct pd_reduce reduce;
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(pd_math_type(x->meta.dtype, &type));
-    if (type > PD_EW_F64)
-        return pd_fail(PD_TYPE, "X must be float32 or float64, found %s; cast it first",
-                       pd_dtype_name(x->meta.dtype));
     pd_reduce_make(&reduce, 1, &n, &(const uint8_t){1});
     PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&reduce, &pd_reduce_sum[type]), &memory));
     pd_reduce_run(&reduce, &pd_reduce_sum[type], x->data, out->data, memory);

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "kernels/id_map.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
-#include "ops/rows_util.h"
 
 enum { IDS, ROWS, X };
 
@@ -47,7 +47,7 @@ static pd_status map_rows(const struct pd_run *r, struct pd_id_map *map, int64_t
     int64_t n = 0;
     for (int i = 0; i < r->in[ROWS].n; i++) {
         const struct pd_tensor *rows = pd_run_in_at(r, ROWS, i), *x = pd_run_in_at(r, X, i);
-        PD_TRY(pd_rows_need_ids(rows, "Rows"));
+        PD_TRY(pd_check_ids_data(rows, "Rows"));
         if (x->meta.dtype != dtype || x->meta.rank != 2 || x->meta.dim[1] != width ||
             pd_tensor_numel(rows) != x->meta.dim[0])
             return pd_fail(PD_SHAPE, "X %d is %s %s and Rows %d has %lld ids; each X must be [ids, %lld]", i,
@@ -94,7 +94,7 @@ static pd_status run(const struct pd_run *r)
         int64_t n = pd_tensor_numel(ids), dim[PD_MAX_RANK];
         int rank;
         if (!out) continue;
-        PD_TRY(pd_rows_need_ids(ids, "Ids"));
+        PD_TRY(pd_check_ids_data(ids, "Ids"));
         PD_TRY(merged_dims(r->attr, &ids->meta, width, &rank, dim));
         PD_TRY(pd_tensor_resize(out, first->meta.dtype, rank, dim));
         pd_meta_share_lod(&out->meta, &ids->meta);

@@ -1,4 +1,5 @@
 /* minus: X - Y. Its gradient is made of plain ops. */
+#include "ops/check.h"
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
 
@@ -11,12 +12,8 @@ static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
-    if (!pd_meta_dims_match(x, y))
-        return pd_fail(PD_SHAPE, "X has shape %s and Y %s; they must be equal", pd_meta_dims_text(x),
-                       pd_meta_dims_text(y));
-    if (x->dtype != y->dtype)
-        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype),
-                       pd_dtype_name(y->dtype));
+    PD_TRY(pd_check_same_dims(x, "X", y, "Y"));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
     return pd_math_infer_like(c);
 }
 
@@ -25,16 +22,15 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y);
     struct pd_tensor *out = pd_run_out(r, OUT);
     int64_t n = pd_tensor_numel(x);
+    PD_TRY(pd_check_number_data(x, "X"));
     PD_SWITCH_NUMBER(x->meta.dtype, T, {
         const T *a = x->data;
         const T *b = y->data;
         T *to = out->data;
         for (int64_t i = 0; i < n; i++)
             to[i] = a[i] - b[i];
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64",
-                   pd_dtype_name(x->meta.dtype));
+    return PD_OK;
 }
 
 static pd_status make_grad(struct pd_grad_maker *g)

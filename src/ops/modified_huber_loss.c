@@ -1,5 +1,5 @@
 /* modified_huber_loss: a smooth hinge loss for labels 0 and 1, of z = x * (2 * y - 1). */
-#include "ops/nn_util.h"
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X, Y };
@@ -8,10 +8,10 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     struct pd_meta *z = pd_infer_out(c, 0), *out = pd_infer_out(c, 1);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
-    PD_TRY(pd_nn_same_type(x, "X", y, "Y"));
-    PD_TRY(pd_nn_same_dims(x, "X", y, "Y"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, 2));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
+    PD_TRY(pd_check_same_dims(x, "X", y, "Y"));
     if (x->dim[1] >= 0 && x->dim[1] != 1)
         return pd_fail(PD_SHAPE, "X has shape %s, but needs one column.", pd_meta_dims_text(x));
     if (z) {

@@ -3,6 +3,7 @@
 #include "ops/mul.h"
 
 #include "kernels/gemm.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, Y };
@@ -36,8 +37,8 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     struct pd_meta *out = pd_infer_out(c, OUT);
     int x_cols = c->attr[X_COLS].i, y_cols = c->attr[Y_COLS].i;
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", y, "Y"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
     PD_TRY(check_split("x_num_col_dims", x_cols, x, "X"));
     PD_TRY(check_split("y_num_col_dims", y_cols, y, "Y"));
     int64_t width = pd_meta_span(x, x_cols, x->rank), height = pd_meta_span(y, 0, y_cols);

@@ -2,7 +2,9 @@
  * the cost of a step does not grow with the number of classes. SampleLogits holds the sigmoids, true classes
  * first. */
 #include <math.h>
+#include <string.h>
 
+#include "ops/check.h"
 #include "ops/math_util.h"
 #include "ops/nn_rows.h"
 #include "ops/nn_util.h"
@@ -46,12 +48,12 @@ static pd_status infer(const struct pd_infer *c)
     struct pd_meta *cost = pd_infer_out(c, COST), *logits = pd_infer_out(c, LOGITS),
                    *labels = pd_infer_out(c, LABELS);
     int64_t classes = c->attr[CLASSES].i, negatives = c->attr[NEGATIVES].i;
-    PD_TRY(pd_nn_need_float(x, "Input"));
-    PD_TRY(pd_nn_same_type(x, "Input", w, "Weight"));
+    PD_TRY(pd_check_float(x, "Input"));
+    PD_TRY(pd_check_same_type(x, "Input", w, "Weight"));
     PD_TRY(pd_nn_need_labels(label, "Label"));
-    PD_TRY(pd_nn_need_rank(x, "Input", 2, 2));
-    PD_TRY(pd_nn_need_rank(w, "Weight", 2, 2));
-    PD_TRY(pd_nn_need_rank(label, "Label", 1, 2));
+    PD_TRY(pd_check_rank(x, "Input", 2, 2));
+    PD_TRY(pd_check_rank(w, "Weight", 2, 2));
+    PD_TRY(pd_check_rank(label, "Label", 1, 2));
     if (x->dim[0] >= 0 && label->dim[0] >= 0 && x->dim[0] != label->dim[0])
         return pd_fail(PD_SHAPE, "Input %s and Label %s must have equally many rows.", pd_meta_dims_text(x),
                        pd_meta_dims_text(label));

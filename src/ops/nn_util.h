@@ -4,41 +4,7 @@
 
 #include <string.h>
 
-#include "program/op.h"
-
-/* float32 or float64 (or not known yet). */
-static inline pd_status pd_nn_need_float(const struct pd_meta *meta, const char *slot)
-{
-    if (meta->dtype == PD_DTYPE_NONE || pd_dtype_is_float(meta->dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "%s is %s, but float32 or float64 is needed. Cast it first.", slot,
-                   pd_dtype_name(meta->dtype));
-}
-
-static inline pd_status pd_nn_same_type(const struct pd_meta *a, const char *a_slot, const struct pd_meta *b,
-                                        const char *b_slot)
-{
-    if (a->dtype == b->dtype || a->dtype == PD_DTYPE_NONE || b->dtype == PD_DTYPE_NONE) return PD_OK;
-    return pd_fail(PD_TYPE, "%s is %s and %s is %s. They must be of one type: cast one of them.", a_slot,
-                   pd_dtype_name(a->dtype), b_slot, pd_dtype_name(b->dtype));
-}
-
-static inline pd_status pd_nn_same_dims(const struct pd_meta *a, const char *a_slot, const struct pd_meta *b,
-                                        const char *b_slot)
-{
-    if (pd_meta_dims_match(a, b)) return PD_OK;
-    return pd_fail(PD_SHAPE, "%s has shape %s and %s has shape %s. They must be the same.", a_slot,
-                   pd_meta_dims_text(a), b_slot, pd_meta_dims_text(b));
-}
-
-static inline pd_status pd_nn_need_rank(const struct pd_meta *meta, const char *slot, int low, int high)
-{
-    if (meta->rank >= low && meta->rank <= high) return PD_OK;
-    if (low == high)
-        return pd_fail(PD_SHAPE, "%s has shape %s, but needs %d dimensions.", slot, pd_meta_dims_text(meta),
-                       low);
-    return pd_fail(PD_SHAPE, "%s has shape %s, but needs %d to %d dimensions.", slot, pd_meta_dims_text(meta),
-                   low, high);
-}
+#include "ops/check.h"
 
 /* An axis that may count from the end. */
 static inline pd_status pd_nn_axis(int axis, int rank, int *out)
@@ -91,10 +57,10 @@ static inline pd_status pd_nn_infer_both_like_first(const struct pd_infer *c)
 static inline pd_status pd_nn_infer_alike(const struct pd_infer *c, int inputs, int main, int outputs)
 {
     const struct pd_meta *first = pd_infer_in(c, main);
-    PD_TRY(pd_nn_need_float(first, c->op->inputs[main].name));
+    PD_TRY(pd_check_float(first, c->op->inputs[main].name));
     for (int i = 0; i < inputs; i++) {
-        PD_TRY(pd_nn_same_dims(first, c->op->inputs[main].name, pd_infer_in(c, i), c->op->inputs[i].name));
-        PD_TRY(pd_nn_same_type(first, c->op->inputs[main].name, pd_infer_in(c, i), c->op->inputs[i].name));
+        PD_TRY(pd_check_same_dims(first, c->op->inputs[main].name, pd_infer_in(c, i), c->op->inputs[i].name));
+        PD_TRY(pd_check_same_type(first, c->op->inputs[main].name, pd_infer_in(c, i), c->op->inputs[i].name));
     }
     for (int i = 0; i < outputs; i++)
         pd_nn_grad_like(c, i, main);
@@ -134,7 +100,7 @@ static inline pd_status pd_nn_need_labels(const struct pd_meta *meta, const char
 static inline pd_status pd_nn_label_type(const struct pd_meta *label, int soft, const struct pd_meta *x,
                                          const char *x_slot)
 {
-    return soft ? pd_nn_same_type(x, x_slot, label, "Label") : pd_nn_need_labels(label, "Label");
+    return soft ? pd_check_same_type(x, x_slot, label, "Label") : pd_nn_need_labels(label, "Label");
 }
 
 /* Every label is in [0, classes) or the one to ignore. */

@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "kernels/reduce.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 #include "ops/shape_util.h"
 
@@ -82,7 +83,7 @@ static pd_status go(const struct pd_run *r, struct job *j, void (*f32)(void *, i
 {
     const struct pd_tensor *x = pd_run_in(r, 0);
     int axis = 0;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
     j->x = x->data;
     j->n = x->meta.dim[axis];
@@ -159,7 +160,7 @@ static pd_status reduce_all(const struct pd_run *r, const struct pd_reduce_kerne
     int type;
     void *memory;
     struct pd_reduce plan;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(pd_math_type(x->meta.dtype, &type));
     pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});
     PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&plan, &kernels[type]), &memory));
@@ -181,7 +182,7 @@ static pd_status whole_grad(const struct pd_run *r, int squared)
     const struct pd_tensor *x = pd_run_in(r, X), *dout = pd_run_in(r, WHOLE_DOUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     if (pd_tensor_numel(dout) != 1)
         return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; it must have one element",
                        pd_meta_dims_text(&dout->meta));

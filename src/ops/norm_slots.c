@@ -1,6 +1,7 @@
 /* See norm_slots.h. */
 #include "ops/norm_slots.h"
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 const struct pd_slot_def pd_norm_slots_inputs[] = {
@@ -15,7 +16,7 @@ pd_status pd_norm_slots_check(const struct pd_infer *c, int x, int last, int64_t
         const struct pd_meta *each = pd_infer_in(c, slot);
         const char *name = c->op->inputs[slot].name;
         if (slot == x || !each) continue;
-        PD_TRY(pd_nn_same_type(meta, "X", each, name));
+        PD_TRY(pd_check_same_type(meta, "X", each, name));
         int64_t found = pd_meta_numel(each);
         if (found >= 0 && n >= 0 && found != n)
             return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld %s.", name, pd_meta_dims_text(each),

@@ -1,6 +1,7 @@
 /* one_hot, one_hot_v2: rows with a single 1. */
 #include <string.h>
 
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { X, DEPTH_TENSOR };
@@ -36,7 +37,7 @@ static pd_status hot_infer(const struct pd_infer *c, int adds)
         return pd_fail(PD_INVALID, "the depth is %lld; it must be 1 or more", (long long)depth);
     memcpy(dim, x->dim, sizeof x->dim);
     dim[x->rank - !adds] = depth;
-    PD_TRY(pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_check_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
     pd_meta_share_lod(out, x);
     return pd_meta_set_dims(out, x->rank + adds, dim);
 }
@@ -61,8 +62,7 @@ static pd_status hot_run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT);
     int64_t n = pd_tensor_numel(x), depth = out->meta.dim[out->meta.rank - 1];
-    if (!pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be int32 or int64", pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_check_index_data(x, "X"));
     PD_TRY(pd_math_fill(out->data, out->meta.dtype, pd_tensor_numel(out), 0));
     PD_SWITCH_INDEX(x->meta.dtype, T, {
         const T *id = x->data;

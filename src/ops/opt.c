@@ -3,18 +3,16 @@
 
 #include <string.h>
 
+#include "ops/check.h"
+#include "ops/math_util.h"
+
 static pd_status check_like_param(const struct pd_infer *c, const struct pd_opt *o, int slot)
 {
     const struct pd_meta *p = pd_infer_in(c, o->in[0]), *m = pd_infer_in(c, slot);
     const char *name = c->op->inputs[slot].name, *param = c->op->inputs[o->in[0]].name;
     if (!m || m->kind == PD_KIND_SELECTED_ROWS || p->kind == PD_KIND_SELECTED_ROWS) return PD_OK;
-    if (!pd_meta_dims_match(p, m))
-        return pd_fail(PD_SHAPE, "%s has shape %s and %s has shape %s; they must be the same", param,
-                       pd_meta_dims_text(p), name, pd_meta_dims_text(m));
-    if (m->dtype != p->dtype && m->dtype != PD_DTYPE_NONE && p->dtype != PD_DTYPE_NONE)
-        return pd_fail(PD_TYPE, "%s is %s and %s is %s; they must be of one type", param,
-                       pd_dtype_name(p->dtype), name, pd_dtype_name(m->dtype));
-    return PD_OK;
+    PD_TRY(pd_check_same_dims(p, param, m, name));
+    return pd_check_same_type(p, param, m, name);
 }
 
 pd_status pd_opt_infer(const struct pd_infer *c, const struct pd_opt *o)
@@ -65,9 +63,7 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
     int rows = pd_value_is_rows(grad);
     *empty = rows && grad->rows.n == 0 && !r->step->is_slice;
     size_t head = (extra_bytes + 63) / 64 * 64;
-    if (!pd_dtype_is_float(param->meta.dtype))
-        return pd_fail(PD_TYPE, "Param must be float32 or float64, found %s",
-                       pd_dtype_name(param->meta.dtype));
+    PD_TRY(pd_check_float_data(param, "Param"));
     *u = (struct pd_update){.is_double = param->meta.dtype == PD_DTYPE_FP64,
                             .arrays = o->n,
                             .n = pd_tensor_numel(param),

@@ -4,7 +4,7 @@
 #define PD_OPS_OPT_H
 
 #include "kernels/update.h"
-#include "ops/math_util.h"
+#include "program/op.h"
 
 /* Slots of an optimizer op. in[0] and out[0] are the parameter, the others its state. */
 struct pd_opt {

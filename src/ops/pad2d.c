@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X, PADS_TENSOR, GRAD_OUT };
@@ -197,9 +198,7 @@ static pd_status grad_run(const struct pd_run *r)
         pd_shape_copy_box(&dout->meta, start, dx->meta.dim, 0, dx->data, dout->data);
         return PD_OK;
     }
-    if (!pd_dtype_is_float(dx->meta.dtype))
-        return pd_fail(PD_TYPE, "the gradient is %s; float32 or float64 is needed",
-                       pd_dtype_name(dx->meta.dtype));
+    PD_TRY(pd_check_float_data(dx, "X@GRAD"));
     struct spread s = {
         .to = dx->data, .from = dout->data, .item = pd_dtype_size(dx->meta.dtype), .dtype = dx->meta.dtype};
     if (pd_tensor_numel(dx) == 0) return PD_OK;

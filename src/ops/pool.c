@@ -1,6 +1,9 @@
 /* pool2d and pool3d: the largest value or the average under each window. */
+#include <string.h>
+
 #include "kernels/pool.h"
 
+#include "ops/nn_util.h"
 #include "ops/pool_shape.h"
 
 enum { X };

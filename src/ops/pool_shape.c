@@ -1,7 +1,11 @@
 /* See pool_shape.h. */
 #include "ops/pool_shape.h"
 
+#include <string.h>
+
+#include "ops/check.h"
 #include "ops/conv_shape.h"
+#include "ops/nn_util.h"
 
 pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x, const char *format,
                              const char *algorithm, int ceil_mode, struct pd_pool *pool, int64_t *out_dim)
@@ -9,8 +13,8 @@ pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x
     int64_t size[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, before[3] = {0},
             after[3] = {0};
     memset(pool, 0, sizeof *pool);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 4, 5));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 4, 5));
     int axes = x->rank - 2, first = pd_nn_channels_last(format) ? 1 : 2;
     pool->channels_last = first == 1;
     pool->adaptive = attr[PD_POOL_ADAPTIVE].b;

@@ -3,7 +3,7 @@
 #define PD_OPS_POOL_SHAPE_H
 
 #include "kernels/pool.h"
-#include "ops/nn_util.h"
+#include "program/op.h"
 
 /* Every pooling op's attribute table starts with these. */
 enum {

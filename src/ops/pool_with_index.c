@@ -1,5 +1,6 @@
 /* max_pool2d_with_index and max_pool3d_with_index: max pooling that also tells where in its plane each value
  * was found. */
+#include "ops/nn_util.h"
 #include "ops/pool_shape.h"
 
 enum { X };

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 #define GRAIN 4096
@@ -59,9 +60,7 @@ static void backward(void *arg, int64_t begin, int64_t end)
 static pd_status begin_job(const struct pd_run *r, struct job *j)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
-    if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X is %s; it must be float32, float64, int32 or int64",
-                       pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_check_number_data(x, "X"));
     *j = (struct job){.x = x->data, .factor = r->attr[FACTOR].f, .dtype = x->meta.dtype};
     if (r->in[FACTOR_TENSOR].n)
         PD_TRY(pd_math_number(pd_run_in(r, FACTOR_TENSOR), "FactorTensor", &j->factor));

@@ -2,7 +2,9 @@
  * channel, or one per element of a sample. */
 #include <string.h>
 
+#include "ops/check.h"
 #include "ops/elementwise.h"
+#include "ops/math_util.h"
 
 enum { X, ALPHA, DOUT };
 enum { OUT };
@@ -58,7 +60,7 @@ static pd_status run(const struct pd_run *r)
     struct pd_meta as;
     struct pd_bcast b;
     int type;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(view(r->attr, &x->meta, &alpha->meta, &as));
     PD_TRY(pd_math_type(x->meta.dtype, &type));
     pd_bcast_make(&b, x->meta.rank, x->meta.dim, as.dim);
@@ -92,7 +94,7 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *alpha = pd_run_in(r, ALPHA);
     struct pd_tensor slopes = *alpha;
     struct pd_ew_grad g;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(view(r->attr, &x->meta, &alpha->meta, &slopes.meta));
     PD_TRY(pd_ew_grad_begin(&g, r, x, &slopes, pd_run_in(r, DOUT), -1));
     if (pd_run_out(r, DALPHA)) PD_TRY(pd_ew_grad_operand(&g, pd_ew_prelu_dy, g.a.y, pd_run_out(r, DALPHA)));

@@ -3,6 +3,7 @@
  *
  * A part of a variable that lies on several servers has the numbers of the whole: row k of the output is the
  * variable's row row_begin + k row_step of `height`. */
+#include "ops/check.h"
 #include "ops/draw.h"
 #include "ops/math_util.h"
 
@@ -83,7 +84,7 @@ static pd_status fill_uniform(const struct pd_run *r, int first, const struct ro
 
 static pd_status infer_type(const struct pd_infer *c, int dtype_attr)
 {
-    return pd_math_dtype(c->attr[dtype_attr].i, "dtype", &pd_infer_out(c, OUT)->dtype);
+    return pd_check_dtype(c->attr[dtype_attr].i, "dtype", &pd_infer_out(c, OUT)->dtype);
 }
 
 /* ---- with a shape of their own ---- */

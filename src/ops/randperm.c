@@ -1,5 +1,6 @@
 /* randperm: the numbers below n in random order. With a seed, upstream's order: srand and rand of the C
  * library and std::random_shuffle. */
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { OUT };
@@ -50,7 +51,7 @@ static pd_status infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, OUT);
     if (c->attr[N].i < 1)
         return pd_fail(PD_INVALID, "attribute n is %d; it must be at least 1", c->attr[N].i);
-    PD_TRY(pd_math_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
+    PD_TRY(pd_check_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
     if (!pd_dtype_is_index(out->dtype))
         return pd_fail(PD_TYPE, "attribute dtype asks for %s; use int32 or int64", pd_dtype_name(out->dtype));
     pd_meta_set_1d(out, c->attr[N].i);

@@ -1,6 +1,7 @@
 /* range: evenly spaced numbers, by their distance. */
 #include <math.h>
 
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { START, END, STEP };
@@ -25,16 +26,15 @@ static pd_status run(const struct pd_run *r)
     if (!(count <= 1e15)) return pd_fail(PD_RANGE, "from %g to %g by %g there are too many steps", a, b, s);
     int64_t n = (int64_t)count;
     PD_TRY(pd_tensor_resize(out, start->meta.dtype, 1, &n));
+    PD_TRY(pd_check_number_data(start, "Start"));
     PD_SWITCH_NUMBER(start->meta.dtype, T, {
         const T first = *(const T *)start->data;
         const T by = *(const T *)step->data;
         T *to = out->data;
         for (int64_t i = 0; i < n; i++)
             to[i] = (T)(first + (T)i * by);
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Start is %s; use float32, float64, int32 or int64",
-                   pd_dtype_name(start->meta.dtype));
+    return PD_OK;
 }
 
 const struct pd_op pd_op_range = {

@@ -1,5 +1,6 @@
 /* rank_loss: which of two scores is higher, against a label. */
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { LABEL, LEFT, RIGHT, D_OUT };
@@ -10,12 +11,12 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *label = pd_infer_in(c, LABEL), *left = pd_infer_in(c, LEFT),
                          *right = pd_infer_in(c, RIGHT);
     struct pd_meta *out = pd_infer_out(c, 0);
-    PD_TRY(pd_nn_need_float(left, "Left"));
-    PD_TRY(pd_nn_same_type(left, "Left", right, "Right"));
-    PD_TRY(pd_nn_same_type(left, "Left", label, "Label"));
-    PD_TRY(pd_nn_need_rank(label, "Label", 1, 2));
-    PD_TRY(pd_nn_need_rank(left, "Left", 1, 2));
-    PD_TRY(pd_nn_need_rank(right, "Right", 1, 2));
+    PD_TRY(pd_check_float(left, "Left"));
+    PD_TRY(pd_check_same_type(left, "Left", right, "Right"));
+    PD_TRY(pd_check_same_type(left, "Left", label, "Label"));
+    PD_TRY(pd_check_rank(label, "Label", 1, 2));
+    PD_TRY(pd_check_rank(left, "Left", 1, 2));
+    PD_TRY(pd_check_rank(right, "Right", 1, 2));
     int64_t n = pd_meta_numel(label), l = pd_meta_numel(left), m = pd_meta_numel(right);
     if ((l >= 0 && n >= 0 && l != n) || (m >= 0 && n >= 0 && m != n))
         return pd_fail(PD_SHAPE, "Label %s, Left %s and Right %s must have equally many elements.",

@@ -2,8 +2,10 @@
  * five. */
 #include <string.h>
 
+#include "kernels/ew_binary.h"
 #include "kernels/ew_spread.h"
 #include "kernels/reduce.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 #define GRAIN 32768
@@ -50,7 +52,7 @@ static pd_status infer(const struct pd_infer *c)
     }
     if (!rank) dim[rank++] = 1;
     out->dtype = x->dtype;
-    if (c->attr[OUT_DTYPE].i >= 0) PD_TRY(pd_math_dtype(c->attr[OUT_DTYPE].i, "out_dtype", &out->dtype));
+    if (c->attr[OUT_DTYPE].i >= 0) PD_TRY(pd_check_dtype(c->attr[OUT_DTYPE].i, "out_dtype", &out->dtype));
     PD_TRY(pd_meta_set_dims(out, rank, dim));
     if (!gone[0])
         pd_meta_share_lod(out, x);

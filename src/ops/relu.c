@@ -1,5 +1,6 @@
 /* relu and its relatives: straight pieces that bend at one or two places; soft_relu goes round the bend. */
 #include "ops/act.h"
+#include "ops/math_util.h"
 #include "program/grad.h"
 
 #define BOUND(x, lo, hi) ((x) < (lo) ? (lo) : (x) > (hi) ? (hi) : (x))

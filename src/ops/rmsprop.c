@@ -1,4 +1,5 @@
 /* rmsprop: gradients divided by their running root mean square. */
+#include "ops/math_util.h"
 #include "ops/opt.h"
 
 enum { PARAM, SQUARE, MEAN, LR, GRAD, MOMENT };

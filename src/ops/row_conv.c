@@ -1,5 +1,8 @@
 /* row_conv: each step of a sequence as a weighted sum of itself and the steps after it, each feature with its
  * own filter. Sequences come by LoD, or as [batch, steps, features]. */
+#include <string.h>
+
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, FILTER, D_OUT };
@@ -8,10 +11,10 @@ enum { DX, D_FILTER };
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *filter = pd_infer_in(c, FILTER);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", filter, "Filter"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 3));
-    PD_TRY(pd_nn_need_rank(filter, "Filter", 2, 2));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", filter, "Filter"));
+    PD_TRY(pd_check_rank(x, "X", 2, 3));
+    PD_TRY(pd_check_rank(filter, "Filter", 2, 2));
     int64_t width = x->dim[x->rank - 1];
     if (width >= 0 && filter->dim[1] >= 0 && width != filter->dim[1])
         return pd_fail(PD_SHAPE, "X %s and Filter %s must have equally many columns.", pd_meta_dims_text(x),

@@ -108,9 +108,3 @@ pd_status pd_rows_source(const struct pd_run *r, const struct pd_tensor **x, str
     *x = *out;
     return pd_rows_merge(r, to, 1, &from);
 }
-
-pd_status pd_rows_need_ids(const struct pd_tensor *t, const char *name)
-{
-    if (t->meta.dtype == PD_DTYPE_INT64) return PD_OK;
-    return pd_fail(PD_TYPE, "%s must be int64, found %s", name, pd_dtype_name(t->meta.dtype));
-}

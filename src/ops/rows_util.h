@@ -10,7 +10,5 @@ pd_status pd_rows_merge(const struct pd_run *r, struct pd_value *to, int n, stru
 /* Input 0 and output 0 of an op that reads selected rows with their repeated rows added up. These already lie
  * in the output, so that *x is the output then. */
 pd_status pd_rows_source(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out);
-/* Ids are int64. */
-pd_status pd_rows_need_ids(const struct pd_tensor *t, const char *name);
 
 #endif

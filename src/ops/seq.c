@@ -3,17 +3,19 @@
 
 #include <string.h>
 
+#include "ops/check.h"
+
 pd_status pd_seq_numbers(const struct pd_tensor *t, const char *name, int64_t n, int64_t *to)
 {
     if (pd_tensor_numel(t) != n)
         return pd_fail(PD_SHAPE, "%s has shape %s; it must hold one number for each of the %lld sequences",
                        name, pd_meta_dims_text(&t->meta), (long long)n);
+    PD_TRY(pd_check_index_data(t, name));
     PD_SWITCH_INDEX(t->meta.dtype, T, {
         for (int64_t i = 0; i < n; i++)
             to[i] = ((const T *)t->data)[i];
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "%s must be int64 or int32, found %s", name, pd_dtype_name(t->meta.dtype));
+    return PD_OK;
 }
 
 void pd_seq_copy_padded(char *packed, char *padded, const int64_t *offset, int64_t sequences, int64_t length,

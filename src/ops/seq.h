@@ -2,7 +2,7 @@
 #ifndef PD_OPS_SEQ_H
 #define PD_OPS_SEQ_H
 
-#include "ops/math_util.h"
+#include "program/op.h"
 
 /* While running: the finest level of input `slot`; an error when there is no LoD or it does not fit the rows.
  */
@@ -41,13 +41,6 @@ static inline pd_status pd_seq_set_level(struct pd_meta *out, const int64_t *off
     PD_TRY(pd_lod_new(1, &(struct pd_lod_level){entries, (int64_t *)offset}, &lod));
     pd_meta_take_lod(out, lod);
     return PD_OK;
-}
-
-static inline pd_status pd_seq_need_float(const struct pd_tensor *t, const char *name)
-{
-    if (pd_dtype_is_float(t->meta.dtype)) return PD_OK;
-    return pd_fail(PD_TYPE, "%s must be float32 or float64, found %s; cast it first", name,
-                   pd_dtype_name(t->meta.dtype));
 }
 
 /* Has the gradient of packed sequences that many rows of that width? */

@@ -3,6 +3,8 @@
 
 #include "kernels/gemm.h"
 #include "kernels/seq_conv.h"
+#include "ops/check.h"
+#include "ops/math_util.h"
 #include "ops/seq.h"
 #include "program/grad.h"
 
@@ -72,7 +74,7 @@ static pd_status run(const struct pd_run *r)
     int64_t rows = x->meta.dim[0], n = filter->meta.dim[1];
     struct pd_seq_window w = window_of(r->attr, x->meta.dim[1]);
     void *col;
-    PD_TRY(pd_seq_need_float(x, "X"));
+    PD_TRY(pd_check_float_data(x, "X"));
     if (rows == 0 || n == 0) return PD_OK;
     w.offset = level->offset;
     w.sequences = level->n - 1;
@@ -117,7 +119,7 @@ static pd_status run_grad(const struct pd_run *r)
     struct pd_tensor *dx = pd_run_out(r, DX), *dfilter = pd_run_out(r, DFILTER);
     struct pd_tensor *dpadding = r->attr[TRAINABLE].b ? pd_run_out(r, DPADDING) : NULL;
     enum pd_dtype dtype = x->meta.dtype;
-    PD_TRY(pd_seq_need_float(x, "X"));
+    PD_TRY(pd_check_float_data(x, "X"));
     if (!x->meta.lod) return pd_fail(PD_INVALID, "X has no sequences (no LoD)");
     int64_t rows = x->meta.dim[0], n = filter->meta.dim[1];
     struct pd_seq_window w = window_of(r->attr, x->meta.dim[1]);

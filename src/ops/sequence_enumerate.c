@@ -1,4 +1,5 @@
 /* sequence_enumerate: windows of ids. */
+#include "ops/check.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)
@@ -23,6 +24,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, 0);
     const struct pd_lod_level *level = pd_seq_last(x);
     int64_t window = r->attr[0].i;
+    PD_TRY(pd_check_index_data(x, "X"));
     PD_SWITCH_INDEX(x->meta.dtype, T, {
         const T *from = x->data;
         T *to = pd_run_out(r, 0)->data;
@@ -30,9 +32,8 @@ static pd_status run(const struct pd_run *r)
             for (int64_t i = level->offset[s]; i < level->offset[s + 1]; i++)
                 for (int64_t k = 0; k < window; k++)
                     *to++ = i + k < level->offset[s + 1] ? from[i + k] : (T)r->attr[1].i;
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X must be int64 or int32, found %s", pd_dtype_name(x->meta.dtype));
+    return PD_OK;
 }
 
 const struct pd_op pd_op_sequence_enumerate = {

@@ -1,6 +1,7 @@
 /* sequence_erase: sequences without some ids. */
 #include <string.h>
 
+#include "ops/check.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)
@@ -32,8 +33,7 @@ static pd_status run(const struct pd_run *r)
     if (level->offset[level->n - 1] != n)
         return pd_fail(PD_SHAPE, "the sequences of X add up to %lld rows, but its shape is %s",
                        (long long)level->offset[level->n - 1], pd_meta_dims_text(&x->meta));
-    if (!pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X must be int64 or int32, found %s", pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_check_index_data(x, "X"));
     PD_TRY(pd_tensor_resize(out, x->meta.dtype, 2, (int64_t[]){n, 1}));
     struct pd_lod *lod = NULL;
     for (int i = 0; i < was->levels; i++)

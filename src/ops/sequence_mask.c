@@ -1,6 +1,7 @@
 /* sequence_mask: lengths as ones and zeros. */
 #include <string.h>
 
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { X, MAXLEN_TENSOR };
@@ -15,7 +16,7 @@ static pd_status infer(const struct pd_infer *c)
         return pd_fail(PD_SHAPE, "X has shape %s; it has too many dimensions", pd_meta_dims_text(x));
     memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
     dim[x->rank] = c->in[MAXLEN_TENSOR].n || c->attr[MAXLEN].i <= 0 ? -1 : c->attr[MAXLEN].i;
-    PD_TRY(pd_math_dtype(c->attr[OUT_DTYPE].i, "out_dtype", &y->dtype));
+    PD_TRY(pd_check_dtype(c->attr[OUT_DTYPE].i, "out_dtype", &y->dtype));
     return pd_meta_set_dims(y, x->rank + 1, dim);
 }
 
@@ -31,10 +32,8 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *y = pd_run_out(r, 0);
     int64_t n = pd_tensor_numel(x), maxlen = r->attr[MAXLEN].i, dim[PD_MAX_RANK];
     enum pd_dtype dtype = PD_DTYPE_NONE;
-    PD_TRY(pd_math_dtype(r->attr[OUT_DTYPE].i, "out_dtype", &dtype));
-    if (!pd_dtype_is_float(x->meta.dtype) && !pd_dtype_is_index(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X must be int64, int32, float32 or float64, found %s",
-                       pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_check_dtype(r->attr[OUT_DTYPE].i, "out_dtype", &dtype));
+    PD_TRY(pd_check_number_data(x, "X"));
     if (limit) {
         double number = 0;
         PD_TRY(pd_math_number(limit, "MaxLenTensor", &number));

@@ -1,6 +1,8 @@
 /* sequence_pad: makes sequences equally long. */
 #include <string.h>
 
+#include "ops/check.h"
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 enum { X, PAD_VALUE };
@@ -70,9 +72,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *value = pd_run_in(r, PAD_VALUE);
     struct pd_tensor *out = pd_run_out(r, OUT), *length = pd_run_out(r, LENGTH);
     const struct pd_lod_level *level = pd_seq_last(x);
-    if (value->meta.dtype != x->meta.dtype)
-        return pd_fail(PD_TYPE, "X is %s and PadValue is %s; they must be of one type",
-                       pd_dtype_name(x->meta.dtype), pd_dtype_name(value->meta.dtype));
+    PD_TRY(pd_check_same_type(&x->meta, "X", &value->meta, "PadValue"));
     pd_seq_copy_padded(x->data, out->data, level->offset, level->n - 1, out->meta.dim[1],
                        (size_t)pd_seq_width(x) * pd_dtype_size(x->meta.dtype), 1);
     fill_padding(x, value, out);

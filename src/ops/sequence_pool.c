@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "kernels/seq_pool.h"
+#include "ops/check.h"
+#include "ops/math_util.h"
 #include "ops/seq.h"
 #include "program/grad.h"
 
@@ -58,7 +60,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_lod_level *level = pd_seq_last(x);
     enum pd_seq_pool how = PD_SEQ_SUM;
     PD_TRY(pool_of(&r->attr[POOLTYPE], &how));
-    PD_TRY(pd_seq_need_float(x, "X"));
+    PD_TRY(pd_check_float_data(x, "X"));
     int32_t *at = how == PD_SEQ_MAX && index ? index->data : NULL;
     if (x->meta.dtype == PD_DTYPE_FP32)
         pd_seq_pool_f32(how, x->data, level->offset, level->n - 1, pd_seq_width(x), r->attr[PAD].f, out->data,
@@ -96,7 +98,7 @@ static pd_status run_grad(const struct pd_run *r)
     enum pd_seq_pool how = PD_SEQ_SUM;
     if (!dx) return PD_OK;
     PD_TRY(pool_of(&r->attr[POOLTYPE], &how));
-    PD_TRY(pd_seq_need_float(dout, "Out@GRAD"));
+    PD_TRY(pd_check_float_data(dout, "Out@GRAD"));
     if (!x->meta.lod) return pd_fail(PD_INVALID, "X has no sequences (no LoD)");
     const struct pd_lod_level *level = pd_seq_last(x);
     int64_t width = pd_seq_width(x), n = level->n - 1;

@@ -1,6 +1,7 @@
 /* sequence_reshape: changes the width of the rows of sequences. */
 #include <string.h>
 
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)

@@ -1,6 +1,7 @@
 /* sequence_reverse: turns each sequence around. */
 #include <string.h>
 
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)

@@ -2,6 +2,8 @@
  * Ids. */
 #include <string.h>
 
+#include "ops/check.h"
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 enum { X, IDS, UPDATES };
@@ -40,8 +42,7 @@ static pd_status place(const struct pd_tensor *ids, int64_t i, int64_t row, int6
 
 static pd_status need_ids(const struct pd_tensor *ids)
 {
-    if (!pd_dtype_is_index(ids->meta.dtype))
-        return pd_fail(PD_TYPE, "Ids must be int64 or int32, found %s", pd_dtype_name(ids->meta.dtype));
+    PD_TRY(pd_check_index_data(ids, "Ids"));
     return ids->meta.lod ? PD_OK : pd_fail(PD_INVALID, "Ids has no sequences (no LoD)");
 }
 
@@ -50,21 +51,19 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, X), *ids = pd_run_in(r, IDS), *updates = pd_run_in(r, UPDATES);
     struct pd_tensor *out = pd_run_out(r, 0);
     PD_TRY(need_ids(ids));
-    if (updates->meta.dtype != x->meta.dtype)
-        return pd_fail(PD_TYPE, "X is %s and Updates is %s; they must be of one type",
-                       pd_dtype_name(x->meta.dtype), pd_dtype_name(updates->meta.dtype));
+    PD_TRY(pd_check_same_type(&x->meta, "X", &updates->meta, "Updates"));
     const struct pd_lod_level *level = pd_seq_last(ids);
     int64_t width = pd_seq_width(x), at = 0;
     if (out->data != x->data && pd_tensor_numel(x)) memcpy(out->data, x->data, pd_tensor_bytes(x));
+    PD_TRY(pd_check_number_data(x, "X"));
     PD_SWITCH_NUMBER(x->meta.dtype, T, {
         for (int64_t s = 0; s + 1 < level->n; s++)
             for (int64_t i = level->offset[s]; i < level->offset[s + 1]; i++) {
                 PD_TRY(place(ids, i, s, width, &at));
                 ((T *)out->data)[at] += ((const T *)updates->data)[i];
             }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "X must be a float or integer tensor, found %s", pd_dtype_name(x->meta.dtype));
+    return PD_OK;
 }
 
 enum { G_IDS, G_UPDATES, G_OUT };
@@ -87,15 +86,15 @@ static pd_status run_grad(const struct pd_run *r)
     if (!dupdates) return PD_OK;
     const struct pd_lod_level *level = pd_seq_last(ids);
     int64_t width = pd_seq_width(dout), at = 0;
+    PD_TRY(pd_check_number_data(dout, "Out@GRAD"));
     PD_SWITCH_NUMBER(dout->meta.dtype, T, {
         for (int64_t s = 0; s + 1 < level->n; s++)
             for (int64_t i = level->offset[s]; i < level->offset[s + 1]; i++) {
                 PD_TRY(place(ids, i, s, width, &at));
                 ((T *)dupdates->data)[i] = ((const T *)dout->data)[at];
             }
-        return PD_OK;
     })
-    return pd_fail(PD_TYPE, "Out@GRAD must be float32 or float64, found %s", pd_dtype_name(dout->meta.dtype));
+    return PD_OK;
 }
 
 const struct pd_op pd_op_sequence_scatter = {

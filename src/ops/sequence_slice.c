@@ -1,6 +1,7 @@
 /* sequence_slice: cuts a piece out of each sequence. */
 #include <string.h>
 
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 enum { X, OFFSET, LENGTH, DOUT };

@@ -3,6 +3,8 @@
 
 #include "base/parallel.h"
 #include "kernels/clones.h"
+#include "ops/check.h"
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)
@@ -79,7 +81,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, 0);
     const struct pd_lod_level *level = pd_seq_last(x);
     struct span s = {.x = x->data, .out = pd_run_out(r, 0)->data, .offset = level->offset};
-    PD_TRY(pd_seq_need_float(x, "X"));
+    PD_TRY(pd_check_float_data(x, "X"));
     pd_parallel(level->n - 1, grain(level),
                 x->meta.dtype == PD_DTYPE_FP32 ? forward_part_f32 : forward_part_f64, &s);
     return PD_OK;
@@ -98,7 +100,7 @@ static pd_status run_grad(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, G_X), *y = pd_run_in(r, G_OUT);
     struct pd_tensor *dx = pd_run_out(r, 0);
     if (!dx) return PD_OK;
-    PD_TRY(pd_seq_need_float(y, "Out"));
+    PD_TRY(pd_check_float_data(y, "Out"));
     if (!x->meta.lod) return pd_fail(PD_INVALID, "X has no sequences (no LoD)");
     const struct pd_lod_level *level = pd_seq_last(x);
     struct span s = {

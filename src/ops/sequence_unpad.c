@@ -1,6 +1,7 @@
 /* sequence_unpad: takes the padding of sequences away again. */
 #include <string.h>
 
+#include "ops/math_util.h"
 #include "ops/seq.h"
 
 enum { X, LENGTH, DOUT };

@@ -1,6 +1,7 @@
 /* sgd: gradient descent without state. */
 #include <string.h>
 
+#include "ops/math_util.h"
 #include "ops/opt.h"
 
 enum { PARAM, LR, GRAD };

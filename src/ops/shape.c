@@ -1,5 +1,5 @@
 /* shape: the sizes of a tensor's dimensions, as data. */
-#include "ops/math_util.h"
+#include "program/op.h"
 
 static pd_status infer(const struct pd_infer *c)
 {

@@ -1,4 +1,5 @@
 /* shard_index: numbers of a table that is cut into equal shards, as numbers inside one shard. */
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -9,8 +10,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     int total = c->attr[INDEX_NUM].i, shards = c->attr[NSHARDS].i, id = c->attr[SHARD_ID].i;
-    if (x->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(x->dtype))
-        return pd_fail(PD_TYPE, "X is %s; numbers must be int32 or int64", pd_dtype_name(x->dtype));
+    PD_TRY(pd_check_index(x, "X"));
     if (total < 1 || shards < 1)
         return pd_fail(PD_INVALID, "index_num is %d and nshards is %d; both must be at least 1", total,
                        shards);

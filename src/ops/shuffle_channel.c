@@ -1,5 +1,6 @@
 /* shuffle_channel: interleaves groups of channels. */
 #include "ops/rearrange.h"
+#include "ops/shape_util.h"
 
 enum { OUT };
 enum { GROUP };

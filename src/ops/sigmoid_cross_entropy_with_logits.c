@@ -1,5 +1,6 @@
 /* sigmoid_cross_entropy_with_logits: labels against the sigmoid of scores. */
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/shape_util.h"
 
@@ -11,9 +12,9 @@ static const struct pd_attr_def attrs[] = {
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *label = pd_infer_in(c, LABEL);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", label, "Label"));
-    PD_TRY(pd_nn_same_dims(x, "X", label, "Label"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", label, "Label"));
+    PD_TRY(pd_check_same_dims(x, "X", label, "Label"));
     pd_nn_grad_like(c, 0, X);
     return PD_OK;
 }

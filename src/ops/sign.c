@@ -1,5 +1,6 @@
 /* sign: -1, 0 or 1. */
 #include "base/parallel.h"
+#include "ops/check.h"
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
 
@@ -34,9 +35,7 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *out;
     PD_TRY(pd_math_pair(r, &x, &out));
     struct job j = {.x = x->data, .out = out->data};
-    if (!pd_dtype_is_float(x->meta.dtype))
-        return pd_fail(PD_TYPE, "X must be float32 or float64, found %s; cast it first",
-                       pd_dtype_name(x->meta.dtype));
+    PD_TRY(pd_check_float_data(x, "X"));
     pd_parallel(pd_tensor_numel(x), GRAIN, x->meta.dtype == PD_DTYPE_FP32 ? sign_float : sign_double, &j);
     return PD_OK;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/sort.h"
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -22,8 +23,7 @@ static pd_status infer(const struct pd_infer *c)
         if (indexes->ints[i] < 0 || (x->dim[axis] >= 0 && indexes->ints[i] >= x->dim[axis]))
             return pd_fail(PD_RANGE, "indexes[%d] is %d, but axis %d of X (shape %s) has %lld planes", i,
                            indexes->ints[i], axis, pd_meta_dims_text(x), (long long)x->dim[axis]);
-    if (x->dtype != PD_DTYPE_NONE && !pd_dtype_is_float(x->dtype))
-        return pd_fail(PD_TYPE, "X is %s; float32 or float64 is needed", pd_dtype_name(x->dtype));
+    PD_TRY(pd_check_float(x, "X"));
     pd_shape_like(c, OUT, X);
     return PD_OK;
 }

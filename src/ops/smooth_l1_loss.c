@@ -1,6 +1,7 @@
 /* smooth_l1_loss: square near zero and straight far out, summed over all but the first dimension, with
  * optional weights. */
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, Y, INSIDE, OUTSIDE };
@@ -14,13 +15,13 @@ static pd_status infer(const struct pd_infer *c)
     static const char *const names[] = {"X", "Y", "InsideWeight", "OutsideWeight"};
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *diff = pd_infer_out(c, DIFF), *loss = pd_infer_out(c, LOSS);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, PD_MAX_RANK));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 2, PD_MAX_RANK));
     for (int i = Y; i <= OUTSIDE; i++) {
         const struct pd_meta *other = pd_infer_in(c, i);
         if (!other) continue;
-        PD_TRY(pd_nn_same_type(x, "X", other, names[i]));
-        PD_TRY(pd_nn_same_dims(x, "X", other, names[i]));
+        PD_TRY(pd_check_same_type(x, "X", other, names[i]));
+        PD_TRY(pd_check_same_dims(x, "X", other, names[i]));
     }
     if (diff) {
         diff->dtype = x->dtype;

@@ -1,6 +1,7 @@
 /* softmax along one axis. */
 #include "kernels/softmax.h"
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { AXIS };
@@ -16,7 +17,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, 0);
     int axis = 0;
-    PD_TRY(pd_nn_need_float(x, "X"));
+    PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_nn_axis(c->attr[AXIS].i, x->rank, &axis));
     pd_nn_grad_like(c, 0, 0);
     return PD_OK;

@@ -3,6 +3,7 @@
 #include "kernels/softmax.h"
 
 #include "kernels/ew_math.h"
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { LOGITS, LABEL };
@@ -34,7 +35,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, LOGITS), *label = pd_infer_in(c, LABEL);
     struct pd_meta *softmax = pd_infer_out(c, SOFTMAX), *loss = pd_infer_out(c, LOSS);
     int axis = 0, soft = c->attr[SOFT_LABEL].b;
-    PD_TRY(pd_nn_need_float(x, "Logits"));
+    PD_TRY(pd_check_float(x, "Logits"));
     PD_TRY(pd_nn_axis(c->attr[AXIS].i, x->rank, &axis));
     PD_TRY(pd_nn_label_type(label, soft, x, "Logits"));
     /* A label without the dimension for the class stands for one with 1 there. */

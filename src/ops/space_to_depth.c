@@ -1,5 +1,6 @@
 /* space_to_depth: moves blocks of pixels into channels. */
 #include "ops/rearrange.h"
+#include "ops/shape_util.h"
 
 enum { OUT };
 enum { BLOCK };

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "kernels/rows.h"
+#include "ops/check.h"
 #include "ops/math_util.h"
-#include "ops/rows_util.h"
 
 enum { TABLE, HEIGHT };
 
@@ -30,7 +30,7 @@ static pd_status split_tensors(const struct pd_run *r)
 {
     int64_t n = 0, at = 0, shards = r->out[0].n;
     for (int i = 0; i < r->in[0].n; i++) {
-        PD_TRY(pd_rows_need_ids(pd_run_in_at(r, 0, i), "Ids"));
+        PD_TRY(pd_check_ids_data(pd_run_in_at(r, 0, i), "Ids"));
         n += pd_tensor_numel(pd_run_in_at(r, 0, i));
     }
     void *memory = NULL;

@@ -1,7 +1,10 @@
 /* spp: spatial pyramid pooling. Level p cuts the image into 2^p by 2^p bins; the pooled bins of all levels
  * lie one after the other in a row of fixed length, whatever the size of the image. */
+#include <string.h>
+
 #include "kernels/pool.h"
 
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X };
@@ -16,8 +19,8 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *out = pd_infer_out(c, 0);
     int height = c->attr[HEIGHT].i;
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 4, 4));
     if (height < 1 || height > 15) return pd_fail(PD_INVALID, "pyramid_height is %d: give 1 to 15.", height);
     if (strcmp(c->attr[TYPE].s, "max") && strcmp(c->attr[TYPE].s, "avg"))
         return pd_fail(PD_INVALID, "pooling_type is '%s': give max or avg.", c->attr[TYPE].s);

@@ -1,4 +1,5 @@
 /* squared_l2_distance: how far rows lie apart. */
+#include "ops/check.h"
 #include "ops/math_util.h"
 
 enum { DIST_X, DIST_Y };
@@ -44,7 +45,7 @@ static pd_status dist_run(const struct pd_run *r)
     struct pd_tensor *sub = pd_run_out(r, DIST_SUB), *out = pd_run_out(r, DIST_OUT);
     int64_t rows = x->meta.dim[0], width = pd_meta_span(&x->meta, 1, x->meta.rank),
             shared = y->meta.dim[0] == 1;
-    PD_TRY(pd_math_need_float(x));
+    PD_TRY(pd_check_float_data(x, "X"));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         for (int64_t i = 0; i < rows; i++) {
             const T *a = (const T *)x->data + i * width;
@@ -87,7 +88,7 @@ static pd_status dist_grad_run(const struct pd_run *r)
     struct pd_tensor *dx = pd_run_out(r, GRAD_DX), *dy = pd_run_out(r, GRAD_DY);
     int64_t rows = sub->meta.dim[0], width = sub->meta.dim[1],
             shared = dy && dy->meta.dim[0] == 1 && rows != 1;
-    PD_TRY(pd_math_need_float(sub));
+    PD_TRY(pd_check_float_data(sub, "sub_result"));
     if (shared) PD_TRY(pd_math_fill(dy->data, dy->meta.dtype, width, 0));
     PD_SWITCH_FLOAT(sub->meta.dtype, T, {
         for (int64_t i = 0; i < rows; i++) {

@@ -1,7 +1,7 @@
 /* teacher_student_sigmoid_loss: a label below 0 says clicked or not (-1, -2); from 0 on it also carries the
  * teacher's score: score, or 1 + score when clicked. */
 #include "kernels/ew_math.h"
-#include "ops/nn_util.h"
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { X, LABEL, D_OUT };
@@ -13,11 +13,11 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *label = pd_infer_in(c, LABEL);
     struct pd_meta *y = pd_infer_out(c, 0);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_same_type(x, "X", label, "Label"));
-    PD_TRY(pd_nn_need_rank(x, "X", 2, 2));
-    PD_TRY(pd_nn_need_rank(label, "Label", 2, 2));
-    PD_TRY(pd_nn_same_dims(x, "X", label, "Label"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_same_type(x, "X", label, "Label"));
+    PD_TRY(pd_check_rank(x, "X", 2, 2));
+    PD_TRY(pd_check_rank(label, "Label", 2, 2));
+    PD_TRY(pd_check_same_dims(x, "X", label, "Label"));
     if (!y) return PD_OK;
     pd_meta_like(y, x);
     y->dim[1] = 1;

@@ -1,6 +1,7 @@
 /* temporal_shift: moves some channels one moment on and some one moment back. */
 #include "kernels/copy.h"
 #include "ops/rearrange.h"
+#include "ops/shape_util.h"
 
 enum { OUT };
 enum { SEG_NUM, RATIO };

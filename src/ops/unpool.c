@@ -1,5 +1,8 @@
 /* unpool: puts each value back to the place that max_pool2d_with_index found it at; all other places are 0.
  */
+#include <string.h>
+
+#include "ops/check.h"
 #include "ops/nn_util.h"
 
 enum { X, INDICES };
@@ -19,9 +22,9 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *indices = pd_infer_in(c, INDICES);
     struct pd_meta *out = pd_infer_out(c, OUT);
-    PD_TRY(pd_nn_need_float(x, "X"));
-    PD_TRY(pd_nn_need_rank(x, "X", 4, 4));
-    PD_TRY(pd_nn_same_dims(x, "X", indices, "Indices"));
+    PD_TRY(pd_check_float(x, "X"));
+    PD_TRY(pd_check_rank(x, "X", 4, 4));
+    PD_TRY(pd_check_same_dims(x, "X", indices, "Indices"));
     PD_TRY(pd_nn_need_labels(indices, "Indices"));
     if (strcmp(c->attr[TYPE].s, "max"))
         return pd_fail(PD_INVALID, "unpooling_type is '%s': give max.", c->attr[TYPE].s);

@@ -1,5 +1,6 @@
 /* where: each element from one of two tensors. */
 #include "base/parallel.h"
+#include "ops/check.h"
 #include "ops/shape_util.h"
 
 enum { COND, X, Y, DOUT };
@@ -10,12 +11,9 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *cond = pd_infer_in(c, COND), *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     if (cond->dtype != PD_DTYPE_NONE && cond->dtype != PD_DTYPE_BOOL)
         return pd_fail(PD_TYPE, "Condition is %s; it must be bool", pd_dtype_name(cond->dtype));
-    if (!pd_meta_dims_match(cond, x) || !pd_meta_dims_match(x, y))
-        return pd_fail(PD_SHAPE, "Condition has shape %s, X %s and Y %s; they must be the same",
-                       pd_meta_dims_text(cond), pd_meta_dims_text(x), pd_meta_dims_text(y));
-    if (x->dtype != PD_DTYPE_NONE && y->dtype != PD_DTYPE_NONE && x->dtype != y->dtype)
-        return pd_fail(PD_TYPE, "X is %s and Y is %s; cast one of them", pd_dtype_name(x->dtype),
-                       pd_dtype_name(y->dtype));
+    PD_TRY(pd_check_same_dims(cond, "Condition", x, "X"));
+    PD_TRY(pd_check_same_dims(x, "X", y, "Y"));
+    PD_TRY(pd_check_same_type(x, "X", y, "Y"));
     pd_shape_like(c, OUT, X);
     return PD_OK;
 }

@@ -1,5 +1,5 @@
 /* where_index: where a tensor is not 0. How large the result is depends on the data. */
-#include "ops/shape_util.h"
+#include "program/op.h"
 
 enum { X };
 enum { OUT };

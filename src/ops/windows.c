@@ -1,6 +1,8 @@
 /* See windows.h. */
 #include "ops/windows.h"
 
+#include "ops/check.h"
+
 #define WALK(name, T, body)                                                                                  \
     static void name(const struct pd_windows *w, T *x, T *out)                                               \
     {                                                                                                        \
@@ -47,8 +49,7 @@ pd_status pd_windows_check(const struct pd_meta *x, const struct pd_attr *kernel
     if (x->rank != 4)
         return pd_fail(PD_SHAPE, "X has shape %s; it must be [batch, channels, height, width]",
                        pd_meta_dims_text(x));
-    if (x->dtype != PD_DTYPE_NONE && !pd_dtype_is_float(x->dtype))
-        return pd_fail(PD_TYPE, "X is %s; float32 or float64 is needed", pd_dtype_name(x->dtype));
+    PD_TRY(pd_check_float(x, "X"));
     if (kernel->n != 2 || stride->n != 2 || pads->n != 4 || (dilation && dilation->n != 2))
         return pd_fail(
             PD_INVALID,
