@@ -1,6 +1,6 @@
 /* accuracy: the share of samples whose label is among the top k. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { A_OUT, A_INDICES, A_LABEL };
 enum { ACCURACY, CORRECT, TOTAL };
@@ -16,9 +16,9 @@ static pd_status accuracy_infer(const struct pd_infer *c)
     if (c->running && (at->rank != out->rank || !pd_meta_dims_match(at, out)))
         return pd_fail(PD_SHAPE, "Out has shape %s and Indices has shape %s; take both from one top_k",
                        pd_meta_dims_text(out), pd_meta_dims_text(at));
-    pd_math_out_scalar(c, ACCURACY, PD_DTYPE_FP32);
-    pd_math_out_scalar(c, CORRECT, PD_DTYPE_INT32);
-    pd_math_out_scalar(c, TOTAL, PD_DTYPE_INT32);
+    pd_out_number(c, ACCURACY, PD_DTYPE_FP32);
+    pd_out_number(c, CORRECT, PD_DTYPE_INT32);
+    pd_out_number(c, TOTAL, PD_DTYPE_INT32);
     return PD_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "kernels/ew_binary.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define GRAIN 16384
 
@@ -17,7 +18,7 @@ const struct pd_share pd_act_grad_share[] = {{0, PD_ACT_SLOT_DOUT, 0}, {-1, -1, 
 
 pd_status pd_act_infer_grad(const struct pd_infer *c)
 {
-    pd_math_out_like(c, 0, PD_ACT_SLOT_DOUT);
+    pd_out_same(c, 0, PD_ACT_SLOT_DOUT);
     return PD_OK;
 }
 

@@ -11,7 +11,7 @@
 
 #include "kernels/clones.h"
 #include "kernels/ew_math.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 struct pd_act_call {
     void *to;
@@ -114,7 +114,7 @@ pd_status pd_act_backward(const struct pd_run *r, int slot, const pd_act_kernel 
         .outputs = pd_act_outputs,                                                                           \
         .attrs = name##_attrs,                                                                               \
         .flags = PD_OP_ON_SERVER,                                                                            \
-        .infer = pd_math_infer_like,                                                                         \
+        .infer = pd_out_infer_same,                                                                          \
         .run = name##_run,                                                                                   \
         .grad_type = #name "_grad",                                                                          \
         .grad_in = words " Out@",                                                                            \

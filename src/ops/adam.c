@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { BETA1_TENSOR = PD_ADAM_INPUTS_N, BETA2_TENSOR };
 enum { BETA1_POW_OUT = PD_ADAM_OUTPUTS_N, BETA2_POW_OUT };
@@ -21,8 +22,8 @@ const struct pd_opt pd_adam_slots = {.grad = PD_ADAM_GRAD,
 static pd_status infer(const struct pd_infer *c)
 {
     PD_TRY(pd_opt_infer(c, &pd_adam_slots));
-    pd_math_out_like(c, BETA1_POW_OUT, PD_ADAM_BETA1_POW);
-    pd_math_out_like(c, BETA2_POW_OUT, PD_ADAM_BETA2_POW);
+    pd_out_same(c, BETA1_POW_OUT, PD_ADAM_BETA1_POW);
+    pd_out_same(c, BETA2_POW_OUT, PD_ADAM_BETA2_POW);
     return PD_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X };
 enum { ALPHA, BETA };
@@ -24,7 +25,7 @@ static pd_status infer(const struct pd_infer *c)
             PD_SHAPE,
             "X has shape %s and %s LoD: give [steps, features] with sequences, or [batch, steps, features].",
             pd_meta_dims_text(x), x->lod ? "a" : "no");
-    pd_nn_grad_like(c, 0, X);
+    pd_out_like(c, 0, X);
     return PD_OK;
 }
 
@@ -64,12 +65,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, 0);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *g = pd_run_in(r, 0);
@@ -105,7 +100,7 @@ const struct pd_op pd_op_add_position_encoding_grad = {
     .inputs = (const struct pd_slot_def[]){{"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_like,
     .run = grad_run,
     .share = (const struct pd_share[]){{0, 0, 0}, {-1, -1, 0}},
 };

@@ -5,6 +5,7 @@
 
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, SCALE, BIAS };
 enum { LAYOUT };
@@ -37,7 +38,7 @@ static pd_status infer(const struct pd_infer *c)
             return pd_fail(PD_SHAPE, "%s has shape %s, but X %s has %lld channels.", names[slot],
                            pd_meta_dims_text(each), pd_meta_dims_text(x), (long long)channels);
     }
-    pd_nn_grad_like(c, 0, X);
+    pd_out_like(c, 0, X);
     return PD_OK;
 }
 
@@ -51,9 +52,9 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, DX, GRAD_DOUT);
-    pd_nn_grad_like(c, D_SCALE, GRAD_SCALE);
-    pd_nn_grad_like(c, D_BIAS, GRAD_SCALE);
+    pd_out_like(c, DX, GRAD_DOUT);
+    pd_out_like(c, D_SCALE, GRAD_SCALE);
+    pd_out_like(c, D_BIAS, GRAD_SCALE);
     return PD_OK;
 }
 

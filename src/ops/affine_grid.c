@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { THETA, OUTPUT_SHAPE };
@@ -59,7 +60,7 @@ static pd_status run(const struct pd_run *r)
         if (dim[i] < 1)
             return pd_fail(PD_INVALID, "The wanted grid is %lld along axis %d.", (long long)dim[i], i);
     }
-    PD_TRY(pd_shape_fit(out, theta->meta.dtype, 4, dim));
+    PD_TRY(pd_out_fit(out, theta->meta.dtype, 4, dim));
     PD_SWITCH_FLOAT(theta->meta.dtype, T, {
         const T *t = theta->data;
         T *to = out->data;

@@ -5,6 +5,7 @@
 #include "kernels/copy.h"
 #include "kernels/sort.h"
 #include "ops/check.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -31,7 +32,7 @@ static pd_status sort_infer(const struct pd_infer *c)
     struct pd_meta *index = pd_infer_out(c, INDICES);
     int axis;
     PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank, &axis));
-    pd_shape_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     if (index) {
         pd_meta_like(index, x);
         index->dtype = PD_DTYPE_INT64;
@@ -87,7 +88,7 @@ static pd_status sort_run(const struct pd_run *r)
 
 static pd_status sort_grad_infer(const struct pd_infer *c)
 {
-    pd_shape_like(c, 0, G_X);
+    pd_out_like(c, 0, G_X);
     return PD_OK;
 }
 

@@ -2,6 +2,7 @@
  * together. */
 #include <string.h>
 
+#include "ops/out.h"
 #include "ops/rank_table.h"
 #include "ops/shape_util.h"
 #include "program/grad.h"
@@ -92,12 +93,6 @@ static pd_status write_make_grad(struct pd_grad_maker *g)
         }
     }
     return g->emit(g, grad);
-}
-
-static pd_status read_infer(const struct pd_infer *c)
-{
-    pd_shape_like(c, OUT, X);
-    return PD_OK;
 }
 
 static pd_status read_run(const struct pd_run *r)
@@ -289,7 +284,7 @@ const struct pd_op pd_op_read_from_array = {
             {"X", PD_SLOT_OTHERS}, {"I", PD_SLOT_OWN_TYPE}, {"X_W", PD_SLOT_OPTIONAL | PD_SLOT_META}, {0}},
     .outputs = outputs,
     .flags = PD_OP_DYNAMIC,
-    .infer = read_infer,
+    .infer = pd_out_infer_like,
     .run = read_run,
     .grad_type = "write_to_array",
     .grad_in = "X=Out@ I",
@@ -302,7 +297,7 @@ const struct pd_op pd_op_lod_array_length = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OTHERS}, {0}},
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD,
-    .infer = pd_shape_infer_number,
+    .infer = pd_out_infer_int64,
     .run = length_run,
 };
 

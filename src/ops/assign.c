@@ -1,7 +1,7 @@
 /* assign: copies a variable. */
 #include <string.h>
 
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "program/grad.h"
 
 enum { X, LIKE };
@@ -19,7 +19,7 @@ static pd_status assign_infer(const struct pd_infer *c)
     if (like && !pd_meta_dims_match(like, x))
         return pd_fail(PD_SHAPE, "the target has shape %s, its gradient has shape %s; they must be equal",
                        pd_meta_dims_text(like), pd_meta_dims_text(x));
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status assign_run(const struct pd_run *r)

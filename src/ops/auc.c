@@ -9,6 +9,7 @@
 
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { U_PREDICT, U_LABEL, U_POS, U_NEG };
 enum { AUC, POS_OUT, NEG_OUT };
@@ -45,7 +46,7 @@ static pd_status auc_infer(const struct pd_infer *c)
             PD_SHAPE,
             "Predict has shape %s and Label has shape %s; there must be one label for each prediction",
             pd_meta_dims_text(predict), pd_meta_dims_text(label));
-    pd_math_out_scalar(c, AUC, PD_DTYPE_FP64);
+    pd_out_number(c, AUC, PD_DTYPE_FP64);
     for (int i = 0; i < 2; i++) {
         const struct pd_meta *in = pd_infer_in(c, U_POS + i);
         struct pd_meta *out = pd_infer_out(c, POS_OUT + i);

@@ -6,7 +6,7 @@
 
 #include "kernels/clones.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { PARAM, SUM1, SUM2, SUM3, NOW, OLD, UPDATES };
 enum { OUT1, OUT2, OUT3, OUT_NOW, OUT_OLD, OUT_UPDATES };
@@ -19,7 +19,7 @@ static pd_status infer(const struct pd_infer *c)
     for (int i = SUM1; i <= SUM3; i++)
         PD_TRY(pd_check_same_dims(param, "param", pd_infer_in(c, i), c->op->inputs[i].name));
     for (int i = OUT1; i <= OUT_UPDATES; i++)
-        pd_math_out_like(c, i, i + 1);
+        pd_out_same(c, i, i + 1);
     return PD_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/norm_slots.h"
+#include "ops/out.h"
 #include "program/grad.h"
 
 enum { X, SCALE, BIAS, MEAN, VARIANCE, MOMENTUM_TENSOR };
@@ -149,9 +150,9 @@ static pd_status make_grad(struct pd_grad_maker *g)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, DX, GRAD_X);
-    pd_nn_grad_like(c, D_SCALE, GRAD_SCALE);
-    pd_nn_grad_like(c, D_BIAS, GRAD_SCALE);
+    pd_out_like(c, DX, GRAD_X);
+    pd_out_like(c, D_SCALE, GRAD_SCALE);
+    pd_out_like(c, D_BIAS, GRAD_SCALE);
     return PD_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/gemm.h"
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, Y, WEIGHT, BIAS };
 enum { GRAD_OUT = 3 };
@@ -108,9 +109,9 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, DX, X);
-    pd_nn_grad_like(c, DY, Y);
-    pd_nn_grad_like(c, D_WEIGHT, WEIGHT);
+    pd_out_like(c, DX, X);
+    pd_out_like(c, DY, Y);
+    pd_out_like(c, D_WEIGHT, WEIGHT);
     struct pd_meta *bias = pd_infer_out(c, D_BIAS);
     if (!bias) return PD_OK;
     bias->dtype = pd_infer_in(c, X)->dtype;

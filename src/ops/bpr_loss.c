@@ -2,7 +2,7 @@
 #include "kernels/ew_math.h"
 #include "ops/check.h"
 #include "ops/nn_util.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { X, LABEL, D_OUT };
 
@@ -93,6 +93,6 @@ const struct pd_op pd_op_bpr_loss_grad = {
     .doc = "Gradient of bpr_loss.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", PD_SLOT_OWN_TYPE}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

@@ -1,6 +1,7 @@
 /* cast: the same numbers in another element type. */
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "program/grad.h"
 
 enum { X };
@@ -16,7 +17,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
     if (!out) return PD_OK;
-    pd_math_out_like(c, OUT, X);
+    pd_out_same(c, OUT, X);
     return pd_check_dtype(c->attr[OUT_DTYPE].i, "out_dtype", &out->dtype);
 }
 

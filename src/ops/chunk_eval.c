@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { INFERENCE, LABEL, SEQ_LENGTH };
@@ -96,9 +96,9 @@ static pd_status infer(const struct pd_infer *c)
         return pd_fail(PD_SHAPE,
                        "Inference and Label have different LoDs; their sequences must be equally long");
     for (int i = PRECISION; i <= F1; i++)
-        pd_math_out_scalar(c, i, PD_DTYPE_FP32);
+        pd_out_number(c, i, PD_DTYPE_FP32);
     for (int i = N_INFER; i <= N_CORRECT; i++)
-        pd_math_out_scalar(c, i, PD_DTYPE_INT64);
+        pd_out_number(c, i, PD_DTYPE_INT64);
     return PD_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/parallel.h"
 #include "kernels/clones.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/rows_util.h"
 
 #define GRAIN 32768
@@ -92,7 +93,7 @@ const struct pd_op pd_op_clip = {
     .outputs = outputs,
     .attrs = clip_attrs,
     .flags = PD_OP_ON_SERVER,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = clip_run,
     .grad_type = "clip_grad",
     .grad_in = "X Min Max Out@",
@@ -107,12 +108,6 @@ static const struct pd_slot_def clip_grad_inputs[] = {{"X"},
                                                       {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 static const struct pd_share grad_share[] = {{0, DOUT, 0}, {-1, -1, 0}};
-
-static pd_status clip_grad_infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, X);
-    return PD_OK;
-}
 
 static pd_status clip_grad_run(const struct pd_run *r)
 {
@@ -148,7 +143,7 @@ const struct pd_op pd_op_clip_grad = {
     .inputs = clip_grad_inputs,
     .outputs = grad_outputs,
     .attrs = clip_attrs,
-    .infer = clip_grad_infer,
+    .infer = pd_out_infer_same,
     .run = clip_grad_run,
     .share = grad_share,
 };

@@ -5,6 +5,7 @@
 #include "kernels/reduce.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/rows_util.h"
 
 enum { X };
@@ -19,7 +20,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     if (!(c->attr[0].f > 0))
         return pd_fail(PD_INVALID, "attribute max_norm is %g; it must be larger than 0", c->attr[0].f);
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status run(const struct pd_run *r)

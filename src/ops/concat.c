@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/copy_join.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, AXIS_TENSOR, GRAD_OUT };
@@ -134,7 +135,7 @@ static pd_status run(const struct pd_run *r)
         struct pd_meta sum = first->meta;
         for (int i = 1; i < r->in[X].n; i++)
             PD_TRY(add_dims(&sum, &pd_run_in_at(r, X, i)->meta, axis, i));
-        PD_TRY(pd_shape_fit(out, sum.dtype, sum.rank, sum.dim));
+        PD_TRY(pd_out_fit(out, sum.dtype, sum.rank, sum.dim));
     }
     PD_TRY(describe(r, X, axis, &j, &rows));
     j.whole = out->data;

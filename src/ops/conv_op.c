@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { OUTPUT };
 enum { D_INPUT, D_FILTER, D_BIAS };
@@ -89,9 +90,9 @@ pd_status pd_conv_op_run(const struct pd_run *r, pd_conv_op_shape *shape_of, int
 
 pd_status pd_conv_op_grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, D_INPUT, PD_CONV_SLOT_INPUT);
-    pd_nn_grad_like(c, D_FILTER, PD_CONV_SLOT_FILTER);
-    if (pd_infer_in(c, PD_CONV_SLOT_BIAS)) pd_nn_grad_like(c, D_BIAS, PD_CONV_SLOT_BIAS);
+    pd_out_like(c, D_INPUT, PD_CONV_SLOT_INPUT);
+    pd_out_like(c, D_FILTER, PD_CONV_SLOT_FILTER);
+    pd_out_like(c, D_BIAS, PD_CONV_SLOT_BIAS);
     return PD_OK;
 }
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, Y, D_OUT };
 enum { DX, DY };
@@ -20,7 +20,7 @@ static pd_status infer(const struct pd_infer *c)
     if (y->dim[1] >= 0 && (y->dim[1] % 2 == 0 || (x->dim[1] >= 0 && y->dim[1] > x->dim[1])))
         return pd_fail(PD_SHAPE, "Y has shape %s: its width must be odd and at most that of X %s.",
                        pd_meta_dims_text(y), pd_meta_dims_text(x));
-    pd_nn_grad_like(c, 0, X);
+    pd_out_like(c, 0, X);
     return PD_OK;
 }
 
@@ -82,6 +82,6 @@ const struct pd_op pd_op_conv_shift_grad = {
     .doc = "Gradient of conv_shift.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_nn_infer_like_both,
+    .infer = pd_out_infer_like_both,
     .run = grad_run,
 };

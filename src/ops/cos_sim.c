@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "kernels/clones.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, Y };
 enum { OUT, X_NORM, Y_NORM };
@@ -141,13 +141,6 @@ static pd_status run(const struct pd_run *r)
 
 enum { G_X, G_Y, G_X_NORM, G_Y_NORM, G_OUT, G_DOUT };
 
-static pd_status infer_grad(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, G_X);
-    pd_math_out_like(c, 1, G_Y);
-    return PD_OK;
-}
-
 static pd_status run_grad(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, G_X), *y = pd_run_in(r, G_Y);
@@ -207,6 +200,6 @@ const struct pd_op pd_op_cos_sim_grad = {
             {"X", 0}, {"Y", 0}, {"XNorm", 0}, {"YNorm", 0}, {"Out", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = infer_grad,
+    .infer = pd_out_infer_same_both,
     .run = run_grad,
 };

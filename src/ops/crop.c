@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/copy.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, Y, OFFSETS_T };                                      /* crop */
@@ -89,7 +90,7 @@ static pd_status cut(const struct pd_run *r, const struct box *box)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    PD_TRY(pd_shape_fit(out, x->meta.dtype, x->meta.rank, box->size));
+    PD_TRY(pd_out_fit(out, x->meta.dtype, x->meta.rank, box->size));
     pd_shape_copy_box(&x->meta, box->start, box->size, 0, out->data, x->data);
     return PD_OK;
 }
@@ -168,7 +169,7 @@ const struct pd_op pd_op_crop_grad = {
     .inputs = grad_inputs,
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };
 
@@ -196,6 +197,6 @@ const struct pd_op pd_op_crop_tensor_grad = {
     .inputs = grad_inputs,
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

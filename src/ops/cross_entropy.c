@@ -6,6 +6,7 @@
 #include "kernels/ew_math.h"
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, LABEL };
 enum { Y, XSHAPE, MATCH };
@@ -128,7 +129,7 @@ enum { GRAD2_LABEL, GRAD2_MATCH, GRAD2_SHAPE, GRAD2_Y }; /* cross_entropy_grad2 
 static pd_status grad_infer(const struct pd_infer *c)
 {
     PD_TRY(pd_nn_label_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b, pd_infer_in(c, GRAD_X), "X"));
-    pd_nn_grad_like(c, 0, GRAD_X);
+    pd_out_like(c, 0, GRAD_X);
     return PD_OK;
 }
 

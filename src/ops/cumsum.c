@@ -1,7 +1,7 @@
 /* cumsum: running sums along one dimension. */
 #include "base/parallel.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 #include "program/grad.h"
 
@@ -48,7 +48,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     int axis;
     PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank, &axis));
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status run(const struct pd_run *r)

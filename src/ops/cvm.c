@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, CVM, GRAD_Y };
@@ -95,6 +96,6 @@ const struct pd_op pd_op_cvm_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"CVM", 0}, {"Y@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

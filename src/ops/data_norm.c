@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
 #include "ops/norm_slots.h"
+#include "ops/out.h"
 
 enum { SCALE_W, BIAS, X, BATCH_SIZE, BATCH_SUM, BATCH_SQUARE };
 enum { Y, MEANS, SCALES };
@@ -76,9 +76,9 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, DX, GRAD_X);
+    pd_out_like(c, DX, GRAD_X);
     for (int slot = D_SIZE; slot <= D_BIAS; slot++)
-        pd_nn_grad_like(c, slot, GRAD_MEANS);
+        pd_out_like(c, slot, GRAD_MEANS);
     return PD_OK;
 }
 

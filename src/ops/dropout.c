@@ -12,6 +12,7 @@
 #include "kernels/random.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define GRAIN 4096 /* in groups of four elements */
 #define BLOCK 64   /* groups of four handled together */
@@ -41,7 +42,7 @@ static pd_status infer(const struct pd_infer *c)
         return pd_fail(
             PD_INVALID,
             "attribute dropout_implementation is '%s'; use 'downgrade_in_infer' or 'upscale_in_train'", how);
-    pd_math_out_like(c, OUT, X);
+    pd_out_same(c, OUT, X);
     if (mask) {
         mask->dtype = PD_DTYPE_UINT8;
         pd_meta_copy_dims(mask, x);
@@ -194,7 +195,7 @@ static const struct pd_share grad_share[] = {{0, GRAD_DOUT, 0}, {-1, -1, 0}};
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_math_out_like(c, 0, GRAD_DOUT);
+    pd_out_same(c, 0, GRAD_DOUT);
     return PD_OK;
 }
 

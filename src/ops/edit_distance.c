@@ -1,5 +1,6 @@
 /* edit_distance: how many changes lead from one sequence to another. */
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { HYPS, REFS, HYPS_LENGTH, REFS_LENGTH };
@@ -15,7 +16,7 @@ static pd_status infer(const struct pd_infer *c)
     if (hyps != refs)
         return pd_fail(PD_SHAPE, "Hyps has %lld sequences and Refs has %lld; they must be as many",
                        (long long)hyps, (long long)refs);
-    pd_math_out_scalar(c, SEQUENCE_NUM, PD_DTYPE_INT64);
+    pd_out_number(c, SEQUENCE_NUM, PD_DTYPE_INT64);
     if (!out) return PD_OK;
     /* Programs declare the distances as int64; they are float32 when they come. */
     if (c->running || out->dtype == PD_DTYPE_NONE) out->dtype = PD_DTYPE_FP32;

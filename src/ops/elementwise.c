@@ -10,6 +10,7 @@
 #include "kernels/reduce.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define GRAIN 32768
 
@@ -64,7 +65,7 @@ pd_status pd_elementwise_infer(const struct pd_infer *c, int axis_attr, enum pd_
         if (c->running && pd_meta_numel(y) != 1)
             return pd_fail(PD_SHAPE, "X holds selected rows, so Y must have one element; it has shape %s",
                            pd_meta_dims_text(y));
-        pd_math_out_like(c, 0, 0);
+        pd_out_same(c, 0, 0);
         return PD_OK;
     }
     out->dtype = dtype == PD_DTYPE_NONE ? x->dtype : dtype;

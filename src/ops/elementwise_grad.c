@@ -4,7 +4,7 @@
  * these are summed. For add and sub the values are those of Out@GRAD, so a bias gradient is one column sum.
  */
 #include "ops/elementwise.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, Y, DOUT, RESULT };
 enum { DX, DY };
@@ -19,13 +19,6 @@ static const struct pd_attr_def attrs[] = {
     PD_DEF_INT("axis", -1), PD_DEF_STRING("x_data_format", ""), PD_DEF_STRING("y_data_format", ""), {0}};
 static const struct pd_share share_same[] = {{DX, DOUT, 1}, {-1, -1, 0}};
 static const struct pd_share share[] = {{DX, DOUT, 0}, {-1, -1, 0}};
-
-static pd_status infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, DX, X);
-    pd_math_out_like(c, DY, Y);
-    return PD_OK;
-}
 
 static pd_status begin(const struct pd_run *r, struct pd_ew_grad *g)
 {
@@ -105,7 +98,7 @@ static pd_status run_div(const struct pd_run *r)
         .inputs = in,                                                                                        \
         .outputs = outputs,                                                                                  \
         .attrs = attrs,                                                                                      \
-        .infer = infer,                                                                                      \
+        .infer = pd_out_infer_same_both,                                                                     \
         .run = run_##name,                                                                                   \
         .share = shares,                                                                                     \
     };

@@ -1,6 +1,7 @@
 /* expand and expand_as: repeats a tensor along its dimensions. The gradient adds the repeats up. */
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, TIMES_TENSOR, TIMES_LIST, EXPAND_GRAD_OUT };
@@ -36,7 +37,7 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(multiply(x, &times, dim));
     for (int i = 0; c->running && times.known && i < x->rank; i++)
         if (dim[i] < 0) return pd_fail(PD_INVALID, "expand_times[%d] is -1; it must be 1 or more", i);
-    return pd_shape_set_out(out, x, x->rank, dim);
+    return pd_out_dims(out, x, x->rank, dim);
 }
 
 /* Each dimension as (repeats, size); those that do not repeat stay whole. */
@@ -127,7 +128,7 @@ static pd_status run(const struct pd_run *r)
         int64_t dim[PD_MAX_RANK];
         PD_TRY(pd_numbers_run(r, &source, &times));
         PD_TRY(multiply(&x->meta, &times, dim));
-        PD_TRY(pd_shape_fit(out, x->meta.dtype, x->meta.rank, dim));
+        PD_TRY(pd_out_fit(out, x->meta.dtype, x->meta.rank, dim));
     }
     repeat(x, out);
     return PD_OK;
@@ -214,7 +215,7 @@ const struct pd_op pd_op_expand_grad = {
             {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };
 
@@ -239,6 +240,6 @@ const struct pd_op pd_op_expand_as_grad = {
                                      {"Out@GRAD", 0},
                                      {0}},
     .outputs = pd_view_grad_outputs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = as_grad_run,
 };

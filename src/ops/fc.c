@@ -5,6 +5,7 @@
 #include "kernels/gemm.h"
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { INPUT, W, BIAS };
 enum { OUT };
@@ -85,9 +86,9 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, D_INPUT, INPUT);
-    pd_nn_grad_like(c, D_W, W);
-    if (pd_infer_in(c, GRAD_BIAS)) pd_nn_grad_like(c, D_BIAS, GRAD_BIAS);
+    pd_out_like(c, D_INPUT, INPUT);
+    pd_out_like(c, D_W, W);
+    pd_out_like(c, D_BIAS, GRAD_BIAS);
     return PD_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { OUT };
 
@@ -171,14 +172,14 @@ const struct pd_op pd_op_fill_zeros_like = {
     .inputs = any_inputs,
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = zeros_run,
 };
 
 static pd_status zeros2_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
-    pd_math_out_like(c, OUT, 0);
+    pd_out_same(c, OUT, 0);
     return out ? pd_check_dtype(c->attr[0].i, "dtype", &out->dtype) : PD_OK;
 }
 
@@ -196,7 +197,7 @@ const struct pd_op pd_op_fill_zeros_like2 = {
 static pd_status any_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
-    pd_math_out_like(c, OUT, 0);
+    pd_out_same(c, OUT, 0);
     return out && c->attr[ANY_DTYPE].i >= 0 ? pd_check_dtype(c->attr[ANY_DTYPE].i, "dtype", &out->dtype)
                                             : PD_OK;
 }

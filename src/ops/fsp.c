@@ -1,6 +1,6 @@
 /* fsp: the product of two feature maps over all pixels, divided by their number. */
 #include "kernels/gemm.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { X, Y, GRAD_OUT };
 enum { OUT };
@@ -54,13 +54,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_shape_like(c, DX, X);
-    pd_shape_like(c, DY, Y);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, Y), *dout = pd_run_in(r, GRAD_OUT);
@@ -105,6 +98,6 @@ const struct pd_op pd_op_fsp_grad = {
     .doc = "Gradient of fsp.",
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = grad_infer,
+    .infer = pd_out_infer_like_both,
     .run = grad_run,
 };

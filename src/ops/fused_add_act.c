@@ -10,6 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define BLOCK 4096  /* elements done at a time */
 #define GRAIN 16384 /* elements worth a thread */
@@ -100,13 +101,6 @@ static pd_status run(const struct pd_run *r)
 }
 
 /* ---- backward ---- */
-
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, DX, X);
-    pd_math_out_like(c, DY, Y);
-    return PD_OK;
-}
 
 /* Rows of a matrix: the gradient of the sum is made row block by row block and added to the column sums. */
 struct backward {
@@ -224,7 +218,7 @@ const struct pd_op pd_op_fused_add_act_grad = {
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", 0}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
     .flags = PD_OP_NO_GRAD,
-    .infer = grad_infer,
+    .infer = pd_out_infer_same_both,
     .run = grad_run,
     .share = (const struct pd_share[]){{DX, G_DOUT, 0}, {-1, -1, 0}},
     .state_size = sizeof(const struct pd_act *),

@@ -3,7 +3,7 @@
 #include "kernels/softmax.h"
 #include "ops/check.h"
 #include "ops/fused.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, Y };
 enum { OUT };
@@ -19,7 +19,7 @@ static pd_status infer(const struct pd_infer *c)
                                      pd_dtype_name(x->dtype), pd_meta_dims_text(x), pd_dtype_name(y->dtype),
                                      pd_meta_dims_text(y)));
     PD_TRY(pd_fused_part(PART_SOFTMAX, pd_check_float(x, "X")));
-    pd_nn_grad_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     return PD_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/clones.h"
 #include "ops/fused.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { SOFTMAX, LABEL, MATCH, DY };
 enum { DX };
@@ -48,12 +49,6 @@ struct job {
 PART(float)
 PART(double)
 
-static pd_status infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, DX, SOFTMAX);
-    return PD_OK;
-}
-
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *y = pd_run_in(r, SOFTMAX), *label = pd_run_in(r, LABEL),
@@ -81,7 +76,7 @@ const struct pd_op pd_op_fused_entropy_softmax_grad = {
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", 0}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("ignore_index", -100), {0}},
     .flags = PD_OP_NO_GRAD,
-    .infer = infer,
+    .infer = pd_out_infer_like,
     .run = run,
     .share = (const struct pd_share[]){{DX, SOFTMAX, 0}, {-1, -1, 0}},
 };

@@ -5,18 +5,11 @@
 #include "ops/fused.h"
 #include "ops/math_util.h"
 #include "ops/mul.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, Y, GRAD_OUT, LR };
 enum { DX, PARAM_OUT };
 enum { PART_MUL, PART_SGD };
-
-static pd_status infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, DX, X);
-    pd_nn_grad_like(c, PARAM_OUT, Y);
-    return PD_OK;
-}
 
 static pd_status run(const struct pd_run *r)
 {
@@ -41,7 +34,7 @@ const struct pd_op pd_op_fused_mul_grad_sgd = {
         (const struct pd_attr_def[]){PD_DEF_INT("x_num_col_dims", 1), PD_DEF_INT("y_num_col_dims", 1), {0}},
     .flags = PD_OP_NO_GRAD,
     .grad_of = "mul",
-    .infer = infer,
+    .infer = pd_out_infer_like_both,
     .run = run,
     .share = (const struct pd_share[]){{PARAM_OUT, Y, 0}, {-1, -1, 0}},
 };

@@ -1,6 +1,7 @@
 /* gather by row number and gather_nd by coordinates: picking rows. */
 #include "kernels/gather.h"
 #include "kernels/copy.h"
+#include "ops/out.h"
 #include "ops/row_numbers.h"
 #include "ops/shape_util.h"
 
@@ -32,7 +33,7 @@ static pd_status gather_nd_infer(const struct pd_infer *c)
     int rank;
     PD_TRY(pd_row_numbers_infer(x, index, "Index", 1, &rows));
     PD_TRY(pd_row_numbers_dims(x, index, dim, &rank));
-    return pd_shape_set_out(out, x, rank, dim);
+    return pd_out_dims(out, x, rank, dim);
 }
 
 static pd_status gather_any(const struct pd_run *r, int by_coordinates)
@@ -99,7 +100,7 @@ const struct pd_op pd_op_gather_grad = {
     .inputs = gather_grad_in,
     .outputs = pd_view_grad_outputs,
     .attrs = overwrite,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = gather_grad_run,
 };
 
@@ -120,6 +121,6 @@ const struct pd_op pd_op_gather_nd_grad = {
     .doc = "Gradient of gather_nd: each part's gradients added up.",
     .inputs = gather_grad_in,
     .outputs = pd_view_grad_outputs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = gather_nd_grad_run,
 };

@@ -1,6 +1,6 @@
 /* gelu: X weighted by the normal distribution, exactly or by way of tanh. */
 #include "ops/act.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { APPROXIMATE };
 
@@ -36,7 +36,7 @@ const struct pd_op pd_op_gelu = {
     .inputs = pd_act_inputs,
     .outputs = pd_act_outputs,
     .attrs = attrs,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = run,
     .grad_type = "gelu_grad",
     .grad_in = "X Out@",

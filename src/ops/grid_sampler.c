@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, GRID, D_OUT };
 enum { DX, D_GRID };
@@ -132,6 +132,6 @@ const struct pd_op pd_op_grid_sampler_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Grid", 0}, {"Output@GRAD", 0}, {0}},
     .outputs =
         (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Grid@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_nn_infer_like_both,
+    .infer = pd_out_infer_like_both,
     .run = grad_run,
 };

@@ -8,6 +8,7 @@
 #include "ops/check.h"
 #include "ops/nn_rows.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, W, LABEL, PATH_TABLE, PATH_CODE, BIAS };
 enum { OUT, PRE_OUT, W_OUT };
@@ -143,8 +144,8 @@ static pd_status run(const struct pd_run *r)
 static pd_status grad_infer(const struct pd_infer *c)
 {
     struct pd_meta *dw = pd_infer_out(c, DW);
-    pd_nn_grad_like(c, DX, X);
-    if (pd_infer_in(c, BIAS)) pd_nn_grad_like(c, D_BIAS, BIAS);
+    pd_out_like(c, DX, X);
+    pd_out_like(c, D_BIAS, BIAS);
     if (!dw) return PD_OK;
     dw->kind = c->attr[IS_SPARSE].b ? PD_KIND_SELECTED_ROWS : PD_KIND_TENSOR;
     dw->dtype = pd_infer_in(c, W)->dtype;

@@ -1,14 +1,13 @@
 /* hinge_loss: labels 0 and 1 against scores. */
 #include "ops/check.h"
-#include "ops/nn_util.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { LOGITS, LABELS, D_LOSS };
 
 static pd_status infer(const struct pd_infer *c)
 {
     PD_TRY(pd_check_rank(pd_infer_in(c, LOGITS), "Logits", 2, 2));
-    return pd_nn_infer_alike(c, 2, LOGITS, 1);
+    return pd_out_infer_alike(c, 2, LOGITS, 1);
 }
 
 static pd_status run(const struct pd_run *r)
@@ -61,6 +60,6 @@ const struct pd_op pd_op_hinge_loss_grad = {
     .doc = "Gradient of hinge_loss.",
     .inputs = (const struct pd_slot_def[]){{"Logits", 0}, {"Labels", 0}, {"Loss@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Logits@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

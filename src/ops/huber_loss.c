@@ -1,7 +1,7 @@
 /* huber_loss: square near zero and straight far out. */
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, Y };
 enum { RESIDUAL, OUT };
@@ -80,6 +80,6 @@ const struct pd_op pd_op_huber_loss_grad = {
     .inputs = (const struct pd_slot_def[]){{"Residual", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_nn_infer_both_like_first,
+    .infer = pd_out_infer_both_like_first,
     .run = grad_run,
 };

@@ -2,6 +2,7 @@
  * what the windows saw of each pixel. */
 #include <string.h>
 
+#include "ops/out.h"
 #include "ops/shape_util.h"
 #include "ops/windows.h"
 
@@ -125,7 +126,7 @@ static pd_status run(const struct pd_run *r)
         int64_t dim[2] = {lod->level[0].offset[x->meta.dim[0]],
                           pd_windows_width(&x->meta, &r->attr[KERNELS])};
         pd_meta_take_lod(&out->meta, lod);
-        PD_TRY(pd_shape_fit(out, x->meta.dtype, 2, dim));
+        PD_TRY(pd_out_fit(out, x->meta.dtype, 2, dim));
     }
     return seq_walk(r, &x->meta, 0, x->data, out->data);
 }
@@ -160,6 +161,6 @@ const struct pd_op pd_op_im2sequence_grad = {
             {"X", PD_SLOT_META}, {"Y", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

@@ -1,5 +1,5 @@
 /* increment: adds a step to a counter. */
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "program/grad.h"
 
 enum { X };
@@ -17,7 +17,7 @@ static pd_status increment_infer(const struct pd_infer *c)
     int64_t n = pd_meta_numel(x);
     if (n >= 0 && n != 1)
         return pd_fail(PD_SHAPE, "X has shape %s; a counter has one element", pd_meta_dims_text(x));
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status increment_run(const struct pd_run *r)

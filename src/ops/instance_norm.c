@@ -7,6 +7,7 @@
 #include "ops/check.h"
 #include "ops/nn_util.h"
 #include "ops/norm_slots.h"
+#include "ops/out.h"
 
 enum { X, SCALE, BIAS };
 enum { Y, SAVED_MEAN, SAVED_VARIANCE };
@@ -66,10 +67,10 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, DX, GRAD_X);
+    pd_out_like(c, DX, GRAD_X);
     if (!pd_infer_in(c, GRAD_SCALE)) return PD_OK;
-    pd_nn_grad_like(c, D_SCALE, GRAD_SCALE);
-    pd_nn_grad_like(c, D_BIAS, GRAD_SCALE);
+    pd_out_like(c, D_SCALE, GRAD_SCALE);
+    pd_out_like(c, D_BIAS, GRAD_SCALE);
     return PD_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, OUT_SIZE, SIZE_TENSOR, SCALE_TENSOR };
@@ -185,7 +186,7 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(wanted_size(r->attr, &x->meta, &wish, size));
     PD_TRY(check_size(size));
     out_dims(r->attr, &x->meta, size, dim);
-    PD_TRY(pd_shape_fit(out, x->meta.dtype, 4, dim));
+    PD_TRY(pd_out_fit(out, x->meta.dtype, 4, dim));
     struct grid g;
     PD_TRY(grid_make(r, &x->meta, &out->meta, &g));
     if (x->meta.dtype == PD_DTYPE_UINT8) {
@@ -215,7 +216,7 @@ static pd_status grad_infer(const struct pd_infer *c)
             return pd_fail(PD_SHAPE,
                            "X has shape %s, Out@GRAD has shape %s; they must be equal in dimension %d",
                            pd_meta_dims_text(x), pd_meta_dims_text(d), i);
-    pd_nn_grad_like(c, 0, X);
+    pd_out_like(c, 0, X);
     return PD_OK;
 }
 

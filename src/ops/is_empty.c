@@ -1,9 +1,9 @@
 /* is_empty: whether a tensor has no elements, as data. */
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 static pd_status infer(const struct pd_infer *c)
 {
-    pd_math_out_scalar(c, 0, PD_DTYPE_BOOL);
+    pd_out_number(c, 0, PD_DTYPE_BOOL);
     return PD_OK;
 }
 

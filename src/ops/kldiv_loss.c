@@ -3,7 +3,7 @@
 
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { X, TARGET, D_LOSS };
 enum { REDUCTION };
@@ -95,6 +95,6 @@ const struct pd_op pd_op_kldiv_loss_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Target", 0}, {"Loss@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

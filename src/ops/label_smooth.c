@@ -1,6 +1,6 @@
 /* label_smooth: labels mixed with a distribution. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, PRIOR };
 enum { OUT };
@@ -19,7 +19,7 @@ static pd_status infer(const struct pd_infer *c)
     if (n >= 0 && classes >= 0 && n != classes)
         return pd_fail(PD_SHAPE, "PriorDist has %lld elements; a label of X has %lld", (long long)n,
                        (long long)classes);
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status run(const struct pd_run *r)
@@ -75,6 +75,6 @@ const struct pd_op pd_op_label_smooth_grad = {
     .inputs = grad_inputs,
     .outputs = grad_outputs,
     .attrs = attrs,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = grad_run,
 };

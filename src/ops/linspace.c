@@ -1,6 +1,7 @@
 /* linspace: evenly spaced numbers, by their count. */
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { START, STOP, NUM };
 static const struct pd_slot_def inputs[] = {
@@ -33,6 +34,6 @@ const struct pd_op pd_op_linspace = {
     .inputs = inputs,
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC | PD_OP_ON_SERVER,
-    .infer = pd_math_infer_line,
+    .infer = pd_out_infer_line,
     .run = run,
 };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { X, Y };
@@ -97,7 +98,7 @@ static pd_status infer_grad(const struct pd_infer *c)
     if (!pd_meta_dims_match(x, dout))
         return pd_fail(PD_SHAPE, "X has shape %s, Out@GRAD has shape %s; they must be equal",
                        pd_meta_dims_text(x), pd_meta_dims_text(dout));
-    pd_math_out_like(c, 0, 0);
+    pd_out_same(c, 0, 0);
     return PD_OK;
 }
 

@@ -1,8 +1,7 @@
 /* log_loss: labels 0 and 1 against predicted probabilities. */
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { PREDICTED, LABELS, D_LOSS };
 enum { EPSILON };
@@ -11,7 +10,7 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("epsilon", 1e-4f), {0}};
 static pd_status infer(const struct pd_infer *c)
 {
     PD_TRY(pd_check_rank(pd_infer_in(c, PREDICTED), "Predicted", 2, 2));
-    return pd_nn_infer_alike(c, 2, PREDICTED, 1);
+    return pd_out_infer_alike(c, 2, PREDICTED, 1);
 }
 
 static pd_status run(const struct pd_run *r)
@@ -64,6 +63,6 @@ const struct pd_op pd_op_log_loss_grad = {
     .inputs = (const struct pd_slot_def[]){{"Predicted", 0}, {"Labels", 0}, {"Loss@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Predicted@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

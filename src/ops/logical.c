@@ -1,6 +1,6 @@
 /* logical_and, logical_or, logical_xor and logical_not, on bools. */
 #include "ops/elementwise.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, Y };
 enum { OUT };
@@ -45,7 +45,7 @@ LOGIC(logical_xor, pd_ew_xor, "Out is true where one of X and Y is.")
 static pd_status not_infer(const struct pd_infer *c)
 {
     PD_TRY(check_bool(pd_infer_in(c, X), "X"));
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status not_run(const struct pd_run *r)

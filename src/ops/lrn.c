@@ -4,6 +4,7 @@
 #include "kernels/ew_math.h"
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X };
 enum { OUT, MID };
@@ -28,7 +29,7 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_check_rank(x, "X", 4, 4));
     if (c->attr[N].i < 1 || c->attr[N].i % 2 == 0)
         return pd_fail(PD_INVALID, "n is %d: give an odd number above 0.", c->attr[N].i);
-    pd_nn_grad_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     if (mid) {
         mid->dtype = x->dtype;
         pd_meta_copy_dims(mid, x);
@@ -115,12 +116,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, GRAD_X);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, GRAD_X);
@@ -155,6 +150,6 @@ const struct pd_op pd_op_lrn_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Out", 0}, {"MidOut", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

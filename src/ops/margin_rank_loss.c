@@ -1,6 +1,6 @@
 /* margin_rank_loss: one score is to be higher than another by a margin. */
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X1, X2, LABEL };
 enum { ACTIVATED, OUT };
@@ -11,7 +11,7 @@ static const struct pd_attr_def attrs[] = {PD_DEF_FLOAT("margin", 0), {0}};
 static pd_status infer(const struct pd_infer *c)
 {
     PD_TRY(pd_check_rank(pd_infer_in(c, LABEL), "Label", 2, 2));
-    return pd_nn_infer_alike(c, 3, X1, 2);
+    return pd_out_infer_alike(c, 3, X1, 2);
 }
 
 static pd_status run(const struct pd_run *r)
@@ -72,6 +72,6 @@ const struct pd_op pd_op_margin_rank_loss_grad = {
     .outputs =
         (const struct pd_slot_def[]){{"X1@GRAD", PD_SLOT_OPTIONAL}, {"X2@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_nn_infer_both_like_first,
+    .infer = pd_out_infer_both_like_first,
     .run = grad_run,
 };

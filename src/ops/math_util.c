@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "kernels/ew_binary.h"
 #include "kernels/ew_cast.h"
+#include "ops/out.h"
 #include "tensor/half.h"
 
 pd_status pd_math_type(enum pd_dtype dtype, int *type)
@@ -35,38 +36,6 @@ pd_status pd_math_type(enum pd_dtype dtype, int *type)
         return PD_OK;
     }
     return pd_fail(PD_TYPE, "this op does not work on %s; cast the input first", pd_dtype_name(dtype));
-}
-
-void pd_math_out_like(const struct pd_infer *c, int out, int in)
-{
-    struct pd_meta *o = pd_infer_out(c, out);
-    const struct pd_meta *x = pd_infer_in(c, in);
-    if (!o || !x) return;
-    o->kind = x->kind;
-    pd_meta_like(o, x);
-}
-
-pd_status pd_math_infer_like(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, 0);
-    return PD_OK;
-}
-
-pd_status pd_math_infer_line(const struct pd_infer *c)
-{
-    struct pd_meta *out = pd_infer_out(c, 0);
-    if (!out) return PD_OK;
-    out->dtype = pd_infer_in(c, 0)->dtype;
-    pd_meta_set_1d(out, -1);
-    return PD_OK;
-}
-
-void pd_math_out_scalar(const struct pd_infer *c, int out, enum pd_dtype dtype)
-{
-    struct pd_meta *o = pd_infer_out(c, out);
-    if (!o) return;
-    o->dtype = dtype;
-    pd_meta_set_1d(o, 1);
 }
 
 /* ---- shapes from inputs ---- */
@@ -189,9 +158,7 @@ pd_status pd_math_size_output(const struct pd_run *r, const struct pd_shape_sour
     int rank;
     PD_TRY(pd_math_given_sizes(r, s, dim, &rank));
     if (rank < 0) return PD_OK;
-    if (out->data && out->meta.rank == rank && memcmp(out->meta.dim, dim, (size_t)rank * sizeof *dim) == 0)
-        return PD_OK;
-    return pd_tensor_resize(out, out->meta.dtype, rank, dim);
+    return pd_out_fit(out, out->meta.dtype, rank, dim);
 }
 
 /* ---- running ---- */

@@ -13,15 +13,6 @@ pd_status pd_math_type(enum pd_dtype dtype, int *type);
 
 /* ---- inference ---- */
 
-/* Output 0 is like input 0: kind, dtype, dims, LoD. */
-pd_status pd_math_infer_like(const struct pd_infer *c);
-/* Output `out`, where it is there, is like input `in`. */
-void pd_math_out_like(const struct pd_infer *c, int out, int in);
-/* Output 0 is a line of numbers of the type of input 0; only running can tell how many. */
-pd_status pd_math_infer_line(const struct pd_infer *c);
-/* An output of one element: [1]. */
-void pd_math_out_scalar(const struct pd_infer *c, int out, enum pd_dtype dtype);
-
 /* The shape that an op gets from a tensor of sizes, from a list of one-element tensors, or from its
  * attribute, in this order of precedence. In a Program sizes that only running can tell are -1. */
 struct pd_shape_source {

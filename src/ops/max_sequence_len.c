@@ -1,6 +1,6 @@
 /* max_sequence_len: the length of the longest sequence of a rank table. */
+#include "ops/out.h"
 #include "ops/rank_table.h"
-#include "ops/shape_util.h"
 
 static pd_status run(const struct pd_run *r)
 {
@@ -16,6 +16,6 @@ const struct pd_op pd_op_max_sequence_len = {
     .inputs = (const struct pd_slot_def[]){{"RankTable", PD_SLOT_OTHERS}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_NO_GRAD,
-    .infer = pd_shape_infer_number,
+    .infer = pd_out_infer_int64,
     .run = run,
 };

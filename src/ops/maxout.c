@@ -2,7 +2,7 @@
 #include "base/parallel.h"
 #include "kernels/larger.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, OUT_IN, DOUT };
@@ -112,12 +112,6 @@ const struct pd_op pd_op_maxout = {
     .grad_out = "X@",
 };
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, X);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     if (!pd_run_out(r, 0)) return PD_OK;
@@ -131,6 +125,6 @@ const struct pd_op pd_op_maxout_grad = {
     .inputs = grad_inputs,
     .outputs = grad_outputs,
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_same,
     .run = grad_run,
 };

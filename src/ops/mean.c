@@ -2,6 +2,7 @@
 #include "kernels/reduce.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, DOUT };
 
@@ -12,7 +13,7 @@ static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, 
 
 static pd_status infer(const struct pd_infer *c)
 {
-    pd_math_out_scalar(c, 0, pd_infer_in(c, X)->dtype);
+    pd_out_number(c, 0, pd_infer_in(c, X)->dtype);
     return PD_OK;
 }
 
@@ -46,12 +47,6 @@ const struct pd_op pd_op_mean = {
     .grad_out = "X@",
 };
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, X);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     struct pd_tensor *dx = pd_run_out(r, 0);
@@ -67,6 +62,6 @@ const struct pd_op pd_op_mean_grad = {
     .doc = "Gradient of mean.",
     .inputs = grad_inputs,
     .outputs = grad_outputs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_same,
     .run = grad_run,
 };

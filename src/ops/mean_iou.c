@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { PREDICTIONS, LABELS, WRONGS, CORRECTS, MEANS };
 enum { MEAN, WRONG, CORRECT };
@@ -15,7 +16,7 @@ static pd_status infer(const struct pd_infer *c)
     if (c->running && pd_meta_numel(p) != pd_meta_numel(l))
         return pd_fail(PD_SHAPE, "Predictions has shape %s and Labels has shape %s; they must be as many",
                        pd_meta_dims_text(p), pd_meta_dims_text(l));
-    pd_math_out_scalar(c, MEAN, PD_DTYPE_FP32);
+    pd_out_number(c, MEAN, PD_DTYPE_FP32);
     for (int i = WRONG; i <= CORRECT; i++)
         if (pd_infer_out(c, i)) {
             pd_infer_out(c, i)->dtype = PD_DTYPE_INT32;

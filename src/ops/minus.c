@@ -1,7 +1,7 @@
 /* minus: X - Y. Its gradient is made of plain ops. */
 #include "ops/check.h"
 #include "ops/math_grad.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, Y };
 enum { OUT };
@@ -14,7 +14,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X), *y = pd_infer_in(c, Y);
     PD_TRY(pd_check_same_dims(x, "X", y, "Y"));
     PD_TRY(pd_check_same_type(x, "X", y, "Y"));
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status run(const struct pd_run *r)

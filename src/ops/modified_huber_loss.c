@@ -1,6 +1,6 @@
 /* modified_huber_loss: a smooth hinge loss for labels 0 and 1, of z = x * (2 * y - 1). */
 #include "ops/check.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { X, Y };
 
@@ -82,6 +82,6 @@ const struct pd_op pd_op_modified_huber_loss_grad = {
     .doc = "Gradient of modified_huber_loss.",
     .inputs = (const struct pd_slot_def[]){{"Y", 0}, {"IntermediateVal", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

@@ -4,7 +4,7 @@
 
 #include "kernels/gemm.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, Y };
 enum { OUT };
@@ -84,13 +84,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, DX, X);
-    pd_nn_grad_like(c, DY, Y);
-    return PD_OK;
-}
-
 void pd_mul_grad_x(const struct pd_run *r, struct pd_tensor *dx)
 {
     const struct pd_tensor *y = pd_run_in(r, Y), *g = pd_run_in(r, GRAD_OUT);
@@ -137,6 +130,6 @@ const struct pd_op pd_op_mul_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Y", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_like_both,
     .run = grad_run,
 };

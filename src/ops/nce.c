@@ -8,6 +8,7 @@
 #include "ops/math_util.h"
 #include "ops/nn_rows.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 #include "ops/sampler.h"
 
 enum { INPUT, LABEL, WEIGHT, BIAS, SAMPLE_WEIGHT, PROBS, ALIAS, ALIAS_PROBS };
@@ -177,8 +178,8 @@ static pd_status grad_infer(const struct pd_infer *c)
 {
     struct pd_meta *dw = pd_infer_out(c, D_WEIGHT);
     PD_TRY(pd_infer_need_type(c, GRAD_LABELS, PD_DTYPE_INT64));
-    pd_nn_grad_like(c, D_INPUT, GRAD_INPUT);
-    if (pd_infer_in(c, GRAD_BIAS)) pd_nn_grad_like(c, D_BIAS, GRAD_BIAS);
+    pd_out_like(c, D_INPUT, GRAD_INPUT);
+    pd_out_like(c, D_BIAS, GRAD_BIAS);
     if (!dw) return PD_OK;
     dw->kind = c->attr[IS_SPARSE].b ? PD_KIND_SELECTED_ROWS : PD_KIND_TENSOR;
     dw->dtype = pd_infer_in(c, GRAD_WEIGHT)->dtype;

@@ -29,44 +29,6 @@ static inline pd_status pd_nn_table_is_here(const struct pd_attr *epmap)
         epmap->strings[0]);
 }
 
-/* Gradient `out`, where it is wanted, looks like input `in`. */
-static inline void pd_nn_grad_like(const struct pd_infer *c, int out, int in)
-{
-    struct pd_meta *meta = pd_infer_out(c, out);
-    if (meta) pd_meta_like(meta, pd_infer_in(c, in));
-}
-
-/* Gradient ops whose outputs 0 and 1 are like inputs 0 and 1. */
-static inline pd_status pd_nn_infer_like_both(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, 0);
-    pd_nn_grad_like(c, 1, 1);
-    return PD_OK;
-}
-
-/* Gradient ops whose outputs 0 and 1 are both like input 0. */
-static inline pd_status pd_nn_infer_both_like_first(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, 0);
-    pd_nn_grad_like(c, 1, 0);
-    return PD_OK;
-}
-
-/* The first `inputs` inputs have the shape and the type of input `main`, and so do the first `outputs`
- * outputs. */
-static inline pd_status pd_nn_infer_alike(const struct pd_infer *c, int inputs, int main, int outputs)
-{
-    const struct pd_meta *first = pd_infer_in(c, main);
-    PD_TRY(pd_check_float(first, c->op->inputs[main].name));
-    for (int i = 0; i < inputs; i++) {
-        PD_TRY(pd_check_same_dims(first, c->op->inputs[main].name, pd_infer_in(c, i), c->op->inputs[i].name));
-        PD_TRY(pd_check_same_type(first, c->op->inputs[main].name, pd_infer_in(c, i), c->op->inputs[i].name));
-    }
-    for (int i = 0; i < outputs; i++)
-        pd_nn_grad_like(c, i, main);
-    return PD_OK;
-}
-
 /* "NHWC" or "NDHWC"; everything else (NCHW, NCDHW, AnyLayout, ...) has the channels first. */
 static inline int pd_nn_channels_last(const char *format)
 {

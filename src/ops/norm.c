@@ -5,6 +5,7 @@
 #include "kernels/reduce.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -24,7 +25,7 @@ static pd_status infer(const struct pd_infer *c)
     struct pd_meta *norm = pd_infer_out(c, NORM);
     int axis;
     PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank, &axis));
-    pd_math_out_like(c, OUT, X);
+    pd_out_same(c, OUT, X);
     if (norm) {
         norm->dtype = x->dtype;
         pd_meta_copy_dims(norm, x);
@@ -115,12 +116,6 @@ const struct pd_op pd_op_norm = {
     .grad_out = "X@",
 };
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, GRAD_X);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     if (!pd_run_out(r, 0)) return PD_OK;
@@ -136,7 +131,7 @@ const struct pd_op pd_op_norm_grad = {
     .inputs = grad_inputs,
     .outputs = grad_outputs,
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_same,
     .run = grad_run,
 };
 
@@ -149,7 +144,7 @@ static const struct pd_slot_def whole_grad_inputs[] = {{"X"}, {"Out@GRAD"}, {0}}
 
 static pd_status whole_infer(const struct pd_infer *c)
 {
-    pd_math_out_scalar(c, 0, pd_infer_in(c, X)->dtype);
+    pd_out_number(c, 0, pd_infer_in(c, X)->dtype);
     return PD_OK;
 }
 
@@ -228,7 +223,7 @@ static pd_status l1_grad_run(const struct pd_run *r)
         .doc = "Gradient of " #name ".",                                                                     \
         .inputs = whole_grad_inputs,                                                                         \
         .outputs = grad_outputs,                                                                             \
-        .infer = grad_infer,                                                                                 \
+        .infer = pd_out_infer_same,                                                                          \
         .run = action##_grad_run,                                                                            \
     };
 

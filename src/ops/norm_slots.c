@@ -2,7 +2,7 @@
 #include "ops/norm_slots.h"
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 const struct pd_slot_def pd_norm_slots_inputs[] = {
     {"X", 0}, {"Scale", PD_SLOT_OPTIONAL}, {"Bias", PD_SLOT_OPTIONAL}, {0}};
@@ -28,7 +28,7 @@ pd_status pd_norm_slots_check(const struct pd_infer *c, int x, int last, int64_t
 pd_status pd_norm_slots_infer(const struct pd_infer *c, int x, int last, int rank, const int64_t *dim)
 {
     enum pd_dtype dtype = pd_infer_in(c, x)->dtype;
-    pd_nn_grad_like(c, 0, x);
+    pd_out_like(c, 0, x);
     for (int slot = 1; slot <= last; slot++) {
         struct pd_meta *out = pd_infer_out(c, slot);
         if (!out) continue;
@@ -40,8 +40,8 @@ pd_status pd_norm_slots_infer(const struct pd_infer *c, int x, int last, int ran
 
 pd_status pd_norm_slots_grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, 0, PD_NORM_GRAD_DY);
-    if (pd_infer_in(c, PD_NORM_GRAD_SCALE)) pd_nn_grad_like(c, 1, PD_NORM_GRAD_SCALE);
-    if (pd_infer_in(c, PD_NORM_GRAD_BIAS)) pd_nn_grad_like(c, 2, PD_NORM_GRAD_BIAS);
+    pd_out_like(c, 0, PD_NORM_GRAD_DY);
+    pd_out_like(c, 1, PD_NORM_GRAD_SCALE);
+    pd_out_like(c, 2, PD_NORM_GRAD_BIAS);
     return PD_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 static pd_status check_like_param(const struct pd_infer *c, const struct pd_opt *o, int slot)
 {
@@ -28,7 +29,7 @@ pd_status pd_opt_infer(const struct pd_infer *c, const struct pd_opt *o)
                            pd_meta_dims_text(lr), n == 0 ? "; run the startup program after minimize()" : "");
     }
     for (int i = 0; i < o->n; i++)
-        pd_math_out_like(c, o->out[i], o->in[i]);
+        pd_out_same(c, o->out[i], o->in[i]);
     return PD_OK;
 }
 

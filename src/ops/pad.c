@@ -1,6 +1,7 @@
 /* pad and pad_constant_like: a tensor inside a larger one that is filled with one number. */
 #include <string.h>
 
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, Y };
@@ -24,7 +25,7 @@ static pd_status infer(const struct pd_infer *c)
                            pads->ints[2 * i], pads->ints[2 * i + 1]);
         dim[i] = x->dim[i] < 0 ? -1 : x->dim[i] + pads->ints[2 * i] + pads->ints[2 * i + 1];
     }
-    return pd_shape_set_out(out, x, x->rank, dim);
+    return pd_out_dims(out, x, x->rank, dim);
 }
 
 static void starts_of(const struct pd_attr *pads, int rank, int64_t *start)
@@ -163,6 +164,6 @@ const struct pd_op pd_op_pad_constant_like_grad = {
     .inputs = (const struct pd_slot_def[]){{"Y", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = like_attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = like_grad_run,
 };

@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/check.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, PADS_TENSOR, GRAD_OUT };
@@ -163,7 +164,7 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(plan(&x->meta, r->attr, &pads, &p));
     struct pd_meta m = x->meta;
     m.dim[p.h_axis] = p.out_height, m.dim[p.w_axis] = p.out_width;
-    PD_TRY(pd_shape_fit(out, m.dtype, 4, m.dim));
+    PD_TRY(pd_out_fit(out, m.dtype, 4, m.dim));
     if (strcmp(r->attr[MODE].s, "constant") == 0) {
         int64_t start[4] = {0};
         start[p.h_axis] = p.top, start[p.w_axis] = p.left;
@@ -228,6 +229,6 @@ const struct pd_op pd_op_pad2d_grad = {
             {"X", PD_SLOT_META}, {"Paddings", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

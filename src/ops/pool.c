@@ -3,7 +3,7 @@
 
 #include "kernels/pool.h"
 
-#include "ops/nn_util.h"
+#include "ops/out.h"
 #include "ops/pool_shape.h"
 
 enum { X };
@@ -71,12 +71,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, X);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *y = pd_run_in(r, GRAD_OUT), *dy = pd_run_in(r, GRAD_DOUT);
@@ -108,7 +102,7 @@ static pd_status grad_run(const struct pd_run *r)
         .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Out", 0}, {"Out@GRAD", 0}, {0}},                  \
         .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},                          \
         .attrs = attrs_##axes##d,                                                                            \
-        .infer = grad_infer,                                                                                 \
+        .infer = pd_out_infer_like,                                                                          \
         .run = grad_run,                                                                                     \
     };
 

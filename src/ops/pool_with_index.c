@@ -1,6 +1,6 @@
 /* max_pool2d_with_index and max_pool3d_with_index: max pooling that also tells where in its plane each value
  * was found. */
-#include "ops/nn_util.h"
+#include "ops/out.h"
 #include "ops/pool_shape.h"
 
 enum { X };
@@ -56,7 +56,7 @@ static pd_status run(const struct pd_run *r)
 static pd_status grad_infer(const struct pd_infer *c)
 {
     PD_TRY(pd_infer_need_type(c, GRAD_MASK, PD_DTYPE_INT32));
-    pd_nn_grad_like(c, 0, X);
+    pd_out_like(c, 0, X);
     return PD_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define GRAIN 4096
 
@@ -83,7 +84,7 @@ const struct pd_op pd_op_pow = {
     .outputs = outputs,
     .attrs = attrs,
     .flags = PD_OP_ON_SERVER,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = run,
     .grad_type = "pow_grad",
     .grad_in = "X FactorTensor Out@",
@@ -93,7 +94,7 @@ const struct pd_op pd_op_pow = {
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_math_out_like(c, 0, DOUT);
+    pd_out_same(c, 0, DOUT);
     return PD_OK;
 }
 

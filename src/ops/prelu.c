@@ -5,6 +5,7 @@
 #include "ops/check.h"
 #include "ops/elementwise.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, ALPHA, DOUT };
 enum { OUT };
@@ -51,7 +52,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     struct pd_meta as;
     PD_TRY(view(c->attr, pd_infer_in(c, X), pd_infer_in(c, ALPHA), &as));
-    return pd_math_infer_like(c);
+    return pd_out_infer_same(c);
 }
 
 static pd_status run(const struct pd_run *r)
@@ -82,13 +83,6 @@ const struct pd_op pd_op_prelu = {
     .grad_out = "X@ Alpha@",
 };
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, DX, X);
-    pd_math_out_like(c, DALPHA, ALPHA);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X), *alpha = pd_run_in(r, ALPHA);
@@ -108,6 +102,6 @@ const struct pd_op pd_op_prelu_grad = {
     .inputs = grad_inputs,
     .outputs = grad_outputs,
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_same_both,
     .run = grad_run,
 };

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "program/grad.h"
 
 enum { IN };
@@ -109,7 +109,7 @@ const struct pd_op pd_op_print = {
     .outputs = outputs,
     .attrs = attrs,
     .flags = PD_OP_EFFECT,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = run,
     .make_grad = make_grad,
     .state_size = sizeof(struct state),

@@ -3,6 +3,7 @@
 
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { START, END, STEP };
 static const struct pd_slot_def inputs[] = {{"Start"}, {"End"}, {"Step"}, {0}};
@@ -43,6 +44,6 @@ const struct pd_op pd_op_range = {
     .inputs = inputs,
     .outputs = outputs,
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC | PD_OP_ON_SERVER,
-    .infer = pd_math_infer_line,
+    .infer = pd_out_infer_line,
     .run = run,
 };

@@ -1,7 +1,7 @@
 /* rank_loss: which of two scores is higher, against a label. */
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { LABEL, LEFT, RIGHT, D_OUT };
 enum { D_LEFT, D_RIGHT };
@@ -45,8 +45,8 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_nn_grad_like(c, D_LEFT, LEFT);
-    pd_nn_grad_like(c, D_RIGHT, RIGHT);
+    pd_out_like(c, D_LEFT, LEFT);
+    pd_out_like(c, D_RIGHT, RIGHT);
     return PD_OK;
 }
 

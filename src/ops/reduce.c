@@ -7,6 +7,7 @@
 #include "kernels/reduce.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define GRAIN 32768
 
@@ -161,12 +162,6 @@ static const struct pd_slot_def shape_inputs[] = {
 static const struct pd_slot_def value_inputs[] = {{"X"}, {"Out"}, {"Out@GRAD"}, {0}};
 static const struct pd_slot_def grad_outputs[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, X);
-    return PD_OK;
-}
-
 struct job {
     pd_spread_kernel kernel;
     struct pd_spread_arrays arrays;
@@ -257,7 +252,7 @@ static pd_status prod_grad_run(const struct pd_run *r)
         .inputs = in,                                                                                        \
         .outputs = grad_outputs,                                                                             \
         .attrs = attrs,                                                                                      \
-        .infer = grad_infer,                                                                                 \
+        .infer = pd_out_infer_same,                                                                          \
         .run = name##_grad_run,                                                                              \
     };
 

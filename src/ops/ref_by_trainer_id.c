@@ -1,5 +1,6 @@
 /* ref_by_trainer_id: the one of several tensors that belongs to a trainer. */
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 static pd_status run(const struct pd_run *r)
 {
@@ -18,6 +19,6 @@ const struct pd_op pd_op_ref_by_trainer_id = {
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_NO_GRAD | PD_OP_DYNAMIC,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = run,
 };

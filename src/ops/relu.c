@@ -1,6 +1,6 @@
 /* relu and its relatives: straight pieces that bend at one or two places; soft_relu goes round the bend. */
 #include "ops/act.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "program/grad.h"
 
 #define BOUND(x, lo, hi) ((x) < (lo) ? (lo) : (x) > (hi) ? (hi) : (x))
@@ -57,7 +57,7 @@ const struct pd_op pd_op_leaky_relu = {
     .inputs = pd_act_inputs,
     .outputs = pd_act_outputs,
     .attrs = leaky_relu_attrs,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = leaky_relu_run,
     .make_grad = leaky_relu_make_grad,
     .share = pd_act_share,

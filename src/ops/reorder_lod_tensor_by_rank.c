@@ -1,4 +1,5 @@
 /* reorder_lod_tensor_by_rank: the sequences of a tensor in the order of a rank table. */
+#include "ops/out.h"
 #include "ops/rank_table.h"
 #include "ops/shape_util.h"
 
@@ -42,7 +43,7 @@ const struct pd_op pd_op_reorder_lod_tensor_by_rank = {
     .inputs = inputs,
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_DYNAMIC,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = run,
     .grad_type = "reorder_lod_tensor_by_rank_grad",
     .grad_in = "X=Out@ RankTable",
@@ -55,6 +56,6 @@ const struct pd_op pd_op_reorder_lod_tensor_by_rank_grad = {
     .inputs = inputs,
     .outputs = (const struct pd_slot_def[]){{"Out", PD_SLOT_OPTIONAL}, {0}},
     .flags = PD_OP_DYNAMIC,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

@@ -1,5 +1,6 @@
 /* reshape and reshape2: the same elements in another shape. In the shape 0 keeps the size of X at that place
  * and one -1 takes what is left. */
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, SHAPE, SHAPE_LIST };
@@ -87,7 +88,7 @@ static pd_status infer(const struct pd_infer *c)
         for (int i = 0; i < wish.n; i++)
             dim[i] = wish.at[i] == 0 && i < x->rank ? x->dim[i] : wish.at[i];
     }
-    PD_TRY(pd_shape_set_out(out, x, wish.n, dim));
+    PD_TRY(pd_out_dims(out, x, wish.n, dim));
     /* Where a number of the shape is a variable, upstream hands no LoD on. */
     if (c->in[SHAPE_LIST].n) pd_meta_take_lod(out, NULL);
     return PD_OK;
@@ -102,7 +103,7 @@ static pd_status run(const struct pd_run *r)
         int64_t dim[PD_MAX_RANK];
         PD_TRY(pd_numbers_run(r, &source, &wish));
         PD_TRY(resolve(&x->meta, &wish, dim));
-        PD_TRY(pd_shape_fit(out, x->meta.dtype, wish.n, dim));
+        PD_TRY(pd_out_fit(out, x->meta.dtype, wish.n, dim));
     }
     return pd_view_run(r);
 }

@@ -1,6 +1,6 @@
 /* rmsprop: gradients divided by their running root mean square. */
-#include "ops/math_util.h"
 #include "ops/opt.h"
+#include "ops/out.h"
 
 enum { PARAM, SQUARE, MEAN, LR, GRAD, MOMENT };
 enum { PARAM_OUT, MOMENT_OUT, SQUARE_OUT, MEAN_OUT };
@@ -22,7 +22,7 @@ static pd_status infer(const struct pd_infer *c)
     if (c->attr[CENTERED].b && (!pd_infer_in(c, MEAN) || !pd_infer_out(c, MEAN_OUT)))
         return pd_fail(PD_INVALID, "with centered=True the op needs MeanGrad and MeanGradOut");
     PD_TRY(pd_opt_infer(c, c->attr[CENTERED].b ? &slots_centered : &slots));
-    pd_math_out_like(c, MEAN_OUT, MEAN);
+    pd_out_same(c, MEAN_OUT, MEAN);
     return PD_OK;
 }
 

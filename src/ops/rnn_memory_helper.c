@@ -1,6 +1,7 @@
 /* rnn_memory_helper: passes the memory of a recurrent net on to the next step. */
 #include <string.h>
 
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { G_DOUT, G_X };
@@ -8,7 +9,7 @@ static const struct pd_attr_def attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_FP32), {
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_shape_like(c, 0, G_X);
+    pd_out_like(c, 0, G_X);
     return PD_OK;
 }
 
@@ -31,7 +32,7 @@ const struct pd_op pd_op_rnn_memory_helper = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = pd_view_run,
     .grad_type = "rnn_memory_helper_grad",
     .grad_in = "Out@ X",

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, FILTER, D_OUT };
 enum { DX, D_FILTER };
@@ -22,7 +22,7 @@ static pd_status infer(const struct pd_infer *c)
     if (c->running && x->rank == 2 && !x->lod)
         return pd_fail(PD_SHAPE, "X %s has no sequences: give it a LoD, or three dimensions.",
                        pd_meta_dims_text(x));
-    pd_nn_grad_like(c, 0, X);
+    pd_out_like(c, 0, X);
     return PD_OK;
 }
 
@@ -101,6 +101,6 @@ const struct pd_op pd_op_row_conv_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Filter", 0}, {"Out@GRAD", 0}, {0}},
     .outputs =
         (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Filter@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_nn_infer_like_both,
+    .infer = pd_out_infer_like_both,
     .run = grad_run,
 };

@@ -3,6 +3,7 @@
 #include "kernels/clones.h"
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define GRAIN 32768
 
@@ -99,7 +100,7 @@ const struct pd_op pd_op_scale = {
     .outputs = outputs,
     .attrs = scale_attrs,
     .flags = PD_OP_ON_SERVER,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = scale_run,
     .make_grad = scale_grad,
     .share = share,

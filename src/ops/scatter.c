@@ -1,6 +1,7 @@
 /* scatter by row number and scatter_nd_add by coordinates: writing rows. */
 #include "kernels/copy.h"
 #include "kernels/gather.h"
+#include "ops/out.h"
 #include "ops/row_numbers.h"
 #include "ops/shape_util.h"
 
@@ -22,7 +23,7 @@ static pd_status scatter_infer(const struct pd_infer *c)
     if (!pd_meta_dims_match(&wanted, updates))
         return pd_fail(PD_SHAPE, "Updates has shape %s; for these Ids and X it must be %s",
                        pd_meta_dims_text(updates), pd_meta_dims_text(&wanted));
-    pd_shape_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     return PD_OK;
 }
 
@@ -37,7 +38,7 @@ static pd_status scatter_nd_infer(const struct pd_infer *c)
     if (!pd_meta_dims_match(&wanted, updates))
         return pd_fail(PD_SHAPE, "Updates has shape %s; for this Index and X it must be %s",
                        pd_meta_dims_text(updates), pd_meta_dims_text(&wanted));
-    pd_shape_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     return PD_OK;
 }
 
@@ -74,7 +75,7 @@ static pd_status scatter_grad_infer(const struct pd_infer *c)
 {
     struct pd_meta *dx = pd_infer_out(c, DX);
     if (dx) pd_meta_like(dx, pd_infer_in(c, G_DOUT));
-    pd_shape_like(c, DUPDATES, G_UPDATES);
+    pd_out_like(c, DUPDATES, G_UPDATES);
     return PD_OK;
 }
 

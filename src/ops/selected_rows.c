@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/rows.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/rows_util.h"
 
 static pd_status need_rows(const struct pd_meta *x)
@@ -16,7 +16,7 @@ static pd_status need_rows(const struct pd_meta *x)
 static pd_status merge_infer(const struct pd_infer *c)
 {
     PD_TRY(need_rows(pd_infer_in(c, 0)));
-    pd_math_out_like(c, 0, 0);
+    pd_out_same(c, 0, 0);
     return PD_OK;
 }
 

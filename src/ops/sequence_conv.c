@@ -5,6 +5,7 @@
 #include "kernels/seq_conv.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 #include "program/grad.h"
 
@@ -105,9 +106,9 @@ static pd_status make_grad(struct pd_grad_maker *g)
 
 static pd_status infer_grad(const struct pd_infer *c)
 {
-    pd_math_out_like(c, DX, G_X);
-    pd_math_out_like(c, DPADDING, G_PADDING);
-    pd_math_out_like(c, DFILTER, G_FILTER);
+    pd_out_same(c, DX, G_X);
+    pd_out_same(c, DPADDING, G_PADDING);
+    pd_out_same(c, DFILTER, G_FILTER);
     return PD_OK;
 }
 

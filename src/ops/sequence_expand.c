@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { X, Y };
@@ -92,12 +92,6 @@ static pd_status run(const struct pd_run *r)
 
 enum { G_X, G_Y, G_OUT };
 
-static pd_status infer_grad(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, G_X);
-    return PD_OK;
-}
-
 /* Adds up what was repeated. */
 static pd_status fold(const struct pd_meta *x, const struct pd_lod_level *level, const struct pd_tensor *dout,
                       struct pd_tensor *dx)
@@ -154,7 +148,7 @@ const struct pd_op pd_op_sequence_expand_grad = {
     .inputs = grad_inputs,
     .outputs = grad_outputs,
     .attrs = attrs,
-    .infer = infer_grad,
+    .infer = pd_out_infer_same,
     .run = run_grad,
 };
 
@@ -222,6 +216,6 @@ const struct pd_op pd_op_sequence_expand_as_grad = {
     .doc = "Gradient of sequence_expand_as.",
     .inputs = grad_inputs,
     .outputs = grad_outputs,
-    .infer = infer_grad,
+    .infer = pd_out_infer_same,
     .run = as_run_grad,
 };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { X, PAD_VALUE };
@@ -115,6 +115,6 @@ const struct pd_op pd_op_sequence_pad_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = grad_run,
 };

@@ -4,7 +4,7 @@
 
 #include "kernels/seq_pool.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 #include "program/grad.h"
 
@@ -86,7 +86,7 @@ enum { G_X, G_INDEX, G_OUT };
 static pd_status infer_grad(const struct pd_infer *c)
 {
     PD_TRY(pd_infer_need_type(c, G_INDEX, PD_DTYPE_INT32));
-    pd_math_out_like(c, 0, G_X);
+    pd_out_same(c, 0, G_X);
     return PD_OK;
 }
 

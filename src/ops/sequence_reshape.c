@@ -1,7 +1,7 @@
 /* sequence_reshape: changes the width of the rows of sequences. */
 #include <string.h>
 
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)
@@ -69,7 +69,7 @@ const struct pd_op pd_op_sequence_reshape_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = (const struct pd_attr_def[]){PD_DEF_INT("new_dim", 0), {0}},
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = run,
     .share = (const struct pd_share[]){{0, 1, 1}, {-1, -1, 0}},
 };

@@ -1,7 +1,7 @@
 /* sequence_reverse: turns each sequence around. */
 #include <string.h>
 
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)
@@ -10,7 +10,7 @@ static pd_status infer(const struct pd_infer *c)
         const struct pd_lod_level *level = NULL;
         PD_TRY(pd_seq_level(c, 0, &level));
     }
-    pd_math_out_like(c, 0, 0);
+    pd_out_same(c, 0, 0);
     return PD_OK;
 }
 

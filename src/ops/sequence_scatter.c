@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { X, IDS, UPDATES };
@@ -24,7 +24,7 @@ static pd_status infer(const struct pd_infer *c)
             return pd_fail(PD_SHAPE, "Ids has %lld sequences, but X has %lld rows", (long long)level->n - 1,
                            (long long)x->dim[0]);
     }
-    pd_math_out_like(c, 0, X);
+    pd_out_same(c, 0, X);
     return PD_OK;
 }
 
@@ -71,8 +71,8 @@ enum { DX, DUPDATES };
 
 static pd_status infer_grad(const struct pd_infer *c)
 {
-    pd_math_out_like(c, DX, G_OUT);
-    pd_math_out_like(c, DUPDATES, G_UPDATES);
+    pd_out_same(c, DX, G_OUT);
+    pd_out_same(c, DUPDATES, G_UPDATES);
     return PD_OK;
 }
 

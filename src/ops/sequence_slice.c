@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { X, OFFSET, LENGTH, DOUT };
@@ -110,6 +111,6 @@ const struct pd_op pd_op_sequence_slice_grad = {
                                            {"Out@GRAD", 0},
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = grad_run,
 };

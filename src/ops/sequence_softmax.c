@@ -4,7 +4,7 @@
 #include "base/parallel.h"
 #include "kernels/clones.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 static pd_status infer(const struct pd_infer *c)
@@ -17,7 +17,7 @@ static pd_status infer(const struct pd_infer *c)
         const struct pd_lod_level *level = NULL;
         PD_TRY(pd_seq_level(c, 0, &level));
     }
-    pd_math_out_like(c, 0, 0);
+    pd_out_same(c, 0, 0);
     return PD_OK;
 }
 
@@ -89,12 +89,6 @@ static pd_status run(const struct pd_run *r)
 
 enum { G_X, G_OUT, G_DOUT };
 
-static pd_status infer_grad(const struct pd_infer *c)
-{
-    pd_math_out_like(c, 0, G_X);
-    return PD_OK;
-}
-
 static pd_status run_grad(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, G_X), *y = pd_run_in(r, G_OUT);
@@ -131,6 +125,6 @@ const struct pd_op pd_op_sequence_softmax_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Out", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = infer_grad,
+    .infer = pd_out_infer_same,
     .run = run_grad,
 };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/math_util.h"
+#include "ops/out.h"
 #include "ops/seq.h"
 
 enum { X, LENGTH, DOUT };
@@ -108,6 +109,6 @@ const struct pd_op pd_op_sequence_unpad_grad = {
         (const struct pd_slot_def[]){
             {"X", PD_SLOT_META}, {"Length", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = grad_run,
 };

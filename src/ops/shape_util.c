@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/copy.h"
+#include "ops/out.h"
 
 /* ---- numbers ---- */
 
@@ -137,50 +138,6 @@ void pd_shape_lines(const struct pd_meta *x, int axis, int64_t *outer, int64_t *
     *inner = pd_meta_span(x, axis + 1, x->rank);
 }
 
-pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim)
-{
-    const struct pd_meta *m = &out->meta;
-    if (out->data && m->dtype == dtype && m->rank == rank &&
-        memcmp(m->dim, dim, (size_t)rank * sizeof *dim) == 0)
-        return PD_OK;
-    return pd_tensor_resize(out, dtype, rank, dim);
-}
-
-pd_status pd_shape_set_out(struct pd_meta *out, const struct pd_meta *x, int rank, const int64_t *dim)
-{
-    if (!out) return PD_OK;
-    int same_rows = x->rank && rank && x->dim[0] == dim[0];
-    out->dtype = x->dtype;
-    PD_TRY(pd_meta_set_dims(out, rank, dim));
-    if (same_rows)
-        pd_meta_share_lod(out, x);
-    else
-        pd_meta_take_lod(out, NULL);
-    return PD_OK;
-}
-
-void pd_shape_like(const struct pd_infer *c, int out, int in)
-{
-    struct pd_meta *o = pd_infer_out(c, out);
-    const struct pd_meta *x = pd_infer_in(c, in);
-    if (o && x) pd_meta_like(o, x);
-}
-
-pd_status pd_shape_infer_like_first(const struct pd_infer *c)
-{
-    pd_shape_like(c, 0, 0);
-    return PD_OK;
-}
-
-pd_status pd_shape_infer_number(const struct pd_infer *c)
-{
-    struct pd_meta *out = pd_infer_out(c, 0);
-    if (!out) return PD_OK;
-    out->dtype = PD_DTYPE_INT64;
-    pd_meta_set_1d(out, 1);
-    return PD_OK;
-}
-
 pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, int64_t *n)
 {
     if (index->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(index->dtype))
@@ -295,7 +252,7 @@ const struct pd_slot_def pd_view_outputs2[] = {{"Out", 0}, {"XShape", PD_SLOT_HI
 pd_status pd_view_set_out(const struct pd_infer *c, int rank, const int64_t *dim)
 {
     PD_TRY(pd_view_set_xshape(c, 0, 1));
-    return pd_shape_set_out(pd_infer_out(c, 0), pd_infer_in(c, 0), rank, dim);
+    return pd_out_dims(pd_infer_out(c, 0), pd_infer_in(c, 0), rank, dim);
 }
 
 pd_status pd_view_infer_from_xshape(const struct pd_infer *c)

@@ -2,6 +2,7 @@
 #ifndef PD_OPS_SHAPE_UTIL_H
 #define PD_OPS_SHAPE_UTIL_H
 
+#include "ops/out.h"
 #include "program/op.h"
 
 /* ---- numbers from attributes or inputs ---- */
@@ -43,17 +44,6 @@ const struct pd_tensor *pd_infer_data(const struct pd_infer *c, int slot, int i)
 pd_status pd_shape_axis(int64_t axis, int rank, int *out);
 /* A tensor as outer x n x inner, n along the axis. */
 void pd_shape_lines(const struct pd_meta *x, int axis, int64_t *outer, int64_t *n, int64_t *inner);
-/* Gives the output this shape at run time, when it has another one. */
-pd_status pd_shape_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim);
-/* The output, where it is wanted (not NULL), is like X with these dimensions; X's LoD stays while the first
- * of them is the same. They may be one variable. */
-pd_status pd_shape_set_out(struct pd_meta *out, const struct pd_meta *x, int rank, const int64_t *dim);
-/* Output 0 is one int64. */
-pd_status pd_shape_infer_number(const struct pd_infer *c);
-/* Output `out`, where it is wanted, is like input `in`. */
-void pd_shape_like(const struct pd_infer *c, int out, int in);
-/* Gradient ops whose output 0 is like input 0. */
-pd_status pd_shape_infer_like_first(const struct pd_infer *c);
 /* Rows of an index tensor [n], [n, 1] or [1, n]; its element type is checked too. */
 pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, int64_t *n);
 /* int32 or int64 ids as int64 in [0, limit) into `to`. */
@@ -87,7 +77,7 @@ extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[], p
         .inputs = pd_view_grad_inputs,                                                                       \
         .outputs = pd_view_grad_outputs,                                                                     \
         .attrs = attrs_,                                                                                     \
-        .infer = pd_shape_infer_like_first,                                                                  \
+        .infer = pd_out_infer_like,                                                                          \
         .run = pd_view_grad_run,                                                                             \
         .share = pd_view_grad_share,                                                                         \
     };                                                                                                       \

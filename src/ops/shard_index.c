@@ -1,6 +1,6 @@
 /* shard_index: numbers of a table that is cut into equal shards, as numbers inside one shard. */
 #include "ops/check.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { X };
 enum { OUT };
@@ -17,7 +17,7 @@ static pd_status infer(const struct pd_infer *c)
     if (id < 0 || id >= shards)
         return pd_fail(PD_RANGE, "shard_id is %d; with %d shards it must be in 0 to %d", id, shards,
                        shards - 1);
-    pd_shape_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     return PD_OK;
 }
 

@@ -1,6 +1,7 @@
 /* shrink_rnn_memory: the rows of a memory whose sequences go on. */
 #include <string.h>
 
+#include "ops/out.h"
 #include "ops/rank_table.h"
 #include "ops/shape_util.h"
 
@@ -47,7 +48,7 @@ const struct pd_op pd_op_shrink_rnn_memory = {
         (const struct pd_slot_def[]){{"X", 0}, {"RankTable", PD_SLOT_OTHERS}, {"I", PD_SLOT_OWN_TYPE}, {0}},
     .outputs = (const struct pd_slot_def[]){{"Out", 0}, {0}},
     .flags = PD_OP_DYNAMIC,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = run,
     .grad_type = "shrink_rnn_memory_grad",
     .grad_in = "X Out@",
@@ -59,6 +60,6 @@ const struct pd_op pd_op_shrink_rnn_memory_grad = {
     .doc = "Gradient of shrink_rnn_memory: zeros for the rows that ended.",
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Out@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .outputs = pd_view_grad_outputs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

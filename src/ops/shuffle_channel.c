@@ -1,6 +1,6 @@
 /* shuffle_channel: interleaves groups of channels. */
+#include "ops/out.h"
 #include "ops/rearrange.h"
-#include "ops/shape_util.h"
 
 enum { OUT };
 enum { GROUP };
@@ -14,7 +14,7 @@ static pd_status infer(const struct pd_infer *c)
     if (g < 1 || (x->dim[1] >= 0 && x->dim[1] % g))
         return pd_fail(PD_SHAPE, "group is %d; it must be at least 1 and divide the channels of X, shape %s",
                        g, pd_meta_dims_text(x));
-    pd_shape_like(c, OUT, PD_REARRANGE_X);
+    pd_out_like(c, OUT, PD_REARRANGE_X);
     return PD_OK;
 }
 

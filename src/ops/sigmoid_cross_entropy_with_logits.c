@@ -1,8 +1,7 @@
 /* sigmoid_cross_entropy_with_logits: labels against the sigmoid of scores. */
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { X, LABEL, D_OUT };
 enum { NORMALIZE, IGNORE_INDEX };
@@ -15,7 +14,7 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_check_same_type(x, "X", label, "Label"));
     PD_TRY(pd_check_same_dims(x, "X", label, "Label"));
-    pd_nn_grad_like(c, 0, X);
+    pd_out_like(c, 0, X);
     return PD_OK;
 }
 
@@ -89,6 +88,6 @@ const struct pd_op pd_op_sigmoid_cross_entropy_with_logits_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

@@ -3,6 +3,7 @@
 #include "ops/check.h"
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 #define GRAIN 32768
 
@@ -51,7 +52,7 @@ const struct pd_op pd_op_sign = {
     .inputs = inputs,
     .outputs = outputs,
     .flags = PD_OP_ON_SERVER,
-    .infer = pd_math_infer_like,
+    .infer = pd_out_infer_same,
     .run = run,
     .make_grad = make_grad,
     .share = share,

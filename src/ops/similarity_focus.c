@@ -4,6 +4,7 @@
 
 #include "kernels/sort.h"
 #include "ops/check.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -24,7 +25,7 @@ static pd_status infer(const struct pd_infer *c)
             return pd_fail(PD_RANGE, "indexes[%d] is %d, but axis %d of X (shape %s) has %lld planes", i,
                            indexes->ints[i], axis, pd_meta_dims_text(x), (long long)x->dim[axis]);
     PD_TRY(pd_check_float(x, "X"));
-    pd_shape_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     return PD_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/copy.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { INPUT, STARTS_T, ENDS_T, STARTS_L, ENDS_L, GRAD_OUT };
@@ -188,7 +189,7 @@ static pd_status run_any(const struct pd_run *r, int strided)
     struct pd_tensor *out = pd_run_out(r, OUT);
     struct cut cut;
     PD_TRY(bounds_run(r, strided, &in->meta, &cut));
-    PD_TRY(pd_shape_fit(out, in->meta.dtype, cut.out_rank, cut.out_dim));
+    PD_TRY(pd_out_fit(out, in->meta.dtype, cut.out_rank, cut.out_dim));
     copy_cut(&cut, &in->meta, 0, out->data, in->data);
     return PD_OK;
 }
@@ -272,7 +273,7 @@ const struct pd_op pd_op_slice_grad = {
                                            {0}},
     .outputs = grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };
 
@@ -311,6 +312,6 @@ const struct pd_op pd_op_strided_slice_grad = {
                                            {0}},
     .outputs = grad_outputs,
     .attrs = strided_attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = strided_grad_run,
 };

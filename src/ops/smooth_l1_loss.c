@@ -2,7 +2,7 @@
  * optional weights. */
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, Y, INSIDE, OUTSIDE };
 enum { DIFF, LOSS };
@@ -114,6 +114,6 @@ const struct pd_op pd_op_smooth_l1_loss_grad = {
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {"Y@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_nn_infer_both_like_first,
+    .infer = pd_out_infer_both_like_first,
     .run = grad_run,
 };

@@ -3,6 +3,7 @@
 
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { AXIS };
 
@@ -19,7 +20,7 @@ static pd_status infer(const struct pd_infer *c)
     int axis = 0;
     PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_nn_axis(c->attr[AXIS].i, x->rank, &axis));
-    pd_nn_grad_like(c, 0, 0);
+    pd_out_like(c, 0, 0);
     return PD_OK;
 }
 
@@ -30,12 +31,6 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(pd_nn_axis(r->attr[AXIS].i, rank, &axis));
     pd_softmax(x->meta.dtype == PD_DTYPE_FP64, pd_meta_span(&x->meta, 0, axis), x->meta.dim[axis],
                pd_meta_span(&x->meta, axis + 1, rank), x->data, pd_run_out(r, 0)->data);
-    return PD_OK;
-}
-
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, 0);
     return PD_OK;
 }
 
@@ -72,7 +67,7 @@ const struct pd_op pd_op_softmax_grad = {
     .inputs = (const struct pd_slot_def[]){{"Out", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_like,
     .run = grad_run,
     .share = (const struct pd_share[]){{0, 1, 0}, {-1, -1, 0}},
 };

@@ -5,6 +5,7 @@
 #include "kernels/ew_math.h"
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { LOGITS, LABEL };
 enum { SOFTMAX, LOSS };
@@ -98,7 +99,7 @@ static pd_status grad_infer(const struct pd_infer *c)
 {
     PD_TRY(pd_nn_label_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b, pd_infer_in(c, GRAD_SOFTMAX),
                             "Softmax"));
-    pd_nn_grad_like(c, 0, GRAD_SOFTMAX);
+    pd_out_like(c, 0, GRAD_SOFTMAX);
     return PD_OK;
 }
 

@@ -1,6 +1,6 @@
 /* space_to_depth: moves blocks of pixels into channels. */
+#include "ops/out.h"
 #include "ops/rearrange.h"
-#include "ops/shape_util.h"
 
 enum { OUT };
 enum { BLOCK };
@@ -47,7 +47,7 @@ static pd_status grad_infer(const struct pd_infer *c)
     if (!pd_meta_dims_match(dout, &want))
         return pd_fail(PD_SHAPE, "Out@GRAD has shape %s; with this X and blocksize it must be %s",
                        pd_meta_dims_text(dout), pd_meta_dims_text(&want));
-    pd_shape_like(c, 0, PD_REARRANGE_GRAD_X);
+    pd_out_like(c, 0, PD_REARRANGE_GRAD_X);
     return PD_OK;
 }
 

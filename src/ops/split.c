@@ -1,6 +1,7 @@
 /* split: cuts a tensor along one axis into parts, of equal size (num) or of given sizes (sections; one may be
  * -1: what is left). Its gradient joins the parts again. */
 #include "kernels/copy_join.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, AXIS_TENSOR, SECTIONS_LIST };
@@ -123,7 +124,7 @@ static pd_status run(const struct pd_run *r)
         width[i] = m.dim[axis] * inner;
         j.part[i] = NULL;
         if (!out) continue;
-        PD_TRY(pd_shape_fit(out, m.dtype, m.rank, m.dim));
+        PD_TRY(pd_out_fit(out, m.dtype, m.rank, m.dim));
         j.part[i] = out->data;
     }
     pd_copy_part(&j, pd_meta_span(&x->meta, 0, axis));

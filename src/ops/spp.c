@@ -5,7 +5,7 @@
 #include "kernels/pool.h"
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X };
 enum { HEIGHT, TYPE };
@@ -66,12 +66,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, GRAD_X);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, GRAD_X), *out = pd_run_in(r, GRAD_OUT),
@@ -110,6 +104,6 @@ const struct pd_op pd_op_spp_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Out", 0}, {"Out@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

@@ -1,6 +1,7 @@
 /* squared_l2_distance: how far rows lie apart. */
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { DIST_X, DIST_Y };
 enum { DIST_SUB, DIST_OUT };
@@ -77,8 +78,8 @@ const struct pd_op pd_op_squared_l2_distance = {
 
 static pd_status dist_grad_infer(const struct pd_infer *c)
 {
-    pd_math_out_like(c, GRAD_DX, GRAD_X);
-    pd_math_out_like(c, GRAD_DY, GRAD_Y);
+    pd_out_same(c, GRAD_DX, GRAD_X);
+    pd_out_same(c, GRAD_DY, GRAD_Y);
     return PD_OK;
 }
 

@@ -2,6 +2,7 @@
  * stay where they are. */
 #include <string.h>
 
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, AXES_TENSOR, AXES_LIST };
@@ -95,7 +96,7 @@ static pd_status unsqueeze_run(const struct pd_run *r)
         int rank;
         PD_TRY(pd_numbers_run(r, &axes_source, &axes));
         PD_TRY(insert_axes(&x->meta, &axes, dim, &rank));
-        PD_TRY(pd_shape_fit(pd_run_out(r, OUT), x->meta.dtype, rank, dim));
+        PD_TRY(pd_out_fit(pd_run_out(r, OUT), x->meta.dtype, rank, dim));
     }
     return pd_view_run(r);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/copy_join.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -128,7 +129,7 @@ static pd_status unstack_grad_infer(const struct pd_infer *c)
     struct pd_meta *dx = pd_infer_out(c, 0);
     /* X tells [n] from [n, 1], whose parts are both [1]; Programs of upstream come without it. */
     if (pd_infer_in(c, 1)) {
-        pd_shape_like(c, 0, 1);
+        pd_out_like(c, 0, 1);
         return PD_OK;
     }
     return infer_stack(c, c->in[0].at, c->in[0].n, dx);

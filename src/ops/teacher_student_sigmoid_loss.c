@@ -2,7 +2,7 @@
  * teacher's score: score, or 1 + score when clicked. */
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { X, LABEL, D_OUT };
 enum { UP_BOUND, LOW_BOUND };
@@ -82,6 +82,6 @@ const struct pd_op pd_op_teacher_student_sigmoid_loss_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", 0}, {"Label", 0}, {"Y@GRAD", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

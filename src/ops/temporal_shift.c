@@ -1,7 +1,7 @@
 /* temporal_shift: moves some channels one moment on and some one moment back. */
 #include "kernels/copy.h"
+#include "ops/out.h"
 #include "ops/rearrange.h"
-#include "ops/shape_util.h"
 
 enum { OUT };
 enum { SEG_NUM, RATIO };
@@ -19,7 +19,7 @@ static pd_status infer(const struct pd_infer *c)
     if (!(c->attr[RATIO].f > 0 && c->attr[RATIO].f < 0.5f))
         return pd_fail(PD_INVALID, "shift_ratio is %g; it must lie between 0 and 0.5",
                        (double)c->attr[RATIO].f);
-    pd_shape_like(c, OUT, PD_REARRANGE_X);
+    pd_out_like(c, OUT, PD_REARRANGE_X);
     return PD_OK;
 }
 

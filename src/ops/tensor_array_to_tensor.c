@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/copy_join.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X, DOUT };
@@ -95,7 +96,7 @@ static pd_status grad_infer(const struct pd_infer *c)
 {
     struct pd_meta *dx = pd_infer_out(c, 0);
     if (!dx || c->running) return PD_OK;
-    pd_shape_like(c, 0, X);
+    pd_out_like(c, 0, X);
     dx->kind = PD_KIND_TENSOR_ARRAY;
     return PD_OK;
 }

@@ -6,6 +6,7 @@
 #include "kernels/larger.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/out.h"
 
 enum { X, K };
 enum { OUT, INDICES };
@@ -186,7 +187,7 @@ static pd_status infer_grad(const struct pd_infer *c)
                        "for the last "
                        "dimension of X",
                        pd_meta_dims_text(x), pd_meta_dims_text(indices), pd_meta_dims_text(dout));
-    pd_math_out_like(c, 0, G_X);
+    pd_out_same(c, 0, G_X);
     return PD_OK;
 }
 

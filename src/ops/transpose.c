@@ -1,5 +1,6 @@
 /* transpose and transpose2: dimension i of the output is dimension axis[i] of X. */
 #include "kernels/copy.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 
 enum { X };
@@ -109,7 +110,7 @@ const struct pd_op pd_op_transpose_grad = {
             {"X", PD_SLOT_META}, {"Out@GRAD", 0}, {"Out", PD_SLOT_OPTIONAL | PD_SLOT_UNUSED}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "ops/out.h"
 #include "ops/shape_util.h"
 #include "ops/windows.h"
 
@@ -97,6 +98,6 @@ const struct pd_op pd_op_unfold_grad = {
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Y@GRAD", 0}, {0}},
     .outputs = pd_view_grad_outputs,
     .attrs = attrs,
-    .infer = pd_shape_infer_like_first,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

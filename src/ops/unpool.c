@@ -4,6 +4,7 @@
 
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/out.h"
 
 enum { X, INDICES };
 enum { OUT };
@@ -75,12 +76,6 @@ static pd_status run(const struct pd_run *r)
     return PD_OK;
 }
 
-static pd_status grad_infer(const struct pd_infer *c)
-{
-    pd_nn_grad_like(c, 0, GRAD_X);
-    return PD_OK;
-}
-
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *indices = pd_run_in(r, GRAD_INDICES), *g = pd_run_in(r, GRAD_DOUT);
@@ -120,6 +115,6 @@ const struct pd_op pd_op_unpool_grad = {
                                            {0}},
     .outputs = (const struct pd_slot_def[]){{"X@GRAD", PD_SLOT_OPTIONAL}, {0}},
     .attrs = attrs,
-    .infer = grad_infer,
+    .infer = pd_out_infer_like,
     .run = grad_run,
 };

@@ -1,7 +1,7 @@
 /* where: each element from one of two tensors. */
 #include "base/parallel.h"
 #include "ops/check.h"
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 enum { COND, X, Y, DOUT };
 enum { OUT };
@@ -14,7 +14,7 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_check_same_dims(cond, "Condition", x, "X"));
     PD_TRY(pd_check_same_dims(x, "X", y, "Y"));
     PD_TRY(pd_check_same_type(x, "X", y, "Y"));
-    pd_shape_like(c, OUT, X);
+    pd_out_like(c, OUT, X);
     return PD_OK;
 }
 
@@ -65,8 +65,8 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    pd_shape_like(c, 0, X);
-    pd_shape_like(c, 1, Y);
+    pd_out_like(c, 0, X);
+    pd_out_like(c, 1, Y);
     return PD_OK;
 }
 
