@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 
 enum { THETA, OUTPUT_SHAPE };
 enum { SHAPE_ATTR };

@@ -2,6 +2,7 @@
  * together. */
 #include <string.h>
 
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/rank_table.h"
 #include "ops/shape_util.h"

@@ -1,6 +1,8 @@
 /* assign_value: a tensor whose values stand in the Program. */
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
+#include "ops/sizes.h"
 
 enum { OUT };
 enum { SHAPE, DTYPE, BOOL, FP32, INT32, INT64 };
@@ -37,13 +39,13 @@ static pd_status list_of(const struct pd_attr *attr, enum pd_dtype dtype, const 
 static pd_status assign_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
-    static const struct pd_shape_source source = {-1, -1, SHAPE};
+    static const struct pd_numbers_source source = {"shape", -1, -1, SHAPE};
     const struct pd_attr *list = NULL;
     if (!out) return PD_OK;
     PD_TRY(pd_check_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
-    PD_TRY(pd_math_infer_shape(c, &source, out));
+    PD_TRY(pd_sizes_infer(c, &source, out));
     PD_TRY(list_of(c->attr, out->dtype, &list));
-    return pd_math_check_count(out, list->n);
+    return pd_sizes_check_count(out, list->n);
 }
 
 static pd_status assign_run(const struct pd_run *r)

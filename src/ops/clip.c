@@ -2,7 +2,7 @@
  * hold for the gradient they stand for. */
 #include "base/parallel.h"
 #include "kernels/clones.h"
-#include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/rows_util.h"
 
@@ -52,8 +52,8 @@ static pd_status bounds(const struct pd_run *r, struct job *j)
 {
     j->low = r->attr[MIN].f;
     j->high = r->attr[MAX].f;
-    if (r->in[MIN_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, MIN_TENSOR), "Min", &j->low));
-    if (r->in[MAX_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, MAX_TENSOR), "Max", &j->high));
+    if (r->in[MIN_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, MIN_TENSOR), "Min", &j->low));
+    if (r->in[MAX_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, MAX_TENSOR), "Max", &j->high));
     if (j->low > j->high)
         return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", j->low, j->high);
     return PD_OK;

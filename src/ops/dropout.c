@@ -12,6 +12,7 @@
 #include "kernels/random.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 #define GRAIN 4096 /* in groups of four elements */
@@ -133,7 +134,7 @@ static pd_status choose_words(const struct pd_run *r, struct job *j)
         j->limit = (uint32_t)((double)prob * 4294967296.0);
         return PD_OK;
     }
-    if (r->in[SEED_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, SEED_TENSOR), "Seed", &seed));
+    if (r->in[SEED_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, SEED_TENSOR), "Seed", &seed));
     j->minstd = pd_minstd_make();
     j->start = pd_minstd_start((uint64_t)(int64_t)seed);
     j->limit = least_kept(prob);

@@ -1,6 +1,7 @@
 /* expand and expand_as: repeats a tensor along its dimensions. The gradient adds the repeats up. */
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/shape_util.h"
 

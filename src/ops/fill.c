@@ -6,7 +6,9 @@
 
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
+#include "ops/sizes.h"
 
 enum { OUT };
 
@@ -25,7 +27,7 @@ static const struct pd_slot_def constant_inputs[] = {
 static const struct pd_attr_def constant_attrs[] = {
     PD_DEF_INT("dtype", PD_DTYPE_FP32), PD_DEF_LONGS("shape"),       PD_DEF_FLOAT("value", 0.0f),
     PD_DEF_STRING("str_value", ""),     PD_DEF_BOOL("force_cpu", 0), {0}};
-static const struct pd_shape_source constant_shape = {SHAPE_TENSOR, SHAPE_LIST, SHAPE};
+static const struct pd_numbers_source constant_shape = {"shape", SHAPE_TENSOR, SHAPE_LIST, SHAPE};
 
 /* A value that is given as text keeps all its digits; int64 needs that. */
 static pd_status fill(void *to, enum pd_dtype dtype, int64_t n, float value, const char *text)
@@ -52,7 +54,7 @@ static pd_status constant_infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, OUT);
     if (!out) return PD_OK;
     PD_TRY(pd_check_dtype(c->attr[DTYPE].i, "dtype", &out->dtype));
-    return pd_math_infer_shape(c, &constant_shape, out);
+    return pd_sizes_infer(c, &constant_shape, out);
 }
 
 /* Selected rows become all rows of the shape. */
@@ -62,7 +64,7 @@ static pd_status size_rows(const struct pd_run *r, struct pd_value *value)
     int64_t given[PD_MAX_RANK];
     const int64_t *dims = given;
     int rank;
-    PD_TRY(pd_math_given_sizes(r, &constant_shape, given, &rank));
+    PD_TRY(pd_sizes_given(r, &constant_shape, given, &rank));
     if (rank < 0) {
         rank = shape->n;
         dims = shape->longs;
@@ -78,7 +80,7 @@ static pd_status constant_run(const struct pd_run *r)
 {
     struct pd_value *value = pd_run_out_value(r, OUT);
     struct pd_tensor *out = &value->tensor;
-    PD_TRY(pd_value_is_rows(value) ? size_rows(r, value) : pd_math_size_output(r, &constant_shape, out));
+    PD_TRY(pd_value_is_rows(value) ? size_rows(r, value) : pd_sizes_fit(r, &constant_shape, out));
     int64_t n = pd_tensor_numel(out);
     const struct pd_tensor *given = pd_run_in(r, VALUE_TENSOR);
     if (!given) return fill(out->data, out->meta.dtype, n, r->attr[VALUE].f, r->attr[TEXT].s);
@@ -88,7 +90,7 @@ static pd_status constant_run(const struct pd_run *r)
         return PD_OK;
     }
     double number;
-    PD_TRY(pd_math_number(given, "ValueTensor", &number));
+    PD_TRY(pd_number_any(given, "ValueTensor", &number));
     return pd_math_fill(out->data, out->meta.dtype, n, number);
 }
 
@@ -123,7 +125,7 @@ static pd_status like_infer(const struct pd_infer *c)
     const struct pd_meta *in = pd_infer_in(c, 0);
     if (!out) return PD_OK;
     PD_TRY(pd_check_dtype(c->attr[LIKE_DTYPE].i, "dtype", &out->dtype));
-    PD_TRY(pd_math_infer_like_batch(c, in, LIKE_SHAPE, LIKE_IN, LIKE_OUT, out));
+    PD_TRY(pd_sizes_infer_batch(c, in, LIKE_SHAPE, LIKE_IN, LIKE_OUT, out));
     /* The batch of a tensor with LoD is counted in sequences. */
     if (c->attr[LIKE_IN].i == 0 && in->lod) out->dim[c->attr[LIKE_OUT].i] = pd_lod_sequences(in->lod);
     return PD_OK;
@@ -243,11 +245,11 @@ static const struct pd_attr_def fill_attrs[] = {PD_DEF_FLOATS("value"),
 static pd_status fill_infer(const struct pd_infer *c)
 {
     struct pd_meta *out = pd_infer_out(c, OUT);
-    static const struct pd_shape_source source = {-1, -1, FILL_SHAPE};
+    static const struct pd_numbers_source source = {"shape", -1, -1, FILL_SHAPE};
     if (!out) return PD_OK;
     PD_TRY(pd_check_dtype(c->attr[FILL_DTYPE].i, "dtype", &out->dtype));
-    PD_TRY(pd_math_infer_shape(c, &source, out));
-    return pd_math_check_count(out, c->attr[FILL_VALUE].n);
+    PD_TRY(pd_sizes_infer(c, &source, out));
+    return pd_sizes_check_count(out, c->attr[FILL_VALUE].n);
 }
 
 static pd_status fill_run(const struct pd_run *r)

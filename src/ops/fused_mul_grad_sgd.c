@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "ops/fused.h"
-#include "ops/math_util.h"
 #include "ops/mul.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 enum { X, Y, GRAD_OUT, LR };
@@ -16,7 +16,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *y = pd_run_in(r, Y);
     struct pd_tensor *param = pd_run_out(r, PARAM_OUT);
     double lr;
-    PD_TRY(pd_fused_part(PART_SGD, pd_math_number(pd_run_in(r, LR), "LearningRate", &lr)));
+    PD_TRY(pd_fused_part(PART_SGD, pd_number_any(pd_run_in(r, LR), "LearningRate", &lr)));
     pd_mul_grad_x(r, pd_run_out(r, DX)); /* wants the parameter as it was */
     if (param->data != y->data) memcpy(param->data, y->data, pd_tensor_bytes(y));
     pd_mul_grad_y(r, -lr, 1, param);

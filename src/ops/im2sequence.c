@@ -2,6 +2,7 @@
  * what the windows saw of each pixel. */
 #include <string.h>
 
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/shape_util.h"
 #include "ops/windows.h"

@@ -4,8 +4,8 @@
 
 #include "ops/check.h"
 #include "ops/nn_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 
 enum { X, OUT_SIZE, SIZE_TENSOR, SCALE_TENSOR };
 enum { OUT };

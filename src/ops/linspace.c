@@ -1,6 +1,6 @@
 /* linspace: evenly spaced numbers, by their count. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 enum { START, STOP, NUM };
@@ -13,9 +13,9 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *start = pd_run_in(r, START), *num = pd_run_in(r, NUM);
     struct pd_tensor *out = pd_run_out(r, 0);
     double a, b, count;
-    PD_TRY(pd_math_number(start, "Start", &a));
-    PD_TRY(pd_math_number(pd_run_in(r, STOP), "Stop", &b));
-    PD_TRY(pd_math_number(num, "Num", &count));
+    PD_TRY(pd_number_any(start, "Start", &a));
+    PD_TRY(pd_number_any(pd_run_in(r, STOP), "Stop", &b));
+    PD_TRY(pd_number_any(num, "Num", &count));
     if (!(count >= 1 && count <= 1e15)) return pd_fail(PD_INVALID, "Num is %g; it must be 1 or more", count);
     PD_TRY(pd_check_float_data(start, "Start"));
     int64_t n = (int64_t)count;

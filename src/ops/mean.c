@@ -2,6 +2,7 @@
 #include "kernels/reduce.h"
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 enum { X, DOUT };
@@ -53,7 +54,7 @@ static pd_status grad_run(const struct pd_run *r)
     double dout;
     if (!dx) return PD_OK;
     int64_t n = pd_tensor_numel(dx);
-    PD_TRY(pd_math_number(pd_run_in(r, DOUT), "Out@GRAD", &dout));
+    PD_TRY(pd_number_any(pd_run_in(r, DOUT), "Out@GRAD", &dout));
     return pd_math_fill(dx->data, dx->meta.dtype, n, n ? dout / (double)n : 0);
 }
 

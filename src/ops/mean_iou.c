@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 enum { PREDICTIONS, LABELS, WRONGS, CORRECTS, MEANS };
@@ -51,8 +52,8 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(add(r, WRONGS, classes, wrong));
     PD_TRY(add(r, CORRECTS, classes, correct));
     for (int64_t i = 0; i < n; i++) {
-        PD_TRY(pd_math_class_at(predictions, "Predictions", i, classes, &p));
-        PD_TRY(pd_math_class_at(labels, "Labels", i, classes, &l));
+        PD_TRY(pd_number_within(predictions, "Predictions", "class", i, classes - 1, &p));
+        PD_TRY(pd_number_within(labels, "Labels", "class", i, classes - 1, &l));
         if (p == l) {
             correct[p]++;
         } else {
@@ -68,7 +69,7 @@ static pd_status run(const struct pd_run *r)
     }
     for (int i = 0; i < r->in[MEANS].n; i++) {
         double value = 0;
-        PD_TRY(pd_math_number(pd_run_in_at(r, MEANS, i), "InMeanIou", &value));
+        PD_TRY(pd_number_any(pd_run_in_at(r, MEANS, i), "InMeanIou", &value));
         before += value;
     }
     if (mean) *(float *)mean->data = (float)(before + (valid ? sum / (double)valid : 0));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/copy.h"
+#include "ops/numbers.h"
 #include "ops/shape_util.h"
 
 enum { IDS, X };

@@ -3,6 +3,7 @@
 
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 
 enum { X, DEPTH_TENSOR };
 enum { OUT };
@@ -29,7 +30,7 @@ static pd_status hot_infer(const struct pd_infer *c, int adds)
         const struct pd_value *given = c->running && c->in_values ? c->in_values[DEPTH_TENSOR][0] : NULL;
         if (given && given->tensor.data) {
             double number;
-            PD_TRY(pd_math_number(&given->tensor, "depth_tensor", &number));
+            PD_TRY(pd_number_any(&given->tensor, "depth_tensor", &number));
             depth = (int64_t)number;
         }
     }

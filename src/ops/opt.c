@@ -5,6 +5,7 @@
 
 #include "ops/check.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 static pd_status check_like_param(const struct pd_infer *c, const struct pd_opt *o, int slot)
@@ -35,7 +36,7 @@ pd_status pd_opt_infer(const struct pd_infer *c, const struct pd_opt *o)
 
 pd_status pd_opt_number(const struct pd_run *r, int slot, double *number)
 {
-    return pd_math_number(pd_run_in(r, slot), r->op->inputs[slot].name, number);
+    return pd_number_any(pd_run_in(r, slot), r->op->inputs[slot].name, number);
 }
 
 /* The rows of the gradient fit the parameter. */

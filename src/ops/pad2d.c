@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/check.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/shape_util.h"
 

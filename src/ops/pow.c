@@ -3,7 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 #define GRAIN 4096
@@ -64,7 +64,7 @@ static pd_status begin_job(const struct pd_run *r, struct job *j)
     PD_TRY(pd_check_number_data(x, "X"));
     *j = (struct job){.x = x->data, .factor = r->attr[FACTOR].f, .dtype = x->meta.dtype};
     if (r->in[FACTOR_TENSOR].n)
-        PD_TRY(pd_math_number(pd_run_in(r, FACTOR_TENSOR), "FactorTensor", &j->factor));
+        PD_TRY(pd_number_any(pd_run_in(r, FACTOR_TENSOR), "FactorTensor", &j->factor));
     return PD_OK;
 }
 

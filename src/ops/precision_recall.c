@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 
 enum { PROBS, INDICES, LABELS, WEIGHTS, STATES };
 enum { BATCH, ACCUM, STATES_OUT };
@@ -83,8 +84,8 @@ static pd_status run(const struct pd_run *r)
     double *count = memory, all = 0;
     memset(count, 0, (size_t)(classes * COUNTS) * sizeof *count);
     for (int64_t i = 0; i < n; i++) {
-        PD_TRY(pd_math_class_at(at, "Indices", i, classes, &predicted));
-        PD_TRY(pd_math_class_at(labels, "Labels", i, classes, &label));
+        PD_TRY(pd_number_within(at, "Indices", "class", i, classes - 1, &predicted));
+        PD_TRY(pd_number_within(labels, "Labels", "class", i, classes - 1, &label));
         double w = weights ? state_at(weights, i) : 1;
         all += w;
         if (predicted == label) {

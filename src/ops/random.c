@@ -6,6 +6,8 @@
 #include "ops/check.h"
 #include "ops/draw.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
+#include "ops/sizes.h"
 
 enum { OUT };
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
@@ -95,7 +97,8 @@ static const struct pd_slot_def shape_inputs[] = {
     {0}};
 static const struct pd_slot_def no_inputs[] = {{0}};
 enum { DTYPE, SHAPE, FIRST };
-static const struct pd_shape_source from_inputs = {0, 1, SHAPE}, from_attr = {-1, -1, SHAPE};
+static const struct pd_numbers_source from_inputs = {"shape", 0, 1, SHAPE},
+                                      from_attr = {"shape", -1, -1, SHAPE};
 
 #define UNIFORM_ATTRS                                                                                        \
     PD_DEF_FLOAT("min", -1.0f), PD_DEF_FLOAT("max", 1.0f), PD_DEF_INT("seed", 0), PD_DEF_INT("diag_num", 0), \
@@ -122,29 +125,29 @@ static const struct pd_attr_def randint_attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_
 static pd_status infer_inputs(const struct pd_infer *c)
 {
     PD_TRY(infer_type(c, DTYPE));
-    return pd_math_infer_shape(c, &from_inputs, pd_infer_out(c, OUT));
+    return pd_sizes_infer(c, &from_inputs, pd_infer_out(c, OUT));
 }
 
 static pd_status infer_attr(const struct pd_infer *c)
 {
     PD_TRY(infer_type(c, DTYPE));
-    return pd_math_infer_shape(c, &from_attr, pd_infer_out(c, OUT));
+    return pd_sizes_infer(c, &from_attr, pd_infer_out(c, OUT));
 }
 
 /* Sizes Out. A table may also be selected rows: all of them, or those that row_begin and row_step name;
  * `first` is the position of these attributes. */
-static pd_status size_table(const struct pd_run *r, const struct pd_shape_source *source, int first,
+static pd_status size_table(const struct pd_run *r, const struct pd_numbers_source *source, int first,
                             struct rows *rows)
 {
     struct pd_value *out = pd_run_out_value(r, OUT);
     const struct pd_attr *shape = &r->attr[SHAPE];
     int64_t dims[PD_MAX_RANK], height = r->attr[first + HEIGHT_AT].l;
     if (!pd_value_is_rows(out)) {
-        PD_TRY(pd_math_size_output(r, source, &out->tensor));
+        PD_TRY(pd_sizes_fit(r, source, &out->tensor));
         return rows_of(r, first, &out->tensor.meta, rows);
     }
     int rank;
-    PD_TRY(pd_math_given_sizes(r, source, dims, &rank));
+    PD_TRY(pd_sizes_given(r, source, dims, &rank));
     int by_attr = rank < 0;
     if (by_attr) rank = shape->n;
     if (rank < 1 || rank > PD_MAX_RANK)
@@ -166,7 +169,7 @@ static pd_status uniform_run(const struct pd_run *r)
     return fill_uniform(r, FIRST, &rows);
 }
 
-static pd_status normal_run(const struct pd_run *r, enum pd_law law, const struct pd_shape_source *source)
+static pd_status normal_run(const struct pd_run *r, enum pd_law law, const struct pd_numbers_source *source)
 {
     struct rows rows;
     PD_TRY(size_table(r, source, NORMAL_ROWS, &rows));
@@ -191,7 +194,7 @@ static pd_status randint_run(const struct pd_run *r)
     if (low >= high)
         return pd_fail(PD_INVALID, "low is %lld and high is %lld; low must be smaller", (long long)low,
                        (long long)high);
-    PD_TRY(pd_math_size_output(r, &from_inputs, out));
+    PD_TRY(pd_sizes_fit(r, &from_inputs, out));
     return fill(r, out, PD_LAW_INTEGER, (double)low, (double)high, r->attr[FIRST + 2].i, NULL);
 }
 
@@ -230,8 +233,7 @@ static const struct pd_attr_def gaussian_like_attrs[] = {LIKE_ATTRS, NORMAL_ATTR
 static pd_status infer_like(const struct pd_infer *c)
 {
     PD_TRY(infer_type(c, LIKE_DTYPE));
-    return pd_math_infer_like_batch(c, pd_infer_in(c, 0), LIKE_SHAPE, LIKE_IN, LIKE_OUT,
-                                    pd_infer_out(c, OUT));
+    return pd_sizes_infer_batch(c, pd_infer_in(c, 0), LIKE_SHAPE, LIKE_IN, LIKE_OUT, pd_infer_out(c, OUT));
 }
 
 static pd_status uniform_like_run(const struct pd_run *r)

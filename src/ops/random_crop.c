@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/minstd.h"
+#include "ops/numbers.h"
 #include "ops/shape_util.h"
 
 enum { X, SEED };

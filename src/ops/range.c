@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 enum { START, END, STEP };
@@ -18,9 +18,9 @@ static pd_status run(const struct pd_run *r)
         return pd_fail(PD_TYPE, "Start is %s, End %s, Step %s; all must have the same element type",
                        pd_dtype_name(start->meta.dtype), pd_dtype_name(end->meta.dtype),
                        pd_dtype_name(step->meta.dtype));
-    PD_TRY(pd_math_number(start, "Start", &a));
-    PD_TRY(pd_math_number(end, "End", &b));
-    PD_TRY(pd_math_number(step, "Step", &s));
+    PD_TRY(pd_number_any(start, "Start", &a));
+    PD_TRY(pd_number_any(end, "End", &b));
+    PD_TRY(pd_number_any(step, "Step", &s));
     if (s == 0 || (a < b && s < 0) || (a > b && s > 0))
         return pd_fail(PD_INVALID, "a step of %g never leads from %g to %g", s, a, b);
     double count = ceil((b - a) / s);

@@ -1,11 +1,11 @@
 /* ref_by_trainer_id: the one of several tensors that belongs to a trainer. */
-#include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 static pd_status run(const struct pd_run *r)
 {
     double number = 0;
-    PD_TRY(pd_math_number(pd_run_in(r, 1), "TrainerId", &number));
+    PD_TRY(pd_number_any(pd_run_in(r, 1), "TrainerId", &number));
     if (number < 0 || number >= r->in[0].n)
         return pd_fail(PD_RANGE, "TrainerId is %g, but there are %d inputs X", number, r->in[0].n);
     return pd_tensor_copy(pd_run_out(r, 0), pd_run_in_at(r, 0, (int)number));

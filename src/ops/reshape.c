@@ -1,5 +1,6 @@
 /* reshape and reshape2: the same elements in another shape. In the shape 0 keeps the size of X at that place
  * and one -1 takes what is left. */
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/shape_util.h"
 

@@ -2,6 +2,7 @@
 #include "ops/row_numbers.h"
 
 #include "kernels/gather.h"
+#include "ops/numbers.h"
 #include "ops/shape_util.h"
 
 pd_status pd_row_numbers_infer(const struct pd_meta *x, const struct pd_meta *index, const char *slot,

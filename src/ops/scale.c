@@ -3,6 +3,7 @@
 #include "kernels/clones.h"
 #include "ops/math_grad.h"
 #include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 #define GRAIN 32768
@@ -58,7 +59,7 @@ static pd_status scale_run(const struct pd_run *r)
     struct pd_tensor *out;
     PD_TRY(pd_math_pair(r, &x, &out));
     struct job j = {x->data, out->data, r->attr[SCALE].f, r->attr[BIAS].f};
-    if (r->in[SCALE_TENSOR].n) PD_TRY(pd_math_number(pd_run_in(r, SCALE_TENSOR), "ScaleTensor", &j.scale));
+    if (r->in[SCALE_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, SCALE_TENSOR), "ScaleTensor", &j.scale));
     if (!r->attr[BIAS_AFTER_SCALE].b) j.bias *= j.scale;
     int64_t n = pd_tensor_numel(x);
     switch ((int)x->meta.dtype) {

@@ -1,7 +1,7 @@
 /* select_input and select_output: one variable of a list. */
 #include <string.h>
 
-#include "ops/shape_util.h"
+#include "ops/numbers.h"
 
 enum { X, MASK, LIKE };
 enum { OUT };

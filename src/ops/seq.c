@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/numbers.h"
 
 pd_status pd_seq_numbers(const struct pd_tensor *t, const char *name, int64_t n, int64_t *to)
 {
@@ -54,20 +55,6 @@ pd_status pd_seq_count(const struct pd_infer *c, int slot, int lengths, int64_t 
     return PD_OK;
 }
 
-static pd_status length_at(const struct pd_tensor *t, const char *name, int64_t i, int64_t limit,
-                           int64_t *out)
-{
-    int64_t v = -1;
-    if (!pd_dtype_is_index(t->meta.dtype))
-        return pd_fail(PD_TYPE, "%s must be int64 or int32, found %s", name, pd_dtype_name(t->meta.dtype));
-    PD_SWITCH_INDEX(t->meta.dtype, T, v = ((const T *)t->data)[i])
-    if (v < 0 || v > limit)
-        return pd_fail(PD_RANGE, "length %lld (number %lld of %s) is not within 0 and %lld", (long long)v,
-                       (long long)i, name, (long long)limit);
-    *out = v;
-    return PD_OK;
-}
-
 pd_status pd_seq_at(const struct pd_tensor *t, const struct pd_tensor *lengths, const char *name, int64_t i,
                     const int64_t **at, int64_t *n)
 {
@@ -80,7 +67,7 @@ pd_status pd_seq_at(const struct pd_tensor *t, const struct pd_tensor *lengths, 
     }
     int64_t width = pd_meta_span(&t->meta, 1, t->meta.rank);
     *at = data + i * width;
-    return length_at(lengths, name, i, width, n);
+    return pd_number_within(lengths, name, "length", i, width, n);
 }
 
 pd_status pd_seq_check_rows(const struct pd_tensor *dout, int64_t rows, int64_t width)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/numbers.h"
 
 enum { X, MAXLEN_TENSOR };
 enum { MAXLEN, OUT_DTYPE };
@@ -36,7 +36,7 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(pd_check_number_data(x, "X"));
     if (limit) {
         double number = 0;
-        PD_TRY(pd_math_number(limit, "MaxLenTensor", &number));
+        PD_TRY(pd_number_any(limit, "MaxLenTensor", &number));
         maxlen = (int64_t)number;
         if (maxlen < 1)
             return pd_fail(PD_RANGE, "MaxLenTensor is %lld; it must be at least 1", (long long)maxlen);

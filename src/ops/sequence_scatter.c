@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/seq.h"
 
@@ -31,11 +32,8 @@ static pd_status infer(const struct pd_infer *c)
 /* Place in X of each id. */
 static pd_status place(const struct pd_tensor *ids, int64_t i, int64_t row, int64_t width, int64_t *at)
 {
-    int64_t id = 0;
-    PD_SWITCH_INDEX(ids->meta.dtype, T, id = ((const T *)ids->data)[i])
-    if (id < 0 || id >= width)
-        return pd_fail(PD_RANGE, "id %lld (number %lld of Ids) is not within 0 and %lld", (long long)id,
-                       (long long)i, (long long)width - 1);
+    int64_t id;
+    PD_TRY(pd_number_within(ids, "Ids", "id", i, width - 1, &id));
     *at = row * width + id;
     return PD_OK;
 }

@@ -5,39 +5,6 @@
 #include "ops/out.h"
 #include "program/op.h"
 
-/* ---- numbers from attributes or inputs ---- */
-
-#define PD_MOST_NUMBERS (2 * PD_MAX_RANK)
-
-struct pd_numbers {
-    int n;
-    int known; /* 0: only running can tell; `at` then holds what the attribute says, n may be that of the
-                  input */
-    int64_t at[PD_MOST_NUMBERS];
-};
-
-/* Where numbers come from: a tensor of numbers, else a list of one-element tensors, else an attribute. */
-struct pd_numbers_source {
-    const char *what; /* for messages: "shape", "starts" */
-    int tensor, list; /* input slots; -1: none */
-    int attr;         /* a list of ints or longs */
-    int list_first;   /* the list goes before the tensor */
-};
-
-pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_source *from,
-                           struct pd_numbers *out);
-pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source *from,
-                         struct pd_numbers *out);
-/* Element i of an int32 or int64 tensor. */
-pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t i, int64_t *out);
-/* One number from a one-element input, else from `value`. While a Program is built, *known is 0 when an input
- * decides. */
-pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out,
-                          int *known);
-pd_status pd_number_run(const struct pd_run *r, int slot, const char *what, int64_t value, int64_t *out);
-/* The tensor of an input whose data can be read while inferring; NULL when they are not there yet. */
-const struct pd_tensor *pd_infer_data(const struct pd_infer *c, int slot, int i);
-
 /* ---- dimensions ---- */
 
 /* An axis that may count from the end, in [-rank, rank). */

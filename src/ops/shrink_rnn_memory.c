@@ -1,6 +1,7 @@
 /* shrink_rnn_memory: the rows of a memory whose sequences go on. */
 #include <string.h>
 
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/rank_table.h"
 #include "ops/shape_util.h"

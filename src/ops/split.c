@@ -1,6 +1,7 @@
 /* split: cuts a tensor along one axis into parts, of equal size (num) or of given sizes (sections; one may be
  * -1: what is left). Its gradient joins the parts again. */
 #include "kernels/copy_join.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/shape_util.h"
 

@@ -2,6 +2,7 @@
  * stay where they are. */
 #include <string.h>
 
+#include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/shape_util.h"
 

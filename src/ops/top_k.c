@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "kernels/larger.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/numbers.h"
 #include "ops/out.h"
 
 enum { X, K };
@@ -14,7 +14,7 @@ enum { OUT, INDICES };
 static pd_status read_k(const struct pd_tensor *t, int64_t *k)
 {
     double number = 0;
-    PD_TRY(pd_math_number(t, "K", &number));
+    PD_TRY(pd_number_any(t, "K", &number));
     *k = (int64_t)number;
     return PD_OK;
 }
