@@ -85,8 +85,10 @@ static pd_status constant_run(const struct pd_run *r)
     const struct pd_tensor *given = pd_run_in(r, VALUE_TENSOR);
     if (!given) return fill(out->data, out->meta.dtype, n, r->attr[VALUE].f, r->attr[TEXT].s);
     if (given->meta.dtype == PD_DTYPE_INT64 && out->meta.dtype == PD_DTYPE_INT64) {
+        int64_t whole;
+        PD_TRY(pd_number_at(given, "ValueTensor", 0, &whole));
         for (int64_t i = 0; i < n; i++)
-            ((int64_t *)out->data)[i] = *(const int64_t *)given->data;
+            ((int64_t *)out->data)[i] = whole;
         return PD_OK;
     }
     double number;

@@ -178,6 +178,7 @@ static pd_status infer_grad(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, G_X), *indices = pd_infer_in(c, G_INDICES),
                          *dout = pd_infer_in(c, G_OUT);
+    PD_TRY(pd_infer_need_type(c, G_INDICES, PD_DTYPE_INT64));
     int fits = x->rank > 0 && indices->rank == x->rank && pd_meta_dims_match(indices, dout);
     for (int i = 0; fits && i < x->rank - 1; i++)
         fits = x->dim[i] == indices->dim[i] || x->dim[i] < 0 || indices->dim[i] < 0;

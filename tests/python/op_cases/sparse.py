@@ -467,6 +467,8 @@ add("top_k", {"X": np.array([[1.0, 2, 2, 0, 2]])},
 add("top_k", {"X": ids(3, 6, below=999)}, lambda i, a: best(i["X"], 2), attrs={"k": 2})
 add("top_k", {"X": rand(3, 6), "K": np.array([4], "int32")}, lambda i, a: best(i["X"], 4), attrs={"k": 4})
 refused("top_k", {"X": rand(3, 2)}, "k is 3, but the last dimension of X has 2", {"k": 3})
+refused("top_k_grad", {"X": rand(3, 2), "Indices": np.zeros((3, 1), "int32"), "Out@GRAD": rand(3, 1)},
+        "Indices is int32; it must be int64", {"k": 1})
 
 at = np.array([[1, 0], [2, 1], [0, 2], [1, 2]])
 for dtype in ("int64", "int32"):
