@@ -3,8 +3,9 @@
 
 #include "base/parallel.h"
 #include "kernels/ew_binary.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
+#include "ops/rows.h"
 
 #define GRAIN 16384
 
@@ -40,7 +41,7 @@ static pd_status go(const struct pd_run *r, struct job *j, enum pd_dtype dtype, 
     int count = 0;
     for (int i = 0; r->op->attrs[i].name && count < 3; i++)
         if (r->op->attrs[i].value.type == PD_ATTR_FLOAT) j->call.p[count++] = r->attr[i].f;
-    PD_TRY(pd_math_type(dtype, &type));
+    PD_TRY(pd_elements_type(dtype, &type));
     if (type > PD_EW_I64 || !kernels[type])
         return pd_fail(PD_TYPE, "this op needs float32 or float64, found %s; cast the input first",
                        pd_dtype_name(dtype));
@@ -53,7 +54,7 @@ pd_status pd_act_forward(const struct pd_run *r, const pd_act_kernel kernels[4])
 {
     const struct pd_tensor *x;
     struct pd_tensor *out;
-    PD_TRY(pd_math_pair(r, &x, &out));
+    PD_TRY(pd_rows_pair(r, &x, &out));
     struct job j = {.call = {.to = out->data, .from = x->data}};
     return go(r, &j, x->meta.dtype, pd_tensor_numel(x), kernels);
 }

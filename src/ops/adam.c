@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
 
 enum { BETA1_TENSOR = PD_ADAM_INPUTS_N, BETA2_TENSOR };
@@ -29,7 +29,7 @@ static pd_status infer(const struct pd_infer *c)
 
 static pd_status set_number(struct pd_tensor *t, double value)
 {
-    return t ? pd_math_fill(t->data, t->meta.dtype, pd_tensor_numel(t), value) : PD_OK;
+    return t ? pd_elements_fill(t->data, t->meta.dtype, pd_tensor_numel(t), value) : PD_OK;
 }
 
 static pd_status run(const struct pd_run *r)

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { X };
 enum { ALPHA, BETA };
@@ -41,7 +41,7 @@ static pd_status run(const struct pd_run *r)
         longest = steps > longest ? steps : longest;
     }
     void *block;
-    PD_TRY(pd_nn_scratch(r, (size_t)(longest * width) * sizeof(double), &block));
+    PD_TRY(pd_scratch(r, (size_t)(longest * width) * sizeof(double), &block));
     double *wave = block;
     for (int64_t t = 0; t < longest; t++)
         for (int64_t k = 0; k < half; k++) {

@@ -4,8 +4,9 @@
 #include "kernels/norm.h"
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/layout.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { X, SCALE, BIAS };
 enum { LAYOUT };
@@ -16,7 +17,7 @@ static const struct pd_attr_def attrs[] = {PD_DEF_STRING("data_layout", "AnyLayo
 
 static struct pd_norm norm_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
-    int last = pd_nn_channels_last(attr[LAYOUT].s);
+    int last = pd_layout_channels_last(attr[LAYOUT].s);
     return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
                             .channels = x->dim[last ? x->rank - 1 : 1],
                             .outer = last ? pd_meta_span(x, 0, x->rank - 1) : x->dim[0],
@@ -70,7 +71,7 @@ static pd_status grad_run(const struct pd_run *r)
         /* Sums of dy and of dy * (x - 0). */
         void *block;
         if (!x) return pd_fail(PD_INVALID, "The gradients of Scale and Bias need X.");
-        PD_TRY(pd_nn_scratch(r, 3 * bytes, &block));
+        PD_TRY(pd_scratch(r, 3 * bytes, &block));
         char *zero = block, *sum = zero + bytes, *products = sum + bytes;
         memset(zero, 0, bytes);
         pd_norm_sums(&n, x->data, zero, g->data, sum, products);

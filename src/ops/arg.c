@@ -1,7 +1,7 @@
 /* arg_max and arg_min: where the extremes along one axis are. Of equal elements the first counts. */
 #include "base/parallel.h"
 #include "kernels/larger.h"
-#include "ops/shape_util.h"
+#include "ops/axis.h"
 
 enum { X };
 enum { OUT };
@@ -10,9 +10,8 @@ enum { AXIS, KEEPDIMS, DTYPE };
 static const struct pd_attr_def attrs[] = {
     PD_DEF_LONG("axis", 0), PD_DEF_BOOL("keepdims", 0), PD_DEF_INT("dtype", -1), {0}};
 
-/* See pd_shape_lines. */
-struct lines {
-    int64_t outer, n, inner;
+struct job {
+    struct pd_axis_lines lines;
     const void *x;
     void *out;
     enum pd_dtype dtype, out_dtype;
@@ -25,7 +24,7 @@ static pd_status infer(const struct pd_infer *c)
     struct pd_meta *out = pd_infer_out(c, OUT);
     int64_t dim[PD_MAX_RANK];
     int axis, rank = 0, dtype = c->attr[DTYPE].i;
-    PD_TRY(pd_shape_axis(c->attr[AXIS].l, x->rank, &axis));
+    PD_TRY(pd_axis_of(c->attr[AXIS].l, x->rank, &axis));
     if (dtype >= 0 && dtype != PD_DTYPE_INT32 && dtype != PD_DTYPE_INT64)
         return pd_fail(PD_TYPE, "dtype is %d; positions can be int32 (2) or int64 (3)", dtype);
     if (x->dim[axis] == 0 && pd_meta_span(x, 0, axis) && pd_meta_span(x, axis + 1, x->rank))
@@ -41,17 +40,17 @@ static pd_status infer(const struct pd_infer *c)
 #define BEST(T)                                                                                              \
     do {                                                                                                     \
         const T *line = (const T *)l->x + at;                                                                \
-        for (int64_t k = 1; k < l->n; k++)                                                                   \
-            if (l->largest ? PD_ABOVE(line[k * l->inner], line[best * l->inner])                             \
-                           : PD_ABOVE(line[best * l->inner], line[k * l->inner]))                            \
+        for (int64_t k = 1; k < l->lines.n; k++)                                                             \
+            if (l->largest ? PD_ABOVE(line[k * l->lines.inner], line[best * l->lines.inner])                 \
+                           : PD_ABOVE(line[best * l->lines.inner], line[k * l->lines.inner]))                \
                 best = k;                                                                                    \
     } while (0)
 
 static void best_lines(void *arg, int64_t begin, int64_t end)
 {
-    const struct lines *l = arg;
+    const struct job *l = arg;
     for (int64_t i = begin; i < end; i++) {
-        int64_t at = i / l->inner * l->n * l->inner + i % l->inner, best = 0;
+        int64_t at = i / l->lines.inner * l->lines.n * l->lines.inner + i % l->lines.inner, best = 0;
         PD_SWITCH_ANY(l->dtype, T, BEST(T))
         if (l->out_dtype == PD_DTYPE_INT32)
             ((int32_t *)l->out)[i] = (int32_t)best;
@@ -64,17 +63,17 @@ static pd_status best_run(const struct pd_run *r, int largest)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    struct lines l = {.x = x->data,
-                      .out = out->data,
-                      .out_dtype = out->meta.dtype,
-                      .dtype = x->meta.dtype,
-                      .largest = largest};
+    struct job l = {.x = x->data,
+                    .out = out->data,
+                    .out_dtype = out->meta.dtype,
+                    .dtype = x->meta.dtype,
+                    .largest = largest};
     int axis;
-    PD_TRY(pd_shape_axis(r->attr[AXIS].l, x->meta.rank, &axis));
+    PD_TRY(pd_axis_of(r->attr[AXIS].l, x->meta.rank, &axis));
     if (x->meta.dtype == PD_DTYPE_FP16) return pd_fail(PD_TYPE, "X is float16; cast it to float32 first");
-    pd_shape_lines(&x->meta, axis, &l.outer, &l.n, &l.inner);
+    l.lines = pd_axis_lines(&x->meta, axis);
     if (pd_tensor_numel(x) == 0) return PD_OK;
-    pd_parallel(l.outer * l.inner, 32768 / l.n + 1, best_lines, &l);
+    pd_parallel(l.lines.outer * l.lines.inner, 32768 / l.lines.n + 1, best_lines, &l);
     return PD_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/rank_table.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 #include "program/grad.h"
 
 enum { X, I, WRITTEN };
@@ -164,7 +164,7 @@ static pd_status levels_above(const struct pd_rank_table *t, const int64_t *plac
 /* Where each sequence of the table stands in it. */
 static pd_status places(const struct pd_run *r, const struct pd_rank_table *t, int64_t **place)
 {
-    PD_TRY(pd_shape_scratch(r, (size_t)t->n * sizeof **place, (void **)place));
+    PD_TRY(pd_scratch(r, (size_t)t->n * sizeof **place, (void **)place));
     for (int64_t i = 0; i < t->n; i++)
         (*place)[t->item[i].index] = i;
     return PD_OK;

@@ -1,6 +1,6 @@
 /* assign_value: a tensor whose values stand in the Program. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 #include "ops/sizes.h"
 
@@ -59,7 +59,7 @@ static pd_status assign_run(const struct pd_run *r)
     enum pd_dtype type = list->type == PD_ATTR_FLOATS  ? PD_DTYPE_FP32
                          : list->type == PD_ATTR_LONGS ? PD_DTYPE_INT64
                                                        : PD_DTYPE_INT32;
-    return pd_math_cast(out->data, out->meta.dtype, from, type, list->n);
+    return pd_elements_cast(out->data, out->meta.dtype, from, type, list->n);
 }
 
 const struct pd_op pd_op_assign_value = {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { U_PREDICT, U_LABEL, U_POS, U_NEG };
 enum { AUC, POS_OUT, NEG_OUT };
@@ -132,7 +132,7 @@ static pd_status step_queue(const struct pd_run *r, int64_t *pos, int64_t *neg, 
     int64_t last = (slide - 1) * buckets;
     size_t bytes = (size_t)buckets * sizeof(int64_t);
     void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, 2 * bytes, &memory));
+    PD_TRY(pd_scratch(r, 2 * bytes, &memory));
     int64_t *total[2] = {memory, (int64_t *)memory + buckets}, *part[2] = {pos, neg};
     for (int i = 0; i < 2; i++) {
         memmove(part[i], part[i] + buckets, (size_t)last * sizeof(int64_t));

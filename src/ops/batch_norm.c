@@ -6,9 +6,10 @@
 
 #include "kernels/norm.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/layout.h"
 #include "ops/norm_slots.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 #include "program/grad.h"
 
 enum { X, SCALE, BIAS, MEAN, VARIANCE, MOMENTUM_TENSOR };
@@ -33,12 +34,12 @@ static int uses_global(const struct pd_attr *attr)
 
 static int64_t channels_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
-    return x->dim[pd_nn_channels_last(attr[LAYOUT].s) ? x->rank - 1 : 1];
+    return x->dim[pd_layout_channels_last(attr[LAYOUT].s) ? x->rank - 1 : 1];
 }
 
 static struct pd_norm norm_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
-    int last = pd_nn_channels_last(attr[LAYOUT].s);
+    int last = pd_layout_channels_last(attr[LAYOUT].s);
     return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
                             .channels = channels_of(x, attr),
                             .outer = last ? pd_meta_span(x, 0, x->rank - 1) : x->dim[0],
@@ -91,7 +92,7 @@ static pd_status run(const struct pd_run *r)
         const T *old_mean = pd_run_in(r, MEAN)->data;
         const T *old_variance = pd_run_in(r, VARIANCE)->data;
         void *block;
-        PD_TRY(pd_nn_scratch(r, (size_t)channels * 4 * sizeof(T), &block));
+        PD_TRY(pd_scratch(r, (size_t)channels * 4 * sizeof(T), &block));
         T *mul = block;
         T *add = mul + channels;
         T *mean = add + channels;
@@ -179,7 +180,7 @@ static pd_status grad_run(const struct pd_run *r)
         const T *mean = pd_run_in(r, global ? GRAD_MEAN : GRAD_SAVED_MEAN)->data;
         const T *spread = pd_run_in(r, global ? GRAD_VARIANCE : GRAD_SAVED_VARIANCE)->data;
         void *block;
-        PD_TRY(pd_nn_scratch(r, (size_t)channels * 5 * sizeof(T), &block));
+        PD_TRY(pd_scratch(r, (size_t)channels * 5 * sizeof(T), &block));
         T *sum_dy = block;
         T *sum_dy_x = sum_dy + channels;
         T *by_dy = sum_dy_x + channels;

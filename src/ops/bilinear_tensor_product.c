@@ -3,8 +3,8 @@
 
 #include "kernels/gemm.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { X, Y, WEIGHT, BIAS };
 enum { GRAD_OUT = 3 };
@@ -94,7 +94,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *b = pd_run_in(r, BIAS);
     const struct form f = form_of(r);
     void *left, *bias = b ? b->data : NULL, *out = pd_run_out(r, 0)->data;
-    PD_TRY(pd_nn_scratch(r, (size_t)(f.n * f.ys) * size_of(&f), &left));
+    PD_TRY(pd_scratch(r, (size_t)(f.n * f.ys) * size_of(&f), &left));
     for (int64_t i = 0; i < f.outs; i++) {
         pd_gemm(f.is_double,
                 &(struct pd_gemm){
@@ -134,7 +134,7 @@ static pd_status grad_run(const struct pd_run *r)
                      *db = pd_run_out(r, D_BIAS);
     const struct form f = form_of(r);
     void *scaled;
-    PD_TRY(pd_nn_scratch(r, (size_t)(f.n * (f.xs > f.ys ? f.xs : f.ys)) * size_of(&f), &scaled));
+    PD_TRY(pd_scratch(r, (size_t)(f.n * (f.xs > f.ys ? f.xs : f.ys)) * size_of(&f), &scaled));
     for (int64_t i = 0; i < f.outs; i++) {
         const void *w = matrix(&f, f.w, i);
         if (dx) {

@@ -1,7 +1,7 @@
 /* bpr_loss: how far the right class ranks above each other one. */
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/label.h"
 #include "ops/out.h"
 
 enum { X, LABEL, D_OUT };
@@ -11,7 +11,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X), *label = pd_infer_in(c, LABEL);
     struct pd_meta *y = pd_infer_out(c, 0);
     PD_TRY(pd_check_float(x, "X"));
-    PD_TRY(pd_nn_need_labels(label, "Label"));
+    PD_TRY(pd_label_check_index(label, "Label"));
     int fits = x->rank >= 1 && label->rank == x->rank;
     for (int i = 0; fits && i < x->rank; i++) {
         int64_t want = i == x->rank - 1 ? 1 : x->dim[i];
@@ -33,12 +33,12 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x_in = pd_run_in(r, X), *label = pd_run_in(r, LABEL);
     int64_t classes = x_in->meta.dim[x_in->meta.rank - 1],
             rows = pd_meta_span(&x_in->meta, 0, x_in->meta.rank - 1);
-    PD_TRY(pd_nn_check_labels(label, rows, classes, 0));
+    PD_TRY(pd_label_check_range(label, rows, classes, 0));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
         const T *x = x_in->data;
         T *y = pd_run_out(r, 0)->data;
         for (int64_t i = 0; i < rows; i++) {
-            int64_t right = pd_nn_label(label, i);
+            int64_t right = pd_label_at(label, i);
             T sum = 0;
             for (int64_t j = 0; j < classes; j++) {
                 T d = x[i * classes + j] - x[i * classes + right];
@@ -57,13 +57,13 @@ static pd_status grad_run(const struct pd_run *r)
     int64_t classes = x_in->meta.dim[x_in->meta.rank - 1],
             rows = pd_meta_span(&x_in->meta, 0, x_in->meta.rank - 1);
     if (!dx) return PD_OK;
-    PD_TRY(pd_nn_check_labels(label, rows, classes, 0));
+    PD_TRY(pd_label_check_range(label, rows, classes, 0));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
         const T *x = x_in->data;
         const T *g = pd_run_in(r, D_OUT)->data;
         T *to = dx->data;
         for (int64_t i = 0; i < rows; i++) {
-            int64_t right = pd_nn_label(label, i);
+            int64_t right = pd_label_at(label, i);
             T sum = 0;
             for (int64_t j = 0; j < classes; j++) {
                 T slope = g[i] * pd_sigmoid(x[i * classes + j] - x[i * classes + right]) / (T)(classes - 1);

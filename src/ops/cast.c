@@ -1,6 +1,6 @@
 /* cast: the same numbers in another element type. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
 #include "program/grad.h"
 
@@ -31,8 +31,8 @@ static pd_status run(const struct pd_run *r)
         for (int i = 0; i < from->rows.n; i++)
             to->rows.at[i] = from->rows.at[i];
     }
-    return pd_math_cast(to->tensor.data, dtype, from->tensor.data, from->tensor.meta.dtype,
-                        pd_tensor_numel(&from->tensor));
+    return pd_elements_cast(to->tensor.data, dtype, from->tensor.data, from->tensor.meta.dtype,
+                            pd_tensor_numel(&from->tensor));
 }
 
 /* The gradient is cast back. */

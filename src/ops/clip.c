@@ -4,7 +4,7 @@
 #include "kernels/clones.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/rows_util.h"
+#include "ops/rows.h"
 
 #define GRAIN 32768
 

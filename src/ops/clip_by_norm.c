@@ -4,9 +4,10 @@
 
 #include "kernels/reduce.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
-#include "ops/rows_util.h"
+#include "ops/rows.h"
+#include "ops/scratch.h"
 
 enum { X };
 enum { OUT };
@@ -32,11 +33,11 @@ static pd_status run(const struct pd_run *r)
     char *memory;
     PD_TRY(pd_rows_source(r, &x, &out));
     PD_TRY(pd_check_float_data(x, "X"));
-    PD_TRY(pd_math_type(x->meta.dtype, &type));
+    PD_TRY(pd_elements_type(x->meta.dtype, &type));
     int64_t n = pd_tensor_numel(x);
     pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});
-    size_t parts = (pd_reduce_scratch(&plan, &pd_reduce_square[type]) + 63) / 64 * 64;
-    PD_TRY(pd_math_scratch(r, parts + 64, (void **)&memory));
+    size_t parts = pd_scratch_round(pd_reduce_scratch(&plan, &pd_reduce_square[type]));
+    PD_TRY(pd_scratch(r, parts + 64, (void **)&memory));
     pd_reduce_run(&plan, &pd_reduce_square[type], x->data, memory + parts, memory);
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T norm = (T)sqrt((double)*(const T *)(memory + parts)), most = (T)r->attr[0].f;

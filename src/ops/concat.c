@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "kernels/copy_join.h"
+#include "ops/axis.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X, AXIS_TENSOR, GRAD_OUT };
 enum { OUT };
@@ -96,7 +97,7 @@ static pd_status infer(const struct pd_infer *c)
         for (int i = 0; i < sum.rank; i++)
             sum.dim[i] = -1;
     } else {
-        PD_TRY(pd_shape_axis(wish, x[0]->rank, &axis));
+        PD_TRY(pd_axis_of(wish, x[0]->rank, &axis));
         PD_TRY(join_dims(x, n, axis, &sum));
     }
     out->dtype = sum.dtype;
@@ -111,7 +112,7 @@ static pd_status describe(const struct pd_run *r, int slot, int axis, struct pd_
 {
     int n = r->in[slot].n;
     char *memory;
-    PD_TRY(pd_shape_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
+    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
     int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
     *j = (struct pd_join){.part = (char **)memory, .width = width, .n = n};
     for (int i = 0; i < n; i++) {
@@ -131,7 +132,7 @@ static pd_status run(const struct pd_run *r)
     int64_t wish, rows = 0;
     int axis;
     PD_TRY(pd_number_run(r, AXIS_TENSOR, "axis", r->attr[AXIS].i, &wish));
-    PD_TRY(pd_shape_axis(wish, first->meta.rank, &axis));
+    PD_TRY(pd_axis_of(wish, first->meta.rank, &axis));
     if (r->in[AXIS_TENSOR].n) {
         struct pd_meta sum = first->meta;
         for (int i = 1; i < r->in[X].n; i++)
@@ -160,7 +161,7 @@ static pd_status grad_run(const struct pd_run *r)
     int64_t wish, rows = 0;
     int axis;
     PD_TRY(pd_number_run(r, AXIS_TENSOR, "axis", r->attr[AXIS].i, &wish));
-    PD_TRY(pd_shape_axis(wish, dout->meta.rank, &axis));
+    PD_TRY(pd_axis_of(wish, dout->meta.rank, &axis));
     PD_TRY(describe(r, X, axis, &j, &rows));
     j.whole = dout->data;
     for (int i = 0; i < j.n; i++) {

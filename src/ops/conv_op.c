@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "ops/nn_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { OUTPUT };
 enum { D_INPUT, D_FILTER, D_BIAS };
@@ -25,7 +25,7 @@ static pd_status run_pass(const struct pd_run *r, enum pd_conv_pass pass, const 
     struct pd_conv_job job;
     void *scratch;
     pd_conv_prepare(r->state, pass, conv, dtype == PD_DTYPE_FP64, &job);
-    PD_TRY(pd_nn_scratch(r, job.scratch, &scratch));
+    PD_TRY(pd_scratch(r, job.scratch, &scratch));
     pd_conv_run(&job, first, second, out, scratch);
     return PD_OK;
 }

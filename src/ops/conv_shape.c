@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/layout.h"
 
 const char *pd_conv_shape_axis(int axes, int i)
 {
@@ -64,7 +64,7 @@ pd_status pd_conv_shape_read(const struct pd_attr *attr, const struct pd_meta *i
     PD_TRY(pd_check_rank(input, "Input", 3, 2 + PD_CONV_AXES));
     PD_TRY(pd_check_rank(filter, "Filter", input->rank, input->rank));
     int axes = conv->axes = input->rank - 2;
-    conv->channels_last = pd_nn_channels_last(attr[PD_CONV_FORMAT].s);
+    conv->channels_last = pd_layout_channels_last(attr[PD_CONV_FORMAT].s);
     conv->groups = attr[PD_CONV_GROUPS].i;
     if (conv->groups < 1)
         return pd_fail(PD_INVALID, "groups is %d: give a number above 0.", attr[PD_CONV_GROUPS].i);

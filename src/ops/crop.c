@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "kernels/copy.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 
 enum { X, Y, OFFSETS_T };                                      /* crop */
 enum { T_SHAPE = 1, T_OFFSETS, T_SHAPE_LIST, T_OFFSETS_LIST }; /* crop_tensor */
@@ -92,7 +92,7 @@ static pd_status cut(const struct pd_run *r, const struct box *box)
     const struct pd_tensor *x = pd_run_in(r, X);
     struct pd_tensor *out = pd_run_out(r, OUT);
     PD_TRY(pd_out_fit(out, x->meta.dtype, x->meta.rank, box->size));
-    pd_shape_copy_box(&x->meta, box->start, box->size, 0, out->data, x->data);
+    pd_elements_copy_box(&x->meta, box->start, box->size, 0, out->data, x->data);
     return PD_OK;
 }
 
@@ -136,7 +136,7 @@ static pd_status grad_run(const struct pd_run *r)
     PD_TRY(pd_numbers_run(r, &grad_offsets, &offsets));
     PD_TRY(resolve(&dx->meta, &offsets, &shape, &box));
     pd_copy_zero(dx->data, pd_tensor_bytes(dx));
-    pd_shape_copy_box(&dx->meta, box.start, box.size, 1, dx->data, dout->data);
+    pd_elements_copy_box(&dx->meta, box.start, box.size, 1, dx->data, dout->data);
     return PD_OK;
 }
 
@@ -168,7 +168,7 @@ const struct pd_op pd_op_crop_grad = {
     .type = "crop_grad",
     .doc = "Gradient of crop: zeros around the gradient of the box.",
     .inputs = grad_inputs,
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,
@@ -196,7 +196,7 @@ const struct pd_op pd_op_crop_tensor_grad = {
     .type = "crop_tensor_grad",
     .doc = "Gradient of crop_tensor: zeros around the gradient of the box.",
     .inputs = grad_inputs,
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,

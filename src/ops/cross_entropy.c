@@ -5,7 +5,7 @@
 
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/label.h"
 #include "ops/out.h"
 
 enum { X, LABEL };
@@ -24,7 +24,7 @@ static pd_status infer_y(const struct pd_infer *c, int soft)
     int rank = x->rank;
     PD_TRY(pd_check_float(x, "X"));
     if (rank < 1) return pd_fail(PD_SHAPE, "X has no dimensions, but needs a last one for the classes.");
-    PD_TRY(pd_nn_label_type(label, soft, x, "X"));
+    PD_TRY(pd_label_check_type(label, soft, x, "X"));
     int fits = label->rank == rank || (!soft && label->rank == rank - 1);
     for (int i = 0; fits && i < rank - 1; i++)
         fits = label->dim[i] < 0 || x->dim[i] < 0 || label->dim[i] == x->dim[i];
@@ -84,12 +84,12 @@ static pd_status run_hard(const struct pd_run *r, int64_t ignore, struct pd_tens
 {
     const struct pd_tensor *x = pd_run_in(r, X), *label = pd_run_in(r, LABEL);
     int64_t classes = x->meta.dim[x->meta.rank - 1], rows = pd_meta_span(&x->meta, 0, x->meta.rank - 1);
-    PD_TRY(pd_nn_check_labels(label, rows, classes, ignore));
+    PD_TRY(pd_label_check_range(label, rows, classes, ignore));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *from = x->data;
         T *y = pd_run_out(r, Y)->data, *kept = match ? match->data : NULL;
         for (int64_t i = 0; i < rows; i++) {
-            int64_t class = pd_nn_label(label, i);
+            int64_t class = pd_label_at(label, i);
             T p = class == ignore ? 0 : from[i * classes + class];
             y[i] = class == ignore ? 0 : (T)-tolerable(pd_log(p));
             if (kept) kept[i] = p;
@@ -128,7 +128,8 @@ enum { GRAD2_LABEL, GRAD2_MATCH, GRAD2_SHAPE, GRAD2_Y }; /* cross_entropy_grad2 
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    PD_TRY(pd_nn_label_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b, pd_infer_in(c, GRAD_X), "X"));
+    PD_TRY(
+        pd_label_check_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b, pd_infer_in(c, GRAD_X), "X"));
     pd_out_like(c, 0, GRAD_X);
     return PD_OK;
 }
@@ -142,7 +143,7 @@ static pd_status grad_run(const struct pd_run *r)
     int64_t classes = x->meta.dim[x->meta.rank - 1], rows = pd_meta_span(&x->meta, 0, x->meta.rank - 1);
     int64_t ignore = r->attr[IGNORE_INDEX].i;
     int soft = r->attr[SOFT_LABEL].b;
-    if (!soft) PD_TRY(pd_nn_check_labels(label, rows, classes, ignore));
+    if (!soft) PD_TRY(pd_label_check_range(label, rows, classes, ignore));
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *from = x->data, *dy = g->data, *weight = soft ? label->data : NULL;
         T *to = dx->data;
@@ -152,7 +153,7 @@ static pd_status grad_run(const struct pd_run *r)
                 for (int64_t j = i * classes; j < (i + 1) * classes; j++)
                     to[j] = -weight[j] * dy[i] / from[j];
             } else {
-                int64_t class = pd_nn_label(label, i);
+                int64_t class = pd_label_at(label, i);
                 if (class != ignore) to[i * classes + class] = -dy[i] / from[i * classes + class];
             }
         }
@@ -164,7 +165,7 @@ static pd_status grad2_infer(const struct pd_infer *c)
 {
     const struct pd_meta *shape = pd_infer_in(c, GRAD2_SHAPE);
     struct pd_meta *dx = pd_infer_out(c, 0);
-    PD_TRY(pd_nn_need_labels(pd_infer_in(c, GRAD2_LABEL), "Label"));
+    PD_TRY(pd_label_check_index(pd_infer_in(c, GRAD2_LABEL), "Label"));
     if (!dx) return PD_OK;
     pd_meta_like(dx, shape);
     dx->rank = shape->rank - 1;
@@ -180,13 +181,13 @@ static pd_status grad2_run(const struct pd_run *r)
     if (!dx) return PD_OK;
     int64_t classes = dx->meta.dim[dx->meta.rank - 1], rows = pd_meta_span(&dx->meta, 0, dx->meta.rank - 1);
     int64_t ignore = r->attr[IGNORE_INDEX_2].i;
-    PD_TRY(pd_nn_check_labels(label, rows, classes, ignore));
+    PD_TRY(pd_label_check_range(label, rows, classes, ignore));
     PD_SWITCH_FLOAT(dx->meta.dtype, T, {
         const T *p = match->data, *dy = g->data;
         T *to = dx->data;
         memset(to, 0, (size_t)(rows * classes) * sizeof(T));
         for (int64_t i = 0; i < rows; i++) {
-            int64_t class = pd_nn_label(label, i);
+            int64_t class = pd_label_at(label, i);
             if (class != ignore) to[i * classes + class] = -dy[i] / p[i];
         }
     })

@@ -1,8 +1,8 @@
 /* cumsum: running sums along one dimension. */
 #include "base/parallel.h"
+#include "ops/axis.h"
 #include "ops/check.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 #include "program/grad.h"
 
 enum { X };
@@ -47,7 +47,7 @@ static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     int axis;
-    PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank, &axis));
+    PD_TRY(pd_axis_of(c->attr[AXIS].i, x->rank, &axis));
     return pd_out_infer_same(c);
 }
 
@@ -55,7 +55,7 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
     int axis = 0;
-    PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
+    PD_TRY(pd_axis_of(r->attr[AXIS].i, x->meta.rank, &axis));
     PD_TRY(pd_check_number_data(x, "X"));
     struct job j = {.x = x->data,
                     .out = pd_run_out(r, OUT)->data,

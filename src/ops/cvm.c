@@ -6,7 +6,6 @@
 
 #include "ops/check.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 
 enum { X, CVM, GRAD_Y };
 enum { Y };
@@ -94,7 +93,7 @@ const struct pd_op pd_op_cvm_grad = {
     .type = "cvm_grad",
     .doc = "Gradient of cvm; the first two columns carry the counts of CVM.",
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"CVM", 0}, {"Y@GRAD", 0}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,

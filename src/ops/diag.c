@@ -1,5 +1,5 @@
 /* diag: a square matrix with a given diagonal. */
-#include "ops/math_util.h"
+#include "ops/elements.h"
 
 static const struct pd_slot_def inputs[] = {{"Diagonal"}, {0}};
 static const struct pd_slot_def outputs[] = {{"Out"}, {0}};
@@ -21,7 +21,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, 0);
     struct pd_tensor *out = pd_run_out(r, 0);
     int64_t n = x->meta.dim[0];
-    PD_TRY(pd_math_fill(out->data, out->meta.dtype, n * n, 0));
+    PD_TRY(pd_elements_fill(out->data, out->meta.dtype, n * n, 0));
     PD_SWITCH_ANY(x->meta.dtype, T, {
         for (int64_t i = 0; i < n; i++)
             ((T *)out->data)[i * n + i] = ((const T *)x->data)[i];

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernels/minstd.h"
-#include "ops/math_util.h"
+#include "ops/draw.h"
 #include "ops/opt.h"
 
 enum { PARAM, GRAD, LR };
@@ -19,7 +19,7 @@ static pd_status infer(const struct pd_infer *c)
 static double noise_of(const struct pd_run *r, int is_double)
 {
     if (!r->attr[SEED].i) {
-        struct pd_rng rng = pd_math_rng(r);
+        struct pd_rng rng = pd_draw_rng(r);
         return pd_rng_normal(&rng, 0) * r->attr[SIGMA].f;
     }
     struct pd_minstd minstd = pd_minstd_make();
@@ -77,5 +77,5 @@ const struct pd_op pd_op_dpsgd = {
     .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,
     .infer = infer,
     .run = run,
-    .state_size = sizeof(struct pd_math_draws),
+    .state_size = sizeof(struct pd_draw_count),
 };

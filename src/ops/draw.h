@@ -6,7 +6,7 @@
 #define PD_OPS_DRAW_H
 
 #include "base/rng.h"
-#include "tensor/dtype.h"
+#include "program/op.h"
 
 enum pd_law { PD_LAW_UNIFORM, PD_LAW_NORMAL, PD_LAW_TRUNCATED, PD_LAW_INTEGER };
 
@@ -20,6 +20,13 @@ struct pd_draw {
     int64_t width,
         step; /* they lie there in runs of `width`, `step` from one beginning to the next; equal: in one */
 };
+
+/* The stream of an op without a seed: a function of the Program's seed, the op's place in the user's Program,
+ * how often the Program ran, and how often the op did in this run. */
+struct pd_draw_count { /* the op's state */
+    uint64_t number, count;
+};
+struct pd_rng pd_draw_rng(const struct pd_run *r);
 
 void pd_draw_counted(const struct pd_draw *draw, const struct pd_rng *rng);
 /* `seed` is not 0. Uniform and truncated numbers are made by themselves; of the others, whose number of tries

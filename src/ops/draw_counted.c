@@ -98,3 +98,11 @@ void pd_draw_counted(const struct pd_draw *d, const struct pd_rng *rng)
     else
         pd_parallel(d->width ? d->n / d->width : 0, 1 + GRAIN / (1 + d->width / 2), part_of_rows, &j);
 }
+
+struct pd_rng pd_draw_rng(const struct pd_run *r)
+{
+    struct pd_draw_count *draws = r->state;
+    if (draws->number != r->step->number) *draws = (struct pd_draw_count){.number = r->step->number};
+    uint64_t stream = pd_rng_mix(pd_rng_mix((uint64_t)r->place) + draws->number);
+    return pd_rng_make(r->step->seed, pd_rng_mix(stream + draws->count++));
+}

@@ -11,7 +11,8 @@
 #include "kernels/minstd.h"
 #include "kernels/random.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/draw.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
 
@@ -130,7 +131,7 @@ static pd_status choose_words(const struct pd_run *r, struct job *j)
     double seed = r->attr[SEED].i;
     j->seeded = r->attr[FIX_SEED].b || r->in[SEED_TENSOR].n;
     if (!j->seeded) {
-        j->rng = pd_math_rng(r);
+        j->rng = pd_draw_rng(r);
         j->limit = (uint32_t)((double)prob * 4294967296.0);
         return PD_OK;
     }
@@ -156,7 +157,7 @@ static pd_status run(const struct pd_run *r)
     if (prob <= 0 || prob >= 1) {
         if (mask) memset(mask->data, prob <= 0, (size_t)n);
         if (prob <= 0) return scale_all(x, out, 1);
-        return pd_math_fill(out->data, out->meta.dtype, n, 0);
+        return pd_elements_fill(out->data, out->meta.dtype, n, 0);
     }
     struct job j = {.stay = upscale ? stay : 1,
                     .n = n,
@@ -184,7 +185,7 @@ const struct pd_op pd_op_dropout = {
     .grad_like = "X=Out@",
     .grad_out = "X@",
     .share = share,
-    .state_size = sizeof(struct pd_math_draws),
+    .state_size = sizeof(struct pd_draw_count),
 };
 
 /* ---- gradient ---- */

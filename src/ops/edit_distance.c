@@ -1,6 +1,6 @@
 /* edit_distance: how many changes lead from one sequence to another. */
-#include "ops/math_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 #include "ops/seq.h"
 
 enum { HYPS, REFS, HYPS_LENGTH, REFS_LENGTH };
@@ -54,7 +54,7 @@ static pd_status run(const struct pd_run *r)
     int64_t sequences = out->meta.dim[0], n = 0, m = 0;
     const int64_t *a = NULL, *b = NULL;
     void *row = NULL;
-    PD_TRY(pd_math_scratch(r, (size_t)(pd_tensor_numel(refs) + 1) * sizeof(int64_t), &row));
+    PD_TRY(pd_scratch(r, (size_t)(pd_tensor_numel(refs) + 1) * sizeof(int64_t), &row));
     for (int64_t i = 0; i < sequences; i++) {
         PD_TRY(pd_seq_at(hyps, hyps_length, "HypsLength", i, &a, &n));
         PD_TRY(pd_seq_at(refs, refs_length, "RefsLength", i, &b, &m));

@@ -9,8 +9,10 @@
 #include "kernels/ew_binary.h"
 #include "kernels/reduce.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
+#include "ops/rows.h"
+#include "ops/scratch.h"
 
 #define GRAIN 32768
 
@@ -103,11 +105,11 @@ pd_status pd_elementwise_begin(const struct pd_run *r, const pd_ew_kernel *kerne
     const struct pd_tensor *x, *y = pd_run_in(r, 1);
     struct pd_tensor *out;
     int type;
-    PD_TRY(pd_math_type(y->meta.dtype, &type));
+    PD_TRY(pd_elements_type(y->meta.dtype, &type));
     if (!kernels[type])
         return pd_fail(PD_TYPE, "this op does not work on %s; cast the inputs first",
                        pd_dtype_name(y->meta.dtype));
-    PD_TRY(pd_math_pair(r, &x, &out));
+    PD_TRY(pd_rows_pair(r, &x, &out));
     *kernel = kernels[type];
     *arrays = (struct pd_ew_arrays){.to = out->data, .x = x->data, .y = y->data};
     if (pd_meta_same_dims(&x->meta, &y->meta)) {
@@ -123,7 +125,7 @@ pd_status pd_elementwise_begin(const struct pd_run *r, const pd_ew_kernel *kerne
         /* A repeated X cannot be overwritten while it is read. */
         if (x->data == out->data && pd_tensor_numel(x) != b->count) {
             void *copy;
-            PD_TRY(pd_math_scratch(r, pd_tensor_bytes(x), &copy));
+            PD_TRY(pd_scratch(r, pd_tensor_bytes(x), &copy));
             arrays->x = memcpy(copy, x->data, pd_tensor_bytes(x));
         }
     }
@@ -147,7 +149,7 @@ pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const s
 {
     g->r = r;
     g->dtype = dout->meta.dtype;
-    PD_TRY(pd_math_type(g->dtype, &g->type));
+    PD_TRY(pd_elements_type(g->dtype, &g->type));
     if (g->type > PD_EW_I64)
         return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(g->dtype));
     if (pd_meta_same_dims(&x->meta, &y->meta)) {
@@ -194,10 +196,10 @@ pd_status pd_ew_grad_operand(const struct pd_ew_grad *g, const pd_ew_kernel *ker
     const struct pd_reduce_kernel *sum = &pd_reduce_sum[g->type];
     pd_reduce_make(&reduce, g->a.rank, g->a.out, gone);
     size_t item = pd_dtype_size(g->dtype);
-    size_t values = kernels ? ((size_t)g->b.count * item + 63) / 64 * 64 : 0;
-    size_t parts = (pd_reduce_scratch(&reduce, sum) + 63) / 64 * 64;
+    size_t values = kernels ? pd_scratch_round((size_t)g->b.count * item) : 0;
+    size_t parts = pd_scratch_round(pd_reduce_scratch(&reduce, sum));
     char *memory;
-    PD_TRY(pd_math_scratch(g->r, values + parts + (size_t)reduce.outputs * item, (void **)&memory));
+    PD_TRY(pd_scratch(g->r, values + parts + (size_t)reduce.outputs * item, (void **)&memory));
     if (kernels) full(g, kernels, memory);
     char *result = to->data == g->arrays.dout ? memory + values + parts : to->data;
     pd_reduce_run(&reduce, sum, kernels ? memory : g->arrays.dout, result, memory + values);

@@ -3,7 +3,7 @@
 #include "kernels/reduce.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X, TIMES_TENSOR, TIMES_LIST, EXPAND_GRAD_OUT };
 enum { TARGET = 1, AS_GRAD_OUT };
@@ -115,7 +115,7 @@ static pd_status add_up(const struct pd_run *r, const struct pd_tensor *dout, st
                        pd_dtype_name(dx->meta.dtype));
     }
     pd_reduce_make(&reduce, m.rank, m.dim, m.repeat);
-    PD_TRY(pd_shape_scratch(r, pd_reduce_scratch(&reduce, k), &scratch));
+    PD_TRY(pd_scratch(r, pd_reduce_scratch(&reduce, k), &scratch));
     pd_reduce_run(&reduce, k, dout->data, dx->data, scratch);
     return PD_OK;
 }
@@ -214,7 +214,7 @@ const struct pd_op pd_op_expand_grad = {
             {"expand_times_tensor", PD_SLOT_LIST | PD_SLOT_OPTIONAL | PD_SLOT_META | PD_SLOT_OWN_TYPE},
             {"Out@GRAD", 0},
             {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,
@@ -240,7 +240,7 @@ const struct pd_op pd_op_expand_as_grad = {
                                      {"target_tensor", PD_SLOT_META | PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE},
                                      {"Out@GRAD", 0},
                                      {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .infer = pd_out_infer_like,
     .run = as_grad_run,
 };

@@ -1,6 +1,6 @@
 /* eye: a matrix with ones on its diagonal. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 
 enum { DTYPE, ROWS, COLUMNS };
 static const struct pd_slot_def inputs[] = {{0}};
@@ -24,7 +24,7 @@ static pd_status run(const struct pd_run *r)
 {
     struct pd_tensor *out = pd_run_out(r, 0);
     int64_t rows = out->meta.dim[0], columns = out->meta.dim[1];
-    PD_TRY(pd_math_fill(out->data, out->meta.dtype, rows * columns, 0));
+    PD_TRY(pd_elements_fill(out->data, out->meta.dtype, rows * columns, 0));
     PD_SWITCH_ANY(out->meta.dtype, T, {
         for (int64_t i = 0; i < rows && i < columns; i++)
             ((T *)out->data)[i * columns + i] = 1;

@@ -4,8 +4,8 @@
 
 #include "kernels/gemm.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { INPUT, W, BIAS };
 enum { OUT };
@@ -109,7 +109,7 @@ static pd_status grad_run(const struct pd_run *r)
         const T *dy = g->data;
         if (relu) {
             void *block;
-            PD_TRY(pd_nn_scratch(r, (size_t)(m * n) * sizeof(T), &block));
+            PD_TRY(pd_scratch(r, (size_t)(m * n) * sizeof(T), &block));
             const T *y = out->data;
             for (int64_t i = 0; i < m * n; i++)
                 ((T *)block)[i] = y[i] > 0 ? dy[i] : 0;

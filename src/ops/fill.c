@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/sizes.h"
@@ -33,7 +33,7 @@ static const struct pd_numbers_source constant_shape = {"shape", SHAPE_TENSOR, S
 static pd_status fill(void *to, enum pd_dtype dtype, int64_t n, float value, const char *text)
 {
     char *end;
-    if (!text || !*text) return pd_math_fill(to, dtype, n, value);
+    if (!text || !*text) return pd_elements_fill(to, dtype, n, value);
     errno = 0;
     if (dtype == PD_DTYPE_INT64) {
         int64_t *out = to, number = strtoll(text, &end, 10);
@@ -46,7 +46,7 @@ static pd_status fill(void *to, enum pd_dtype dtype, int64_t n, float value, con
     double number = strtod(text, &end);
     if (end == text || *end)
         return pd_fail(PD_INVALID, "attribute str_value is '%s', which is no number", text);
-    return pd_math_fill(to, dtype, n, number);
+    return pd_elements_fill(to, dtype, n, number);
 }
 
 static pd_status constant_infer(const struct pd_infer *c)
@@ -93,7 +93,7 @@ static pd_status constant_run(const struct pd_run *r)
     }
     double number;
     PD_TRY(pd_number_any(given, "ValueTensor", &number));
-    return pd_math_fill(out->data, out->meta.dtype, n, number);
+    return pd_elements_fill(out->data, out->meta.dtype, n, number);
 }
 
 const struct pd_op pd_op_fill_constant = {
@@ -167,7 +167,7 @@ static pd_status zeros_run(const struct pd_run *r)
         const struct pd_meta *m = &from->tensor.meta;
         return pd_rows_resize(to, 0, from->height, m->dtype, m->rank, m->dim);
     }
-    return pd_math_fill(to->tensor.data, to->tensor.meta.dtype, pd_tensor_numel(&to->tensor), 0);
+    return pd_elements_fill(to->tensor.data, to->tensor.meta.dtype, pd_tensor_numel(&to->tensor), 0);
 }
 
 const struct pd_op pd_op_fill_zeros_like = {
@@ -221,7 +221,7 @@ static pd_status any_run(const struct pd_run *r)
     if (!fits(out->meta.dtype, r->attr[ANY_VALUE].f))
         return pd_fail(PD_RANGE, "value is %g, which is no number of type %s", (double)r->attr[ANY_VALUE].f,
                        pd_dtype_name(out->meta.dtype));
-    return pd_math_fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[ANY_VALUE].f);
+    return pd_elements_fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[ANY_VALUE].f);
 }
 
 const struct pd_op pd_op_fill_any_like = {
@@ -257,8 +257,8 @@ static pd_status fill_infer(const struct pd_infer *c)
 static pd_status fill_run(const struct pd_run *r)
 {
     struct pd_tensor *out = pd_run_out(r, OUT);
-    return pd_math_cast(out->data, out->meta.dtype, r->attr[FILL_VALUE].floats, PD_DTYPE_FP32,
-                        r->attr[FILL_VALUE].n);
+    return pd_elements_cast(out->data, out->meta.dtype, r->attr[FILL_VALUE].floats, PD_DTYPE_FP32,
+                            r->attr[FILL_VALUE].n);
 }
 
 const struct pd_op pd_op_fill = {

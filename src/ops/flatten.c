@@ -1,5 +1,5 @@
 /* flatten and flatten2: dimensions merge into two. The elements stay where they are. */
-#include "ops/shape_util.h"
+#include "ops/view.h"
 
 enum { X };
 enum { AXIS };

@@ -9,8 +9,8 @@
 #include "ops/act.h"
 #include "ops/elementwise.h"
 #include "ops/fused.h"
-#include "ops/math_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 #define BLOCK 4096  /* elements done at a time */
 #define GRAIN 16384 /* elements worth a thread */
@@ -187,7 +187,7 @@ static pd_status grad_run(const struct pd_run *r)
     b.sums = dy ? dy->data : NULL;
     b.sum = dy ? &pd_reduce_sum[g.type] : NULL;
     if (b.parts == 1 && g.b.count >= 2 * GRAIN) return one_by_one(&g, &b, dx, dy);
-    if (b.parts > 1 && dy) PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&reduce, b.sum), (void **)&b.sums));
+    if (b.parts > 1 && dy) PD_TRY(pd_scratch(r, pd_reduce_scratch(&reduce, b.sum), (void **)&b.sums));
     pd_parallel(b.parts, 1, backward_parts, &b);
     if (b.parts > 1 && dy) {
         memset(dy->data, 0, (size_t)b.columns * b.sum->item);

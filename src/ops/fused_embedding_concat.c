@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "ops/fused.h"
 #include "ops/lookup_table.h"
-#include "ops/math_util.h"
+#include "ops/scratch.h"
 
 extern const struct pd_op pd_op_lookup_table, pd_op_lookup_table_v2, pd_op_sequence_pool, pd_op_concat;
 
@@ -104,13 +104,13 @@ pd_status pd_embedding_describe(const struct pd_run *r, int64_t samples, size_t 
                                 struct pd_embedding *out)
 {
     const struct pd_attr *order = &r->attr[PD_EMBEDDING_ORDER];
-    size_t room = 0, head = ((size_t)order->n * sizeof *out->items + 63) / 64 * 64;
+    size_t room = 0, head = pd_scratch_round((size_t)order->n * sizeof *out->items);
     int embeddings = 0, plain = 0;
     char *memory;
     for (int k = 0; k < r->in[PD_EMBEDDING_IDS].n; k++)
         room += pd_lookup_ids_room(pd_run_in_at(r, PD_EMBEDDING_IDS, k));
-    room = (room + 63) / 64 * 64;
-    PD_TRY(pd_math_scratch(r, head + room + extra, (void **)&memory));
+    room = pd_scratch_round(room);
+    PD_TRY(pd_scratch(r, head + room + extra, (void **)&memory));
     *out = (struct pd_embedding){order->n, (struct pd_embed_item *)memory, 0, memory + head + room};
     int64_t *converted = (int64_t *)(memory + head);
     for (int i = 0; i < order->n; i++) {

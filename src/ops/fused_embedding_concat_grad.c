@@ -5,16 +5,11 @@
 #include "kernels/copy_join.h"
 #include "kernels/rows.h"
 #include "ops/fused_embedding_concat.h"
-#include "ops/math_util.h"
+#include "ops/scratch.h"
 
 /* ---- tables ---- */
 
 enum { COUNTS = PD_EMBEDDING_OWN, MEMBERS, KEEP };
-
-static size_t align(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
 
 static pd_status infer(const struct pd_infer *c)
 {
@@ -77,14 +72,14 @@ static pd_status place_rows(const struct pd_run *r, const struct sum *s, enum pd
 
 static size_t merge_bytes(const struct sum *s, size_t item)
 {
-    return align(pd_rows_group_bytes(s->total)) + 2 * align((size_t)s->total * 8) +
-           align((size_t)s->width * item);
+    return pd_scratch_round(pd_rows_group_bytes(s->total)) + 2 * pd_scratch_round((size_t)s->total * 8) +
+           pd_scratch_round((size_t)s->width * item);
 }
 
 static pd_status merge_rows(const struct sum *s, const struct pd_tensor *dout, int64_t row, char *memory)
 {
-    size_t size = pd_dtype_size(dout->meta.dtype), list = align((size_t)s->total * 8);
-    int64_t *ids = (int64_t *)(memory + align(pd_rows_group_bytes(s->total))), at = 0;
+    size_t size = pd_dtype_size(dout->meta.dtype), list = pd_scratch_round((size_t)s->total * 8);
+    int64_t *ids = (int64_t *)(memory + pd_scratch_round(pd_rows_group_bytes(s->total))), at = 0;
     const void **rows = (const void **)((char *)ids + list);
     const void *zeros = memset((char *)rows + list, 0, (size_t)s->width * size);
     for (int k = 0; k < s->n; k++) {
@@ -115,7 +110,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *dout = pd_run_in(r, PD_EMBEDDING_DOUT);
     int64_t samples = dout->meta.rank ? dout->meta.dim[0] : 0;
     size_t size = pd_dtype_size(dout->meta.dtype),
-           list = align((size_t)r->in[PD_EMBEDDING_IDS].n * sizeof(void *)), extra = 0;
+           list = pd_scratch_round((size_t)r->in[PD_EMBEDDING_IDS].n * sizeof(void *)), extra = 0;
     const int32_t *member = r->attr[MEMBERS].ints;
     for (int o = 0; o < r->out[0].n; member += r->attr[COUNTS].ints[o++]) {
         struct sum s = describe_sum(r, o, member, NULL);
@@ -177,7 +172,7 @@ static pd_status x_run(const struct pd_run *r)
     const struct pd_attr *order = &r->attr[PD_EMBEDDING_ORDER];
     int64_t size = (int64_t)pd_dtype_size(dout->meta.dtype), rows = dout->meta.rank ? dout->meta.dim[0] : 0;
     char *memory;
-    PD_TRY(pd_math_scratch(r, (size_t)order->n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
+    PD_TRY(pd_scratch(r, (size_t)order->n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
     int64_t *width = (int64_t *)(memory + (size_t)order->n * sizeof(char *));
     struct pd_join j = {.whole = dout->data, .part = (char **)memory, .width = width, .n = order->n};
     for (int i = 0, embedding = 0, plain = 0; i < order->n; i++) {

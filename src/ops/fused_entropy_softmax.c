@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "kernels/clones.h"
 #include "ops/fused.h"
-#include "ops/nn_util.h"
+#include "ops/label.h"
 #include "ops/out.h"
 
 enum { SOFTMAX, LABEL, MATCH, DY };
@@ -33,7 +33,7 @@ struct job {
         for (int64_t i = begin; i < end; i++) {                                                              \
             const T *y = (const T *)j->y + i * n;                                                            \
             T *dx = (T *)j->dx + i * n;                                                                      \
-            int64_t class = pd_nn_label(j->label, i);                                                        \
+            int64_t class = pd_label_at(j->label, i);                                                        \
             int given = class != j->ignore;                                                                  \
             const T p = given ? y[class] : 0, g = given ? -dy[i] / (match ? match[i] : p) : 0;               \
             volatile T product = p * g;                                                                      \
@@ -61,7 +61,7 @@ static pd_status run(const struct pd_run *r)
         return pd_fail(PD_SHAPE, "X has shape %s, Label %s and Y@GRAD %s: their rows must be as many",
                        pd_meta_dims_text(&y->meta), pd_meta_dims_text(&label->meta),
                        pd_meta_dims_text(&dy->meta));
-    PD_TRY(pd_fused_part(PART_ENTROPY, pd_nn_check_labels(label, rows, classes, j.ignore)));
+    PD_TRY(pd_fused_part(PART_ENTROPY, pd_label_check_range(label, rows, classes, j.ignore)));
     if (rows && classes)
         pd_parallel(rows, GRAIN / classes + 1, y->meta.dtype == PD_DTYPE_FP64 ? part_double : part_float, &j);
     return PD_OK;

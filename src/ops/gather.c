@@ -3,7 +3,6 @@
 #include "kernels/copy.h"
 #include "ops/out.h"
 #include "ops/row_numbers.h"
-#include "ops/shape_util.h"
 
 enum { X, INDEX, DOUT };
 enum { OUT };
@@ -98,7 +97,7 @@ const struct pd_op pd_op_gather_grad = {
     .type = "gather_grad",
     .doc = "Gradient of gather: each row's gradients added up.",
     .inputs = gather_grad_in,
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = overwrite,
     .infer = pd_out_infer_like,
     .run = gather_grad_run,
@@ -120,7 +119,7 @@ const struct pd_op pd_op_gather_nd_grad = {
     .type = "gather_nd_grad",
     .doc = "Gradient of gather_nd: each part's gradients added up.",
     .inputs = gather_grad_in,
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .infer = pd_out_infer_like,
     .run = gather_nd_grad_run,
 };

@@ -4,7 +4,7 @@
 
 #include "base/parallel.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/layout.h"
 #include "ops/norm_slots.h"
 
 enum { X, SCALE, BIAS };
@@ -23,7 +23,7 @@ struct shape {
 
 static struct shape shape_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
-    int last = pd_nn_channels_last(attr[LAYOUT].s);
+    int last = pd_layout_channels_last(attr[LAYOUT].s);
     struct shape s = {
         .batch = x->dim[0], .channels = x->dim[last ? x->rank - 1 : 1], .groups = attr[GROUPS].i};
     s.points = last ? pd_meta_span(x, 1, x->rank - 1) : pd_meta_span(x, 2, x->rank);

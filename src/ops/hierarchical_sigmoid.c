@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_rows.h"
-#include "ops/nn_util.h"
+#include "ops/label.h"
+#include "ops/lookup_table.h"
 #include "ops/out.h"
+#include "ops/rows.h"
+#include "ops/scratch.h"
 
 enum { X, W, LABEL, PATH_TABLE, PATH_CODE, BIAS };
 enum { OUT, PRE_OUT, W_OUT };
@@ -36,7 +38,7 @@ static pd_status infer(const struct pd_infer *c)
                    *w_out = pd_infer_out(c, W_OUT);
     PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_check_same_type(x, "X", w, "W"));
-    PD_TRY(pd_nn_need_labels(label, "Label"));
+    PD_TRY(pd_label_check_index(label, "Label"));
     PD_TRY(pd_check_rank(x, "X", 2, 2));
     PD_TRY(pd_check_rank(w, "W", 2, 2));
     if (x->dim[1] >= 0 && w->dim[1] >= 0 && x->dim[1] != w->dim[1])
@@ -46,8 +48,8 @@ static pd_status infer(const struct pd_infer *c)
         return pd_fail(PD_INVALID, "PathTable and PathCode come together: give both or none.");
     if (table) {
         PD_TRY(pd_check_rank(table, "PathTable", 2, 2));
-        PD_TRY(pd_nn_need_labels(table, "PathTable"));
-        PD_TRY(pd_nn_need_labels(code, "PathCode"));
+        PD_TRY(pd_label_check_index(table, "PathTable"));
+        PD_TRY(pd_label_check_index(code, "PathCode"));
         PD_TRY(pd_check_same_dims(table, "PathTable", code, "PathCode"));
     } else if (c->attr[CLASSES].i < 2) {
         return pd_fail(PD_INVALID, "num_classes is %d: give at least 2.", c->attr[CLASSES].i);
@@ -75,11 +77,11 @@ struct tree {
 static inline int step_of(const struct tree *t, int64_t i, int64_t j, int64_t *node, int *turn)
 {
     if (t->table) {
-        *node = pd_nn_label(t->table, i * t->width + j);
-        *turn = pd_nn_label(t->code, i * t->width + j) != 0;
+        *node = pd_label_at(t->table, i * t->width + j);
+        *turn = pd_label_at(t->code, i * t->width + j) != 0;
         return *node >= 0;
     }
-    uint64_t code = (uint64_t)(pd_nn_label(t->label, i) + t->classes);
+    uint64_t code = (uint64_t)(pd_label_at(t->label, i) + t->classes);
     *node = (int64_t)(code >> (j + 1)) - 1;
     *turn = (int)(code >> j & 1);
     return j < bits_of(code) - 1;
@@ -93,7 +95,7 @@ static pd_status tree_make(const struct pd_run *r, struct tree *t)
     *t = (struct tree){pd_run_in(r, LABEL), pd_run_in(r, PATH_TABLE), pd_run_in(r, PATH_CODE),
                        r->attr[CLASSES].i, .nodes = pd_run_in(r, W)->meta.dim[0]};
     t->width = t->table ? t->table->meta.dim[1] : bits_of((uint64_t)t->classes - 1);
-    if (!t->table) PD_TRY(pd_nn_check_labels(t->label, rows, t->classes, 0));
+    if (!t->table) PD_TRY(pd_label_check_range(t->label, rows, t->classes, 0));
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < t->width && step_of(t, i, j, &node, &turn); j++)
             if (node >= t->nodes)
@@ -108,7 +110,7 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *w_out = pd_run_out(r, W_OUT);
     int64_t rows = x_in->meta.dim[0], dim = x_in->meta.dim[1];
     struct tree t;
-    PD_TRY(pd_nn_table_is_here(&r->attr[EPMAP]));
+    PD_TRY(pd_lookup_is_here(&r->attr[EPMAP]));
     PD_TRY(tree_make(r, &t));
     if (w_out && w_out != pd_run_in(r, W)) memcpy(w_out->data, pd_run_in(r, W)->data, pd_tensor_bytes(w_out));
     PD_SWITCH_FLOAT(x_in->meta.dtype, T, {
@@ -160,14 +162,13 @@ static pd_status make_rows(const struct pd_run *r, const struct tree *t, int64_t
     int64_t n = 0, node;
     int turn;
     void *block;
-    PD_TRY(pd_nn_scratch(r, (size_t)(rows * t->width) * sizeof(int64_t) + pd_nn_rows_scratch(rows * t->width),
-                         &block));
+    PD_TRY(pd_scratch(r, (size_t)(rows * t->width) * sizeof(int64_t) + pd_rows_make_scratch(rows * t->width),
+                      &block));
     int64_t *nodes = block;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < t->width && step_of(t, i, j, &node, &turn); j++)
             nodes[n++] = node;
-    PD_TRY(
-        pd_nn_rows_make(dw, nodes, n, t->nodes, dim, pd_run_in(r, X)->meta.dtype, nodes + rows * t->width));
+    PD_TRY(pd_rows_make(dw, nodes, n, t->nodes, dim, pd_run_in(r, X)->meta.dtype, nodes + rows * t->width));
     *place = nodes + rows * t->width;
     return PD_OK;
 }

@@ -4,7 +4,6 @@
 
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 #include "ops/windows.h"
 
 enum { X, Y, DOUT };
@@ -160,7 +159,7 @@ const struct pd_op pd_op_im2sequence_grad = {
     .inputs =
         (const struct pd_slot_def[]){
             {"X", PD_SLOT_META}, {"Y", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,

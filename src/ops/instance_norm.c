@@ -5,9 +5,9 @@
 
 #include "kernels/norm.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
 #include "ops/norm_slots.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { X, SCALE, BIAS };
 enum { Y, SAVED_MEAN, SAVED_VARIANCE };
@@ -47,7 +47,7 @@ static pd_status run(const struct pd_run *r)
         const T *scale = scale_in ? scale_in->data : NULL;
         const T *bias = bias_in ? bias_in->data : NULL;
         void *block;
-        PD_TRY(pd_nn_scratch(r, (size_t)n.channels * 4 * sizeof(T), &block));
+        PD_TRY(pd_scratch(r, (size_t)n.channels * 4 * sizeof(T), &block));
         T *mul = block;
         T *add = mul + n.channels;
         T *mean = add + n.channels;
@@ -87,7 +87,7 @@ static pd_status grad_run(const struct pd_run *r)
         const T *mean = pd_run_in(r, GRAD_MEAN)->data;
         const T *inv = pd_run_in(r, GRAD_VARIANCE)->data;
         void *block;
-        PD_TRY(pd_nn_scratch(r, (size_t)n.channels * 5 * sizeof(T), &block));
+        PD_TRY(pd_scratch(r, (size_t)n.channels * 5 * sizeof(T), &block));
         T *sum_dy = block;
         T *sum_dy_x = sum_dy + n.channels;
         T *by_dy = sum_dy_x + n.channels;

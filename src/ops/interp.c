@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/layout.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { X, OUT_SIZE, SIZE_TENSOR, SCALE_TENSOR };
 enum { OUT };
@@ -31,7 +32,7 @@ struct wish {
 static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x, const struct wish *wish,
                              int64_t *size)
 {
-    int first = pd_nn_channels_last(attr[LAYOUT].s) ? 1 : 2;
+    int first = pd_layout_channels_last(attr[LAYOUT].s) ? 1 : 2;
     size[0] = attr[OUT_H].i;
     size[1] = attr[OUT_W].i;
     if (wish->n_sizes) {
@@ -60,7 +61,7 @@ static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x
 
 static void out_dims(const struct pd_attr *attr, const struct pd_meta *x, const int64_t *size, int64_t *dim)
 {
-    int first = pd_nn_channels_last(attr[LAYOUT].s) ? 1 : 2;
+    int first = pd_layout_channels_last(attr[LAYOUT].s) ? 1 : 2;
     memcpy(dim, x->dim, 4 * sizeof *dim);
     dim[first] = size[0];
     dim[first + 1] = size[1];
@@ -132,7 +133,7 @@ struct grid {
 static pd_status grid_make(const struct pd_run *r, const struct pd_meta *in, const struct pd_meta *out,
                            struct grid *g)
 {
-    int last = pd_nn_channels_last(r->attr[LAYOUT].s), first = last ? 1 : 2;
+    int last = pd_layout_channels_last(r->attr[LAYOUT].s), first = last ? 1 : 2;
     *g = (struct grid){.batch = in->dim[0],
                        .channels = in->dim[last ? 3 : 1],
                        .in = {in->dim[first], in->dim[first + 1]},
@@ -144,7 +145,7 @@ static pd_status grid_make(const struct pd_run *r, const struct pd_meta *in, con
     g->channel_step_out = last ? 1 : g->out[0] * g->out[1];
     g->point_step = last ? g->channels : 1;
     void *block;
-    PD_TRY(pd_nn_scratch(r, (size_t)(g->out[0] + g->out[1]) * sizeof(struct spot), &block));
+    PD_TRY(pd_scratch(r, (size_t)(g->out[0] + g->out[1]) * sizeof(struct spot), &block));
     g->row = block;
     g->col = g->row + g->out[0];
     spots(r->attr, g->in[0], g->out[0], g->row);
@@ -208,7 +209,7 @@ static pd_status run(const struct pd_run *r)
 static pd_status grad_infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *d = pd_infer_in(c, GRAD_DOUT);
-    int channels = pd_nn_channels_last(c->attr[LAYOUT].s) ? 3 : 1;
+    int channels = pd_layout_channels_last(c->attr[LAYOUT].s) ? 3 : 1;
     PD_TRY(pd_check_rank(x, "X", 4, 4));
     PD_TRY(pd_check_rank(d, "Out@GRAD", 4, 4));
     for (int i = 0; i <= channels; i += channels)

@@ -3,8 +3,8 @@
 #include "kernels/layer_norm.h"
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
 #include "ops/norm_slots.h"
+#include "ops/scratch.h"
 
 enum { X, SCALE, BIAS };
 enum { Y, MEAN, VARIANCE };
@@ -35,7 +35,7 @@ static pd_status run(const struct pd_run *r)
     int64_t rows = pd_meta_span(&x->meta, 0, axis), cols = pd_meta_span(&x->meta, axis, x->meta.rank);
     size_t bytes = (size_t)rows * pd_dtype_size(x->meta.dtype);
     void *spare = NULL;
-    if (!mean || !variance) PD_TRY(pd_nn_scratch(r, 2 * bytes, &spare));
+    if (!mean || !variance) PD_TRY(pd_scratch(r, 2 * bytes, &spare));
     pd_layer_norm(&(struct pd_layer_norm){.is_double = x->meta.dtype == PD_DTYPE_FP64,
                                           .rows = rows,
                                           .cols = cols,

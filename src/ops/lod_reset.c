@@ -1,8 +1,8 @@
 /* lod_reset: the same data with another LoD: that of Y, the offsets in Y's data, or those of an attribute. */
 #include <string.h>
 
-#include "ops/math_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 #include "ops/seq.h"
 
 enum { X, Y };
@@ -32,7 +32,7 @@ static pd_status target(const struct pd_run *r, int64_t **out, int64_t *n)
     const struct pd_tensor *y = pd_run_in(r, Y);
     void *memory = NULL;
     *n = y ? pd_tensor_numel(y) : r->attr[TARGET].n;
-    PD_TRY(pd_math_scratch(r, (size_t)*n * sizeof(int64_t), &memory));
+    PD_TRY(pd_scratch(r, (size_t)*n * sizeof(int64_t), &memory));
     int64_t *to = *out = memory;
     if (!y) {
         for (int64_t i = 0; i < *n; i++)

@@ -3,7 +3,7 @@
 
 #include "kernels/id_map.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/scratch.h"
 
 enum { W, IDS };
 enum { PADDING, GROWN, TEST };
@@ -35,7 +35,7 @@ static pd_status run(const struct pd_run *r)
         (size_t)pd_meta_span(&w->tensor.meta, 1, w->tensor.meta.rank) * pd_dtype_size(w->tensor.meta.dtype);
     void *memory = NULL;
     struct pd_id_map map;
-    PD_TRY(pd_math_scratch(r, pd_id_map_bytes(w->rows.n + n), &memory));
+    PD_TRY(pd_scratch(r, pd_id_map_bytes(w->rows.n + n), &memory));
     pd_id_map_init(&map, w->rows.n + n, memory);
     for (int i = 0; i < w->rows.n; i++)
         pd_id_map_add(&map, w->rows.at[i], i);

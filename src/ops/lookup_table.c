@@ -6,8 +6,7 @@
 #include "kernels/rows.h"
 #include "ops/check.h"
 #include "ops/lookup_table.h"
-#include "ops/math_util.h"
-#include "ops/nn_util.h"
+#include "ops/scratch.h"
 
 enum { W, IDS };
 enum { OUT };
@@ -48,6 +47,17 @@ static pd_status infer_v2(const struct pd_infer *c)
     return infer(c, 0);
 }
 
+pd_status pd_lookup_is_here(const struct pd_attr *epmap)
+{
+    if (!epmap->n) return PD_OK;
+    return pd_fail(
+        PD_UNSUPPORTED,
+        "the table lies on servers (epmap names %s), but this form of the op reads it here. Transpile "
+        "the Program with this package's DistributeTranspiler, which puts distributed_lookup_table "
+        "there.",
+        epmap->strings[0]);
+}
+
 pd_status pd_lookup_ids(const struct pd_tensor *t, int64_t height, int64_t padding, int64_t *room,
                         const int64_t **out)
 {
@@ -78,7 +88,7 @@ static pd_status checked_ids(const struct pd_run *r, int slot, int64_t height, s
     const struct pd_tensor *t = pd_run_in(r, slot);
     size_t room = pd_lookup_ids_room(t);
     *memory = NULL;
-    if (room || extra) PD_TRY(pd_math_scratch(r, extra + room, memory));
+    if (room || extra) PD_TRY(pd_scratch(r, extra + room, memory));
     return pd_lookup_ids(t, height, r->attr[PADDING].l, room ? (int64_t *)((char *)*memory + extra) : NULL,
                          out);
 }
@@ -88,7 +98,7 @@ static pd_status run_rows_table(const struct pd_run *r, const struct pd_value *w
 {
     const int64_t *ids;
     void *memory;
-    size_t head = (pd_rows_group_bytes(w->rows.n) + 63) / 64 * 64;
+    size_t head = pd_scratch_round(pd_rows_group_bytes(w->rows.n));
     int64_t n = pd_tensor_numel(pd_run_in(r, IDS)), padding = r->attr[PADDING].l;
     size_t bytes = (size_t)w->tensor.meta.dim[1] * pd_dtype_size(w->tensor.meta.dtype);
     PD_TRY(checked_ids(r, IDS, INT64_MAX, head, &ids, &memory));
@@ -120,7 +130,7 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_value *w = pd_run_in_value(r, W);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    PD_TRY(pd_nn_table_is_here(&r->attr[EPMAP]));
+    PD_TRY(pd_lookup_is_here(&r->attr[EPMAP]));
     if (pd_value_is_rows(w)) return run_rows_table(r, w, out);
     const int64_t *ids;
     void *memory;

@@ -1,4 +1,4 @@
-/* Reading ids, for ops that look rows up. */
+/* What ops share that look rows of a table up. */
 #ifndef PD_OPS_LOOKUP_TABLE_H
 #define PD_OPS_LOOKUP_TABLE_H
 
@@ -13,5 +13,9 @@ static inline size_t pd_lookup_ids_room(const struct pd_tensor *ids)
 /* The ids as int64, all in [0, height) or equal to `padding` (>= 0). */
 pd_status pd_lookup_ids(const struct pd_tensor *ids, int64_t height, int64_t padding, int64_t *room,
                         const int64_t **out);
+
+/* Transpilers of v1.3 to v1.8 name servers in the op itself (attribute epmap), which then held the table's
+ * rows. */
+pd_status pd_lookup_is_here(const struct pd_attr *epmap);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/parallel.h"
 #include "kernels/ew_math.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/layout.h"
 #include "ops/out.h"
 
 enum { X };
@@ -47,7 +47,7 @@ struct work {
 
 static struct work work_of(const struct pd_meta *x, const struct pd_attr *attr)
 {
-    int last = pd_nn_channels_last(attr[FORMAT].s);
+    int last = pd_layout_channels_last(attr[FORMAT].s);
     struct work w = {.channels = x->dim[last ? 3 : 1],
                      .points = last ? x->dim[1] * x->dim[2] : x->dim[2] * x->dim[3],
                      .reach = (attr[N].i - 1) / 2,

@@ -1,9 +1,9 @@
 /* maxout: the largest of each group of neighbouring channels. */
 #include "base/parallel.h"
 #include "kernels/larger.h"
+#include "ops/axis.h"
 #include "ops/check.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 
 enum { X, OUT_IN, DOUT };
 enum { GROUPS, AXIS };
@@ -17,7 +17,7 @@ static const struct pd_attr_def attrs[] = {PD_DEF_INT("groups", 0), PD_DEF_INT("
 static pd_status channel_axis(const struct pd_attr *attr, const struct pd_meta *x, int *axis)
 {
     int groups = attr[GROUPS].i;
-    PD_TRY(pd_shape_axis(attr[AXIS].i, x->rank, axis));
+    PD_TRY(pd_axis_of(attr[AXIS].i, x->rank, axis));
     if (groups < 2) return pd_fail(PD_INVALID, "attribute groups is %d; it must be 2 or more", groups);
     if (x->dim[*axis] >= 0 && x->dim[*axis] % groups)
         return pd_fail(PD_SHAPE, "X has %lld channels, which cannot be cut into groups of %d",

@@ -1,9 +1,10 @@
 /* mean: the mean of all elements, as a tensor of shape [1]. */
 #include "kernels/reduce.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { X, DOUT };
 
@@ -27,9 +28,9 @@ static pd_status run(const struct pd_run *r)
     void *memory;
     struct pd_reduce reduce;
     PD_TRY(pd_check_float_data(x, "X"));
-    PD_TRY(pd_math_type(x->meta.dtype, &type));
+    PD_TRY(pd_elements_type(x->meta.dtype, &type));
     pd_reduce_make(&reduce, 1, &n, &(const uint8_t){1});
-    PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&reduce, &pd_reduce_sum[type]), &memory));
+    PD_TRY(pd_scratch(r, pd_reduce_scratch(&reduce, &pd_reduce_sum[type]), &memory));
     pd_reduce_run(&reduce, &pd_reduce_sum[type], x->data, out->data, memory);
     PD_SWITCH_FLOAT(x->meta.dtype, T, *(T *)out->data /= (T)n)
     return PD_OK;
@@ -55,7 +56,7 @@ static pd_status grad_run(const struct pd_run *r)
     if (!dx) return PD_OK;
     int64_t n = pd_tensor_numel(dx);
     PD_TRY(pd_number_any(pd_run_in(r, DOUT), "Out@GRAD", &dout));
-    return pd_math_fill(dx->data, dx->meta.dtype, n, n ? dout / (double)n : 0);
+    return pd_elements_fill(dx->data, dx->meta.dtype, n, n ? dout / (double)n : 0);
 }
 
 const struct pd_op pd_op_mean_grad = {

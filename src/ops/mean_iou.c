@@ -1,9 +1,9 @@
 /* mean_iou: the mean over classes of correct / (correct + wrong). */
 #include <string.h>
 
-#include "ops/math_util.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { PREDICTIONS, LABELS, WRONGS, CORRECTS, MEANS };
 enum { MEAN, WRONG, CORRECT };
@@ -46,7 +46,7 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *mean = pd_run_out(r, MEAN);
     /* The counts are made aside: outputs may be the inputs of the last step. */
     void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, (size_t)(2 * classes) * sizeof(int32_t), &memory));
+    PD_TRY(pd_scratch(r, (size_t)(2 * classes) * sizeof(int32_t), &memory));
     int32_t *wrong = memory, *correct = wrong + classes;
     memset(wrong, 0, (size_t)(2 * classes) * sizeof *wrong);
     PD_TRY(add(r, WRONGS, classes, wrong));

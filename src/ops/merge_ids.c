@@ -3,7 +3,7 @@
 
 #include "kernels/id_map.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/scratch.h"
 
 enum { IDS, ROWS, X };
 
@@ -56,7 +56,7 @@ static pd_status map_rows(const struct pd_run *r, struct pd_id_map *map, int64_t
         n += pd_tensor_numel(rows);
     }
     void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, pd_id_map_bytes(n), &memory));
+    PD_TRY(pd_scratch(r, pd_id_map_bytes(n), &memory));
     pd_id_map_init(map, n, memory);
     int32_t at = 0;
     for (int i = 0; i < r->in[ROWS].n; i++) {

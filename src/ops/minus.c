@@ -1,6 +1,6 @@
 /* minus: X - Y. Its gradient is made of plain ops. */
 #include "ops/check.h"
-#include "ops/math_grad.h"
+#include "ops/grad_scale.h"
 #include "ops/out.h"
 
 enum { X, Y };

@@ -3,7 +3,7 @@
 
 #include "kernels/copy.h"
 #include "ops/numbers.h"
-#include "ops/shape_util.h"
+#include "ops/row_numbers.h"
 
 enum { IDS, X };
 enum { GRAD_OUT = 1 };
@@ -14,7 +14,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *ids = pd_infer_in(c, IDS), *first = c->in[X].at[0];
     struct pd_meta *out = pd_infer_out(c, OUT);
     int64_t n;
-    PD_TRY(pd_shape_index_count(ids, "Ids", &n));
+    PD_TRY(pd_row_numbers_count(ids, "Ids", &n));
     if (first->rank < 1) return pd_fail(PD_SHAPE, "the tensors X have no rows to choose from");
     if (n >= 0 && first->dim[0] >= 0 && n != first->dim[0])
         return pd_fail(PD_SHAPE, "Ids has %lld numbers, but the tensors X have %lld rows; they must be equal",

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
-#include "ops/nn_rows.h"
-#include "ops/nn_util.h"
+#include "ops/draw.h"
+#include "ops/label.h"
+#include "ops/lookup_table.h"
 #include "ops/out.h"
+#include "ops/rows.h"
 #include "ops/sampler.h"
+#include "ops/scratch.h"
 
 enum { INPUT, LABEL, WEIGHT, BIAS, SAMPLE_WEIGHT, PROBS, ALIAS, ALIAS_PROBS };
 enum { COST, LOGITS, LABELS };
@@ -51,7 +53,7 @@ static pd_status infer(const struct pd_infer *c)
     int64_t classes = c->attr[CLASSES].i, negatives = c->attr[NEGATIVES].i;
     PD_TRY(pd_check_float(x, "Input"));
     PD_TRY(pd_check_same_type(x, "Input", w, "Weight"));
-    PD_TRY(pd_nn_need_labels(label, "Label"));
+    PD_TRY(pd_label_check_index(label, "Label"));
     PD_TRY(pd_check_rank(x, "Input", 2, 2));
     PD_TRY(pd_check_rank(w, "Weight", 2, 2));
     PD_TRY(pd_check_rank(label, "Label", 1, 2));
@@ -127,10 +129,10 @@ static pd_status run(const struct pd_run *r)
                            *w_in = pd_run_in(r, WEIGHT);
     const struct pd_tensor *bias = pd_run_in(r, BIAS), *sample_weight = pd_run_in(r, SAMPLE_WEIGHT);
     int64_t rows = x_in->meta.dim[0], dim = x_in->meta.dim[1], truths = true_classes(&label->meta);
-    PD_TRY(pd_nn_table_is_here(&r->attr[EPMAP]));
+    PD_TRY(pd_lookup_is_here(&r->attr[EPMAP]));
     int64_t negatives = r->attr[NEGATIVES].i, width = truths + negatives, classes = r->attr[CLASSES].i;
     int64_t *labels = pd_run_out(r, LABELS)->data;
-    PD_TRY(pd_nn_check_labels(label, rows * truths, classes, 0));
+    PD_TRY(pd_label_check_range(label, rows * truths, classes, 0));
     PD_TRY(check_law(r, classes));
     struct pd_sampler sampler = {
         .law = (enum pd_sampler_law)r->attr[SAMPLER].i, .classes = classes, .seed = r->attr[SEED].i};
@@ -138,11 +140,11 @@ static pd_status run(const struct pd_run *r)
         sampler.alias = pd_run_in(r, ALIAS)->data;
         sampler.alias_probs = pd_run_in(r, ALIAS_PROBS)->data;
     }
-    if (!sampler.seed) sampler.rng = pd_math_rng(r);
+    if (!sampler.seed) sampler.rng = pd_draw_rng(r);
     pd_sampler_start(&sampler);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width; j++) {
-            int64_t class = j < truths          ? pd_nn_label(label, i * truths + j)
+            int64_t class = j < truths          ? pd_label_at(label, i * truths + j)
                             : r->attr[CUSTOM].n ? r->attr[CUSTOM].ints[j - truths]
                                                 : pd_sampler_draw(&sampler);
             if (class < 0 || class >= classes)
@@ -204,8 +206,8 @@ static pd_status grad_run(const struct pd_run *r)
     if (db) memset(db->data, 0, pd_tensor_bytes(db));
     void *block = NULL;
     if (dw && sparse) {
-        PD_TRY(pd_nn_scratch(r, pd_nn_rows_scratch(n), &block));
-        PD_TRY(pd_nn_rows_make(dw, labels, n, classes, dim, x_in->meta.dtype, block));
+        PD_TRY(pd_scratch(r, pd_rows_make_scratch(n), &block));
+        PD_TRY(pd_rows_make(dw, labels, n, classes, dim, x_in->meta.dtype, block));
     } else if (dw) {
         memset(dw->tensor.data, 0, pd_tensor_bytes(&dw->tensor));
     }
@@ -257,7 +259,7 @@ const struct pd_op pd_op_nce = {
         "Input Label Bias SampleLogits SampleLabels SampleWeight Weight CustomDistProbs CustomDistAlias "
         "CustomDistAliasProbs Cost@",
     .grad_out = "Input@ Bias@ Weight@",
-    .state_size = sizeof(struct pd_math_draws),
+    .state_size = sizeof(struct pd_draw_count),
 };
 
 const struct pd_op pd_op_nce_grad = {

@@ -3,10 +3,11 @@
 
 #include "base/parallel.h"
 #include "kernels/reduce.h"
+#include "ops/axis.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X };
 enum { NORM, OUT };
@@ -24,7 +25,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *norm = pd_infer_out(c, NORM);
     int axis;
-    PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank, &axis));
+    PD_TRY(pd_axis_of(c->attr[AXIS].i, x->rank, &axis));
     pd_out_same(c, OUT, X);
     if (norm) {
         norm->dtype = x->dtype;
@@ -85,7 +86,7 @@ static pd_status go(const struct pd_run *r, struct job *j, void (*f32)(void *, i
     const struct pd_tensor *x = pd_run_in(r, 0);
     int axis = 0;
     PD_TRY(pd_check_float_data(x, "X"));
-    PD_TRY(pd_shape_axis(r->attr[AXIS].i, x->meta.rank, &axis));
+    PD_TRY(pd_axis_of(r->attr[AXIS].i, x->meta.rank, &axis));
     j->x = x->data;
     j->n = x->meta.dim[axis];
     j->post = pd_meta_span(&x->meta, axis + 1, x->meta.rank);
@@ -156,9 +157,9 @@ static pd_status reduce_all(const struct pd_run *r, const struct pd_reduce_kerne
     void *memory;
     struct pd_reduce plan;
     PD_TRY(pd_check_float_data(x, "X"));
-    PD_TRY(pd_math_type(x->meta.dtype, &type));
+    PD_TRY(pd_elements_type(x->meta.dtype, &type));
     pd_reduce_make(&plan, 1, &n, &(const uint8_t){1});
-    PD_TRY(pd_math_scratch(r, pd_reduce_scratch(&plan, &kernels[type]), &memory));
+    PD_TRY(pd_scratch(r, pd_reduce_scratch(&plan, &kernels[type]), &memory));
     pd_reduce_run(&plan, &kernels[type], x->data, pd_run_out(r, 0)->data, memory);
     return PD_OK;
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 
 enum { X, DEPTH_TENSOR };
@@ -64,7 +64,7 @@ static pd_status hot_run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, OUT);
     int64_t n = pd_tensor_numel(x), depth = out->meta.dim[out->meta.rank - 1];
     PD_TRY(pd_check_index_data(x, "X"));
-    PD_TRY(pd_math_fill(out->data, out->meta.dtype, pd_tensor_numel(out), 0));
+    PD_TRY(pd_elements_fill(out->data, out->meta.dtype, pd_tensor_numel(out), 0));
     PD_SWITCH_INDEX(x->meta.dtype, T, {
         const T *id = x->data;
         for (int64_t i = 0; i < n; i++) {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/math_util.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 static pd_status check_like_param(const struct pd_infer *c, const struct pd_opt *o, int slot)
 {
@@ -64,7 +64,7 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
     const struct pd_tensor *param = pd_run_in(r, o->in[0]);
     int rows = pd_value_is_rows(grad);
     *empty = rows && grad->rows.n == 0 && !r->step->is_slice;
-    size_t head = (extra_bytes + 63) / 64 * 64;
+    size_t head = pd_scratch_round(extra_bytes);
     PD_TRY(pd_check_float_data(param, "Param"));
     *u = (struct pd_update){.is_double = param->meta.dtype == PD_DTYPE_FP64,
                             .arrays = o->n,
@@ -83,7 +83,7 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
             memcpy(out->data, in->data, pd_tensor_bytes(in));
     }
     if (!rows || *empty) {
-        if (extra_bytes) PD_TRY(pd_math_scratch(r, head, extra));
+        if (extra_bytes) PD_TRY(pd_scratch(r, head, extra));
         return PD_OK;
     }
     u->width = pd_meta_span(&param->meta, 1, param->meta.rank);
@@ -92,7 +92,7 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
     struct pd_rows_groups *groups;
     int ascending = pd_rows_ascending(grad->rows.at, grad->rows.n);
     void *memory;
-    PD_TRY(pd_math_scratch(r, head + 64 + (ascending ? 0 : pd_rows_group_bytes(grad->rows.n)), &memory));
+    PD_TRY(pd_scratch(r, head + 64 + (ascending ? 0 : pd_rows_group_bytes(grad->rows.n)), &memory));
     groups = (struct pd_rows_groups *)((char *)memory + head);
     if (ascending)
         *groups = (struct pd_rows_groups){.n = grad->rows.n, .row = grad->rows.at};

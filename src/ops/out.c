@@ -5,6 +5,8 @@
 
 #include "ops/check.h"
 
+const struct pd_slot_def pd_out_x_grad[] = {{"X@GRAD", PD_SLOT_OPTIONAL}, {0}};
+
 void pd_out_like(const struct pd_infer *c, int out, int in)
 {
     struct pd_meta *o = pd_infer_out(c, out);

@@ -17,6 +17,9 @@ pd_status pd_out_dims(struct pd_meta *out, const struct pd_meta *x, int rank, co
 /* While running: gives the output this size, when it has another one. */
 pd_status pd_out_fit(struct pd_tensor *out, enum pd_dtype dtype, int rank, const int64_t *dim);
 
+/* Outputs of a gradient op that gives X@GRAD alone. */
+extern const struct pd_slot_def pd_out_x_grad[];
+
 /* ---- infer() of ops that need no more ---- */
 
 /* Output 0 is like input 0; outputs 0 and 1 are like inputs 0 and 1; both are like input 0. */

@@ -1,8 +1,8 @@
 /* pad and pad_constant_like: a tensor inside a larger one that is filled with one number. */
 #include <string.h>
 
+#include "ops/elements.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 
 enum { X, Y };
 enum { OUT };
@@ -40,8 +40,8 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, OUT);
     int64_t start[PD_MAX_RANK];
     starts_of(&r->attr[PADDINGS], x->meta.rank, start);
-    PD_TRY(pd_shape_fill(out, r->attr[PAD_VALUE].f));
-    pd_shape_copy_box(&out->meta, start, x->meta.dim, 1, out->data, x->data);
+    PD_TRY(pd_elements_fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[PAD_VALUE].f));
+    pd_elements_copy_box(&out->meta, start, x->meta.dim, 1, out->data, x->data);
     return PD_OK;
 }
 
@@ -67,7 +67,7 @@ static pd_status grad_run(const struct pd_run *r)
     int64_t start[PD_MAX_RANK];
     if (!dx) return PD_OK;
     starts_of(&r->attr[PADDINGS], dx->meta.rank, start);
-    pd_shape_copy_box(&dout->meta, start, dx->meta.dim, 0, dx->data, dout->data);
+    pd_elements_copy_box(&dout->meta, start, dx->meta.dim, 0, dx->data, dout->data);
     return PD_OK;
 }
 
@@ -104,8 +104,8 @@ static pd_status like_run(const struct pd_run *r)
 {
     const struct pd_tensor *y = pd_run_in(r, Y);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    PD_TRY(pd_shape_fill(out, r->attr[LIKE_VALUE].f));
-    pd_shape_copy_box(&out->meta, corner, y->meta.dim, 1, out->data, y->data);
+    PD_TRY(pd_elements_fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[LIKE_VALUE].f));
+    pd_elements_copy_box(&out->meta, corner, y->meta.dim, 1, out->data, y->data);
     return PD_OK;
 }
 
@@ -115,7 +115,7 @@ static pd_status like_grad_run(const struct pd_run *r)
     struct pd_tensor *dy = pd_run_out(r, 0);
     if (!dy) return PD_OK;
     PD_TRY(check_fits(&dout->meta, &dy->meta));
-    pd_shape_copy_box(&dout->meta, corner, dy->meta.dim, 0, dy->data, dout->data);
+    pd_elements_copy_box(&dout->meta, corner, dy->meta.dim, 0, dy->data, dout->data);
     return PD_OK;
 }
 
@@ -138,7 +138,7 @@ const struct pd_op pd_op_pad_grad = {
     .type = "pad_grad",
     .doc = "Gradient of pad: the inner part.",
     .inputs = (const struct pd_slot_def[]){{"Out@GRAD", 0}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

@@ -3,9 +3,10 @@
 
 #include "base/parallel.h"
 #include "ops/check.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X, PADS_TENSOR, GRAD_OUT };
 enum { OUT };
@@ -146,7 +147,7 @@ static pd_status maps(const struct pd_run *r, const struct planes *p, struct spr
 {
     int64_t *memory;
     int reflect = strcmp(r->attr[MODE].s, "reflect") == 0;
-    PD_TRY(pd_shape_scratch(r, (size_t)(p->out_height + p->out_width) * sizeof *memory, (void **)&memory));
+    PD_TRY(pd_scratch(r, (size_t)(p->out_height + p->out_width) * sizeof *memory, (void **)&memory));
     make_map(memory, p->out_height, p->top, p->height, reflect);
     make_map(memory + p->out_height, p->out_width, p->left, p->width, reflect);
     s->p = p;
@@ -169,8 +170,8 @@ static pd_status run(const struct pd_run *r)
     if (strcmp(r->attr[MODE].s, "constant") == 0) {
         int64_t start[4] = {0};
         start[p.h_axis] = p.top, start[p.w_axis] = p.left;
-        PD_TRY(pd_shape_fill(out, r->attr[PAD_VALUE].f));
-        pd_shape_copy_box(&out->meta, start, x->meta.dim, 1, out->data, x->data);
+        PD_TRY(pd_elements_fill(out->data, out->meta.dtype, pd_tensor_numel(out), r->attr[PAD_VALUE].f));
+        pd_elements_copy_box(&out->meta, start, x->meta.dim, 1, out->data, x->data);
         return PD_OK;
     }
     if (pd_tensor_numel(x) == 0) {
@@ -197,7 +198,7 @@ static pd_status grad_run(const struct pd_run *r)
     if (strcmp(r->attr[MODE].s, "constant") == 0) {
         int64_t start[4] = {0};
         start[p.h_axis] = p.top, start[p.w_axis] = p.left;
-        pd_shape_copy_box(&dout->meta, start, dx->meta.dim, 0, dx->data, dout->data);
+        pd_elements_copy_box(&dout->meta, start, dx->meta.dim, 0, dx->data, dout->data);
         return PD_OK;
     }
     PD_TRY(pd_check_float_data(dx, "X@GRAD"));
@@ -228,7 +229,7 @@ const struct pd_op pd_op_pad2d_grad = {
     .inputs =
         (const struct pd_slot_def[]){
             {"X", PD_SLOT_META}, {"Paddings", PD_SLOT_OPTIONAL | PD_SLOT_OWN_TYPE}, {"Out@GRAD", 0}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,

@@ -5,7 +5,7 @@
 
 #include "ops/check.h"
 #include "ops/conv_shape.h"
-#include "ops/nn_util.h"
+#include "ops/layout.h"
 
 pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x, const char *format,
                              const char *algorithm, int ceil_mode, struct pd_pool *pool, int64_t *out_dim)
@@ -15,7 +15,7 @@ pd_status pd_pool_shape_read(const struct pd_attr *attr, const struct pd_meta *x
     memset(pool, 0, sizeof *pool);
     PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_check_rank(x, "X", 4, 5));
-    int axes = x->rank - 2, first = pd_nn_channels_last(format) ? 1 : 2;
+    int axes = x->rank - 2, first = pd_layout_channels_last(format) ? 1 : 2;
     pool->channels_last = first == 1;
     pool->adaptive = attr[PD_POOL_ADAPTIVE].b;
     pool->batch = x->dim[0];

@@ -1,8 +1,8 @@
 /* precision_recall: precision, recall and F1 over classes. */
 #include <string.h>
 
-#include "ops/math_util.h"
 #include "ops/numbers.h"
+#include "ops/scratch.h"
 
 enum { PROBS, INDICES, LABELS, WEIGHTS, STATES };
 enum { BATCH, ACCUM, STATES_OUT };
@@ -80,7 +80,7 @@ static pd_status run(const struct pd_run *r)
         (before && before->meta.dtype != dtype))
         return pd_fail(PD_TYPE, "MaxProbs, Weights and StatesInfo must be of one type, float32 or float64");
     void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, (size_t)(classes * COUNTS) * sizeof(double), &memory));
+    PD_TRY(pd_scratch(r, (size_t)(classes * COUNTS) * sizeof(double), &memory));
     double *count = memory, all = 0;
     memset(count, 0, (size_t)(classes * COUNTS) * sizeof *count);
     for (int64_t i = 0; i < n; i++) {

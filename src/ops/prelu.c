@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/elements.h"
 #include "ops/elementwise.h"
-#include "ops/math_util.h"
 #include "ops/out.h"
 
 enum { X, ALPHA, DOUT };
@@ -63,7 +63,7 @@ static pd_status run(const struct pd_run *r)
     int type;
     PD_TRY(pd_check_float_data(x, "X"));
     PD_TRY(view(r->attr, &x->meta, &alpha->meta, &as));
-    PD_TRY(pd_math_type(x->meta.dtype, &type));
+    PD_TRY(pd_elements_type(x->meta.dtype, &type));
     pd_bcast_make(&b, x->meta.rank, x->meta.dim, as.dim);
     struct pd_ew_arrays arrays = {.to = pd_run_out(r, OUT)->data, .x = x->data, .y = alpha->data};
     pd_elementwise_apply(&b, pd_ew_prelu[type], &arrays);

@@ -5,7 +5,6 @@
  * variable's row row_begin + k row_step of `height`. */
 #include "ops/check.h"
 #include "ops/draw.h"
-#include "ops/math_util.h"
 #include "ops/numbers.h"
 #include "ops/sizes.h"
 
@@ -36,7 +35,7 @@ static pd_status fill(const struct pd_run *r, struct pd_tensor *out, enum pd_law
     if (seed) {
         pd_draw_seeded(&d, (uint32_t)seed);
     } else {
-        struct pd_rng rng = pd_math_rng(r);
+        struct pd_rng rng = pd_draw_rng(r);
         pd_draw_counted(&d, &rng);
     }
     return PD_OK;
@@ -208,7 +207,7 @@ static pd_status randint_run(const struct pd_run *r)
         .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER,                                                            \
         .infer = how,                                                                                        \
         .run = action,                                                                                       \
-        .state_size = sizeof(struct pd_math_draws),                                                          \
+        .state_size = sizeof(struct pd_draw_count),                                                          \
     };
 
 RANDOM(uniform_random, "Numbers spread evenly over [min, max).", shape_inputs, uniform_attrs, infer_inputs,

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/minstd.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
-#include "ops/shape_util.h"
 
 enum { X, SEED };
 enum { OUT, SEED_OUT };
@@ -78,8 +78,8 @@ static pd_status run(const struct pd_run *r)
         uint32_t state = pd_minstd_skip(start, (uint64_t)(i * parts));
         for (int k = 0; k < parts; k++)
             start_of[k] = one_of(&state, one.dim[k] - out->meta.dim[batch + k] + 1);
-        pd_shape_copy_box(&one, start_of, out->meta.dim + batch, 0, (char *)out->data + i * part,
-                          (const char *)x->data + i * whole);
+        pd_elements_copy_box(&one, start_of, out->meta.dim + batch, 0, (char *)out->data + i * part,
+                             (const char *)x->data + i * whole);
     }
     uint32_t state = pd_minstd_skip(start, (uint64_t)(instances * parts));
     if (seed_out) *(int64_t *)seed_out->data = pd_minstd_next(&state);

@@ -1,7 +1,7 @@
 /* randperm: the numbers below n in random order. With a seed, upstream's order: srand and rand of the C
  * library and std::random_shuffle. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/draw.h"
 
 enum { OUT };
 enum { N, DTYPE, SEED };
@@ -66,7 +66,7 @@ static pd_status run(const struct pd_run *r)
     if (r->attr[SEED].i)
         start(&source, (uint32_t)r->attr[SEED].i);
     else
-        source.rng = pd_math_rng(r);
+        source.rng = pd_draw_rng(r);
     PD_SWITCH_INDEX(out->meta.dtype, T, {
         T *at = out->data;
         for (int64_t i = 0; i < n; i++)
@@ -92,5 +92,5 @@ const struct pd_op pd_op_randperm = {
     .flags = PD_OP_NO_GRAD,
     .infer = infer,
     .run = run,
-    .state_size = sizeof(struct pd_math_draws),
+    .state_size = sizeof(struct pd_draw_count),
 };

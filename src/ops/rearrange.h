@@ -3,7 +3,7 @@
 #ifndef PD_OPS_REARRANGE_H
 #define PD_OPS_REARRANGE_H
 
-#include "ops/shape_util.h"
+#include "ops/out.h"
 
 /* Places of the slots in the tables below. */
 enum { PD_REARRANGE_X };
@@ -49,7 +49,7 @@ extern const struct pd_slot_def pd_rearrange_grad_alone[];
         .type = #name "_grad",                                                                               \
         .doc = "Gradient of " #name ": the elements back in their places.",                                  \
         .inputs = grad_inputs_,                                                                              \
-        .outputs = pd_view_grad_outputs,                                                                     \
+        .outputs = pd_out_x_grad,                                                                            \
         .attrs = attrs_,                                                                                     \
         .infer = grad_infer_,                                                                                \
         .run = grad_run_,                                                                                    \

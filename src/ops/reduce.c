@@ -6,8 +6,9 @@
 #include "kernels/ew_spread.h"
 #include "kernels/reduce.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 #define GRAIN 32768
 
@@ -72,18 +73,18 @@ static pd_status reduce(const struct pd_run *r, const struct pd_reduce_kernel *k
     int type;
     char *memory;
     PD_TRY(mark(r->attr, &x->meta, gone));
-    PD_TRY(pd_math_type(out->meta.dtype, &type));
+    PD_TRY(pd_elements_type(out->meta.dtype, &type));
     if (type >= PD_REDUCE_TYPES || !kernels[type].fold)
         return pd_fail(PD_TYPE, "X is %s, which this op does not reduce; cast it first",
                        pd_dtype_name(out->meta.dtype));
     pd_reduce_make(plan, x->meta.rank, x->meta.dim, gone);
-    size_t parts = (pd_reduce_scratch(plan, &kernels[type]) + 63) / 64 * 64;
+    size_t parts = pd_scratch_round(pd_reduce_scratch(plan, &kernels[type]));
     int convert = x->meta.dtype != out->meta.dtype;
     int64_t n = pd_tensor_numel(x);
-    PD_TRY(pd_math_scratch(r, parts + (convert ? (size_t)n * kernels[type].item : 0), (void **)&memory));
+    PD_TRY(pd_scratch(r, parts + (convert ? (size_t)n * kernels[type].item : 0), (void **)&memory));
     const void *from = x->data;
     if (convert) {
-        PD_TRY(pd_math_cast(memory + parts, out->meta.dtype, x->data, x->meta.dtype, n));
+        PD_TRY(pd_elements_cast(memory + parts, out->meta.dtype, x->data, x->meta.dtype, n));
         from = memory + parts;
     }
     pd_reduce_run(plan, &kernels[type], from, out->data, memory);
@@ -187,14 +188,14 @@ static pd_status spread(const struct pd_run *r, const pd_spread_kernel *kernels,
     if (outputs_n != pd_tensor_numel(dout))
         return pd_fail(PD_SHAPE, "Out@GRAD has shape %s, but X of shape %s gives %lld results",
                        pd_meta_dims_text(&dout->meta), pd_meta_dims_text(&x->meta), (long long)outputs_n);
-    PD_TRY(pd_math_type(dx->meta.dtype, &type));
+    PD_TRY(pd_elements_type(dx->meta.dtype, &type));
     if (type > PD_EW_I64)
         return pd_fail(PD_TYPE, "there are no gradients of type %s", pd_dtype_name(dx->meta.dtype));
     const void *from = dout->data;
     if (dout->meta.dtype != dx->meta.dtype) {
         void *memory;
-        PD_TRY(pd_math_scratch(r, (size_t)outputs_n * pd_dtype_size(dx->meta.dtype), &memory));
-        PD_TRY(pd_math_cast(memory, dx->meta.dtype, dout->data, dout->meta.dtype, outputs_n));
+        PD_TRY(pd_scratch(r, (size_t)outputs_n * pd_dtype_size(dx->meta.dtype), &memory));
+        PD_TRY(pd_elements_cast(memory, dx->meta.dtype, dout->data, dout->meta.dtype, outputs_n));
         from = memory;
     }
     struct pd_bcast b;

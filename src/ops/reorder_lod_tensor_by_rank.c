@@ -1,7 +1,7 @@
 /* reorder_lod_tensor_by_rank: the sequences of a tensor in the order of a rank table. */
 #include "ops/out.h"
 #include "ops/rank_table.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X, TABLE };
 enum { OUT };
@@ -14,7 +14,7 @@ static pd_status reorder(const struct pd_run *r, int back)
     int64_t *place;
     if (!out) return PD_OK;
     PD_TRY(pd_rank_table_get(r, TABLE, &t));
-    PD_TRY(pd_shape_scratch(r, (size_t)t->n * sizeof *place, (void **)&place));
+    PD_TRY(pd_scratch(r, (size_t)t->n * sizeof *place, (void **)&place));
     for (int64_t i = 0; i < t->n; i++)
         place[back ? t->item[i].index : i] = back ? i : t->item[i].index;
     struct pd_picker p = {.levels = -1};

@@ -2,7 +2,7 @@
  * and one -1 takes what is left. */
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/view.h"
 
 enum { X, SHAPE, SHAPE_LIST };
 enum { OUT, XSHAPE };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/copy.h"
-#include "ops/shape_util.h"
+#include "ops/axis.h"
 
 enum { X };
 enum { OUT };
@@ -15,7 +15,7 @@ static pd_status infer(const struct pd_infer *c)
     int at;
     if (c->attr[AXIS].n == 0) return pd_fail(PD_INVALID, "axis is empty; name the axes to reverse");
     for (int i = 0; i < c->attr[AXIS].n; i++)
-        PD_TRY(pd_shape_axis(c->attr[AXIS].ints[i], x->rank, &at));
+        PD_TRY(pd_axis_of(c->attr[AXIS].ints[i], x->rank, &at));
     if (!out) return PD_OK;
     out->dtype = x->dtype;
     pd_meta_copy_dims(out, x);
@@ -34,7 +34,7 @@ static pd_status run(const struct pd_run *r)
     memcpy(from, to, sizeof from);
     for (int i = 0; i < r->attr[AXIS].n; i++) {
         int at;
-        PD_TRY(pd_shape_axis(r->attr[AXIS].ints[i], m->rank, &at));
+        PD_TRY(pd_axis_of(r->attr[AXIS].ints[i], m->rank, &at));
         if (from[at] < 0) continue; /* named twice */
         start += (m->dim[at] - 1) * from[at];
         from[at] = -from[at];

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/view.h"
 
 enum { G_DOUT, G_X };
 static const struct pd_attr_def attrs[] = {PD_DEF_INT("dtype", PD_DTYPE_FP32), {0}};
@@ -47,7 +47,7 @@ const struct pd_op pd_op_rnn_memory_helper_grad = {
                                            {"X", PD_SLOT_META},
                                            {"Out", PD_SLOT_META | PD_SLOT_OPTIONAL},
                                            {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = grad_infer,
     .run = grad_run,

@@ -3,7 +3,36 @@
 
 #include "kernels/gather.h"
 #include "ops/numbers.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
+
+pd_status pd_row_numbers_count(const struct pd_meta *index, const char *slot, int64_t *n)
+{
+    if (index->dtype != PD_DTYPE_NONE && !pd_dtype_is_index(index->dtype))
+        return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot,
+                       pd_dtype_name(index->dtype));
+    if (index->rank != 1 && !(index->rank == 2 && (index->dim[1] == 1 || index->dim[0] == 1)))
+        return pd_fail(PD_SHAPE, "%s has shape %s; give one row number each, as [n] or [n, 1]", slot,
+                       pd_meta_dims_text(index));
+    *n = pd_meta_numel(index);
+    return PD_OK;
+}
+
+pd_status pd_row_numbers_copy(const struct pd_tensor *index, const char *slot, int64_t limit, int64_t *to)
+{
+    int64_t n = pd_tensor_numel(index);
+    PD_SWITCH_INDEX(index->meta.dtype, T, {
+        const T *from = index->data;
+        for (int64_t i = 0; i < n; i++) {
+            if ((uint64_t)(int64_t)from[i] >= (uint64_t)limit)
+                return pd_fail(PD_RANGE, "%s has %lld at position %lld; it must be in 0 to %lld", slot,
+                               (long long)from[i], (long long)i, (long long)limit - 1);
+            to[i] = from[i];
+        }
+        return PD_OK;
+    })
+    return pd_fail(PD_TYPE, "%s is %s; row numbers must be int32 or int64", slot,
+                   pd_dtype_name(index->meta.dtype));
+}
 
 pd_status pd_row_numbers_infer(const struct pd_meta *x, const struct pd_meta *index, const char *slot,
                                int by_coordinates, struct pd_row_numbers *rows)
@@ -24,7 +53,7 @@ pd_status pd_row_numbers_infer(const struct pd_meta *x, const struct pd_meta *in
         rows->n = pd_meta_span(index, 0, index->rank - 1);
     } else {
         if (x->rank < 1) return pd_fail(PD_SHAPE, "X has no rows to pick: it needs at least one dimension");
-        PD_TRY(pd_shape_index_count(index, slot, &rows->n));
+        PD_TRY(pd_row_numbers_count(index, slot, &rows->n));
     }
     rows->count = pd_meta_span(x, 0, depth);
     rows->width = pd_meta_span(x, depth, x->rank);
@@ -82,9 +111,9 @@ pd_status pd_row_numbers_read(const struct pd_run *r, int slot, const char *name
                                (long long)(*index)[i], (long long)i, (long long)rows->count - 1);
         return PD_OK;
     }
-    PD_TRY(pd_shape_scratch(r, (size_t)rows->n * sizeof **index, (void **)index));
+    PD_TRY(pd_scratch(r, (size_t)rows->n * sizeof **index, (void **)index));
     return by_coordinates ? read_coordinates(t, x, rows, *index)
-                          : pd_shape_read_index(t, name, rows->count, *index);
+                          : pd_row_numbers_copy(t, name, rows->count, *index);
 }
 
 pd_status pd_row_numbers_add(enum pd_dtype dtype, void *to, const struct pd_row_numbers *rows,

@@ -13,6 +13,11 @@ struct pd_row_numbers {
     int64_t count, width; /* rows of the tensor */
 };
 
+/* Rows of an index tensor [n], [n, 1] or [1, n]; its element type is checked too. */
+pd_status pd_row_numbers_count(const struct pd_meta *index, const char *slot, int64_t *n);
+/* int32 or int64 numbers as int64 in [0, limit) into `to`. */
+pd_status pd_row_numbers_copy(const struct pd_tensor *index, const char *slot, int64_t limit, int64_t *to);
+
 /* Looks at shapes and types only. `slot` names the input in messages. */
 pd_status pd_row_numbers_infer(const struct pd_meta *x, const struct pd_meta *index, const char *slot,
                                int by_coordinates, struct pd_row_numbers *rows);

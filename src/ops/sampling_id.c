@@ -1,6 +1,6 @@
 /* sampling_id: a random class of each row. With a seed it draws as upstream does. */
 #include "ops/draw.h"
-#include "ops/math_util.h"
+#include "ops/scratch.h"
 
 enum { X };
 enum { OUT };
@@ -36,11 +36,11 @@ static pd_status run(const struct pd_run *r)
                        pd_dtype_name(x->meta.dtype));
     struct pd_draw d = {
         .law = PD_LAW_UNIFORM, .a = r->attr[MIN].f, .b = r->attr[MAX].f, .dtype = x->meta.dtype, .n = rows};
-    PD_TRY(pd_math_scratch(r, (size_t)rows * pd_dtype_size(d.dtype), &d.out));
+    PD_TRY(pd_scratch(r, (size_t)rows * pd_dtype_size(d.dtype), &d.out));
     if (seed) {
         pd_draw_seeded(&d, (uint32_t)seed);
     } else {
-        struct pd_rng rng = pd_math_rng(r);
+        struct pd_rng rng = pd_draw_rng(r);
         pd_draw_counted(&d, &rng);
     }
     PD_SWITCH_FLOAT(d.dtype, T, {
@@ -67,5 +67,5 @@ const struct pd_op pd_op_sampling_id = {
     .flags = PD_OP_NO_GRAD,
     .infer = infer,
     .run = run,
-    .state_size = sizeof(struct pd_math_draws),
+    .state_size = sizeof(struct pd_draw_count),
 };

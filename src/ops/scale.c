@@ -1,10 +1,10 @@
 /* scale: Out = scale X + bias. The gradients of sum, minus and sign are such ops too. */
 #include "base/parallel.h"
 #include "kernels/clones.h"
-#include "ops/math_grad.h"
-#include "ops/math_util.h"
+#include "ops/grad_scale.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
+#include "ops/rows.h"
 
 #define GRAIN 32768
 
@@ -57,7 +57,7 @@ static pd_status scale_run(const struct pd_run *r)
 {
     const struct pd_tensor *x;
     struct pd_tensor *out;
-    PD_TRY(pd_math_pair(r, &x, &out));
+    PD_TRY(pd_rows_pair(r, &x, &out));
     struct job j = {x->data, out->data, r->attr[SCALE].f, r->attr[BIAS].f};
     if (r->in[SCALE_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, SCALE_TENSOR), "ScaleTensor", &j.scale));
     if (!r->attr[BIAS_AFTER_SCALE].b) j.bias *= j.scale;

@@ -3,7 +3,7 @@
 #include "kernels/gather.h"
 #include "ops/out.h"
 #include "ops/row_numbers.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X, INDEX, UPDATES };
 enum { G_IDS, G_UPDATES, G_DOUT };
@@ -109,8 +109,8 @@ static pd_status scatter_grad_any(const struct pd_run *r, int by_coordinates)
         /* The numbers may lie in scratch memory themselves: one block holds both. */
         int64_t *memory;
         const struct pd_tensor *ids = pd_run_in(r, G_IDS);
-        PD_TRY(pd_shape_scratch(r, (size_t)(rows.n + rows.count) * sizeof *memory, (void **)&memory));
-        PD_TRY(pd_shape_read_index(ids, "Ids", rows.count, memory));
+        PD_TRY(pd_scratch(r, (size_t)(rows.n + rows.count) * sizeof *memory, (void **)&memory));
+        PD_TRY(pd_row_numbers_copy(ids, "Ids", rows.count, memory));
         drop_repeats(dupdates->data, memory, &rows, bytes, memory + rows.n);
     }
     return PD_OK;

@@ -1,6 +1,5 @@
 /* seed: a seed for other ops. See draw.h for the numbers. */
 #include "ops/draw.h"
-#include "ops/math_util.h"
 
 enum { OUT };
 static const struct pd_attr_def attrs[] = {PD_DEF_INT("seed", 0), {0}};
@@ -19,7 +18,7 @@ static pd_status run(const struct pd_run *r)
         .law = PD_LAW_INTEGER, .a = 1, .b = 2147483647, .dtype = PD_DTYPE_INT32, .out = out, .n = 1};
     *out = r->attr[0].i;
     if (*out) return PD_OK;
-    struct pd_rng rng = pd_math_rng(r);
+    struct pd_rng rng = pd_draw_rng(r);
     pd_draw_counted(&d, &rng);
     return PD_OK;
 }
@@ -33,5 +32,5 @@ const struct pd_op pd_op_seed = {
     .flags = PD_OP_NO_GRAD,
     .infer = infer,
     .run = run,
-    .state_size = sizeof(struct pd_math_draws),
+    .state_size = sizeof(struct pd_draw_count),
 };

@@ -3,7 +3,7 @@
 
 #include "kernels/rows.h"
 #include "ops/out.h"
-#include "ops/rows_util.h"
+#include "ops/rows.h"
 
 static pd_status need_rows(const struct pd_meta *x)
 {

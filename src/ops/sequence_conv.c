@@ -4,8 +4,8 @@
 #include "kernels/gemm.h"
 #include "kernels/seq_conv.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 #include "ops/seq.h"
 #include "program/grad.h"
 
@@ -80,7 +80,7 @@ static pd_status run(const struct pd_run *r)
     w.offset = level->offset;
     w.sequences = level->n - 1;
     int64_t k = w.length * w.width;
-    PD_TRY(pd_math_scratch(r, (size_t)(rows * k) * pd_dtype_size(x->meta.dtype), &col));
+    PD_TRY(pd_scratch(r, (size_t)(rows * k) * pd_dtype_size(x->meta.dtype), &col));
     const void *from = windows(&w, x, padding, col);
     pd_gemm(
         x->meta.dtype == PD_DTYPE_FP64,
@@ -128,7 +128,7 @@ static pd_status run_grad(const struct pd_run *r)
     w.sequences = pd_seq_last(x)->n - 1;
     int64_t k = w.length * w.width;
     void *col;
-    PD_TRY(pd_math_scratch(r, (size_t)(rows * k) * pd_dtype_size(dtype), &col));
+    PD_TRY(pd_scratch(r, (size_t)(rows * k) * pd_dtype_size(dtype), &col));
     if (dpadding) memset(dpadding->data, 0, pd_tensor_bytes(dpadding));
     if (rows == 0 || n == 0) {
         if (dfilter) memset(dfilter->data, 0, pd_tensor_bytes(dfilter));

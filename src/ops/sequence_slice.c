@@ -1,8 +1,8 @@
 /* sequence_slice: cuts a piece out of each sequence. */
 #include <string.h>
 
-#include "ops/math_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 #include "ops/seq.h"
 
 enum { X, OFFSET, LENGTH, DOUT };
@@ -26,7 +26,7 @@ static pd_status pieces(const struct pd_run *r, const struct pd_tensor *x, int64
     const struct pd_lod_level *level = pd_seq_last(x);
     int64_t n = level->n - 1;
     void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, (size_t)(2 * n + 2) * sizeof(int64_t), &memory));
+    PD_TRY(pd_scratch(r, (size_t)(2 * n + 2) * sizeof(int64_t), &memory));
     *from = memory;
     *length = *from + n;
     PD_TRY(pd_seq_numbers(pd_run_in(r, OFFSET), "Offset", n, *from));

@@ -1,8 +1,8 @@
 /* sequence_unpad: takes the padding of sequences away again. */
 #include <string.h>
 
-#include "ops/math_util.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 #include "ops/seq.h"
 
 enum { X, LENGTH, DOUT };
@@ -34,7 +34,7 @@ static pd_status offsets_of(const struct pd_run *r, const struct pd_tensor *leng
                             int64_t length, int64_t **out)
 {
     void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, (size_t)(n + 1) * sizeof(int64_t), &memory));
+    PD_TRY(pd_scratch(r, (size_t)(n + 1) * sizeof(int64_t), &memory));
     int64_t *offset = memory;
     PD_TRY(pd_seq_numbers(lengths, "Length", n, offset + 1));
     offset[0] = 0;

@@ -1,8 +1,8 @@
 /* sgd: gradient descent without state. */
 #include <string.h>
 
-#include "ops/math_util.h"
 #include "ops/opt.h"
+#include "ops/scratch.h"
 
 enum { PARAM, LR, GRAD };
 
@@ -29,9 +29,9 @@ static pd_status sgd_rows_param(const struct pd_run *r, double lr)
         return pd_fail(
             PD_SHAPE, "the rows of Grad (%s %s) and of Param (%s %s) must be of one width and type",
             pd_dtype_name(g->dtype), pd_meta_dims_text(g), pd_dtype_name(m->dtype), pd_meta_dims_text(m));
-    size_t head = (pd_rows_group_bytes(held) + 63) / 64 * 64;
+    size_t head = pd_scratch_round(pd_rows_group_bytes(held));
     void *memory;
-    PD_TRY(pd_math_scratch(r, head + (size_t)n * sizeof(int64_t), &memory));
+    PD_TRY(pd_scratch(r, head + (size_t)n * sizeof(int64_t), &memory));
     int64_t *at = (int64_t *)((char *)memory + head);
     struct pd_rows_groups groups;
     pd_rows_group(out->rows.at, held, memory, &groups);

@@ -4,7 +4,6 @@
 #include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/rank_table.h"
-#include "ops/shape_util.h"
 
 enum { X, TABLE, STEP };
 enum { OUT };
@@ -60,7 +59,7 @@ const struct pd_op pd_op_shrink_rnn_memory_grad = {
     .type = "shrink_rnn_memory_grad",
     .doc = "Gradient of shrink_rnn_memory: zeros for the rows that ended.",
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Out@GRAD", PD_SLOT_OPTIONAL}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .infer = pd_out_infer_like,
     .run = grad_run,
 };

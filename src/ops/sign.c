@@ -1,9 +1,9 @@
 /* sign: -1, 0 or 1. */
 #include "base/parallel.h"
 #include "ops/check.h"
-#include "ops/math_grad.h"
-#include "ops/math_util.h"
+#include "ops/grad_scale.h"
 #include "ops/out.h"
+#include "ops/rows.h"
 
 #define GRAIN 32768
 
@@ -34,7 +34,7 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x;
     struct pd_tensor *out;
-    PD_TRY(pd_math_pair(r, &x, &out));
+    PD_TRY(pd_rows_pair(r, &x, &out));
     struct job j = {.x = x->data, .out = out->data};
     PD_TRY(pd_check_float_data(x, "X"));
     pd_parallel(pd_tensor_numel(x), GRAIN, x->meta.dtype == PD_DTYPE_FP32 ? sign_float : sign_double, &j);

@@ -5,7 +5,7 @@
 #include "kernels/sort.h"
 #include "ops/check.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X };
 enum { OUT };
@@ -69,7 +69,7 @@ static pd_status run(const struct pd_run *r)
     struct plane p = {d[row], d[column], step[row], step[column], d[axis], step[axis], NULL, NULL};
     int64_t n = p.rows * p.columns;
     memset(out->data, 0, pd_tensor_bytes(out));
-    PD_TRY(pd_shape_scratch(r, (size_t)(n * 16 + pd_sort_bytes(n) + p.rows + p.columns), (void **)&p.memory));
+    PD_TRY(pd_scratch(r, (size_t)(n * 16 + pd_sort_bytes(n) + p.rows + p.columns), (void **)&p.memory));
     p.used = (uint8_t *)p.memory + n * 16 + pd_sort_bytes(n);
     for (int64_t i = 0; i < d[0]; i++)
         for (int k = 0; k < r->attr[INDEXES].n; k++) {

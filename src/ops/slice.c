@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "kernels/copy.h"
+#include "ops/axis.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 
 enum { INPUT, STARTS_T, ENDS_T, STARTS_L, ENDS_L, GRAD_OUT };
 enum { S_INPUT, S_STARTS_T, S_ENDS_T, S_STRIDES_T, S_STARTS_L, S_ENDS_L, S_STRIDES_L, S_GRAD_OUT };
@@ -103,7 +103,7 @@ static pd_status resolve(const struct pd_meta *in, const struct pd_attr *attr, c
     PD_TRY(check_bounds(axes, b, strided));
     for (int i = 0; i < axes->n; i++) {
         int axis, flag = i < flags->n ? flags->ints[i] : 1;
-        PD_TRY(pd_shape_axis(axes->ints[i], in->rank, &axis));
+        PD_TRY(pd_axis_of(axes->ints[i], in->rank, &axis));
         int open = in->dim[axis] < 0 || i >= b->start.n || i >= b->end.n || (!running && flag == -1) ||
                    (!known && (flags->n == 0 || flag == -1));
         if (open) {
@@ -119,7 +119,7 @@ static pd_status resolve(const struct pd_meta *in, const struct pd_attr *attr, c
     uint8_t gone[PD_MAX_RANK] = {0};
     for (int i = 0; i < decrease->n; i++) {
         int axis;
-        PD_TRY(pd_shape_axis(decrease->ints[i], in->rank, &axis));
+        PD_TRY(pd_axis_of(decrease->ints[i], in->rank, &axis));
         if (cut->size[axis] > 1)
             return pd_fail(PD_SHAPE,
                            "decrease_axis names axis %d, but %lld elements are left along it; only 1 can go",

@@ -1,8 +1,8 @@
 /* softmax along one axis. */
 #include "kernels/softmax.h"
 
+#include "ops/axis.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
 #include "ops/out.h"
 
 enum { AXIS };
@@ -19,7 +19,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, 0);
     int axis = 0;
     PD_TRY(pd_check_float(x, "X"));
-    PD_TRY(pd_nn_axis(c->attr[AXIS].i, x->rank, &axis));
+    PD_TRY(pd_axis_of(c->attr[AXIS].i, x->rank, &axis));
     pd_out_like(c, 0, 0);
     return PD_OK;
 }
@@ -27,10 +27,10 @@ static pd_status infer(const struct pd_infer *c)
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, 0);
-    int axis = 0, rank = x->meta.rank;
-    PD_TRY(pd_nn_axis(r->attr[AXIS].i, rank, &axis));
-    pd_softmax(x->meta.dtype == PD_DTYPE_FP64, pd_meta_span(&x->meta, 0, axis), x->meta.dim[axis],
-               pd_meta_span(&x->meta, axis + 1, rank), x->data, pd_run_out(r, 0)->data);
+    int axis = 0;
+    PD_TRY(pd_axis_of(r->attr[AXIS].i, x->meta.rank, &axis));
+    struct pd_axis_lines l = pd_axis_lines(&x->meta, axis);
+    pd_softmax(x->meta.dtype == PD_DTYPE_FP64, l.outer, l.n, l.inner, x->data, pd_run_out(r, 0)->data);
     return PD_OK;
 }
 
@@ -38,11 +38,11 @@ static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *y = pd_run_in(r, 0), *dy = pd_run_in(r, 1);
     struct pd_tensor *dx = pd_run_out(r, 0);
-    int axis = 0, rank = y->meta.rank;
+    int axis = 0;
     if (!dx) return PD_OK;
-    PD_TRY(pd_nn_axis(r->attr[AXIS].i, rank, &axis));
-    pd_softmax_grad(y->meta.dtype == PD_DTYPE_FP64, pd_meta_span(&y->meta, 0, axis), y->meta.dim[axis],
-                    pd_meta_span(&y->meta, axis + 1, rank), y->data, dy->data, dx->data);
+    PD_TRY(pd_axis_of(r->attr[AXIS].i, y->meta.rank, &axis));
+    struct pd_axis_lines l = pd_axis_lines(&y->meta, axis);
+    pd_softmax_grad(y->meta.dtype == PD_DTYPE_FP64, l.outer, l.n, l.inner, y->data, dy->data, dx->data);
     return PD_OK;
 }
 

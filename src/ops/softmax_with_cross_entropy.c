@@ -3,9 +3,11 @@
 #include "kernels/softmax.h"
 
 #include "kernels/ew_math.h"
+#include "ops/axis.h"
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/label.h"
 #include "ops/out.h"
+#include "ops/scratch.h"
 
 enum { LOGITS, LABEL };
 enum { SOFTMAX, LOSS };
@@ -20,14 +22,10 @@ static const struct pd_attr_def attrs[] = {
     {0},
 };
 
-struct shape {
-    int64_t outer, classes, inner;
-};
-
-static pd_status shape_of(const struct pd_meta *x, int axis, struct shape *s)
+static pd_status shape_of(const struct pd_meta *x, int axis, struct pd_axis_lines *s)
 {
-    PD_TRY(pd_nn_axis(axis, x->rank, &axis));
-    *s = (struct shape){pd_meta_span(x, 0, axis), x->dim[axis], pd_meta_span(x, axis + 1, x->rank)};
+    PD_TRY(pd_axis_of(axis, x->rank, &axis));
+    *s = pd_axis_lines(x, axis);
     return PD_OK;
 }
 
@@ -37,8 +35,8 @@ static pd_status infer(const struct pd_infer *c)
     struct pd_meta *softmax = pd_infer_out(c, SOFTMAX), *loss = pd_infer_out(c, LOSS);
     int axis = 0, soft = c->attr[SOFT_LABEL].b;
     PD_TRY(pd_check_float(x, "Logits"));
-    PD_TRY(pd_nn_axis(c->attr[AXIS].i, x->rank, &axis));
-    PD_TRY(pd_nn_label_type(label, soft, x, "Logits"));
+    PD_TRY(pd_axis_of(c->attr[AXIS].i, x->rank, &axis));
+    PD_TRY(pd_label_check_type(label, soft, x, "Logits"));
     /* A label without the dimension for the class stands for one with 1 there. */
     int short_label = !soft && label->rank == x->rank - 1;
     int fits = short_label || label->rank == x->rank;
@@ -67,26 +65,26 @@ static pd_status run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, LOGITS), *label = pd_run_in(r, LABEL);
     int soft = r->attr[SOFT_LABEL].b;
     int64_t ignore = r->attr[IGNORE_INDEX].i;
-    struct shape s;
+    struct pd_axis_lines s;
     PD_TRY(shape_of(&x->meta, r->attr[AXIS].i, &s));
-    if (!soft) PD_TRY(pd_nn_check_labels(label, s.outer * s.inner, s.classes, ignore));
+    if (!soft) PD_TRY(pd_label_check_range(label, s.outer * s.inner, s.n, ignore));
     struct pd_tensor *kept = pd_run_out(r, SOFTMAX);
     void *softmax = kept ? kept->data : NULL;
-    if (!kept) PD_TRY(pd_nn_scratch(r, pd_tensor_bytes(x), &softmax));
-    pd_softmax(x->meta.dtype == PD_DTYPE_FP64, s.outer, s.classes, s.inner, x->data, softmax);
+    if (!kept) PD_TRY(pd_scratch(r, pd_tensor_bytes(x), &softmax));
+    pd_softmax(x->meta.dtype == PD_DTYPE_FP64, s.outer, s.n, s.inner, x->data, softmax);
     PD_SWITCH_FLOAT(x->meta.dtype, T, {
         const T *p = softmax, *weight = soft ? label->data : NULL;
         T *loss = pd_run_out(r, LOSS)->data;
         for (int64_t o = 0; o < s.outer; o++)
             for (int64_t l = 0; l < s.inner; l++) {
-                const T *row = p + o * s.classes * s.inner + l;
+                const T *row = p + o * s.n * s.inner + l;
                 T sum = 0;
                 if (soft) {
-                    const T *w = weight + o * s.classes * s.inner + l;
-                    for (int64_t j = 0; j < s.classes; j++)
+                    const T *w = weight + o * s.n * s.inner + l;
+                    for (int64_t j = 0; j < s.n; j++)
                         sum += w[j * s.inner] * pd_log(row[j * s.inner]);
                 } else {
-                    int64_t class = pd_nn_label(label, o * s.inner + l);
+                    int64_t class = pd_label_at(label, o * s.inner + l);
                     if (class != ignore) sum = pd_log(row[class * s.inner]);
                 }
                 loss[o * s.inner + l] = -sum;
@@ -97,8 +95,8 @@ static pd_status run(const struct pd_run *r)
 
 static pd_status grad_infer(const struct pd_infer *c)
 {
-    PD_TRY(pd_nn_label_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b, pd_infer_in(c, GRAD_SOFTMAX),
-                            "Softmax"));
+    PD_TRY(pd_label_check_type(pd_infer_in(c, GRAD_LABEL), c->attr[SOFT_LABEL].b,
+                               pd_infer_in(c, GRAD_SOFTMAX), "Softmax"));
     pd_out_like(c, 0, GRAD_SOFTMAX);
     return PD_OK;
 }
@@ -110,28 +108,28 @@ static pd_status grad_run(const struct pd_run *r)
     struct pd_tensor *dx = pd_run_out(r, 0);
     int soft = r->attr[SOFT_LABEL].b;
     int64_t ignore = r->attr[IGNORE_INDEX].i;
-    struct shape s;
+    struct pd_axis_lines s;
     if (!dx) return PD_OK;
     PD_TRY(shape_of(&softmax->meta, r->attr[AXIS].i, &s));
-    if (!soft) PD_TRY(pd_nn_check_labels(label, s.outer * s.inner, s.classes, ignore));
+    if (!soft) PD_TRY(pd_label_check_range(label, s.outer * s.inner, s.n, ignore));
     PD_SWITCH_FLOAT(dx->meta.dtype, T, {
         const T *p = softmax->data, *dloss = g->data, *weight = soft ? label->data : NULL;
         T *to = dx->data;
-        int64_t block = s.classes * s.inner;
+        int64_t block = s.n * s.inner;
         for (int64_t o = 0; o < s.outer; o++) {
             for (int64_t j = o * block; s.inner == 1 && j < (o + 1) * block; j++)
                 to[j] = dloss[o] * (soft ? p[j] - weight[j] : p[j]);
-            for (int64_t j = 0; s.inner > 1 && j < s.classes; j++)
+            for (int64_t j = 0; s.inner > 1 && j < s.n; j++)
                 for (int64_t l = 0; l < s.inner; l++) {
                     int64_t at = o * block + j * s.inner + l;
                     to[at] = dloss[o * s.inner + l] * (soft ? p[at] - weight[at] : p[at]);
                 }
             for (int64_t l = 0; !soft && l < s.inner; l++) {
-                int64_t class = pd_nn_label(label, o * s.inner + l);
+                int64_t class = pd_label_at(label, o * s.inner + l);
                 if (class != ignore)
                     to[o * block + class * s.inner + l] -= dloss[o * s.inner + l];
                 else
-                    for (int64_t j = 0; j < s.classes; j++)
+                    for (int64_t j = 0; j < s.n; j++)
                         to[o * block + j * s.inner + l] = 0;
             }
         }

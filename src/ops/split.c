@@ -1,9 +1,10 @@
 /* split: cuts a tensor along one axis into parts, of equal size (num) or of given sizes (sections; one may be
  * -1: what is left). Its gradient joins the parts again. */
 #include "kernels/copy_join.h"
+#include "ops/axis.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X, AXIS_TENSOR, SECTIONS_LIST };
 enum { OUT };
@@ -83,7 +84,7 @@ static pd_status infer(const struct pd_infer *c)
                       from_list};
     PD_TRY(pd_number_infer(c, AXIS_TENSOR, "axis", c->attr[AXIS].i, &wish, &known));
     PD_TRY(check_count(&s, num, c->out[OUT].n));
-    if (known) PD_TRY(pd_shape_axis(wish, x->rank, &axis));
+    if (known) PD_TRY(pd_axis_of(wish, x->rank, &axis));
     for (int i = 0; i < c->out[OUT].n; i++) {
         struct pd_meta *out = c->out[OUT].at[i];
         if (!out) continue;
@@ -109,9 +110,9 @@ static pd_status run(const struct pd_run *r)
                       from_list};
     char *memory;
     PD_TRY(pd_number_run(r, AXIS_TENSOR, "axis", r->attr[AXIS].i, &wish));
-    PD_TRY(pd_shape_axis(wish, x->meta.rank, &axis));
+    PD_TRY(pd_axis_of(wish, x->meta.rank, &axis));
     PD_TRY(check_count(&s, num, n));
-    PD_TRY(pd_shape_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
+    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
     int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
     int64_t inner = pd_meta_span(&x->meta, axis + 1, x->meta.rank) * (int64_t)pd_dtype_size(x->meta.dtype);
     struct pd_join j = {x->data, (char **)memory, width, x->meta.dim[axis] * inner, n};

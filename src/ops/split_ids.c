@@ -3,7 +3,7 @@
 
 #include "kernels/rows.h"
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/scratch.h"
 
 enum { TABLE, HEIGHT };
 
@@ -34,7 +34,7 @@ static pd_status split_tensors(const struct pd_run *r)
         n += pd_tensor_numel(pd_run_in_at(r, 0, i));
     }
     void *memory = NULL;
-    PD_TRY(pd_math_scratch(r, (size_t)n * sizeof(int64_t) + pd_rows_group_bytes(n), &memory));
+    PD_TRY(pd_scratch(r, (size_t)n * sizeof(int64_t) + pd_rows_group_bytes(n), &memory));
     int64_t *all = memory;
     for (int i = 0; i < r->in[0].n; i++) {
         const struct pd_tensor *t = pd_run_in_at(r, 0, i);

@@ -1,6 +1,6 @@
 /* squared_l2_distance: how far rows lie apart. */
 #include "ops/check.h"
-#include "ops/math_util.h"
+#include "ops/elements.h"
 #include "ops/out.h"
 
 enum { DIST_X, DIST_Y };
@@ -90,7 +90,7 @@ static pd_status dist_grad_run(const struct pd_run *r)
     int64_t rows = sub->meta.dim[0], width = sub->meta.dim[1],
             shared = dy && dy->meta.dim[0] == 1 && rows != 1;
     PD_TRY(pd_check_float_data(sub, "sub_result"));
-    if (shared) PD_TRY(pd_math_fill(dy->data, dy->meta.dtype, width, 0));
+    if (shared) PD_TRY(pd_elements_fill(dy->data, dy->meta.dtype, width, 0));
     PD_SWITCH_FLOAT(sub->meta.dtype, T, {
         for (int64_t i = 0; i < rows; i++) {
             const T *s = (const T *)sub->data + i * width;

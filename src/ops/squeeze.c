@@ -2,9 +2,10 @@
  * stay where they are. */
 #include <string.h>
 
+#include "ops/axis.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/view.h"
 
 enum { X, AXES_TENSOR, AXES_LIST };
 enum { OUT };
@@ -21,7 +22,7 @@ static pd_status squeeze_infer(const struct pd_infer *c)
     int rank = 0;
     for (int i = 0; i < axes->n; i++) {
         int axis;
-        PD_TRY(pd_shape_axis(axes->ints[i], x->rank, &axis));
+        PD_TRY(pd_axis_of(axes->ints[i], x->rank, &axis));
         if (x->dim[axis] >= 0 && x->dim[axis] != 1)
             return pd_fail(
                 PD_SHAPE,
@@ -51,7 +52,7 @@ static pd_status insert_axes(const struct pd_meta *x, const struct pd_numbers *a
     *rank = x->rank;
     for (int i = 0; i < axes->n; i++) {
         int at;
-        PD_TRY(pd_shape_axis(axes->at[i], *rank + 1, &at));
+        PD_TRY(pd_axis_of(axes->at[i], *rank + 1, &at));
         memmove(dim + at + 1, dim + at, (size_t)(*rank - at) * sizeof *dim);
         dim[at] = 1;
         ++*rank;

@@ -2,8 +2,9 @@
 #include <string.h>
 
 #include "kernels/copy_join.h"
+#include "ops/axis.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X };
 enum { Y };
@@ -37,7 +38,7 @@ static pd_status infer_stack(const struct pd_infer *c, struct pd_meta *const *x,
         for (int k = 0; k < one.rank; k++)
             if (one.dim[k] < 0) one.dim[k] = x[i]->dim[k];
     }
-    PD_TRY(pd_shape_axis(c->attr[AXIS].i, one.rank + 1, &axis));
+    PD_TRY(pd_axis_of(c->attr[AXIS].i, one.rank + 1, &axis));
     PD_TRY(stacked(&one, n, axis, dim));
     if (!y) return PD_OK;
     y->dtype = one.dtype;
@@ -49,7 +50,7 @@ static pd_status infer_unstack(const struct pd_infer *c, const struct pd_meta *y
 {
     int64_t dim[PD_MAX_RANK];
     int axis;
-    PD_TRY(pd_shape_axis(c->attr[AXIS].i, y->rank, &axis));
+    PD_TRY(pd_axis_of(c->attr[AXIS].i, y->rank, &axis));
     if (y->dim[axis] >= 0 && y->dim[axis] != n)
         return pd_fail(PD_SHAPE, "axis %d has %lld elements, but there are %d outputs", axis,
                        (long long)y->dim[axis], n);
@@ -71,8 +72,8 @@ static pd_status describe(const struct pd_run *r, const struct pd_values *parts,
 {
     int axis, n = parts->n;
     char *memory;
-    PD_TRY(pd_shape_axis(r->attr[AXIS].i, y->meta.rank, &axis));
-    PD_TRY(pd_shape_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
+    PD_TRY(pd_axis_of(r->attr[AXIS].i, y->meta.rank, &axis));
+    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
     int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
     int64_t inner = pd_meta_span(&y->meta, axis + 1, y->meta.rank) * (int64_t)pd_dtype_size(y->meta.dtype);
     *j = (struct pd_join){y->data, (char **)memory, width, n * inner, n};

@@ -5,9 +5,10 @@
 
 #include "base/parallel.h"
 #include "kernels/clones.h"
-#include "ops/math_grad.h"
-#include "ops/math_util.h"
-#include "ops/rows_util.h"
+#include "ops/elements.h"
+#include "ops/grad_scale.h"
+#include "ops/rows.h"
+#include "ops/scratch.h"
 #include "ops/sum.h"
 
 #define GRAIN 16384
@@ -133,7 +134,7 @@ static pd_status sum_tensors(const struct pd_run *r, struct pd_tensor *out)
 {
     const void **x;
     int n = 0;
-    PD_TRY(pd_math_scratch(r, (size_t)r->in[X].n * sizeof *x, (void **)&x));
+    PD_TRY(pd_scratch(r, (size_t)r->in[X].n * sizeof *x, (void **)&x));
     for (int i = 0; i < r->in[X].n; i++) {
         const struct pd_value *v = r->in[X].at[i];
         if (!v || pd_value_is_rows(v) || !v->tensor.data || pd_tensor_numel(&v->tensor) == 0) continue;
@@ -146,7 +147,7 @@ static pd_status sum_tensors(const struct pd_run *r, struct pd_tensor *out)
     }
     struct job j = {out->data, x, n};
     int64_t count = pd_tensor_numel(out);
-    if (n == 0) return pd_math_fill(out->data, out->meta.dtype, count, 0);
+    if (n == 0) return pd_elements_fill(out->data, out->meta.dtype, count, 0);
     if (n == 1) {
         if (x[0] != out->data) memcpy(out->data, x[0], pd_tensor_bytes(out));
         return PD_OK;

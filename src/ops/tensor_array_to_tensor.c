@@ -2,8 +2,9 @@
 #include <string.h>
 
 #include "kernels/copy_join.h"
+#include "ops/axis.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X, DOUT };
 enum { OUT, OUT_INDEX };
@@ -22,7 +23,7 @@ static pd_status infer(const struct pd_infer *c)
     }
     if (!out || x->rank == 0) return PD_OK;
     int64_t dim[PD_MAX_RANK + 1];
-    PD_TRY(pd_shape_axis(c->attr[AXIS].i, x->rank + stack, &axis));
+    PD_TRY(pd_axis_of(c->attr[AXIS].i, x->rank + stack, &axis));
     memcpy(dim, x->dim, (size_t)axis * sizeof *dim);
     dim[axis] = -1;
     memcpy(dim + axis + 1, x->dim + axis + !stack, (size_t)(x->rank - axis - !stack) * sizeof *dim);
@@ -39,8 +40,8 @@ static pd_status describe(const struct pd_run *r, const struct pd_value *x, stru
         return pd_fail(PD_INVALID, "X is no tensor array with items; write to it first");
     const struct pd_meta *first = &x->items.at[0]->tensor.meta;
     char *memory;
-    PD_TRY(pd_shape_axis(r->attr[AXIS].i, first->rank + stack, at));
-    PD_TRY(pd_shape_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
+    PD_TRY(pd_axis_of(r->attr[AXIS].i, first->rank + stack, at));
+    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
     int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
     *j = (struct pd_join){.part = (char **)memory, .width = width, .n = n};
     *sum = *first;
@@ -150,7 +151,7 @@ const struct pd_op pd_op_tensor_array_to_tensor_grad = {
     .type = "tensor_array_to_tensor_grad",
     .doc = "Gradient of tensor_array_to_tensor: the parts as items of an array.",
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_OTHERS}, {"Out@GRAD", 0}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .flags = PD_OP_DYNAMIC,
     .infer = grad_infer,

@@ -1,7 +1,7 @@
 /* transpose and transpose2: dimension i of the output is dimension axis[i] of X. */
 #include "kernels/copy.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
+#include "ops/view.h"
 
 enum { X };
 enum { OUT, XSHAPE };
@@ -108,7 +108,7 @@ const struct pd_op pd_op_transpose_grad = {
     .inputs =
         (const struct pd_slot_def[]){
             {"X", PD_SLOT_META}, {"Out@GRAD", 0}, {"Out", PD_SLOT_OPTIONAL | PD_SLOT_UNUSED}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,
@@ -118,7 +118,7 @@ const struct pd_op pd_op_transpose2_grad = {
     .type = "transpose2_grad",
     .doc = "Gradient of transpose2: the opposite order.",
     .inputs = (const struct pd_slot_def[]){{"XShape", PD_SLOT_META}, {"Out@GRAD", 0}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_view_infer_from_xshape,
     .run = grad_run,

@@ -4,7 +4,6 @@
 
 #include "base/parallel.h"
 #include "ops/out.h"
-#include "ops/shape_util.h"
 #include "ops/windows.h"
 
 enum { X, DY };
@@ -96,7 +95,7 @@ const struct pd_op pd_op_unfold_grad = {
     .type = "unfold_grad",
     .doc = "Gradient of unfold.",
     .inputs = (const struct pd_slot_def[]){{"X", PD_SLOT_META}, {"Y@GRAD", 0}, {0}},
-    .outputs = pd_view_grad_outputs,
+    .outputs = pd_out_x_grad,
     .attrs = attrs,
     .infer = pd_out_infer_like,
     .run = grad_run,

@@ -1,7 +1,7 @@
 /* unique and unique_with_counts: how large their results are depends on the data. */
 #include <string.h>
 
-#include "ops/shape_util.h"
+#include "ops/scratch.h"
 
 enum { X };
 enum { OUT, INDEX, COUNT };
@@ -103,8 +103,8 @@ static pd_status run(const struct pd_run *r)
                        INT32_MAX / 4);
     while (cells < 2 * (uint64_t)n)
         cells *= 2;
-    PD_TRY(pd_shape_scratch(r, (size_t)(3 * n) * sizeof *memory + (size_t)cells * sizeof(int32_t),
-                            (void **)&memory));
+    PD_TRY(
+        pd_scratch(r, (size_t)(3 * n) * sizeof *memory + (size_t)cells * sizeof(int32_t), (void **)&memory));
     int64_t *number = memory, *first = memory + n, *counts = memory + 2 * n;
     struct table t = {(int32_t *)(memory + 3 * n), cells - 1};
     memset(t.cell, 0, (size_t)cells * sizeof *t.cell);

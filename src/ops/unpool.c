@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/nn_util.h"
+#include "ops/label.h"
 #include "ops/out.h"
 
 enum { X, INDICES };
@@ -26,7 +26,7 @@ static pd_status infer(const struct pd_infer *c)
     PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_check_rank(x, "X", 4, 4));
     PD_TRY(pd_check_same_dims(x, "X", indices, "Indices"));
-    PD_TRY(pd_nn_need_labels(indices, "Indices"));
+    PD_TRY(pd_label_check_index(indices, "Indices"));
     if (strcmp(c->attr[TYPE].s, "max"))
         return pd_fail(PD_INVALID, "unpooling_type is '%s': give max.", c->attr[TYPE].s);
     for (int i = KSIZE; i <= PADDINGS; i++)
@@ -50,7 +50,7 @@ static pd_status infer(const struct pd_infer *c)
 static pd_status check_indices(const struct pd_tensor *indices, int64_t points)
 {
     for (int64_t i = 0, n = pd_tensor_numel(indices); i < n; i++) {
-        int64_t at = pd_nn_label(indices, i);
+        int64_t at = pd_label_at(indices, i);
         if (at < 0 || at >= points)
             return pd_fail(
                 PD_RANGE, "Indices has %lld at element %lld, but an output plane has %lld places, 0 to %lld.",
@@ -71,7 +71,7 @@ static pd_status run(const struct pd_run *r)
         const T *x = x_in->data;
         T *to = out->data;
         for (int64_t i = 0; i < planes * points; i++)
-            to[i / points * out_points + pd_nn_label(indices, i)] = x[i];
+            to[i / points * out_points + pd_label_at(indices, i)] = x[i];
     })
     return PD_OK;
 }
@@ -87,7 +87,7 @@ static pd_status grad_run(const struct pd_run *r)
         const T *from = g->data;
         T *to = dx->data;
         for (int64_t i = 0, n = pd_tensor_numel(dx); i < n; i++)
-            to[i] = from[i / points * out_points + pd_nn_label(indices, i)];
+            to[i] = from[i / points * out_points + pd_label_at(indices, i)];
     })
     return PD_OK;
 }

@@ -1,14 +1,28 @@
-/* See rows_util.h. */
-#include "ops/rows_util.h"
+/* See rows.h. */
+#include "ops/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/rows.h"
-#include "ops/math_util.h"
+#include "ops/scratch.h"
 
-static size_t align(size_t bytes)
+pd_status pd_rows_like(struct pd_value *to, const struct pd_value *from)
 {
-    return (bytes + 63) / 64 * 64;
+    const struct pd_meta *m = &from->tensor.meta;
+    if (to == from) return PD_OK;
+    PD_TRY(pd_rows_resize(to, from->rows.n, from->height, m->dtype, m->rank, m->dim));
+    if (from->rows.n) memcpy(to->rows.at, from->rows.at, (size_t)from->rows.n * sizeof *from->rows.at);
+    return PD_OK;
+}
+
+pd_status pd_rows_pair(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out)
+{
+    struct pd_value *from = pd_run_in_value(r, 0), *to = pd_run_out_value(r, 0);
+    if (pd_value_is_rows(from)) PD_TRY(pd_rows_like(to, from));
+    *x = &from->tensor;
+    *out = &to->tensor;
+    return PD_OK;
 }
 
 /* No rows at all: the type and the widths that are known, which a gradient that was never written does not
@@ -60,11 +74,12 @@ pd_status pd_rows_merge(const struct pd_run *r, struct pd_value *to, int n, stru
 
     /* The groups, the number of each row and its place, and a copy of the input that the result overwrites.
      */
-    size_t group = align(pd_rows_group_bytes(total)), list = align((size_t)total * 8), held = 0;
+    size_t group = pd_scratch_round(pd_rows_group_bytes(total)), list = pd_scratch_round((size_t)total * 8),
+           held = 0;
     for (int i = 0; i < n; i++)
         if (from[i] == to) held = bytes * (size_t)to->rows.n;
     char *memory;
-    PD_TRY(pd_math_scratch(r, group + 2 * list + held, (void **)&memory));
+    PD_TRY(pd_scratch(r, group + 2 * list + held, (void **)&memory));
     int64_t *ids = (int64_t *)(memory + group);
     const void **rows = (const void **)(memory + group + list);
     char *copy = memory + group + 2 * list;
@@ -107,4 +122,33 @@ pd_status pd_rows_source(const struct pd_run *r, const struct pd_tensor **x, str
     if (!pd_value_is_rows(from)) return PD_OK;
     *x = *out;
     return pd_rows_merge(r, to, 1, &from);
+}
+
+struct entry {
+    int64_t id, at;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = ((const struct entry *)a)->id, y = ((const struct entry *)b)->id;
+    return (x > y) - (x < y);
+}
+
+pd_status pd_rows_make(struct pd_value *value, const int64_t *ids, int64_t n, int64_t height, int64_t width,
+                       enum pd_dtype dtype, int64_t *place)
+{
+    struct entry *sorted = (struct entry *)(place + n);
+    int64_t distinct = 0;
+    for (int64_t i = 0; i < n; i++)
+        sorted[i] = (struct entry){ids[i], i};
+    qsort(sorted, (size_t)n, sizeof *sorted, by_id);
+    for (int64_t i = 0; i < n; i++) {
+        distinct += i == 0 || sorted[i].id != sorted[i - 1].id;
+        place[sorted[i].at] = distinct - 1;
+    }
+    PD_TRY(pd_rows_resize(value, distinct, height, dtype, 2, (int64_t[]){distinct, width}));
+    for (int64_t i = 0; i < n; i++)
+        value->rows.at[place[i]] = ids[i];
+    memset(value->tensor.data, 0, (size_t)(distinct * width) * pd_dtype_size(dtype));
+    return PD_OK;
 }

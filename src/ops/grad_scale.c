@@ -1,5 +1,5 @@
-/* See math_grad.h. */
-#include "ops/math_grad.h"
+/* See grad_scale.h. */
+#include "ops/grad_scale.h"
 
 #include <string.h>
 

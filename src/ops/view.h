@@ -1,29 +1,8 @@
-/* What the files of the shape family share: numbers from attributes or tensors, axes, views. */
-#ifndef PD_OPS_SHAPE_UTIL_H
-#define PD_OPS_SHAPE_UTIL_H
+/* Ops that give the same elements under another shape: how they run, their gradients, their tables. */
+#ifndef PD_OPS_VIEW_H
+#define PD_OPS_VIEW_H
 
 #include "ops/out.h"
-#include "program/op.h"
-
-/* ---- dimensions ---- */
-
-/* An axis that may count from the end, in [-rank, rank). */
-pd_status pd_shape_axis(int64_t axis, int rank, int *out);
-/* A tensor as outer x n x inner, n along the axis. */
-void pd_shape_lines(const struct pd_meta *x, int axis, int64_t *outer, int64_t *n, int64_t *inner);
-/* Rows of an index tensor [n], [n, 1] or [1, n]; its element type is checked too. */
-pd_status pd_shape_index_count(const struct pd_meta *index, const char *slot, int64_t *n);
-/* int32 or int64 ids as int64 in [0, limit) into `to`. */
-pd_status pd_shape_read_index(const struct pd_tensor *index, const char *slot, int64_t limit, int64_t *to);
-/* Copies the box of `size` elements at `start` of a tensor like `whole` from or to dense memory. */
-void pd_shape_copy_box(const struct pd_meta *whole, const int64_t *start, const int64_t *size, int to_whole,
-                       void *to, const void *from);
-/* Fills with a number, converted to the tensor's type. */
-pd_status pd_shape_fill(struct pd_tensor *tensor, double value);
-/* Memory of this run; never NULL on success. */
-pd_status pd_shape_scratch(const struct pd_run *r, size_t bytes, void **out);
-
-/* ---- views: the same elements under another shape ---- */
 
 /* Output 0 takes the elements of input 0 / of input 1. */
 pd_status pd_view_run(const struct pd_run *r);
@@ -34,7 +13,7 @@ pd_status pd_view_set_xshape(const struct pd_infer *c, int x, int xshape);
 pd_status pd_view_infer_from_xshape(const struct pd_infer *c);
 extern const struct pd_share pd_view_share[], pd_view_grad_share[];
 /* Slots of the gradient ops: X, Out@GRAD -> X@GRAD and XShape, Out@GRAD -> X@GRAD. */
-extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[], pd_view_grad_outputs[];
+extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[];
 
 /* Defines the two gradient ops of a view op that comes with and without XShape. */
 #define PD_VIEW_GRADS(name, attrs_)                                                                          \
@@ -42,7 +21,7 @@ extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[], p
         .type = #name "_grad",                                                                               \
         .doc = "Gradient of " #name ": the gradient in the shape of X.",                                     \
         .inputs = pd_view_grad_inputs,                                                                       \
-        .outputs = pd_view_grad_outputs,                                                                     \
+        .outputs = pd_out_x_grad,                                                                            \
         .attrs = attrs_,                                                                                     \
         .infer = pd_out_infer_like,                                                                          \
         .run = pd_view_grad_run,                                                                             \
@@ -52,7 +31,7 @@ extern const struct pd_slot_def pd_view_grad_inputs[], pd_view_grad2_inputs[], p
         .type = #name "2_grad",                                                                              \
         .doc = "Gradient of " #name "2: the gradient in the shape that XShape keeps.",                       \
         .inputs = pd_view_grad2_inputs,                                                                      \
-        .outputs = pd_view_grad_outputs,                                                                     \
+        .outputs = pd_out_x_grad,                                                                            \
         .attrs = attrs_,                                                                                     \
         .infer = pd_view_infer_from_xshape,                                                                  \
         .run = pd_view_grad_run,                                                                             \

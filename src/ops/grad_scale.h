@@ -1,6 +1,6 @@
 /* Gradients that are plain scale ops: one per variable of an input slot. */
-#ifndef PD_OPS_MATH_GRAD_H
-#define PD_OPS_MATH_GRAD_H
+#ifndef PD_OPS_GRAD_SCALE_H
+#define PD_OPS_GRAD_SCALE_H
 
 #include "program/grad.h"
 
