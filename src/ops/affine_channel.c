@@ -1,10 +1,8 @@
 /* affine_channel: each channel scaled and shifted by its own numbers. */
 #include <string.h>
 
-#include "kernels/norm.h"
-
 #include "ops/check.h"
-#include "ops/layout.h"
+#include "ops/norm_slots.h"
 #include "ops/out.h"
 #include "ops/scratch.h"
 
@@ -15,22 +13,13 @@ enum { DX, D_SCALE, D_BIAS };
 
 static const struct pd_attr_def attrs[] = {PD_DEF_STRING("data_layout", "AnyLayout"), {0}};
 
-static struct pd_norm norm_of(const struct pd_meta *x, const struct pd_attr *attr)
-{
-    int last = pd_layout_channels_last(attr[LAYOUT].s);
-    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
-                            .channels = x->dim[last ? x->rank - 1 : 1],
-                            .outer = last ? pd_meta_span(x, 0, x->rank - 1) : x->dim[0],
-                            .inner = last ? 1 : pd_meta_span(x, 2, x->rank)};
-}
-
 static pd_status infer(const struct pd_infer *c)
 {
     static const char *const names[] = {"X", "Scale", "Bias"};
     const struct pd_meta *x = pd_infer_in(c, X);
     PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_check_rank(x, "X", 2, PD_MAX_RANK));
-    int64_t channels = norm_of(x, c->attr).channels;
+    int64_t channels = pd_norm_slots_norm(x, c->attr[LAYOUT].s).channels;
     for (int slot = SCALE; slot <= BIAS; slot++) {
         const struct pd_meta *each = pd_infer_in(c, slot);
         PD_TRY(pd_check_same_type(x, "X", each, names[slot]));
@@ -46,7 +35,7 @@ static pd_status infer(const struct pd_infer *c)
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, X);
-    struct pd_norm n = norm_of(&x->meta, r->attr);
+    struct pd_norm n = pd_norm_slots_norm(&x->meta, r->attr[LAYOUT].s);
     pd_norm_apply(&n, x->data, pd_run_in(r, SCALE)->data, pd_run_in(r, BIAS)->data, pd_run_out(r, 0)->data);
     return PD_OK;
 }
@@ -65,7 +54,7 @@ static pd_status grad_run(const struct pd_run *r)
                            *g = pd_run_in(r, GRAD_DOUT);
     struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
                      *d_bias = pd_run_out(r, D_BIAS);
-    struct pd_norm n = norm_of(&g->meta, r->attr);
+    struct pd_norm n = pd_norm_slots_norm(&g->meta, r->attr[LAYOUT].s);
     size_t bytes = (size_t)n.channels * pd_dtype_size(g->meta.dtype);
     if (d_scale || d_bias) {
         /* Sums of dy and of dy * (x - 0). */

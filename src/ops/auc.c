@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/label.h"
 #include "ops/out.h"
 #include "ops/scratch.h"
 
@@ -102,8 +103,7 @@ static void add_samples(const struct counts *c, const struct pd_tensor *predict,
     PD_SWITCH_FLOAT(predict->meta.dtype, T, {
         const T *p = predict->data;
         for (int64_t i = 0; i < n; i++) {
-            int64_t y = label->meta.dtype == PD_DTYPE_INT64 ? ((const int64_t *)label->data)[i]
-                                                            : ((const int32_t *)label->data)[i];
+            int64_t y = pd_label_at(label, i);
             uint32_t bucket = (uint32_t)(p[i * width + width - 1] * (T)c->thresholds);
             if (y > 0 || (y < 0 && c->any_label))
                 c->pos[bucket]++;

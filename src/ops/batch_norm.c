@@ -4,9 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/norm.h"
 #include "ops/check.h"
-#include "ops/layout.h"
 #include "ops/norm_slots.h"
 #include "ops/out.h"
 #include "ops/scratch.h"
@@ -32,27 +30,13 @@ static int uses_global(const struct pd_attr *attr)
     return attr[GLOBAL_STATS].b || (attr[IS_TEST].b && !attr[TRAINABLE_STATS].b);
 }
 
-static int64_t channels_of(const struct pd_meta *x, const struct pd_attr *attr)
-{
-    return x->dim[pd_layout_channels_last(attr[LAYOUT].s) ? x->rank - 1 : 1];
-}
-
-static struct pd_norm norm_of(const struct pd_meta *x, const struct pd_attr *attr)
-{
-    int last = pd_layout_channels_last(attr[LAYOUT].s);
-    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
-                            .channels = channels_of(x, attr),
-                            .outer = last ? pd_meta_span(x, 0, x->rank - 1) : x->dim[0],
-                            .inner = last ? 1 : pd_meta_span(x, 2, x->rank)};
-}
-
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X);
     struct pd_meta *reserve = pd_infer_out(c, RESERVE);
     PD_TRY(pd_check_float(x, "X"));
     PD_TRY(pd_check_rank(x, "X", 2, 5));
-    int64_t channels = channels_of(x, c->attr);
+    int64_t channels = pd_norm_slots_norm(x, c->attr[LAYOUT].s).channels;
     enum pd_dtype dtype = x->dtype;
     PD_TRY(pd_norm_slots_check(c, X, VARIANCE, channels, "channels"));
     PD_TRY(pd_norm_slots_infer(c, X, SAVED_VARIANCE, 1, &channels));
@@ -69,7 +53,7 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *y = pd_run_out(r, Y), *saved_mean = pd_run_out(r, SAVED_MEAN),
                      *saved_inv = pd_run_out(r, SAVED_VARIANCE);
     struct pd_tensor *mean_out = pd_run_out(r, MEAN_OUT), *variance_out = pd_run_out(r, VARIANCE_OUT);
-    struct pd_norm n = norm_of(&x->meta, r->attr);
+    struct pd_norm n = pd_norm_slots_norm(&x->meta, r->attr[LAYOUT].s);
     int64_t channels = n.channels, count = n.outer * n.inner;
     int global = uses_global(r->attr);
     double momentum = r->attr[MOMENTUM].f, epsilon = r->attr[EPSILON].f;
@@ -162,7 +146,7 @@ static pd_status grad_run(const struct pd_run *r)
     const struct pd_tensor *x = pd_run_in(r, GRAD_X), *dy = pd_run_in(r, GRAD_DY);
     struct pd_tensor *dx = pd_run_out(r, DX), *d_scale = pd_run_out(r, D_SCALE),
                      *d_bias = pd_run_out(r, D_BIAS);
-    struct pd_norm n = norm_of(&x->meta, r->attr);
+    struct pd_norm n = pd_norm_slots_norm(&x->meta, r->attr[LAYOUT].s);
     int64_t channels = n.channels, count = n.outer * n.inner;
     int global = uses_global(r->attr);
     double epsilon = r->attr[EPSILON].f;

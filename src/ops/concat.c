@@ -1,11 +1,10 @@
 /* concat: joins tensors along one axis. Along axis 0 the sequences of the inputs are joined too. */
 #include <string.h>
 
-#include "kernels/copy_join.h"
 #include "ops/axis.h"
+#include "ops/join.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/scratch.h"
 
 enum { X, AXIS_TENSOR, GRAD_OUT };
 enum { OUT };
@@ -110,12 +109,9 @@ static pd_status infer(const struct pd_infer *c)
 /* Fills a description of the rows; memory is that of this run. */
 static pd_status describe(const struct pd_run *r, int slot, int axis, struct pd_join *j, int64_t *rows)
 {
-    int n = r->in[slot].n;
-    char *memory;
-    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
-    int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
-    *j = (struct pd_join){.part = (char **)memory, .width = width, .n = n};
-    for (int i = 0; i < n; i++) {
+    int64_t *width;
+    PD_TRY(pd_join_make(r, r->in[slot].n, j, &width));
+    for (int i = 0; i < j->n; i++) {
         const struct pd_meta *m = &pd_run_in_at(r, slot, i)->meta;
         width[i] = pd_meta_span(m, axis, m->rank) * (int64_t)pd_dtype_size(m->dtype);
         j->row += width[i];

@@ -16,7 +16,9 @@
 
 #define GRAIN 32768
 
-pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, struct pd_aligned *a)
+/* Lines up the operand of lower rank from dimension `axis` of the other one (-1: the last dimensions).
+ * Unknown sizes are carried through. */
+static pd_status align(const struct pd_meta *x, const struct pd_meta *y, int axis, struct pd_aligned *a)
 {
     const struct pd_meta *small = x->rank < y->rank ? x : y, *large = small == x ? y : x;
     int n = small->rank, from = axis < 0 ? large->rank - n : axis;
@@ -75,7 +77,7 @@ pd_status pd_elementwise_infer(const struct pd_infer *c, int axis_attr, enum pd_
         pd_meta_copy_dims(out, x);
     } else {
         struct pd_aligned a;
-        PD_TRY(pd_align(x, y, axis_attr < 0 ? -1 : c->attr[axis_attr].i, &a));
+        PD_TRY(align(x, y, axis_attr < 0 ? -1 : c->attr[axis_attr].i, &a));
         PD_TRY(pd_meta_set_dims(out, a.rank, a.out));
     }
     pd_meta_share_lod(out, x);
@@ -120,7 +122,7 @@ pd_status pd_elementwise_begin(const struct pd_run *r, const pd_ew_kernel *kerne
         pd_bcast_make(b, 1, &n, &one);
     } else {
         struct pd_aligned a;
-        PD_TRY(pd_align(&x->meta, &y->meta, axis, &a));
+        PD_TRY(align(&x->meta, &y->meta, axis, &a));
         pd_bcast_make(b, a.rank, a.x, a.y);
         /* A repeated X cannot be overwritten while it is read. */
         if (x->data == out->data && pd_tensor_numel(x) != b->count) {
@@ -156,7 +158,7 @@ pd_status pd_ew_grad_begin(struct pd_ew_grad *g, const struct pd_run *r, const s
         g->a.rank = 1;
         g->a.x[0] = g->a.y[0] = g->a.out[0] = pd_tensor_numel(x);
     } else {
-        PD_TRY(pd_align(&x->meta, &y->meta, axis, &g->a));
+        PD_TRY(align(&x->meta, &y->meta, axis, &g->a));
     }
     pd_bcast_make(&g->b, g->a.rank, g->a.x, g->a.y);
     if (g->b.count != pd_tensor_numel(dout))

@@ -12,9 +12,6 @@ struct pd_aligned {
     int64_t x[PD_MAX_RANK], y[PD_MAX_RANK], out[PD_MAX_RANK];
 };
 
-/* Lines up the operand of lower rank from dimension `axis` of the other one (-1: the last dimensions).
- * Unknown sizes are carried through. */
-pd_status pd_align(const struct pd_meta *x, const struct pd_meta *y, int axis, struct pd_aligned *a);
 /* Inputs 0 and 1, output 0 of `dtype` (PD_DTYPE_NONE: that of input 0), attribute `axis`. */
 pd_status pd_elementwise_infer(const struct pd_infer *c, int axis_attr, enum pd_dtype dtype);
 /* Runs the kernel of the operands' type. */

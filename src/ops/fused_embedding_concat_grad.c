@@ -2,9 +2,9 @@
  * concat's output, and the columns of the plain inputs. */
 #include <string.h>
 
-#include "kernels/copy_join.h"
 #include "kernels/rows.h"
 #include "ops/fused_embedding_concat.h"
+#include "ops/join.h"
 #include "ops/scratch.h"
 
 /* ---- tables ---- */
@@ -171,10 +171,10 @@ static pd_status x_run(const struct pd_run *r)
     const struct pd_tensor *dout = pd_run_in(r, PD_EMBEDDING_DOUT);
     const struct pd_attr *order = &r->attr[PD_EMBEDDING_ORDER];
     int64_t size = (int64_t)pd_dtype_size(dout->meta.dtype), rows = dout->meta.rank ? dout->meta.dim[0] : 0;
-    char *memory;
-    PD_TRY(pd_scratch(r, (size_t)order->n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
-    int64_t *width = (int64_t *)(memory + (size_t)order->n * sizeof(char *));
-    struct pd_join j = {.whole = dout->data, .part = (char **)memory, .width = width, .n = order->n};
+    struct pd_join j;
+    int64_t *width;
+    PD_TRY(pd_join_make(r, order->n, &j, &width));
+    j.whole = dout->data;
     for (int i = 0, embedding = 0, plain = 0; i < order->n; i++) {
         const struct pd_tensor *from = order->ints[i] ? pd_run_in_at(r, PD_EMBEDDING_W, embedding++)
                                                       : pd_run_in_at(r, PD_EMBEDDING_X, plain);

@@ -2,6 +2,7 @@
 #include "ops/norm_slots.h"
 
 #include "ops/check.h"
+#include "ops/layout.h"
 #include "ops/out.h"
 
 const struct pd_slot_def pd_norm_slots_inputs[] = {
@@ -44,4 +45,13 @@ pd_status pd_norm_slots_grad_infer(const struct pd_infer *c)
     pd_out_like(c, 1, PD_NORM_GRAD_SCALE);
     pd_out_like(c, 2, PD_NORM_GRAD_BIAS);
     return PD_OK;
+}
+
+struct pd_norm pd_norm_slots_norm(const struct pd_meta *x, const char *layout)
+{
+    int last = pd_layout_channels_last(layout);
+    return (struct pd_norm){.is_double = x->dtype == PD_DTYPE_FP64,
+                            .channels = x->dim[last ? x->rank - 1 : 1],
+                            .outer = last ? pd_meta_span(x, 0, x->rank - 1) : x->dim[0],
+                            .inner = last ? 1 : pd_meta_span(x, 2, x->rank)};
 }

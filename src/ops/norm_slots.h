@@ -3,6 +3,7 @@
 #ifndef PD_OPS_NORM_SLOTS_H
 #define PD_OPS_NORM_SLOTS_H
 
+#include "kernels/norm.h"
 #include "program/op.h"
 
 /* Inputs 0 to `last` but X, where they are there, have the type of X and n numbers; `what` says what X has n
@@ -10,6 +11,9 @@
 pd_status pd_norm_slots_check(const struct pd_infer *c, int x, int last, int64_t n, const char *what);
 /* Output 0 is like X; outputs 1 to `last`, where they are there, have its type and these dimensions. */
 pd_status pd_norm_slots_infer(const struct pd_infer *c, int x, int last, int rank, const int64_t *dim);
+
+/* X, with its channels where the attribute for the layout says. */
+struct pd_norm pd_norm_slots_norm(const struct pd_meta *x, const char *layout);
 
 /* X, Scale and Bias; the last two may be missing. */
 extern const struct pd_slot_def pd_norm_slots_inputs[];

@@ -7,7 +7,8 @@
 #include "kernels/rows.h"
 #include "ops/scratch.h"
 
-pd_status pd_rows_like(struct pd_value *to, const struct pd_value *from)
+/* `to` becomes selected rows with the rows, height, dtype and width of `from`, without the values. */
+static pd_status become_like(struct pd_value *to, const struct pd_value *from)
 {
     const struct pd_meta *m = &from->tensor.meta;
     if (to == from) return PD_OK;
@@ -19,7 +20,7 @@ pd_status pd_rows_like(struct pd_value *to, const struct pd_value *from)
 pd_status pd_rows_pair(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out)
 {
     struct pd_value *from = pd_run_in_value(r, 0), *to = pd_run_out_value(r, 0);
-    if (pd_value_is_rows(from)) PD_TRY(pd_rows_like(to, from));
+    if (pd_value_is_rows(from)) PD_TRY(become_like(to, from));
     *x = &from->tensor;
     *out = &to->tensor;
     return PD_OK;

@@ -4,8 +4,6 @@
 
 #include "program/op.h"
 
-/* `to` becomes selected rows with the rows, height, dtype and width of `from`, without the values. */
-pd_status pd_rows_like(struct pd_value *to, const struct pd_value *from);
 /* Input 0 and output 0 of an elementwise op on tensors or selected rows: the output has its size afterwards.
  */
 pd_status pd_rows_pair(const struct pd_run *r, const struct pd_tensor **x, struct pd_tensor **out);

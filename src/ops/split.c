@@ -1,10 +1,9 @@
 /* split: cuts a tensor along one axis into parts, of equal size (num) or of given sizes (sections; one may be
  * -1: what is left). Its gradient joins the parts again. */
-#include "kernels/copy_join.h"
 #include "ops/axis.h"
+#include "ops/join.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
-#include "ops/scratch.h"
 
 enum { X, AXIS_TENSOR, SECTIONS_LIST };
 enum { OUT };
@@ -108,14 +107,15 @@ static pd_status run(const struct pd_run *r)
     int axis, num = r->attr[NUM].i, n = r->out[OUT].n, from_list = r->in[SECTIONS_LIST].n > 0;
     struct sizes s = {from_list ? r->in[SECTIONS_LIST].n : r->attr[SECTIONS].n, &r->attr[SECTIONS], r, NULL,
                       from_list};
-    char *memory;
+    struct pd_join j;
+    int64_t *width;
     PD_TRY(pd_number_run(r, AXIS_TENSOR, "axis", r->attr[AXIS].i, &wish));
     PD_TRY(pd_axis_of(wish, x->meta.rank, &axis));
     PD_TRY(check_count(&s, num, n));
-    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
-    int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
+    PD_TRY(pd_join_make(r, n, &j, &width));
     int64_t inner = pd_meta_span(&x->meta, axis + 1, x->meta.rank) * (int64_t)pd_dtype_size(x->meta.dtype);
-    struct pd_join j = {x->data, (char **)memory, width, x->meta.dim[axis] * inner, n};
+    j.whole = x->data;
+    j.row = x->meta.dim[axis] * inner;
     for (int i = 0; i < n; i++) {
         struct pd_tensor *out = pd_run_out_at(r, OUT, i);
         struct pd_meta m = x->meta;

@@ -1,10 +1,9 @@
 /* stack and unstack: tensors of one shape along a new axis, and back. */
 #include <string.h>
 
-#include "kernels/copy_join.h"
 #include "ops/axis.h"
+#include "ops/join.h"
 #include "ops/out.h"
-#include "ops/scratch.h"
 
 enum { X };
 enum { Y };
@@ -71,12 +70,12 @@ static pd_status describe(const struct pd_run *r, const struct pd_values *parts,
                           struct pd_join *j, int64_t *rows)
 {
     int axis, n = parts->n;
-    char *memory;
+    int64_t *width;
     PD_TRY(pd_axis_of(r->attr[AXIS].i, y->meta.rank, &axis));
-    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
-    int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
+    PD_TRY(pd_join_make(r, n, j, &width));
     int64_t inner = pd_meta_span(&y->meta, axis + 1, y->meta.rank) * (int64_t)pd_dtype_size(y->meta.dtype);
-    *j = (struct pd_join){y->data, (char **)memory, width, n * inner, n};
+    j->whole = y->data;
+    j->row = n * inner;
     *rows = pd_meta_span(&y->meta, 0, axis);
     for (int i = 0; i < n; i++) {
         width[i] = inner;

@@ -1,10 +1,9 @@
 /* tensor_array_to_tensor: the items of an array joined along an axis, or stacked along a new one. */
 #include <string.h>
 
-#include "kernels/copy_join.h"
 #include "ops/axis.h"
+#include "ops/join.h"
 #include "ops/out.h"
-#include "ops/scratch.h"
 
 enum { X, DOUT };
 enum { OUT, OUT_INDEX };
@@ -39,11 +38,9 @@ static pd_status describe(const struct pd_run *r, const struct pd_value *x, stru
     if (!x || x->tensor.meta.kind != PD_KIND_TENSOR_ARRAY || n == 0)
         return pd_fail(PD_INVALID, "X is no tensor array with items; write to it first");
     const struct pd_meta *first = &x->items.at[0]->tensor.meta;
-    char *memory;
+    int64_t *width;
     PD_TRY(pd_axis_of(r->attr[AXIS].i, first->rank + stack, at));
-    PD_TRY(pd_scratch(r, (size_t)n * (sizeof(char *) + sizeof(int64_t)), (void **)&memory));
-    int64_t *width = (int64_t *)(memory + (size_t)n * sizeof(char *));
-    *j = (struct pd_join){.part = (char **)memory, .width = width, .n = n};
+    PD_TRY(pd_join_make(r, n, j, &width));
     *sum = *first;
     if (stack) {
         if (first->rank == PD_MAX_RANK)
