@@ -281,11 +281,15 @@ static void step_before(struct pd_backward *p, const struct pd_opdesc *op)
         }
 }
 
-/* What an optimizer overwrites stays the same parameter to who asks for its gradient. */
-static int is_parameter(const struct pd_backward *p, const struct pd_backward_node *n)
+/* What an optimizer overwrites stays the same parameter to who asks for its gradient. What others write there
+ * is another value. */
+static int is_updated(const struct pd_backward *p, const struct pd_backward_node *n,
+                      const struct pd_opdesc *op)
 {
     const struct pd_var *var = pd_block_find(p->spec->block, n->var);
-    return n->wanted && !p->nested && var && (var->flags & PD_VAR_PERSISTABLE);
+    const struct pd_attr *role = pd_opdesc_attr(op, "op_role");
+    if (!n->wanted || p->nested || !var || !(var->flags & PD_VAR_PERSISTABLE)) return 0;
+    return (role && (role->i & PD_ROLE_OPTIMIZE)) || pd_opdesc_names(op, 0, n->var);
 }
 
 pd_status pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *op)
@@ -294,7 +298,7 @@ pd_status pd_backward_pass_over(struct pd_backward *p, const struct pd_opdesc *o
     for (int s = 0; s < op->out.n; s++)
         for (int k = 0; k < op->out.at[s].args.n; k++) {
             struct pd_backward_node *n = pd_map_get(&p->nodes, op->out.at[s].args.at[k]);
-            if (!n || !(n->parts.n || n->filled) || is_parameter(p, n)) continue;
+            if (!n || !(n->parts.n || n->filled) || is_updated(p, n, op)) continue;
             if (n->wanted) PD_TRY(pd_backward_complete(p, n));
             n->met |= n->filled;
             n->parts.n = n->filled = n->carried = 0;

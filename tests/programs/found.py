@@ -136,4 +136,9 @@ w = L.While(c)
 with w.block():
     L.array_write(L.tanh(L.zeros_like(L.array_read(a, i))), i, array=a)
 v = L.array_read(a, i)""", "v", {"x": feed("B", 1)}),
+    # What is written over a parameter, and has no gradient, is another value: its gradient was added to the parameter's.
+    "a parameter that another value takes the place of": recipe("""
+p = L.create_parameter([3], DTYPE, name='p')
+v = L.elementwise_mul(x, p)
+op('sin', {'X': stop(p)}, {'Out': p})""", "v p", {"x": feed("B", 3)}),
 }
