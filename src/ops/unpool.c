@@ -37,8 +37,8 @@ static pd_status infer(const struct pd_infer *c)
     for (int i = 0; i < 2; i++) {
         int64_t size = x->dim[2 + i];
         dim[2 + i] = size < 0 ? -1
-                              : (size - 1) * c->attr[STRIDES].ints[i] - 2 * c->attr[PADDINGS].ints[i] +
-                                    c->attr[KSIZE].ints[i];
+                              : (size - 1) * c->attr[STRIDES].ints[i] -
+                                    (int64_t)2 * c->attr[PADDINGS].ints[i] + c->attr[KSIZE].ints[i];
         if (size >= 0 && dim[2 + i] < 1)
             return pd_fail(PD_SHAPE, "X %s gives no output along axis %d with this padding.",
                            pd_meta_dims_text(x), i);
