@@ -43,17 +43,13 @@ static double noise_of(const struct pd_run *r, int is_double)
 static pd_status run(const struct pd_run *r)
 {
     struct pd_update u;
+    void *room = NULL;
     int empty;
     double lr, clip = r->attr[CLIP].f, scale = 1;
     PD_TRY(pd_opt_number(r, LR, &lr));
-    PD_TRY(pd_opt_begin(r, &slots, PD_OPT_UPDATE, 0, &u, NULL, &empty));
+    PD_TRY(pd_opt_begin(r, &slots, PD_OPT_UPDATE, pd_opt_norm_bytes(r, &slots), &u, &room, &empty));
     if (empty) return PD_OK;
-    if (u.groups && u.groups->start)
-        return pd_fail(
-            PD_UNSUPPORTED,
-            "dpsgd needs a gradient without repeated rows; use is_sparse=False for this parameter");
-    int64_t n = u.groups ? u.groups->n * u.width : u.n;
-    double norm = pd_update_norm(u.grad, u.is_double, n);
+    double norm = pd_opt_grad_norm(&u, room);
     if (norm > clip) scale = norm / clip;
     double noise = noise_of(r, u.is_double);
     u.rule = PD_RULE_SGD;

@@ -52,39 +52,16 @@ const struct pd_op pd_op_momentum = {
 
 enum { L_MU, L_COEFF, L_DECAY };
 
-/* Norm of the gradient after rows that repeat are added up. */
-static double grad_norm(const struct pd_update *u, void *merged)
-{
-    const struct pd_rows_groups *g = u->groups;
-    if (!g) return pd_update_norm(u->grad, u->is_double, u->n);
-    if (!g->start) return pd_update_norm(u->grad, u->is_double, g->n * u->width);
-    for (int64_t k = 0; k < g->n; k++)
-        for (int32_t m = g->start[k]; m < g->start[k + 1]; m++)
-            for (int64_t i = 0; i < u->width; i++) {
-                int64_t to = k * u->width + i, from = g->at[m] * u->width + i;
-                int first = m == g->start[k];
-                if (u->is_double)
-                    ((double *)merged)[to] =
-                        (first ? 0 : ((double *)merged)[to]) + ((const double *)u->grad)[from];
-                else
-                    ((float *)merged)[to] =
-                        (first ? 0 : ((float *)merged)[to]) + ((const float *)u->grad)[from];
-            }
-    return pd_update_norm(merged, u->is_double, g->n * u->width);
-}
-
 static pd_status lars_run(const struct pd_run *r)
 {
-    const struct pd_value *grad = pd_run_in_value(r, GRAD);
     struct pd_update u;
     void *merged = NULL;
     int empty;
     double lr, decay = r->attr[L_DECAY].f;
     PD_TRY(pd_opt_number(r, LR, &lr));
-    PD_TRY(pd_opt_begin(r, &slots, PD_OPT_UPDATE, pd_value_is_rows(grad) ? pd_tensor_bytes(&grad->tensor) : 0,
-                        &u, &merged, &empty));
+    PD_TRY(pd_opt_begin(r, &slots, PD_OPT_UPDATE, pd_opt_norm_bytes(r, &slots), &u, &merged, &empty));
     if (empty) return PD_OK;
-    double p = pd_update_norm(u.in[0], u.is_double, u.n), g = grad_norm(&u, merged);
+    double p = pd_update_norm(u.in[0], u.is_double, u.n), g = pd_opt_grad_norm(&u, merged);
     if (p > 0 && g > 0) lr *= r->attr[L_COEFF].f * p / (g + decay * p);
     u.rule = PD_RULE_LARS;
     u.k[0] = lr;

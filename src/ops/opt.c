@@ -116,3 +116,29 @@ pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rul
     pd_update_run(&u);
     return PD_OK;
 }
+
+size_t pd_opt_norm_bytes(const struct pd_run *r, const struct pd_opt *o)
+{
+    const struct pd_value *grad = pd_run_in_value(r, o->grad);
+    return pd_value_is_rows(grad) ? pd_tensor_bytes(&grad->tensor) : 0;
+}
+
+double pd_opt_grad_norm(const struct pd_update *u, void *merged)
+{
+    const struct pd_rows_groups *g = u->groups;
+    if (!g) return pd_update_norm(u->grad, u->is_double, u->n);
+    if (!g->start) return pd_update_norm(u->grad, u->is_double, g->n * u->width);
+    for (int64_t k = 0; k < g->n; k++)
+        for (int32_t m = g->start[k]; m < g->start[k + 1]; m++)
+            for (int64_t i = 0; i < u->width; i++) {
+                int64_t to = k * u->width + i, from = g->at[m] * u->width + i;
+                int first = m == g->start[k];
+                if (u->is_double)
+                    ((double *)merged)[to] =
+                        (first ? 0 : ((double *)merged)[to]) + ((const double *)u->grad)[from];
+                else
+                    ((float *)merged)[to] =
+                        (first ? 0 : ((float *)merged)[to]) + ((const float *)u->grad)[from];
+            }
+    return pd_update_norm(merged, u->is_double, g->n * u->width);
+}

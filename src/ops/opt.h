@@ -32,6 +32,11 @@ pd_status pd_opt_begin(const struct pd_run *r, const struct pd_opt *o, enum pd_o
 pd_status pd_opt_run(const struct pd_run *r, const struct pd_opt *o, enum pd_rule rule, const double k[4],
                      enum pd_opt_rest rest, int *empty);
 
+/* The norm of a gradient, with rows that repeat added up. `room` is what pd_opt_begin gave for
+ * pd_opt_norm_bytes: NULL for a dense gradient. */
+size_t pd_opt_norm_bytes(const struct pd_run *r, const struct pd_opt *o);
+double pd_opt_grad_norm(const struct pd_update *u, void *room);
+
 /* The single number of an input. */
 pd_status pd_opt_number(const struct pd_run *r, int slot, double *number);
 

@@ -1,8 +1,8 @@
 """Runs a recipe as one process and as a job, and compares: losses and fetches of each step, parameters and states at the end.
 
 Numbers agree to 1e-5 of the norm of what they should be (and 1e-8 for each element), losses to 1e-5: the sum over a joined batch
-rounds otherwise than the average over trainers. Where a recipe is further apart, one process is run once more with the rows of each
-batch from the last to the first. When that alone moves it by a tenth as much, the recipe is one where rounding decides: it is
+rounds otherwise than the average over trainers. Where a recipe is further apart, one process is run again with the rows of each
+batch in other orders, up to eight. When that alone moves it by a tenth as much, the recipe is one where rounding decides: it is
 counted, and no finding. Modes "sums" and what servers hold against what a trainer saved are compared to the bit.
 """
 
@@ -27,6 +27,7 @@ from .stage import Born, Stage, Wrong
 CLOSE, FLOOR = 1e-5, 1e-8
 OWN = re.compile(r"batch_norm_\d+\.w_[12]|.*_ema_.*")  # what trainers alone hold
 SINGLE_SECONDS = 300
+ORDERS = 8  # of rows, to find out whether rounding decides
 
 
 class Refused(Exception):
@@ -101,12 +102,10 @@ class Judge:
         if not far:
             return None
         kind, name, much = max(far, key=lambda each: each[2])
-        if recipe["mode"] != "sums" and kind != "bits":
-            itself = max((each[2] for each in self.rounding(recipe, want)), default=0.0)
-            if itself * 10 >= much:
-                self.counts["rounding decides"] += 1
-                self.examples["rounding decides"] = recipe["seed"]
-                return None
+        if recipe["mode"] != "sums" and kind != "bits" and self.is_rounding(recipe, want, much):
+            self.counts["rounding decides"] += 1
+            self.examples["rounding decides"] = recipe["seed"]
+            return None
         table = "\n".join(f"{each[0]} of {each[1]!r} differs by {each[2]:.2e}" for each in far)
         return Wrong("numbers", f"all processes ended with status 0\n{table}\n{stage.outputs()}")
 
@@ -142,12 +141,16 @@ class Judge:
         self.counts["refused"] += 1
         raise Refused
 
-    def rounding(self, recipe: dict, want: tuple[dict, dict]) -> list[tuple[str, str, float]]:
-        """How far one process is from itself when the rows of its batches come in another order."""
+    def is_rounding(self, recipe: dict, want: tuple[dict, dict], much: float) -> bool:
+        """Is one process a tenth of `much` from itself when the rows of its batches come in another order?"""
+        return any(each[2] * 10 >= much for turned in range(1, ORDERS + 1) for each in self.rounding(recipe, want, turned))
+
+    def rounding(self, recipe: dict, want: tuple[dict, dict], turned: int) -> list[tuple[str, str, float]]:
+        """How far one process is from itself when the rows of its batches come in the order of this number."""
         with tempfile.TemporaryDirectory(prefix="cluster-") as name:
             folder = Path(name)
             (folder / "recipe").write_text(json.dumps(recipe))
-            steps, end = self.alone(folder, recipe, "--turned")
+            steps, end = self.alone(folder, recipe, "--turned", str(turned))
         found = [("state", name, distance(end[name], value)) for name, value in want[1].items()]
         return found + [("step", str(step), step_distance(steps[step], value)) for step, value in want[0].items()]
 

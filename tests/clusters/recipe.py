@@ -53,19 +53,22 @@ def values(recipe: dict, name: str, trainer: int, step: int) -> tuple[np.ndarray
     return random.randint(0, feed["high"], [int(lengths.sum()), 1]).astype("int64"), [int(n) for n in lengths]
 
 
-def joined(recipe: dict, name: str, trainers: list[int], step: int, turned: bool = False) -> tuple[np.ndarray, list[int] | None]:
-    """What one process feeds in the place of these trainers. `turned`: the same rows from the last to the first."""
+def joined(recipe: dict, name: str, trainers: list[int], step: int, turned: int = 0) -> tuple[np.ndarray, list[int] | None]:
+    """What one process feeds in the place of these trainers. `turned`: the same rows in another order, 1 from the last to the first,
+    any other number in one of its own."""
     if recipe["feeds"][name]["kind"] == "same":
         return values(recipe, name, 0, step)
     parts = [values(recipe, name, trainer, step) for trainer in trainers]
     array = np.concatenate([part for part, _ in parts])
     lengths = None if parts[0][1] is None else [n for _, each in parts for n in each]
-    if turned and lengths is None:
-        array = array[::-1].copy()
-    elif turned:
-        array = np.concatenate([array[:0], *np.split(array, np.cumsum(lengths)[:-1])[::-1]])
-        lengths = lengths[::-1]
-    return array, lengths
+    if not turned:
+        return array, lengths
+    rows = len(array) if lengths is None else len(lengths)
+    order = np.arange(rows)[::-1] if turned == 1 else random_of("order", turned, step).permutation(rows)
+    if lengths is None:
+        return array[order], None
+    sequences = np.split(array, np.cumsum(lengths)[:-1])
+    return np.concatenate([array[:0], *(sequences[i] for i in order)]), [lengths[i] for i in order]
 
 
 def present(recipe: dict, step: int) -> list[int]:

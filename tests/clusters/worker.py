@@ -32,7 +32,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--folder", required=True)
     parser.add_argument("--endpoints", default="127.0.0.1:6174,127.0.0.1:6175")
     parser.add_argument("--index", type=int, default=0)
-    parser.add_argument("--turned", action="store_true", help="one process gets the rows of its batches in another order")
+    parser.add_argument("--turned", type=int, default=0, help="one process gets the rows of its batches in another order, of this number")
     return parser.parse_args()
 
 
@@ -137,17 +137,16 @@ class Run:
             self.save(t.get_trainer_program())
 
     def is_asked_to_leave(self, gates: int, step: int) -> bool:
-        """Waits until so many faults have been: each adds a byte to a file."""
-        if not gates:
-            return False
+        """Waits until so many faults have been, or one of them asks to leave: each adds a byte to a file."""
         path = f"{self.args.folder}/gates"
-        said = False
-        while len(found := open(path, "rb").read()) < gates:
-            if not said:
-                open(f"{self.args.folder}/waits-{self.args.index}-{os.getpid()}", "w").write(str(step))
-            said = True
+        before = found = open(path, "rb").read()
+        if len(before) >= gates:
+            return False
+        open(f"{self.args.folder}/waits-{self.args.index}-{os.getpid()}", "w").write(str(step))
+        while len(found) < gates and b"x" not in found[len(before):]:
             time.sleep(0.002)
-        return said and found[gates - 1 : gates] == b"x"
+            found = open(path, "rb").read()
+        return b"x" in found[len(before):]
 
 
 def saver(recipe: dict) -> int:

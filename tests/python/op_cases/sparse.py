@@ -89,15 +89,13 @@ def optimizer(op, names, rule, attrs=None, lr=True, extra=None, **more):
     """`names` are the state's inputs with their outputs; rule(param, grad, lr, *state) gives the new ones."""
     attrs = {name: float(np.float32(value)) if isinstance(value, float) else value for name, value in (attrs or {}).items()}
     for given, whole in gradients():
-        if isinstance(given, dict) and more.get("dense_only"):
-            continue
         param, held = rand(HEIGHT, WIDTH), [state() for _ in names]
         inputs = {"Param": param, "Grad": given, **{name: value for (name, _), value in zip(names, held)}, **(extra or {})}
         if lr:
             inputs["LearningRate"] = np.array([0.25])
         made = rule(param, whole, 0.25, attrs, *held)
         outs = ["ParamOut", *[out for _, out in names]]
-        add(op, inputs, dict(zip(outs, made)), attrs=attrs, **{key: value for key, value in more.items() if key != "dense_only"})
+        add(op, inputs, dict(zip(outs, made)), attrs=attrs, **more)
 
 
 optimizer("sgd", [], lambda p, g, lr, a: [p - lr * g])
@@ -251,8 +249,7 @@ for attrs in ({"l1": 0.0, "l2": 0.0}, {"l1": 0.25, "l2": 0.5}):
               lambda p, g, lr, a, m: [proximal(p - lr * g / np.sqrt(m + g * g), lr, a), m + g * g], attrs)
 for clip in (100.0, 0.5):
     optimizer("dpsgd", [], lambda p, g, lr, a: [p - lr * g / max(1, np.linalg.norm(g) / a["clip"])],
-              {"clip": clip, "sigma": 0.0, "batch_size": 4.0}, dense_only=True)
-
+              {"clip": clip, "sigma": 0.0, "batch_size": 4.0})
 
 
 def average(i, a):
