@@ -54,8 +54,8 @@ def values(recipe: dict, name: str, trainer: int, step: int) -> tuple[np.ndarray
 
 
 def joined(recipe: dict, name: str, trainers: list[int], step: int, turned: int = 0) -> tuple[np.ndarray, list[int] | None]:
-    """What one process feeds in the place of these trainers. `turned`: the same rows in another order, 1 from the last to the first,
-    any other number in one of its own."""
+    """What one process feeds in the place of these trainers. `turned`: the same rows in another order: 1 from the last to the
+    first, any other number one of its own."""
     if recipe["feeds"][name]["kind"] == "same":
         return values(recipe, name, 0, step)
     parts = [values(recipe, name, trainer, step) for trainer in trainers]

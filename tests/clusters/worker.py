@@ -32,7 +32,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--folder", required=True)
     parser.add_argument("--endpoints", default="127.0.0.1:6174,127.0.0.1:6175")
     parser.add_argument("--index", type=int, default=0)
-    parser.add_argument("--turned", type=int, default=0, help="one process gets the rows of its batches in another order, of this number")
+    parser.add_argument("--turned", type=int, default=0, help="the number of an order of rows, for one process")
     return parser.parse_args()
 
 
