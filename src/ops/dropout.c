@@ -128,16 +128,16 @@ static uint32_t least_kept(float prob)
 static pd_status choose_words(const struct pd_run *r, struct job *j)
 {
     float prob = r->attr[DROPOUT_PROB].f;
-    double seed = r->attr[SEED].i;
+    int64_t seed = r->attr[SEED].i;
     j->seeded = r->attr[FIX_SEED].b || r->in[SEED_TENSOR].n;
     if (!j->seeded) {
         j->rng = pd_draw_rng(r);
         j->limit = (uint32_t)((double)prob * 4294967296.0);
         return PD_OK;
     }
-    if (r->in[SEED_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, SEED_TENSOR), "Seed", &seed));
+    if (r->in[SEED_TENSOR].n) PD_TRY(pd_number_whole(pd_run_in(r, SEED_TENSOR), "Seed", &seed));
     j->minstd = pd_minstd_make();
-    j->start = pd_minstd_start((uint64_t)(int64_t)seed);
+    j->start = pd_minstd_start((uint64_t)seed);
     j->limit = least_kept(prob);
     return PD_OK;
 }

@@ -12,13 +12,14 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *start = pd_run_in(r, START), *num = pd_run_in(r, NUM);
     struct pd_tensor *out = pd_run_out(r, 0);
-    double a, b, count;
+    double a, b;
+    int64_t n = 0;
     PD_TRY(pd_number_any(start, "Start", &a));
     PD_TRY(pd_number_any(pd_run_in(r, STOP), "Stop", &b));
-    PD_TRY(pd_number_any(num, "Num", &count));
-    if (!(count >= 1 && count <= 1e15)) return pd_fail(PD_INVALID, "Num is %g; it must be 1 or more", count);
+    PD_TRY(pd_number_whole(num, "Num", &n));
+    if (n < 1 || n > (int64_t)1e15)
+        return pd_fail(PD_INVALID, "Num is %lld; it must be 1 or more", (long long)n);
     PD_TRY(pd_check_float_data(start, "Start"));
-    int64_t n = (int64_t)count;
     PD_TRY(pd_tensor_resize(out, start->meta.dtype, 1, &n));
     double step = n > 1 ? (b - a) / (double)(n - 1) : 0;
     PD_SWITCH_FLOAT(start->meta.dtype, T, {

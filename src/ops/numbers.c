@@ -33,6 +33,16 @@ pd_status pd_number_any(const struct pd_tensor *tensor, const char *what, double
     return pd_fail(PD_TYPE, "%s has element type %s; use float32", what, pd_dtype_name(tensor->meta.dtype));
 }
 
+pd_status pd_number_whole(const struct pd_tensor *tensor, const char *what, int64_t *out)
+{
+    double number = 0;
+    PD_TRY(pd_number_any(tensor, what, &number));
+    if (!(number > -9.2e18 && number < 9.2e18))
+        return pd_fail(PD_RANGE, "%s is %g; give a whole number", what, number);
+    *out = (int64_t)number;
+    return PD_OK;
+}
+
 static pd_status check_count(const char *what, int64_t n)
 {
     if (n <= PD_MOST_NUMBERS) return PD_OK;

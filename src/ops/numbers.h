@@ -34,6 +34,8 @@ pd_status pd_number_within(const struct pd_tensor *tensor, const char *slot, con
                            int64_t most, int64_t *out);
 /* The first element of a tensor of any type but float16. */
 pd_status pd_number_any(const struct pd_tensor *tensor, const char *what, double *out);
+/* The same, to count with: a fraction is cut off; NaN and what int64 cannot hold are refused. */
+pd_status pd_number_whole(const struct pd_tensor *tensor, const char *what, int64_t *out);
 /* One whole number from a one-element input, else from `value`. While a Program is built, *known is 0 when an
  * input decides. */
 pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out,

@@ -28,11 +28,7 @@ static pd_status hot_infer(const struct pd_infer *c, int adds)
     if (c->in[DEPTH_TENSOR].n) {
         depth = -1;
         const struct pd_value *given = c->running && c->in_values ? c->in_values[DEPTH_TENSOR][0] : NULL;
-        if (given && given->tensor.data) {
-            double number;
-            PD_TRY(pd_number_any(&given->tensor, "depth_tensor", &number));
-            depth = (int64_t)number;
-        }
+        if (given && given->tensor.data) PD_TRY(pd_number_whole(&given->tensor, "depth_tensor", &depth));
     }
     if (c->running && depth < 1)
         return pd_fail(PD_INVALID, "the depth is %lld; it must be 1 or more", (long long)depth);

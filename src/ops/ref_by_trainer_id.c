@@ -4,10 +4,11 @@
 
 static pd_status run(const struct pd_run *r)
 {
-    double number = 0;
-    PD_TRY(pd_number_any(pd_run_in(r, 1), "TrainerId", &number));
+    int64_t number = -1;
+    PD_TRY(pd_number_whole(pd_run_in(r, 1), "TrainerId", &number));
     if (number < 0 || number >= r->in[0].n)
-        return pd_fail(PD_RANGE, "TrainerId is %g, but there are %d inputs X", number, r->in[0].n);
+        return pd_fail(PD_RANGE, "TrainerId is %lld, but there are %d inputs X", (long long)number,
+                       r->in[0].n);
     return pd_tensor_copy(pd_run_out(r, 0), pd_run_in_at(r, 0, (int)number));
 }
 

@@ -35,9 +35,7 @@ static pd_status run(const struct pd_run *r)
     PD_TRY(pd_check_dtype(r->attr[OUT_DTYPE].i, "out_dtype", &dtype));
     PD_TRY(pd_check_number_data(x, "X"));
     if (limit) {
-        double number = 0;
-        PD_TRY(pd_number_any(limit, "MaxLenTensor", &number));
-        maxlen = (int64_t)number;
+        PD_TRY(pd_number_whole(limit, "MaxLenTensor", &maxlen));
         if (maxlen < 1)
             return pd_fail(PD_RANGE, "MaxLenTensor is %lld; it must be at least 1", (long long)maxlen);
     } else if (maxlen <= 0) {

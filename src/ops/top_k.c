@@ -11,14 +11,6 @@
 enum { X, K };
 enum { OUT, INDICES };
 
-static pd_status read_k(const struct pd_tensor *t, int64_t *k)
-{
-    double number = 0;
-    PD_TRY(pd_number_any(t, "K", &number));
-    *k = (int64_t)number;
-    return PD_OK;
-}
-
 static pd_status check_k(const struct pd_meta *x, int64_t k)
 {
     if (k < 1) return pd_fail(PD_RANGE, "k is %lld; it must be at least 1", (long long)k);
@@ -36,7 +28,7 @@ static pd_status infer(const struct pd_infer *c)
     const struct pd_meta *x = pd_infer_in(c, X);
     int64_t k = c->attr[0].i;
     if (c->in[K].n && c->running && c->in_values && c->in_values[K][0] && c->in_values[K][0]->tensor.data)
-        PD_TRY(read_k(&c->in_values[K][0]->tensor, &k));
+        PD_TRY(pd_number_whole(&c->in_values[K][0]->tensor, "K", &k));
     PD_TRY(check_k(x, k));
     for (int i = 0; i < 2; i++) {
         struct pd_meta *out = pd_infer_out(c, i);
@@ -137,7 +129,7 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *out = pd_run_out(r, OUT), *indices = pd_run_out(r, INDICES);
     struct pick p = {.x = x->data, .n = x->meta.dim[x->meta.rank - 1], .k = r->attr[0].i};
     if (k_tensor) {
-        PD_TRY(read_k(k_tensor, &p.k));
+        PD_TRY(pd_number_whole(k_tensor, "K", &p.k));
         PD_TRY(check_k(&x->meta, p.k));
         if (out->meta.dim[out->meta.rank - 1] != p.k) {
             struct pd_meta m = x->meta;

@@ -681,4 +681,5 @@ refused("merge_ids", {"Ids": [("ids", np.array([[4]]))], "Rows": [("r0", np.arra
         "id 4 of Ids is not among Rows")
 add("ref_by_trainer_id", {"X": [("x0", value), ("x1", value + 1)], "TrainerId": np.array([1])}, {"Out": value + 1})
 refused("ref_by_trainer_id", {"X": [("x0", value)], "TrainerId": np.array([1])}, "TrainerId is 1")
+refused("ref_by_trainer_id", {"X": [("x0", value)], "TrainerId": np.array([np.nan], "float32")}, "TrainerId is nan")
 add("fake_init", {}, {"Out": None}, attrs={"shape": [1000, 8]})
