@@ -25,6 +25,7 @@ typedef struct pd_opdesc pd_op_builder;
 typedef struct pd_scope pd_scope;
 typedef struct pd_value pd_value;
 typedef struct pd_executor pd_executor;
+typedef struct pd_dataset pd_dataset;
 typedef struct pd_prepared pd_prepared;
 
 /* ---- the library ---- */
@@ -410,6 +411,57 @@ PD_API const pd_value *pd_prepared_fetch(const pd_prepared *prepared, int i);
 PD_API pd_status pd_executor_run(pd_executor *executor, pd_program *program, pd_scope *scope, int n_feeds,
                                  const char *const *feed_names, const pd_value *const *feeds, int n_fetches,
                                  const char *const *fetch_names, pd_value **fetched);
+
+/* ---- data sets: samples from text files, and training over them ---- */
+
+/* Files of the format MultiSlot: a line is a sample; for each slot, in their order, a count and so many
+ * numbers. Samples come straight from the files, or with `in_memory` from pd_dataset_load. */
+PD_API pd_status pd_dataset_create(int in_memory, pd_dataset **out);
+PD_API void pd_dataset_release(pd_dataset *dataset);
+/* Adds a slot: whole numbers of 64 bits, or floats. With `rank` >= 0 it is dense and is fed in this shape, in
+ * which one dimension may be -1; with -1 it is fed as [numbers, 1] with a sequence for each sample. */
+PD_API pd_status pd_dataset_add_slot(pd_dataset *dataset, const char *name, int is_float, int rank,
+                                     const int64_t *dims);
+PD_API void pd_dataset_clear_slots(pd_dataset *dataset);
+/* Lines begin with "1 <id>" and then with "1 <text>". */
+PD_API void pd_dataset_expect(pd_dataset *dataset, int id, int text);
+PD_API pd_status pd_dataset_use_files(pd_dataset *dataset, int n, const char *const *paths);
+/* A shell command through which each file goes first; NULL, "" and "cat": none. */
+PD_API pd_status pd_dataset_use_command(pd_dataset *dataset, const char *command);
+PD_API pd_status pd_dataset_set_batch(pd_dataset *dataset, int64_t samples);
+PD_API pd_status pd_dataset_set_threads(pd_dataset *dataset, int threads);
+/* Adds the samples of the files to those in memory, by several threads. */
+PD_API pd_status pd_dataset_load(pd_dataset *dataset, const pd_run_options *options);
+/* The order of the samples in memory; it depends on the seed and on the samples alone. */
+PD_API pd_status pd_dataset_shuffle(pd_dataset *dataset, uint64_t seed);
+/* Each sample gets the numbers of another in these slots. */
+PD_API pd_status pd_dataset_exchange(pd_dataset *dataset, int n, const char *const *slots, uint64_t seed);
+/* Samples of one id become one; ids that do not have `size` samples are left out (0: none is). */
+PD_API pd_status pd_dataset_merge(pd_dataset *dataset, int size, int64_t *left_out);
+PD_API void pd_dataset_drop(pd_dataset *dataset); /* what is in memory */
+PD_API void pd_dataset_size(const pd_dataset *dataset, int64_t *samples, int64_t *bytes);
+
+typedef struct pd_train_report {
+    int64_t batches, samples; /* so far */
+    int64_t done, all;        /* bytes of files, or samples in memory */
+    int64_t read_ns, run_ns;  /* of all threads together */
+} pd_train_report;
+
+typedef struct pd_train_options {
+    int threads; /* each runs batches of its own on the same scope */
+    int n_fetches;
+    const char *const *fetches;
+    int64_t print_period; /* `print` is called with every so many batches of the first thread */
+    void (*print)(void *arg, int64_t batch, const pd_value *const *fetched);
+    /* Called in the calling thread, many times a second; not 0: stop with PD_INTERRUPTED. */
+    int (*poll)(void *arg, const pd_train_report *report);
+    void *arg;
+} pd_train_options;
+
+/* Runs the Program once for each batch of the data set. Slots that the Program does not know are not fed.
+ * *report, if not NULL, is set at the end. */
+PD_API pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *scope,
+                                  const pd_train_options *options, pd_train_report *report);
 
 /* ---- profile ---- */
 

@@ -15,7 +15,7 @@ enum { CORE_STATUS_COUNT = PD_JOB_OVER + 1, CORE_DTYPE_COUNT = 22, CORE_MAX_RANK
 
 struct core_state {
     PyTypeObject *program_type, *var_type, *op_type, *scope_type, *holder_type;
-    PyTypeObject *tensor_type, *rows_type, *array_type, *executor_type;
+    PyTypeObject *tensor_type, *rows_type, *array_type, *executor_type, *dataset_type;
     PyObject *errors[CORE_STATUS_COUNT]; /* by pd_status */
     PyObject *enforce;                   /* the base class of engine errors */
     /* numpy, looked up when first needed */
@@ -122,7 +122,7 @@ PyObject *core_leave_job_at_exit(PyObject *module, PyObject *unused);
 
 /* The types, made by PyInit. */
 extern PyType_Spec core_program_spec, core_var_spec, core_op_spec, core_scope_spec, core_holder_spec;
-extern PyType_Spec core_tensor_spec, core_rows_spec, core_array_spec, core_executor_spec;
+extern PyType_Spec core_tensor_spec, core_rows_spec, core_array_spec, core_executor_spec, core_dataset_spec;
 extern PyMethodDef core_library_methods[];
 
 /* Takes the reference to `object`, drops the one that was at `place`. */

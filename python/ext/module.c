@@ -98,6 +98,7 @@ static int execute(PyObject *module)
         add_type(module, "SelectedRows", &core_rows_spec, &state->rows_type) ||
         add_type(module, "LoDTensorArray", &core_array_spec, &state->array_type) ||
         add_type(module, "Executor", &core_executor_spec, &state->executor_type) ||
+        add_type(module, "Dataset", &core_dataset_spec, &state->dataset_type) ||
         PyModule_AddFunctions(module, core_library_methods) || core_failed(state, pd_flag_check()))
         return -1;
     return 0;
@@ -115,6 +116,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->rows_type);
     Py_VISIT(state->array_type);
     Py_VISIT(state->executor_type);
+    Py_VISIT(state->dataset_type);
     Py_VISIT(state->enforce);
     for (int i = 0; i < CORE_STATUS_COUNT; i++)
         Py_VISIT(state->errors[i]);
@@ -150,6 +152,7 @@ static void release(void *module)
         (PyObject **)&state->rows_type,
         (PyObject **)&state->array_type,
         (PyObject **)&state->executor_type,
+        (PyObject **)&state->dataset_type,
         &state->enforce,
         &state->np_empty,
         &state->np_asarray,

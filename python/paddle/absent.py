@@ -45,11 +45,11 @@ ABSENT = (
            "shows how.", {"paddle": "distributed"}),
     Absent("the Communicator of asynchronous training", "1.5", "", "transpile(..., sync_mode=False) trains without "
            "it: docs/DISTRIBUTED.md is the guide.", {"paddle.fluid": "communicator"}),
-    Absent("training from data set files", "1.2", "", FEED, {
+    Absent("the classes behind training from data set files", "1.2", "", "Executor.train_from_dataset trains from the files of "
+           "fluid.DatasetFactory.", {
         "paddle.fluid": """
-            DatasetFactory dataset DataFeedDesc data_feed_desc AsyncExecutor async_executor trainer_desc TrainerDesc
-            InMemoryDataset QueueDataset MultiTrainer DistMultiTrainer PipelineTrainer device_worker trainer_factory
-            data_generator
+            DataFeedDesc data_feed_desc AsyncExecutor async_executor trainer_desc TrainerDesc
+            MultiTrainer DistMultiTrainer PipelineTrainer device_worker trainer_factory data_generator
             """,
     }),
     Absent("the loading of data in worker processes", "1.8", "", FEED, {

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 
-static int reserve(struct pd_buf *buf, size_t more)
+int pd_buf_reserve(struct pd_buf *buf, size_t more)
 {
     if (buf->failed) return 0;
     size_t need = buf->n + more + 1;
@@ -27,7 +27,7 @@ static int reserve(struct pd_buf *buf, size_t more)
 
 void pd_buf_add(struct pd_buf *buf, const void *bytes, size_t n)
 {
-    if (!reserve(buf, n)) return;
+    if (!pd_buf_reserve(buf, n)) return;
     if (n) memcpy(buf->at + buf->n, bytes, n);
     buf->n += n;
     buf->at[buf->n] = 0;
@@ -44,7 +44,7 @@ void pd_buf_printf(struct pd_buf *buf, const char *format, ...)
     va_start(args, format);
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    if (n > 0 && reserve(buf, (size_t)n)) {
+    if (n > 0 && pd_buf_reserve(buf, (size_t)n)) {
         vsnprintf(buf->at + buf->n, (size_t)n + 1, format, again);
         buf->n += (size_t)n;
     }

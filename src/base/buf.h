@@ -11,6 +11,8 @@ struct pd_buf {
     int failed;
 };
 
+/* Room for so many bytes more, which the caller fills and counts in `n`. 0: memory is short. */
+int pd_buf_reserve(struct pd_buf *buf, size_t more);
 void pd_buf_add(struct pd_buf *buf, const void *bytes, size_t n);
 void pd_buf_text(struct pd_buf *buf, const char *text);
 void pd_buf_printf(struct pd_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));

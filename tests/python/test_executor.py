@@ -210,11 +210,6 @@ def test_fetch_var(line):
             fluid.executor._fetch_var("nobody")
 
 
-def test_what_is_not_there_yet(line):
-    with pytest.raises(NotImplementedError, match="train_from_dataset"):
-        line.exe.train_from_dataset()
-
-
 # A Program that takes seconds, in steps of a few milliseconds.
 SLOW = """
 import numpy as np

@@ -28,7 +28,7 @@ del annotations  # `fluid.annotations` is a module
 
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
-    annotations average backward clip compiler contrib data_feeder debugger default_scope_funcs
+    annotations average backward clip compiler contrib data_feeder dataset debugger default_scope_funcs
     distribute_lookup_table evaluator executor graphviz initializer input install_check io layer_helper layers
     learning_rate_decay lod_tensor log_helper metrics nets op optimizer parallel_executor param_attr profiler
     reader regularizer transpiler wrapped_decorator
@@ -41,6 +41,9 @@ _NAMES = {
     "scope_guard": "executor",
     "_switch_scope": "executor",
     "FetchHandler": "executor",
+    "DatasetFactory": "dataset",
+    "InMemoryDataset": "dataset",
+    "QueueDataset": "dataset",
     "append_backward": "backward",
     "gradients": "backward",
     "ParamAttr": "param_attr",
@@ -99,6 +102,7 @@ if TYPE_CHECKING:
     from paddle.fluid import compiler as compiler
     from paddle.fluid import contrib as contrib
     from paddle.fluid import data_feeder as data_feeder
+    from paddle.fluid import dataset as dataset
     from paddle.fluid import debuger as debuger
     from paddle.fluid import debugger as debugger
     from paddle.fluid import default_scope_funcs as default_scope_funcs

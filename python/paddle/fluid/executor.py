@@ -413,27 +413,87 @@ class Executor(_core.Executor):
         copy._keep_only(feeds, [name for name in dict.fromkeys(targets) if name not in feeds])
         return copy
 
-    def train_from_dataset(self, program: Program | None = None, dataset: Any = None, *args, **kwargs) -> None:
-        """Training from a fluid.DatasetFactory data set; not there yet.
+    def train_from_dataset(
+        self,
+        program: Program | None = None,
+        dataset: Any = None,
+        scope: core.Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: list | None = None,
+        fetch_info: list[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """Runs a Program once for each batch of a data set, by several threads that share the parameters (Hogwild).
+
+        On a terminal a line shows how far it is, with samples a second; ``PADDLE_PROGRESS=json`` writes lines of JSON to standard
+        error instead, ``PADDLE_PROGRESS=0`` nothing.
 
         Args:
-            program: the Program to run.
-            dataset: the data set.
-        """
-        raise NotImplementedError(
-            "Executor.train_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
-        )
+            program: what to run; the default main Program where it is None.
+            dataset: made by fluid.DatasetFactory.
+            scope: where the parameters are; the global scope where it is None.
+            thread: how many threads train; 0: as many as the data set was told by set_thread.
+            debug: print at the end what the time was spent on, by op.
+            fetch_list: variables that are printed now and then.
+            fetch_info: what to call them there.
+            print_period: after how many batches of the first thread.
+            fetch_handler: gets values every so many seconds.
 
-    def infer_from_dataset(self, program: Program | None = None, dataset: Any = None, *args, **kwargs) -> None:
-        """Inference over a fluid.DatasetFactory data set; not there yet.
+        Examples:
+            .. code-block:: python
+
+                import paddle.fluid as fluid
+
+                with open("samples.txt", "w") as file:
+                    file.writelines(f"1 {i / 100} 1 {i / 50}\\n" for i in range(100))
+                x = fluid.data("x", [None, 1], dtype="float32")
+                y = fluid.data("y", [None, 1], dtype="float32")
+                loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+                fluid.optimizer.SGD(0.1).minimize(loss)
+                dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+                dataset.set_use_var([x, y])
+                dataset.set_batch_size(10)
+                dataset.set_filelist(["samples.txt"])
+                exe = fluid.Executor(fluid.CPUPlace())
+                exe.run(fluid.default_startup_program())
+                exe.train_from_dataset(dataset=dataset, fetch_list=[loss], fetch_info=["loss"], print_period=5)
+        """
+        from paddle.fluid import executor_dataset
+
+        executor_dataset.run(self, program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler)
+
+    def infer_from_dataset(
+        self,
+        program: Program | None = None,
+        dataset: Any = None,
+        scope: core.Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: list | None = None,
+        fetch_info: list[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """The same as train_from_dataset without training: gradients and updates of the Program are left out, and its layers
+        work as in tests.
 
         Args:
-            program: the Program to run.
-            dataset: the data set.
+            program: what to run; the default main Program where it is None.
+            dataset: made by fluid.DatasetFactory.
+            scope: where the parameters are; the global scope where it is None.
+            thread: how many threads run; 0: as many as the data set was told by set_thread.
+            debug: print at the end what the time was spent on, by op.
+            fetch_list: variables that are printed now and then.
+            fetch_info: what to call them there.
+            print_period: after how many batches of the first thread.
+            fetch_handler: gets values every so many seconds.
         """
-        raise NotImplementedError(
-            "Executor.infer_from_dataset is not there yet. Use a reader, fluid.DataFeeder and Executor.run."
-        )
+        from paddle.fluid import executor_dataset
+
+        executor_dataset.run(self, program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler,
+                             is_test=True)
 
 
 class FetchHandler:
@@ -442,6 +502,15 @@ class FetchHandler:
     Args:
         var_dict: {name to show: Variable}.
         period_secs: how often, in seconds.
+
+    Examples:
+        .. code-block:: python
+
+            import paddle.fluid as fluid
+
+            class Show(fluid.executor.FetchHandler):
+                def handler(self, res_dict):
+                    print(res_dict["loss"])
     """
 
     def __init__(self, var_dict: dict | None = None, period_secs: int = 60):

@@ -1,0 +1,319 @@
+/* Dataset: files of samples, and training over them. fluid.dataset has what users call. */
+#include "core.h"
+
+struct core_dataset {
+    PyObject_HEAD struct core_state *state;
+    pd_dataset *at;
+};
+
+static struct core_dataset *of(PyObject *self)
+{
+    return (struct core_dataset *)self;
+}
+
+static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    struct core_state *state = core_state_of(type);
+    int in_memory;
+    pd_dataset *dataset;
+    if (!state || core_numpy_init(state) || !PyArg_ParseTuple(args, "p", &in_memory) ||
+        core_failed(state, pd_dataset_create(in_memory, &dataset)))
+        return NULL;
+    PyObject *self = ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) {
+        pd_dataset_release(dataset);
+        return NULL;
+    }
+    of(self)->state = state;
+    of(self)->at = dataset;
+    return self;
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    pd_dataset_release(of(self)->at);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+/* One slot: (name, is_float, dims or None). */
+static int add_slot(PyObject *self, PyObject *slot)
+{
+    struct core_scratch scratch = {0};
+    const char *name;
+    int is_float, failed = -1;
+    PyObject *dims;
+    int64_t *dim = NULL, rank = -1;
+    if (PyArg_ParseTuple(slot, "spO", &name, &is_float, &dims) &&
+        (dims == Py_None || core_int64s(&scratch, dims, &dim, &rank) == 0))
+        failed =
+            core_failed(of(self)->state, pd_dataset_add_slot(of(self)->at, name, is_float, (int)rank, dim));
+    core_scratch_free(&scratch);
+    return failed;
+}
+
+static PyObject *use_slots(PyObject *self, PyObject *slots)
+{
+    Py_ssize_t n = PyList_Check(slots) ? PyList_Size(slots) : -1;
+    if (n < 0) return PyErr_Format(PyExc_TypeError, "A list is wanted, found %R.", slots);
+    pd_dataset_clear_slots(of(self)->at);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (add_slot(self, PyList_GetItem(slots, i))) return NULL;
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *expect(PyObject *self, PyObject *args)
+{
+    int id, text;
+    if (!PyArg_ParseTuple(args, "pp", &id, &text)) return NULL;
+    pd_dataset_expect(of(self)->at, id, text);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *use_files(PyObject *self, PyObject *paths)
+{
+    struct core_scratch scratch = {0};
+    const char **names;
+    int n;
+    PyObject *result = NULL;
+    if (core_names(of(self)->state, &scratch, paths, &names, &n) == 0)
+        result = core_result(of(self)->state, pd_dataset_use_files(of(self)->at, n, names));
+    core_scratch_free(&scratch);
+    return result;
+}
+
+static PyObject *use_command(PyObject *self, PyObject *args)
+{
+    const char *command;
+    if (!PyArg_ParseTuple(args, "z", &command)) return NULL;
+    return core_result(of(self)->state, pd_dataset_use_command(of(self)->at, command));
+}
+
+static PyObject *set_sizes(PyObject *self, PyObject *args)
+{
+    long long batch;
+    int threads;
+    if (!PyArg_ParseTuple(args, "Li", &batch, &threads)) return NULL;
+    if (core_failed(of(self)->state, pd_dataset_set_batch(of(self)->at, batch))) return NULL;
+    return core_result(of(self)->state, pd_dataset_set_threads(of(self)->at, threads));
+}
+
+/* ---- what runs without the GIL ---- */
+
+struct watch {
+    struct core_state *state;
+    PyThreadState *thread; /* of the calling thread */
+    PyObject *on_print, *on_poll;
+    int n_fetches;
+    int has_raised; /* on_print has; atomic */
+    PyObject *raised[3];
+};
+
+static int poll_signals(void *arg)
+{
+    struct watch *w = arg;
+    PyEval_RestoreThread(w->thread);
+    int stop = PyErr_CheckSignals();
+    w->thread = PyEval_SaveThread();
+    return stop;
+}
+
+static PyObject *load(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct watch watch = {.state = of(self)->state, .thread = PyEval_SaveThread()};
+    pd_run_options options = {poll_signals, &watch};
+    pd_status status = pd_dataset_load(of(self)->at, &options);
+    PyEval_RestoreThread(watch.thread);
+    return PyErr_Occurred() ? NULL : core_result(of(self)->state, status);
+}
+
+static PyObject *shuffle(PyObject *self, PyObject *args)
+{
+    unsigned long long seed;
+    if (!PyArg_ParseTuple(args, "K", &seed)) return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    pd_status status = pd_dataset_shuffle(of(self)->at, seed);
+    PyEval_RestoreThread(thread);
+    return core_result(of(self)->state, status);
+}
+
+static PyObject *exchange(PyObject *self, PyObject *args)
+{
+    struct core_state *state = of(self)->state;
+    struct core_scratch scratch = {0};
+    unsigned long long seed;
+    PyObject *slots, *result = NULL;
+    const char **names;
+    int n;
+    if (PyArg_ParseTuple(args, "OK", &slots, &seed) && core_names(state, &scratch, slots, &names, &n) == 0) {
+        PyThreadState *thread = PyEval_SaveThread();
+        pd_status status = pd_dataset_exchange(of(self)->at, n, names, seed);
+        PyEval_RestoreThread(thread);
+        result = core_result(state, status);
+    }
+    core_scratch_free(&scratch);
+    return result;
+}
+
+static PyObject *merge(PyObject *self, PyObject *args)
+{
+    int size;
+    int64_t left_out = 0;
+    if (!PyArg_ParseTuple(args, "i", &size)) return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    pd_status status = pd_dataset_merge(of(self)->at, size, &left_out);
+    PyEval_RestoreThread(thread);
+    return core_failed(of(self)->state, status) ? NULL : PyLong_FromLongLong(left_out);
+}
+
+static PyObject *drop(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pd_dataset_drop(of(self)->at);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *size(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int64_t samples, bytes;
+    pd_dataset_size(of(self)->at, &samples, &bytes);
+    return Py_BuildValue("LL", (long long)samples, (long long)bytes);
+}
+
+/* ---- training ---- */
+
+static PyObject *report_tuple(const pd_train_report *r)
+{
+    return Py_BuildValue("LLLLLL", (long long)r->batches, (long long)r->samples, (long long)r->done,
+                         (long long)r->all, (long long)r->read_ns, (long long)r->run_ns);
+}
+
+/* A list of arrays; what is no tensor is None. */
+static PyObject *arrays(struct watch *w, const pd_value *const *fetched)
+{
+    PyObject *list = PyList_New(w->n_fetches);
+    for (int i = 0; list && i < w->n_fetches; i++) {
+        pd_tensor_desc tensor;
+        PyObject *array = pd_value_tensor(fetched[i], &tensor) == PD_OK && tensor.data
+                              ? core_array_copy(w->state, &tensor)
+                              : Py_NewRef(Py_None);
+        if (!array) {
+            Py_DECREF(list);
+            return NULL;
+        }
+        PyList_SetItem(list, i, array);
+    }
+    return list;
+}
+
+/* In a thread of the engine's. What it raises ends the training. */
+static void print(void *arg, int64_t batch, const pd_value *const *fetched)
+{
+    struct watch *w = arg;
+    PyGILState_STATE held = PyGILState_Ensure();
+    PyObject *list = w->has_raised ? NULL : arrays(w, fetched);
+    PyObject *result = list ? PyObject_CallFunction(w->on_print, "LO", (long long)batch, list) : NULL;
+    if (!result && !w->has_raised) {
+        PyErr_Fetch(&w->raised[0], &w->raised[1], &w->raised[2]);
+        __atomic_store_n(&w->has_raised, 1, __ATOMIC_RELEASE);
+    }
+    Py_XDECREF(result);
+    Py_XDECREF(list);
+    PyGILState_Release(held);
+}
+
+static int poll_train(void *arg, const pd_train_report *report)
+{
+    struct watch *w = arg;
+    if (__atomic_load_n(&w->has_raised, __ATOMIC_ACQUIRE)) return 1;
+    PyEval_RestoreThread(w->thread);
+    int stop = PyErr_CheckSignals();
+    if (!stop && w->on_poll) {
+        PyObject *tuple = report_tuple(report);
+        PyObject *result = tuple ? PyObject_CallFunctionObjArgs(w->on_poll, tuple, NULL) : NULL;
+        stop = !result;
+        Py_XDECREF(result);
+        Py_XDECREF(tuple);
+    }
+    w->thread = PyEval_SaveThread();
+    return stop;
+}
+
+static PyObject *train(PyObject *self, PyObject *args)
+{
+    struct core_state *state = of(self)->state;
+    struct core_scratch scratch = {0};
+    struct watch watch = {.state = state};
+    pd_train_options options = {.poll = poll_train, .arg = &watch};
+    pd_train_report report;
+    PyObject *program, *scope, *fetches, *on_print, *on_poll, *result = NULL;
+    long long period;
+    if (!PyArg_ParseTuple(args, "O!O!iOLOO", state->program_type, &program, state->scope_type, &scope,
+                          &options.threads, &fetches, &period, &on_print, &on_poll))
+        return NULL;
+    const char **names;
+    if (core_names(state, &scratch, fetches, &names, &options.n_fetches)) goto done;
+    options.fetches = names;
+    options.print_period = period > 0 ? period : 1;
+    options.print = on_print == Py_None ? NULL : print;
+    watch.on_print = on_print;
+    watch.on_poll = on_poll == Py_None ? NULL : on_poll;
+    watch.n_fetches = options.n_fetches;
+    core_signal_stack();
+    watch.thread = PyEval_SaveThread();
+    pd_status status = pd_dataset_train(of(self)->at, ((struct core_program *)program)->at,
+                                        ((struct core_scope *)scope)->at, &options, &report);
+    PyEval_RestoreThread(watch.thread);
+    if (watch.has_raised)
+        PyErr_Restore(watch.raised[0], watch.raised[1], watch.raised[2]);
+    else if (!PyErr_Occurred() && !core_failed(state, status))
+        result = report_tuple(&report);
+done:
+    core_scratch_free(&scratch);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"use_slots", use_slots, METH_O, "use_slots([(name, is_float, dims or None), ...])"},
+    {"expect", expect, METH_VARARGS, "expect(id, text): what lines begin with"},
+    {"use_files", use_files, METH_O, "use_files(paths)"},
+    {"use_command", use_command, METH_VARARGS, "use_command(text or None)"},
+    {"set_sizes", set_sizes, METH_VARARGS, "set_sizes(batch, threads)"},
+    {"load", load, METH_NOARGS, "Adds the samples of the files to those in memory."},
+    {"shuffle", shuffle, METH_VARARGS, "shuffle(seed)"},
+    {"exchange", exchange, METH_VARARGS, "exchange(slots, seed)"},
+    {"merge", merge, METH_VARARGS, "merge(size) -> samples left out"},
+    {"drop", drop, METH_NOARGS, "Lets go of the samples in memory."},
+    {"size", size, METH_NOARGS, "(samples, bytes) in memory"},
+    {"train", train, METH_VARARGS,
+     "train(program, scope, threads, fetches, period, on_print, on_poll) -> (batches, samples, done, all, "
+     "read_ns, run_ns)"},
+    {0},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, CORE_TEXT("Dataset(in_memory)\n\nFiles of samples.")},
+    {Py_tp_new, make},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec core_dataset_spec = {
+    .name = "paddle.fluid.core.Dataset",
+    .basicsize = sizeof(struct core_dataset),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};

@@ -1,0 +1,89 @@
+"""Executor.train_from_dataset and infer_from_dataset: a data set, a Program and the threads of the engine."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from paddle.fluid import compiler, framework, profiler
+from paddle.fluid.dataset import DatasetBase, QueueDataset
+from paddle.fluid.framework import Program, Variable
+from paddle.fluid.progress import Progress
+
+
+def run(executor, program: Program | None, dataset: DatasetBase | None, scope, thread: int, debug: bool, fetch_list, fetch_info,
+        print_period: int, fetch_handler, is_test: bool = False) -> None:
+    """What both do."""
+    from paddle.fluid.executor import global_scope
+
+    if dataset is None:
+        raise RuntimeError("dataset is need and should be initialized: make one with fluid.DatasetFactory().create_dataset().")
+    if not isinstance(dataset, DatasetBase):
+        raise TypeError(f"A data set of fluid.DatasetFactory is wanted, found {dataset!r}.")
+    if print_period < 1:
+        raise ValueError(f"print_period={print_period}: give the number of batches between two lines, 1 or more.")
+    program = framework.default_main_program() if program is None else program
+    if isinstance(program, compiler.CompiledProgram):
+        program = program._program
+    if is_test:
+        program = executor._made_for(program, "infer_from_dataset", lambda: program.clone(for_test=True))
+    shown = Shown(fetch_list, fetch_info, print_period, fetch_handler)
+    threads = dataset._threads(thread)
+    if isinstance(dataset, QueueDataset):
+        threads = min(threads, max(1, len(dataset.filelist)))  # a file is read by one thread
+    dataset._prepare_to_run()
+    if debug:
+        profiler.start_profiler("All")
+    progress = Progress("infer" if is_test else "train")
+    try:
+        report = dataset.dataset.train(program, scope or global_scope(), threads, shown.names, shown.period,
+                                       shown if shown.names else None, progress)
+        progress.close(report)
+    except BaseException:
+        progress.close(None)
+        raise
+    finally:
+        if debug:
+            profiler.stop_profiler("total", None)
+        dataset._finish_to_run()
+
+
+class Shown:
+    """What is printed, and handed to a FetchHandler; called with each batch that may be shown."""
+
+    def __init__(self, fetch_list, fetch_info, print_period: int, handler):
+        fetches = list(fetch_list or ())
+        self.infos = list(fetch_info) if fetch_info else [_name(each) for each in fetches]
+        if len(self.infos) != len(fetches):
+            raise ValueError(f"fetch_info has {len(self.infos)} texts for the {len(fetches)} variables of fetch_list: one each.")
+        self.n, self.every, self.handler = len(fetches), print_period, handler
+        self.keys: list[str] = []
+        if handler is not None:
+            for key, var in handler.var_dict.items():
+                if not isinstance(var, Variable):
+                    raise TypeError(f"FetchHandler: {key!r} is {var!r}; a Variable is wanted.")
+                self.keys.append(key)
+                fetches.append(var)
+            self.next = time.monotonic() + handler.period_secs
+        self.names = [_name(each) for each in fetches]
+        self.period = 1 if handler is not None else print_period
+
+    def __call__(self, batch: int, values: list) -> None:
+        if self.n and batch % self.every == 0:
+            texts = (f"{info}: {_text(value)}" for info, value in zip(self.infos, values))
+            print(f"batch {batch}", *texts, sep="\t", flush=True)
+        if self.handler is not None and time.monotonic() >= self.next:
+            self.next = time.monotonic() + self.handler.period_secs
+            self.handler.handler(dict(zip(self.keys, values[self.n:])))
+
+
+def _name(item: Any) -> str:
+    return item.name if isinstance(item, Variable) else str(item)
+
+
+def _text(value) -> str:
+    if value is None:
+        return "(no tensor)"
+    return f"{value.item():.6g}" if value.size == 1 else np.array2string(value, threshold=8, precision=6)

@@ -1,0 +1,258 @@
+/* Data sets, and training over them, in the public API. */
+#include "data/dataset.h"
+
+#include <string.h>
+
+#include "api/api.h"
+#include "exec/workers.h"
+
+pd_status pd_dataset_create(int in_memory, pd_dataset **out)
+{
+    return pd_dataset_new(in_memory, out);
+}
+
+void pd_dataset_release(pd_dataset *dataset)
+{
+    pd_dataset_unref(dataset);
+}
+
+/* Slots say how what is in memory is to be read. */
+static pd_status check_free(const pd_dataset *dataset, const char *what)
+{
+    if (__atomic_load_n(&dataset->passes, __ATOMIC_RELAXED))
+        return pd_fail(PD_INVALID, "the data set is being trained on; %s before or after", what);
+    return PD_OK;
+}
+
+pd_status pd_dataset_add_slot(pd_dataset *dataset, const char *name, int is_float, int rank,
+                              const int64_t *dims)
+{
+    struct pd_meta shape = {0};
+    PD_TRY(check_free(dataset, "change its slots"));
+    if (dataset->store.n)
+        return pd_fail(PD_INVALID,
+                       "the data set has samples in memory; call release_memory() before other variables");
+    for (int i = 0; i < dataset->schema.n; i++)
+        if (strcmp(dataset->schema.slot[i].name, name) == 0)
+            return pd_fail(PD_EXISTS, "variable '%s' is named twice for the data set", name);
+    if (rank >= 0) PD_TRY(pd_meta_set_dims(&shape, rank, dims));
+    return pd_schema_add(&dataset->schema, name, is_float, 1, rank >= 0 ? &shape : NULL);
+}
+
+void pd_dataset_clear_slots(pd_dataset *dataset)
+{
+    struct pd_schema old = dataset->schema;
+    if (dataset->store.n || __atomic_load_n(&dataset->passes, __ATOMIC_RELAXED)) return;
+    pd_schema_clear(&dataset->schema);
+    dataset->schema.drops_zeros = old.drops_zeros;
+    dataset->schema.has_id = old.has_id;
+    dataset->schema.has_text = old.has_text;
+}
+
+void pd_dataset_expect(pd_dataset *dataset, int id, int text)
+{
+    if (dataset->store.n) return;
+    dataset->schema.has_id = id;
+    dataset->schema.has_text = text;
+}
+
+pd_status pd_dataset_use_files(pd_dataset *dataset, int n, const char *const *paths)
+{
+    return pd_dataset_set_files(dataset, n, paths);
+}
+
+pd_status pd_dataset_use_command(pd_dataset *dataset, const char *command)
+{
+    return pd_dataset_set_command(dataset, command);
+}
+
+pd_status pd_dataset_set_batch(pd_dataset *dataset, int64_t samples)
+{
+    if (samples < 1)
+        return pd_fail(PD_INVALID, "the batch size is %lld; it must be 1 or more", (long long)samples);
+    PD_TRY(check_free(dataset, "set its batch size"));
+    dataset->batch_size = samples;
+    return PD_OK;
+}
+
+pd_status pd_dataset_set_threads(pd_dataset *dataset, int threads)
+{
+    if (threads < 1) return pd_fail(PD_INVALID, "the number of threads is %d; it must be 1 or more", threads);
+    dataset->threads = threads;
+    return PD_OK;
+}
+
+pd_status pd_dataset_load(pd_dataset *dataset, const pd_run_options *options)
+{
+    return pd_dataset_read(dataset, options ? options->poll : NULL, options ? options->arg : NULL);
+}
+
+pd_status pd_dataset_shuffle(pd_dataset *dataset, uint64_t seed)
+{
+    PD_TRY(check_free(dataset, "shuffle it"));
+    pd_store_shuffle(&dataset->store, seed);
+    return PD_OK;
+}
+
+pd_status pd_dataset_exchange(pd_dataset *dataset, int n, const char *const *slots, uint64_t seed)
+{
+    const struct pd_schema *schema = &dataset->schema;
+    PD_TRY(check_free(dataset, "shuffle slots"));
+    char *moves = pd_calloc((size_t)schema->n_used, 1);
+    if (!moves) return pd_no_memory();
+    pd_status status = PD_OK;
+    for (int i = 0; i < n && status == PD_OK; i++) {
+        int found = 0;
+        for (int k = 0, column = 0; k < schema->n; k++) {
+            if (!schema->slot[k].is_used) continue;
+            if (strcmp(schema->slot[k].name, slots[i]) == 0) moves[column] = 1, found = 1;
+            column++;
+        }
+        if (!found) status = pd_fail(PD_NOT_FOUND, "the data set has no variable '%s' to shuffle", slots[i]);
+    }
+    if (status == PD_OK) status = pd_store_exchange(&dataset->store, schema, moves, seed);
+    pd_free(moves);
+    return status;
+}
+
+pd_status pd_dataset_merge(pd_dataset *dataset, int size, int64_t *left_out)
+{
+    PD_TRY(check_free(dataset, "merge samples"));
+    if (!dataset->schema.has_id)
+        return pd_fail(PD_INVALID,
+                       "samples have no ids to merge by; call set_parse_ins_id(True) before loading");
+    return pd_store_merge(&dataset->store, &dataset->schema, size, left_out);
+}
+
+void pd_dataset_drop(pd_dataset *dataset)
+{
+    if (!__atomic_load_n(&dataset->passes, __ATOMIC_RELAXED)) pd_store_clear(&dataset->store);
+}
+
+void pd_dataset_size(const pd_dataset *dataset, int64_t *samples, int64_t *bytes)
+{
+    *samples = dataset->store.n;
+    *bytes = dataset->store.bytes;
+}
+
+/* ---- training ---- */
+
+struct train {
+    struct pd_workers workers;
+    struct pd_pass *pass;
+    const pd_train_options *options;
+    int *column;             /* of each feed */
+    struct pd_value **feeds; /* n_feeds for each worker */
+    const char **names;
+};
+
+static pd_status next_batch(void *arg, int worker, struct pd_value *const **values, int64_t *samples)
+{
+    struct train *t = arg;
+    const struct pd_batch *batch;
+    PD_TRY(pd_pass_next(t->pass, worker, &batch));
+    *values = NULL;
+    if (!batch) return PD_OK;
+    struct pd_value **mine = t->feeds + (size_t)worker * (size_t)t->workers.n_feeds;
+    for (int i = 0; i < t->workers.n_feeds; i++)
+        mine[i] = batch->value[t->column[i]];
+    *values = mine;
+    *samples = batch->samples;
+    return PD_OK;
+}
+
+static void stop_pass(void *arg)
+{
+    struct train *t = arg;
+    pd_pass_stop(t->pass);
+}
+
+static pd_status print_fetches(void *arg, int worker, int64_t batch, const struct pd_prepared *prepared)
+{
+    struct train *t = arg;
+    const pd_train_options *o = t->options;
+    const pd_value *fetched[64];
+    if (worker || (batch + 1) % o->print_period) return PD_OK;
+    for (int i = 0; i < o->n_fetches; i++)
+        fetched[i] = pd_exec_fetched(prepared, i);
+    o->print(o->arg, batch + 1, fetched);
+    return PD_OK;
+}
+
+static void report_of(const struct train *t, pd_train_report *report)
+{
+    const struct pd_workers *w = &t->workers;
+    *report = (pd_train_report){.batches = __atomic_load_n(&w->batches, __ATOMIC_RELAXED),
+                                .samples = __atomic_load_n(&w->samples, __ATOMIC_RELAXED),
+                                .read_ns = __atomic_load_n(&w->read_ns, __ATOMIC_RELAXED),
+                                .run_ns = __atomic_load_n(&w->run_ns, __ATOMIC_RELAXED)};
+    pd_pass_progress(t->pass, &report->done, &report->all);
+}
+
+static int poll_train(void *arg)
+{
+    struct train *t = arg;
+    pd_train_report report;
+    report_of(t, &report);
+    return t->options->poll(t->options->arg, &report);
+}
+
+/* The slots that the Program has a variable for. */
+static pd_status choose_feeds(struct train *t, const struct pd_schema *schema, struct pd_program *program)
+{
+    t->column = pd_calloc((size_t)schema->n_used, sizeof *t->column);
+    t->names = pd_calloc((size_t)schema->n_used, sizeof *t->names);
+    if (!t->column || !t->names) return pd_no_memory();
+    for (int i = 0, column = 0; i < schema->n; i++) {
+        if (!schema->slot[i].is_used) continue;
+        if (pd_block_var(program->blocks.at[0], schema->slot[i].name)) {
+            t->names[t->workers.n_feeds] = schema->slot[i].name;
+            t->column[t->workers.n_feeds++] = column;
+        }
+        column++;
+    }
+    if (t->workers.n_feeds) return PD_OK;
+    return pd_fail(PD_INVALID, "the Program has none of the data set's variables, the first of which is '%s'",
+                   schema->slot[0].name);
+}
+
+static pd_status run(struct train *t, pd_dataset *dataset, pd_program *program, pd_train_report *report)
+{
+    const pd_train_options *o = t->options;
+    struct pd_workers *w = &t->workers;
+    PD_TRY(choose_feeds(t, &dataset->schema, program));
+    t->feeds = pd_calloc((size_t)w->n * (size_t)w->n_feeds, sizeof *t->feeds);
+    if (!t->feeds) return pd_no_memory();
+    w->feeds = t->names;
+    w->n_fetches = o->n_fetches;
+    w->fetches = o->fetches;
+    w->next = next_batch;
+    w->stop = stop_pass;
+    w->ran = o->print && o->n_fetches ? print_fetches : NULL;
+    w->arg = t;
+    w->poll = o->poll ? poll_train : NULL;
+    w->poll_arg = t;
+    PD_TRY(pd_pass_begin(dataset, w->n, &t->pass));
+    pd_status status = pd_workers_run(w);
+    if (status == PD_OK) status = pd_pass_check(t->pass);
+    if (report) report_of(t, report);
+    pd_pass_free(t->pass);
+    return status;
+}
+
+pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *scope,
+                           const pd_train_options *options, pd_train_report *report)
+{
+    if (options->threads < 1 || options->n_fetches < 0 || options->n_fetches > 64)
+        return pd_fail(
+            PD_INVALID,
+            "training over a data set takes 1 or more threads and up to 64 fetches, found %d and %d",
+            options->threads, options->n_fetches);
+    struct train t = {.options = options,
+                      .workers = {.program = program, .scope = scope, .n = options->threads}};
+    pd_status status = run(&t, dataset, program, report);
+    pd_free(t.column);
+    pd_free(t.names);
+    pd_free(t.feeds);
+    return status;
+}

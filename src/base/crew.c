@@ -1,0 +1,107 @@
+/* See crew.h. */
+#include "base/crew.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/wait.h"
+
+enum { POLL_MS = 50 };
+
+struct run {
+    const struct pd_crew *crew;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    int left, is_stopped;
+    pd_status status;
+    char *text; /* NULL: memory is short */
+};
+
+struct member {
+    struct run *run;
+    pthread_t thread;
+    int number;
+};
+
+/* The first failure counts; it stops the others. Under no lock. */
+static void fail(struct run *r, pd_status status, const char *text)
+{
+    pthread_mutex_lock(&r->lock);
+    int is_first = !r->is_stopped;
+    r->is_stopped = 1;
+    if (is_first) {
+        r->status = status;
+        r->text = pd_strdup(text);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (is_first) r->crew->stop(r->crew->arg);
+}
+
+static void *begin(void *arg)
+{
+    struct member *m = arg;
+    struct run *r = m->run;
+    pd_status status = r->crew->work(r->crew->arg, m->number);
+    if (status != PD_OK) fail(r, status, pd_error());
+    pthread_mutex_lock(&r->lock);
+    r->left--;
+    pthread_cond_signal(&r->ended);
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* Starts them with all signals blocked. Returns how many there are. */
+static int start(struct run *r, struct member *members)
+{
+    sigset_t all, before;
+    int n = 0, failed = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; n < r->crew->n && !failed; n++) {
+        members[n] = (struct member){.run = r, .number = n};
+        failed = pthread_create(&members[n].thread, NULL, begin, &members[n]);
+        if (failed) break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        char text[120];
+        snprintf(text, sizeof text, "thread %d of %d cannot be started: %s", n + 1, r->crew->n,
+                 strerror(failed));
+        fail(r, PD_INTERNAL, text);
+        pthread_mutex_lock(&r->lock);
+        r->left -= r->crew->n - n;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return n;
+}
+
+pd_status pd_crew_run(const struct pd_crew *crew)
+{
+    struct run r = {.crew = crew, .lock = PTHREAD_MUTEX_INITIALIZER, .left = crew->n};
+    struct member *members = pd_calloc((size_t)crew->n, sizeof *members);
+    if (!members) return pd_no_memory();
+    pd_cond_init(&r.ended);
+    int n = start(&r, members);
+    pthread_mutex_lock(&r.lock);
+    while (r.left > 0) {
+        pd_cond_wait_ms(&r.ended, &r.lock, POLL_MS);
+        pthread_mutex_unlock(&r.lock);
+        if (crew->poll && crew->poll(crew->poll_arg)) fail(&r, PD_INTERRUPTED, "interrupted");
+        pthread_mutex_lock(&r.lock);
+    }
+    pthread_mutex_unlock(&r.lock);
+    for (int i = 0; i < n; i++)
+        pthread_join(members[i].thread, NULL);
+    pthread_cond_destroy(&r.ended);
+    pd_free(members);
+    if (r.status != PD_OK) {
+        pd_status status = r.text ? pd_fail(r.status, "%s", r.text) : pd_no_memory();
+        pd_free(r.text);
+        return status;
+    }
+    return PD_OK;
+}

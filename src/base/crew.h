@@ -1,0 +1,23 @@
+/* Threads that do one work together, while the calling thread waits for them and can be interrupted. */
+#ifndef PD_BASE_CREW_H
+#define PD_BASE_CREW_H
+
+#include <paddle/status.h>
+
+struct pd_crew {
+    int n;
+    /* Called once in each thread, with its number. Signals are blocked there. */
+    pd_status (*work)(void *arg, int number);
+    /* Called once, in any thread, when one of them has failed or the caller wants to stop: the others are to
+     * end soon. */
+    void (*stop)(void *arg);
+    void *arg;
+    /* Called now and then in the calling thread; not 0: stop, with PD_INTERRUPTED. NULL: never. */
+    int (*poll)(void *poll_arg);
+    void *poll_arg;
+};
+
+/* Returns when all have ended, with the first failure and its message. */
+pd_status pd_crew_run(const struct pd_crew *crew);
+
+#endif

@@ -1,0 +1,299 @@
+/* See dataset.h. */
+#include "data/dataset.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/crew.h"
+#include "base/error.h"
+
+enum { BLOCK = 1 << 20 };
+
+pd_status pd_dataset_new(int is_in_memory, struct pd_dataset **out)
+{
+    struct pd_dataset *d = pd_calloc(1, sizeof *d);
+    if (!d) return pd_no_memory();
+    d->refs = 1;
+    d->batch_size = 1;
+    d->threads = 1;
+    d->is_in_memory = is_in_memory;
+    d->schema.drops_zeros = is_in_memory;
+    pd_store_init(&d->store);
+    *out = d;
+    return PD_OK;
+}
+
+struct pd_dataset *pd_dataset_ref(struct pd_dataset *dataset)
+{
+    __atomic_fetch_add(&dataset->refs, 1, __ATOMIC_RELAXED);
+    return dataset;
+}
+
+static void drop_paths(struct pd_dataset *d)
+{
+    for (int i = 0; i < d->paths.n; i++)
+        pd_free(d->paths.at[i]);
+    pd_vec_free(&d->paths);
+}
+
+void pd_dataset_unref(struct pd_dataset *dataset)
+{
+    if (!dataset || __atomic_sub_fetch(&dataset->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    pd_store_clear(&dataset->store);
+    pd_schema_clear(&dataset->schema);
+    drop_paths(dataset);
+    pd_free(dataset->command);
+    pd_free(dataset);
+}
+
+pd_status pd_dataset_set_files(struct pd_dataset *dataset, int n, const char *const *paths)
+{
+    drop_paths(dataset);
+    for (int i = 0; i < n; i++) {
+        char *copy = pd_strdup(paths[i]);
+        if (!copy || !pd_vec_push(&dataset->paths, copy)) {
+            pd_free(copy);
+            return pd_no_memory();
+        }
+    }
+    return PD_OK;
+}
+
+pd_status pd_dataset_set_command(struct pd_dataset *dataset, const char *command)
+{
+    char *copy = command && *command ? pd_strdup(command) : NULL;
+    if (command && *command && !copy) return pd_no_memory();
+    pd_free(dataset->command);
+    dataset->command = copy;
+    return PD_OK;
+}
+
+static pd_status check(const struct pd_dataset *d)
+{
+    if (d->schema.n_used == 0)
+        return pd_fail(PD_INVALID, "the data set has no variables to fill; name them with set_use_var");
+    if (d->batch_size < 1)
+        return pd_fail(PD_INVALID, "the batch size is %" PRId64 "; it must be 1 or more", d->batch_size);
+    return PD_OK;
+}
+
+static pd_status open_files(const struct pd_dataset *d, struct pd_files *files)
+{
+    return pd_files_init(files, &d->schema, d->command, d->paths.n, (const char *const *)d->paths.at);
+}
+
+/* ---- loading ---- */
+
+struct load {
+    struct pd_dataset *dataset;
+    struct pd_files files;
+};
+
+/* The samples of a thread that are not in the store yet; all of them are of one file. */
+struct part {
+    struct pd_buf samples;
+    int file, number; /* the part's number in the file */
+};
+
+static pd_status hand_over(struct load *l, struct part *part)
+{
+    return pd_store_take(&l->dataset->store, &part->samples,
+                         ((int64_t)part->file + 1) * ((int64_t)1 << 32) + part->number++);
+}
+
+/* The sample behind `before` is of another file: what stands before it goes first. */
+static pd_status turn_to(struct load *l, struct part *part, size_t before, int file)
+{
+    struct pd_buf next = {0};
+    pd_buf_add(&next, part->samples.at + before, part->samples.n - before);
+    if (next.failed) return pd_no_memory();
+    part->samples.n = before;
+    pd_status status = hand_over(l, part);
+    pd_buf_free(&part->samples);
+    *part = (struct part){.samples = next, .file = file};
+    return status;
+}
+
+static pd_status load_files(struct load *l, struct pd_reader *reader, struct part *part)
+{
+    for (;;) {
+        size_t before = part->samples.n;
+        int more;
+        PD_TRY(pd_reader_next(reader, &part->samples, &more));
+        if (!more) return hand_over(l, part);
+        int file = pd_reader_file(reader);
+        if (file != part->file) PD_TRY(turn_to(l, part, before, file));
+        if (part->samples.n >= BLOCK) PD_TRY(hand_over(l, part));
+    }
+}
+
+static pd_status load_some(void *arg, int number)
+{
+    struct load *l = arg;
+    struct pd_reader *reader;
+    struct part part = {.file = -1};
+    (void)number;
+    PD_TRY(pd_reader_new(&l->files, &reader));
+    pd_status status = load_files(l, reader, &part);
+    pd_buf_free(&part.samples);
+    pd_reader_free(reader);
+    return status;
+}
+
+static void stop_loading(void *arg)
+{
+    struct load *l = arg;
+    __atomic_store_n(&l->files.stop, 1, __ATOMIC_RELAXED);
+}
+
+pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void *arg)
+{
+    struct load load = {.dataset = dataset};
+    PD_TRY(check(dataset));
+    if (__atomic_load_n(&dataset->passes, __ATOMIC_RELAXED))
+        return pd_fail(PD_INVALID, "the data set is being trained on; load it before or after");
+    pd_status status = open_files(dataset, &load.files);
+    if (status == PD_OK) {
+        int n = dataset->threads < dataset->paths.n ? dataset->threads : dataset->paths.n;
+        struct pd_crew crew = {.n = n > 0 ? n : 1,
+                               .work = load_some,
+                               .stop = stop_loading,
+                               .arg = &load,
+                               .poll = poll,
+                               .poll_arg = arg};
+        status = pd_crew_run(&crew);
+    }
+    if (status == PD_OK) status = pd_files_check(&load.files);
+    pd_files_clear(&load.files);
+    if (status != PD_OK) {
+        pd_store_forget(&dataset->store); /* all of the files, or none */
+        return status;
+    }
+    return pd_store_arrange(&dataset->store, &dataset->schema);
+}
+
+/* ---- a pass ---- */
+
+struct worker {
+    struct pd_reader *reader; /* NULL: in memory */
+    struct pd_buf text;       /* the records of a batch that was read, */
+    size_t *begin;            /* where each begins in it, */
+    const char **record;      /* and in memory */
+    struct pd_batch batch;
+};
+
+struct pd_pass {
+    struct pd_dataset *dataset;
+    struct pd_files files;
+    struct worker *worker;
+    int n;
+    int64_t next; /* in memory: the first sample that nobody has; atomic */
+};
+
+static pd_status worker_init(struct pd_pass *p, struct worker *w)
+{
+    struct pd_dataset *d = p->dataset;
+    PD_TRY(pd_batch_init(&w->batch, &d->schema));
+    if (d->is_in_memory) return PD_OK;
+    w->begin = pd_calloc((size_t)d->batch_size, sizeof *w->begin);
+    w->record = pd_calloc((size_t)d->batch_size, sizeof *w->record);
+    return w->begin && w->record ? pd_reader_new(&p->files, &w->reader) : pd_no_memory();
+}
+
+pd_status pd_pass_begin(struct pd_dataset *dataset, int workers, struct pd_pass **out)
+{
+    PD_TRY(check(dataset));
+    if (dataset->is_in_memory && dataset->store.n == 0)
+        return pd_fail(PD_INVALID, "the data set has no samples in memory; call load_into_memory() first");
+    struct pd_pass *p = pd_calloc(1, sizeof *p);
+    if (!p) return pd_no_memory();
+    __atomic_fetch_add(&dataset->passes, 1, __ATOMIC_RELAXED);
+    p->dataset = dataset;
+    p->n = workers;
+    p->worker = pd_calloc((size_t)workers, sizeof *p->worker);
+    pd_status status = p->worker ? open_files(dataset, &p->files) : pd_no_memory();
+    for (int i = 0; i < workers && status == PD_OK; i++)
+        status = worker_init(p, &p->worker[i]);
+    if (status != PD_OK) {
+        pd_pass_free(p);
+        return status;
+    }
+    *out = p;
+    return PD_OK;
+}
+
+/* Records lie one behind the other in `text`, which may move while it grows. */
+static pd_status next_of_files(struct pd_pass *p, struct worker *w, int64_t *n)
+{
+    const struct pd_dataset *d = p->dataset;
+    int more = 1;
+    w->text.n = 0;
+    for (*n = 0; *n < d->batch_size; ++*n) {
+        w->begin[*n] = w->text.n;
+        PD_TRY(pd_reader_next(w->reader, &w->text, &more));
+        if (!more) break;
+    }
+    for (int64_t i = 0; i < *n; i++)
+        w->record[i] = w->text.at + w->begin[i];
+    return PD_OK;
+}
+
+pd_status pd_pass_next(struct pd_pass *pass, int worker, const struct pd_batch **batch)
+{
+    struct pd_dataset *d = pass->dataset;
+    struct worker *w = &pass->worker[worker];
+    const char **record;
+    int64_t n;
+    *batch = NULL;
+    if (d->is_in_memory) {
+        int64_t begin = __atomic_fetch_add(&pass->next, d->batch_size, __ATOMIC_RELAXED);
+        n = d->store.n - begin < d->batch_size ? d->store.n - begin : d->batch_size;
+        record = d->store.record + begin;
+    } else {
+        PD_TRY(next_of_files(pass, w, &n));
+        record = w->record;
+    }
+    if (n <= 0) return PD_OK;
+    PD_TRY(pd_batch_fill(&w->batch, record, n));
+    *batch = &w->batch;
+    return PD_OK;
+}
+
+void pd_pass_stop(struct pd_pass *pass)
+{
+    __atomic_store_n(&pass->files.stop, 1, __ATOMIC_RELAXED);
+}
+
+void pd_pass_progress(const struct pd_pass *pass, int64_t *done, int64_t *all)
+{
+    if (pass->dataset->is_in_memory) {
+        int64_t next = __atomic_load_n(&pass->next, __ATOMIC_RELAXED);
+        *all = pass->dataset->store.n;
+        *done = next < *all ? next : *all;
+        return;
+    }
+    *done = __atomic_load_n(&pass->files.done, __ATOMIC_RELAXED);
+    *all = pass->files.bytes;
+}
+
+pd_status pd_pass_check(struct pd_pass *pass)
+{
+    return pass->dataset->is_in_memory ? PD_OK : pd_files_check(&pass->files);
+}
+
+void pd_pass_free(struct pd_pass *pass)
+{
+    if (!pass) return;
+    for (int i = 0; pass->worker && i < pass->n; i++) {
+        struct worker *w = &pass->worker[i];
+        pd_reader_free(w->reader);
+        pd_buf_free(&w->text);
+        pd_free(w->begin);
+        pd_free(w->record);
+        if (w->batch.schema) pd_batch_clear(&w->batch);
+    }
+    pd_free(pass->worker);
+    pd_files_clear(&pass->files);
+    __atomic_fetch_sub(&pass->dataset->passes, 1, __ATOMIC_RELAXED);
+    pd_free(pass);
+}

@@ -1,0 +1,240 @@
+/* See reader.h. */
+#include "data/reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/multislot.h"
+#include "data/numbers.h"
+#include "data/source.h"
+
+enum {
+    BLOCK = 1 << 20,
+    LINE_MOST = 1 << 30,
+    TOLD = 10,      /* bad lines that are told one by one */
+    BAD_FREE = 100, /* so many bad lines are never too many, */
+    BAD_SHARE = 10, /* more are when one line in so many is bad */
+};
+
+struct pd_reader {
+    struct pd_files *files;
+    struct pd_source *source; /* NULL: the next file is to be opened */
+    const char *path;
+    int number;            /* of the file in the list */
+    int64_t line;          /* the number of the line at `at`, from 1 on */
+    int64_t counted, size; /* bytes of this file that the list knows of */
+    int64_t lines, bad;    /* not added to the list yet */
+    char *block;
+    size_t cap, at, end,
+        filled;  /* lines from `at` to `end`; bytes of a line that is not whole up to `filled` */
+    int is_over; /* the source has no more */
+};
+
+pd_status pd_files_init(struct pd_files *files, const struct pd_schema *schema, const char *command, int n,
+                        const char *const *paths)
+{
+    *files = (struct pd_files){.schema = schema, .command = command, .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (!pd_vec_reserve(&files->paths, n)) return pd_no_memory();
+    for (int i = 0; i < n; i++) {
+        char *copy = pd_strdup(paths[i]);
+        if (!copy) return pd_no_memory();
+        files->paths.at[files->paths.n++] = copy;
+        struct stat about;
+        if (stat(copy, &about) == 0 && S_ISREG(about.st_mode)) files->bytes += about.st_size;
+    }
+    return PD_OK;
+}
+
+void pd_files_clear(struct pd_files *files)
+{
+    for (int i = 0; i < files->paths.n; i++)
+        pd_free(files->paths.at[i]);
+    pd_vec_free(&files->paths);
+}
+
+static pd_status too_bad(const struct pd_files *files)
+{
+    if (files->bad < files->lines && (files->bad <= BAD_FREE || files->bad * BAD_SHARE < files->lines))
+        return PD_OK;
+    return pd_fail(PD_FORMAT,
+                   "%" PRId64 " of %" PRId64
+                   " lines cannot be read. Are the slots those of the files, in their order "
+                   "(set_use_var), and what the pipe command writes? The first: %s",
+                   files->bad, files->lines, files->first_bad);
+}
+
+pd_status pd_files_check(struct pd_files *files)
+{
+    if (files->paths.n == 0)
+        return pd_fail(PD_INVALID, "there is no file to read; give some with set_filelist");
+    if (files->lines == 0)
+        return pd_fail(PD_INVALID,
+                       "%d file%s, the first '%s', ha%s no sample%s%s%s: nothing would be trained",
+                       files->paths.n, files->paths.n == 1 ? "" : "s", files->paths.at[0],
+                       files->paths.n == 1 ? "s" : "ve", files->command ? " after the pipe command '" : "",
+                       files->command ? files->command : "", files->command ? "'" : "");
+    if (files->bad) PD_TRY(too_bad(files));
+    if (files->bad > TOLD)
+        pd_log(PD_LOG_WARNING, "%" PRId64 " of %" PRId64 " lines could not be read and were left out",
+               files->bad, files->lines);
+    return PD_OK;
+}
+
+/* ---- one reader ---- */
+
+pd_status pd_reader_new(struct pd_files *files, struct pd_reader **out)
+{
+    struct pd_reader *r = pd_calloc(1, sizeof *r);
+    if (!r) return pd_no_memory();
+    r->files = files;
+    r->cap = BLOCK;
+    r->block = pd_malloc(r->cap + 1 + PD_NUMBERS_PAST);
+    if (!r->block) {
+        pd_free(r);
+        return pd_no_memory();
+    }
+    *out = r;
+    return PD_OK;
+}
+
+/* Adds what was read to what all have read. */
+static pd_status account(struct pd_reader *r)
+{
+    struct pd_files *f = r->files;
+    int64_t done = r->source ? pd_source_done(r->source) : r->size;
+    __atomic_fetch_add(&f->done, done - r->counted, __ATOMIC_RELAXED);
+    r->counted = done;
+    pthread_mutex_lock(&f->lock);
+    f->lines += r->lines;
+    f->bad += r->bad;
+    r->lines = r->bad = 0;
+    pd_status status = f->bad && f->lines > BAD_FREE ? too_bad(f) : PD_OK;
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
+
+void pd_reader_free(struct pd_reader *reader)
+{
+    if (!reader) return;
+    pd_source_close(reader->source);
+    pd_free(reader->block);
+    pd_free(reader);
+}
+
+int pd_reader_file(const struct pd_reader *reader)
+{
+    return reader->number;
+}
+
+/* The next file of the list; *more is 0 when there is none. */
+static pd_status begin_file(struct pd_reader *r, int *more)
+{
+    struct pd_files *f = r->files;
+    pthread_mutex_lock(&f->lock);
+    *more = f->next < f->paths.n;
+    if (*more) r->number = f->next++;
+    pthread_mutex_unlock(&f->lock);
+    if (!*more) return PD_OK;
+    r->path = f->paths.at[r->number];
+    PD_TRY(pd_source_open(r->path, f->command, &f->stop, &r->source));
+    r->size = pd_source_size(r->source);
+    r->counted = 0;
+    r->line = 1;
+    r->at = r->end = r->filled = 0;
+    r->is_over = 0;
+    return PD_OK;
+}
+
+static pd_status grow(struct pd_reader *r)
+{
+    if (r->cap >= LINE_MOST)
+        return pd_fail(PD_FORMAT, "%s:%" PRId64 ": the line is longer than 1 GiB; is this a text file?",
+                       r->path, r->line);
+    char *larger = pd_realloc_array(r->block, 2 * r->cap + 1 + PD_NUMBERS_PAST, 1);
+    if (!larger) return pd_no_memory();
+    r->block = larger;
+    r->cap *= 2;
+    return PD_OK;
+}
+
+/* At least one whole line from `at` on, unless the file is at its end. */
+static pd_status fill(struct pd_reader *r)
+{
+    memmove(r->block, r->block + r->at, r->filled - r->at);
+    r->filled -= r->at;
+    r->at = r->end = 0;
+    PD_TRY(account(r));
+    if (__atomic_load_n(&r->files->stop, __ATOMIC_RELAXED))
+        return pd_fail(PD_INTERRUPTED, "reading was ended");
+    while (!r->end && !r->is_over) {
+        size_t n;
+        if (r->filled == r->cap) PD_TRY(grow(r));
+        PD_TRY(pd_source_read(r->source, r->block + r->filled, r->cap - r->filled, &n));
+        if (n == 0) {
+            r->is_over = 1;
+            /* The last line may lack its end. */
+            if (r->filled && r->block[r->filled - 1] != '\n') r->block[r->filled++] = '\n';
+            r->end = r->filled;
+            break;
+        }
+        const char *last = memrchr(r->block + r->filled, '\n', n);
+        r->filled += n;
+        if (last) r->end = (size_t)(last - r->block) + 1;
+    }
+    memset(r->block + r->filled, 0, PD_NUMBERS_PAST);
+    return PD_OK;
+}
+
+static pd_status end_file(struct pd_reader *r)
+{
+    pd_source_close(r->source);
+    r->source = NULL;
+    return account(r);
+}
+
+/* A line that cannot be read. */
+static void tell(struct pd_reader *r, const char *why)
+{
+    struct pd_files *f = r->files;
+    r->bad++;
+    pthread_mutex_lock(&f->lock);
+    int64_t so_far = f->bad + r->bad;
+    if (!f->first_bad[0])
+        snprintf(f->first_bad, sizeof f->first_bad, "%.100s:%" PRId64 ": %s", r->path, r->line, why);
+    pthread_mutex_unlock(&f->lock);
+    if (so_far <= TOLD)
+        pd_log(PD_LOG_WARNING, "%s:%" PRId64 ": this line is left out: %s%s", r->path, r->line, why,
+               so_far == TOLD ? " (more of these are counted, not told)" : "");
+}
+
+pd_status pd_reader_next(struct pd_reader *reader, struct pd_buf *out, int *more)
+{
+    struct pd_reader *r = reader;
+    for (;;) {
+        if (!r->source) {
+            PD_TRY(begin_file(r, more));
+            if (!*more) return PD_OK;
+        }
+        while (r->at < r->end) {
+            const char *next, *why, *text = r->block + r->at;
+            size_t before = out->n;
+            PD_TRY(pd_multislot_read(r->files->schema, text, r->block + r->end, out, &next, &why));
+            if (why) tell(r, why);
+            r->at = (size_t)(next - r->block);
+            r->line++;
+            r->lines += why || out->n > before;
+            if (out->n > before) {
+                *more = 1;
+                return PD_OK;
+            }
+        }
+        if (r->is_over)
+            PD_TRY(end_file(r));
+        else
+            PD_TRY(fill(r));
+    }
+}

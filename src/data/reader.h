@@ -1,0 +1,46 @@
+/* Samples out of a list of files. Several readers share the list: each takes the next file that nobody has
+ * begun.
+ *
+ * A line that cannot be read is left out, told with its file and number (the first ones) and counted. When a
+ * good part of all lines is bad, the description of the slots is wrong, and reading ends with an error. */
+#ifndef PD_DATA_READER_H
+#define PD_DATA_READER_H
+
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "data/schema.h"
+
+/* What readers share. All but the first three are under `lock`, or atomic. */
+struct pd_files {
+    const struct pd_schema *schema;
+    const char *command; /* as pd_source_open has it */
+    PD_VEC(char *) paths;
+    pthread_mutex_t lock;
+    int next;            /* file that nobody has begun */
+    int stop;            /* atomic: readers end soon */
+    int64_t lines, bad;  /* of all that was read; bad ones are among them */
+    int64_t bytes;       /* of all files */
+    int64_t done;        /* of them read; atomic */
+    char first_bad[400]; /* for an error */
+};
+
+/* `command` and `schema` are borrowed, `paths` is copied. */
+pd_status pd_files_init(struct pd_files *files, const struct pd_schema *schema, const char *command, int n,
+                        const char *const *paths);
+void pd_files_clear(struct pd_files *files);
+/* After all readers: an error when nothing was read, or too much of it was bad. Tells how many lines were
+ * left out. */
+pd_status pd_files_check(struct pd_files *files);
+
+struct pd_reader;
+
+pd_status pd_reader_new(struct pd_files *files, struct pd_reader **out);
+void pd_reader_free(struct pd_reader *reader);
+/* The number in the list of the file that the last sample was of. */
+int pd_reader_file(const struct pd_reader *reader);
+/* Appends the next sample to `out`; *more is 0 when there is none. */
+pd_status pd_reader_next(struct pd_reader *reader, struct pd_buf *out, int *more);
+
+#endif

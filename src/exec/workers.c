@@ -1,0 +1,87 @@
+/* See workers.h. */
+#include "exec/workers.h"
+
+#include "base/clock.h"
+#include "base/crew.h"
+#include "base/error.h"
+#include "base/parallel.h"
+
+struct run {
+    struct pd_workers *w;
+    int is_stopped; /* atomic */
+};
+
+static int is_stopped(void *arg)
+{
+    struct run *r = arg;
+    return __atomic_load_n(&r->is_stopped, __ATOMIC_RELAXED);
+}
+
+static void add(int64_t *to, int64_t more)
+{
+    __atomic_fetch_add(to, more, __ATOMIC_RELAXED);
+}
+
+/* Feeds a batch and runs it. */
+static pd_status run_batch(struct run *r, struct pd_prepared *p, struct pd_value *const *values)
+{
+    struct pd_workers *w = r->w;
+    for (int i = 0; i < w->n_feeds; i++)
+        PD_TRY(pd_exec_feed_value(p, i, values[i]));
+    pd_status status = pd_exec_run(p, w->scope, is_stopped, r);
+    pd_exec_unfeed(p);
+    return status;
+}
+
+static pd_status run_all(struct run *r, struct pd_executor *executor, int number)
+{
+    struct pd_workers *w = r->w;
+    struct pd_prepared *p;
+    PD_TRY(pd_exec_prepare(executor, w->program, w->n_feeds, w->feeds, w->n_fetches, w->fetches, &p));
+    int64_t begin = pd_clock_ns(), now;
+    for (int64_t batch = 0;; batch++) {
+        struct pd_value *const *values;
+        int64_t samples;
+        if (is_stopped(r)) return PD_OK;
+        PD_TRY(w->next(w->arg, number, &values, &samples));
+        now = pd_clock_ns();
+        add(&w->read_ns, now - begin);
+        if (!values) return PD_OK;
+        PD_TRY(run_batch(r, p, values));
+        begin = pd_clock_ns();
+        add(&w->run_ns, begin - now);
+        add(&w->batches, 1);
+        add(&w->samples, samples);
+        if (w->ran) PD_TRY(w->ran(w->arg, number, batch, p));
+    }
+}
+
+static pd_status work(void *arg, int number)
+{
+    struct run *r = arg;
+    struct pd_executor *executor;
+    if (r->w->n > 1) pd_threads_set(1); /* they have the cores already */
+    PD_TRY(pd_exec_new(&executor));
+    pd_status status = run_all(r, executor, number);
+    pd_exec_free(executor);
+    return status;
+}
+
+static void stop(void *arg)
+{
+    struct run *r = arg;
+    __atomic_store_n(&r->is_stopped, 1, __ATOMIC_RELAXED);
+    r->w->stop(r->w->arg);
+}
+
+pd_status pd_workers_run(struct pd_workers *workers)
+{
+    struct run run = {.w = workers};
+    struct pd_crew crew = {.n = workers->n,
+                           .work = work,
+                           .stop = stop,
+                           .arg = &run,
+                           .poll = workers->poll,
+                           .poll_arg = workers->poll_arg};
+    return pd_crew_run(&crew);
+}

@@ -1,0 +1,405 @@
+"""Training from files of samples: fluid.DatasetFactory, Executor.train_from_dataset."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import paddle.fluid as fluid
+
+ROWS, IDS = 57, 20
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        yield
+
+
+class Net:
+    """A small net with sequences of ids, dense numbers and a label, its samples, and an executor with its startup Program run."""
+
+    def __init__(self, tmp_path, files=1, optimizer=True):
+        random = np.random.RandomState(1)
+        self.words = fluid.data("words", [None, 1], dtype="int64", lod_level=1)
+        self.dense = fluid.data("dense", [None, 3], dtype="float32")
+        self.label = fluid.data("label", [None, 1], dtype="float32")
+        table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform(-1, 1, seed=3))
+        pooled = fluid.layers.sequence_pool(fluid.layers.embedding(self.words, [IDS, 4], is_sparse=True, param_attr=table), "sum")
+        weight = fluid.ParamAttr(name="w", initializer=fluid.initializer.Uniform(-1, 1, seed=4))
+        guess = fluid.layers.fc([fluid.layers.concat([pooled, self.dense], 1)], 1, param_attr=weight)
+        self.loss = fluid.layers.mean(fluid.layers.square_error_cost(guess, self.label))
+        if optimizer:
+            fluid.optimizer.SGD(0.05).minimize(self.loss)
+        self.samples = [(random.randint(1, IDS, random.randint(1, 5)), random.uniform(-1, 1, 3).astype("float32"),
+                         np.float32(random.uniform(-1, 1))) for _ in range(ROWS)]
+        self.paths = []
+        for k in range(files):
+            self.paths.append(str(tmp_path / f"part-{k}"))
+            with open(self.paths[-1], "w") as file:
+                file.writelines(map(self.line, self.samples[k::files]))
+        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe.run(fluid.default_startup_program())
+
+    @staticmethod
+    def line(sample) -> str:
+        words, dense, label = sample
+        return f"{len(words)} {' '.join(map(str, words))} 3 {' '.join(map(repr, dense.tolist()))} 1 {float(label)!r}\n"
+
+    def dataset(self, kind="QueueDataset", batch=8, threads=1):
+        dataset = fluid.DatasetFactory().create_dataset(kind)
+        dataset.set_use_var([self.words, self.dense, self.label])
+        dataset.set_filelist(self.paths)
+        dataset.set_batch_size(batch)
+        dataset.set_thread(threads)
+        return dataset
+
+    def run_fed(self, batch=8):
+        """The losses of the same batches through Executor.run."""
+        losses = []
+        for begin in range(0, ROWS, batch):
+            part = self.samples[begin : begin + batch]
+            words = np.concatenate([each[0] for each in part])[:, None].astype("int64")
+            feed = {"words": fluid.create_lod_tensor(words, [[len(each[0]) for each in part]], fluid.CPUPlace()),
+                    "dense": np.stack([each[1] for each in part]), "label": np.array([[each[2]] for each in part], "float32")}
+            losses.append(self.exe.run(feed=feed, fetch_list=[self.loss])[0].item())
+        return losses
+
+    def values(self):
+        return {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in ("table", "w")}
+
+
+def printed(capfd) -> list[float]:
+    return [float(line.rpartition(" ")[2]) for line in capfd.readouterr().out.splitlines() if line.startswith("batch ")]
+
+
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+def test_trains_as_fed_batches_do(tmp_path, kind, capfd):
+    net = Net(tmp_path)
+    dataset = net.dataset(kind)
+    if kind == "InMemoryDataset":
+        dataset.load_into_memory()
+        assert dataset.get_memory_data_size() == dataset.get_shuffle_data_size() == ROWS
+    start = net.values()
+    assert net.exe.train_from_dataset(dataset=dataset, fetch_list=[net.loss], fetch_info=["loss"], print_period=1) is None
+    losses, trained = printed(capfd), net.values()
+    for name, value in start.items():
+        fluid.global_scope().find_var(name).get_tensor().set(value, fluid.CPUPlace())
+    fluid.global_scope().find_var("fc_0.b_0").get_tensor().set(np.zeros(1, "float32"), fluid.CPUPlace())
+    assert losses == [float(f"{loss:.6g}") for loss in net.run_fed()]
+    for name, value in net.values().items():
+        np.testing.assert_array_equal(trained[name], value)
+    # A second pass goes on.
+    net.exe.train_from_dataset(dataset=dataset)
+    assert not np.array_equal(net.values()["w"], trained["w"])
+
+
+def test_lines_are_printed_every_so_many_batches(tmp_path, capfd):
+    net = Net(tmp_path)
+    net.exe.train_from_dataset(dataset=net.dataset(), fetch_list=[net.loss, "w"], print_period=3)
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("batch")]
+    assert [line.split("\t")[0] for line in lines] == ["batch 3", "batch 6"]
+    assert lines[0].split("\t")[1].startswith("mean_0.tmp_0: ")
+    with pytest.raises(ValueError, match="fetch_info has 2 texts for the 1 variables"):
+        net.exe.train_from_dataset(dataset=net.dataset(), fetch_list=[net.loss], fetch_info=["a", "b"])
+    with pytest.raises(ValueError, match="print_period=0"):
+        net.exe.train_from_dataset(dataset=net.dataset(), fetch_list=[net.loss], print_period=0)
+
+
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+def test_several_threads_train_on_the_same_parameters(tmp_path, kind):
+    net = Net(tmp_path, files=5)
+    dataset = net.dataset(kind, threads=3)
+    if kind == "InMemoryDataset":
+        dataset.load_into_memory()
+    before = np.mean(net.run_fed())
+    for _ in range(40):
+        net.exe.train_from_dataset(dataset=dataset)
+    assert np.mean(net.run_fed()) < before / 3
+
+
+def test_inference_changes_nothing(tmp_path, capfd):
+    net = Net(tmp_path)
+    before = net.values()
+    net.exe.infer_from_dataset(dataset=net.dataset(), fetch_list=[net.loss], print_period=1)
+    assert len(printed(capfd)) == 8
+    for name, value in net.values().items():
+        np.testing.assert_array_equal(before[name], value)
+
+
+def test_a_fetch_handler(tmp_path):
+    net, seen = Net(tmp_path), []
+
+    class Keep(fluid.executor.FetchHandler):
+        def handler(self, res_dict):
+            seen.append(res_dict)
+
+    net.exe.train_from_dataset(dataset=net.dataset(batch=1), fetch_handler=Keep({"the loss": net.loss}, period_secs=0))
+    assert len(seen) == ROWS and all(np.isfinite(each["the loss"]).all() for each in seen)
+
+    class Fail(fluid.executor.FetchHandler):
+        def handler(self, res_dict):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        for _ in range(10000):  # what a thread raises ends the run soon, not at once
+            net.exe.train_from_dataset(dataset=net.dataset(batch=1), fetch_handler=Fail({"loss": net.loss}, period_secs=0))
+
+
+# ---- in memory ----
+
+
+def test_shuffling(tmp_path):
+    net = Net(tmp_path, files=3)
+    orders = []
+    for threads in (1, 3):
+        dataset = net.dataset("InMemoryDataset", threads=threads, batch=ROWS)
+        dataset.load_into_memory()
+        dataset.set_shuffle_seed(5)
+        dataset.local_shuffle()
+        orders.append(labels(net, dataset))
+    assert orders[0] == orders[1] != labels_of_files(net)
+    assert sorted(orders[0]) == sorted(labels_of_files(net))
+    dataset.set_shuffle_seed(None)
+    dataset.global_shuffle()
+    assert labels(net, dataset) != orders[0]
+    dataset.set_fea_eval(100, True)
+    before = labels(net, dataset)
+    dataset.slots_shuffle(["label"])
+    assert sorted(labels(net, dataset)) == sorted(before) != before
+    with pytest.raises(Exception, match="no variable 'nothing' to shuffle"):
+        dataset.slots_shuffle(["nothing"])
+    for method in ("local_shuffle", "global_shuffle"):
+        with pytest.raises(NotImplementedError, match="please use InMemoryDataset"):
+            getattr(net.dataset(), method)()
+
+
+def labels_of_files(net):
+    return [round(float(line.split()[-1]), 7) for path in net.paths for line in open(path)]
+
+
+def labels(net, dataset):
+    """The labels of a data set's only batch, in their order."""
+    found = []
+
+    class Keep(fluid.executor.FetchHandler):
+        def handler(self, res_dict):
+            found.extend(round(float(each), 7) for each in res_dict["label"].ravel())
+
+    program = fluid.Program()
+    with fluid.program_guard(program, fluid.Program()):
+        label = fluid.data("label", [None, 1], dtype="float32")
+        same = fluid.layers.scale(label, 1.0)
+    net.exe.train_from_dataset(program, dataset, thread=1, fetch_handler=Keep({"label": same}, period_secs=0))
+    return found
+
+
+def test_preloading_and_release(tmp_path):
+    net = Net(tmp_path, files=2)
+    dataset = net.dataset("InMemoryDataset")
+    dataset.preload_into_memory(2)
+    dataset.wait_preload_done()
+    assert dataset.get_memory_data_size() == ROWS
+    dataset.release_memory()
+    assert dataset.get_memory_data_size() == 0
+    with pytest.raises(ValueError, match=r"call load_into_memory\(\) first"):
+        net.exe.train_from_dataset(dataset=dataset)
+    dataset.set_filelist([str(tmp_path / "nowhere")])
+    dataset.preload_into_memory()
+    with pytest.raises(Exception, match="nowhere' cannot be opened"):
+        dataset.wait_preload_done()
+
+
+def test_samples_of_one_id_are_merged(tmp_path):
+    x = fluid.data("x", [None, 1], dtype="int64", lod_level=1)
+    path = tmp_path / "ids"
+    path.write_text("1 a 1 5\n1 b 1 6\n1 a 2 7 8\n")
+    dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset")
+    dataset.set_use_var([x])
+    dataset.set_filelist([str(path)])
+    dataset.set_merge_by_lineid(2)
+    dataset.load_into_memory()
+    with pytest.warns(UserWarning, match="1 samples were left out"):
+        dataset.global_shuffle()
+    assert dataset.get_memory_data_size() == 1
+
+
+# ---- files and commands ----
+
+
+def test_patterns_of_files(tmp_path):
+    net = Net(tmp_path, files=3)
+    dataset = net.dataset("InMemoryDataset")
+    dataset.set_filelist([str(tmp_path / "part-*")])
+    assert dataset.filelist == net.paths
+    with pytest.raises(ValueError, match="no file is like"):
+        dataset.set_filelist([str(tmp_path / "other-*")])
+    with pytest.raises(TypeError, match="wants a list of paths"):
+        dataset.set_filelist(str(tmp_path / "part-0"))
+
+
+def test_a_pipe_command(tmp_path):
+    net = Net(tmp_path)
+    dataset = net.dataset("InMemoryDataset")
+    dataset.set_pipe_command("head -n 10 | grep -v '^$'")
+    dataset.load_into_memory()
+    assert dataset.get_memory_data_size() == 10
+    dataset = net.dataset()
+    dataset.set_pipe_command("cat; echo no such luck >&2; exit 7")
+    with pytest.raises(Exception, match="(?s)ended with status 7 while it read .*it said: no such luck"):
+        net.exe.train_from_dataset(dataset=dataset)
+
+
+def test_lines_that_cannot_be_read(tmp_path, capfd):
+    net = Net(tmp_path)
+    with open(net.paths[0], "a") as file:
+        file.write("1 5 3 1 2\n1 5 3 1 2 3 1 0.5\n")
+    dataset = net.dataset("InMemoryDataset")
+    dataset.load_into_memory()
+    assert dataset.get_memory_data_size() == ROWS + 1
+    assert f"part-0:{ROWS + 1}: this line is left out: slot 'dense' is said to have 3 numbers" in capfd.readouterr().err
+    with open(net.paths[0], "w") as file:
+        file.write("1.5 of nothing\n" * 200)
+    with pytest.raises(Exception, match="lines cannot be read.*set_use_var.*part-0:1: found '1.5' where the count of slot 'words'"):
+        net.exe.train_from_dataset(dataset=net.dataset())
+    open(net.paths[0], "w").close()
+    with pytest.raises(Exception, match="has no sample"):
+        net.exe.train_from_dataset(dataset=net.dataset())
+
+
+def test_ids_past_the_table_name_the_op(tmp_path):
+    net = Net(tmp_path)
+    with open(net.paths[0], "a") as file:
+        file.write(f"1 {IDS} 3 1 2 3 1 0.5\n")
+    with pytest.raises(Exception, match="lookup_table|embedding"):
+        net.exe.train_from_dataset(dataset=net.dataset())
+    good = net.dataset()  # the executor and the parameters can be used again
+    good.set_pipe_command("head -n 9")
+    net.exe.train_from_dataset(dataset=good)
+
+
+# ---- settings ----
+
+
+def test_settings(tmp_path):
+    net = Net(tmp_path)
+    with pytest.raises(ValueError, match="datafeed class MyOwn does not exist"):
+        fluid.DatasetFactory().create_dataset("MyOwn")
+    with pytest.raises(RuntimeError, match="dataset is need and should be initialized"):
+        net.exe.train_from_dataset()
+    with pytest.raises(ValueError, match="only supports dtype=float32 and dtype=int64"):
+        net.dataset().set_use_var([fluid.data("half", [None, 1], dtype="float64")])
+    with pytest.raises(ValueError, match="set_use_var"):
+        net.exe.train_from_dataset(dataset=fluid.DatasetFactory().create_dataset())
+    for wrong in (lambda: net.dataset().set_batch_size(0), lambda: net.dataset().set_thread(0)):
+        with pytest.raises(ValueError, match="1 "):
+            wrong()
+    other = fluid.Program()
+    with fluid.program_guard(other, fluid.Program()):
+        fluid.layers.fill_constant([1], "float32", 1.0)
+    with pytest.raises(Exception, match="the Program has none of the data set's variables, the first of which is 'words'"):
+        net.exe.train_from_dataset(other, net.dataset())
+    dataset = net.dataset("InMemoryDataset")
+    dataset.load_into_memory()
+    assert f"{ROWS} samples in memory" in repr(dataset)
+
+
+def test_the_description_is_upstreams(tmp_path):
+    dataset = Net(tmp_path).dataset(batch=8, threads=2)
+    assert dataset.desc() == textwrap.dedent("""\
+        name: "MultiSlotDataFeed"
+        batch_size: 8
+        multi_slot_desc {
+          slots {
+            name: "words"
+            type: "uint64"
+            is_used: true
+          }
+          slots {
+            name: "dense"
+            type: "float"
+            is_dense: true
+            is_used: true
+            shape: -1
+            shape: 3
+          }
+          slots {
+            name: "label"
+            type: "float"
+            is_dense: true
+            is_used: true
+            shape: -1
+            shape: 1
+          }
+        }
+        pipe_command: "cat"
+        thread_num: 2
+        """)
+
+
+# ---- as a process ----
+
+SCRIPT = """
+import sys
+import paddle.fluid as fluid
+x = fluid.data("x", [None, 1], dtype="float32")
+loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+fluid.optimizer.SGD(0.1).minimize(loss)
+exe = fluid.Executor(fluid.CPUPlace())
+exe.run(fluid.default_startup_program())
+dataset = fluid.DatasetFactory().create_dataset()
+dataset.set_use_var([x])
+dataset.set_filelist(sys.argv[1:2])
+dataset.set_pipe_command(sys.argv[2])
+exe.train_from_dataset(dataset=dataset)
+print("the end")
+"""
+
+
+def start(tmp_path, command, **env):
+    path = tmp_path / "numbers"
+    path.write_text("1 0.5\n" * 1000)
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), command], text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env={**os.environ, **env})
+
+
+def test_progress_in_json(tmp_path):
+    out, err = start(tmp_path, "cat", PADDLE_PROGRESS="json").communicate(timeout=120)
+    last = json.loads(err.splitlines()[-1])
+    assert out == "the end\n"
+    assert last["over"] and last["samples"] == 1000 and last["batches"] == 32 and last["part"] == 1.0
+    assert start(tmp_path, "cat").communicate(timeout=120) == ("the end\n", "")
+
+
+def test_ctrl_c_ends_it_with_its_command(tmp_path):
+    mark = tmp_path / "begun"
+    process = start(tmp_path, f"echo $$ > {mark}.part; mv {mark}.part {mark}; sleep 1000 | cat")
+    try:
+        end = time.monotonic() + 60
+        while not mark.exists():
+            assert time.monotonic() < end and process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert "KeyboardInterrupt" in err and "the end" not in out
+    shell = int(mark.read_text())
+    end = time.monotonic() + 60
+    while is_there(shell):
+        assert time.monotonic() < end, "what the command has started runs on"
+        time.sleep(0.01)
+
+
+def is_there(group: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, 0)
+        return True
+    return False
