@@ -116,6 +116,10 @@ PD_API pd_status pd_serve(const char *endpoint, int (*poll)(void *arg), void *ar
  * that reach nothing but variables are taken: updates, schedules, fills, sums. */
 PD_API pd_status pd_serve_bring(const char *endpoint, const pd_program *startup, const pd_program *serve,
                                 int (*poll)(void *arg), void *arg);
+/* The port of the server that this process runs (listen_and_serv) at `endpoint`, as its Program names it: one
+ * at HOST:0 gets its port from the system, and trainers must be given that one. 0: none listens there, or not
+ * yet. From any thread, and from the poll of the run that serves. */
+PD_API int pd_serve_port(const char *endpoint);
 
 /* What the server at `endpoint` ("host:port") holds, whom it knows and who is late: JSON (one line), or a
  * text for people. Waits some seconds at most. PD_IO: nobody is there; other codes: it is no server of ours,

@@ -8,6 +8,7 @@
 #include "pserver/client/bring.h"
 #include "pserver/client/client.h"
 #include "pserver/server/empty.h"
+#include "pserver/server/server.h"
 #include "pserver/server/status.h"
 
 void pd_leave_job_polling(int failed, const char *why, int (*poll)(void *arg), void *arg)
@@ -46,6 +47,11 @@ pd_status pd_serve(const char *endpoint, int (*poll)(void *arg), void *arg)
 {
     PD_TRY(pd_flag_verify());
     return pd_serve_empty(&pd_ops, endpoint, poll, arg);
+}
+
+int pd_serve_port(const char *endpoint)
+{
+    return pd_server_port_at(endpoint);
 }
 
 pd_status pd_serve_bring(const char *endpoint, const pd_program *startup, const pd_program *serve,
@@ -104,6 +110,12 @@ pd_status pd_serve(const char *endpoint, int (*poll)(void *arg), void *arg)
 {
     (void)poll, (void)arg;
     return no_network(endpoint);
+}
+
+int pd_serve_port(const char *endpoint)
+{
+    (void)endpoint;
+    return 0;
 }
 
 pd_status pd_serve_bring(const char *endpoint, const pd_program *startup, const pd_program *serve,

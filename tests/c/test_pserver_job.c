@@ -19,17 +19,24 @@
 
 enum { PARAMS = 3, STEPS = 60, THREADS = 3 };
 
-static pthread_t start_server(struct served *served, int is_sync, const char *loops, const char *folder)
+static pthread_t start_server_at(struct served *served, const char *endpoint, int is_sync, const char *loops,
+                                 const char *folder)
 {
     pthread_t server;
     *served = (struct served){.job = {.n_servers = 1, .trainers = 1, .params = PARAMS, .is_sync = is_sync}};
     free_endpoints(&served->job);
+    if (endpoint) snprintf(served->job.endpoint[0], sizeof served->job.endpoint[0], "%s", endpoint);
     must(pd_flag_set("ps_loops", loops));
     must(pd_flag_set("ps_dir", folder));
     must(pd_flag_set("ps_log", *folder ? "write" : ""));
     must(pd_flag_set("ps_snapshot_steps", *folder ? "20" : "0"));
     assert_int_equal(pthread_create(&server, NULL, serve, served), 0);
     return server;
+}
+
+static pthread_t start_server(struct served *served, int is_sync, const char *loops, const char *folder)
+{
+    return start_server_at(served, NULL, is_sync, loops, folder);
 }
 
 static void end_job(const struct served *served, pthread_t server, int steps)
@@ -125,6 +132,26 @@ static void test_threads_of_a_trainer(void **state)
     }
 }
 
+/* A server whose port the system chooses: asked in its process, it tells which, as long as it listens. */
+static void test_port_of_a_server(void **state)
+{
+    (void)state;
+    struct served served;
+    struct ps_job job;
+    pthread_t server = start_server_at(&served, "127.0.0.1:0", 0, "1", ""), trainer;
+    int port;
+    while (!(port = pd_serve_port("127.0.0.1:0")))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(pd_serve_port("127.0.0.1:1"), 0);
+    job = served.job;
+    snprintf(job.endpoint[0], sizeof job.endpoint[0], "127.0.0.1:%d", port);
+    assert_int_equal(pthread_create(&trainer, NULL, train, &job), 0);
+    assert_int_equal(pthread_join(trainer, NULL), 0);
+    assert_int_equal(pd_serve_port("127.0.0.1:0"), port);
+    end_job(&served, server, STEPS);
+    assert_int_equal(pd_serve_port("127.0.0.1:0"), 0);
+}
+
 /* Asked to end while trainers train, a server brings the step to its end, keeps it and goes; started again it
  * goes on from there. */
 static void test_asked_to_end_and_started_again(void **state)
@@ -204,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_async_two_loops),
         cmocka_unit_test(test_log_and_snapshots),
         cmocka_unit_test(test_threads_of_a_trainer),
+        cmocka_unit_test(test_port_of_a_server),
         cmocka_unit_test(test_asked_to_end_and_started_again),
         cmocka_unit_test(test_short_memory_is_told_or_mended),
     };

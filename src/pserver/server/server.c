@@ -83,14 +83,29 @@ static const struct pd_listener_events listener_events = {.greet = greet, .accep
 static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pd_server *running;
 
-struct pd_server *pd_server_running(const char *endpoint)
+static struct pd_server *find_running(const char *endpoint)
 {
-    pthread_mutex_lock(&running_lock);
     struct pd_server *s = running;
     while (s && strcmp(s->config.endpoint, endpoint) != 0)
         s = s->next;
+    return s;
+}
+
+struct pd_server *pd_server_running(const char *endpoint)
+{
+    pthread_mutex_lock(&running_lock);
+    struct pd_server *s = find_running(endpoint);
     pthread_mutex_unlock(&running_lock);
     return s;
+}
+
+int pd_server_port_at(const char *endpoint)
+{
+    pthread_mutex_lock(&running_lock);
+    const struct pd_server *s = find_running(endpoint);
+    int port = s ? atomic_load(&s->port) : 0;
+    pthread_mutex_unlock(&running_lock);
+    return port;
 }
 
 static void set_running(struct pd_server *s, int on)
@@ -334,8 +349,10 @@ static pd_status start(struct pd_server *s, const struct pd_server_config *confi
     if (s->order) PD_TRY(pd_order_start(s->order, pd_control_loop(s->control)));
     if (s->sums) pd_sums_start(s->sums, pd_control_loop(s->control));
     PD_TRY(link_others(s));
+    int port;
     PD_TRY(pd_listener_open(pd_control_loop(s->control), s->config.endpoint, s->config.job, &listener_events,
-                            s, &s->port, &s->listener));
+                            s, &port, &s->listener));
+    atomic_store(&s->port, port);
     char whose[48];
     snprintf(whose, sizeof whose, "%d trainers", s->config.trainers);
     pd_listener_expect(s->listener, s->config.trainers * s->n_lanes + s->config.servers - 1, whose);
@@ -379,14 +396,14 @@ pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server
         pd_server_free(s);
         return status;
     }
-    pd_log(PD_LOG_INFO, "Server listening on %s selected port: %d", s->config.endpoint, s->port);
+    pd_log(PD_LOG_INFO, "Server listening on %s selected port: %d", s->config.endpoint, pd_server_port(s));
     *out = s;
     return PD_OK;
 }
 
 int pd_server_port(const struct pd_server *server)
 {
-    return server->port;
+    return atomic_load(&server->port);
 }
 
 uint64_t pd_server_step(const struct pd_server *s)

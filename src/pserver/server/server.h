@@ -52,5 +52,7 @@ pd_status pd_server_wait(struct pd_server *server);
 /* Ends all connections and loops. NULL is fine. */
 void pd_server_free(struct pd_server *server);
 int pd_server_port(const struct pd_server *server);
+/* Of the one that this process runs at `endpoint`; 0: none listens there. From any thread. */
+int pd_server_port_at(const char *endpoint);
 
 #endif

@@ -103,8 +103,8 @@ struct pd_server {
     uint64_t applying;           /* the step whose blocks run, and on which lane; under `engine_lock` */
     int applying_lane;
     struct pd_listener *listener;
-    int is_closed; /* all who get in have proved that they are of the job */
-    int port;
+    int is_closed;    /* all who get in have proved that they are of the job */
+    _Atomic int port; /* 0: it does not listen yet */
     uint64_t incarnation;
     _Atomic uint64_t saves;      /* the number of the last save that it gave out */
     uint64_t calls_as;           /* its incarnation as it is told to other servers only */

@@ -179,7 +179,7 @@ static void write_json(const struct whole *w, const char *host, struct pd_buf *o
         "\"memory_bytes\": %llu, \"cpu_s\": %.6f, \"step\": %llu, \"waited_s\": %.3f, "
         "\"parameters\": {\"count\": %d, \"bytes\": %llu}, \"counters\": {\"steps_applied\": %llu, "
         "\"parts_repeated\": %llu, \"messages_refused\": %llu, \"connections_refused\": %llu}, \"loops\": [",
-        s->port, (int)getpid(), (unsigned long long)s->incarnation, w->uptime_s,
+        pd_server_port(s), (int)getpid(), (unsigned long long)s->incarnation, w->uptime_s,
         (unsigned long long)w->memory, w->cpu_s, (unsigned long long)w->step, w->waited_s, w->parameters,
         (unsigned long long)w->bytes, (unsigned long long)w->applied, (unsigned long long)w->repeated,
         (unsigned long long)w->refused, (unsigned long long)pd_listener_refused(s->listener));
