@@ -1,7 +1,7 @@
 # The command `paddle`, linked against the shared library: the engine is there once. Where the library lies is known
 # relative to the command only: an installer may put both anywhere, and a virtual environment may be moved.
 
-file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
 if(sources)
   add_executable(paddle_command ${sources})
   if(SKBUILD)

@@ -40,7 +40,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 
 # a folder inside one of these -> the others inside it that it may include, beside what lies at its top
 INSIDE: dict[str, tuple[str, ...]] = {
-    "src/pserver/bench": ("client", "server"),
     "src/pserver/client": (),
     "src/pserver/server": ("shard", "store"),
     "src/pserver/shard": (),

@@ -1,9 +1,12 @@
 /* `paddle psbench`: how fast a parameter server is on this machine, beside what the machine can do. */
 #include "cli/command.h"
 
-#include <paddle/paddle.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "cli/psbench/measure.h"
+#include "cli/psbench/show.h"
+#include "cli/psbench/why.h"
 
 enum { MAX_SIZES = 32 };
 
@@ -44,26 +47,19 @@ static const struct pd_cli_option options[] = {
     {0},
 };
 
-struct asked {
-    pd_psbench_options options;
-    uint64_t sizes[MAX_SIZES];
-    int rows_shown;
-    char shown[32]; /* the size whose limits were shown last */
-};
-
-static int read_sizes(struct asked *asked, const char *text)
+static int read_sizes(const char *text, uint64_t sizes[MAX_SIZES], int *n)
 {
     const char *at = text;
-    asked->options.n_sizes = 0;
+    *n = 0;
     if (strcmp(text, "none") == 0) return PD_CLI_EXIT_OK;
     for (;;) {
         const char *end;
         uint64_t size;
-        if (asked->options.n_sizes == MAX_SIZES || !pd_cli_read_count(at, 1024, &size, &end) ||
-            (*end && *end != ',') || !size || size % 4)
+        if (*n == MAX_SIZES || !pd_cli_read_count(at, 1024, &size, &end) || (*end && *end != ',') || !size ||
+            size % 4)
             return pd_cli_report_value(&pd_cli_psbench, "dense",
                                        "sizes that are multiples of 4 bytes, as in 4K,1M, or none", text);
-        asked->sizes[asked->options.n_sizes++] = size;
+        sizes[(*n)++] = size;
         if (!*end) return PD_CLI_EXIT_OK;
         at = end + 1;
     }
@@ -76,79 +72,22 @@ static unsigned ops_of(const char *op)
     return PD_PSBENCH_PUSH | PD_PSBENCH_PULL | PD_PSBENCH_BOTH;
 }
 
-/* ---- what it prints ---- */
-
-static const char *what_text(const pd_psbench_row *row, char text[32])
-{
-    static const char *const units[] = {"B", "K", "M", "G"};
-    double n = (double)row->bytes / (strcmp(row->op, "both") == 0 ? 2 : 1);
-    int u = 0;
-    if (row->rows) {
-        snprintf(text, 32, "%lld rows", (long long)row->rows);
-        return text;
-    }
-    while (n >= 1024 && u < 3)
-        n /= 1024, u++;
-    snprintf(text, 32, "%.4g %s", n, units[u]);
-    return text;
-}
-
-/* The table is 100 columns wide at most, whatever the figures (rows of more than 7 digits aside). */
-static void show_row(void *arg, const pd_psbench_row *row)
-{
-    struct asked *asked = arg;
-    char what[32];
-    double stream = row->bytes_per_s / row->stream_bytes_per_s,
-           copy = row->bytes_per_s / row->copy_bytes_per_s, pings = row->ops_per_s / row->pings_per_s;
-    what_text(row, what);
-    if (!asked->rows_shown++)
-        printf("%d %s, %s, %g s each\n%67s %-20s %s\n%-4s %-10s %-4s %9s %7s %9s %9s %9s %6s %6s %6s %8s\n",
-               row->connections, row->connections == 1 ? "trainer" : "trainers", asked->options.optimizer,
-               asked->options.seconds, "", "x of the limit by", "M rows", "op", "what", "via", "ops/s",
-               "GB/s", "p50 us", "p99 us", "max us", "stream", "ping", "memcpy", "a CPU s");
-    if (strcmp(what, asked->shown) != 0) {
-        printf("%s: the limits are %.2f GB/s by stream, %.1f pings/s, %.2f GB/s by memcpy\n", what,
-               row->stream_bytes_per_s * 1e-9, row->pings_per_s, row->copy_bytes_per_s * 1e-9);
-        snprintf(asked->shown, sizeof asked->shown, "%s", what);
-    }
-    printf("%-4s %-10s %-4s %9.1f %7.3f %9.1f %9.1f %9.1f %6.2f %6.2f %6.2f", row->op, what, row->transport,
-           row->ops_per_s, row->bytes_per_s * 1e-9, row->p50_us, row->p99_us, row->max_us, stream, pings,
-           copy);
-    if (row->rows) printf(" %8.2f", row->rows_per_cpu_s * 1e-6);
-    printf("\n");
-    fflush(stdout);
-}
-
-static void show_json(void *arg, const pd_psbench_row *row)
-{
-    struct asked *asked = arg;
-    printf(
-        "%s\n  {\"op\": \"%s\", \"transport\": \"%s\", \"connections\": %d, \"rows\": %lld, \"bytes\": %llu, "
-        "\"operations\": %llu, \"seconds\": %.6f, \"ops_per_s\": %.3f, \"bytes_per_s\": %.1f, \"p50_us\": "
-        "%.3f, "
-        "\"p90_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f, \"server_cpu_s\": %.6f, \"rows_per_cpu_s\": "
-        "%.1f, "
-        "\"stream_bytes_per_s\": %.1f, \"copy_bytes_per_s\": %.1f, \"pings_per_s\": %.3f}",
-        asked->rows_shown++ ? "," : "[", row->op, row->transport, row->connections, (long long)row->rows,
-        (unsigned long long)row->bytes, (unsigned long long)row->operations, row->seconds, row->ops_per_s,
-        row->bytes_per_s, row->p50_us, row->p90_us, row->p99_us, row->max_us, row->server_cpu_s,
-        row->rows_per_cpu_s, row->stream_bytes_per_s, row->copy_bytes_per_s, row->pings_per_s);
-    fflush(stdout);
-}
-
 static int run(int argc, char **argv, const void *settings)
 {
     const struct settings *set = settings;
-    struct asked asked = {.options = {.ops = ops_of(set->op),
-                                      .rows = set->sparse,
-                                      .width = set->width,
-                                      .table = set->table,
-                                      .connections = (int)set->connections,
-                                      .loops = (int)set->loops,
-                                      .transport = set->transport,
-                                      .seconds = set->seconds,
-                                      .optimizer = set->optimizer,
-                                      .pins = set->pins}};
+    uint64_t sizes[MAX_SIZES];
+    struct pd_psbench_options asked = {.ops = ops_of(set->op),
+                                       .sizes = sizes,
+                                       .rows = set->sparse,
+                                       .width = set->width,
+                                       .table = set->table,
+                                       .connections = (int)set->connections,
+                                       .loops = (int)set->loops,
+                                       .transport = set->transport,
+                                       .seconds = set->seconds,
+                                       .optimizer = set->optimizer,
+                                       .pins = set->pins};
+    struct pd_psbench_shown shown = {.optimizer = set->optimizer, .seconds = set->seconds};
     if (argc > 1) {
         fprintf(stderr,
                 "paddle: psbench: '%s' is not an option. It starts and measures a server of its own; "
@@ -156,14 +95,14 @@ static int run(int argc, char **argv, const void *settings)
                 argv[1]);
         return PD_CLI_EXIT_USAGE;
     }
-    int code = read_sizes(&asked, set->dense);
+    int code = read_sizes(set->dense, sizes, &asked.n_sizes);
     if (code != PD_CLI_EXIT_OK) return code;
-    asked.options.sizes = asked.sizes;
-    pd_status status = pd_psbench(&asked.options, set->as_json ? show_json : show_row, &asked);
-    if (set->as_json) printf("%s\n]\n", asked.rows_shown ? "" : "[");
+    pd_status status =
+        pd_psbench_measure(&asked, set->as_json ? pd_psbench_show_json : pd_psbench_show_row, &shown);
+    if (set->as_json) printf("%s\n]\n", shown.rows ? "" : "[");
     if (status == PD_OK) return PD_CLI_EXIT_OK;
     fflush(stdout);
-    fprintf(stderr, "paddle: psbench: %s\n", pd_error());
+    fprintf(stderr, "paddle: psbench: %s\n", pd_psbench_why());
     return PD_CLI_EXIT_FAILED;
 }
 

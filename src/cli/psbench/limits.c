@@ -5,21 +5,33 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "pserver/bench/bench_private.h"
+#include "cli/psbench/limits.h"
+#include "cli/psbench/process.h"
+#include "cli/psbench/times.h"
+#include "cli/psbench/why.h"
 
 enum {
     CHUNK = 128 << 10, /* of one send or receive, as iperf3 does */
     HEAD = 48,         /* the answer of a ping */
     LEAST = 3,
+    HUGE_PAGE = 2 << 20,
 };
+
+/* On large pages where they pay, as the engine's own buffers. */
+static char *room_for(size_t bytes)
+{
+    size_t page = bytes < (size_t)4 * HUGE_PAGE ? 64 : HUGE_PAGE, whole = (bytes + page - 1) / page * page;
+    char *memory = aligned_alloc(page, whole);
+    if (memory && page == HUGE_PAGE) madvise(memory, whole, MADV_HUGEPAGE);
+    return memory;
+}
 
 /* All of it; 0: the other side is gone. */
 static int send_all(int socket, const char *at, size_t n)
@@ -72,7 +84,7 @@ static pd_status connect_pair(int pair[2])
     if (listener >= 0) close(listener);
     if (pair[1] < 0) {
         if (pair[0] >= 0) close(pair[0]);
-        return pd_fail(PD_IO, "no socket pair over loopback for comparison: %s", strerror(error));
+        return pd_psbench_fail(PD_IO, "no socket pair over loopback for comparison: %s", strerror(error));
     }
     for (int i = 0; i < 2; i++)
         setsockopt(pair[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -82,31 +94,31 @@ static pd_status connect_pair(int pair[2])
 /* Sends `bytes` again and again; returns how often a second. */
 static double send_for(int socket, char *buffer, size_t bytes, double seconds, int answers)
 {
-    int64_t start = pd_clock_ns(), end = start + (int64_t)(seconds * 1e9), now = start;
+    int64_t start = pd_psbench_now(), end = start + (int64_t)(seconds * 1e9), now = start;
     uint64_t n = 0;
     char head[HEAD];
     while (n < LEAST || now < end) {
         if (!send_all(socket, buffer, bytes) || (answers && !recv_all(socket, head, HEAD))) return 0;
-        now = pd_clock_ns();
+        now = pd_psbench_now();
         n++;
     }
     if (!answers) { /* until the last byte is there */
         shutdown(socket, SHUT_WR);
         if (!recv_all(socket, head, HEAD)) return 0;
-        now = pd_clock_ns();
+        now = pd_psbench_now();
     }
     return (double)n / ((double)(now - start) * 1e-9);
 }
 
-static pd_status over_socket(const struct pd_bench_options *options, char *from, char *to, size_t bytes,
+static pd_status over_socket(const struct pd_psbench_options *options, char *from, char *to, size_t bytes,
                              double seconds, int answers, double *rate)
 {
     int pair[2];
     cpu_set_t before;
-    PD_TRY(connect_pair(pair));
+    PD_PSBENCH_TRY(connect_pair(pair));
     sched_getaffinity(0, sizeof before, &before);
-    pid_t child = pd_bench_fork();
-    pd_bench_pin(options, child == 0 ? 0 : 1);
+    pid_t child = pd_psbench_fork();
+    pd_psbench_pin(options, child == 0 ? 0 : 1);
     if (child == 0) {
         close(pair[0]);
         take_bytes(pair[1], to, bytes, answers);
@@ -122,28 +134,29 @@ static pd_status over_socket(const struct pd_bench_options *options, char *from,
     close(pair[0]);
     while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
-    if (child < 0) return pd_fail(PD_IO, "a process cannot be started: %s", strerror(errno));
-    return *rate > 0 ? PD_OK : pd_fail(PD_IO, "the socket for comparison broke");
+    if (child < 0) return pd_psbench_fail(PD_IO, "a process cannot be started: %s", strerror(errno));
+    return *rate > 0 ? PD_OK : pd_psbench_fail(PD_IO, "the socket for comparison broke");
 }
 
 static double copy_for(char *to, const char *from, size_t bytes, double seconds)
 {
-    int64_t start = pd_clock_ns(), end = start + (int64_t)(seconds * 1e9), now = start;
+    int64_t start = pd_psbench_now(), end = start + (int64_t)(seconds * 1e9), now = start;
     uint64_t n = 0;
     while (n < LEAST || now < end) {
         memcpy(to, from, bytes);
         __asm__ volatile("" : : "r"(to) : "memory"); /* each copy counts */
-        now = pd_clock_ns();
+        now = pd_psbench_now();
         n++;
     }
     return (double)n / ((double)(now - start) * 1e-9);
 }
 
-pd_status pd_bench_limits(const struct pd_bench_options *options, uint64_t bytes, struct pd_bench_limits *out)
+pd_status pd_psbench_limits(const struct pd_psbench_options *options, uint64_t bytes,
+                            struct pd_psbench_limits *out)
 {
-    char *from = pd_malloc_aligned((size_t)bytes), *to = pd_malloc_aligned((size_t)bytes);
+    char *from = room_for((size_t)bytes), *to = room_for((size_t)bytes);
     double part = options->seconds < 0.5 ? options->seconds : 0.5, streams = 0, pings = 0, copies = 0;
-    pd_status status = from && to ? PD_OK : pd_no_memory();
+    pd_status status = from && to ? PD_OK : pd_psbench_no_memory();
     if (status == PD_OK) {
         memset(from, 1, (size_t)bytes);
         memset(to, 2, (size_t)bytes);
@@ -152,8 +165,8 @@ pd_status pd_bench_limits(const struct pd_bench_options *options, uint64_t bytes
     }
     if (status == PD_OK) status = over_socket(options, from, to, (size_t)bytes, part, 1, &pings);
     if (status == PD_OK)
-        *out = (struct pd_bench_limits){streams * (double)bytes, copies * (double)bytes, pings};
-    pd_free_aligned(from);
-    pd_free_aligned(to);
+        *out = (struct pd_psbench_limits){streams * (double)bytes, copies * (double)bytes, pings};
+    free(from);
+    free(to);
     return status;
 }

@@ -1,5 +1,5 @@
 /* Times in classes: 64 for each power of two, so that a percentile is right within 1.5%. */
-#include "pserver/bench/bench_private.h"
+#include "cli/psbench/times.h"
 
 enum { FINE = 6 };
 
@@ -19,14 +19,14 @@ static double middle_of(int class)
     return (low + 0.5) * (double)((uint64_t)1 << shift);
 }
 
-void pd_times_add(struct pd_times *times, int64_t ns)
+void pd_psbench_times_add(struct pd_psbench_times *times, int64_t ns)
 {
     times->n++;
     times->count[class_of(ns)]++;
     if (ns > times->max_ns) times->max_ns = ns;
 }
 
-double pd_times_at(const struct pd_times *const *times, int n, double share)
+double pd_psbench_times_at(const struct pd_psbench_times *const *times, int n, double share)
 {
     uint64_t all = 0, seen = 0;
     for (int i = 0; i < n; i++)
