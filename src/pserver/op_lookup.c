@@ -12,8 +12,10 @@ enum { IDS };
 
 /* What is asked of one part of the table. */
 struct pd_ps_share {
-    int number; /* of the value at its server */
-    PD_VEC(int64_t) rows;
+    int number;           /* of the value at its server */
+    PD_VEC(int64_t) rows; /* that were put together for it */
+    const int64_t *from;  /* those, or ids as they came */
+    int64_t n;
     size_t row; /* bytes */
     char *to;   /* where the rows go */
     char *data; /* its own memory for that */
@@ -130,9 +132,9 @@ static pd_status fetch(const struct pd_run *r, struct pd_client *client, struct 
     for (int s = 0; s < l->n; s++) {
         struct pd_ps_share *share = &l->shares[s];
         int64_t most = pd_client_rows_most(share->row);
-        for (int64_t at = 0; at < share->rows.n; at += most) {
-            int64_t left = share->rows.n - at;
-            PD_TRY(pd_ask_rows(client, &ask, share->number, left < most ? left : most, share->rows.at + at,
+        for (int64_t at = 0; at < share->n; at += most) {
+            int64_t left = share->n - at;
+            PD_TRY(pd_ask_rows(client, &ask, share->number, left < most ? left : most, share->from + at,
                                share->row, share->to + (size_t)at * share->row));
         }
     }
@@ -151,6 +153,8 @@ static pd_status ask(const struct pd_run *r, struct pd_client *client, struct pd
             if (!share->data) return pd_no_memory();
             share->data_size = bytes + bytes / 4;
         }
+        share->from = share->rows.at;
+        share->n = share->rows.n;
         share->row = row;
         share->to = share->data;
     }
@@ -203,7 +207,20 @@ static void blank_padding(const struct pd_run *r, int64_t padding)
     }
 }
 
-/* Each X holds ids that one server has: row id / n of its part of a table that is dealt out by id % n. */
+/* Row id / n of a server's part for each id. Of a single server they are the ids, lent until it answers. */
+static pd_status take_ids(struct pd_ps_share *share, const struct pd_tensor *ids, int n)
+{
+    share->n = pd_tensor_numel(ids);
+    share->from = ids->data;
+    if (n == 1 && ids->meta.dtype == PD_DTYPE_INT64) return PD_OK;
+    share->rows.n = 0;
+    for (int64_t k = 0; k < share->n; k++)
+        if (!pd_vec_push(&share->rows, id_at(ids, k) / n)) return pd_no_memory();
+    share->from = share->rows.at;
+    return PD_OK;
+}
+
+/* Each X holds ids that one server has, of a table that is dealt out by id % n. */
 pd_status pd_ps_prefetch_run(const struct pd_run *r)
 {
     struct pd_ps_lookup *l = r->state;
@@ -231,9 +248,7 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
         if (width < 1)
             return pd_fail(PD_SHAPE, "'%s' is not declared with the width of the table",
                            r->step->name(r, 1, 0, i));
-        l->shares[i].rows.n = 0;
-        for (int64_t k = 0; k < count; k++)
-            if (!pd_vec_push(&l->shares[i].rows, id_at(t, k) / n)) return pd_no_memory();
+        PD_TRY(take_ids(&l->shares[i], t, n));
         PD_TRY(pd_tensor_resize(out, want->dtype, 2, (int64_t[]){count, width}));
         l->shares[i].row = (size_t)width * pd_dtype_size(out->meta.dtype);
         l->shares[i].to = out->data;

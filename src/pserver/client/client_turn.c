@@ -6,8 +6,6 @@
  * The turn belongs to a run, not to a thread: what runs within it (a signal handler, a function of the
  * user's) must not end its step, and cannot wait for it. It ends with the run at the latest, also with one
  * that fails. */
-#include <unistd.h>
-
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/wait.h"
@@ -18,7 +16,8 @@ enum { LOOK_MS = 50 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
 static pthread_cond_t given_back;
 static struct pd_client *the_client;
-static int has_left; /* this process has said goodbye before */
+static int is_parents; /* the_client is that of the process that this one was forked from */
+static int has_left;   /* this process has said goodbye before */
 /* Runs that use the client now; nobody frees it under them. */
 struct user {
     const struct pd_step *step;
@@ -46,6 +45,7 @@ static void in_parent(void)
 /* The parent's client is refused here; nobody is to wait for a thread that stayed with the parent. */
 static void in_child(void)
 {
+    is_parents = the_client != NULL;
     pusher = NULL;
     users.n = is_leaving = 0;
     pthread_mutex_unlock(&lock);
@@ -71,7 +71,7 @@ static void unlock_all(void)
 
 static int is_here(void)
 {
-    return the_client && the_client->pid == getpid();
+    return the_client && !is_parents;
 }
 
 /* ---- the turn ---- */
@@ -153,9 +153,10 @@ static pd_status must_wait(const struct pd_step *step, int pushes, int *waits)
 /* With the lock. There is no deadline but those of the runs that are waited for. */
 static pd_status wait_for_turn(const struct pd_run *run, int pushes)
 {
-    int64_t start = pd_clock_ns(), told = start, notice = (int64_t)1000000 * pd_flag_int(PD_FLAG_ps_notice);
     int waits;
     PD_TRY(must_wait(run->step, pushes, &waits));
+    if (!waits) return PD_OK; /* each op of a step comes here: no clock */
+    int64_t start = pd_clock_ns(), told = start, notice = (int64_t)1000000 * pd_flag_int(PD_FLAG_ps_notice);
     while (waits) {
         doze();
         unlock_all();
@@ -215,7 +216,8 @@ void pd_client_abandon(const struct pd_step *step)
 pd_status pd_client_run_over(const struct pd_step *step, pd_status status)
 {
     struct pd_client *c = client_of(step);
-    if (status == PD_OK && c && has_turn(step) && pd_client_is_pushing(c))
+    if (!c) return status;
+    if (status == PD_OK && has_turn(step) && pd_client_is_pushing(c))
         status = pd_fail(PD_INVALID,
                          "the Program sends gradients and does not end its step: it needs a send_barrier or "
                          "a recv behind its last send");
