@@ -14,6 +14,7 @@
 #include "net/wire.h"
 #include "pserver/job_text.h"
 #include "pserver/proto.h"
+#include "pserver/server/book.h"
 #include "pserver/server/server_private.h"
 
 enum { TRAINERS = 2, UNITS = 3, BIG = 300000 };
@@ -181,9 +182,6 @@ struct world {
     struct pd_server server;
     struct lane lane;
     struct wire wires[4];
-    struct seat seats[TRAINERS];
-    _Atomic int said_why[TRAINERS];
-    struct refusal refusals[TRAINERS];
 };
 
 static void make(struct world *w, int is_sync)
@@ -193,10 +191,6 @@ static void make(struct world *w, int is_sync)
     s->engine = (struct pd_engine){.scope = scope, .frame = frame};
     s->lanes = &w->lane;
     s->n_lanes = 1;
-    s->seats = w->seats;
-    s->said_why = w->said_why;
-    s->refusals = w->refusals;
-    s->book = -1;
     s->config = (struct pd_server_config){.trainers = TRAINERS,
                                           .is_sync = is_sync,
                                           .lr_block = -1,
@@ -207,8 +201,8 @@ static void make(struct world *w, int is_sync)
                                           .deadline_ms = 100000};
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->engine_lock, NULL);
-    pthread_mutex_init(&s->book_lock, NULL);
     pthread_cond_init(&s->changed, NULL);
+    must(pd_book_new(s, &s->book));
     w->lane.server = s;
     must(pd_loop_new(&w->lane.loop));
     must(pd_lane_open(&w->lane));
@@ -233,6 +227,7 @@ static void drop(struct world *w)
     if (w->server.failed) abort(); /* a trainer's message must not end the job */
     pd_loop_free(w->lane.loop);
     pd_lane_close(&w->lane);
+    pd_book_free(w->server.book);
     pd_known_names_free(&w->server.names);
     pd_buf_free(&w->server.job_text);
     pthread_mutex_destroy(&w->server.lock);

@@ -9,7 +9,9 @@
 #include "base/parallel.h"
 #include "base/wait.h"
 #include "pserver/proto.h"
+#include "pserver/server/book.h"
 #include "pserver/server/order.h"
+#include "pserver/server/server_private.h"
 #include "pserver/store/durable.h"
 
 const char *pd_lane_who(struct lane *lane, int trainer)
@@ -102,7 +104,7 @@ static void list_late(struct lane *lane, const int *late, int n, int64_t since, 
         pd_line_printf(
             &line, "%s%s%s%s%s", i ? ", " : "", pd_lane_who(lane, late[i]),
             absent && known ? " (has not come back)"
-            : absent && pd_book_had_ended(lane->server, late[i])
+            : absent && pd_book_had_ended(lane->server->book, late[i])
                 ? " (had ended before this server was started again: FLAGS_rpc_deadline / 2 to come, too)"
             : absent     ? " (has not connected yet)"
             : m->session ? ""
@@ -132,7 +134,7 @@ static enum waiting missed(const struct lane *lane, int *trainers, int cap, int 
         if (*n < cap) trainers[(*n)++] = t;
     }
     /* One that waits to be let in is there too. */
-    return atomic_load(&lane->server->connected) > 0 ? FOR_NOBODY : why;
+    return pd_book_connections(lane->server->book) > 0 ? FOR_NOBODY : why;
 }
 
 /* How long it waits, in ms, and how often it says so. Who starts servers may have the trainers start much
@@ -211,21 +213,22 @@ static void watch_losses(struct lane *lane, int64_t now)
             continue;
         }
         uint64_t process;
-        if (state == PD_TRAINER_ABSENT && (pd_book_is_here(s, t, &process) || !pd_order_lets_in(s->order))) {
+        if (state == PD_TRAINER_ABSENT &&
+            (pd_book_is_here(s->book, t, &process) || !pd_order_lets_in(s->order))) {
             m->lost_at = now; /* it waits for that, or opens here too, soon */
             continue;
         }
         uint64_t step = pd_shard_step(lane->shard) + 1;
-        struct refusal refusal = pd_server_refusal(s, t);
-        char text[800], why[sizeof refusal.text + 64] = "";
+        char text[PD_BOOK_LOSS], refusal[PD_BOOK_REFUSAL], why[sizeof refusal + 64] = "";
         const char *what = "is gone without a word";
+        pd_book_refusal(s->book, t, refusal);
         if (state == PD_TRAINER_ABSENT) {
             what = "was in the job before this server was started again, and is not back";
             if (m->refused[0])
                 snprintf(why, sizeof why, " (a process came for it and was refused: %s)", m->refused);
-        } else if (refusal.text[0]) {
+        } else if (refusal[0]) {
             what = "has not come back since it was refused";
-            snprintf(why, sizeof why, " (%s)", refusal.text);
+            snprintf(why, sizeof why, " (%s)", refusal);
         }
         switch (s->config.on_loss) {
         case PD_LOSS_FAIL:
@@ -239,7 +242,7 @@ static void watch_losses(struct lane *lane, int64_t now)
             snprintf(text, sizeof text, "%s %s in step %llu%s", pd_lane_who(lane, t), what,
                      (unsigned long long)step, why);
             pd_log(PD_LOG_WARNING, "%s: the others go on", text);
-            pd_server_note_loss(s, t, text, 1);
+            (void)pd_book_note_loss(s->book, t, text, 1);
             if (state == PD_TRAINER_ABSENT && s->order) {
                 /* unless another one came elsewhere */
                 pd_order_want(s->order, t, process, PD_TRAINER_LOST, NULL);
@@ -282,7 +285,7 @@ static void tick(void *arg)
     for (int i = lane->sessions.n - 1; i >= 0; i--)
         pd_session_sweep(lane->sessions.at[i], now);
     if (lane->finished || pd_server_is_ending(lane->server)) return;
-    if (lane->index == 0) pd_book_settle(lane->server, now);
+    if (lane->index == 0) pd_book_settle(lane->server->book, now);
     watch_losses(lane, now);
     if (give_up(lane, now) != PD_OK) pd_server_fail(lane->server, PD_INTERNAL);
     watch_step(lane, now);
@@ -304,7 +307,7 @@ void pd_lane_finish_if_done(struct lane *lane)
 static pd_status leave_now(struct lane *lane, int trainer, enum pd_trainer_state how)
 {
     lane->members[trainer].is_back = lane->members[trainer].is_missed = 0;
-    pd_book_leave(lane->server, trainer, how, pd_shard_counted(lane->shard, trainer));
+    pd_book_leave(lane->server->book, trainer, how, pd_shard_counted(lane->shard, trainer));
     PD_TRY(pd_shard_leave(lane->shard, trainer, how));
     pd_lane_finish_if_done(lane);
     return PD_OK;
@@ -356,14 +359,14 @@ pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, e
         enum pd_log_level level = state == PD_TRAINER_LOST ? PD_LOG_WARNING : PD_LOG_INFO;
         /* Its process may end, or this server, before it says so here itself. The first loop says it. */
         int is_news = state == PD_TRAINER_LOST && *why && !lane->index &&
-                      !atomic_load(&lane->server->said_why[trainer]);
-        char text[sizeof lane->server->loss_text];
+                      !pd_book_knows_why(lane->server->book, trainer);
+        char text[PD_BOOK_LOSS];
         snprintf(text, sizeof text, "%s has %s: the last step that counts it is %llu%s%s",
                  pd_lane_who(lane, trainer), state == PD_TRAINER_LOST ? "been lost" : "left",
                  (unsigned long long)pd_shard_counted(lane->shard, trainer), is_news ? ". It failed: " : "",
                  is_news ? why : "");
         pd_log(lane->index ? PD_LOG_DEBUG : level, "%s", text);
-        if (state == PD_TRAINER_LOST) pd_server_note_loss(lane->server, trainer, text, is_news);
+        if (state == PD_TRAINER_LOST) (void)pd_book_note_loss(lane->server->book, trainer, text, is_news);
         lane->members[trainer].lost_at = 0;
         PD_TRY(leave_now(lane, trainer, state));
     }

@@ -11,6 +11,7 @@
 #include "base/wait.h"
 #include "pserver/job_text.h"
 #include "pserver/proto.h"
+#include "pserver/server/book.h"
 #include "pserver/server/control.h"
 #include "pserver/server/first_link.h"
 #include "pserver/server/order.h"
@@ -24,7 +25,7 @@ const char *const pd_loss_names[3] = {
 
 /* ---- greeting trainers, on the listener's loop ---- */
 
-/* Who it stands for is settled by its first OPEN (server_book.c): here is only checked what it says. */
+/* Who it stands for is settled by its first OPEN (book.h): here is only checked what it says. */
 static pd_status check_trainer(const struct pd_server *s, const struct pd_hello *hello)
 {
     if (hello->trainers && (int)hello->trainers != s->config.trainers)
@@ -276,10 +277,7 @@ void pd_server_free(struct pd_server *s)
     pd_first_link_free(s->first);
     set_running(s, 0);
     pd_free(s->lanes);
-    pd_book_close(s, 0);
-    pd_free(s->seats);
-    pd_free(s->said_why);
-    pd_free(s->refusals);
+    pd_book_free(s->book);
     pd_free((char *)s->config.endpoint);
     pd_free((char *)s->config.job);
     pd_free((char *)s->config.save_root);
@@ -288,7 +286,6 @@ void pd_server_free(struct pd_server *s)
     pd_buf_free(&s->job_text);
     pthread_mutex_destroy(&s->engine_lock);
     pthread_mutex_destroy(&s->lock);
-    pthread_mutex_destroy(&s->book_lock);
     pthread_cond_destroy(&s->changed);
     pd_free(s);
 }
@@ -342,7 +339,7 @@ static pd_status start(struct pd_server *s, const struct pd_server_config *confi
     PD_TRY(check_log(config, s->engine.program));
     if (config->durable) PD_TRY(pd_durable_open(s, config->durable, &s->durable));
     int is_first = !job || pd_durable_config_is_first(job, s->config.endpoint);
-    if (!atomic_load(&s->job_id) && is_first) PD_TRY(pd_server_set_job(s, pd_rng_fresh_seed()));
+    if (!atomic_load(&s->job_id) && is_first) PD_TRY(pd_book_set_job(s->book, pd_rng_fresh_seed()));
     PD_TRY(pd_is_closed_job(&s->is_closed));
     const char *const *names = job && job->n_servers ? job->servers : &config->endpoint;
     PD_TRY(pd_control_new(s, job && job->n_servers ? job->n_servers : 1, names, &s->control));
@@ -357,7 +354,7 @@ static pd_status start(struct pd_server *s, const struct pd_server_config *confi
     snprintf(whose, sizeof whose, "%d trainers", s->config.trainers);
     pd_listener_expect(s->listener, s->config.trainers * s->n_lanes + s->config.servers - 1, whose);
     /* Not before the port is ours: a second server by mistake must leave the first one's book alone. */
-    PD_TRY(pd_book_open(s, config->durable));
+    PD_TRY(pd_book_open(s->book, config->durable));
     for (int i = 0; i < s->n_lanes; i++) {
         char name[32];
         snprintf(name, sizeof name, "ps-loop-%d", i);
@@ -374,10 +371,8 @@ pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server
     if (!s) return pd_no_memory();
     pd_cond_init(&s->changed);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->book_lock, NULL);
     pthread_mutex_init(&s->engine_lock, NULL);
     s->engine = *engine;
-    s->book = -1;
     s->incarnation = pd_rng_fresh_seed();
     s->calls_as = pd_rng_fresh_seed() | 1;
     s->saves = pd_part_first_save(pd_rng_fresh_seed());
@@ -386,10 +381,8 @@ pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server
     if (status == PD_OK && config->prepare_block < 0)
         status = pd_durable_loops(config->durable, config->endpoint, config->loops, &loops);
     s->lanes = pd_calloc((size_t)loops, sizeof *s->lanes);
-    s->seats = pd_calloc((size_t)config->trainers, sizeof *s->seats);
-    s->said_why = pd_calloc((size_t)config->trainers, sizeof *s->said_why);
-    s->refusals = pd_calloc((size_t)config->trainers, sizeof *s->refusals);
-    if (status == PD_OK && (!s->lanes || !s->seats || !s->said_why || !s->refusals)) status = pd_no_memory();
+    if (status == PD_OK && !s->lanes) status = pd_no_memory();
+    if (status == PD_OK) status = pd_book_new(s, &s->book);
     s->n_lanes = s->lanes ? loops : 0;
     if (status == PD_OK) status = start(s, config);
     if (status != PD_OK) {
@@ -416,25 +409,6 @@ void pd_server_set_step(struct pd_server *s, uint64_t step)
     uint64_t before = atomic_load(&s->step);
     while (before < step && !atomic_compare_exchange_weak(&s->step, &before, step))
         ;
-}
-
-pd_status pd_server_set_job(struct pd_server *s, uint64_t job)
-{
-    pd_status status = PD_OK;
-    pthread_mutex_lock(&s->book_lock);
-    uint64_t mine = atomic_load(&s->job_id);
-    if (mine && mine != job && pd_server_step(s))
-        status = pd_fail(
-            PD_INVALID,
-            "this server is of job %016llx and at step %llu, the trainer of job %016llx: are the servers' "
-            "folders those of one job?",
-            (unsigned long long)mine, (unsigned long long)pd_server_step(s), (unsigned long long)job);
-    pd_durable_begin_book(s->durable);
-    if (status == PD_OK && mine != job) status = pd_durable_set_job(s->durable, job);
-    pd_durable_end_book(s->durable);
-    if (status == PD_OK) atomic_store(&s->job_id, job);
-    pthread_mutex_unlock(&s->book_lock);
-    return status;
 }
 
 void pd_server_wake(struct pd_server *s)
@@ -529,7 +503,7 @@ static pd_status drain(struct pd_server *s)
         pd_durable_tend(s->durable);
         PD_TRY(pd_engine_poll(&s->engine));
         now = pd_clock_ns();
-        if (atomic_load(&s->connected) > 0) seen = now;
+        if (pd_book_connections(s->book) > 0) seen = now;
     }
     return PD_OK;
 }
@@ -541,7 +515,7 @@ static void hang_up(struct pd_server *s)
 {
     int64_t until = pd_clock_ns() + (int64_t)LAST_WORDS_MS * 1000000;
     pthread_mutex_lock(&s->lock);
-    while (atomic_load(&s->connected) > 0 && pd_clock_ns() < until)
+    while (pd_book_connections(s->book) > 0 && pd_clock_ns() < until)
         pd_cond_wait_ms(&s->changed, &s->lock, 20);
     pthread_mutex_unlock(&s->lock);
 }
@@ -572,7 +546,7 @@ static pd_status tell_others(struct pd_server *s)
 {
     struct pd_patience patience = pd_patience_start(s->config.notice_ms, s->config.deadline_ms);
     char who[800];
-    if (!atomic_load(&s->has_met) || !pd_book_has_done(s)) return PD_OK;
+    if (!pd_book_has_met(s->book) || !pd_book_has_done(s->book)) return PD_OK;
     while (!pd_order_all_told(s->order, who, sizeof who)) {
         enum pd_patience_now now = pd_patience_ask(&patience);
         if (now != PD_WAIT_ON)
@@ -596,7 +570,7 @@ pd_status pd_server_wait(struct pd_server *s)
         tell_of_saves(s);
         pd_status status = pd_engine_poll(&s->engine);
         if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
-        if (status == PD_OK && atomic_load(&s->all_left) && pd_durable_is_given_up(s->durable))
+        if (status == PD_OK && pd_book_all_left(s->book) && pd_durable_is_given_up(s->durable))
             status =
                 pd_fail(PD_IO,
                         "all trainers have ended, and the disk does not answer (FLAGS_rpc_deadline is %d "
@@ -616,11 +590,11 @@ pd_status pd_server_wait(struct pd_server *s)
                               "acknowledged is in the log");
     int finished = is_finished(s);
     pd_status status = pd_durable_last(s->durable);
-    pd_book_close(s, finished && status == PD_OK);
-    if (status == PD_OK && finished && !s->draining && !pd_book_has_done(s))
+    pd_book_close(s->book, finished && status == PD_OK);
+    if (status == PD_OK && finished && !s->draining && !pd_book_has_done(s->book))
         status =
             pd_fail(PD_UNAVAILABLE, "no trainer of this job has done its work: all failed or were lost%s%s",
-                    s->loss_text[0] ? ", the last: " : "", s->loss_text);
+                    *pd_book_last_loss(s->book) ? ", the last: " : "", pd_book_last_loss(s->book));
     if (finished && status == PD_OK)
         pd_log(PD_LOG_INFO,
                "the job is done after step %llu: all trainers have ended, and so does this server",
@@ -634,30 +608,6 @@ static void tell_failure(void *arg)
     struct lane *lane = arg;
     for (int i = lane->sessions.n - 1; i >= 0; i--)
         pd_session_fail(lane->sessions.at[i], 0, lane->server->failure, lane->server->failure_text);
-}
-
-void pd_server_note_loss(struct pd_server *s, int trainer, const char *text, int has_reason)
-{
-    if (has_reason) atomic_store(&s->said_why[trainer], 1);
-    if (!has_reason && atomic_load(&s->said_why[trainer])) return;
-    pthread_mutex_lock(&s->lock);
-    snprintf(s->loss_text, sizeof s->loss_text, "%s", text);
-    pthread_mutex_unlock(&s->lock);
-}
-
-void pd_server_note_refusal(struct pd_server *s, int trainer, const char *why)
-{
-    pthread_mutex_lock(&s->lock);
-    snprintf(s->refusals[trainer].text, sizeof s->refusals[trainer].text, "%.255s", why);
-    pthread_mutex_unlock(&s->lock);
-}
-
-struct refusal pd_server_refusal(struct pd_server *s, int trainer)
-{
-    pthread_mutex_lock(&s->lock);
-    struct refusal found = s->refusals[trainer];
-    pthread_mutex_unlock(&s->lock);
-    return found;
 }
 
 void pd_server_fail(struct pd_server *s, pd_status status)

@@ -12,6 +12,7 @@
 #include "pserver/shard/shard.h"
 
 struct session;
+struct pd_book;
 struct pd_control;
 struct pd_sums;
 struct pd_durable;
@@ -70,25 +71,6 @@ struct lane {
     int finished;
 };
 
-/* A trainer in the server's book (server_book.c). */
-enum { PD_SEAT_BESIDE = 8 };
-
-struct seat {
-    uint64_t incarnation; /* the process that stands for it; 0: none yet */
-    enum pd_trainer_state state;
-    int sessions;                     /* its connections, on all lanes */
-    int64_t left_at;                  /* when the last of them ended */
-    uint64_t refused[PD_SEAT_BESIDE]; /* the last processes that came with its id while it was there */
-    int is_read;                      /* from the file: it was there before this server was started */
-    uint64_t step;                    /* and, when it had left, this was the last one that counted it */
-    uint64_t held;                    /* the last one that counts it in what this server was started with */
-};
-
-/* Why a trainer that is in the job was hung up on; empty: it was not, or has come back since. */
-struct refusal {
-    char text[256];
-};
-
 struct pd_server {
     struct pd_engine engine;        /* what it runs */
     struct pd_server_config config; /* strings owned */
@@ -96,6 +78,7 @@ struct pd_server {
     struct pd_buf job_text;         /* what it trains, as trainers tell it; empty: not known */
     struct lane *lanes;
     int n_lanes;
+    struct pd_book *book;        /* of its trainers */
     struct pd_control *control;  /* its loop has the listener */
     struct pd_sums *sums;        /* over the servers; NULL: the Program needs none */
     struct pd_first_link *first; /* to the first server, for the order; NULL: it is this one, or no need */
@@ -112,8 +95,6 @@ struct pd_server {
     struct pd_order *order;      /* NULL: each shard applies a step when it is whole there */
     struct pd_durable *durable;  /* NULL: nothing is kept on disk */
     _Atomic uint64_t step;       /* the highest that a lane has applied */
-    _Atomic int connected;       /* trainers' connections, on all lanes */
-    _Atomic int has_met;         /* a trainer has come since this server was started */
     pthread_mutex_t engine_lock; /* blocks that run through the engine, and the learning rate */
     uint64_t lr_step;
     pthread_mutex_t lock; /* what follows */
@@ -127,56 +108,18 @@ struct pd_server {
     struct pd_server *next; /* of all that run in this process */
     pd_status failure;
     char failure_text[1024];
-    char loss_text[800]; /* the last trainer that failed or was lost, and how */
-    /* Of the seats, their file and who sets `job_id`. The disk may hold who has it, so it is not `lock`,
-     * which the main thread needs to end the server. */
-    pthread_mutex_t book_lock;
-    struct seat *seats;       /* by trainer */
-    _Atomic int *said_why;    /* by trainer, of no lock: how its process failed or was lost is noted */
-    struct refusal *refusals; /* by trainer, under `lock` */
-    int book;                 /* its file; -1: none */
-    int book_is_old;          /* it was read, and tells of trainers; not believed yet */
-    int64_t came_at;          /* when the last process came that it does not know; 0: none */
-    int64_t over_at;          /* since when it runs, where all had ended before; else 0 */
-    int book_syncs;
-    _Atomic int all_left; /* every trainer has ended, or is lost; the book may not have that yet */
-    char *book_path;
 };
 
 /* server.c */
 /* Ends the job with this thread's error; every trainer is told. From any thread. */
 void pd_server_fail(struct pd_server *server, pd_status status);
-/* A trainer failed or was lost, and the others go on, if there are any. Other servers tell no reason. From
- * any thread. */
-void pd_server_note_loss(struct pd_server *server, int trainer, const char *text, int has_reason);
-/* This server has hung up on the trainer, and told it why; empty: it is back. From any thread. */
-void pd_server_note_refusal(struct pd_server *server, int trainer, const char *why);
-struct refusal pd_server_refusal(struct pd_server *server, int trainer);
 int pd_server_is_ending(struct pd_server *server);         /* or has failed: who waits in a lane gives up */
 struct pd_server *pd_server_running(const char *endpoint); /* of this process; NULL: none */
 uint64_t pd_server_step(const struct pd_server *server);
 void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes back */
-/* It is in this job from now on. An error when it has run in another one. From a lane's thread. */
-pd_status pd_server_set_job(struct pd_server *server, uint64_t job);
-void pd_server_wake(struct pd_server *server); /* its main thread has something to do */
+void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
 /* Runs fn(arg) on the main thread while all lanes stand still; 0: they do not yet, call it again. */
 int pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
-/* server_book.c */
-/* Before the lanes run: what the folder knows of trainers that were in the job, or have ended. */
-pd_status pd_book_open(struct pd_server *server, const struct pd_durable_config *config);
-void pd_book_close(struct pd_server *server, int is_over); /* is_over: nobody needs the file any more */
-/* On a lane's thread: an OPEN of this process. *id is its trainer; PD_EXISTS when another one is there. */
-pd_status pd_book_claim(struct lane *lane, const struct pd_hello *hello, int says_beside, int *id);
-void pd_book_release(struct pd_server *server, int id); /* one of its connections has ended */
-int pd_book_has_done(struct pd_server *server);         /* has a trainer done its work? */
-/* Now and then: those who had ended, and do not come with the others again, are waited for no longer. */
-void pd_book_settle(struct pd_server *server, int64_t now);
-/* Before this server was started; it has not come since. */
-int pd_book_had_ended(struct pd_server *server, int id);
-/* Has it a connection, on whichever lane? *incarnation: the process that stands for it. */
-int pd_book_is_here(struct pd_server *server, int id, uint64_t *incarnation);
-/* DONE or LOST; any lane. `step`: the last one that counts it. */
-void pd_book_leave(struct pd_server *server, int id, enum pd_trainer_state how, uint64_t step);
 /* durable.c: does the Program keep the variable from step to step? */
 int pd_server_keeps(const struct pd_server *server, const struct pd_var *var);
 /* lane.c */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
+#include "pserver/server/book.h"
 #include "pserver/server/control.h"
 #include "pserver/server/order.h"
 #include "pserver/server/session_private.h"
@@ -96,7 +97,7 @@ static void note_refusal(const struct session *session, const char *text)
 {
     struct lane *lane = session->lane;
     if (session->is_in && !session->said_bye && lane->members[session->trainer].session == session)
-        pd_server_note_refusal(lane->server, session->trainer, text);
+        pd_book_note_refusal(lane->server->book, session->trainer, text);
 }
 
 pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status status)
@@ -376,16 +377,16 @@ static pd_status leave_failed(struct session *session, const char *why)
     struct lane *lane = session->lane;
     struct pd_server *s = lane->server;
     struct member *m = &lane->members[session->trainer];
-    char text[sizeof s->loss_text];
+    char text[PD_BOOK_LOSS];
     snprintf(text, sizeof text, "%s failed: %s", pd_lane_who(lane, session->trainer), why);
     if (s->config.on_loss == PD_LOSS_FAIL) {
         pd_server_fail(s, pd_fail(PD_UNAVAILABLE, "%s", text));
         return PD_OK;
     }
     int waits = s->config.on_loss == PD_LOSS_WAIT;
-    if (!waits || !atomic_exchange(&s->said_why[session->trainer], 1)) /* its other loops hear it too */
+    int is_news = pd_book_note_loss(s->book, session->trainer, text, 1);
+    if (!waits || is_news) /* its other loops hear it too */
         pd_log(PD_LOG_WARNING, "%s: %s", text, waits ? "waiting for it to come back" : "the others go on");
-    pd_server_note_loss(s, session->trainer, text, 1);
     if (!waits) return pd_lane_leave(lane, session->trainer, PD_TRAINER_LOST, why);
     m->is_missed = 1;
     m->failed_at = pd_clock_ns();
@@ -568,8 +569,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
 static void forget(struct session *session)
 {
     struct lane *lane = session->lane;
-    if (session->is_in) pd_book_release(lane->server, session->trainer);
-    if (session->is_in && atomic_fetch_sub(&lane->server->connected, 1) == 1) pd_server_wake(lane->server);
+    if (session->is_in && pd_book_release(lane->server->book, session->trainer)) pd_server_wake(lane->server);
     for (int i = 0; i < lane->sessions.n; i++)
         if (lane->sessions.at[i] == session) {
             pd_vec_remove(&lane->sessions, i);

@@ -9,6 +9,7 @@
 #include "net/wire.h"
 #include "pserver/job_text.h"
 #include "pserver/proto.h"
+#include "pserver/server/book.h"
 #include "pserver/server/order.h"
 #include "pserver/server/session_private.h"
 #include "pserver/store/durable.h"
@@ -146,7 +147,7 @@ static void take_place(struct session *session)
     }
     m->session = session;
     m->refused[0] = 0;
-    pd_server_note_refusal(lane->server, id, "");
+    pd_book_note_refusal(lane->server->book, id, "");
     m->lost_at = 0;
     m->is_missed = 0;
     m->failed[0] = 0;
@@ -169,8 +170,6 @@ static pd_status enter(struct session *session, int says_beside, int *is_in)
     session->trainer = id;
     session->is_in = 1;
     pd_conn_limit_meta(session->conn, 0);
-    atomic_fetch_add(&lane->server->connected, 1);
-    atomic_store(&lane->server->has_met, 1);
     enum pd_trainer_state before = pd_shard_trainer(lane->shard, id);
     int is_known = pd_shard_incarnation(lane->shard, id) == incarnation;
     *is_in = !order || (before == PD_TRAINER_IN && is_known);
@@ -268,7 +267,7 @@ pd_status pd_session_job(struct session *session, const struct pd_message *m)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint64_t job = pd_read_u64(&r);
-    pd_status status = pd_reader_done(&r) && job ? pd_server_set_job(session->lane->server, job)
+    pd_status status = pd_reader_done(&r) && job ? pd_book_set_job(session->lane->server->book, job)
                                                  : pd_fail(PD_FORMAT, "malformed JOB");
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
