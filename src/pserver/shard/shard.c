@@ -16,6 +16,7 @@ pd_status pd_shard_new(const struct pd_shard_config *config, struct pd_shard **o
     if (!shard) return pd_no_memory();
     shard->config = *config;
     shard->only = -1;
+    shard->n_absent = config->trainers;
     shard->trainers = pd_calloc((size_t)config->trainers, sizeof *shard->trainers);
     if (!shard->trainers) {
         pd_free(shard);

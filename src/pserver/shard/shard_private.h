@@ -55,6 +55,8 @@ struct pd_shard {
     struct pd_shard_config config;
     PD_VEC(struct unit *) units;
     struct trainer *trainers;
+    int n_absent; /* of them */
+    int missing;  /* one that had not ended the step when that was last asked */
     uint64_t step, begun, applying, allowed;
     uint64_t reopened;   /* sync: a snapshot had parts of this step */
     uint64_t changes;    /* async: parts and pushes that were applied */
@@ -186,7 +188,6 @@ void pd_shard_drop_gifts(struct pd_shard *shard, int trainer); /* what it gave a
 int pd_shard_count_in(const struct pd_shard *shard);
 int pd_shard_counts(const struct pd_shard *shard, int trainer); /* does the next step count it? */
 int pd_shard_gives(const struct pd_shard *shard, int trainer, uint64_t step); /* and it does not pass it */
-int pd_shard_anyone_absent(const struct pd_shard *shard);
 int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *unit, uint32_t part, uint64_t step);
 
 #endif

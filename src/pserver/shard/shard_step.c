@@ -25,21 +25,13 @@ int pd_shard_count_in(const struct pd_shard *shard)
     return n;
 }
 
-int pd_shard_anyone_absent(const struct pd_shard *shard)
-{
-    for (int t = 0; t < shard->config.trainers; t++)
-        if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 1;
-    return 0;
-}
-
 /* Every trainer is there and all that are in the job have given this part: it can be applied before the step
  * is whole. */
 int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step)
 {
-    if (step != shard->step + 1) return 0;
+    if (step != shard->step + 1 || shard->n_absent) return 0;
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_gift *g = &u->gifts[t];
-        if (shard->trainers[t].state == PD_TRAINER_ABSENT) return 0;
         if (pd_shard_counts(shard, t) && (g->step != step || !g->got || !has_part(g, part))) return 0;
     }
     return 1;
@@ -102,14 +94,20 @@ enum pd_trainer_state pd_shard_trainer(const struct pd_shard *shard, int trainer
 
 /* ---- sync ---- */
 
-static int is_whole(const struct pd_shard *shard, uint64_t step)
+/* Asked at each END: who was missing the last time mostly still is, so that a step costs one round over the
+ * trainers, not one for each of them. */
+static int is_whole(struct pd_shard *shard, uint64_t step)
 {
-    int counted = 0, later = 0;
-    if (pd_shard_anyone_absent(shard)) return 0;
-    for (int t = 0; t < shard->config.trainers; t++) {
+    int counted = 0, later = 0, n = shard->config.trainers;
+    if (shard->n_absent) return 0;
+    for (int i = 0; i < n; i++) {
+        int t = (shard->missing + i) % n;
         later |= shard->trainers[t].state == PD_TRAINER_IN;
         if (!pd_shard_counts(shard, t)) continue;
-        if (shard->trainers[t].ended != step) return 0;
+        if (shard->trainers[t].ended != step) {
+            shard->missing = t;
+            return 0;
+        }
         counted++;
     }
     /* All that were in it have left, and somebody waits for the one after. */
@@ -236,6 +234,12 @@ void pd_shard_drop_gifts(struct pd_shard *shard, int trainer)
     }
 }
 
+static void set_state(struct pd_shard *shard, struct trainer *t, enum pd_trainer_state state)
+{
+    shard->n_absent += (state == PD_TRAINER_ABSENT) - (t->state == PD_TRAINER_ABSENT);
+    t->state = state;
+}
+
 pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnation)
 {
     if (trainer < 0 || trainer >= shard->config.trainers)
@@ -254,7 +258,7 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
         pd_sum_ask_again(shard); /* its turn may have been passed over */
     }
     t->incarnation = incarnation;
-    t->state = PD_TRAINER_IN;
+    set_state(shard, t, PD_TRAINER_IN);
     pd_shard_clear_stage(t);
     t->waits = 0;
     return PD_OK;
@@ -264,7 +268,7 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
 {
     struct trainer *t = &shard->trainers[trainer];
     if (t->state != PD_TRAINER_IN && t->state != PD_TRAINER_ABSENT) return PD_OK;
-    t->state = how;
+    set_state(shard, t, how);
     t->waits = 0;
     pd_shard_void(shard);
     pd_shard_drop_gifts(shard, trainer); /* they go with it */

@@ -176,7 +176,7 @@ static int gave(const struct unit *u, int trainer, uint64_t step, uint32_t part)
 pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *u, uint32_t part, uint64_t step, int *is_whole)
 {
     *is_whole = 0;
-    if (step != shard->step + 1 || pd_shard_anyone_absent(shard)) return PD_OK;
+    if (step != shard->step + 1 || shard->n_absent) return PD_OK;
     struct part_sum *s = sum_of(shard, u, part, step);
     if (!s) return pd_no_memory();
     for (; s->next < shard->config.trainers; s->next++) {
