@@ -3,7 +3,7 @@
 
 struct pd_engine pd_engine_of(struct pd_frame *frame, const struct pd_run *run)
 {
-    return (struct pd_engine){frame->plan->program, frame->scope, frame, run};
+    return (struct pd_engine){frame->plan->program, frame->scope, frame, run, 0};
 }
 
 struct pd_value *pd_engine_lasting(const struct pd_engine *e, const char *name)

@@ -10,6 +10,7 @@ struct pd_engine {
     struct pd_scope *scope;
     struct pd_frame *frame;   /* of the Program's main block */
     const struct pd_run *run; /* the op that serves; NULL: blocks cannot be run */
+    int is_checked;           /* FLAGS_check_nan_inf: gradients and updates with NaN or Inf are refused */
 };
 
 struct pd_engine pd_engine_of(struct pd_frame *frame, const struct pd_run *run);

@@ -29,19 +29,6 @@ static pd_status read_grad(const char *entry, struct pd_server_grad *out, char *
     return PD_OK;
 }
 
-static pd_status read_policy(int is_sync, enum pd_loss_policy *out)
-{
-    const char *text = pd_flag_text(PD_FLAG_ps_on_trainer_loss);
-    *out = is_sync ? PD_LOSS_FAIL : PD_LOSS_SHRINK;
-    if (!*text) return PD_OK;
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, pd_loss_names[i]) == 0) {
-            *out = (enum pd_loss_policy)i;
-            return PD_OK;
-        }
-    return pd_fail(PD_INVALID, "FLAGS_ps_on_trainer_loss is '%s': give fail, shrink or wait", text);
-}
-
 /* SIGTERM asks the server to end; so does SIGINT where a shell that started the process in the background has
  * it ignored. Who has a handler of their own keeps it: Python's makes a KeyboardInterrupt of SIGINT. */
 enum { N_SIGNALS = 2 };
@@ -117,6 +104,7 @@ static void remove_port(void)
 static pd_status serve(const struct pd_run *r, const struct pd_server_config *config)
 {
     struct pd_engine engine = pd_engine_of(((struct pd_frame_op *)r->frame)->frame, r);
+    engine.is_checked = pd_flag_int(PD_FLAG_check_nan_inf);
     struct pd_server *server;
     struct signals signals;
     take_signals(&signals);
@@ -135,44 +123,27 @@ static pd_status serve(const struct pd_run *r, const struct pd_server_config *co
 
 pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
 {
-    const struct pd_attr *grads = pd_ps_attr(r, "grad_to_block_id");
+    const struct pd_attr *grads = pd_ps_attr(r, "grad_to_block_id"), *servers = pd_ps_attr(r, "endpoints"),
+                         *slices = pd_ps_attr(r, "slices"), *lines = pd_ps_attr(r, "job");
+    struct pd_durable_config durable;
     struct pd_server_config config = {
         .endpoint = pd_ps_attr(r, "endpoint")->s,
-        .job = pd_flag_text(PD_FLAG_ps_job),
         .trainers = pd_ps_attr(r, "Fanin")->i,
         .is_sync = pd_ps_attr(r, "distributed_mode")->i == 0 && pd_ps_attr(r, "sync_mode")->b,
+        .servers = servers->n ? servers->n : 1,
         .lr_block = pd_ps_attr(r, "lr_decay_block_id")->i,
         .prepare_block = pd_ps_attr(r, "prepare_block_id")->i,
-        .loops = pd_flag_int(PD_FLAG_ps_loops),
-        .reconnect_ms = pd_flag_int(PD_FLAG_ps_reconnect),
+        .durable = &durable,
+        .n_lines = lines->n,
+        .lines = lines->strings,
+        .wants_end = wants_end,
     };
-    const struct pd_attr *servers = pd_ps_attr(r, "endpoints"), *slices = pd_ps_attr(r, "slices"),
-                         *lines = pd_ps_attr(r, "job");
-    struct pd_durable_config durable = {
-        .root = pd_flag_text(PD_FLAG_ps_dir),
-        .log = pd_flag_text(PD_FLAG_ps_log),
-        .every_seconds = pd_flag_int(PD_FLAG_ps_snapshot_seconds),
-        .every_steps = pd_flag_int(PD_FLAG_ps_snapshot_steps),
-        .log_mb = pd_flag_int(PD_FLAG_ps_log_mb),
-        .keep = pd_flag_int(PD_FLAG_ps_keep),
-        .is_fresh = pd_flag_int(PD_FLAG_ps_fresh),
-        .n_servers = servers->n,
-        .servers = servers->strings,
-        .n_slices = slices->n,
-        .slices = slices->strings,
-        .placing = pd_ps_attr(r, "placing")->s,
-    };
-    config.servers = servers->n ? servers->n : 1;
-    config.durable = &durable;
-    config.n_lines = lines->n;
-    config.lines = lines->strings;
-    config.save_root = pd_flag_text(PD_FLAG_ps_save_root);
-    config.kept_root = durable.root;
-    config.wants_end = wants_end;
-    config.wait_seconds = pd_flag_int(PD_FLAG_ps_wait_trainers);
-    config.deadline_ms = pd_flag_int(PD_FLAG_rpc_deadline);
-    config.notice_ms = pd_flag_int(PD_FLAG_ps_notice);
-    PD_TRY(read_policy(config.is_sync, &config.on_loss));
+    PD_TRY(pd_server_config_read(&config, &durable));
+    durable.n_servers = servers->n;
+    durable.servers = servers->strings;
+    durable.n_slices = slices->n;
+    durable.slices = slices->strings;
+    durable.placing = pd_ps_attr(r, "placing")->s;
     struct pd_server_grad *list = pd_calloc((size_t)grads->n, sizeof *list);
     char **names = pd_calloc((size_t)grads->n, sizeof *names);
     pd_status status = list && names ? PD_OK : pd_no_memory();

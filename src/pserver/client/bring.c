@@ -2,20 +2,22 @@
 #include "pserver/client/bring.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/wait.h"
 #include "net/conn.h"
 #include "net/endpoint.h"
 #include "net/wire.h"
+#include "pserver/client/client_settings.h"
 #include "pserver/proto.h"
 
 enum { CONNECT_MS = 5000, TURN_MS = 50, RETRY_MS = 50 };
 
 struct bringing {
+    const struct pd_client_settings *settings;
     struct pd_buf *bytes;
     size_t n_startup;
     struct pd_conn *conn; /* NULL: none now */
@@ -78,7 +80,7 @@ static pd_status start(struct pd_loop *loop, const char *endpoint, struct bringi
                              .pid = (uint32_t)getpid()};
     struct pd_conn_options options = {.connect_ms = CONNECT_MS, .transport = "tcp"};
     char mapped[280];
-    snprintf(hello.job, sizeof hello.job, "%s", pd_flag_text(PD_FLAG_ps_job));
+    memcpy(hello.job, b->settings->job, sizeof hello.job);
     return pd_conn_open(loop, pd_endpoint_map(endpoint, mapped, sizeof mapped), &hello, &options, &events, b,
                         &b->conn);
 }
@@ -101,8 +103,7 @@ static pd_status be_patient(const char *endpoint, const struct bringing *b, stru
 static pd_status bring(struct pd_loop *loop, const char *endpoint, struct bringing *b, int (*poll)(void *arg),
                        void *arg)
 {
-    struct pd_patience patience =
-        pd_patience_start(pd_flag_int(PD_FLAG_ps_notice), pd_flag_int(PD_FLAG_rpc_deadline));
+    struct pd_patience patience = pd_patience_start(b->settings->notice_ms, b->settings->deadline_ms);
     PD_TRY(start(loop, endpoint, b));
     for (;;) {
         pd_loop_turn(loop, TURN_MS);
@@ -123,7 +124,8 @@ pd_status pd_bring(const char *endpoint, const struct pd_program *startup, const
                    int (*poll)(void *arg), void *arg)
 {
     struct pd_buf bytes = {0};
-    struct bringing b = {.bytes = &bytes};
+    struct pd_client_settings settings = pd_client_settings_read();
+    struct bringing b = {.settings = &settings, .bytes = &bytes};
     pd_status status = pd_program_write(startup, &bytes);
     b.n_startup = bytes.n;
     if (status == PD_OK) status = pd_program_write(serve, &bytes);

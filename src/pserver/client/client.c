@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/flags.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -261,7 +260,7 @@ static pd_status connect_wire(void *arg, const struct pd_conn_events *handlers, 
                              .incarnation = c->incarnation,
                              .trainers = (uint32_t)w->link->group->trainers,
                              .pid = (uint32_t)getpid()};
-    snprintf(hello.job, sizeof hello.job, "%s", pd_flag_text(PD_FLAG_ps_job));
+    memcpy(hello.job, c->settings.job, sizeof hello.job);
     struct pd_conn_options options = {.connect_ms = 5000};
     char mapped[280];
     return pd_conn_open(c->loop, pd_endpoint_map(w->link->endpoint, mapped, sizeof mapped), &hello, &options,
@@ -321,7 +320,7 @@ static void watch(struct wire *w, int64_t now)
     struct pd_stall_wait wait = {pd_wire_is_waited_for(w), w->asked + w->answered + (uint64_t)w->names_opened,
                                  w->notices};
     if (w->conn && w->state >= WIRE_WELCOME)
-        pd_stall_look(&w->stall, w->conn, &wait, w->link->client->silence_ms, now);
+        pd_stall_look(&w->stall, w->conn, &wait, w->link->client->settings.silence_ms, now);
 }
 
 /* The first trainer without an id waits for the first server's word before it speaks to the others. */
@@ -361,9 +360,7 @@ pd_status pd_client_new(int trainer_id, int comes_again, struct pd_client **out)
         return status;
     }
     c->id = trainer_id;
-    c->deadline_ms = pd_flag_int(PD_FLAG_rpc_deadline);
-    c->notice_ms = pd_flag_int(PD_FLAG_ps_notice);
-    c->silence_ms = pd_stall_limit_ms();
+    c->settings = pd_client_settings_read();
     c->pid = getpid();
     c->incarnation = pd_rng_fresh_seed() | 1;
     c->comes_again = comes_again;

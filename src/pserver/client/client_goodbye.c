@@ -104,7 +104,7 @@ void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll
         failed = PD_PS_HALFWAY;
         why = c->halfway;
     }
-    struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
+    struct pd_patience patience = pd_patience_start(c->settings.notice_ms, c->settings.deadline_ms);
     int64_t now = pd_clock_ns(), until = now + (int64_t)(failed ? BYE_FAILED_MS : BYE_MS) * 1000000,
             last = now + (int64_t)(failed ? BYE_FAILED_AGAIN_MS : BYE_AGAIN_MS) * 1000000;
     int down;

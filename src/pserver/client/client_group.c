@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
@@ -221,7 +220,7 @@ static pd_status check_rules(const struct pd_client *c, const struct group *g)
         if (!least || w->step < least->step) least = w;
         if (!most || w->step > most->step) most = w;
     }
-    if (!is_changed || least->step == most->step || pd_flag_int(PD_FLAG_ps_accept_rollback)) return PD_OK;
+    if (!is_changed || least->step == most->step || c->settings.accepts_rollback) return PD_OK;
     return pd_fail(
         PD_INVALID,
         "server %s lacks step %llu, which server %s has done by other rules than it has now (optimizer, "
@@ -314,7 +313,7 @@ pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, cons
                     last = w->step;
                     newest = link->endpoint;
                 }
-                if (turn == 1 && n && w->step + 1 < last && !pd_flag_int(PD_FLAG_ps_accept_rollback))
+                if (turn == 1 && n && w->step + 1 < last && !c->settings.accepts_rollback)
                     return pd_fail(
                         PD_INVALID,
                         "server %s is at step %llu, server %s at step %llu: they were started "

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "net/wire.h"
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
@@ -67,7 +66,7 @@ static pd_status check_link(const struct link *link, const struct link *other, u
 {
     int has_other = link->job_id && link->job_id != job;
     if (has_other && link->applied) return is_foreign(link, other, job);
-    if (link->applied || !(link->job_flags & PD_PS_JOB_HOLDS) || pd_flag_int(PD_FLAG_ps_accept_rollback))
+    if (link->applied || !(link->job_flags & PD_PS_JOB_HOLDS) || link->client->settings.accepts_rollback)
         return PD_OK;
     /* One step may have been under way. */
     int forgot = link->job_id == job && link->job_flags & PD_PS_JOB_BARE && other->applied > 1;

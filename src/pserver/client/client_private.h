@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "net/conn.h"
 #include "pserver/client/client.h"
+#include "pserver/client/client_settings.h"
 #include "pserver/stall.h"
 
 enum { PD_CLIENT_TURN_MS = 50 };
@@ -191,8 +192,7 @@ struct pd_client {
     char failure_text[1024];
     char spoilt[1024]; /* why this trainer cannot push any more; empty: it can */
     char halfway[400]; /* the same for others, when it leaves; empty: it leaves between two steps */
-    int deadline_ms, notice_ms;
-    int silence_ms;    /* after which a connection counts as stalled; 0: never */
+    struct pd_client_settings settings;
     int64_t noticed;   /* when a server told last whom it waits for */
     int64_t explained; /* when servers were told last why this trainer is late */
 };

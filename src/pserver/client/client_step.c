@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "net/wire.h"
 #include "pserver/client/client_private.h"
@@ -112,7 +111,7 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
     int is_idle = !w->push.pieces.n && w->push.state == PUSH_GATHERS, only_asks = is_idle && pd_wire_asks(w);
     if (w->step <= 1 && is_idle)
         w->step = applied + 1, note_counted(w, counted); /* a trainer that starts, or starts again */
-    if (applied + 1 < w->step && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+    if (applied + 1 < w->step && w->link->client->settings.accepts_rollback) {
         pd_log(PD_LOG_WARNING,
                "server %s came back with step %llu instead of %llu: going on with its older parameters",
                w->link->endpoint, (unsigned long long)applied, (unsigned long long)(w->step - 1));

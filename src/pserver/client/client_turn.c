@@ -6,7 +6,6 @@
  * The turn belongs to a run, not to a thread: what runs within it (a signal handler, a function of the
  * user's) must not end its step, and cannot wait for it. It ends with the run at the latest, also with one
  * that fails. */
-#include "base/flags.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/client/client_private.h"
@@ -156,7 +155,8 @@ static pd_status wait_for_turn(const struct pd_run *run, int pushes)
     int waits;
     PD_TRY(must_wait(run->step, pushes, &waits));
     if (!waits) return PD_OK; /* each op of a step comes here: no clock */
-    int64_t start = pd_clock_ns(), told = start, notice = (int64_t)1000000 * pd_flag_int(PD_FLAG_ps_notice);
+    int64_t start = pd_clock_ns(), told = start,
+            notice = (int64_t)1000000 * pd_client_settings_read().notice_ms;
     while (waits) {
         doze();
         unlock_all();

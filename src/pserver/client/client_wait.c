@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "base/wait.h"
@@ -23,7 +22,7 @@ int pd_wire_is_waited_for(const struct wire *w)
 static const char *state_of(const struct wire *w, char *text, size_t cap)
 {
     int64_t silent = (pd_clock_ns() - w->said_at) / 1000000;
-    if (w->said[0] && silent < PD_PS_FRESH * (int64_t)w->link->client->notice_ms) return w->said;
+    if (w->said[0] && silent < PD_PS_FRESH * (int64_t)w->link->client->settings.notice_ms) return w->said;
     if (w->said[0]) {
         snprintf(text, cap, "no word for %lld s; the last one was: %s", (long long)(silent / 1000), w->said);
         return text;
@@ -51,7 +50,7 @@ void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
 static void explain(struct pd_client *c, int64_t now)
 {
     char who[PD_PS_WHY_MOST + 1];
-    if ((now - c->explained) / 1000000 < c->notice_ms) return;
+    if ((now - c->explained) / 1000000 < c->settings.notice_ms) return;
     c->explained = now;
     pd_client_describe(c, who, sizeof who);
     PD_EACH_WIRE(c, w) {
@@ -66,7 +65,7 @@ static void explain(struct pd_client *c, int64_t now)
 /* FLAGS_rpc_retry_times: how often a connection may break under one wait. */
 static pd_status check_breaks(const struct pd_client *c, const char *what)
 {
-    int most = pd_flag_int(PD_FLAG_rpc_retry_times);
+    int most = c->settings.retry_times;
     PD_EACH_WIRE(c, w)
         if (most >= 0 && w->breaks > most)
             return pd_fail(PD_UNAVAILABLE,
@@ -152,7 +151,7 @@ pd_status pd_client_wait_until(struct pd_client *c, const struct pd_run *run, in
 {
     pd_status status = PD_OK;
     if (done(arg) && !c->failed) return PD_OK;
-    struct pd_patience patience = pd_patience_start(c->notice_ms, c->deadline_ms);
+    struct pd_patience patience = pd_patience_start(c->settings.notice_ms, c->settings.deadline_ms);
     begin(c, patience.start);
     while (status == PD_OK && !c->failed && !done(arg)) {
         status = check_breaks(c, what);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/server/book_private.h"
 #include "pserver/store/durable.h"
@@ -96,9 +95,9 @@ static off_t read_book(struct pd_book *b, int *is_other)
 /* A trainer has ended, or is lost, and will not come back: has this server all that it was told it had? Where
  * it has not, the user may accept that; with all trainers gone they are waited for then, to train it again.
  */
-static pd_status check_held(int trainer, const struct entry *entry, const char *too)
+static pd_status check_held(const struct pd_book *b, int trainer, const struct entry *entry, const char *too)
 {
-    if (entry->held >= entry->step || pd_flag_int(PD_FLAG_ps_accept_rollback)) return PD_OK;
+    if (entry->held >= entry->step || b->server->config.accepts_rollback) return PD_OK;
     return pd_fail(
         PD_INVALID,
         "trainer %d of this job %s after step %llu, but of that this server has kept only step %llu: "
@@ -124,7 +123,7 @@ static void settle(void *arg)
         if (pd_shard_trainer(lane->shard, t) != PD_TRAINER_ABSENT) continue;
         if (entry.is_read && entry.state == PD_TRAINER_IN) lane->members[t].lost_at = pd_clock_ns();
         if (!is_gone(&entry)) continue;
-        if ((status = check_held(t, &entry, " on all servers and trainers")) != PD_OK) break;
+        if ((status = check_held(b, t, &entry, " on all servers and trainers")) != PD_OK) break;
         if (lane->index == 0)
             pd_log(PD_LOG_INFO, "trainer %d had %s before this server was started again: nobody waits for it",
                    t, entry.state == PD_TRAINER_DONE ? "ended" : "been lost");
@@ -205,7 +204,8 @@ pd_status pd_book_open(struct pd_book *b, const struct pd_durable_config *config
     is_new = is_other || (is_over && !done);
     for (int t = 0; t < n && (is_over || is_other); t++) {
         if (!is_gone(&b->entries[t])) continue;
-        PD_TRY(check_held(t, &b->entries[t], " on all servers, and start the trainers too, with that flag,"));
+        PD_TRY(
+            check_held(b, t, &b->entries[t], " on all servers, and start the trainers too, with that flag,"));
         is_new |= b->entries[t].held < b->entries[t].step;
     }
     for (int t = 0; t < n && is_new; t++)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "base/flags.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/wait.h"
@@ -20,6 +19,8 @@
 #include "net/endpoint.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
+#include "pserver/server/server.h"
+#include "pserver/store/durable.h"
 #include "pserver/store/folder.h"
 #include "pserver/store/snapshot.h"
 
@@ -43,6 +44,7 @@ struct empty {
     struct brought brought;
     int is_there;
     uint64_t incarnation;
+    struct pd_server_config config; /* what flags say */
 };
 
 /* ---- may it be run? ---- */
@@ -93,13 +95,6 @@ static pd_status read_both(const struct pd_op_set *ops, const struct brought *b,
 struct kept_head {
     uint64_t n_startup, n_serve, checksum;
 };
-
-static pd_status kept_folder(const char *endpoint, char **out)
-{
-    *out = NULL;
-    if (!*pd_flag_text(PD_FLAG_ps_dir)) return PD_OK;
-    return pd_snapshot_folder(pd_flag_text(PD_FLAG_ps_dir), endpoint, out);
-}
 
 static pd_status keep(const char *folder, const struct brought *b)
 {
@@ -270,7 +265,7 @@ static const struct pd_listener_events listener_events = {.greet = greet, .accep
 
 static pd_status wait_for_it(struct empty *e, const char *endpoint, int (*poll)(void *arg), void *arg)
 {
-    int64_t start = pd_clock_ns(), told = start, most = pd_flag_int(PD_FLAG_ps_wait_trainers);
+    int64_t start = pd_clock_ns(), told = start, most = e->config.wait_seconds;
     while (!e->is_there || e->bringer) {
         pd_loop_turn(e->loop, TURN_MS);
         int64_t now = pd_clock_ns(), waited = (now - start) / 1000000;
@@ -281,7 +276,7 @@ static pd_status wait_for_it(struct empty *e, const char *endpoint, int (*poll)(
                 "nobody brought the server at %s a Program within %lld s (FLAGS_ps_wait_trainers): is "
                 "trainer 0 running, and does it name this server?",
                 endpoint, (long long)most);
-        if ((now - told) / 1000000 < pd_patience_seldom(pd_flag_int(PD_FLAG_ps_notice), waited)) continue;
+        if ((now - told) / 1000000 < pd_patience_seldom(e->config.notice_ms, waited)) continue;
         told = now;
         pd_log(PD_LOG_WARNING, "the server at %s has waited %lld s for trainer 0 to bring its Program",
                endpoint, (long long)(waited / 1000));
@@ -296,8 +291,8 @@ static pd_status be_brought(struct empty *e, const char *endpoint, int (*poll)(v
     struct pd_endpoint said;
     PD_TRY(pd_endpoint_parse(endpoint, &said));
     PD_TRY(pd_loop_new(&e->loop));
-    pd_status status = pd_listener_open(e->loop, endpoint, pd_flag_text(PD_FLAG_ps_job), &listener_events, e,
-                                        &e->port, &listener);
+    pd_status status =
+        pd_listener_open(e->loop, endpoint, e->config.job, &listener_events, e, &e->port, &listener);
     if (status == PD_OK) {
         pd_log(PD_LOG_INFO, "an empty server listens on %s, port %d: trainer 0 brings its Program", endpoint,
                e->port);
@@ -340,8 +335,10 @@ static pd_status run_both(const struct empty *e, int (*poll)(void *arg), void *a
 pd_status pd_serve_empty(const struct pd_op_set *ops, const char *endpoint, int (*poll)(void *arg), void *arg)
 {
     struct empty e = {.ops = ops, .incarnation = pd_rng_fresh_seed()};
-    PD_TRY(kept_folder(endpoint, &e.folder));
-    pd_status status = e.folder && !pd_flag_int(PD_FLAG_ps_fresh) ? find_kept(e.folder, &e) : PD_OK;
+    struct pd_durable_config durable;
+    PD_TRY(pd_server_config_read(&e.config, &durable));
+    if (*durable.root) PD_TRY(pd_snapshot_folder(durable.root, endpoint, &e.folder));
+    pd_status status = e.folder && !durable.is_fresh ? find_kept(e.folder, &e) : PD_OK;
     if (status == PD_OK && e.is_there)
         pd_log(PD_LOG_INFO, "the server at %s goes on with the Program that it was brought before", endpoint);
     if (status == PD_OK && !e.is_there) status = be_brought(&e, endpoint, poll, arg);

@@ -166,7 +166,7 @@ static void watch(struct pd_first_link *link)
     if (!link->is_welcome) return;
     if (link->order) wait.is_on |= pd_order_first_owes(link->order, &wait.request);
     if (link->sums) wait.is_on |= pd_sums_first_owes(link->sums, &wait.request);
-    pd_stall_look(&link->stall, link->conn, &wait, pd_stall_limit_ms(), pd_clock_ns());
+    pd_stall_look(&link->stall, link->conn, &wait, link->server->config.silence_ms, pd_clock_ns());
 }
 
 static void tick(void *arg)

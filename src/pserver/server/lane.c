@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/flags.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "base/parallel.h"
@@ -397,7 +396,7 @@ pd_status pd_lane_open(struct lane *lane)
                                      .is_sync = job->is_sync,
                                      .is_gated = lane->server->order != NULL,
                                      .is_whole = job->on_loss != PD_LOSS_FAIL,
-                                     .is_checked = pd_flag_int(PD_FLAG_check_nan_inf),
+                                     .is_checked = lane->server->engine.is_checked,
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,

@@ -12,7 +12,6 @@
  * that all have left, there is no doubt: each of them left after this server had prepared p, and had p been
  * committed before that, the loops would have applied it first. */
 #include "base/clock.h"
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/server/order_private.h"
 #include "pserver/server/server_private.h"
@@ -68,7 +67,7 @@ pd_status pd_order_apart(const struct pd_order *o)
  * does a server refuse (pd_order_whole). */
 void pd_order_meet(struct pd_order *o, uint64_t step, int runs)
 {
-    int is_new = !o->was_open && o->came_with < step, accepts = pd_flag_int(PD_FLAG_ps_accept_rollback);
+    int is_new = !o->was_open && o->came_with < step, accepts = o->server->config.accepts_rollback;
     pthread_mutex_lock(&o->lock);
     o->is_apart = is_new ? !accepts && o->came_with + 1 < step : step + 1 < o->committed;
     o->apart_from = step;
@@ -99,7 +98,7 @@ static void settle(struct pd_order *o)
                was_applied ? "step %llu was applied by another server: so it is here"
                            : "no server has applied step %llu: it is open",
                (unsigned long long)step);
-    if (o->most > o->came_with && pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+    if (o->most > o->came_with && o->server->config.accepts_rollback) {
         step = o->most;
         jump(o, step);
     }
@@ -121,7 +120,7 @@ int pd_order_hear(struct pd_order *o, int k, uint64_t step)
     if (step > o->most) o->most = step;
     for (int i = 1; i < o->n_servers; i++)
         is_silent |= !o->peers[i].has_spoken;
-    if (is_silent && (step < o->doubt || pd_flag_int(PD_FLAG_ps_accept_rollback))) return 0;
+    if (is_silent && (step < o->doubt || o->server->config.accepts_rollback)) return 0;
     settle(o);
     return 1;
 }
@@ -183,7 +182,7 @@ pd_status pd_order_doubt(struct pd_order *o)
     uint64_t step = o->committed + 1;
     int is_prepared = o->came_with >= step;
     if (o->n_servers == 1) return PD_OK; /* nobody else could have applied it */
-    if (!is_prepared && !pd_flag_int(PD_FLAG_ps_accept_rollback)) return PD_OK;
+    if (!is_prepared && !o->server->config.accepts_rollback) return PD_OK;
     o->doubt = step;
     o->doubts_since = o->noticed = pd_clock_ns();
     if (is_prepared)

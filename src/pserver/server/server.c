@@ -20,9 +20,6 @@
 #include "pserver/store/durable.h"
 #include "pserver/store/save_part.h"
 
-const char *const pd_loss_names[3] = {
-    [PD_LOSS_FAIL] = "fail", [PD_LOSS_SHRINK] = "shrink", [PD_LOSS_WAIT] = "wait"};
-
 /* ---- greeting trainers, on the listener's loop ---- */
 
 /* Who it stands for is settled by its first OPEN (book.h): here is only checked what it says. */

@@ -34,7 +34,11 @@ struct pd_server_config {
     int reconnect_ms; /* a trainer whose connection broke may take this long to come back */
     int notice_ms;    /* a step that waits longer says whom it waits for, again and again */
     int deadline_ms;  /* and fails after this */
-    int wait_seconds; /* for trainers that never came, while nobody is there; 0: for ever */
+    int silence_ms; /* a connection to another server that is silent for this long counts as stalled; 0: none
+                     */
+    int wait_seconds;     /* for trainers that never came, while nobody is there; 0: for ever */
+    int accepts_rollback; /* it goes on with less than was acknowledged */
+    int accepts_anew;     /* an optimizer may begin without what it has kept */
     const struct pd_durable_config *durable; /* what is kept on disk */
     const char *save_root; /* where trainers may have files written; empty: see session_save.c */
     const char *kept_root; /* FLAGS_ps_dir; empty: none */
@@ -43,6 +47,9 @@ struct pd_server_config {
     int (*wants_end)(void); /* has the process been asked to end? NULL: never */
 };
 
+/* What the user's flags say, of both; the rest stays as it is. `is_sync` is set before. The texts are those
+ * of the flags. */
+pd_status pd_server_config_read(struct pd_server_config *config, struct pd_durable_config *durable);
 /* Binds, starts the loops, accepts trainers. What `engine` names is borrowed until the server is freed, the
  * config for the call only. */
 pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server_config *config,

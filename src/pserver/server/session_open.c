@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "net/wire.h"
 #include "pserver/job_text.h"
@@ -223,7 +222,7 @@ static void put_job(const struct pd_server *s, struct pd_buf *meta)
                         (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0) |
                         (s->durable ? 0 : PD_PS_JOB_FORGETS) | (s->config.is_sync ? 0 : PD_PS_JOB_ASYNC) |
                         (pd_durable_is_changed(s->durable) ? PD_PS_JOB_CHANGED : 0) |
-                        (pd_flag_int(PD_FLAG_check_nan_inf) ? PD_PS_JOB_CHECKS : 0)));
+                        (s->engine.is_checked ? PD_PS_JOB_CHECKS : 0)));
     pd_put_u64(meta, pd_durable_ahead(s->durable));
 }
 

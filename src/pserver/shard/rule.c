@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/flags.h"
 #include "pserver/known_names.h"
 #include "tensor/finite.h"
 
@@ -287,7 +286,7 @@ pd_status pd_rule_new(const struct pd_engine *engine, int block, const char *mer
     pd_status status = PD_NO_MEMORY;
     rule->step = (struct pd_step){.scratch = rule_scratch, .poll = rule_poll};
     rule->name = pd_opdesc_arg(op, 0, "Param");
-    rule->is_checked = pd_flag_int(PD_FLAG_check_nan_inf);
+    rule->is_checked = engine->is_checked;
     rule->param = pd_engine_seen(engine, rule->name);
     if (!rule->param || !rule->param->tensor.data) {
         status = pd_fail(PD_NOT_FOUND,

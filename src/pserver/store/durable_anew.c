@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/store/durable_private.h"
 
@@ -120,7 +119,7 @@ static pd_status check_kinds(struct pd_durable *d, const char *kinds, int is_own
         while ((from = next_kind(from, type)))
             is_same &= has_kind(in, type);
     }
-    if (status == PD_OK && !is_same && !pd_flag_int(PD_FLAG_ps_accept_anew))
+    if (status == PD_OK && !is_same && !d->server->config.accepts_anew)
         status =
             pd_fail(PD_INVALID,
                     "what '%s' holds was trained by%s, and this server has%s. Start it as it was; or set "
@@ -165,7 +164,7 @@ pd_status pd_anew_tell(struct pd_durable *d)
                          "the servers as they were, and their trainers, until the step is through. Then end "
                          "them and start these",
                          d->folder, first);
-    else if (status == PD_OK && n && !pd_flag_int(PD_FLAG_ps_accept_anew))
+    else if (status == PD_OK && n && !d->server->config.accepts_anew)
         status = pd_fail(
             PD_NOT_FOUND,
             "the snapshot in '%s' has no %s, which this optimizer or schedule keeps: the job had another "

@@ -123,7 +123,7 @@ static pd_status take_other_loops(struct pd_durable *d, const struct pd_snapshot
              "they train. Then start it with another number",
              loops);
     pd_status status = pd_steps_add(&steps, snapshot);
-    if (status == PD_OK && loops) status = pd_steps_check(&steps, whose, advice);
+    if (status == PD_OK && loops) status = pd_steps_check(d, &steps, whose, advice);
     for (int l = 0; l < s->n_lanes && status == PD_OK; l++) {
         for (int t = 0; t < s->config.trainers; t++)
             pd_shard_set_trainer_step(s->lanes[l].shard, t, pd_steps_of(&steps, t));

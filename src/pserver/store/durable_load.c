@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/server/sums.h"
 #include "pserver/store/durable_private.h"
@@ -279,7 +278,7 @@ static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, i
     if (!*yes) return PD_OK;
     PD_TRY(pd_durable_load_set(d));
     if (d->taken.is_from_set && d->era >= newest) return PD_OK;
-    if (!pd_flag_int(PD_FLAG_ps_accept_rollback))
+    if (!d->server->config.accepts_rollback)
         return pd_fail(
             PD_INVALID,
             "the newest snapshot in '%s', of step %llu, is of before the job went on with other "
@@ -300,7 +299,7 @@ static pd_status check_broken(struct pd_durable *d)
     uint64_t broken = d->taken.broken;
     d->taken.broken = 0;
     if (!broken) return PD_OK;
-    if (!pd_flag_int(PD_FLAG_ps_accept_rollback))
+    if (!d->server->config.accepts_rollback)
         return pd_fail(
             PD_FORMAT,
             "the newest snapshot in '%s', of step %llu, is damaged, and those before it are of other "

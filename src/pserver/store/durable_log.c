@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/server/sums.h"
 #include "pserver/store/durable_private.h"
@@ -76,7 +75,7 @@ static pd_status replay_lane(struct pd_durable *d, int lane, uint64_t stop, stru
     struct pd_replay_from from = {.step = d->taken.number,
                                   .base = d->taken.id,
                                   .trainers = d->server->config.trainers,
-                                  .takes_less = pd_flag_int(PD_FLAG_ps_accept_rollback) != 0,
+                                  .takes_less = d->server->config.accepts_rollback,
                                   .stop = stop};
     uint64_t *steps = pd_calloc((size_t)from.trainers, sizeof *steps);
     if (!steps) return pd_no_memory();
@@ -198,7 +197,7 @@ static pd_status check_layout(struct pd_durable *d)
     const struct pd_layout *layout = &d->layout;
     pd_status status = pd_durable_count_steps(d->folder, d->taken.number, d->taken.id, &steps);
     if (status == PD_NO_MEMORY || (status == PD_OK && !steps)) return status;
-    if (pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+    if (d->server->config.accepts_rollback) {
         d->taken.is_less = 1;
         pd_log(PD_LOG_WARNING,
                "the log in '%s' is not done again (FLAGS_ps_accept_rollback), and the job goes on from step "
@@ -221,7 +220,7 @@ static pd_status replay_all(struct pd_durable *d)
     struct pd_server *s = d->server;
     struct pd_schedule start = {0}, end = {0};
     uint64_t stop = 0;
-    if (s->config.is_sync && pd_flag_int(PD_FLAG_ps_accept_rollback)) PD_TRY(first_missing(d, &stop));
+    if (s->config.is_sync && d->server->config.accepts_rollback) PD_TRY(first_missing(d, &stop));
     pd_status status = pd_schedule_save(d, &start);
     for (int l = 0; l < s->n_lanes && status == PD_OK; l++) {
         struct redo *redo = &d->redo[l];
@@ -253,7 +252,7 @@ static pd_status check_reach(struct pd_durable *d, int is_replayed)
                (unsigned long long)d->taken.broken, d->folder, (unsigned long long)d->taken.number);
         return PD_OK;
     }
-    if (pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+    if (d->server->config.accepts_rollback) {
         d->taken.is_less = 1;
         return PD_OK;
     }

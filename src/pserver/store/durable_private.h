@@ -147,7 +147,8 @@ pd_status pd_steps_add(struct pd_steps *steps,
 uint64_t pd_steps_of(const struct pd_steps *steps, int trainer); /* the furthest */
 /* Refused where some have a step of a trainer that others lack, or have in part: `whose` snapshots they are,
  * and what helps. */
-pd_status pd_steps_check(const struct pd_steps *steps, const char *whose, const char *advice);
+pd_status pd_steps_check(const struct pd_durable *durable, const struct pd_steps *steps, const char *whose,
+                         const char *advice);
 void pd_steps_free(struct pd_steps *steps);
 /* durable_set.c: from what the servers of before have left, if there is anything. */
 pd_status pd_durable_load_set(struct pd_durable *durable);

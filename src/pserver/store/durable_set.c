@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/server/sums.h"
 #include "pserver/store/durable_private.h"
@@ -117,7 +116,7 @@ static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *
         if (!pd_snapshot_is_hollow(pd_snapshot_set_at(set, i)))
             status = pd_steps_add(&steps, pd_snapshot_set_at(set, i));
     if (status == PD_OK && pd_snapshot_is_async(pd_snapshot_set_lead(set)))
-        status = pd_steps_check(&steps, "the snapshots of other servers, which this one starts from,",
+        status = pd_steps_check(d, &steps, "the snapshots of other servers, which this one starts from,",
                                 "Start those servers once more together with their trainers, and end the "
                                 "servers with SIGTERM while the trainers train. Then start these");
     if (status == PD_OK) set_steps(d, set, &steps);
@@ -159,7 +158,7 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
             snprintf(why, sizeof why, "has %llu steps past it in its log", (unsigned long long)steps);
         else
             snprintf(why, sizeof why, "has a log that cannot be read (%.180s)", pd_error());
-        if (pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+        if (d->server->config.accepts_rollback) {
             pd_log(PD_LOG_WARNING,
                    "server %s of before %s: they are lost (FLAGS_ps_accept_rollback), the job goes on from "
                    "step %llu",
@@ -201,7 +200,7 @@ static pd_status check_damage(struct pd_durable *d, const struct pd_snapshot_set
     const char *damage = pd_snapshot_set_damage(set);
     unsigned long long step = pd_snapshot_set_step(set);
     if (!*damage) return PD_OK;
-    if (!pd_flag_int(PD_FLAG_ps_accept_rollback))
+    if (!d->server->config.accepts_rollback)
         return pd_fail(PD_FORMAT,
                        "the newest snapshots of other servers that are whole are of step %llu, but there are "
                        "newer ones: %s. Bring those back from a copy. Or: %s. Or set "

@@ -4,7 +4,6 @@
  * have. That is what the user is asked for. */
 #include <stdlib.h>
 
-#include "base/flags.h"
 #include "base/log.h"
 #include "pserver/store/durable_private.h"
 
@@ -72,12 +71,13 @@ static int worst(const struct pd_steps *steps)
     return worst;
 }
 
-pd_status pd_steps_check(const struct pd_steps *steps, const char *whose, const char *advice)
+pd_status pd_steps_check(const struct pd_durable *d, const struct pd_steps *steps, const char *whose,
+                         const char *advice)
 {
     int t = worst(steps);
     if (t < 0) return PD_OK;
     unsigned long long first = steps->trainers.at[t].least + 1, last = steps->trainers.at[t].most;
-    if (pd_flag_int(PD_FLAG_ps_accept_rollback)) {
+    if (d->server->config.accepts_rollback) {
         pd_log(
             PD_LOG_WARNING,
             "%s have only parts of step %llu of trainer %d: those count, the rest of the steps from %llu on "
