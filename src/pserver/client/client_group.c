@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
@@ -60,10 +61,9 @@ static struct link *find(const struct pd_client *c, const char *endpoint)
 
 static int add(struct pd_client *c, struct link *link)
 {
-    pthread_mutex_lock(&c->links_lock);
+    PD_HOLD(&c->links_lock);
     link->index = c->links.n;
     int ok = pd_vec_push(&c->links, link);
-    pthread_mutex_unlock(&c->links_lock);
     return ok;
 }
 
@@ -123,20 +123,18 @@ pd_status pd_client_find_all(struct pd_client *c, int n, const char *const *endp
 
 uint64_t pd_client_steps_at(struct pd_client *c, const char *endpoint)
 {
-    pthread_mutex_lock(&c->links_lock);
+    PD_HOLD(&c->links_lock);
     const struct link *link = find(c, endpoint);
     uint64_t steps = link ? atomic_load(&link->group->steps) : 0;
     if (link) atomic_store(&link->group->is_asked, 1);
-    pthread_mutex_unlock(&c->links_lock);
     return steps;
 }
 
 uint64_t pd_client_job_at(struct pd_client *c, const char *endpoint)
 {
-    pthread_mutex_lock(&c->links_lock);
+    PD_HOLD(&c->links_lock);
     const struct link *link = find(c, endpoint);
     uint64_t job = link ? atomic_load(&link->group->job) : 0;
-    pthread_mutex_unlock(&c->links_lock);
     return job;
 }
 

@@ -12,6 +12,7 @@
  * error. */
 #include <signal.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/client/client_private.h"
@@ -27,7 +28,7 @@ static void wake(void *arg)
 
 struct pd_client *pd_client_enter(struct pd_client *c)
 {
-    pthread_mutex_lock(&c->lock);
+    PD_HOLD(&c->lock);
     c->wanting++;
     while (c->is_owned) {
         if (c->is_turning) (void)pd_loop_post(c->loop, wake, NULL);
@@ -35,28 +36,25 @@ struct pd_client *pd_client_enter(struct pd_client *c)
     }
     c->wanting--;
     c->is_owned = 1;
-    pthread_mutex_unlock(&c->lock);
     return c;
 }
 
 void pd_client_yield(struct pd_client *c)
 {
-    pthread_mutex_lock(&c->lock);
+    PD_HOLD(&c->lock);
     c->is_owned = 0;
     c->left_at = pd_clock_ns();
     if (c->wanting || c->waiting) pthread_cond_broadcast(&c->freed);
-    pthread_mutex_unlock(&c->lock);
 }
 
 void pd_client_resume(struct pd_client *c)
 {
-    pthread_mutex_lock(&c->lock);
+    PD_HOLD(&c->lock);
     c->waiting++;
     while (c->is_owned || c->wanting)
         pd_cond_wait_ms(&c->freed, &c->lock, PD_CLIENT_TURN_MS);
     c->waiting--;
     c->is_owned = 1;
-    pthread_mutex_unlock(&c->lock);
 }
 
 void pd_client_leave(struct pd_client **held)
@@ -66,9 +64,8 @@ void pd_client_leave(struct pd_client **held)
 
 static void set_turning(struct pd_client *c, int on)
 {
-    pthread_mutex_lock(&c->lock);
+    PD_HOLD(&c->lock);
     c->is_turning = on;
-    pthread_mutex_unlock(&c->lock);
 }
 
 void pd_client_turn(struct pd_client *c)
@@ -125,12 +122,11 @@ static void look_after(struct pd_client *c)
 static void *mind(void *arg)
 {
     struct pd_client *c = arg;
-    pthread_mutex_lock(&c->lock);
+    PD_HOLD(&c->lock);
     while (!c->is_over) {
         pd_cond_wait_ms(&c->over, &c->lock, IDLE_MS);
         if ((pd_clock_ns() - c->left_at) / 1000000 >= IDLE_MS) look_after(c);
     }
-    pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "net/hello.h"
 #include "pserver/server/book_private.h"
 #include "pserver/store/durable.h"
@@ -151,16 +152,15 @@ int pd_book_release(struct pd_book *b, int id)
 
 int pd_book_is_here(struct pd_book *b, int id, uint64_t *incarnation)
 {
-    pthread_mutex_lock(&b->lock);
+    PD_HOLD(&b->lock);
     int here = b->entries[id].sessions > 0;
     *incarnation = b->entries[id].incarnation;
-    pthread_mutex_unlock(&b->lock);
     return here;
 }
 
 void pd_book_leave(struct pd_book *b, int id, enum pd_trainer_state how, uint64_t step)
 {
-    pthread_mutex_lock(&b->lock);
+    PD_HOLD(&b->lock);
     if (b->entries[id].state != how) {
         b->entries[id].state = how;
         b->entries[id].step = step;
@@ -170,16 +170,14 @@ void pd_book_leave(struct pd_book *b, int id, enum pd_trainer_state how, uint64_
         atomic_store(&b->all_left, gone == b->server->config.trainers);
         pd_book_write(b, id);
     }
-    pthread_mutex_unlock(&b->lock);
 }
 
 int pd_book_has_done(struct pd_book *b)
 {
     int done = 0;
-    pthread_mutex_lock(&b->lock);
+    PD_HOLD(&b->lock);
     for (int t = 0; t < b->server->config.trainers; t++)
         done |= b->entries[t].state == PD_TRAINER_DONE;
-    pthread_mutex_unlock(&b->lock);
     return done;
 }
 
@@ -202,16 +200,14 @@ int pd_book_all_left(const struct pd_book *b)
 
 void pd_book_note_refusal(struct pd_book *b, int id, const char *why)
 {
-    pthread_mutex_lock(&b->lock);
+    PD_HOLD(&b->lock);
     snprintf(b->entries[id].hung_up, PD_BOOK_REFUSAL, "%.255s", why);
-    pthread_mutex_unlock(&b->lock);
 }
 
 void pd_book_refusal(struct pd_book *b, int id, char why[PD_BOOK_REFUSAL])
 {
-    pthread_mutex_lock(&b->lock);
+    PD_HOLD(&b->lock);
     memcpy(why, b->entries[id].hung_up, PD_BOOK_REFUSAL);
-    pthread_mutex_unlock(&b->lock);
 }
 
 int pd_book_note_loss(struct pd_book *b, int id, const char *text, int has_reason)
@@ -226,10 +222,8 @@ int pd_book_note_loss(struct pd_book *b, int id, const char *text, int has_reaso
 
 int pd_book_knows_why(struct pd_book *b, int id)
 {
-    pthread_mutex_lock(&b->lock);
-    int knows = b->entries[id].knows_why;
-    pthread_mutex_unlock(&b->lock);
-    return knows;
+    PD_HOLD(&b->lock);
+    return b->entries[id].knows_why;
 }
 
 const char *pd_book_last_loss(const struct pd_book *b)
@@ -243,7 +237,7 @@ pd_status pd_book_set_job(struct pd_book *b, uint64_t job)
 {
     struct pd_server *s = b->server;
     pd_status status = PD_OK;
-    pthread_mutex_lock(&b->lock);
+    PD_HOLD(&b->lock);
     uint64_t mine = atomic_load(&s->job_id);
     if (mine && mine != job && pd_server_step(s))
         status = pd_fail(
@@ -255,7 +249,6 @@ pd_status pd_book_set_job(struct pd_book *b, uint64_t job)
     if (status == PD_OK && mine != job) status = pd_durable_set_job(s->durable, job);
     pd_durable_end_book(s->durable);
     if (status == PD_OK) atomic_store(&s->job_id, job);
-    pthread_mutex_unlock(&b->lock);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "pserver/server/book_private.h"
 #include "pserver/store/durable.h"
@@ -156,10 +157,8 @@ void pd_book_settle(struct pd_book *b, int64_t now)
 
 int pd_book_had_ended(struct pd_book *b, int id)
 {
-    pthread_mutex_lock(&b->lock);
-    int had = b->entries[id].is_read && is_gone(&b->entries[id]);
-    pthread_mutex_unlock(&b->lock);
-    return had;
+    PD_HOLD(&b->lock);
+    return b->entries[id].is_read && is_gone(&b->entries[id]);
 }
 
 /* The last step of a trainer that is here. In async mode all loops must have it. In sync mode one that has a

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/line.h"
+#include "base/lock.h"
 #include "net/endpoint.h"
 #include "pserver/proto.h"
 #include "pserver/server/order.h"
@@ -49,12 +50,11 @@ static const char *which(const struct pd_first_link *link, char *out, size_t cap
 static int describe_if_away(struct pd_first_link *link, char *out, size_t cap)
 {
     char to[700];
-    pthread_mutex_lock(&link->lock);
+    PD_HOLD(&link->lock);
     int is_away = link->away_since != 0;
     snprintf(out, cap, "server %s has not reached %s for %lld s: %s", link->server->config.endpoint,
              which(link, to, sizeof to), (long long)((pd_clock_ns() - link->away_since) / 1000000000),
              link->trouble[0] ? link->trouble : "it does not answer");
-    pthread_mutex_unlock(&link->lock);
     return is_away;
 }
 
@@ -84,18 +84,16 @@ int pd_first_link_trouble(struct pd_first_link *link, char *out, size_t cap)
 
 void pd_first_link_works(struct pd_first_link *link)
 {
-    pthread_mutex_lock(&link->lock);
+    PD_HOLD(&link->lock);
     link->away_since = 0;
     link->trouble[0] = 0;
-    pthread_mutex_unlock(&link->lock);
 }
 
 static void is_away(struct pd_first_link *link, const char *why)
 {
-    pthread_mutex_lock(&link->lock);
+    PD_HOLD(&link->lock);
     if (!link->away_since) link->away_since = pd_clock_ns();
     snprintf(link->trouble, sizeof link->trouble, "%s", why);
-    pthread_mutex_unlock(&link->lock);
 }
 
 static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/line.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/parallel.h"
 #include "base/wait.h"
@@ -27,12 +28,11 @@ static pd_status begin_step(void *arg, uint64_t step)
     struct pd_server *s = ((struct lane *)arg)->server;
     pd_status status = PD_OK;
     if (s->config.lr_block < 0) return PD_OK;
-    pthread_mutex_lock(&s->engine_lock);
+    PD_HOLD(&s->engine_lock);
     if (s->lr_step < step) {
         s->lr_step = step;
         status = pd_engine_run(&s->engine, s->config.lr_block, 0);
     }
-    pthread_mutex_unlock(&s->engine_lock);
     return status;
 }
 
@@ -295,10 +295,9 @@ void pd_lane_finish_if_done(struct lane *lane)
     struct pd_server *s = lane->server;
     if (lane->finished || !pd_shard_finished(lane->shard)) return;
     lane->finished = 1;
-    pthread_mutex_lock(&s->lock);
+    PD_HOLD(&s->lock);
     s->lanes_finished++;
     pthread_cond_signal(&s->changed);
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- who comes and goes ---- */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/line.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
@@ -42,10 +43,8 @@ void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum p
 int pd_order_lets_in(struct pd_order *o)
 {
     if (!o) return 1;
-    pthread_mutex_lock(&o->lock);
-    int lets_in = o->self ? o->is_open : !o->doubt;
-    pthread_mutex_unlock(&o->lock);
-    return lets_in;
+    PD_HOLD(&o->lock);
+    return o->self ? o->is_open : !o->doubt;
 }
 
 void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
@@ -64,12 +63,11 @@ void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
 
 static void note_taken(struct pd_order *o, const struct lane *lane)
 {
-    pthread_mutex_lock(&o->lock);
+    PD_HOLD(&o->lock);
     if (o->taken[lane->index] != lane->order_version) {
         o->taken[lane->index] = lane->order_version;
         if (!o->is_closed) (void)pd_loop_post(o->loop, pd_order_drain, o);
     }
-    pthread_mutex_unlock(&o->lock);
 }
 
 /* On a lane's thread: takes in what was decided since the last time. A change of membership comes after the
@@ -160,23 +158,20 @@ int pd_order_all_told(struct pd_order *o, char *who, size_t cap)
     struct pd_line line = pd_line_in(who, cap);
     int all = 1;
     if (!o || o->self) return 1;
-    pthread_mutex_lock(&o->lock);
+    PD_HOLD(&o->lock);
     for (int k = 1; k < o->n_servers; k++) {
         if (o->peers[k].told == o->version) continue;
         pd_line_printf(&line, "%sserver %s", all ? "" : ", ", o->names[k]);
         all = 0;
     }
-    pthread_mutex_unlock(&o->lock);
     return all;
 }
 
 int pd_order_is_heard(struct pd_order *o)
 {
     if (!o || !o->self) return 1;
-    pthread_mutex_lock(&o->lock);
-    int is_heard = !o->is_open || o->heard == o->version;
-    pthread_mutex_unlock(&o->lock);
-    return is_heard;
+    PD_HOLD(&o->lock);
+    return !o->is_open || o->heard == o->version;
 }
 
 int pd_order_tells_others(const struct pd_order *o)
@@ -253,10 +248,9 @@ struct stand pd_order_own(struct pd_order *o)
 
 void pd_order_tidy(struct pd_order *o)
 {
-    pthread_mutex_lock(&o->lock);
+    PD_HOLD(&o->lock);
     for (int i = o->wishes.n - 1; i >= 0; i--)
         if (pd_order_is_so(o, &o->wishes.at[i])) pd_vec_remove(&o->wishes, i);
-    pthread_mutex_unlock(&o->lock);
 }
 
 /* On the control loop: what lanes have left for it. */
@@ -350,9 +344,8 @@ const char *pd_order_first(const struct pd_order *o, int *self)
 void pd_order_close(struct pd_order *o)
 {
     if (!o) return;
-    pthread_mutex_lock(&o->lock);
+    PD_HOLD(&o->lock);
     o->is_closed = 1;
-    pthread_mutex_unlock(&o->lock);
 }
 
 void pd_order_free(struct pd_order *o)

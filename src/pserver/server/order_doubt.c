@@ -12,6 +12,7 @@
  * that all have left, there is no doubt: each of them left after this server had prepared p, and had p been
  * committed before that, the loops would have applied it first. */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "pserver/server/order_private.h"
 #include "pserver/server/server_private.h"
@@ -42,9 +43,8 @@ static void jump(struct pd_order *o, uint64_t step)
            "this server came back with step %llu, and the job is at step %llu: going on with its older "
            "parameters (FLAGS_ps_accept_rollback)",
            (unsigned long long)o->came_with, (unsigned long long)step);
-    pthread_mutex_lock(&o->lock);
+    PD_HOLD(&o->lock);
     o->jump = step;
-    pthread_mutex_unlock(&o->lock);
 }
 
 pd_status pd_order_apart(const struct pd_order *o)
@@ -146,10 +146,9 @@ int pd_order_may_decide(struct pd_order *o)
 static int64_t waits_since(struct pd_order *o)
 {
     int64_t since = 0;
-    pthread_mutex_lock(&o->lock);
+    PD_HOLD(&o->lock);
     for (int i = 0; i < o->wishes.n; i++)
         if (!since || o->wishes.at[i].since < since) since = o->wishes.at[i].since;
-    pthread_mutex_unlock(&o->lock);
     return since;
 }
 

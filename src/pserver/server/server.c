@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/flags.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/wait.h"
@@ -91,38 +92,31 @@ static struct pd_server *find_running(const char *endpoint)
 
 struct pd_server *pd_server_running(const char *endpoint)
 {
-    pthread_mutex_lock(&running_lock);
-    struct pd_server *s = find_running(endpoint);
-    pthread_mutex_unlock(&running_lock);
-    return s;
+    PD_HOLD(&running_lock);
+    return find_running(endpoint);
 }
 
 int pd_server_port_at(const char *endpoint)
 {
-    pthread_mutex_lock(&running_lock);
+    PD_HOLD(&running_lock);
     const struct pd_server *s = find_running(endpoint);
-    int port = s ? atomic_load(&s->port) : 0;
-    pthread_mutex_unlock(&running_lock);
-    return port;
+    return s ? atomic_load(&s->port) : 0;
 }
 
 static void set_running(struct pd_server *s, int on)
 {
-    pthread_mutex_lock(&running_lock);
+    PD_HOLD(&running_lock);
     struct pd_server **at = &running;
     while (*at && *at != s)
         at = &(*at)->next;
     if (on && !*at) *at = s;
     if (!on && *at) *at = s->next;
-    pthread_mutex_unlock(&running_lock);
 }
 
 int pd_server_is_ending(struct pd_server *s)
 {
-    pthread_mutex_lock(&s->lock);
-    int ending = s->failed || s->ending;
-    pthread_mutex_unlock(&s->lock);
-    return ending;
+    PD_HOLD(&s->lock);
+    return s->failed || s->ending;
 }
 
 /* ---- what it holds ---- */
@@ -410,31 +404,28 @@ void pd_server_set_step(struct pd_server *s, uint64_t step)
 
 void pd_server_wake(struct pd_server *s)
 {
-    pthread_mutex_lock(&s->lock);
+    PD_HOLD(&s->lock);
     s->wakes = 1;
     pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
 }
 
 static void stand_still(void *arg)
 {
     struct pd_server *s = ((struct lane *)arg)->server;
-    pthread_mutex_lock(&s->lock);
+    PD_HOLD(&s->lock);
     s->stopped++;
     pthread_cond_broadcast(&s->changed);
     while (s->stops)
         pthread_cond_wait(&s->changed, &s->lock);
     s->stopped--;
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* Lanes go on; those that have not come to a stop yet will not stop. */
 static void go_on(struct pd_server *s)
 {
-    pthread_mutex_lock(&s->lock);
+    PD_HOLD(&s->lock);
     s->stops = 0;
     pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
 }
 
 enum { STAND_MS = 100 };
@@ -466,18 +457,15 @@ int pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
 static void doze(struct pd_server *s)
 {
     int ms = pd_durable_is_waited_for(s->durable) ? 2 : 100;
-    pthread_mutex_lock(&s->lock);
+    PD_HOLD(&s->lock);
     if (!s->wakes && !s->failed && s->lanes_finished < s->n_lanes) pd_cond_wait_ms(&s->changed, &s->lock, ms);
     s->wakes = 0;
-    pthread_mutex_unlock(&s->lock);
 }
 
 static int is_over(struct pd_server *s)
 {
-    pthread_mutex_lock(&s->lock);
-    int over = s->failed || s->lanes_finished == s->n_lanes;
-    pthread_mutex_unlock(&s->lock);
-    return over;
+    PD_HOLD(&s->lock);
+    return s->failed || s->lanes_finished == s->n_lanes;
 }
 
 /* SIGTERM: the trainers bring the step to its end, which is the last snapshot's; they wait for the server's
@@ -511,10 +499,9 @@ enum { LAST_WORDS_MS = 1000 };
 static void hang_up(struct pd_server *s)
 {
     int64_t until = pd_clock_ns() + (int64_t)LAST_WORDS_MS * 1000000;
-    pthread_mutex_lock(&s->lock);
+    PD_HOLD(&s->lock);
     while (pd_book_connections(s->book) > 0 && pd_clock_ns() < until)
         pd_cond_wait_ms(&s->changed, &s->lock, 20);
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* The first server would wait for this one, which has ended, if it did not know. */
@@ -530,10 +517,8 @@ static void be_heard(struct pd_server *s)
 
 static int is_finished(struct pd_server *s)
 {
-    pthread_mutex_lock(&s->lock);
-    int finished = !s->failed && s->lanes_finished == s->n_lanes;
-    pthread_mutex_unlock(&s->lock);
-    return finished;
+    PD_HOLD(&s->lock);
+    return !s->failed && s->lanes_finished == s->n_lanes;
 }
 
 /* All trainers have ended, and another server was away then: it would wait for them, and for this one, which
@@ -609,7 +594,7 @@ static void tell_failure(void *arg)
 
 void pd_server_fail(struct pd_server *s, pd_status status)
 {
-    pthread_mutex_lock(&s->lock);
+    PD_HOLD(&s->lock);
     int first = !s->failed;
     if (first) {
         s->failed = 1;
@@ -620,5 +605,4 @@ void pd_server_fail(struct pd_server *s, pd_status status)
     /* Loops that end take no posts, and are gone soon. */
     for (int i = 0; first && !s->ending && i < s->n_lanes; i++)
         pd_loop_post(s->lanes[i].loop, tell_failure, &s->lanes[i]);
-    pthread_mutex_unlock(&s->lock);
 }

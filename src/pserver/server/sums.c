@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/line.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/server/first_link.h"
@@ -267,7 +268,7 @@ pd_status pd_sums_recall(struct pd_sums *sums, uint32_t number, uint64_t step, c
 /* "number step value value ...;" for each. */
 void pd_sums_write(struct pd_sums *sums, struct pd_buf *text)
 {
-    pthread_mutex_lock(&sums->lock);
+    PD_HOLD(&sums->lock);
     for (int i = 0; i < sums->sums.n; i++) {
         const struct sum *s = sums->sums.at[i];
         if (!s->totals_step) continue;
@@ -276,7 +277,6 @@ void pd_sums_write(struct pd_sums *sums, struct pd_buf *text)
             pd_buf_printf(text, " %a", s->totals[k]);
         pd_buf_printf(text, ";");
     }
-    pthread_mutex_unlock(&sums->lock);
 }
 
 void pd_sums_read(struct pd_sums *sums, const char *text)
@@ -330,9 +330,8 @@ const char *pd_sums_first(const struct pd_sums *sums, int *self, int *place)
 void pd_sums_close(struct pd_sums *sums)
 {
     if (!sums) return;
-    pthread_mutex_lock(&sums->lock);
+    PD_HOLD(&sums->lock);
     sums->is_closed = 1;
-    pthread_mutex_unlock(&sums->lock);
 }
 
 void pd_sums_free(struct pd_sums *sums)

@@ -1,6 +1,7 @@
 /* Sums over servers: what they say to the one that adds, and what it answers; see sums.h. */
 #include <string.h>
 
+#include "base/lock.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
 #include "pserver/server/server_private.h"
@@ -22,13 +23,12 @@ static void answer(const struct sum *s, struct asker *asker)
 void pd_sums_answer(void *arg)
 {
     struct pd_sums *sums = arg;
-    pthread_mutex_lock(&sums->lock);
+    PD_HOLD(&sums->lock);
     for (int i = 0; i < sums->sums.n; i++) {
         struct sum *s = sums->sums.at[i];
         for (int k = 0; s->step == s->totals_step && k < sums->n_adders; k++)
             if (s->askers[k].conn) answer(s, &s->askers[k]);
     }
-    pthread_mutex_unlock(&sums->lock);
 }
 
 /* Under the lock. */
@@ -101,11 +101,10 @@ pd_status pd_sums_message(struct pd_sums *sums, struct pd_conn *conn, const stru
 void pd_sums_forget(struct pd_sums *sums, const struct pd_conn *conn)
 {
     if (!sums) return;
-    pthread_mutex_lock(&sums->lock);
+    PD_HOLD(&sums->lock);
     for (int i = 0; i < sums->sums.n; i++)
         for (int k = 0; k < sums->n_adders; k++)
             if (sums->sums.at[i]->askers[k].conn == conn) sums->sums.at[i]->askers[k].conn = NULL;
-    pthread_mutex_unlock(&sums->lock);
 }
 
 /* ---- at the others ---- */
@@ -114,7 +113,7 @@ void pd_sums_send(void *arg)
 {
     struct pd_sums *sums = arg;
     if (!sums->link) return;
-    pthread_mutex_lock(&sums->lock);
+    PD_HOLD(&sums->lock);
     for (int i = 0; i < sums->sums.n; i++) {
         struct sum *s = sums->sums.at[i];
         struct pd_buf meta = {0};
@@ -136,7 +135,6 @@ void pd_sums_send(void *arg)
         pd_conn_say(sums->link, &head, &meta);
         s->is_sent = 1;
     }
-    pthread_mutex_unlock(&sums->lock);
 }
 
 void pd_sums_first_opened(struct pd_sums *sums, struct pd_conn *conn)
@@ -160,10 +158,9 @@ pd_status pd_sums_first_said(struct pd_sums *sums, const struct pd_message *m)
     for (uint32_t i = 0; i < n; i++)
         totals[i] = pd_read_f64(&r);
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed answer of the server that adds");
-    pthread_mutex_lock(&sums->lock);
+    PD_HOLD(&sums->lock);
     struct sum *s = sums->sums.at[number];
     if (s->step == m->head.step) pd_sums_know(sums, s, totals);
-    pthread_mutex_unlock(&sums->lock);
     return PD_OK;
 }
 
@@ -175,12 +172,11 @@ void pd_sums_first_closed(struct pd_sums *sums)
 int pd_sums_first_owes(struct pd_sums *sums, uint64_t *request)
 {
     int owes = 0;
-    pthread_mutex_lock(&sums->lock);
+    PD_HOLD(&sums->lock);
     for (int i = 0; i < sums->sums.n; i++) {
         const struct sum *s = sums->sums.at[i];
         owes |= s->is_sent && s->totals_step != s->step;
         *request += s->step;
     }
-    pthread_mutex_unlock(&sums->lock);
     return owes;
 }

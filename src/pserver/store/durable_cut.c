@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "pserver/server/sums.h"
 #include "pserver/store/durable_private.h"
@@ -42,17 +43,15 @@ static void name_cut(struct pd_durable *d, uint64_t step)
 void pd_durable_hear(struct pd_durable *d, uint64_t step)
 {
     if (!d || !d->server->config.is_sync) return;
-    pthread_mutex_lock(&d->lock);
+    PD_HOLD(&d->lock);
     name_cut(d, step);
-    pthread_mutex_unlock(&d->lock);
 }
 
 /* Some steps ahead of all lanes. */
 static void name_cut_ahead(struct pd_durable *d, uint64_t steps)
 {
-    pthread_mutex_lock(&d->lock);
+    PD_HOLD(&d->lock);
     name_cut(d, d->furthest + steps);
-    pthread_mutex_unlock(&d->lock);
 }
 
 int pd_durable_is_first(const struct pd_durable *d)
@@ -134,11 +133,10 @@ static void end_cut(struct pd_durable *d, int goes_on)
 void pd_durable_jump(struct pd_durable *d, uint64_t step)
 {
     if (!d) return;
-    pthread_mutex_lock(&d->lock);
+    PD_HOLD(&d->lock);
     uint64_t next = atomic_load(&d->next);
     if (step > d->furthest) d->furthest = step;
     if (next && next <= step && !all_stand(d)) end_cut(d, 1);
-    pthread_mutex_unlock(&d->lock);
 }
 
 /* Sync: is what the lanes hold the state at one step? Not when one is behind another, or has begun the next:
@@ -289,10 +287,8 @@ int pd_durable_is_idle(struct pd_durable *d)
 int pd_durable_is_waited_for(struct pd_durable *d)
 {
     if (!d || !d->child) return 0;
-    pthread_mutex_lock(&d->lock);
-    int is_waited_for = atomic_load(&d->next) && all_stand(d);
-    pthread_mutex_unlock(&d->lock);
-    return is_waited_for;
+    PD_HOLD(&d->lock);
+    return atomic_load(&d->next) && all_stand(d);
 }
 
 static int is_log_large(const struct pd_durable *d)
