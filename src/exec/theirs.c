@@ -20,7 +20,8 @@ static const struct pd_attr *kept_of_op(const struct pd_opdesc *op)
     return kept;
 }
 
-const struct pd_attr *pd_theirs_kept(const struct pd_block *block)
+/* What servers compute and keep as well, as an op of the block says; NULL: none does. */
+static const struct pd_attr *kept_of_block(const struct pd_block *block)
 {
     const struct pd_attr *kept = NULL;
     for (int i = 0; !kept && i < block->ops.n; i++)
@@ -29,7 +30,7 @@ const struct pd_attr *pd_theirs_kept(const struct pd_block *block)
     return kept;
 }
 
-int pd_theirs_are_kept(const struct pd_attr *kept, const char *name)
+static int has_name(const struct pd_attr *kept, const char *name)
 {
     for (int i = 0; kept && i < kept->n; i++)
         if (strcmp(kept->strings[i], name) == 0) return 1;
@@ -93,7 +94,7 @@ pd_status pd_theirs_find(const struct pd_plan *plan, struct pd_theirs *out)
 {
     char *is_theirs = pd_calloc((size_t)plan->vars.n + 1, 1);
     if (!is_theirs) return pd_no_memory();
-    const struct pd_attr *kept = pd_theirs_kept(plan->block);
+    const struct pd_attr *kept = kept_of_block(plan->block);
     out->fed = -1;
     for (int i = 0; i < plan->ops.n; i++)
         look_at_op(plan, &plan->ops.at[i], is_theirs, out);
@@ -101,7 +102,7 @@ pd_status pd_theirs_find(const struct pd_plan *plan, struct pd_theirs *out)
     for (int i = 0; ok && i < plan->vars.n; i++) {
         const struct pd_plan_var *v = &plan->vars.at[i];
         if (v->place != PD_PLACE_SCOPE && v->place != PD_PLACE_FEED) continue;
-        int is_kept = pd_theirs_are_kept(kept, v->name);
+        int is_kept = has_name(kept, v->name);
         if (v->place == PD_PLACE_FEED) {
             if (is_theirs[i] || is_kept) out->fed = i;
         } else if (is_theirs[i]) {

@@ -29,9 +29,5 @@ void pd_theirs_free(struct pd_theirs *theirs);
 /* Before and after the ops run, where pd_held_exist() or it is a step, and where it brings some. */
 pd_status pd_theirs_begin(const struct pd_frame *frame);
 void pd_theirs_end(const struct pd_frame *frame);
-/* What servers compute and keep as well, as an op of the block says; NULL: none does. Is this variable one?
- */
-const struct pd_attr *pd_theirs_kept(const struct pd_block *block);
-int pd_theirs_are_kept(const struct pd_attr *kept, const char *name);
 
 #endif

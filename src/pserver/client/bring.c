@@ -5,13 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/rng.h"
 #include "base/wait.h"
 #include "net/conn.h"
 #include "net/endpoint.h"
 #include "net/wire.h"
-#include "pserver/client/client_settings.h"
+#include "pserver/client/client_private.h"
 #include "pserver/proto.h"
 
 enum { CONNECT_MS = 5000, TURN_MS = 50, RETRY_MS = 50 };
@@ -85,25 +84,12 @@ static pd_status start(struct pd_loop *loop, const char *endpoint, struct bringi
                         &b->conn);
 }
 
-static pd_status be_patient(const char *endpoint, const struct bringing *b, struct pd_patience *patience)
-{
-    const char *why = b->conn ? "no answer yet" : b->text;
-    enum pd_patience_now now = pd_patience_ask(patience);
-    if (now == PD_WAIT_GIVE_UP)
-        return pd_fail(PD_UNAVAILABLE,
-                       "bringing server %s its Program: not done after %lld s (%s). Is the server running at "
-                       "that address? FLAGS_rpc_deadline sets how long to wait",
-                       endpoint, pd_patience_seconds(patience), why);
-    if (now == PD_WAIT_TELL)
-        pd_log(PD_LOG_WARNING, "bringing server %s its Program has waited %lld s: %s", endpoint,
-               pd_patience_seconds(patience), why);
-    return PD_OK;
-}
-
 static pd_status bring(struct pd_loop *loop, const char *endpoint, struct bringing *b, int (*poll)(void *arg),
                        void *arg)
 {
     struct pd_patience patience = pd_patience_start(b->settings->notice_ms, b->settings->deadline_ms);
+    char what[320];
+    snprintf(what, sizeof what, "bringing server %.280s its Program", endpoint);
     PD_TRY(start(loop, endpoint, b));
     for (;;) {
         pd_loop_turn(loop, TURN_MS);
@@ -112,7 +98,8 @@ static pd_status bring(struct pd_loop *loop, const char *endpoint, struct bringi
         if (b->is_over && b->status != PD_IO)
             return pd_fail(b->status, "server %s does not take the Program that it is brought: %s", endpoint,
                            b->text);
-        PD_TRY(be_patient(endpoint, b, &patience));
+        const char *why = b->conn ? "no answer yet" : b->text;
+        PD_TRY(pd_client_tell_waits(&patience, pd_patience_ask(&patience), what, why, 0));
         if (!b->is_over || b->conn) continue;
         usleep(RETRY_MS * 1000);
         b->is_over = 0;

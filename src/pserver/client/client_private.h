@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "base/wait.h"
 #include "net/conn.h"
 #include "pserver/client/client.h"
 #include "pserver/client/client_settings.h"
@@ -223,6 +224,9 @@ int pd_wire_is_waited_for(const struct wire *wire);
  * threads have the client meanwhile; `done` is asked when this one has it. */
 pd_status pd_client_wait_until(struct pd_client *client, const struct pd_run *run, int (*done)(void *arg),
                                void *arg, const char *what);
+/* Says that it waits, or gives up, when it is `now` time for that. is_found: somebody has said why. */
+pd_status pd_client_tell_waits(const struct pd_patience *patience, enum pd_patience_now now, const char *what,
+                               const char *why, int is_found);
 void pd_client_describe(const struct pd_client *client, char *out,
                         size_t cap); /* who is waited for, and why */
 /* client_loop.c: the client is this thread's. */

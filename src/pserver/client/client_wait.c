@@ -129,6 +129,19 @@ static pd_status let_others(struct pd_client *c, const struct pd_run *run, const
     return status;
 }
 
+pd_status pd_client_tell_waits(const struct pd_patience *patience, enum pd_patience_now now, const char *what,
+                               const char *why, int is_found)
+{
+    if (now == PD_WAIT_GIVE_UP)
+        return pd_fail(PD_UNAVAILABLE,
+                       "%s: not done after %lld s (%s). %sFLAGS_rpc_deadline sets how long to wait", what,
+                       pd_patience_seconds(patience), why,
+                       is_found ? "" : "Is the server running at that address? ");
+    if (now == PD_WAIT_TELL)
+        pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, pd_patience_seconds(patience), why);
+    return PD_OK;
+}
+
 /* Tells for whom it waits, now and then, and gives up at the deadline. */
 static pd_status be_patient(struct pd_client *c, struct pd_patience *patience, const char *what)
 {
@@ -137,13 +150,7 @@ static pd_status be_patient(struct pd_client *c, struct pd_patience *patience, c
     enum pd_patience_now now = pd_patience_ask(patience);
     if (now == PD_WAIT_ON || (now == PD_WAIT_GIVE_UP && has_grace(c, patience))) return PD_OK;
     pd_client_describe(c, who, sizeof who);
-    if (now == PD_WAIT_GIVE_UP)
-        return pd_fail(PD_UNAVAILABLE,
-                       "%s: not done after %lld s (%s). %sFLAGS_rpc_deadline sets how long to wait", what,
-                       pd_patience_seconds(patience), who,
-                       all_told_why(c) ? "" : "Is the server running at that address? ");
-    pd_log(PD_LOG_WARNING, "%s has waited %lld s: %s", what, pd_patience_seconds(patience), who);
-    return PD_OK;
+    return pd_client_tell_waits(patience, now, what, who, all_told_why(c));
 }
 
 pd_status pd_client_wait_until(struct pd_client *c, const struct pd_run *run, int (*done)(void *arg),
