@@ -37,7 +37,11 @@ static pd_status fuse_send(struct pd_fuse *f, int at)
     if (status == PD_OK) status = pd_opdesc_set_attr(op, "trainer_id", pd_opdesc_attr(send, "trainer_id"), 0);
     const struct pd_attr *job = pd_opdesc_attr(send, "job");
     if (status == PD_OK && job) status = pd_opdesc_set_attr(op, "job", job, 0);
-    if (status == PD_OK) status = pd_opdesc_set_strings(op, "names", x->args.n, x->args.at);
+    const struct pd_attr *names = pd_opdesc_attr(send, PD_AT_SERVERS_ATTR);
+    if (status == PD_OK && names && names->n == x->args.n)
+        status = pd_opdesc_set_attr(op, "names", names, 0);
+    else if (status == PD_OK)
+        status = pd_opdesc_set_strings(op, "names", x->args.n, x->args.at);
     if (status != PD_OK) {
         pd_opdesc_free(op);
         return status;

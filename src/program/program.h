@@ -21,6 +21,8 @@ struct pd_block;
 #define PD_GIVEN_ATTR "original_output_grad"
 /* Of an op that sends: variables of its Program that servers compute and keep as well. */
 #define PD_KEPT_ATTR "also_kept"
+/* Of the same: what servers call what it sends, one for each. */
+#define PD_AT_SERVERS_ATTR "at_servers"
 
 enum pd_var_flag {
     PD_VAR_PERSISTABLE = 1,

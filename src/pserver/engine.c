@@ -1,9 +1,12 @@
 /* See engine.h. */
 #include "pserver/engine.h"
 
+#include <string.h>
+
 struct pd_engine pd_engine_of(struct pd_frame *frame, const struct pd_run *run)
 {
-    return (struct pd_engine){frame->plan->program, frame->scope, frame, run, 0};
+    return (struct pd_engine){
+        .program = frame->plan->program, .scope = frame->scope, .frame = frame, .run = run};
 }
 
 struct pd_value *pd_engine_lasting(const struct pd_engine *e, const char *name)
@@ -16,6 +19,12 @@ struct pd_value *pd_engine_seen(const struct pd_engine *e, const char *name)
     int number = pd_plan_number(e->frame->plan, name);
     struct pd_value *value = number >= 0 ? e->frame->values[number] : NULL;
     return value ? value : pd_engine_lasting(e, name);
+}
+
+int pd_engine_is_of(const struct pd_engine *e, const char *name, const char *grad)
+{
+    const char *whole = e->parts ? pd_map_get(e->parts, name) : NULL;
+    return strcmp(name, grad) == 0 || (whole && strcmp(whole, grad) == 0);
 }
 
 pd_status pd_engine_run(const struct pd_engine *e, int block, int is_slice)

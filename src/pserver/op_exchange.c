@@ -5,7 +5,6 @@
 
 #include "exec/frame.h"
 #include "pserver/client/client.h"
-#include "pserver/known_names.h"
 #include "pserver/op_run.h"
 
 void pd_ps_state_free(void *state)
@@ -86,17 +85,21 @@ static pd_status make_numbers(const struct pd_run *r, int n)
 
 /* ---- send ---- */
 
-/* A trainer's gradient goes by the name of the average that it becomes a part of, without the trainer's
- * number. */
+enum { NAME_ROOM = 512 }; /* of a name in OPEN */
+
+/* What the servers call what is sent: the gradient that it becomes a part of. Where the Program does not say,
+ * they call it as the trainer does. */
+static const struct pd_attr *names_of(const struct pd_run *r, int n)
+{
+    const struct pd_attr *names = pd_ps_attr(r, PD_AT_SERVERS_ATTR);
+    return names->n == n ? names : pd_ps_attr(r, "send_varnames");
+}
+
 static pd_status push_name(struct pd_client *client, const struct pd_run *r, const char *endpoint,
                            const char *name, const struct pd_meta *meta, int *number)
 {
-    char plain[512];
-    size_t n = strlen(name), server = pd_name_before(name, n, PD_NAME_SERVER);
-    if (n >= sizeof plain) return pd_fail(PD_RANGE, "the name '%.60s...' is too long to send", name);
-    snprintf(plain, sizeof plain, "%.*s%s", (int)pd_name_before(name, server, PD_NAME_TRAINER), name,
-             name + server);
-    return pd_client_name(client, r, endpoint, 0, plain, meta, number);
+    if (strlen(name) >= NAME_ROOM) return pd_fail(PD_RANGE, "the name '%.60s...' is too long to send", name);
+    return pd_client_name(client, r, endpoint, 0, name, meta, number);
 }
 
 static size_t row_bytes(const struct pd_meta *m)
@@ -115,8 +118,8 @@ static pd_status push_whole(struct pd_client *client, int number, const struct p
 static pd_status send_names(const struct pd_run *r, struct pd_client *client)
 {
     struct pd_ps_state *state = r->state;
-    const struct pd_attr *epmap = pd_ps_attr(r, "epmap"), *names = pd_ps_attr(r, "send_varnames");
     int n = r->in[0].n;
+    const struct pd_attr *epmap = pd_ps_attr(r, "epmap"), *names = names_of(r, n);
     PD_TRY(check_id(r, client));
     PD_TRY(make_numbers(r, n));
     PD_TRY(pd_client_expect(client, 0, epmap->n, epmap->strings));
@@ -232,9 +235,9 @@ pd_status pd_ps_send_run(const struct pd_run *r)
     struct pd_client *client;
     PD_TRY(client_of(r, 1, &client));
     if (r->in[0].n == 1 && names->n > 1)
-        return push_cut(
-            r, client,
-            &(struct cut){names->n, names->strings, pd_ps_attr(r, "epmap"), pd_ps_attr(r, "sections")});
+        return push_cut(r, client,
+                        &(struct cut){names->n, names_of(r, names->n)->strings, pd_ps_attr(r, "epmap"),
+                                      pd_ps_attr(r, "sections")});
     if (!state->n) PD_TRY(send_names(r, client));
     int has_rows = 0; /* several X are slices of one gradient */
     for (int i = 0; i < r->in[0].n; i++)

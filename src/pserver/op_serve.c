@@ -29,6 +29,36 @@ static pd_status read_grad(const char *entry, struct pd_server_grad *out, char *
     return PD_OK;
 }
 
+/* The op that adds up what the trainers gave of a gradient reads it in their order: from variables that are
+ * inputs of this op. NULL: the Program has none, and the server merges. */
+static const struct pd_io *merged_from(const struct pd_run *r, const struct pd_program *program,
+                                       const char *grad, int trainers)
+{
+    const struct pd_opdesc *self = ((const struct pd_frame_op *)r->frame)->plan->desc;
+    for (int b = 0; b < program->blocks.n; b++)
+        for (int i = 0; i < program->blocks.at[b]->ops.n; i++) {
+            const struct pd_opdesc *op = program->blocks.at[b]->ops.at[i];
+            const struct pd_io *x = pd_opdesc_slot(op, 0, "X");
+            const char *out = pd_opdesc_arg(op, 1, "Out");
+            if (strcmp(op->type, "sum") != 0 || !x || x->args.n != trainers || !out || strcmp(out, grad) != 0)
+                continue;
+            if (pd_opdesc_names(self, 0, x->args.at[0])) return x;
+        }
+    return NULL;
+}
+
+static pd_status find_parts(const struct pd_run *r, const struct pd_program *program, int trainers, int n,
+                            struct pd_server_grad *grads, struct pd_map *parts)
+{
+    for (int i = 0; trainers > 1 && i < n; i++) {
+        const struct pd_io *x = merged_from(r, program, grads[i].name, trainers);
+        if (x) grads[i].parts = (const char *const *)x->args.at;
+        for (int t = 0; x && t < trainers; t++)
+            if (!pd_map_set(parts, x->args.at[t], (void *)grads[i].name)) return pd_no_memory();
+    }
+    return PD_OK;
+}
+
 /* SIGTERM asks the server to end; so does SIGINT where a shell that started the process in the background has
  * it ignored. Who has a handler of their own keeps it: Python's makes a KeyboardInterrupt of SIGINT. */
 enum { N_SIGNALS = 2 };
@@ -101,10 +131,12 @@ static void remove_port(void)
     remove(path);
 }
 
-static pd_status serve(const struct pd_run *r, const struct pd_server_config *config)
+static pd_status serve(const struct pd_run *r, const struct pd_server_config *config,
+                       const struct pd_map *parts)
 {
     struct pd_engine engine = pd_engine_of(((struct pd_frame_op *)r->frame)->frame, r);
     engine.is_checked = pd_flag_int(PD_FLAG_check_nan_inf);
+    engine.parts = parts;
     struct pd_server *server;
     struct signals signals;
     take_signals(&signals);
@@ -146,12 +178,17 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
     durable.placing = pd_ps_attr(r, "placing")->s;
     struct pd_server_grad *list = pd_calloc((size_t)grads->n, sizeof *list);
     char **names = pd_calloc((size_t)grads->n, sizeof *names);
+    struct pd_map parts = {0};
+    const struct pd_frame *frame = ((const struct pd_frame_op *)r->frame)->frame;
     pd_status status = list && names ? PD_OK : pd_no_memory();
     for (int i = 0; status == PD_OK && i < grads->n; i++)
         status = read_grad(grads->strings[i], &list[i], &names[i]);
+    if (status == PD_OK)
+        status = find_parts(r, frame->plan->program, config.trainers, grads->n, list, &parts);
     config.grads = list;
     config.n_grads = grads->n;
-    if (status == PD_OK) status = serve(r, &config);
+    if (status == PD_OK) status = serve(r, &config, &parts);
+    pd_map_free(&parts);
     for (int i = 0; names && i < grads->n; i++)
         pd_free(names[i]);
     pd_free(names);

@@ -58,6 +58,7 @@ const struct pd_op pd_op_send = {
                                           PD_DEF_ENDPOINTS("epmap"),
                                           PD_DEF_LONGS("sections"),
                                           PD_DEF_STRINGS("send_varnames"),
+                                          PD_DEF_STRINGS(PD_AT_SERVERS_ATTR),
                                           PD_DEF_INT("num", 0),
                                           PD_DEF_BOOL("merge_add", 0),
                                           PD_DEF_BOOL("use_send_handler", 1),

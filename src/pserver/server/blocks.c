@@ -3,26 +3,9 @@
  *
  * The Program averages over a fixed number of trainers. When some have left, those that are there count for
  * more, so that the result is their mean. Where it adds up there is nothing to make good. */
-#include <stdio.h>
 #include <string.h>
 
 #include "pserver/server/server_private.h"
-
-/* The variable that takes a trainer's gradient: "w@GRAD.trainer_0", or, of a distributed table,
- * "w@GRAD.trainer_0.pserver_1". */
-static struct pd_value *grad_var(struct pd_server *s, const char *grad, int trainer)
-{
-    char name[600];
-    int n = snprintf(name, sizeof name, "%s.trainer_%d", grad, trainer);
-    struct pd_value *v = pd_engine_lasting(&s->engine, name);
-    const struct pd_block *top = pd_program_block(s->engine.program, 0);
-    for (int i = 0; !v && n < (int)sizeof name && i < top->vars.n; i++) {
-        const char *other = top->vars.at[i]->name;
-        if (strncmp(other, name, (size_t)n) == 0 && strncmp(other + n, ".pserver_", 9) == 0)
-            v = pd_engine_lasting(&s->engine, other);
-    }
-    return v || trainer ? v : pd_engine_lasting(&s->engine, grad);
-}
 
 static void scale_data(void *data, int64_t n, int is_double, double by)
 {
@@ -70,11 +53,10 @@ static pd_status give(struct lane *lane, int unit)
     int n = s->config.trainers, in = 0, single = -1;
     for (int t = 0; t < n; t++)
         if (pd_shard_takes_part(lane->shard, t)) in++, single = t;
-    int per_trainer = n > 1 && s->config.is_sync && grad_var(s, spec->grad, 1) != NULL;
+    int per_trainer = n > 1 && s->config.is_sync && spec->parts;
     for (int t = 0; t < (per_trainer ? n : 1); t++) {
         int from = per_trainer ? t : single;
-        struct pd_value *v =
-            per_trainer ? grad_var(s, spec->grad, t) : pd_engine_lasting(&s->engine, spec->grad);
+        struct pd_value *v = pd_engine_lasting(&s->engine, per_trainer ? spec->parts[t] : spec->grad);
         if (!v)
             return pd_fail(PD_NOT_FOUND,
                            "the server's Program has no variable for the gradient '%s' of trainer %d",

@@ -159,10 +159,10 @@ static pd_status add_grad(struct pd_server *s, const struct pd_server_grad *grad
         return pd_fail(PD_NOT_FOUND, "parameter '%s' has no value; run the server's startup program first",
                        name);
     const struct pd_var *var = pd_block_find(pd_program_block(program, 0), grad->name);
-    struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block};
+    struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block, .parts = grad->parts};
     struct pd_rule *rule = NULL;
     int number;
-    spec.adds = pd_rule_adds(program, s->config.prepare_block, grad->block, grad->name);
+    spec.adds = pd_rule_adds(&s->engine, s->config.prepare_block, grad->block, grad->name);
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
     if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(&s->engine, grad->block, grad->name, &rule));
     PD_TRY(pd_table_of_value(name, param, rule, &spec.table));

@@ -19,6 +19,9 @@ extern const char *const pd_loss_names[3]; /* as FLAGS_ps_on_trainer_loss has th
 struct pd_server_grad {
     const char *name;
     int block;
+    /* By trainer: the variable that takes what it gives, where the Program itself merges them; NULL: `name`
+     * does. Borrowed until the server is freed. */
+    const char *const *parts;
 };
 
 struct pd_server_config {

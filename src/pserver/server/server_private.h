@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "pserver/known_names.h"
+#include "pserver/server/known_names.h"
 #include "pserver/server/server.h"
 #include "pserver/shard/shard.h"
 

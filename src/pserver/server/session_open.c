@@ -17,18 +17,6 @@ enum { NOT_MINE = 0xffffffff };
 
 /* ---- names ---- */
 
-/* The gradient of a distributed table has ".pserver_1" behind its name at trainers, which send a part of it
- * to each server; where gradients are merged it has not, here. */
-static const struct name_place *find_grad(const struct pd_server *s, const char *name)
-{
-    const struct name_place *place = pd_map_get(&s->names.grads, name);
-    size_t n = strlen(name), before = pd_name_before(name, n, PD_NAME_SERVER);
-    char plain[512];
-    if (place || before == n) return place;
-    snprintf(plain, sizeof plain, "%.*s", (int)before, name);
-    return pd_map_get(&s->names.grads, plain);
-}
-
 /* Shape and type as the trainer's Program declares them; kind 0: it does not say. */
 struct claim {
     int kind, dtype, rank;
@@ -65,7 +53,7 @@ static pd_status open_push(struct session *session, const char *name, const stru
                            uint32_t *number)
 {
     const struct lane *lane = session->lane;
-    const struct name_place *place = find_grad(lane->server, name);
+    const struct name_place *place = pd_map_get(&lane->server->names.grads, name);
     *number = NOT_MINE;
     if (!place)
         return pd_fail(PD_NOT_FOUND,

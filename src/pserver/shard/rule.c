@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "pserver/known_names.h"
 #include "tensor/finite.h"
 
 struct slot_view {
@@ -192,17 +191,14 @@ static pd_status call_new(struct pd_rule *rule, const struct pd_opdesc *op, cons
 
 /* Does the op only average gradients? `sum` over the trainers' parts, then `scale`, both into the merged
  * gradient. */
-static int is_merge(const struct pd_opdesc *op, const char *merged)
+static int is_merge(const struct pd_engine *engine, const struct pd_opdesc *op, const char *merged)
 {
     const char *out = pd_opdesc_arg(op, 1, "Out");
     if (!out || strcmp(out, merged) != 0) return 0;
     const struct pd_io *in = pd_opdesc_slot(op, 0, "X");
-    size_t length = strlen(merged);
     if (!in) return 0;
-    for (int i = 0; i < in->args.n; i++) {
-        const char *name = in->args.at[i];
-        if (strncmp(name, merged, length) != 0 || (name[length] && pd_name_plain(name) != length)) return 0;
-    }
+    for (int i = 0; i < in->args.n; i++)
+        if (!pd_engine_is_of(engine, in->args.at[i], merged)) return 0;
     if (strcmp(op->type, "sum") == 0) return 1;
     const struct pd_attr *bias = pd_opdesc_attr(op, "bias");
     return strcmp(op->type, "scale") == 0 && bias && bias->f == 0;
@@ -227,7 +223,7 @@ static const struct pd_opdesc *recognise(const struct pd_block *block, const str
                                          const char *merged, int *tail)
 {
     int i = 0;
-    while (i < block->ops.n && is_merge(block->ops.at[i], merged))
+    while (i < block->ops.n && is_merge(engine, block->ops.at[i], merged))
         i++;
     if (i == block->ops.n) return NULL;
     const struct pd_opdesc *op = block->ops.at[i];
@@ -241,13 +237,13 @@ static const struct pd_opdesc *recognise(const struct pd_block *block, const str
     return op;
 }
 
-int pd_rule_adds(const struct pd_program *program, int prepare, int block, const char *merged)
+int pd_rule_adds(const struct pd_engine *engine, int prepare, int block, const char *merged)
 {
     int adds = 0;
     for (int side = 0; side < 2; side++) {
-        const struct pd_block *b = pd_program_block(program, side ? block : prepare);
+        const struct pd_block *b = pd_program_block(engine->program, side ? block : prepare);
         for (int i = 0; b && i < b->ops.n; i++)
-            if (is_merge(b->ops.at[i], merged)) adds = strcmp(b->ops.at[i]->type, "sum") == 0;
+            if (is_merge(engine, b->ops.at[i], merged)) adds = strcmp(b->ops.at[i]->type, "sum") == 0;
     }
     return adds;
 }

@@ -17,7 +17,7 @@ void pd_rule_free(struct pd_rule *rule);
 
 /* Are the trainers' gradients added up to `merged`, and not averaged? By the block, or by the one that runs
  * before all of them (-1: there is none), whether there is a rule or not. */
-int pd_rule_adds(const struct pd_program *program, int prepare, int block, const char *merged);
+int pd_rule_adds(const struct pd_engine *engine, int prepare, int block, const char *merged);
 /* Is this a row of the parameter? One that is selected rows has only some of its height. */
 int pd_rule_has_row(const struct pd_rule *rule, int64_t row);
 

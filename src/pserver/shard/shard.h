@@ -19,7 +19,8 @@ struct pd_shard;
 
 /* A gradient that trainers push, and the optimize block it feeds. */
 struct pd_unit_spec {
-    const char *grad; /* name on the wire, and of the averaged gradient */
+    const char *grad;         /* name on the wire, and of the averaged gradient */
+    const char *const *parts; /* by trainer: what its block merges; NULL: `grad`. Borrowed */
     int block;
     int is_rows;
     int adds;               /* trainers' gradients are added up, and not averaged */

@@ -25,13 +25,6 @@ static int is_state(const struct pd_block *block, const char *name)
     return 0;
 }
 
-/* Is it the gradient of this unit, or what a trainer gives to it? */
-static int is_on_its_way(const struct pd_unit_spec *unit, const char *name)
-{
-    size_t n = strlen(unit->grad);
-    return strncmp(name, unit->grad, n) == 0 && (!name[n] || pd_name_plain(name) == n);
-}
-
 int pd_server_keeps(const struct pd_server *s, const struct pd_var *var)
 {
     const struct pd_program *program = var->block->program;
@@ -44,7 +37,7 @@ int pd_server_keeps(const struct pd_server *s, const struct pd_var *var)
         for (int u = 0; u < pd_shard_units(s->lanes[i].shard); u++) {
             const struct pd_unit_spec *unit = pd_shard_unit(s->lanes[i].shard, u);
             if (is_state(pd_program_block(program, unit->block), var->name)) return 1;
-            is_made |= is_on_its_way(unit, var->name);
+            is_made |= pd_engine_is_of(&s->engine, var->name, unit->grad);
         }
     for (int i = 1; !is_made && i < program->blocks.n; i++)
         is_made = pd_program_writes(program, i, var->name);

@@ -272,6 +272,7 @@ def send_table_grad(job, mark) -> None:
         attrs={
             "epmap": job.endpoints,
             "trainer_id": job.trainer_id,
+            "at_servers": [grad.name if job.merges else part.name for part in parts],
             "op_role": int(OpRole.RPC),
             "op_role_var": [job.table, grad.name],
         },

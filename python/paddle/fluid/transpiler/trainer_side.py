@@ -83,7 +83,8 @@ class TrainerProgram:
             raise ValueError(f"no op of block 0 makes the gradient {grad.name!r}; it cannot be sent.")
         place = self.writers[grad.name].idx + 1
         sections = [part.shape[0] for part in parts]
-        attrs = {"epmap": [part.endpoint for part in parts], "trainer_id": job.trainer_id, **_RPC}
+        attrs = {"epmap": [part.endpoint for part in parts], "trainer_id": job.trainer_id,
+                 "at_servers": [part.grad_name for part in parts], **_RPC}
         names = [job.sent_name(part.grad_name) for part in parts]
         if self.runtime_split:
             sent = [grad]

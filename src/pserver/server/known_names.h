@@ -32,13 +32,4 @@ pd_status pd_known_names_add_shared(struct pd_known_names *names, const struct p
 void pd_known_names_close(struct pd_known_names *names, const struct pd_program *program, size_t text);
 void pd_known_names_free(struct pd_known_names *names);
 
-/* What a trainer gives is called by the name of its gradient, the trainer's number behind it and, of a
- * distributed table, the server's: "w@GRAD.trainer_1", "w@GRAD.trainer_1.pserver_0". How many of the first
- * `n` bytes of the name stand before such a number; n: it has none there. */
-size_t pd_name_before(const char *name, size_t n, const char *mark);
-#define PD_NAME_TRAINER ".trainer_"
-#define PD_NAME_SERVER ".pserver_"
-/* The same less both. */
-size_t pd_name_plain(const char *name);
-
 #endif

@@ -1,5 +1,5 @@
 /* See known_names.h. */
-#include "pserver/known_names.h"
+#include "pserver/server/known_names.h"
 
 #include <string.h>
 
@@ -79,18 +79,4 @@ void pd_known_names_free(struct pd_known_names *names)
         pd_free(names->places);
         names->places = next;
     }
-}
-
-size_t pd_name_before(const char *name, size_t n, const char *mark)
-{
-    size_t digits = 0, length = strlen(mark);
-    while (digits < n && name[n - 1 - digits] >= '0' && name[n - 1 - digits] <= '9')
-        digits++;
-    if (!digits || digits + length > n || memcmp(name + n - digits - length, mark, length) != 0) return n;
-    return n - digits - length;
-}
-
-size_t pd_name_plain(const char *name)
-{
-    return pd_name_before(name, pd_name_before(name, strlen(name), PD_NAME_SERVER), PD_NAME_TRAINER);
 }
