@@ -53,7 +53,7 @@ static pd_status run_blocks(void *arg, struct pd_shard *shard)
     float sum = 0;
     int n = 0;
     for (int t = 0; t < TRAINERS; t++) {
-        const struct pd_gift *g = pd_shard_takes_part(shard, t) ? pd_shard_gift(shard, ENGINE, t) : NULL;
+        const struct pd_given *g = pd_shard_takes_part(shard, t) ? pd_shard_given(shard, ENGINE, t) : NULL;
         n += pd_shard_takes_part(shard, t);
         if (g) sum += ((const float *)g->data)[0];
     }
@@ -278,8 +278,8 @@ static struct world *restart(const struct world *before, int from, int is_taken)
 }
 
 /* PREPARE; a part, rows, what each trainer gave to the engine; READY. */
-static const int group[] = {PD_CHANGE_PREPARE, PD_CHANGE_PART, PD_CHANGE_ROWS,
-                            PD_CHANGE_GIFT,    PD_CHANGE_GIFT, PD_CHANGE_READY};
+static const int group[] = {PD_CHANGE_PREPARE, PD_CHANGE_PART,  PD_CHANGE_ROWS,
+                            PD_CHANGE_GIVEN,   PD_CHANGE_GIVEN, PD_CHANGE_READY};
 enum { GROUP = 6 };
 
 /* ---- tests ---- */
@@ -378,7 +378,7 @@ static void test_who_joins_first_starts_it_anew(void **state)
     expect(w, 1, 2);
     /* What the file has of it is void before it is logged again. */
     expect_kinds(w, 0, 5,
-                 (int[]){PD_CHANGE_PREPARE, PD_CHANGE_PART, PD_CHANGE_ROWS, PD_CHANGE_GIFT, PD_CHANGE_END});
+                 (int[]){PD_CHANGE_PREPARE, PD_CHANGE_PART, PD_CHANGE_ROWS, PD_CHANGE_GIVEN, PD_CHANGE_END});
     drop(w);
 }
 
@@ -394,8 +394,9 @@ static void test_changes_of_who_takes_part_make_it_void(void **state)
     push_all(w, 1, 1, 6);
     expect_kinds(w, GROUP, GROUP, group);
     must(pd_shard_leave(w->shard, 1, PD_TRAINER_LOST));
-    expect_kinds(w, 2 * GROUP, 5,
-                 (int[]){PD_CHANGE_PREPARE, PD_CHANGE_PART, PD_CHANGE_ROWS, PD_CHANGE_GIFT, PD_CHANGE_READY});
+    expect_kinds(
+        w, 2 * GROUP, 5,
+        (int[]){PD_CHANGE_PREPARE, PD_CHANGE_PART, PD_CHANGE_ROWS, PD_CHANGE_GIVEN, PD_CHANGE_READY});
     after = restart(w, 2 * GROUP + 1, 1);
     must(pd_shard_allow(after->shard, 1));
     expect(after, 1, 2);

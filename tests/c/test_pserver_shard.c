@@ -39,8 +39,8 @@ static pd_status run_blocks(void *arg, struct pd_shard *shard)
     w->rows_seen = 0;
     for (int t = 0; t < TRAINERS; t++) {
         if (!pd_shard_takes_part(shard, t)) continue;
-        const struct pd_gift *g = pd_shard_gift(shard, w->unit, t),
-                             *r = pd_shard_gift(shard, w->rows_unit, t);
+        const struct pd_given *g = pd_shard_given(shard, w->unit, t),
+                              *r = pd_shard_given(shard, w->rows_unit, t);
         n++;
         for (int i = 0; g && i < WIDTH; i++)
             w->mean[i] += ((const float *)g->data)[i];

@@ -17,14 +17,18 @@ uint64_t pd_wire_number(struct wire *w, struct request *q)
 
 /* ---- sending ---- */
 
+void pd_request_put(const struct pd_client *c, const struct request *q, struct pd_buf *meta)
+{
+    pd_put_u32(meta, (uint32_t)q->wanted.n);
+    for (int i = 0; i < q->wanted.n; i++)
+        pd_put_u32(meta, c->names.at[q->wanted.at[i].name].number);
+}
+
 static void send_values(struct wire *w, struct request *q)
 {
-    const struct pd_client *c = w->link->client;
     struct pd_buf meta = {0};
     struct pd_frame_head head = {.type = PD_PS_PULL, .step = w->step, .request = pd_wire_number(w, q)};
-    pd_put_u32(&meta, (uint32_t)q->wishes.n);
-    for (int i = 0; i < q->wishes.n; i++)
-        pd_put_u32(&meta, c->names.at[q->wishes.at[i].name].number);
+    pd_request_put(w->link->client, q, &meta);
     pd_conn_say(w->conn, &head, &meta);
 }
 
@@ -34,9 +38,9 @@ static void send_rows(struct wire *w, struct request *q)
     struct pd_span ids = {(void *)q->rows, (size_t)q->n_rows * sizeof(int64_t)};
     struct pd_frame_head head = {
         .type = PD_PS_ROWS, .step = w->step, .request = pd_wire_number(w, q), .payload = ids.n};
-    pd_put_u32(&meta, w->link->client->names.at[q->wishes.at[0].name].number);
+    pd_put_u32(&meta, w->link->client->names.at[q->wanted.at[0].name].number);
     pd_put_u64(&meta, (uint64_t)q->n_rows);
-    w->rows_asked += q->wishes.at[0].bytes;
+    w->rows_asked += q->wanted.at[0].bytes;
     pd_conn_give(w->conn, &head, &meta, &ids, 1);
 }
 
@@ -47,7 +51,7 @@ static void send_save(struct wire *w, struct request *q)
                                  .flags = q->save->is_placed ? PD_PS_PLACE : 0,
                                  .step = w->step,
                                  .request = pd_wire_number(w, q)};
-    pd_put_u32(&meta, w->link->client->names.at[q->wishes.at[0].name].number);
+    pd_put_u32(&meta, w->link->client->names.at[q->wanted.at[0].name].number);
     pd_put_u32(&meta, q->save->part);
     pd_put_u32(&meta, q->save->parts);
     pd_put_u64(&meta, q->save->save);
@@ -112,10 +116,10 @@ pd_status pd_wire_head(struct wire *w, struct pd_message *m)
     if (!q) return pd_fail(PD_FORMAT, "server %s answers what was not asked", w->link->endpoint);
     uint64_t total = 0;
     w->spans.n = 0;
-    for (int i = 0; i < q->wishes.n; i++) {
-        if (!pd_vec_push(&w->spans, ((struct pd_span){q->wishes.at[i].to, q->wishes.at[i].bytes})))
+    for (int i = 0; i < q->wanted.n; i++) {
+        if (!pd_vec_push(&w->spans, ((struct pd_span){q->wanted.at[i].to, q->wanted.at[i].bytes})))
             return pd_no_memory();
-        total += q->wishes.at[i].bytes;
+        total += q->wanted.at[i].bytes;
     }
     PD_TRY(check_payload(w, m, total));
     m->spans = w->spans.at;
@@ -132,7 +136,7 @@ static void take_off(struct request *q)
             pd_vec_remove(&w->requests, i);
             break;
         }
-    if (q->number && q->kind == REQUEST_ROWS) w->rows_asked -= q->wishes.at[0].bytes;
+    if (q->number && q->kind == REQUEST_ROWS) w->rows_asked -= q->wanted.at[0].bytes;
     if (q->is_asked && q->ask) q->ask->left--;
     q->number = 0;
     q->is_asked = 0;
@@ -199,9 +203,9 @@ void pd_ask_drop(struct pd_ask *ask)
         next = q->next;
         if (q->number) pd_wire_break_off(q->wire);
         take_off(q);
-        q->wishes.n = 0;
+        q->wanted.n = 0;
         if (!pd_vec_push(&c->spare, q)) {
-            pd_vec_free(&q->wishes);
+            pd_vec_free(&q->wanted);
             pd_free(q);
         }
     }
@@ -218,7 +222,7 @@ void pd_ask_end(struct pd_ask *ask)
 void pd_client_free_asks(struct pd_client *c)
 {
     for (int i = 0; i < c->spare.n; i++) {
-        pd_vec_free(&c->spare.at[i]->wishes);
+        pd_vec_free(&c->spare.at[i]->wanted);
         pd_free(c->spare.at[i]);
     }
     pd_vec_free(&c->spare);
@@ -248,15 +252,15 @@ static struct request *make(struct pd_client *c, struct pd_ask *ask, struct wire
     return q;
 }
 
-static pd_status add(struct pd_client *c, struct pd_ask *ask, enum request_kind kind, struct wish wish,
+static pd_status add(struct pd_client *c, struct pd_ask *ask, enum request_kind kind, struct wanted wanted,
                      struct request **out)
 {
-    struct wire *w = pd_client_wire_of(c, wish.name);
+    struct wire *w = pd_client_wire_of(c, wanted.name);
     struct request *q = kind == REQUEST_VALUES ? ask->first : NULL;
     while (q && (q->wire != w || q->kind != kind))
         q = q->next;
     if (!q) q = make(c, ask, w, kind);
-    if (!q || !pd_vec_push(&q->wishes, wish)) return pd_no_memory();
+    if (!q || !pd_vec_push(&q->wanted, wanted)) return pd_no_memory();
     if (out) *out = q;
     return PD_OK;
 }
@@ -264,7 +268,7 @@ static pd_status add(struct pd_client *c, struct pd_ask *ask, enum request_kind 
 pd_status pd_ask_value(struct pd_client *c, struct pd_ask *ask, int number, void *to, size_t bytes)
 {
     PD_CLIENT_HOLD(c);
-    return add(c, ask, REQUEST_VALUES, (struct wish){number, to, bytes}, NULL);
+    return add(c, ask, REQUEST_VALUES, (struct wanted){number, to, bytes}, NULL);
 }
 
 int64_t pd_client_rows_most(size_t row)
@@ -279,7 +283,7 @@ pd_status pd_ask_rows(struct pd_client *c, struct pd_ask *ask, int number, int64
     PD_CLIENT_HOLD(c);
     struct request *q;
     if (n == 0) return PD_OK;
-    PD_TRY(add(c, ask, REQUEST_ROWS, (struct wish){number, out, (size_t)n * row}, &q));
+    PD_TRY(add(c, ask, REQUEST_ROWS, (struct wanted){number, out, (size_t)n * row}, &q));
     q->rows = rows;
     q->n_rows = n;
     return PD_OK;
@@ -289,7 +293,7 @@ pd_status pd_ask_save(struct pd_client *c, struct pd_ask *ask, int number, struc
 {
     PD_CLIENT_HOLD(c);
     struct request *q;
-    PD_TRY(add(c, ask, REQUEST_SAVE, (struct wish){.name = number}, &q));
+    PD_TRY(add(c, ask, REQUEST_SAVE, (struct wanted){.name = number}, &q));
     q->save = save;
     return PD_OK;
 }
@@ -300,9 +304,9 @@ void pd_ask_move(struct pd_ask *ask, struct wire *w, struct request *to)
     while (q && (q->wire != w || q->kind != REQUEST_VALUES))
         q = q->next;
     if (!q) return;
-    __typeof__(q->wishes) none = to->wishes; /* its memory serves again */
-    to->wishes = q->wishes;
-    q->wishes = none;
+    __typeof__(q->wanted) none = to->wanted; /* its memory serves again */
+    to->wanted = q->wanted;
+    q->wanted = none;
 }
 
 /* In the order in which they were made: the last one is the first of the list. */
@@ -310,7 +314,7 @@ static pd_status send_from(struct pd_ask *ask, struct request *q)
 {
     if (!q) return PD_OK;
     PD_TRY(send_from(ask, q->next));
-    if (!q->wishes.n) return PD_OK; /* moved */
+    if (!q->wanted.n) return PD_OK; /* moved */
     if (!pd_vec_push(&q->wire->requests, q)) return pd_no_memory();
     q->is_asked = 1;
     ask->left++;

@@ -21,7 +21,7 @@ void pd_client_make_groups(struct pd_client *c)
 static void free_wire(struct wire *w)
 {
     pd_vec_free(&w->push.pieces);
-    pd_vec_free(&w->push.end.wishes);
+    pd_vec_free(&w->push.end.wanted);
     pd_vec_free(&w->requests);
     pd_vec_free(&w->spans);
     pd_free(w);

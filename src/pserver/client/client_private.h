@@ -20,7 +20,7 @@ enum { PD_CLIENT_TURN_MS = 50 };
 
 /* ---- requests ---- */
 
-struct wish {
+struct wanted {
     int name;
     void *to;
     size_t bytes;
@@ -44,8 +44,8 @@ struct request {
     struct pd_ask *ask;   /* whose it is; NULL: the connection's own */
     int is_asked;         /* the connection's list has it */
     struct request *next; /* of the same ask */
-    PD_VEC(struct wish) wishes;
-    const int64_t *rows; /* of the first wish */
+    PD_VEC(struct wanted) wanted;
+    const int64_t *rows; /* of the first that is wanted */
     int64_t n_rows;
     struct pd_client_save *save;
 };
@@ -277,6 +277,8 @@ pd_status pd_group_check_finite(const struct pd_client *client, const struct gro
  * and nobody has kept. */
 void pd_client_tell_own(const struct pd_client *client, const struct pd_run *run, int has_begun);
 /* client_ask.c */
+/* The numbers of what it wants. */
+void pd_request_put(const struct pd_client *client, const struct request *request, struct pd_buf *meta);
 uint64_t pd_wire_number(struct wire *wire, struct request *request); /* for a message that wants an answer */
 int pd_wire_asks(const struct wire *wire); /* has it asks of which some are not answered? */
 void pd_wire_send_asks(struct wire *wire); /* those that were not sent on this connection */

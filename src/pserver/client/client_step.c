@@ -38,10 +38,7 @@ static void send_push(struct wire *w, int from, int to, int end)
         head.payload += p->bytes;
     }
     if (end) {
-        const struct request *q = &w->push.end;
-        pd_put_u32(&meta, (uint32_t)q->wishes.n);
-        for (int i = 0; i < q->wishes.n; i++)
-            pd_put_u32(&meta, c->names.at[q->wishes.at[i].name].number);
+        pd_request_put(c, &w->push.end, &meta);
         head.request = pd_wire_number(w, &w->push.end);
         head.extra = w->link->group->cut;
     }
@@ -164,7 +161,7 @@ static int is_begun(const struct wire *w)
 void pd_push_clear(struct wire *w)
 {
     w->push.state = PUSH_GATHERS;
-    w->push.pieces.n = w->push.end.wishes.n = w->push.sent = w->push.is_meant = 0;
+    w->push.pieces.n = w->push.end.wanted.n = w->push.sent = w->push.is_meant = 0;
 }
 
 /* The connection still reads from and writes to memory of the run, so it ends too; a new one is made at the

@@ -16,31 +16,31 @@ static void scale_data(void *data, int64_t n, int is_double, double by)
             ((float *)data)[i] *= (float)by;
 }
 
-static pd_status give_dense(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_gift *gift,
+static pd_status give_dense(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_given *given,
                             double by)
 {
     const struct pd_meta *m = &unit->table->meta;
     if (v->tensor.meta.kind != PD_KIND_TENSOR) pd_value_reset(v, PD_KIND_TENSOR);
     PD_TRY(pd_tensor_resize(&v->tensor, m->dtype, m->rank, m->dim));
     size_t bytes = pd_tensor_bytes(&v->tensor);
-    if (gift)
-        memcpy(v->tensor.data, gift->data, bytes);
+    if (given)
+        memcpy(v->tensor.data, given->data, bytes);
     else
         memset(v->tensor.data, 0, bytes);
-    if (gift && by != 1) scale_data(v->tensor.data, pd_meta_numel(m), m->dtype == PD_DTYPE_FP64, by);
+    if (given && by != 1) scale_data(v->tensor.data, pd_meta_numel(m), m->dtype == PD_DTYPE_FP64, by);
     return PD_OK;
 }
 
-static pd_status give_rows(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_gift *gift,
+static pd_status give_rows(struct pd_value *v, const struct pd_unit_spec *unit, const struct pd_given *given,
                            double by)
 {
     const struct pd_meta *m = &unit->table->meta;
-    int64_t n = gift ? gift->rows.n : 0, width = pd_meta_span(m, 1, m->rank);
+    int64_t n = given ? given->rows.n : 0, width = pd_meta_span(m, 1, m->rank);
     if (v->tensor.meta.kind != PD_KIND_SELECTED_ROWS) pd_value_reset(v, PD_KIND_SELECTED_ROWS);
     PD_TRY(pd_rows_resize(v, n, unit->table->height, m->dtype, 2, (int64_t[]){n, width}));
     if (!n) return PD_OK;
-    memcpy(v->rows.at, gift->rows.at, (size_t)n * sizeof(int64_t));
-    memcpy(v->tensor.data, gift->data, (size_t)(n * width) * pd_dtype_size(m->dtype));
+    memcpy(v->rows.at, given->rows.at, (size_t)n * sizeof(int64_t));
+    memcpy(v->tensor.data, given->data, (size_t)(n * width) * pd_dtype_size(m->dtype));
     if (by != 1) scale_data(v->tensor.data, n * width, m->dtype == PD_DTYPE_FP64, by);
     return PD_OK;
 }
@@ -61,11 +61,11 @@ static pd_status give(struct lane *lane, int unit)
             return pd_fail(PD_NOT_FOUND,
                            "the server's Program has no variable for the gradient '%s' of trainer %d",
                            spec->grad, t);
-        const struct pd_gift *gift = from >= 0 && pd_shard_takes_part(lane->shard, from)
-                                         ? pd_shard_gift(lane->shard, unit, from)
-                                         : NULL;
+        const struct pd_given *given = from >= 0 && pd_shard_takes_part(lane->shard, from)
+                                           ? pd_shard_given(lane->shard, unit, from)
+                                           : NULL;
         double by = per_trainer && !spec->adds ? (double)n / in : 1;
-        PD_TRY(spec->is_rows ? give_rows(v, spec, gift, by) : give_dense(v, spec, gift, by));
+        PD_TRY(spec->is_rows ? give_rows(v, spec, given, by) : give_dense(v, spec, given, by));
     }
     return PD_OK;
 }
@@ -73,7 +73,7 @@ static pd_status give(struct lane *lane, int unit)
 static int anyone_gave(const struct lane *lane, int unit)
 {
     for (int t = 0; t < lane->server->config.trainers; t++)
-        if (pd_shard_takes_part(lane->shard, t) && pd_shard_gift(lane->shard, unit, t)) return 1;
+        if (pd_shard_takes_part(lane->shard, t) && pd_shard_given(lane->shard, unit, t)) return 1;
     return 0;
 }
 

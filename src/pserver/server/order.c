@@ -49,10 +49,10 @@ int pd_order_lets_in(struct pd_order *o)
 
 void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
 {
-    struct stand now = {step, lane->order_version};
+    struct progress now = {step, lane->order_version};
     pthread_mutex_lock(&o->lock);
     pd_status status = o->is_apart ? pd_order_apart(o) : PD_OK;
-    struct stand *mine = &o->lanes[lane->index];
+    struct progress *mine = &o->lanes[lane->index];
     if (mine->step != now.step || mine->version != now.version) {
         *mine = now;
         if (!o->is_closed) (void)pd_loop_post(o->loop, pd_order_drain, o);
@@ -105,7 +105,7 @@ void pd_order_tell_lanes(struct pd_order *o)
 
 int pd_order_is_so(const struct pd_order *o, const struct wish *wish)
 {
-    const struct stance *m = &o->members[wish->trainer];
+    const struct membership *m = &o->members[wish->trainer];
     if (wish->state == PD_TRAINER_IN) return m->state == PD_TRAINER_IN && m->incarnation == wish->incarnation;
     /* Another process stands for it now, or it has left. */
     return m->state == PD_TRAINER_DONE || m->state == PD_TRAINER_LOST ||
@@ -132,7 +132,7 @@ pd_status pd_order_change(struct pd_order *o, const struct wish *so, uint64_t ve
     forget_taken(o);
     int ok = pd_vec_push(&o->changes, change);
     o->version = version;
-    o->members[so->trainer] = (struct stance){.state = so->state, .incarnation = so->incarnation};
+    o->members[so->trainer] = (struct membership){.state = so->state, .incarnation = so->incarnation};
     if (after > o->committed) o->committed = after;
     pthread_mutex_unlock(&o->lock);
     return ok ? PD_OK : pd_no_memory();
@@ -181,7 +181,7 @@ int pd_order_tells_others(const struct pd_order *o)
 
 void pd_order_wish(struct pd_order *o, const struct wish *wish)
 {
-    struct stance *m = &o->members[wish->trainer];
+    struct membership *m = &o->members[wish->trainer];
     if (pd_order_is_so(o, wish)) return;
     if (wish->state != PD_TRAINER_FAILED) {
         decide(o, wish);
@@ -198,7 +198,7 @@ void pd_order_give_up(struct pd_order *o)
     int64_t last = 0;
     int n = o->server->config.trainers;
     for (int t = 0; t < n; t++) {
-        const struct stance *m = &o->members[t];
+        const struct membership *m = &o->members[t];
         if (m->state != PD_TRAINER_IN || !m->failed_at) return;
         if (m->failed_at > last) last = m->failed_at;
     }
@@ -233,13 +233,13 @@ void pd_order_commit(struct pd_order *o)
 
 /* The next step, when all lanes of this server have it whole; step 0: they have not. A lane may have applied
  * it before the server was killed and started again, and another not. */
-struct stand pd_order_own(struct pd_order *o)
+struct progress pd_order_own(struct pd_order *o)
 {
-    struct stand next = {o->committed + 1, o->version};
+    struct progress next = {o->committed + 1, o->version};
     for (int i = 0; i < o->server->n_lanes; i++) {
-        const struct stand *lane = &o->lanes[i];
+        const struct progress *lane = &o->lanes[i];
         if (atomic_load(&o->server->lanes[i].applied) >= next.step) continue;
-        if (lane->step != next.step || lane->version != next.version) return (struct stand){0};
+        if (lane->step != next.step || lane->version != next.version) return (struct progress){0};
     }
     if (o->ready != next.step) o->ready_since = pd_clock_ns();
     o->ready = next.step;
@@ -257,7 +257,7 @@ void pd_order_tidy(struct pd_order *o)
 void pd_order_drain(void *arg)
 {
     struct pd_order *o = arg;
-    struct stand own;
+    struct progress own;
     pthread_mutex_lock(&o->lock);
     own = pd_order_own(o);
     pthread_mutex_unlock(&o->lock);

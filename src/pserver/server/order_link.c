@@ -128,7 +128,7 @@ static pd_status on_ready(struct pd_order *o, int k, struct pd_conn *conn, const
     if (m->head.step != o->committed + 1)
         return pd_fail(PD_INVALID, "server %d is ready for step %llu, but step %llu comes next", k,
                        (unsigned long long)m->head.step, (unsigned long long)o->committed + 1);
-    p->ready = (struct stand){m->head.step, m->head.extra};
+    p->ready = (struct progress){m->head.step, m->head.extra};
     pd_order_commit(o);
     return PD_OK;
 }
@@ -166,7 +166,7 @@ void pd_order_forget(struct pd_order *o, const struct pd_conn *conn)
         if (o->peers[k].conn == conn) {
             o->peers[k].conn = NULL;
             o->peers[k].away_since = pd_clock_ns();
-            o->peers[k].ready = (struct stand){0}; /* it says so again when it is back, if it still is */
+            o->peers[k].ready = (struct progress){0}; /* it says so again when it is back, if it still is */
         }
 }
 
@@ -260,7 +260,7 @@ static void send_wish(struct pd_order *o, const struct wish *wish)
 }
 
 /* Wishes stay until they are so, for the first server may go before it has heard them. */
-void pd_order_ask(struct pd_order *o, struct stand own)
+void pd_order_ask(struct pd_order *o, struct progress own)
 {
     pd_order_tidy(o);
     pthread_mutex_lock(&o->lock);
@@ -291,7 +291,7 @@ void pd_order_say_known(struct pd_order *o)
 static void ask_again(struct pd_order *o)
 {
     pthread_mutex_lock(&o->lock);
-    struct stand own = pd_order_own(o);
+    struct progress own = pd_order_own(o);
     for (int i = 0; i < o->wishes.n; i++)
         o->wishes.at[i].is_sent = 0;
     pthread_mutex_unlock(&o->lock);
@@ -322,7 +322,7 @@ static pd_status on_members(struct pd_order *o, const struct pd_message *m)
     o->broke_at = 0; /* a first server in doubt hangs up instead (order_doubt.c) */
     for (int t = 0; t < (int)n; t++) {
         struct wish now;
-        const struct stance *mine = &o->members[t];
+        const struct membership *mine = &o->members[t];
         if (!next_member(&r, &now, t, PD_TRAINER_LOST)) continue;
         if (mine->state != now.state || mine->incarnation != now.incarnation)
             PD_TRY(pd_order_change(o, &now, m->head.extra, step));

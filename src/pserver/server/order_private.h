@@ -31,7 +31,7 @@ struct wish {
     struct reason why;
 };
 
-struct stance {
+struct membership {
     enum pd_trainer_state state;
     uint64_t incarnation;
     int64_t failed_at; /* at the first server: when it said that it failed; 0: it did not */
@@ -39,17 +39,17 @@ struct stance {
 };
 
 /* Whole up to `step`, as far as the changes up to `version` are concerned. */
-struct stand {
+struct progress {
     uint64_t step, version;
 };
 
 struct order_peer {
-    struct pd_conn *conn; /* NULL: not connected; the first server itself has none */
-    struct stand ready;   /* as told on this connection */
-    uint64_t applied;     /* as far as is known */
-    uint64_t told;        /* it has kept all changes up to this version; under the lock */
-    int has_spoken;       /* while there is doubt: it has said how far it is */
-    int64_t away_since;   /* when it was last connected, or this server started */
+    struct pd_conn *conn;  /* NULL: not connected; the first server itself has none */
+    struct progress ready; /* as told on this connection */
+    uint64_t applied;      /* as far as is known */
+    uint64_t told;         /* it has kept all changes up to this version; under the lock */
+    int has_spoken;        /* while there is doubt: it has said how far it is */
+    int64_t away_since;    /* when it was last connected, or this server started */
 };
 
 struct pd_order {
@@ -62,9 +62,9 @@ struct pd_order {
     uint64_t version, committed;
     PD_VEC(struct change) changes; /* those that a lane has not taken in yet */
     PD_VEC(struct wish) wishes;
-    struct stand *lanes;
-    uint64_t *taken;        /* by lane: the version of the last change that it has taken in */
-    struct stance *members; /* by trainer; of the control loop */
+    struct progress *lanes;
+    uint64_t *taken;            /* by lane: the version of the last change that it has taken in */
+    struct membership *members; /* by trainer; of the control loop */
     struct order_peer *peers;
     struct pd_waiters *waiters; /* at the first server of several */
     struct pd_timer *timer;     /* of the doubt */
@@ -97,7 +97,7 @@ void pd_order_wish(struct pd_order *order, const struct wish *wish);
 void pd_order_commit(struct pd_order *order);
 void pd_order_give_up(struct pd_order *order); /* at the first, now and then: have all trainers failed? */
 int pd_order_is_ready(const struct pd_order *order, int k); /* at the first: server k, for the next step */
-struct stand pd_order_own(struct pd_order *order);          /* under the lock */
+struct progress pd_order_own(struct pd_order *order);       /* under the lock */
 void pd_order_tidy(struct pd_order *order);                 /* drops wishes that are so */
 /* What is wished, or was told, is so. */
 pd_status pd_order_change(struct pd_order *order, const struct wish *so, uint64_t version, uint64_t after);
@@ -117,7 +117,7 @@ pd_status pd_order_apart(const struct pd_order *order); /* the error; under the 
 /* order_link.c */
 /* At the first server: who is not connected is named; trainers that have all failed are given up. */
 pd_status pd_order_watch(struct pd_order *order);
-void pd_order_ask(struct pd_order *order, struct stand own); /* wishes and READY, to the first server */
+void pd_order_ask(struct pd_order *order, struct progress own); /* wishes and READY, to the first server */
 void pd_order_say_known(struct pd_order *order); /* to the first server: what all lanes have taken in */
 void pd_order_send_change(struct pd_conn *conn, const struct change *change);
 void pd_order_send_commit(struct pd_conn *conn, uint64_t step);

@@ -28,13 +28,13 @@ pd_status pd_shard_new(const struct pd_shard_config *config, struct pd_shard **o
 
 static void unit_free(struct unit *u, int trainers)
 {
-    for (int t = 0; u->gifts && t < trainers; t++) {
-        pd_free_aligned(u->gifts[t].data);
-        pd_vec_free(&u->gifts[t].rows);
-        pd_free(u->gifts[t].got);
+    for (int t = 0; u->given && t < trainers; t++) {
+        pd_free_aligned(u->given[t].data);
+        pd_vec_free(&u->given[t].rows);
+        pd_free(u->given[t].got);
     }
     pd_sum_free(u, trainers);
-    pd_free(u->gifts);
+    pd_free(u->given);
     pd_free(u->applied);
     pd_table_free(u->spec.table);
     pd_free((char *)u->spec.grad);
@@ -84,9 +84,9 @@ pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, 
     u->part_rows = (int64_t)pd_ps_rows_a_part((size_t)u->width * u->item);
     u->part_elements = u->part_rows * u->width;
     u->parts = spec->is_rows ? 0 : u->numel ? (uint32_t)((u->numel - 1) / u->part_elements) + 1 : 1;
-    u->gifts = pd_calloc((size_t)shard->config.trainers, sizeof *u->gifts);
+    u->given = pd_calloc((size_t)shard->config.trainers, sizeof *u->given);
     u->applied = pd_calloc(u->parts ? u->parts : 1, sizeof *u->applied);
-    pd_status status = u->spec.grad && u->gifts && u->applied ? pd_sum_new(shard, u) : pd_no_memory();
+    pd_status status = u->spec.grad && u->given && u->applied ? pd_sum_new(shard, u) : pd_no_memory();
     if (status == PD_OK && !pd_vec_push(&shard->units, u)) status = pd_no_memory();
     if (status != PD_OK) {
         unit_free(u, shard->config.trainers);
@@ -106,9 +106,9 @@ const struct pd_unit_spec *pd_shard_unit(const struct pd_shard *shard, int unit)
     return &shard->units.at[unit]->spec;
 }
 
-const struct pd_gift *pd_shard_gift(const struct pd_shard *shard, int unit, int trainer)
+const struct pd_given *pd_shard_given(const struct pd_shard *shard, int unit, int trainer)
 {
-    const struct pd_gift *g = &shard->units.at[unit]->gifts[trainer];
+    const struct pd_given *g = &shard->units.at[unit]->given[trainer];
     return g->step == shard->applying && g->n_parts ? g : NULL;
 }
 
@@ -120,19 +120,19 @@ int64_t pd_shard_part_size(const struct unit *u, uint32_t part)
     return u->numel - first < u->part_elements ? u->numel - first : u->part_elements;
 }
 
-/* Has the gift what this trainer gave to the step? What another process gave before it was killed goes, and
+/* Is there what this trainer gave to the step? What another process gave before it was killed goes, and
  * the new one gives it again; but not parts that are in the parameters already (async). */
 static int is_of_this(const struct pd_shard *shard, const struct unit *u, int trainer, uint64_t step)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     int is_applied = !shard->config.is_sync && pd_shard_is_early(shard, u, trainer);
     return g->step == step && (is_applied || g->incarnation == shard->trainers[trainer].incarnation);
 }
 
-pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step,
-                            struct pd_gift **out)
+pd_status pd_shard_given_for(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step,
+                             struct pd_given **out)
 {
-    struct pd_gift *g = &u->gifts[trainer];
+    struct pd_given *g = &u->given[trainer];
     if (!is_of_this(shard, u, trainer, step)) {
         pd_sum_drop(shard, u, g);
         g->step = step;
@@ -169,7 +169,7 @@ static pd_status waste_of(struct pd_shard *shard, void **out)
 static int is_old(const struct pd_shard *shard, const struct unit *u, int trainer, uint64_t step,
                   uint32_t part)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     if (shard->config.is_sync && step <= shard->step) return 1;
     if (!shard->config.is_sync && step <= shard->trainers[trainer].step) return 1;
     if (shard->config.is_sync && !u->spec.is_rows && u->applied[part] >= step) return 1;
@@ -178,7 +178,7 @@ static int is_old(const struct pd_shard *shard, const struct unit *u, int traine
     return u->spec.is_rows ? part < g->n_parts : g->got && has_part(g, part);
 }
 
-static pd_status grow_gift(struct pd_gift *g, size_t bytes)
+static pd_status grow_given(struct pd_given *g, size_t bytes)
 {
     if (g->data && g->data_size >= bytes) return PD_OK;
     size_t size = bytes < 2 * g->data_size ? 2 * g->data_size : bytes;
@@ -227,7 +227,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
 {
     PD_TRY(check_part(shard, trainer, step, unit, part, rows));
     struct unit *u = shard->units.at[unit];
-    struct pd_gift *g;
+    struct pd_given *g;
     size_t row = (size_t)u->width * u->item;
     *n = u->spec.is_rows ? 2 : 1;
     if (is_old(shard, u, trainer, step, part)) {
@@ -239,7 +239,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
         if (u->spec.is_rows) out[1] = (struct pd_span){(char *)waste + out[0].n, (size_t)rows * row};
         return PD_OK;
     }
-    PD_TRY(pd_shard_gift_for(shard, u, trainer, step, &g));
+    PD_TRY(pd_shard_given_for(shard, u, trainer, step, &g));
     if (!u->spec.is_rows) {
         out[0].n = (size_t)pd_shard_part_size(u, part) * u->item;
         out[0].at = pd_shard_stage(shard, trainer, u, part, step, out[0].n);
@@ -248,7 +248,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
             out[0].at = pd_sum_place(shard, u, g, part);
             return out[0].at ? PD_OK : pd_no_memory();
         }
-        PD_TRY(grow_gift(g, (size_t)u->numel * u->item));
+        PD_TRY(grow_given(g, (size_t)u->numel * u->item));
         out[0].at = (char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
         return PD_OK;
     }
@@ -260,7 +260,7 @@ pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uin
                        INT32_MAX, u->spec.grad);
     out[0] = out[1] = (struct pd_span){0};
     if (!rows) return PD_OK;
-    PD_TRY(grow_gift(g, ((size_t)g->rows.n + (size_t)rows) * row));
+    PD_TRY(grow_given(g, ((size_t)g->rows.n + (size_t)rows) * row));
     if (!pd_vec_reserve(&g->rows, g->rows.n + (int)rows)) return pd_no_memory();
     out[0] = (struct pd_span){g->rows.at + g->rows.n, (size_t)rows * sizeof(int64_t)};
     out[1] = (struct pd_span){(char *)g->data + (size_t)g->rows.n * row, (size_t)rows * row};
@@ -281,7 +281,7 @@ static int divisor(const struct pd_shard *shard, const struct unit *u)
     {                                                                                                        \
         int given = 0;                                                                                       \
         for (int t = 0; t < shard->config.trainers; t++) {                                                   \
-            const struct pd_gift *g = &u->gifts[t];                                                          \
+            const struct pd_given *g = &u->given[t];                                                         \
             if (g->step != step || !g->got || !has_part(g, part)) continue;                                  \
             const T *from = (const T *)g->data + (int64_t)part * u->part_elements;                           \
             if (given++ == 0)                                                                                \
@@ -298,14 +298,14 @@ SUM_FN(sum_f32, float)
 SUM_FN(sum_f64, double)
 
 /* Only one has given, and only one takes part: no need to copy. */
-static const void *single_gift(const struct pd_shard *shard, const struct unit *u, uint32_t part,
-                               uint64_t step)
+static const void *single_given(const struct pd_shard *shard, const struct unit *u, uint32_t part,
+                                uint64_t step)
 {
-    const struct pd_gift *only = NULL;
+    const struct pd_given *only = NULL;
     if (shard->taking_part != 1) return NULL;
     if (shard->at_hand) return shard->at_hand;
     for (int t = 0; t < shard->config.trainers; t++) {
-        const struct pd_gift *g = &u->gifts[t];
+        const struct pd_given *g = &u->given[t];
         if (g->step == step && g->got && has_part(g, part)) only = g;
     }
     return only ? (const char *)only->data + (size_t)part * (size_t)u->part_elements * u->item : NULL;
@@ -314,7 +314,7 @@ static const void *single_gift(const struct pd_shard *shard, const struct unit *
 static int anyone_gave(const struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step)
 {
     for (int t = 0; t < shard->config.trainers; t++)
-        if (u->gifts[t].step == step && u->gifts[t].got && has_part(&u->gifts[t], part)) return 1;
+        if (u->given[t].step == step && u->given[t].got && has_part(&u->given[t], part)) return 1;
     return 0;
 }
 
@@ -330,7 +330,7 @@ static pd_status merge_part(struct pd_shard *shard, const struct unit *u, uint32
                             const void **grad)
 {
     int64_t n = pd_shard_part_size(u, part);
-    *grad = single_gift(shard, u, part, step);
+    *grad = single_given(shard, u, part, step);
     if (*grad) return PD_OK;
     if (!shard->merged) {
         shard->merged_size = PD_PS_PART;
@@ -380,7 +380,7 @@ static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64
     int64_t n = 0;
     shard->rows.n = 0;
     for (int t = 0; t < shard->config.trainers; t++)
-        if (u->gifts[t].step == step) n += u->gifts[t].rows.n;
+        if (u->given[t].step == step) n += u->given[t].rows.n;
     if (n > INT32_MAX)
         return pd_fail(PD_RANGE, "'%s': %lld rows in one step; at most %d", u->spec.grad, (long long)n,
                        INT32_MAX);
@@ -394,7 +394,7 @@ static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64
     }
     int by = divisor(shard, u);
     for (int t = 0; t < shard->config.trainers; t++) {
-        const struct pd_gift *g = &u->gifts[t];
+        const struct pd_given *g = &u->given[t];
         if (g->step != step || !g->rows.n) continue;
         memcpy(shard->rows.at + shard->rows.n, g->rows.at, (size_t)g->rows.n * sizeof(int64_t));
         char *to = (char *)shard->rows_data + (size_t)shard->rows.n * row;
@@ -416,7 +416,7 @@ static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64
 static int anyone_gave_rows(const struct pd_shard *shard, const struct unit *u, uint64_t step)
 {
     for (int t = 0; t < shard->config.trainers; t++)
-        if (u->gifts[t].step == step && u->gifts[t].n_parts) return 1;
+        if (u->given[t].step == step && u->given[t].n_parts) return 1;
     return 0;
 }
 
@@ -449,7 +449,7 @@ pd_status pd_shard_merge(struct pd_shard *shard, uint64_t step, int what)
             PD_TRY(do_part(shard, u, p, step, what));
     }
     if (!through_engine) return PD_OK;
-    if (what & PD_SHARD_LOGS) PD_TRY(pd_shard_log_gifts(shard, step));
+    if (what & PD_SHARD_LOGS) PD_TRY(pd_shard_log_given(shard, step));
     return what & PD_SHARD_UPDATES ? shard->config.hooks.run_blocks(shard->config.hooks.arg, shard) : PD_OK;
 }
 
@@ -471,7 +471,7 @@ static pd_status check_rows(const struct unit *u, int trainer, const int64_t *ro
 static pd_status check_finite(const struct unit *u, int trainer, uint64_t step, uint32_t part, uint64_t rows,
                               const void *staged)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     size_t at =
         u->spec.is_rows ? (size_t)g->rows.n * (size_t)u->width : (size_t)part * (size_t)u->part_elements;
     const void *data = staged ? staged : u->sums ? g->blocks[part] : (const char *)g->data + at * u->item;
@@ -490,7 +490,7 @@ static pd_status check_finite(const struct unit *u, int trainer, uint64_t step, 
 static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trainer, uint32_t part,
                                 uint64_t step, const void *staged, int is_last)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     const void *data =
         staged ? staged : (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
     int64_t n = pd_shard_part_size(u, part);
@@ -503,7 +503,7 @@ static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trai
 
 pd_status pd_shard_apply_own_parts(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     uint32_t done = 0;
     if (g->step != step || !g->got) return PD_OK;
     for (uint32_t part = 0; part < u->parts; part++)
@@ -521,7 +521,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         shard->repeated++;
         return PD_OK;
     }
-    struct pd_gift *g = &u->gifts[trainer];
+    struct pd_given *g = &u->given[trainer];
     pd_status status = PD_OK;
     int is_bare = u->spec.is_rows && !rows;
     if (shard->config.is_checked && !is_bare) status = check_finite(u, trainer, step, part, rows, staged);
@@ -529,7 +529,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
         status = check_rows(u, trainer, g->rows.at + g->rows.n, rows);
     if (status != PD_OK) {
         /* Sync: others may know that it had ended its step; it goes when the trainer does. */
-        if (!shard->config.is_sync) pd_shard_drop_gifts(shard, trainer);
+        if (!shard->config.is_sync) pd_shard_drop_given(shard, trainer);
         return status;
     }
     int is_last = 0;
@@ -562,7 +562,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
 
 pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     int is_given = g->step == step && g->n_parts;
     int64_t n = is_given ? g->rows.n : 0;
     if (!is_given && !pd_shard_ends_bare(u)) return PD_OK;

@@ -39,7 +39,7 @@ enum pd_trainer_state {
 enum pd_change_kind {
     PD_CHANGE_PART = 1, /* a dense part, averaged: its elements */
     PD_CHANGE_ROWS = 2, /* rows, averaged: row numbers, then rows */
-    PD_CHANGE_GIFT =
+    PD_CHANGE_GIVEN =
         3, /* what one trainer gave to a unit that runs through the engine: as PART (whole) or ROWS */
     PD_CHANGE_END = 4,  /* the step is complete: the numbers (i32) of those who took part */
     PD_CHANGE_SUMS = 5, /* sums over servers (sums.h) that the step used: f64; `unit` is which */
@@ -67,8 +67,8 @@ struct pd_kept_change {
 struct pd_shard_hooks {
     /* Once before the first update of a step: learning rate schedules. */
     pd_status (*begin_step)(void *arg, uint64_t step);
-    /* The gradients of units without a rule, as `n_given` trainers pushed them (units[i].grad and gifts
-     * through pd_shard_gift): run their blocks. */
+    /* The gradients of units without a rule, as those who take part pushed them
+     * (pd_shard_given): run their blocks. */
     pd_status (*run_blocks)(void *arg, struct pd_shard *shard);
     /* Optional: something was applied that must outlive the process. `trainer` is -1 for what is averaged
      * over all. */
@@ -150,7 +150,7 @@ pd_status pd_shard_may_end(const struct pd_shard *shard, int trainer, uint64_t s
 pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint64_t request);
 
 /* What a trainer gave for a unit in the step that is being applied; NULL data: nothing. For run_blocks. */
-struct pd_gift {
+struct pd_given {
     uint64_t step, incarnation;
     void *data; /* dense: all of it; rows: n_rows rows */
     PD_VEC(int64_t) rows;
@@ -160,7 +160,7 @@ struct pd_gift {
     void **blocks;    /* dense, of units that are added up as they come: what waits for its turn, by part */
     int is_early;     /* its parts were applied before this server was started, and were not checked then */
 };
-const struct pd_gift *pd_shard_gift(const struct pd_shard *shard, int unit, int trainer);
+const struct pd_given *pd_shard_given(const struct pd_shard *shard, int unit, int trainer);
 uint64_t pd_shard_applying(const struct pd_shard *shard); /* the step being applied */
 /* Trainers that take part in the step being applied. */
 int pd_shard_takes_part(const struct pd_shard *shard, int trainer);

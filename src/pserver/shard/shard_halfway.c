@@ -14,12 +14,12 @@
 /* ---- out ---- */
 
 /* Is it in the parameters? In sync mode that is for all trainers alike (g is NULL). */
-static int is_there(const struct unit *u, const struct pd_gift *g, uint64_t step, uint32_t part)
+static int is_there(const struct unit *u, const struct pd_given *g, uint64_t step, uint32_t part)
 {
     return g ? has_part(g, part) : u->applied[part] == step;
 }
 
-static void write_parts(const struct unit *u, const struct pd_gift *g, uint64_t step, struct pd_buf *out)
+static void write_parts(const struct unit *u, const struct pd_given *g, uint64_t step, struct pd_buf *out)
 {
     char before = ':';
     for (uint32_t part = 0; part < u->parts; part++) {
@@ -50,7 +50,7 @@ static void write_begun(const struct pd_shard *shard, struct pd_buf *out)
 /* Async: are parts of the trainer's next push to this gradient in the parameters? */
 static int is_begun(const struct pd_shard *shard, const struct unit *u, int trainer)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     return pd_shard_is_early(shard, u, trainer) && g->step == shard->trainers[trainer].step + 1 && g->n_parts;
 }
 
@@ -68,7 +68,7 @@ void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
         int n = 0;
         for (int k = 0; k < shard->units.n; k++) {
             const struct unit *u = shard->units.at[k];
-            const struct pd_gift *g = &u->gifts[i];
+            const struct pd_given *g = &u->given[i];
             if (!is_begun(shard, u, i)) continue;
             if (!n++) pd_buf_printf(out, "%s%d %" PRIu64, out->n ? ";" : "", i, g->step);
             pd_buf_printf(out, " %d", k);
@@ -112,7 +112,7 @@ static pd_status wrong(const char *text, const char *at)
         text, strlen(text) > 80 ? "..." : "", (size_t)(at - text));
 }
 
-static void set_there(struct unit *u, struct pd_gift *g, uint64_t step, uint32_t part)
+static void set_there(struct unit *u, struct pd_given *g, uint64_t step, uint32_t part)
 {
     if (g)
         pd_shard_count_given(u, g, part);
@@ -121,7 +121,7 @@ static void set_there(struct unit *u, struct pd_gift *g, uint64_t step, uint32_t
 }
 
 /* Parts of a gradient, rising. */
-static int read_parts(const char **at, struct unit *u, struct pd_gift *g, uint64_t step)
+static int read_parts(const char **at, struct unit *u, struct pd_given *g, uint64_t step)
 {
     uint64_t next = 0, first, last;
     do {
@@ -160,9 +160,9 @@ static pd_status read_push(struct pd_shard *shard, const char *text, const char 
     while (takes(at, ' ')) {
         start = *at;
         struct unit *u = read_unit(shard, at, &next);
-        struct pd_gift *g;
+        struct pd_given *g;
         if (!u) return wrong(text, start);
-        PD_TRY(pd_shard_gift_for(shard, u, (int)i, step, &g));
+        PD_TRY(pd_shard_given_for(shard, u, (int)i, step, &g));
         if (g->n_parts || !read_parts(at, u, g, step)) return wrong(text, start);
         g->is_early = 1;
     }

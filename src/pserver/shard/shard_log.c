@@ -45,20 +45,20 @@ pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint6
 }
 
 /* Units that run through the engine: each trainer's part, because the Program itself averages. */
-pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step)
+pd_status pd_shard_log_given(struct pd_shard *shard, uint64_t step)
 {
     for (int i = 0; pd_shard_is_logged(shard) && i < shard->units.n; i++) {
         const struct unit *u = shard->units.at[i];
         for (int t = 0; !u->is_direct && t < shard->config.trainers; t++) {
-            const struct pd_gift *g = pd_shard_takes_part(shard, t) ? pd_shard_gift(shard, i, t) : NULL;
+            const struct pd_given *g = pd_shard_takes_part(shard, t) ? pd_shard_given(shard, i, t) : NULL;
             if (!g) continue;
             if (u->spec.is_rows) {
-                PD_TRY(log_rows(shard, PD_CHANGE_GIFT, t, i, step, 1, g->rows.n, g->rows.at, g->data,
+                PD_TRY(log_rows(shard, PD_CHANGE_GIVEN, t, i, step, 1, g->rows.n, g->rows.at, g->data,
                                 (size_t)(g->rows.n * u->width) * u->item));
                 continue;
             }
             struct pd_change change = {
-                .kind = PD_CHANGE_GIFT, .trainer = t, .step = step, .unit = (uint32_t)i};
+                .kind = PD_CHANGE_GIVEN, .trainer = t, .step = step, .unit = (uint32_t)i};
             PD_TRY(shard->config.hooks.log(shard->config.hooks.arg, &change,
                                            &(struct pd_span){g->data, (size_t)u->numel * u->item}, 1));
         }
@@ -95,9 +95,9 @@ pd_status pd_shard_commit(struct pd_shard *shard, enum pd_change_kind kind, int 
 
 /* ---- again ---- */
 
-static pd_status redo_gift(struct unit *u, const struct pd_change *change, const void *payload, size_t n)
+static pd_status redo_given(struct unit *u, const struct pd_change *change, const void *payload, size_t n)
 {
-    struct pd_gift *g = &u->gifts[change->trainer];
+    struct pd_given *g = &u->given[change->trainer];
     size_t ids = (size_t)change->rows * sizeof(int64_t);
     g->step = change->step;
     g->n_parts = 1;
@@ -124,7 +124,7 @@ static pd_status redo_part(struct pd_shard *shard, struct unit *u, const struct 
                            const void *payload, size_t n)
 {
     int64_t first = (int64_t)change->part * u->part_elements, count = (int64_t)(n / u->item);
-    struct pd_gift *g;
+    struct pd_given *g;
     int is_last;
     if (count > u->numel - first)
         return pd_fail(PD_FORMAT, "the log has %lld elements for part %u of '%s'", (long long)count,
@@ -132,7 +132,7 @@ static pd_status redo_part(struct pd_shard *shard, struct unit *u, const struct 
     if (shard->config.is_sync) {
         is_last = pd_shard_count_applied(u, change->part, change->step);
     } else {
-        PD_TRY(pd_shard_gift_for(shard, u, change->trainer, change->step, &g));
+        PD_TRY(pd_shard_given_for(shard, u, change->trainer, change->step, &g));
         is_last = pd_shard_count_given(u, g, change->part);
     }
     return u->spec.table->kind->update_part(u->spec.table, first, count, payload, is_last);
@@ -184,9 +184,9 @@ pd_status pd_shard_redo(struct pd_shard *shard, const struct pd_change *change, 
     size_t row = (size_t)u->width * u->item, each = sizeof(int64_t) + row, ids = n / each * sizeof(int64_t);
     int has_rows = n % each == 0 && n / each == change->rows && change->rows <= INT32_MAX;
     PD_TRY(pd_shard_begin(shard, change->step));
-    if (change->kind == PD_CHANGE_GIFT && change->trainer >= 0 && !u->is_direct &&
+    if (change->kind == PD_CHANGE_GIVEN && change->trainer >= 0 && !u->is_direct &&
         (u->spec.is_rows ? has_rows : n == (size_t)u->numel * u->item))
-        return redo_gift(u, change, payload, n);
+        return redo_given(u, change, payload, n);
     if (change->kind == PD_CHANGE_PART && (change->trainer < 0) == !!shard->config.is_sync && u->is_direct &&
         !u->spec.is_rows && change->part < u->parts)
         return redo_part(shard, u, change, payload, n);

@@ -18,11 +18,11 @@ struct unit {
     int is_direct; /* its table is updated by its kind, not by the engine */
     int64_t numel, width, height, part_rows, part_elements;
     size_t item;
-    uint32_t parts;        /* dense; 0 for rows */
-    struct pd_gift *gifts; /* by trainer */
-    uint64_t *applied;     /* sync, by part: the last step applied */
-    struct part_sum *sums; /* by part; NULL: what is given is kept apart until the step is applied */
-    size_t block;          /* bytes of a block, and those that are free */
+    uint32_t parts;         /* dense; 0 for rows */
+    struct pd_given *given; /* by trainer */
+    uint64_t *applied;      /* sync, by part: the last step applied */
+    struct part_sum *sums;  /* by part; NULL: what is given is kept apart until the step is applied */
+    size_t block;           /* bytes of a block, and those that are free */
     struct block *blocks;
     uint64_t done_step; /* done_parts of `parts` are applied in this step */
     uint32_t done_parts;
@@ -62,7 +62,7 @@ struct pd_shard {
     uint64_t changes;    /* async: parts and pushes that were applied */
     int taking_part;     /* trainers over which the present step is averaged */
     int only;            /* async, while blocks run: the trainer whose gradients they use; -1: all */
-    const void *at_hand; /* the only gift of the part that is being applied, when it is on the stage */
+    const void *at_hand; /* the only one that was given of the part being applied, when it is on the stage */
     void *merged, *waste;
     size_t merged_size, waste_size;
     PD_VEC(int64_t) rows;
@@ -82,14 +82,14 @@ struct pd_shard {
     int n_again;
 };
 
-/* Has it arrived? Of a dense gift that has something. */
-static inline int has_part(const struct pd_gift *g, uint32_t part)
+/* Has it arrived? Of a dense gradient of which something was given. */
+static inline int has_part(const struct pd_given *g, uint32_t part)
 {
     return (int)(g->got[part / 64] >> (part % 64) & 1);
 }
 
 /* Counts a part that arrived. 1: all parts have. */
-static inline int pd_shard_count_given(const struct unit *u, struct pd_gift *g, uint32_t part)
+static inline int pd_shard_count_given(const struct unit *u, struct pd_given *g, uint32_t part)
 {
     g->got[part / 64] |= (uint64_t)1 << (part % 64);
     return ++g->n_parts == u->parts;
@@ -122,13 +122,13 @@ static inline pd_status pd_shard_update_rows(const struct unit *u, int is_given,
  * is before the push has ended, unless a part of it was when the server was started. */
 static inline int pd_shard_is_early(const struct pd_shard *shard, const struct unit *u, int trainer)
 {
-    return u->is_direct && !u->spec.is_rows && (!shard->config.is_checked || u->gifts[trainer].is_early);
+    return u->is_direct && !u->spec.is_rows && (!shard->config.is_checked || u->given[trainer].is_early);
 }
 
 /* shard.c */
-/* Makes the gift one of (trainer's incarnation, step): older contents go. */
-pd_status pd_shard_gift_for(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step,
-                            struct pd_gift **out);
+/* Makes it that of (trainer's incarnation, step): what is older goes. */
+pd_status pd_shard_given_for(struct pd_shard *shard, struct unit *unit, int trainer, uint64_t step,
+                             struct pd_given **out);
 pd_status pd_shard_begin(struct pd_shard *shard, uint64_t step); /* once a step, before its first update */
 /* Merges all that is left of the step, and logs it, updates by it, or both. */
 enum { PD_SHARD_LOGS = 1, PD_SHARD_UPDATES = 2 };
@@ -141,10 +141,10 @@ int64_t pd_shard_part_size(const struct unit *unit, uint32_t part); /* elements 
 pd_status pd_sum_new(const struct pd_shard *shard, struct unit *unit); /* sets unit->sums, if it has some */
 void pd_sum_free(struct unit *unit, int trainers);
 void pd_sum_free_blocks(struct pd_shard *shard);
-void *pd_sum_place(struct pd_shard *shard, struct unit *unit, struct pd_gift *gift,
+void *pd_sum_place(struct pd_shard *shard, struct unit *unit, struct pd_given *given,
                    uint32_t part); /* NULL: no memory */
 void pd_sum_drop(struct pd_shard *shard, struct unit *unit,
-                 struct pd_gift *gift); /* what was not added yet */
+                 struct pd_given *given); /* what was not added yet */
 int pd_sum_has(const struct unit *unit, int trainer, uint64_t step, uint32_t part); /* is it added? */
 /* Adds what has its turn; *is_whole: all have given it. */
 pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
@@ -166,7 +166,7 @@ pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint3
                             const void *data, size_t bytes);
 pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int is_given,
                             int64_t n, const int64_t *rows, const void *data, size_t bytes);
-pd_status pd_shard_log_gifts(struct pd_shard *shard, uint64_t step);
+pd_status pd_shard_log_given(struct pd_shard *shard, uint64_t step);
 pd_status pd_shard_log_prepare(struct pd_shard *shard, uint64_t step);
 /* END or READY, with those who take part in the step; then commits. */
 pd_status pd_shard_commit(struct pd_shard *shard, enum pd_change_kind kind, int trainer, uint64_t step);
@@ -184,7 +184,7 @@ const void *pd_shard_unstage(struct pd_shard *shard, int trainer, const struct u
 void pd_shard_clear_stage(struct trainer *trainer); /* what was placed will not arrive */
 void pd_shard_free_stage(struct trainer *trainer);
 /* shard_step.c */
-void pd_shard_drop_gifts(struct pd_shard *shard, int trainer); /* what it gave and is not applied */
+void pd_shard_drop_given(struct pd_shard *shard, int trainer); /* what it gave and is not applied */
 int pd_shard_count_in(const struct pd_shard *shard);
 int pd_shard_counts(const struct pd_shard *shard, int trainer); /* does the next step count it? */
 int pd_shard_gives(const struct pd_shard *shard, int trainer, uint64_t step); /* and it does not pass it */

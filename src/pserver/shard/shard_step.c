@@ -31,7 +31,7 @@ int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32
 {
     if (step != shard->step + 1 || shard->n_absent) return 0;
     for (int t = 0; t < shard->config.trainers; t++) {
-        const struct pd_gift *g = &u->gifts[t];
+        const struct pd_given *g = &u->given[t];
         if (pd_shard_counts(shard, t) && (g->step != step || !g->got || !has_part(g, part))) return 0;
     }
     return 1;
@@ -205,7 +205,7 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     }
     if (through_engine) {
         shard->only = trainer;
-        PD_TRY(pd_shard_log_gifts(shard, step));
+        PD_TRY(pd_shard_log_given(shard, step));
         pd_status status = shard->config.hooks.run_blocks(shard->config.hooks.arg, shard);
         shard->only = -1;
         PD_TRY(status);
@@ -222,15 +222,15 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
 
 /* Async: parts that were applied as they came are in the parameters, and stay known, should they come again,
  * from this process or the next. */
-void pd_shard_drop_gifts(struct pd_shard *shard, int trainer)
+void pd_shard_drop_given(struct pd_shard *shard, int trainer)
 {
     uint64_t applied = shard->config.is_sync ? shard->step : shard->trainers[trainer].step;
     for (int i = 0; i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
         if (!shard->config.is_sync && pd_shard_is_early(shard, u, trainer)) continue;
-        if (u->gifts[trainer].step <= applied) continue;
-        pd_sum_drop(shard, u, &u->gifts[trainer]);
-        u->gifts[trainer].step = 0;
+        if (u->given[trainer].step <= applied) continue;
+        pd_sum_drop(shard, u, &u->given[trainer]);
+        u->given[trainer].step = 0;
     }
 }
 
@@ -251,7 +251,7 @@ pd_status pd_shard_join(struct pd_shard *shard, int trainer, uint64_t incarnatio
     /* It will end the step again, on its new connection. That it was whole stays true where others know it.
      */
     if (!shard->config.is_gated || t->incarnation != incarnation) t->ended = t->passed = 0;
-    if (t->incarnation != incarnation) pd_shard_drop_gifts(shard, trainer);
+    if (t->incarnation != incarnation) pd_shard_drop_given(shard, trainer);
     int is_begun = shard->begun > shard->step || shard->adding > shard->step;
     if (t->state != PD_TRAINER_IN) {
         t->from = shard->step + (is_begun ? 2 : 1);
@@ -271,7 +271,7 @@ pd_status pd_shard_leave(struct pd_shard *shard, int trainer, enum pd_trainer_st
     set_state(shard, t, how);
     t->waits = 0;
     pd_shard_void(shard);
-    pd_shard_drop_gifts(shard, trainer); /* they go with it */
+    pd_shard_drop_given(shard, trainer); /* they go with it */
     t->ended = 0;
     return finish_step(shard);
 }
@@ -281,7 +281,7 @@ int pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step)
     int is_next = passes(shard, trainer, step - 1);
     if (step <= pd_shard_trainer_step(shard, trainer)) return is_next;
     if (!passes(shard, trainer, step)) pd_shard_void(shard);
-    pd_shard_drop_gifts(shard, trainer);
+    pd_shard_drop_given(shard, trainer);
     shard->trainers[trainer].passed = step;
     return is_next;
 }
@@ -340,7 +340,7 @@ size_t pd_shard_held(const struct pd_shard *shard)
     size_t bytes = shard->held;
     for (int i = 0; i < shard->units.n; i++)
         for (int t = 0; t < shard->config.trainers; t++)
-            bytes += shard->units.at[i]->gifts[t].data_size;
+            bytes += shard->units.at[i]->given[t].data_size;
     return bytes;
 }
 

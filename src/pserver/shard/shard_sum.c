@@ -76,10 +76,10 @@ pd_status pd_sum_new(const struct pd_shard *shard, struct unit *u)
 
 void pd_sum_free(struct unit *u, int trainers)
 {
-    for (int t = 0; u->gifts && t < trainers; t++) {
-        for (uint32_t part = 0; u->gifts[t].blocks && part < u->parts; part++)
-            pd_free_aligned(u->gifts[t].blocks[part]);
-        pd_free(u->gifts[t].blocks);
+    for (int t = 0; u->given && t < trainers; t++) {
+        for (uint32_t part = 0; u->given[t].blocks && part < u->parts; part++)
+            pd_free_aligned(u->given[t].blocks[part]);
+        pd_free(u->given[t].blocks);
     }
     for (uint32_t part = 0; u->sums && part < u->parts; part++) {
         pd_free_aligned(u->sums[part].data);
@@ -91,7 +91,7 @@ void pd_sum_free(struct unit *u, int trainers)
 
 /* ---- parts that arrive ---- */
 
-void *pd_sum_place(struct pd_shard *shard, struct unit *u, struct pd_gift *g, uint32_t part)
+void *pd_sum_place(struct pd_shard *shard, struct unit *u, struct pd_given *g, uint32_t part)
 {
     if (!g->blocks) g->blocks = pd_calloc(u->parts, sizeof *g->blocks);
     if (!g->blocks) return NULL;
@@ -100,7 +100,7 @@ void *pd_sum_place(struct pd_shard *shard, struct unit *u, struct pd_gift *g, ui
 }
 
 /* One that has not arrived stays: its message may still be on the way into it. */
-void pd_sum_drop(struct pd_shard *shard, struct unit *u, struct pd_gift *g)
+void pd_sum_drop(struct pd_shard *shard, struct unit *u, struct pd_given *g)
 {
     for (uint32_t part = 0; g->blocks && g->got && part < u->parts; part++)
         if (has_part(g, part)) {
@@ -150,7 +150,7 @@ ADD_FN(add_f64, double)
 
 static void add(struct pd_shard *shard, struct unit *u, struct part_sum *s, uint32_t part, int trainer)
 {
-    struct pd_gift *g = &u->gifts[trainer];
+    struct pd_given *g = &u->given[trainer];
     int64_t n = pd_shard_part_size(u, part);
     void *from = g->blocks[part];
     g->blocks[part] = NULL;
@@ -169,7 +169,7 @@ static void add(struct pd_shard *shard, struct unit *u, struct part_sum *s, uint
 
 static int gave(const struct unit *u, int trainer, uint64_t step, uint32_t part)
 {
-    const struct pd_gift *g = &u->gifts[trainer];
+    const struct pd_given *g = &u->given[trainer];
     return g->step == step && g->got && has_part(g, part);
 }
 

@@ -202,6 +202,17 @@ static uint64_t number_of(const struct pd_durable *d)
     return number > last ? number : last + 1;
 }
 
+/* From here on the logs are in files of their own. */
+static pd_status rotate(struct pd_durable *d, uint64_t number)
+{
+    pd_status status = PD_OK;
+    pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
+    for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
+        status = pd_journal_rotate(d->journals[l], number, pd_durable_id(d, number));
+    pd_durable_end(d, d->server->n_lanes);
+    return status;
+}
+
 /* Async: every lane has stopped for a moment, maybe within a push. What the log has up to here is in the
  * snapshot, so it must go on in files of its own; otherwise a replay would do parts of that push again. */
 static void cut_async(void *arg)
@@ -210,11 +221,7 @@ static void cut_async(void *arg)
     uint64_t number = number_of(d);
     d->last_cut = pd_clock_ns();
     if (!number) return;
-    pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
-    pd_status status = PD_OK;
-    for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
-        status = pd_journal_rotate(d->journals[l], number, pd_durable_id(d, number));
-    pd_durable_end(d, d->server->n_lanes);
+    pd_status status = rotate(d, number);
     if (status != PD_OK) {
         pd_log(PD_LOG_ERROR, "no snapshot of step %llu: %s; training goes on", (unsigned long long)number,
                pd_error());
@@ -357,11 +364,7 @@ pd_status pd_durable_last(struct pd_durable *d)
                (unsigned long long)step);
         return PD_OK;
     }
-    pd_durable_begin(d, d->server->n_lanes, DISK_ROTATES);
-    pd_status status = PD_OK;
-    for (int l = 0; d->journals && l < d->server->n_lanes && status == PD_OK; l++)
-        status = pd_journal_rotate(d->journals[l], step, pd_durable_id(d, step));
-    pd_durable_end(d, d->server->n_lanes);
+    pd_status status = rotate(d, step);
     if (status == PD_OK) status = pd_durable_prepare(d, step);
     if (status != PD_OK) pd_error_add(" (the last snapshot, of step %llu)", (unsigned long long)step);
     PD_TRY(status);
