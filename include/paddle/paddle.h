@@ -226,9 +226,11 @@ PD_API pd_status pd_op_insert(pd_op_builder *op, int block, int index, int64_t *
 PD_API void pd_op_discard(pd_op_builder *op);
 
 PD_API pd_status pd_op_get_type(const pd_program *program, int64_t id, const char **type);
-/* `index` may be NULL: finding it goes over the block. */
+/* `index` may be NULL: finding it may go over the block. */
 PD_API pd_status pd_op_get_place(const pd_program *program, int64_t id, int *block, int *index);
 PD_API pd_status pd_op_delete(pd_program *program, int64_t id);
+/* Deletes many ops and variables, in one pass over the Program; when one is not there, none. */
+PD_API pd_status pd_parts_delete(pd_program *program, int64_t n, const int64_t *ids);
 /* The i-th slot of the op as built; *slot is NULL after the last. */
 PD_API pd_status pd_op_get_slot(const pd_program *program, int64_t id, int is_output, int i,
                                 const char **slot, int *n, const char *const **vars);

@@ -219,6 +219,18 @@ done:
     return result;
 }
 
+/* Ops and variables, by their ids. */
+static PyObject *delete_parts(PyObject *self, PyObject *parts)
+{
+    struct core_scratch scratch = {0};
+    int64_t *ids, n;
+    PyObject *result = NULL;
+    if (!core_int64s(&scratch, parts, &ids, &n))
+        result = core_result(of(self)->state, pd_parts_delete(of(self)->at, n, ids));
+    core_scratch_free(&scratch);
+    return result;
+}
+
 /* A slot's variables: one, a list of them, or an empty list for a slot that is named but empty. */
 static int add_slots(struct core_state *state, pd_op_builder *op, int is_output, PyObject *slots)
 {
@@ -386,6 +398,7 @@ static PyMethodDef methods[] = {
     {"_make_var", CORE_FAST(make_var), METH_FASTCALL, NULL},
     {"_find_var", CORE_FAST(find_var), METH_FASTCALL, NULL},
     {"_rename_vars", CORE_FAST(rename_vars), METH_FASTCALL, NULL},
+    {"_delete_parts", delete_parts, METH_O, NULL},
     {"_insert_op", CORE_FAST(insert_op), METH_FASTCALL, NULL},
     {"_append_backward", CORE_FAST(append_backward), METH_FASTCALL, NULL},
     {"_gradients", CORE_FAST(gradients), METH_FASTCALL, NULL},

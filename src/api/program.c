@@ -265,6 +265,21 @@ pd_status pd_var_delete(pd_program *program, int64_t id)
     return pd_var_remove(v);
 }
 
+pd_status pd_parts_delete(pd_program *program, int64_t n, const int64_t *ids)
+{
+    char *gone = pd_calloc((size_t)program->op_by_id.n + 1, 1);
+    pd_status status = gone ? PD_OK : pd_no_memory();
+    for (int64_t i = 0; i < n && status == PD_OK; i++) {
+        if (pd_program_op(program, ids[i]) || pd_program_var(program, ids[i]))
+            gone[ids[i]] = 1;
+        else
+            status = pd_fail(PD_GONE, "an op or a variable to delete was removed from its Program before");
+    }
+    if (status == PD_OK) pd_program_remove(program, gone);
+    pd_free(gone);
+    return status;
+}
+
 pd_status pd_var_lookup(const pd_program *program, int block, const char *name, int parents, int64_t *id)
 {
     struct pd_block *b;

@@ -37,6 +37,18 @@ void *pd_map_get(const struct pd_map *map, const char *key)
     return e->key ? e->value : NULL;
 }
 
+int pd_map_number(const struct pd_map *map, const char *key)
+{
+    if (!map->cap) return -1;
+    struct pd_map_entry *e = find(map, key, pd_hash_text(key));
+    return e->key ? e->number : -1;
+}
+
+int pd_map_has(const struct pd_map *map, const char *key)
+{
+    return pd_map_key(map, key) != NULL;
+}
+
 const char *pd_map_key(const struct pd_map *map, const char *key)
 {
     return map->cap ? find(map, key, pd_hash_text(key))->key : NULL;
@@ -54,19 +66,38 @@ static int grow(struct pd_map *map)
     return 1;
 }
 
-int pd_map_set(struct pd_map *map, const char *key, void *value)
+/* The entry of the key, new ones without a value; NULL when memory is short. */
+static struct pd_map_entry *entry_of(struct pd_map *map, const char *key)
 {
-    if (map->n * 4 >= map->cap * 3 && !grow(map)) return 0;
+    if (map->n * 4 >= map->cap * 3 && !grow(map)) return NULL;
     uint64_t hash = pd_hash_text(key);
     struct pd_map_entry *e = find(map, key, hash);
     if (!e->key) {
         e->key = pd_strdup(key);
-        if (!e->key) return 0;
+        if (!e->key) return NULL;
         e->hash = hash;
         map->n++;
     }
-    e->value = value;
-    return 1;
+    return e;
+}
+
+int pd_map_set(struct pd_map *map, const char *key, void *value)
+{
+    struct pd_map_entry *e = entry_of(map, key);
+    if (e) e->value = value;
+    return e != NULL;
+}
+
+int pd_map_set_number(struct pd_map *map, const char *key, int number)
+{
+    struct pd_map_entry *e = entry_of(map, key);
+    if (e) e->number = number;
+    return e != NULL;
+}
+
+int pd_map_add(struct pd_map *map, const char *key)
+{
+    return entry_of(map, key) != NULL;
 }
 
 void *pd_map_remove(struct pd_map *map, const char *key)

@@ -1,5 +1,4 @@
 /* Binding: sizes of all variables, and memory for the temporaries. */
-#include <limits.h>
 #include <string.h>
 
 #include "exec/frame.h"
@@ -87,31 +86,64 @@ static int in_chunk(const struct pd_plan_var *v)
 
 /* ---- which temporaries share a chunk: decided once, from the sizes of the first binding ---- */
 
+/* Chunks of one size that are free now. */
+struct pool {
+    size_t bytes;
+    PD_VEC(int) chunks; /* at least one */
+};
+
 struct chunk_plan {
     struct pd_frame *f;
-    char *busy;       /* by chunk */
-    char *taken_over; /* by variable: another one goes on in its chunk */
-    size_t *size;     /* by chunk: largest variable so far */
+    char *busy;               /* by chunk */
+    char *taken_over;         /* by variable: another one goes on in its chunk */
+    size_t *size;             /* by chunk: largest variable so far */
+    PD_VEC(struct pool) free; /* by rising size */
     int n;
 };
 
+/* The first pool of chunks that are large enough. */
+static int pool_for(const struct chunk_plan *c, size_t bytes)
+{
+    int low = 0, high = c->free.n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (c->free.at[middle].bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The smallest free chunk that is large enough; else the largest, which grows; else a new one. */
 static int take_chunk(struct chunk_plan *c, size_t bytes)
 {
-    int best = -1;
-    for (int i = 0; i < c->n; i++) {
-        if (c->busy[i]) continue;
-        /* The smallest that is large enough; else the largest, which grows. */
-        if (best < 0 || (c->size[i] >= bytes ? c->size[best] < bytes || c->size[i] < c->size[best]
-                                             : c->size[best] < bytes && c->size[i] > c->size[best]))
-            best = i;
+    int at = pool_for(c, bytes), chunk;
+    if (at == c->free.n) at--;
+    if (at < 0) {
+        chunk = c->n++;
+    } else {
+        struct pool *pool = &c->free.at[at];
+        chunk = pool->chunks.at[--pool->chunks.n];
+        if (!pool->chunks.n) {
+            pd_vec_free(&pool->chunks);
+            pd_vec_remove(&c->free, at);
+        }
     }
-    if (best < 0) {
-        best = c->n++;
-        c->size[best] = 0;
-    }
-    c->busy[best] = 1;
-    if (c->size[best] < bytes) c->size[best] = bytes;
-    return best;
+    c->busy[chunk] = 1;
+    if (c->size[chunk] < bytes) c->size[chunk] = bytes;
+    return chunk;
+}
+
+static pd_status release_chunk(struct chunk_plan *c, int chunk)
+{
+    if (!c->busy[chunk]) return PD_OK;
+    int at = pool_for(c, c->size[chunk]);
+    c->busy[chunk] = 0;
+    if ((at == c->free.n || c->free.at[at].bytes != c->size[chunk]) &&
+        !pd_vec_insert(&c->free, at, ((struct pool){.bytes = c->size[chunk]})))
+        return pd_no_memory();
+    return pd_vec_push(&c->free.at[at].chunks, chunk) ? PD_OK : pd_no_memory();
 }
 
 /* How often the op reads the data of a variable. */
@@ -180,7 +212,7 @@ static pd_status plan_op_chunks(struct chunk_plan *c, int index)
             for (int k = 0; k < slots[s].n; k++) {
                 int number = plan->args.at[slots[s].first + k];
                 if (number < 0 || plan->vars.at[number].last_use != index || c->taken_over[number]) continue;
-                if (f->chunk_of[number] >= 0) c->busy[f->chunk_of[number]] = 0;
+                if (f->chunk_of[number] >= 0) PD_TRY(release_chunk(c, f->chunk_of[number]));
             }
     }
     return PD_OK;
@@ -196,6 +228,9 @@ static pd_status plan_chunks(struct pd_frame *f)
         status = plan_op_chunks(&c, i);
     for (int i = 0; i < c.n && status == PD_OK; i++)
         if (!pd_vec_push(&f->chunks, ((struct pd_chunk){0}))) status = pd_no_memory();
+    for (int i = 0; i < c.free.n; i++)
+        pd_vec_free(&c.free.at[i].chunks);
+    pd_vec_free(&c.free);
     pd_free(c.busy);
     pd_free(c.taken_over);
     pd_free(c.size);

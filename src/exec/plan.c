@@ -254,7 +254,7 @@ static pd_status add_op(struct pd_plan *plan, const struct pd_opdesc *desc)
     PD_TRY(add_side(plan, &op, index, 0, &op.first_in));
     PD_TRY(add_side(plan, &op, index, 1, &op.first_out));
     int has_blocks = 0;
-    for (int k = 0, sub; (sub = pd_plan_sub_block(plan, desc, k)) >= 0; k++) {
+    for (int at = 0, sub; (sub = pd_plan_sub_block(plan, desc, &at)) >= 0;) {
         PD_TRY(touch_sub_block(plan, sub, index, desc->def->flags & PD_OP_SERVES ? TOUCH_GIVEN : 0));
         has_blocks = 1;
     }

@@ -76,7 +76,7 @@ struct pd_plan {
     PD_VEC(int) args;
     PD_VEC(struct pd_plan_slot) slots;
     PD_VEC(struct pd_plan_result) results;
-    struct pd_map numbers; /* name -> number of its newest value + 1 */
+    struct pd_map numbers; /* name -> number of its newest value */
     struct pd_map singles; /* names that other blocks use too: their values have one number */
     int *fetches, n_fetches;
     int shares; /* values may use the memory of others, one after the other */
@@ -103,8 +103,9 @@ pd_status pd_plan_add_var(struct pd_plan *plan, const char *name, const struct p
 pd_status pd_plan_add_hidden(struct pd_plan *plan, int like, int *number);
 /* Is it the gradient block of this block? Those of upstream's Programs that no op runs do not count. */
 int pd_plan_has_gradient(const struct pd_plan *plan, int block);
-/* The i-th block that the op runs; -1: no more. One that serves runs all blocks below its own, by turns. */
-int pd_plan_sub_block(const struct pd_plan *plan, const struct pd_opdesc *op, int i);
+/* The next block that the op runs; -1: no more. *at begins with 0. One that serves runs all blocks below its
+ * own, by turns. */
+int pd_plan_sub_block(const struct pd_plan *plan, const struct pd_opdesc *op, int *at);
 /* The value that an op reads under this name. Where it lives is decided when the name is first met. */
 pd_status pd_plan_read(struct pd_plan *plan, const char *name, int *number);
 /* The value that an op writes under this name: a new one, where that may be. */

@@ -5,7 +5,7 @@
 
 int pd_plan_number(const struct pd_plan *plan, const char *name)
 {
-    return (int)(intptr_t)pd_map_get(&plan->numbers, name) - 1;
+    return pd_map_number(&plan->numbers, name);
 }
 
 /* ---- names that other blocks use ---- */
@@ -21,7 +21,7 @@ static pd_status find_in_block(struct pd_plan *plan, int block)
                 for (int k = 0; k < at[s].args.n; k++) {
                     const struct pd_var *var = pd_block_find(inner, at[s].args.at[k]);
                     if (!var || pd_block_find(plan->block, var->name) != var) continue;
-                    if (!pd_map_set(&plan->singles, var->name, NULL)) return pd_no_memory();
+                    if (!pd_map_add(&plan->singles, var->name)) return pd_no_memory();
                 }
         }
         for (int k = 0, deeper; (deeper = pd_opdesc_sub_block(op, k)) >= 0; k++)
@@ -41,18 +41,19 @@ int pd_plan_has_gradient(const struct pd_plan *plan, int block)
     return 0;
 }
 
-int pd_plan_sub_block(const struct pd_plan *plan, const struct pd_opdesc *op, int i)
+int pd_plan_sub_block(const struct pd_plan *plan, const struct pd_opdesc *op, int *at)
 {
-    if (!op->def || !(op->def->flags & PD_OP_SERVES)) return pd_opdesc_sub_block(op, i);
-    for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
-        if (plan->program->blocks.at[b]->parent == plan->block->index && i-- == 0) return b;
+    if (!op->def || !(op->def->flags & PD_OP_SERVES)) return pd_opdesc_sub_block(op, (*at)++);
+    if (*at <= plan->block->index) *at = plan->block->index + 1;
+    while (*at < plan->program->blocks.n)
+        if (plan->program->blocks.at[(*at)++]->parent == plan->block->index) return *at - 1;
     return -1;
 }
 
 pd_status pd_plan_find_singles(struct pd_plan *plan)
 {
     for (int i = 0; i < plan->block->ops.n; i++)
-        for (int k = 0, sub; (sub = pd_plan_sub_block(plan, plan->block->ops.at[i], k)) >= 0; k++)
+        for (int at = 0, sub; (sub = pd_plan_sub_block(plan, plan->block->ops.at[i], &at)) >= 0;)
             if (sub > plan->block->index) PD_TRY(find_in_block(plan, sub));
     for (int b = plan->block->index + 1; b < plan->program->blocks.n; b++)
         if (pd_plan_has_gradient(plan, b)) PD_TRY(find_in_block(plan, b));
@@ -87,7 +88,7 @@ static pd_status add(struct pd_plan *plan, const char *name, const struct pd_var
 
 static pd_status name_number(struct pd_plan *plan, const char *name, int number)
 {
-    return pd_map_set(&plan->numbers, name, (void *)(intptr_t)(number + 1)) ? PD_OK : pd_no_memory();
+    return pd_map_set_number(&plan->numbers, name, number) ? PD_OK : pd_no_memory();
 }
 
 pd_status pd_plan_add_var(struct pd_plan *plan, const char *name, const struct pd_var *desc,
@@ -96,7 +97,7 @@ pd_status pd_plan_add_var(struct pd_plan *plan, const char *name, const struct p
     PD_TRY(add(plan, name, desc, place, number));
     struct pd_plan_var *v = &plan->vars.at[*number];
     /* Blocks below this one may give it another size at any time. */
-    v->single = v->pinned = v->dynamic = pd_map_key(&plan->singles, name) != NULL;
+    v->single = v->pinned = v->dynamic = pd_map_has(&plan->singles, name);
     return name_number(plan, name, *number);
 }
 
@@ -178,7 +179,7 @@ pd_status pd_plan_alias(struct pd_plan *plan, const char *from, const char *to, 
     if (number < 0 || !is_value(plan, number) || plan->vars.at[number].desc->meta.kind != PD_KIND_TENSOR)
         return PD_OK;
     if (!var || (var->flags & PD_VAR_PERSISTABLE) || var->meta.kind != PD_KIND_TENSOR ||
-        pd_map_key(&plan->singles, to))
+        pd_map_has(&plan->singles, to))
         return PD_OK;
     if (old >= 0 && !is_value(plan, old)) return PD_OK;
     *done = 1;

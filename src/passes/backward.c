@@ -56,7 +56,7 @@ static pd_status mark_reachable(struct pd_backward *p, struct pd_map *produced)
                 PD_TRY(mark_flags(p, name));
                 struct pd_backward_node *n = pd_backward_node(p, name);
                 if (!n) return pd_no_memory();
-                if (!pd_map_key(produced, name) && !n->blocked) n->reachable = 1;
+                if (!pd_map_has(produced, name) && !n->blocked) n->reachable = 1;
             }
         int stops = op->def && (op->def->flags & PD_OP_NO_GRAD),
             updates = op->def && (op->def->flags & PD_OP_UPDATES);
@@ -67,7 +67,7 @@ static pd_status mark_reachable(struct pd_backward *p, struct pd_map *produced)
                 if (strcmp(name, PD_EMPTY_VAR) == 0) continue;
                 PD_TRY(mark_flags(p, name));
                 struct pd_backward_node *n = pd_backward_node(p, name);
-                if (!n || !pd_map_set(produced, name, NULL)) return pd_no_memory();
+                if (!n || !pd_map_add(produced, name)) return pd_no_memory();
                 if (!pd_vec_push(&p->reaches, ((struct pd_backward_reach){i, n->reachable, n})))
                     return pd_no_memory();
                 n->reachable = reach || n->wanted || (updates && n->reachable);
@@ -185,7 +185,7 @@ static pd_status prepare(struct pd_backward *p)
 {
     const struct pd_backward_spec *spec = p->spec;
     for (int i = 0; i < p->into->vars.n; i++)
-        if (!pd_map_set(&p->before, p->into->vars.at[i]->name, NULL)) return pd_no_memory();
+        if (!pd_map_add(&p->before, p->into->vars.at[i]->name)) return pd_no_memory();
     for (int i = 0; i < spec->n_no_grad; i++) {
         struct pd_backward_node *n = pd_backward_node(p, spec->no_grad[i]);
         if (!n) return pd_no_memory();

@@ -7,7 +7,7 @@
 
 static pd_status keep(struct pd_fuse *f, const char *name)
 {
-    return pd_map_set(&f->kept, name, f) ? PD_OK : pd_no_memory();
+    return pd_map_add(&f->kept, name) ? PD_OK : pd_no_memory();
 }
 
 static pd_status keep_args(struct pd_fuse *f, const struct pd_opdesc *op)
@@ -46,6 +46,30 @@ static pd_status keep_all(struct pd_fuse *f, int n_fetches, const char *const *f
     return PD_OK;
 }
 
+/* ---- places ---- */
+
+static pd_status spread_ops(struct pd_fuse *f)
+{
+    if (!pd_vec_reserve(&f->places, 2 * f->block->ops.n)) return pd_no_memory();
+    for (int i = 0; i < f->block->ops.n; i++) {
+        f->places.at[f->places.n++] = NULL;
+        f->block->ops.at[i]->index = f->places.n;
+        f->places.at[f->places.n++] = f->block->ops.at[i];
+    }
+    f->block->ops.n = f->block->n_numbered = 0;
+    return PD_OK;
+}
+
+/* The places become the block's list. Also when memory was short: all ops must be found to be freed. */
+static void gather_ops(struct pd_fuse *f)
+{
+    int n = 0;
+    for (int i = 0; i < f->places.n; i++)
+        if (f->places.at[i]) f->places.at[n++] = f->places.at[i];
+    pd_vec_free(&f->block->ops);
+    f->block->ops.at = f->places.at, f->block->ops.n = n, f->block->ops.cap = f->places.cap;
+}
+
 /* ---- who uses a variable ---- */
 
 struct users {
@@ -81,8 +105,8 @@ static pd_status add_uses(struct pd_fuse *f, struct pd_opdesc *op)
 
 static pd_status add_all_uses(struct pd_fuse *f)
 {
-    for (int i = 0; i < f->block->ops.n; i++)
-        PD_TRY(add_uses(f, f->block->ops.at[i]));
+    for (int i = 0; i < f->places.n; i++)
+        if (f->places.at[i]) PD_TRY(add_uses(f, f->places.at[i]));
     return PD_OK;
 }
 
@@ -123,7 +147,7 @@ struct pd_fuse_use pd_fuse_use_of(const struct pd_fuse *f, const char *name)
     for (int i = 0; users && i < users->ops[0].n; i++) {
         struct pd_opdesc *op = users->ops[0].at[i];
         if (op->block != f->block) continue;
-        int at = pd_block_op_index(f->block, op);
+        int at = op->index;
         if (use.first_read < 0 || at < use.first_read) use.first_read = at;
         if (at > use.reader) use.reader = at;
         use.reads += count(op, 0, name);
@@ -131,7 +155,7 @@ struct pd_fuse_use pd_fuse_use_of(const struct pd_fuse *f, const char *name)
     for (int i = 0; users && i < users->ops[1].n; i++) {
         struct pd_opdesc *op = users->ops[1].at[i];
         if (op->block != f->block) continue;
-        int at = pd_block_op_index(f->block, op);
+        int at = op->index;
         if (at > use.writer) use.writer = at;
         use.writes += count(op, 1, name);
     }
@@ -142,10 +166,25 @@ int pd_fuse_may_go(const struct pd_fuse *f, const char *name, int reads, struct 
 {
     const struct pd_var *var = name ? pd_block_var(f->block, name) : NULL;
     if (!var || (var->flags & (PD_VAR_PERSISTABLE | PD_VAR_IS_DATA | PD_VAR_PARAMETER)) ||
-        pd_map_get(&f->kept, name))
+        pd_map_has(&f->kept, name))
         return 0;
     *use = pd_fuse_use_of(f, var->name);
     return use->writes == 1 && use->reads == reads && (!reads || use->first_read > use->writer);
+}
+
+struct pd_opdesc *pd_fuse_reader(const struct pd_fuse *f, const char *name, int from,
+                                 int (*fits)(const struct pd_opdesc *reader, const struct pd_opdesc *op),
+                                 const struct pd_opdesc *op)
+{
+    const struct users *users = pd_map_get(&f->users, name);
+    struct pd_opdesc *first = NULL;
+    for (int i = 0; users && i < users->ops[0].n; i++) {
+        struct pd_opdesc *reader = users->ops[0].at[i];
+        if (reader->block == f->block && reader->index > from && (!first || reader->index < first->index) &&
+            fits(reader, op))
+            first = reader;
+    }
+    return first;
 }
 
 static int any_between(const struct pd_fuse *f, const char *name, int writes, int from, int to)
@@ -154,7 +193,7 @@ static int any_between(const struct pd_fuse *f, const char *name, int writes, in
     for (int i = 0; users && i < users->ops[writes].n; i++) {
         struct pd_opdesc *op = users->ops[writes].at[i];
         if (op->block != f->block) continue;
-        int at = pd_block_op_index(f->block, op);
+        int at = op->index;
         if (at > from && at < to) return 1;
     }
     return 0;
@@ -172,7 +211,7 @@ int pd_fuse_used_between(const struct pd_fuse *f, const char *name, int from, in
 
 int pd_fuse_inputs_change(const struct pd_fuse *f, int from, int to)
 {
-    const struct pd_opdesc *op = f->block->ops.at[from];
+    const struct pd_opdesc *op = pd_fuse_op(f, from);
     for (int s = 0; s < op->in.n; s++)
         for (int k = 0; k < op->in.at[s].args.n; k++)
             if (pd_fuse_written_between(f, op->in.at[s].args.at[k], from, to)) return 1;
@@ -181,9 +220,9 @@ int pd_fuse_inputs_change(const struct pd_fuse *f, int from, int to)
 
 /* ---- small questions ---- */
 
-struct pd_opdesc *pd_fuse_op(const struct pd_fuse *f, int index)
+struct pd_opdesc *pd_fuse_op(const struct pd_fuse *f, int at)
 {
-    return index < 0 ? NULL : f->block->ops.at[index];
+    return at < 0 || at >= f->places.n ? NULL : f->places.at[at];
 }
 
 int pd_fuse_is(const struct pd_opdesc *op, const char *type)
@@ -231,12 +270,25 @@ pd_status pd_fuse_take_slot(struct pd_opdesc *to, int is_output, const char *slo
     return PD_OK;
 }
 
+/* Takes `op`, also on an error. */
+static pd_status put(struct pd_fuse *f, struct pd_opdesc *op, int at)
+{
+    pd_status status = f->places.at[at]
+                           ? pd_fail(PD_INVALID, "op '%s' finds its place in the plan taken by '%s'",
+                                     op->type, f->places.at[at]->type)
+                           : pd_block_adopt(f->block, op);
+    if (status != PD_OK) {
+        pd_opdesc_free(op);
+        return status;
+    }
+    op->index = at;
+    f->places.at[at] = op;
+    return add_uses(f, op);
+}
+
 pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, struct pd_opdesc *next)
 {
-    pd_status status = pd_block_insert_sized(f->block, pd_block_op_index(f->block, next), op);
-    if (status == PD_OK) return add_uses(f, op);
-    pd_opdesc_free(op);
-    return status;
+    return put(f, op, next->index - 1);
 }
 
 pd_status pd_fuse_replace(struct pd_fuse *f, struct pd_opdesc *op, int n, struct pd_opdesc *const *ops,
@@ -246,16 +298,19 @@ pd_status pd_fuse_replace(struct pd_fuse *f, struct pd_opdesc *op, int n, struct
         pd_opdesc_free(op);
         return pd_no_memory();
     }
-    PD_TRY(pd_fuse_insert(f, op, ops[at]));
-    for (int i = 0; i < n; i++)
-        op->parts.at[op->parts.n++] = pd_block_take_op(f->block, pd_block_op_index(f->block, ops[i]));
-    return PD_OK;
+    for (int i = 0; i < n; i++) {
+        f->places.at[ops[i]->index] = NULL;
+        pd_block_disown(f->block, ops[i]);
+        op->parts.at[op->parts.n++] = ops[i];
+    }
+    return put(f, op, ops[at]->index);
 }
 
 pd_status pd_pass_fuse(struct pd_program *program, int fuses, int n_fetches, const char *const *fetches)
 {
     struct pd_fuse f = {.program = program, .block = program->blocks.at[0]};
     pd_status status = keep_all(&f, n_fetches, fetches);
+    if (status == PD_OK) status = spread_ops(&f);
     if (status == PD_OK) status = add_all_uses(&f);
     if (status == PD_OK) status = pd_fuse_rows(&f);
     if (status == PD_OK && fuses) status = pd_fuse_embedding(&f);
@@ -263,6 +318,7 @@ pd_status pd_pass_fuse(struct pd_program *program, int fuses, int n_fetches, con
     if (status == PD_OK && fuses) status = pd_fuse_add_act(&f);
     if (status == PD_OK && fuses) status = pd_fuse_mul_sgd(&f);
     if (status == PD_OK && fuses) status = pd_fuse_exchanges(&f);
+    if (f.places.n) gather_ops(&f);
     users_free(&f);
     pd_map_free(&f.kept);
     return status;

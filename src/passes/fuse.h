@@ -8,11 +8,15 @@
 
 #include "passes/passes.h"
 
+/* While the rules work the block has no list of ops. They stand in places of fixed numbers, so that nobody is
+ * counted anew when ops go: before each op of the block is a place for one more, and an op that goes leaves
+ * its place empty. A position is the number of a place. */
 struct pd_fuse {
     struct pd_program *program;
     struct pd_block *block;
-    struct pd_map kept;  /* names that must stay: fetched, or used by other blocks */
-    struct pd_map users; /* fuse.c's own: by name, the ops that name it */
+    PD_VEC(struct pd_opdesc *) places; /* NULL: empty */
+    struct pd_map kept;                /* names that must stay: fetched, or used by other blocks */
+    struct pd_map users;               /* fuse.c's own: by name, the ops that name it */
 };
 
 /* How the ops of the block use a variable. */
@@ -35,6 +39,10 @@ pd_status pd_fuse_rows(struct pd_fuse *f);
 struct pd_fuse_use pd_fuse_use_of(const struct pd_fuse *f, const char *name);
 /* A temporary that may go when its `reads` readers go; fills `use`. */
 int pd_fuse_may_go(const struct pd_fuse *f, const char *name, int reads, struct pd_fuse_use *use);
+/* The first op behind position `from` that reads the variable and fits `op`; NULL: there is none. */
+struct pd_opdesc *pd_fuse_reader(const struct pd_fuse *f, const char *name, int from,
+                                 int (*fits)(const struct pd_opdesc *reader, const struct pd_opdesc *op),
+                                 const struct pd_opdesc *op);
 /* Does an op between these two positions write the variable? */
 int pd_fuse_written_between(const struct pd_fuse *f, const char *name, int from, int to);
 /* The same for every input of the op at `from`. */
@@ -42,7 +50,8 @@ int pd_fuse_inputs_change(const struct pd_fuse *f, int from, int to);
 /* Does an op between these two positions read or write the variable? */
 int pd_fuse_used_between(const struct pd_fuse *f, const char *name, int from, int to);
 
-struct pd_opdesc *pd_fuse_op(const struct pd_fuse *f, int index);
+/* NULL: the place is empty, or there is none of that number. */
+struct pd_opdesc *pd_fuse_op(const struct pd_fuse *f, int at);
 int pd_fuse_is(const struct pd_opdesc *op, const char *type);
 /* The single variable of a slot; NULL: none, a hole, or several. */
 const char *pd_fuse_arg(const struct pd_opdesc *op, int is_output, const char *slot);
@@ -62,7 +71,7 @@ pd_status pd_fuse_take_slot(struct pd_opdesc *to, int is_output, const char *slo
  * order. Takes `op`, also on an error. */
 pd_status pd_fuse_replace(struct pd_fuse *f, struct pd_opdesc *op, int n, struct pd_opdesc *const *ops,
                           int at);
-/* Puts `op` before `next`. Takes it, also on an error. */
+/* Puts `op` before `next`, which no other was put before. Takes it, also on an error. */
 pd_status pd_fuse_insert(struct pd_fuse *f, struct pd_opdesc *op, struct pd_opdesc *next);
 
 #endif

@@ -104,14 +104,11 @@ static pd_status backward(struct pd_fuse *f, int i, const char *act)
 
 pd_status pd_fuse_add_act(struct pd_fuse *f)
 {
-    /* A replacement takes two ops out and puts one in behind the first: the next op has the same position. */
-    for (int i = 0; i < f->block->ops.n; i++) {
+    for (int i = 0; i < f->places.n; i++) {
         struct pd_opdesc *op = pd_fuse_op(f, i);
         const char *act = activation(op, "_grad");
-        int before = f->block->ops.n;
         if (pd_fuse_is(op, "elementwise_add")) PD_TRY(forward(f, i));
         if (act) PD_TRY(backward(f, i, act));
-        i -= before - f->block->ops.n;
     }
     return PD_OK;
 }

@@ -339,17 +339,19 @@ static pd_status fuse_group(const struct group *g)
     return status;
 }
 
+static int is_gradient(const struct pd_opdesc *op, const struct pd_opdesc *concat)
+{
+    return pd_fuse_is(op, "concat_grad") &&
+           same_list(pd_opdesc_slot(concat, 0, "X"), pd_opdesc_slot(op, 0, "X"));
+}
+
 static pd_status fuse_concat(struct pd_fuse *f, int at)
 {
     struct group g = {.f = f, .concat = pd_fuse_op(f, at), .at = at};
     const struct pd_io *x = pd_opdesc_slot(g.concat, 0, "X");
     if (!x || !x->args.n || !joins_columns(&g)) return PD_OK;
-    for (int i = at + 1; i < f->block->ops.n && !g.grad; i++)
-        if (pd_fuse_is(pd_fuse_op(f, i), "concat_grad") &&
-            same_list(x, pd_opdesc_slot(pd_fuse_op(f, i), 0, "X"))) {
-            g.grad = pd_fuse_op(f, i);
-            g.grad_at = i;
-        }
+    g.grad = pd_fuse_reader(f, x->args.at[0], at, is_gradient, g.concat);
+    if (g.grad) g.grad_at = g.grad->index;
     g.n = x->args.n;
     g.items = pd_calloc((size_t)g.n, sizeof *g.items);
     if (!g.items) return pd_no_memory();
@@ -369,7 +371,7 @@ static pd_status fuse_concat(struct pd_fuse *f, int at)
 pd_status pd_fuse_embedding(struct pd_fuse *f)
 {
     /* From the last to the first: what goes lies before the concat or belongs to its gradient. */
-    for (int i = f->block->ops.n - 1; i >= 0; i--)
-        if (i < f->block->ops.n && pd_fuse_is(pd_fuse_op(f, i), "concat")) PD_TRY(fuse_concat(f, i));
+    for (int i = f->places.n - 1; i >= 0; i--)
+        if (pd_fuse_is(pd_fuse_op(f, i), "concat")) PD_TRY(fuse_concat(f, i));
     return PD_OK;
 }

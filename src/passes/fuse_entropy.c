@@ -49,11 +49,9 @@ static pd_status fuse(struct pd_fuse *f, int i)
 
 pd_status pd_fuse_entropy(struct pd_fuse *f)
 {
-    for (int i = 0; i < f->block->ops.n; i++) {
+    for (int i = 0; i < f->places.n; i++) {
         struct pd_opdesc *op = pd_fuse_op(f, i);
-        int before = f->block->ops.n;
         if (pd_fuse_is(op, "cross_entropy_grad") || pd_fuse_is(op, "cross_entropy_grad2")) PD_TRY(fuse(f, i));
-        i -= before - f->block->ops.n;
     }
     return PD_OK;
 }

@@ -52,12 +52,13 @@ static pd_status fuse_send(struct pd_fuse *f, int at)
 /* ---- from the barrier to the last concat ---- */
 
 struct exchange {
-    int first, last;                                               /* positions in the block */
+    PD_VEC(struct pd_opdesc *) ops;                                /* in their order */
     const struct pd_attr *endpoints, *trainer_id, *trainers, *all; /* all: servers of the job */
     const struct pd_attr *job;                                     /* what is trained */
     PD_VEC(const char *) names;                                    /* at the servers */
     PD_VEC(const char *) epmap;
     PD_VEC(const char *) locals; /* the variable that the name is received into */
+    struct pd_map first;         /* a local -> the first of its numbers */
     PD_VEC(int64_t) slices;      /* how many rows of it; -1: all */
     PD_VEC(const char *) outs;
     PD_VEC(int) into;
@@ -66,6 +67,8 @@ struct exchange {
 
 static void exchange_free(struct exchange *e)
 {
+    pd_vec_free(&e->ops);
+    pd_map_free(&e->first);
     pd_vec_free(&e->names);
     pd_vec_free(&e->epmap);
     pd_vec_free(&e->locals);
@@ -78,6 +81,8 @@ static void exchange_free(struct exchange *e)
 static pd_status add_name(struct exchange *e, const char *name, const struct pd_attr *epmap, int i,
                           const char *local, int64_t rows)
 {
+    if (pd_map_number(&e->first, local) < 0 && !pd_map_set_number(&e->first, local, e->locals.n))
+        return pd_no_memory();
     return pd_vec_push(&e->names, name) &&
                    pd_vec_push(&e->epmap, epmap->strings[i < epmap->n ? i : epmap->n - 1]) &&
                    pd_vec_push(&e->locals, local) && pd_vec_push(&e->slices, rows)
@@ -120,13 +125,6 @@ static pd_status add_recv(const struct pd_fuse *f, struct exchange *e, const str
     return PD_OK;
 }
 
-static int local_of(const struct exchange *e, const char *name)
-{
-    for (int i = 0; i < e->locals.n; i++)
-        if (strcmp(e->locals.at[i], name) == 0) return i;
-    return -1;
-}
-
 /* A concat of slices that only it reads: they can go straight into its output. */
 static int joins_slices(const struct pd_fuse *f, const struct exchange *e, const struct pd_opdesc *op)
 {
@@ -137,9 +135,10 @@ static int joins_slices(const struct pd_fuse *f, const struct exchange *e, const
         return 0;
     for (int i = 0; i < x->args.n; i++) {
         const struct pd_var *var = pd_block_var(f->block, x->args.at[i]);
-        if (local_of(e, x->args.at[i]) < 0 || !var || var->meta.rank < 1 || var->meta.dim[0] < 0) return 0;
+        if (pd_map_number(&e->first, x->args.at[i]) < 0 || !var || var->meta.rank < 1 || var->meta.dim[0] < 0)
+            return 0;
         struct pd_fuse_use use = pd_fuse_use_of(f, var->name);
-        if (pd_map_get(&f->kept, x->args.at[i]) || use.reads != 1 || use.writes != 1) return 0;
+        if (pd_map_has(&f->kept, x->args.at[i]) || use.reads != 1 || use.writes != 1) return 0;
     }
     return 1;
 }
@@ -151,27 +150,34 @@ static int belongs(const struct pd_fuse *f, const struct pd_opdesc *op)
     return pd_fuse_is(op, "recv") && (slices_of(op) < 2 || rows_of(f, op) >= slices_of(op));
 }
 
-/* The exchange that starts at `at`: what it receives, and how far it goes. */
+/* The next op behind position *at, which moves there; NULL: it was the last. */
+static struct pd_opdesc *next_op(const struct pd_fuse *f, int *at)
+{
+    while (++*at < f->places.n)
+        if (f->places.at[*at]) return f->places.at[*at];
+    return NULL;
+}
+
+/* The exchange that starts at `at`: what it receives, and its ops. */
 static pd_status read_exchange(const struct pd_fuse *f, int at, struct exchange *e)
 {
     struct pd_opdesc *op = pd_fuse_op(f, at);
-    e->first = at;
     if (pd_fuse_is(op, "send_barrier")) {
         e->endpoints = pd_opdesc_attr(op, "endpoints");
         e->trainer_id = pd_opdesc_attr(op, "trainer_id");
-        at++;
+        if (!pd_vec_push(&e->ops, op)) return pd_no_memory();
+        op = next_op(f, &at);
     }
-    for (; at < f->block->ops.n && belongs(f, f->block->ops.at[at]); at++) {
-        const struct pd_opdesc *part = f->block->ops.at[at];
-        if (pd_fuse_is(part, "recv"))
-            PD_TRY(add_recv(f, e, part));
+    for (; op && belongs(f, op); op = next_op(f, &at)) {
+        if (pd_fuse_is(op, "recv"))
+            PD_TRY(add_recv(f, e, op));
         else
-            e->all = pd_opdesc_attr(part, "endpoints");
-        if (!e->job) e->job = pd_opdesc_attr(part, "job");
+            e->all = pd_opdesc_attr(op, "endpoints");
+        if (!e->job) e->job = pd_opdesc_attr(op, "job");
+        if (!pd_vec_push(&e->ops, op)) return pd_no_memory();
     }
-    e->last = at;
-    while (e->last < f->block->ops.n && joins_slices(f, e, f->block->ops.at[e->last]))
-        e->last++;
+    for (; op && joins_slices(f, e, op); op = next_op(f, &at))
+        if (!pd_vec_push(&e->ops, op)) return pd_no_memory();
     return PD_OK;
 }
 
@@ -182,43 +188,56 @@ static pd_status place(struct exchange *e, const char *out, int64_t rows)
     return pd_vec_push(&e->into, e->outs.n - 1) && pd_vec_push(&e->rows, rows) ? PD_OK : pd_no_memory();
 }
 
-/* Orders names by the output they fill: first those that are outputs themselves, then the slices of each
- * concat. */
+/* The same names in the order of the outputs that they fill. */
+struct ordered {
+    PD_VEC(const char *) names;
+    PD_VEC(const char *) epmap;
+};
+
+static pd_status place_name(struct exchange *e, int i, const char *out, int64_t rows, struct ordered *to)
+{
+    PD_TRY(place(e, out, rows));
+    return pd_vec_push(&to->names, e->names.at[i]) && pd_vec_push(&to->epmap, e->epmap.at[i])
+               ? PD_OK
+               : pd_no_memory();
+}
+
+static const struct pd_io *joined_by(const struct pd_opdesc *op)
+{
+    return pd_fuse_is(op, "concat") ? pd_opdesc_slot(op, 0, "X") : NULL;
+}
+
+/* First those that are outputs themselves, then the slices of each concat. */
+static pd_status place_names(const struct pd_fuse *f, struct exchange *e, struct pd_map *joined,
+                             struct ordered *to)
+{
+    for (int k = 0; k < e->ops.n; k++) {
+        const struct pd_io *x = joined_by(e->ops.at[k]);
+        for (int s = 0; x && s < x->args.n; s++)
+            if (!pd_map_add(joined, x->args.at[s])) return pd_no_memory();
+    }
+    for (int i = 0; i < e->locals.n; i++)
+        if (!pd_map_has(joined, e->locals.at[i]))
+            PD_TRY(place_name(e, i, e->locals.at[i], e->slices.at[i], to));
+    for (int k = 0; k < e->ops.n; k++) {
+        const struct pd_io *x = joined_by(e->ops.at[k]);
+        for (int s = 0; x && s < x->args.n; s++)
+            PD_TRY(place_name(e, pd_map_number(&e->first, x->args.at[s]), pd_fuse_arg(e->ops.at[k], 1, "Out"),
+                              pd_block_var(f->block, x->args.at[s])->meta.dim[0], to));
+    }
+    return PD_OK;
+}
+
 static pd_status place_all(const struct pd_fuse *f, struct exchange *e)
 {
-    PD_VEC(const char *) names = {0};
-    PD_VEC(const char *) epmap = {0};
-    pd_status status = PD_OK;
-    for (int i = 0; status == PD_OK && i < e->locals.n; i++) {
-        int joined = 0;
-        for (int k = e->first; k < e->last; k++) {
-            const struct pd_io *x = pd_fuse_is(f->block->ops.at[k], "concat")
-                                        ? pd_opdesc_slot(f->block->ops.at[k], 0, "X")
-                                        : NULL;
-            for (int s = 0; x && s < x->args.n; s++)
-                joined |= strcmp(x->args.at[s], e->locals.at[i]) == 0;
-        }
-        if (joined) continue;
-        status = place(e, e->locals.at[i], e->slices.at[i]);
-        if (status == PD_OK && (!pd_vec_push(&names, e->names.at[i]) || !pd_vec_push(&epmap, e->epmap.at[i])))
-            status = pd_no_memory();
-    }
-    for (int k = e->first; status == PD_OK && k < e->last; k++) {
-        const struct pd_opdesc *op = f->block->ops.at[k];
-        if (!pd_fuse_is(op, "concat")) continue;
-        const struct pd_io *x = pd_opdesc_slot(op, 0, "X");
-        for (int s = 0; status == PD_OK && s < x->args.n; s++) {
-            int i = local_of(e, x->args.at[s]);
-            status = place(e, pd_fuse_arg(op, 1, "Out"), pd_block_var(f->block, x->args.at[s])->meta.dim[0]);
-            if (status == PD_OK &&
-                (!pd_vec_push(&names, e->names.at[i]) || !pd_vec_push(&epmap, e->epmap.at[i])))
-                status = pd_no_memory();
-        }
-    }
+    struct ordered to = {0};
+    struct pd_map joined = {0};
+    pd_status status = place_names(f, e, &joined, &to);
+    pd_map_free(&joined);
     pd_vec_free(&e->names);
     pd_vec_free(&e->epmap);
-    e->names.at = names.at, e->names.n = names.n, e->names.cap = names.cap;
-    e->epmap.at = epmap.at, e->epmap.n = epmap.n, e->epmap.cap = epmap.cap;
+    e->names.at = to.names.at, e->names.n = to.names.n, e->names.cap = to.names.cap;
+    e->epmap.at = to.epmap.at, e->epmap.n = to.epmap.n, e->epmap.cap = to.epmap.cap;
     return status;
 }
 
@@ -243,33 +262,25 @@ static pd_status fuse_exchange(struct pd_fuse *f, int at)
     struct exchange e = {0};
     struct pd_opdesc *op = NULL;
     pd_status status = read_exchange(f, at, &e);
-    if (status == PD_OK && e.last - e.first > 1) status = pd_fuse_new(f, "ps_exchange", &op);
+    if (status == PD_OK && e.ops.n > 1) status = pd_fuse_new(f, "ps_exchange", &op);
     if (status == PD_OK && op) status = place_all(f, &e);
     if (status == PD_OK && op) status = fill_op(op, &e);
-    PD_VEC(struct pd_opdesc *) parts = {0};
-    for (int i = e.first; status == PD_OK && op && i < e.last; i++)
-        if (!pd_vec_push(&parts, f->block->ops.at[i])) status = pd_no_memory();
-    if (status == PD_OK && op) {
-        status = pd_fuse_replace(f, op, parts.n, parts.at, 0);
-        op = NULL;
-    }
-    if (op) pd_opdesc_free(op);
-    pd_vec_free(&parts);
+    if (status == PD_OK && op)
+        status = pd_fuse_replace(f, op, e.ops.n, e.ops.at, 0);
+    else
+        pd_opdesc_free(op);
     exchange_free(&e);
     return status;
 }
 
 pd_status pd_fuse_exchanges(struct pd_fuse *f)
 {
-    for (int i = 0; i < f->block->ops.n; i++) {
-        const struct pd_opdesc *op = f->block->ops.at[i];
-        if (pd_fuse_is(op, "send")) {
-            int before = f->block->ops.n;
+    for (int i = 0; i < f->places.n; i++) {
+        const struct pd_opdesc *op = pd_fuse_op(f, i);
+        if (pd_fuse_is(op, "send"))
             PD_TRY(fuse_send(f, i));
-            if (f->block->ops.n < before) i--;
-        } else if (pd_fuse_is(op, "send_barrier") || pd_fuse_is(op, "recv")) {
+        else if (pd_fuse_is(op, "send_barrier") || pd_fuse_is(op, "recv"))
             PD_TRY(fuse_exchange(f, i));
-        }
     }
     return PD_OK;
 }

@@ -25,7 +25,7 @@ static pd_status fuse(struct pd_fuse *f, int i)
     struct pd_opdesc *sgd = pd_fuse_op(f, use.reader);
     if (!pd_fuse_is(sgd, "sgd") || pd_fuse_arg(sgd, 0, "Grad") != gradient ||
         pd_fuse_arg(sgd, 0, "Param") != param || pd_fuse_arg(sgd, 1, "ParamOut") != param ||
-        !pd_fuse_float(f, param) || pd_fuse_arg(mul, 0, "X") == param || pd_map_get(&f->kept, param))
+        !pd_fuse_float(f, param) || pd_fuse_arg(mul, 0, "X") == param || pd_map_has(&f->kept, param))
         return PD_OK;
     const char *lr = pd_fuse_arg(sgd, 0, "LearningRate");
     if (!lr || pd_fuse_written_between(f, lr, i, use.reader) || pd_fuse_used_between(f, param, i, use.reader))
@@ -40,7 +40,7 @@ static pd_status fuse(struct pd_fuse *f, int i)
 
 pd_status pd_fuse_mul_sgd(struct pd_fuse *f)
 {
-    for (int i = 0; i < f->block->ops.n; i++)
+    for (int i = 0; i < f->places.n; i++)
         if (pd_fuse_is(pd_fuse_op(f, i), "mul_grad")) PD_TRY(fuse(f, i));
     return PD_OK;
 }

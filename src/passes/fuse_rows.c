@@ -13,7 +13,7 @@ static int minds_no_repeats(const struct pd_opdesc *op)
 pd_status pd_fuse_rows(struct pd_fuse *f)
 {
     static const struct pd_attr yes = {.type = PD_ATTR_BOOL, .b = 1};
-    for (int i = 0; i < f->block->ops.n; i++) {
+    for (int i = 0; i < f->places.n; i++) {
         struct pd_opdesc *op = pd_fuse_op(f, i);
         if (!pd_fuse_is(op, "sum") || pd_attr_index(op->def->attrs, "keep_repeated_rows") < 0) continue;
         const char *out = pd_fuse_arg(op, 1, "Out");

@@ -28,7 +28,7 @@ pd_status pd_backward_name(struct pd_backward *p, struct pd_backward_node *n)
     struct pd_buf name = {0};
     pd_buf_printf(&name, "%s" PD_GRAD_SUFFIX, n->var);
     size_t base = name.n;
-    for (int i = 0; !name.failed && pd_map_key(&p->before, name.at); i++) {
+    for (int i = 0; !name.failed && pd_map_has(&p->before, name.at); i++) {
         name.n = base;
         pd_buf_printf(&name, "_%d", i);
     }
@@ -216,21 +216,21 @@ static int maker_lives_before(struct pd_grad_maker *g, const char *var)
 }
 
 /* Variables from around a block that it reads, other than as it wrote them itself, and whose gradient nobody
- * wants. */
-static pd_status unwanted_reads(const struct pd_block *block, int n_wanted, const char *const *wanted,
-                                struct pd_map *out)
+ * wants; those that are wanted are known from the start. */
+static pd_status unwanted_reads(const struct pd_block *block, struct pd_map *known, struct pd_map *out)
 {
-    for (int i = 0; i < block->ops.n; i++)
-        for (int s = 0; s < block->ops.at[i]->in.n; s++)
-            for (int k = 0; k < block->ops.at[i]->in.at[s].args.n; k++) {
-                const char *name = block->ops.at[i]->in.at[s].args.at[k];
-                int known = pd_block_var(block, name) != NULL;
-                for (int w = 0; w < n_wanted && !known; w++)
-                    known = strcmp(wanted[w], name) == 0;
-                for (int before = 0; before < i && !known; before++)
-                    known = pd_opdesc_names(block->ops.at[before], 1, name);
-                if (!known && !pd_map_set(out, name, NULL)) return pd_no_memory();
+    for (int i = 0; i < block->ops.n; i++) {
+        const struct pd_opdesc *op = block->ops.at[i];
+        for (int s = 0; s < op->in.n; s++)
+            for (int k = 0; k < op->in.at[s].args.n; k++) {
+                const char *name = op->in.at[s].args.at[k];
+                if (!pd_block_var(block, name) && !pd_map_has(known, name) && !pd_map_add(out, name))
+                    return pd_no_memory();
             }
+        for (int s = 0; s < op->out.n; s++)
+            for (int k = 0; k < op->out.at[s].args.n; k++)
+                if (!pd_map_add(known, op->out.at[s].args.at[k])) return pd_no_memory();
+    }
     return PD_OK;
 }
 
@@ -240,11 +240,14 @@ static pd_status maker_block(struct pd_grad_maker *g, int forward, int loops, in
 {
     struct pd_backward *p = g->backward;
     struct pd_block *block = pd_program_block(p->program, forward), *into;
-    struct pd_map unwanted = {0};
+    struct pd_map unwanted = {0}, known = {0};
+    pd_status status = PD_OK;
     if (!block) return pd_fail(PD_RANGE, "op '%s' names block %d, which is not there", g->op->type, forward);
     PD_TRY(pd_block_new(p->program, p->into->index, &into));
     into->forward = forward;
-    PD_TRY(unwanted_reads(block, n_wanted, wanted, &unwanted));
+    for (int i = 0; i < n_wanted && status == PD_OK; i++)
+        if (!pd_map_add(&known, wanted[i])) status = pd_no_memory();
+    if (status == PD_OK) status = unwanted_reads(block, &known, &unwanted);
     const char **no_grad = pd_calloc(unwanted.n, sizeof *no_grad);
     int n = 0;
     pd_map_each(&unwanted, e)
@@ -261,8 +264,9 @@ static pd_status maker_block(struct pd_grad_maker *g, int forward, int loops, in
                                     .no_grad = no_grad,
                                     .n_clips = p->spec->n_clips,
                                     .clips = p->spec->clips};
-    pd_status status = no_grad ? pd_pass_backward(&spec, grads) : pd_no_memory();
+    if (status == PD_OK) status = no_grad ? pd_pass_backward(&spec, grads) : pd_no_memory();
     pd_free(no_grad);
+    pd_map_free(&known);
     pd_map_free(&unwanted);
     *grad_block = into->index;
     return status;

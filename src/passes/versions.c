@@ -10,7 +10,24 @@
 
 struct writers {
     PD_VEC(int) ops; /* rising */
+    /* The copy that is made before each of them, then the one at the block's end; made with the first. */
+    const char **copies;
+    int n_names; /* that copies were tried under */
 };
+
+/* The first writer that is not before op `from`. */
+static int first_from(const struct writers *w, int from)
+{
+    int low = 0, high = w->ops.n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (w->ops.at[middle] < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
 
 static pd_status add_writer(struct pd_backward *p, const char *var, int op)
 {
@@ -41,6 +58,7 @@ void pd_backward_free_writers(struct pd_backward *p)
     pd_map_each(&p->writers, e) {
         struct writers *w = e->value;
         pd_vec_free(&w->ops);
+        pd_free(w->copies);
         pd_free(w);
     }
     pd_map_free(&p->writers);
@@ -49,17 +67,16 @@ void pd_backward_free_writers(struct pd_backward *p)
 int pd_backward_writer(const struct pd_backward *p, const char *var, int from, int to)
 {
     const struct writers *w = pd_map_get(&p->writers, var);
-    for (int i = 0; w && i < w->ops.n && w->ops.at[i] < to; i++)
-        if (w->ops.at[i] >= from) return w->ops.at[i];
-    return -1;
+    int i = w ? first_from(w, from) : 0;
+    return w && i < w->ops.n && w->ops.at[i] < to ? w->ops.at[i] : -1;
 }
 
 struct pd_meta pd_backward_meta(const struct pd_backward *p, const struct pd_var *var, int at)
 {
     const struct writers *w = pd_map_get(&p->writers, var->name);
-    for (int i = 0; w && i < w->ops.n; i++) {
+    for (int i = w ? first_from(w, at) : 0; w && i < w->ops.n; i++) {
         const struct pd_opdesc *op = p->spec->block->ops.at[w->ops.at[i]];
-        for (int k = 0; k < op->resized.n && w->ops.at[i] >= at; k++)
+        for (int k = 0; k < op->resized.n; k++)
             if (strcmp(op->resized.at[k].var, var->name) == 0) return op->resized.at[k].was;
     }
     const struct pd_backward *around = p->spec->around;
@@ -67,7 +84,8 @@ struct pd_meta pd_backward_meta(const struct pd_backward *p, const struct pd_var
 }
 
 /* A new variable of the forward block, like `var`. */
-static pd_status new_copy(struct pd_backward *p, const char *var, int before, const char **name)
+static pd_status new_copy(struct pd_backward *p, const char *var, int before, struct writers *w,
+                          const char **name)
 {
     struct pd_block *block = p->spec->block;
     const struct pd_var *from = pd_block_find(block, var);
@@ -75,9 +93,9 @@ static pd_status new_copy(struct pd_backward *p, const char *var, int before, co
     struct pd_var *copy;
     int existed = 1;
     pd_status status = PD_OK;
-    for (int i = 0; existed && status == PD_OK; i++) {
+    while (existed && status == PD_OK) {
         text.n = 0;
-        pd_buf_printf(&text, "%s@STEP@block%d@%d", var, block->index, i);
+        pd_buf_printf(&text, "%s@STEP@block%d@%d", var, block->index, w->n_names++);
         status = text.failed ? pd_no_memory() : pd_var_new(block, text.at, from->meta.kind, &copy, &existed);
     }
     pd_buf_free(&text);
@@ -99,12 +117,13 @@ pd_status pd_backward_version(struct pd_backward *p, const char *var, int at, co
         if (pd_block_var(p->spec->block, var) || pd_backward_writer(p, var, 0, at) < 0) return PD_OK;
         before = p->forward_ops;
     }
-    for (int i = 0; i < p->copies.n; i++)
-        if (p->copies.at[i].before == before && strcmp(p->copies.at[i].var, var) == 0) {
-            *name = p->copies.at[i].name;
-            return PD_OK;
-        }
-    return new_copy(p, var, before, name);
+    struct writers *w = pd_map_get(&p->writers, var);
+    if (!w->copies && !(w->copies = pd_calloc((size_t)w->ops.n + 1, sizeof *w->copies)))
+        return pd_no_memory();
+    const char **copy = &w->copies[first_from(w, before)];
+    if (!*copy) PD_TRY(new_copy(p, var, before, w, copy));
+    *name = *copy;
+    return PD_OK;
 }
 
 /* The blocks that a gradient op runs read variables around the forward block by name too. */
@@ -167,21 +186,54 @@ pd_status pd_backward_pin(struct pd_backward *p, struct pd_opdesc *op)
     return PD_OK;
 }
 
+/* By falling `before`, those before one op in the order in which they were asked for. Returns NULL when
+ * memory is short. */
+static int *in_order(const struct pd_backward *p)
+{
+    int *first = pd_calloc((size_t)p->forward_ops + 1, sizeof *first),
+        *next = pd_calloc((size_t)p->copies.n, sizeof *next),
+        *order = pd_calloc((size_t)p->copies.n, sizeof *order), n = 0;
+    for (int i = p->copies.n - 1; first && next && order && i >= 0; i--) {
+        next[i] = first[p->copies.at[i].before]; /* numbers + 1; 0: none */
+        first[p->copies.at[i].before] = i + 1;
+    }
+    for (int at = p->forward_ops; first && next && order && at >= 0; at--)
+        for (int i = first[at]; i; i = next[i - 1])
+            order[n++] = i - 1;
+    if (!first || !next) {
+        pd_free(order);
+        order = NULL;
+    }
+    pd_free(first);
+    pd_free(next);
+    return order;
+}
+
+static pd_status make_copies(struct pd_backward *p, struct pd_place *places, int *n)
+{
+    int *order = in_order(p);
+    pd_status status = order ? PD_OK : pd_no_memory();
+    for (int i = 0; i < p->copies.n && status == PD_OK; i++) {
+        const struct pd_backward_copy *c = &p->copies.at[order[i]];
+        struct pd_opdesc *op;
+        status = pd_backward_op(p, "assign", 1, &c->var, c->name, &op);
+        if (status != PD_OK) break;
+        places[(*n)++] = (struct pd_place){op, c->before};
+        status = pd_opdesc_set_int(op, "op_role", PD_ROLE_BACKWARD);
+    }
+    pd_free(order);
+    return status;
+}
+
 pd_status pd_backward_insert_copies(struct pd_backward *p)
 {
-    /* From the end on, so that the numbers of the ops before stay. */
-    for (int at = p->forward_ops; p->copies.n && at >= 0; at--)
-        for (int i = 0; i < p->copies.n; i++) {
-            const struct pd_backward_copy *c = &p->copies.at[i];
-            struct pd_opdesc *op;
-            if (c->before != at) continue;
-            PD_TRY(pd_backward_op(p, "assign", 1, &c->var, c->name, &op));
-            pd_status status = pd_opdesc_set_int(op, "op_role", PD_ROLE_BACKWARD);
-            if (status == PD_OK) status = pd_block_insert_sized(p->spec->block, at, op);
-            if (status != PD_OK) {
-                pd_opdesc_free(op);
-                return status;
-            }
-        }
-    return PD_OK;
+    int n = 0;
+    if (!p->copies.n) return PD_OK;
+    struct pd_place *places = pd_calloc((size_t)p->copies.n, sizeof *places);
+    pd_status status = places ? make_copies(p, places, &n) : pd_no_memory();
+    if (status == PD_OK) status = pd_block_insert_many(p->spec->block, n, places);
+    for (int i = 0; i < n && status != PD_OK; i++)
+        pd_opdesc_free(places[i].op);
+    pd_free(places);
+    return status;
 }

@@ -76,7 +76,7 @@ const char *pd_program_text(struct pd_program *program, const char *text)
 {
     const char *kept = pd_map_key(&program->pool, text);
     if (kept) return kept;
-    return pd_map_set(&program->pool, text, NULL) ? pd_map_key(&program->pool, text) : NULL;
+    return pd_map_add(&program->pool, text) ? pd_map_key(&program->pool, text) : NULL;
 }
 
 pd_status pd_block_new(struct pd_program *program, int parent, struct pd_block **out)

@@ -71,8 +71,7 @@ struct pd_opdesc {
     PD_VEC(struct pd_named_attr) attrs;
     PD_VEC(struct pd_resized) resized; /* noted when the op is inferred */
     int is_target;
-    /* Where it stood in its block when somebody asked: pd_block_op_index begins there. */
-    _Atomic int last_index;
+    _Atomic int index; /* its position, where the block has numbered it; ask pd_block_op_index */
     PD_VEC(struct pd_opdesc *)
     parts; /* owned; an op of a plan that stands for several: these, for messages */
 };
@@ -80,9 +79,10 @@ struct pd_opdesc {
 struct pd_block {
     struct pd_program *program;
     int index, parent, forward;   /* -1: none */
-    PD_VEC(struct pd_var *) vars; /* in the order of creation */
+    PD_VEC(struct pd_var *) vars; /* in the order of creation, which is that of their ids */
     struct pd_map by_name;
     PD_VEC(struct pd_opdesc *) ops;
+    _Atomic int n_numbered; /* so many of them know their position (block.c) */
 };
 
 /* What a Program shares with its clones. */
@@ -132,6 +132,8 @@ struct pd_var *pd_block_find(const struct pd_block *block,
 pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *const *vars,
                                const char *const *names);
 pd_status pd_var_remove(struct pd_var *var);
+/* The part of pd_program_remove for the variables of a block. */
+void pd_block_remove_vars(struct pd_block *block, const char *gone);
 struct pd_var *pd_program_var(const struct pd_program *program, int64_t id);
 /* Gives the op the next id; 0 when memory is short. For opdesc.c. */
 int pd_program_take_op_id(struct pd_program *program, struct pd_opdesc *op);
@@ -172,15 +174,27 @@ pd_status pd_opdesc_rename_args(struct pd_opdesc *op,
 /* The i-th block that the op's attributes name; -1 after the last. */
 int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
 
+/* block.c */
 /* Verifies, infers the outputs and puts the op at `index` (-1: last). Takes `op` on success; on an error the
  * block is as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */
 pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars);
-/* The same for an op between others whose outputs have their sizes: variables have those of their last
- * writer, which says nothing about what an op before it reads. */
-pd_status pd_block_insert_sized(struct pd_block *block, int index, struct pd_opdesc *op);
-void pd_block_remove_op(struct pd_block *block, int index);            /* frees the op */
-struct pd_opdesc *pd_block_take_op(struct pd_block *block, int index); /* the caller owns it then */
-int pd_block_op_index(const struct pd_block *block, struct pd_opdesc *op);
+/* Ops that go between others, all in one pass: each before the op that stood at `before`, which falls from one
+ * to the next; of several before one op the last comes first. Their outputs have their sizes already:
+ * variables have those of their last writer, which says nothing about what an op before it reads. Takes all
+ * of them, or none on an error. */
+struct pd_place {
+    struct pd_opdesc *op;
+    int before;
+};
+pd_status pd_block_insert_many(struct pd_block *block, int n, const struct pd_place *places);
+void pd_block_remove_op(struct pd_block *block, int index); /* frees the op */
+/* For a pass that has the list of the block's ops in its own hands (passes/fuse.c): verifies an op and makes
+ * it one of the block's; makes it nobody's, and the caller owns it. */
+pd_status pd_block_adopt(struct pd_block *block, struct pd_opdesc *op);
+void pd_block_disown(struct pd_block *block, struct pd_opdesc *op);
+/* Removes and frees every op and variable whose gone[id] is set, in one pass. */
+void pd_program_remove(struct pd_program *program, const char *gone);
+int pd_block_op_index(struct pd_block *block, struct pd_opdesc *op);
 struct pd_opdesc *pd_program_op(const struct pd_program *program, int64_t id);
 
 /* verify.c: slots, variables and attributes fit the op's tables; messages name op, slot and variable. */

@@ -134,21 +134,48 @@ pd_status pd_block_rename_vars(struct pd_block *block, int n, struct pd_var *con
     return status;
 }
 
-pd_status pd_var_remove(struct pd_var *var)
+/* Where the variable stands in its block: ids rise there. */
+static int index_of(const struct pd_block *block, const struct pd_var *var)
+{
+    int low = 0, high = block->vars.n - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (block->vars.at[middle]->id < var->id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Frees a variable that is out of its block's list. */
+static void discard(struct pd_var *var)
 {
     struct pd_block *block = var->block;
-    for (int i = 0; i < block->vars.n; i++)
-        if (block->vars.at[i] == var) {
-            pd_vec_remove(&block->vars, i);
-            break;
-        }
     pd_map_remove(&block->by_name, var->name);
     block->program->var_by_id.at[var->id] = NULL;
     block->program->version++;
     pd_lod_unref(var->meta.lod);
     pd_buf_free(&var->extra);
     pd_free(var);
+}
+
+pd_status pd_var_remove(struct pd_var *var)
+{
+    pd_vec_remove(&var->block->vars, index_of(var->block, var));
+    discard(var);
     return PD_OK;
+}
+
+void pd_block_remove_vars(struct pd_block *block, const char *gone)
+{
+    int left = 0;
+    for (int i = 0; i < block->vars.n; i++)
+        if (gone[block->vars.at[i]->id])
+            discard(block->vars.at[i]);
+        else
+            block->vars.at[left++] = block->vars.at[i];
+    block->vars.n = left;
 }
 
 struct pd_var *pd_program_var(const struct pd_program *program, int64_t id)

@@ -48,6 +48,24 @@ static void map_keeps_what_it_is_given(void **state)
     pd_map_free(&map);
 }
 
+static void map_has_numbers_and_bare_keys(void **state)
+{
+    (void)state;
+    struct pd_map map = {0};
+    assert_int_equal(pd_map_number(&map, "zero"), -1);
+    assert_false(pd_map_has(&map, "zero"));
+    assert_true(pd_map_set_number(&map, "zero", 0));
+    assert_true(pd_map_set_number(&map, "many", 1 << 30));
+    assert_int_equal(pd_map_number(&map, "zero"), 0);
+    assert_int_equal(pd_map_number(&map, "many"), 1 << 30);
+    assert_int_equal(pd_map_number(&map, "none"), -1);
+    assert_true(pd_map_add(&map, "zero"));
+    assert_int_equal(map.n, 2);
+    assert_true(pd_map_has(&map, "zero"));
+    assert_false(pd_map_has(&map, "none"));
+    pd_map_free(&map);
+}
+
 static void vec_grows_inserts_and_removes(void **state)
 {
     (void)state;
@@ -425,6 +443,7 @@ int main(void)
     setenv("FLAGS_ps_keep", "0", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_keeps_what_it_is_given),
+        cmocka_unit_test(map_has_numbers_and_bare_keys),
         cmocka_unit_test(vec_grows_inserts_and_removes),
         cmocka_unit_test(a_failed_buffer_stays_failed),
         cmocka_unit_test(philox_gives_the_known_answer),

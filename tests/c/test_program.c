@@ -126,6 +126,97 @@ static void ids_are_stable_and_gone_when_removed(void **state)
     pd_program_unref(p);
 }
 
+static void assert_positions(struct pd_block *block, int first)
+{
+    for (int i = 0; i < block->ops.n; i++) {
+        int at = (first + i) % block->ops.n;
+        assert_int_equal(pd_block_op_index(block, block->ops.at[at]), at);
+    }
+}
+
+static void positions_are_right_after_any_change(void **state)
+{
+    (void)state;
+    struct pd_program *p = make();
+    struct pd_block *block = p->blocks.at[0];
+    unsigned random = 1;
+    for (int i = 0; i < 300; i++) {
+        struct pd_opdesc *op;
+        random = random * 1103515245u + 12345u;
+        int at = (int)(random >> 16) % (block->ops.n + 1);
+        if (i % 5 == 4 && at < block->ops.n) {
+            pd_block_remove_op(block, at);
+        } else {
+            assert_int_equal(pd_opdesc_new(p, "toy_square", &op), PD_OK);
+            assert_int_equal(pd_opdesc_add_arg(op, 0, "X", "w"), PD_OK);
+            assert_int_equal(pd_opdesc_add_arg(op, 1, "Out", "s"), PD_OK);
+            assert_int_equal(pd_block_insert(block, at, op, 0), PD_OK);
+            assert_int_equal(pd_block_op_index(block, op), at);
+        }
+        if (i % 3 == 0) assert_positions(block, at);
+    }
+    pd_program_unref(p);
+}
+
+static struct pd_place square_before(struct pd_program *p, int before)
+{
+    struct pd_place place = {.before = before};
+    assert_int_equal(pd_opdesc_new(p, "toy_square", &place.op), PD_OK);
+    assert_int_equal(pd_opdesc_add_arg(place.op, 0, "X", "w"), PD_OK);
+    assert_int_equal(pd_opdesc_add_arg(place.op, 1, "Out", "s"), PD_OK);
+    return place;
+}
+
+static void many_ops_go_in_at_once(void **state)
+{
+    (void)state;
+    struct pd_program *p = make();
+    struct pd_block *block = p->blocks.at[0];
+    struct pd_opdesc *was[4];
+    memcpy(was, block->ops.at, sizeof was);
+    assert_positions(block, 0);
+    struct pd_place in[] = {square_before(p, 4), square_before(p, 2), square_before(p, 2),
+                            square_before(p, 0)};
+    assert_int_equal(pd_block_insert_many(block, 4, in), PD_OK);
+    const struct pd_opdesc *now[] = {in[3].op, was[0], was[1], in[2].op, in[1].op, was[2], was[3], in[0].op};
+    assert_int_equal(block->ops.n, 8);
+    assert_memory_equal(block->ops.at, now, sizeof now);
+    assert_positions(block, 0);
+    struct pd_place bad[] = {square_before(p, 1), square_before(p, 0)};
+    assert_int_equal(pd_opdesc_set_args(bad[1].op, 0, "X", 1, (const char *[]){"nobody"}), PD_OK);
+    assert_int_equal(pd_block_insert_many(block, 2, bad), PD_NOT_FOUND);
+    assert_memory_equal(block->ops.at, now, sizeof now);
+    pd_opdesc_free(bad[0].op);
+    pd_opdesc_free(bad[1].op);
+    pd_program_unref(p);
+}
+
+static void many_parts_go_at_once(void **state)
+{
+    (void)state;
+    struct pd_program *p = make();
+    struct pd_block *block = p->blocks.at[0];
+    char *gone = pd_calloc((size_t)p->op_by_id.n, 1);
+    struct pd_opdesc *first = block->ops.at[0], *last = block->ops.at[3];
+    int64_t op = block->ops.at[1]->id, var = pd_block_var(block, "s")->id;
+    assert_positions(block, 0);
+    gone[op] = gone[block->ops.at[2]->id] = gone[var] = 1;
+    pd_program_remove(p, gone);
+    pd_free(gone);
+    assert_int_equal(block->ops.n, 2);
+    assert_ptr_equal(block->ops.at[0], first);
+    assert_int_equal(pd_block_op_index(block, last), 1);
+    assert_null(pd_program_op(p, op));
+    assert_null(pd_program_var(p, var));
+    assert_null(pd_block_var(block, "s"));
+    assert_non_null(pd_block_var(block, "t"));
+    assert_int_equal(pd_var_remove(pd_block_var(block, "a")), PD_OK);
+    assert_null(pd_block_var(block, "a"));
+    for (int i = 0; i < block->vars.n; i++)
+        assert_ptr_equal(pd_block_var(block, block->vars.at[i]->name), block->vars.at[i]);
+    pd_program_unref(p);
+}
+
 static void a_name_of_an_inner_block_stays(void **state)
 {
     (void)state;
@@ -282,6 +373,9 @@ int main(void)
         cmocka_unit_test(attributes_convert_where_nothing_is_lost),
         cmocka_unit_test(ids_are_stable_and_gone_when_removed),
         cmocka_unit_test(many_names_change_at_once),
+        cmocka_unit_test(positions_are_right_after_any_change),
+        cmocka_unit_test(many_ops_go_in_at_once),
+        cmocka_unit_test(many_parts_go_at_once),
         cmocka_unit_test(a_name_of_an_inner_block_stays),
         cmocka_unit_test(gradients_of_a_shared_variable_add_up),
         cmocka_unit_test(copies_keep_ids_and_drop_training),

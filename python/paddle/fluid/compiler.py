@@ -244,9 +244,7 @@ class CompiledProgram:
             from paddle.fluid.places_cut import begins_gradients
 
             program = self._program.clone()
-            block = program.global_block()
-            for i in reversed([i for i, op in enumerate(block.ops) if begins_gradients(op)]):
-                block._remove_op(i)
+            program._remove_parts([op for op in program.global_block().ops if begins_gradients(op)])
             self._fed_loss = self._program._changes, program
         return self._fed_loss[1]
 

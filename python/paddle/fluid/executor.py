@@ -408,8 +408,7 @@ class Executor(_core.Executor):
         for op in updates:
             if not wanted or op._id in wanted:
                 targets += op.output_arg_names
-            else:
-                block._remove_op(op.idx)
+        copy._remove_parts([op for op in updates if wanted and op._id not in wanted])
         copy._keep_only(feeds, [name for name in dict.fromkeys(targets) if name not in feeds])
         return copy
 

@@ -112,6 +112,13 @@ class Program(_core.Program):
             return None
         return op
 
+    def _remove_parts(self, parts: list) -> None:
+        """Removes ops and variables, in one pass over the Program for all."""
+        numbers = [part._id for part in parts]
+        self._delete_parts(numbers)
+        for number in numbers:
+            self._parts.pop(number, None)
+
     # ---- blocks ----
 
     @property
@@ -296,12 +303,10 @@ class Program(_core.Program):
         copy = self._copied(False)
         block = copy.global_block()
         if prune_read_op:
-            reads = [op.idx for op in block.ops if op.type == "read"]
-            for _ in range(reads[0] + 1 if reads else 0):
-                block._remove_op(0)
-            for var in block._all_vars():
-                if var.type == VarType.READER:
-                    block._remove_var(var.name)
+            ops = block.ops
+            last = next((i for i, op in enumerate(ops) if op.type == "read"), -1)
+            readers = [var for var in block._all_vars() if var.type == VarType.READER]
+            copy._remove_parts([*ops[: last + 1], *readers])
         for each in copy.blocks:
             for op in each.ops:
                 if op._attr("is_test") is not None:

@@ -447,9 +447,7 @@ def _named_targets(program: Program, target_vars: list) -> list:
 
 
 def _without_feed_fetch(program: Program) -> None:
-    block = program.global_block()
-    for i in reversed([i for i, op in enumerate(block.ops) if op.type in ("feed", "fetch")]):
-        block._remove_op(i)
+    program._remove_parts([op for op in program.global_block().ops if op.type in ("feed", "fetch")])
 
 
 def _aside(path: str) -> str:

@@ -188,8 +188,7 @@ def _only(program: Program, numbers: list, number: int, divisor: int) -> Program
     """A copy with the ops of one segment."""
     copy = program.clone()
     block = copy.global_block()
-    for i in reversed([i for i, each in enumerate(numbers) if each != number]):
-        block._remove_op(i)
+    copy._remove_parts([op for op, each in zip(block.ops, numbers) if each != number])
     for op in block.ops:
         if begins_gradients(op):
             op._put_attr("value", op.attr("value") / divisor)

@@ -31,10 +31,16 @@ def declare(block, var, name: str | None = None, shape=None, persistable: bool |
 
 
 def remove_ops(ops) -> None:
-    """Removes ops from their block, which lists its ops anew only once."""
-    for op in list(ops):
-        op.block.program._parts.pop(op._id, None)
-        op._delete()
+    """Removes ops of one Program, from whatever blocks they stand in."""
+    ops = list(ops)
+    if ops:
+        ops[0].block.program._remove_parts(ops)
+
+
+def remove_vars(block, names) -> None:
+    """Removes those of the variables that the block has."""
+    found = [block.vars.get(name) for name in names]
+    block.program._remove_parts([var for var in found if var is not None])
 
 
 def attrs_of(op) -> dict:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from paddle.fluid import framework
 from paddle.fluid.transpiler import lookup_table
-from paddle.fluid.transpiler.copying import declare, remove_ops
+from paddle.fluid.transpiler.copying import declare, remove_ops, remove_vars
 from paddle.fluid.transpiler.flow import inputs_of, outputs_of, sub_blocks
 from paddle.fluid.transpiler.job import Job
 from paddle.fluid.vartype import OpRole, VarType
@@ -68,9 +68,7 @@ class TrainerProgram:
         kept = {name for op in self.block.ops for name in _names(op)}
         kept.update(name for update in updates for name in (update.param.name, update.grad))
         self.removed = [name for name in used if name not in kept and name != self.job.table]
-        for name in self.removed:
-            if self.block.has_var(name):
-                self.block._remove_var(name)
+        remove_vars(self.block, self.removed)
         overview = self.job.program._parameters_on_pservers
         rates = {var.origin.name: var for var in overview.distributed_vars if var.vtype == "Schedule"}
         self.rates = {name: var for name, var in rates.items() if self.block.has_var(name)}
@@ -207,9 +205,7 @@ class TrainerStartup:
         """What trainers no longer have needs no start value."""
         remove_ops(op for op in self.block.ops if outputs_of(op) and self.removed.issuperset(outputs_of(op)))
         used = {name for op in self.block.ops for name in _names(op)}
-        for name in self.removed:
-            if self.block.has_var(name) and name not in used:
-                self.block._remove_var(name)
+        remove_vars(self.block, self.removed - used)
 
     def _receive(self) -> None:
         job, joins = self.job, []
