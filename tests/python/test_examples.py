@@ -1,5 +1,6 @@
 """The examples run as they are, and what they train gets better."""
 
+import json
 import os
 import pty
 import re
@@ -238,3 +239,14 @@ def test_bench_runs(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "| fit_a_line, one run, batch 20 | 1" in done.stdout
     assert '"steps_per_s"' in figures.read_text()
+
+
+def test_bench_of_curves_runs(tmp_path):
+    """Programs of one and of two layers."""
+    figures = tmp_path / "figures.json"
+    words = ["--layers", "1,2", "--width", "2", "--rounds", "1", "--json", str(figures)]
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / "curves.py"), *words], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for work in ("layers", "append_backward", "first run", "a step", "transpile", "get_pserver_program"):
+        assert f"| {work} " in done.stdout
+    assert [row["layers"] for row in json.loads(figures.read_text())] == [1, 2]
