@@ -57,6 +57,15 @@ class Progress:
         return report.outcome, "", report.outcome.upper()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="K/N: the K-th of N parts of the tests, each N-th of them")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    number, count = map(int, config.getoption("--part").split("/"))
+    items[:] = items[number - 1::count]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("PADDLE_SOAK"):
         config.pluginmanager.register(Progress())

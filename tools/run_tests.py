@@ -2,37 +2,39 @@
 
     python tools/run_tests.py [stage ...]
 
-runs the named stages, or all of them in the order of STAGES. The package must have been installed into the
-Python that runs this (`make` does that). The status is 1 when anything failed or when nothing was run.
+runs the named stages, or all of them. Each stage is some tasks, builds and files of tests, and those of all stages run side by side
+(test_schedule.py); what a task said is shown when it has ended. The package must have been installed into the Python that runs this
+(`make` does that). The status is 1 when anything failed or when nothing was run.
 """
 
 import argparse
+import functools
 import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
 import xml.etree.ElementTree as xml
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
-ROOT = Path(__file__).resolve().parents[1]
+from test_schedule import Schedule, read_times, write_times
+from test_task import ROOT, UNKNOWN, Task
+
 BUILD = ROOT / "build"
-JOBS = str(os.cpu_count() or 1)
+TIMES = ROOT / "tools" / "test_times"
+PART_S = 45  # a file of tests that takes longer is run in parts
 REPORT = BUILD / "pytest.xml"
 PYTHON_LIMIT_S = 2400  # for one file of tests: several times what the longest takes
 SOAK_LIMIT_S = 5400  # for one of long tests
 fuzz_seconds = 10  # for each target
 figures: list[str] = []  # what long tests measured, for the end
+times = read_times(TIMES)
 # Files of the real thing to start from.
 FUZZ_SEEDS = {"fuzz_program": "tests/golden/data/files/infer", "fuzz_tensor": "tests/golden/data/files/persistables"}
 
@@ -48,6 +50,7 @@ SANITIZER_SETTINGS = {
 # every op and the engine in one process.
 SANITIZED = BUILD / "test-sanitized"
 SANITIZED_SETTINGS = ("-DPD_SANITIZE=address", "-DWITH_PYTHON=ON")
+SANITIZED_TARGETS = ("pd_tests", "paddle_extension", "paddle_python_tree")
 SANITIZED_TESTS = tuple(f"tests/python/test_{name}.py" for name in (
     "ops", "op_types", "op_hostile", "target_gradients", "math_ops", "sparse_ops", "tensor_arrays", "loops", "control_flow",
     "in_place", "overwritten", "sizes", "fuse", "optimizer_rules", "programs"))
@@ -80,30 +83,6 @@ class Count:
         return Count(passed=1) if worked else Count(failed=1)
 
 
-def call(command: list, **options) -> int:
-    """Runs a command with its output shown as it comes; returns its status."""
-    print("$", *command, flush=True)
-    return subprocess.run([str(word) for word in command], cwd=options.pop("cwd", ROOT), **options).returncode
-
-
-def call_within(seconds: float, command: list, **options) -> int | None:
-    """The same; past that many seconds it ends the command with all that it started, and returns None."""
-    print("$", *command, flush=True)
-    process = subprocess.Popen([str(word) for word in command], cwd=options.pop("cwd", ROOT), start_new_session=True, **options)
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGABRT)  # pytest shows where it is
-        end = time.monotonic() + 10
-        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) and time.monotonic() < end:
-            time.sleep(0.1)
-        return None
-    finally:
-        if process.returncode is None:  # not waited for, so the number is still its own
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
 def fixed_addresses() -> list[str]:
     """The words before a command that switch address randomisation off, where the system allows that.
 
@@ -115,15 +94,24 @@ def fixed_addresses() -> list[str]:
     return []
 
 
-def build(folder: Path, *settings: str, targets: tuple[str, ...] = ("pd_tests",)) -> bool:
-    """Configures a build folder the first time, and builds its tests or other targets."""
+def build(task: Task, folder: Path, *settings: str, targets: tuple[str, ...] = ("pd_tests",)) -> Count:
+    """Configures a build folder the first time, and builds its tests or other targets: nothing to count where that works.
+
+    One file at a time: other tasks run beside it.
+    """
     if not (folder / "CMakeCache.txt").exists():
-        status = call(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DWITH_TESTING=ON",
-                       "-DWITH_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}", "--log-level=WARNING",
-                       *settings])
+        status = task.call(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DWITH_TESTING=ON",
+                            "-DWITH_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}", "--log-level=WARNING",
+                            *settings])
         if status:
-            return False
-    return call(["cmake", "--build", folder, "--target", *targets, "--parallel", JOBS]) == 0
+            return Count(failed=1)
+    return Count(failed=int(task.call(["cmake", "--build", folder, "--target", *targets, "--parallel", "1"]) != 0))
+
+
+@functools.cache
+def built(folder: Path, *settings: str, targets: tuple[str, ...] = ("pd_tests",)) -> Task:
+    """The one task that builds a folder."""
+    return Task("build", f"build/{folder.name}", lambda task: build(task, folder, *settings, targets=targets))
 
 
 def count_cmocka(report: Path) -> Count:
@@ -141,27 +129,27 @@ def count_cmocka(report: Path) -> Count:
     return total
 
 
-def run_c(folder: Path, *settings: str, only: str = ".", env: dict[str, str] | None = None) -> Count:
-    """Builds and runs the C tests in one build folder; `only` those whose name has this pattern in it."""
-    if not list((ROOT / "tests" / "c").glob("test_*.c")):
-        print("There are no C tests.")
-        return Count()
-    if not build(folder, *settings):
-        return Count(failed=1)
+def run_c(task: Task, folder: Path, only: str = ".", env: dict[str, str] | None = None) -> Count:
+    """Runs the C tests of a build folder; `only` those whose name has this pattern in it."""
     report = folder / "ctest.xml"
     report.unlink(missing_ok=True)
-    status = call([*fixed_addresses(), "ctest", "--test-dir", folder, "--output-on-failure", "-R", only,
-                   "--output-junit", report, "--test-output-size-passed", "1000000", "--parallel", JOBS],
-                  env=environment() | (env or {}))
+    status = task.call([*fixed_addresses(), "ctest", "--test-dir", folder, "--output-on-failure", "-R", only,
+                        "--output-junit", report, "--test-output-size-passed", "1000000", "--parallel", "2"],
+                       env=environment() | (env or {}))
     count = count_cmocka(report) if report.exists() else Count()
     if status and not count.failed:
         count.failed = 1
     return count
 
 
-def stage_includes() -> Count:
+def c_tests(stage: str, folder: Path, made: Task) -> list[Task]:
+    """The build of C tests, and their run."""
+    return [made, Task(stage, f"{stage}/tests", lambda task: run_c(task, folder), [made])]
+
+
+def stage_includes() -> list[Task]:
     """Include rules of the layout"""
-    return Count.of(call([sys.executable, "tools/check_includes.py"]) == 0)
+    return [Task("includes", "includes", lambda task: Count.of(task.call([sys.executable, "tools/check_includes.py"]) == 0))]
 
 
 def plain_folder() -> Path:
@@ -170,26 +158,26 @@ def plain_folder() -> Path:
     return wheel if (wheel / "CMakeCache.txt").exists() else BUILD / "test-plain"
 
 
-def stage_c() -> Count:
+def stage_c() -> list[Task]:
     """C tests"""
-    return run_c(plain_folder())
+    return c_tests("c", plain_folder(), built(plain_folder()))
 
 
-def stage_address() -> Count:
+def stage_address() -> list[Task]:
     """C tests, with the address and undefined-behaviour sanitizers"""
-    return run_c(SANITIZED, *SANITIZED_SETTINGS)
+    return c_tests("address", SANITIZED, sanitized_build())
 
 
-def stage_extension() -> Count:
+def stage_extension() -> list[Task]:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
-    return run_sanitized(*SANITIZED_TESTS, env={"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"})
+    made = sanitized_build()
+    settings = {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"}
+    return [made, *(task for path in SANITIZED_TESTS for task in file_tasks("extension", path, [made], lambda: {
+        "prefix": tuple(fixed_addresses()), "env": sanitized_python() | settings}))]
 
 
-def run_sanitized(*paths: str, env: dict[str, str], limit: float = PYTHON_LIMIT_S) -> Count:
-    """Builds the sanitized extension, and runs files of tests with it."""
-    if not build(SANITIZED, *SANITIZED_SETTINGS, targets=("paddle_extension", "paddle_python_tree")):
-        return Count(failed=1)
-    return run_pytest(*paths, prefix=tuple(fixed_addresses()), env=sanitized_python() | env, limit=limit)
+def sanitized_build() -> Task:
+    return built(SANITIZED, *SANITIZED_SETTINGS, targets=SANITIZED_TARGETS)
 
 
 def sanitized_python() -> dict[str, str]:
@@ -205,93 +193,75 @@ def sanitized_python() -> dict[str, str]:
     }
 
 
-def stage_thread() -> Count:
+def stage_thread() -> list[Task]:
     """C tests, with the thread sanitizer"""
-    return run_c(BUILD / "test-thread", "-DPD_SANITIZE=thread")
+    folder = BUILD / "test-thread"
+    return c_tests("thread", folder, built(folder, "-DPD_SANITIZE=thread"))
 
 
-def stage_fuzz() -> Count:
+def stage_fuzz() -> list[Task]:
     """Fuzz targets"""
-    targets = sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("*.c"))
-    if not targets:
-        print("There are no fuzz targets.")
-        return Count()
     folder = BUILD / "test-fuzzer"
-    if not build(folder, "-DPD_SANITIZE=fuzzer", "-DCMAKE_C_COMPILER=clang"):
-        return Count(failed=len(targets))
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        worked = list(pool.map(lambda target: run_fuzzer(folder, target), targets))
-    return Count(passed=sum(worked), failed=len(worked) - sum(worked))
+    made = built(folder, "-DPD_SANITIZE=fuzzer", "-DCMAKE_C_COMPILER=clang")
+    targets = sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("*.c"))
+    return [made, *(Task("fuzz", f"fuzz/{target}", lambda task, target=target: run_fuzzer(task, folder, target), [made])
+                    for target in targets)]
 
 
-def run_fuzzer(folder: Path, target: str) -> bool:
-    """One target for its time; its output is shown when it has ended."""
+def run_fuzzer(task: Task, folder: Path, target: str) -> Count:
+    """One target for its time."""
     corpus = folder / "corpus" / target  # grows from run to run
     corpus.mkdir(parents=True, exist_ok=True)
     seeds = [path for path in [ROOT / FUZZ_SEEDS.get(target, "none")] if path.is_dir()]
     command = [*fixed_addresses(), folder / "fuzz" / target, f"-max_total_time={fuzz_seconds}", "-timeout=10",
                "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1",
                f"-artifact_prefix={folder}/found-{target}-", corpus, *seeds]
-    try:
-        done = subprocess.run([str(word) for word in command], cwd=ROOT, env=environment(), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=fuzz_seconds + 120)
-    except subprocess.TimeoutExpired:
-        print(f"{target} did not end in time", flush=True)
-        return False
-    print("$", *command, f"\n{done.stdout}", flush=True)
-    if runs := re.search(r"stat::number_of_executed_units: (\d+)", done.stdout):
-        figures.append(f"{target}: {fuzz_seconds} s, {runs[1]} inputs, {'clean' if done.returncode == 0 else 'found something'}")
-    return done.returncode == 0
+    status = task.call(command, fuzz_seconds + 120, env=environment())
+    if status is None:
+        task.say(f"{target} did not end in time")
+    task.output.seek(0)
+    if runs := re.search(r"stat::number_of_executed_units: (\d+)", task.output.read()):
+        figures.append(f"{target}: {fuzz_seconds} s, {runs[1]} inputs, {'clean' if status == 0 else 'found something'}")
+    return Count.of(status == 0)
 
 
-def stage_python() -> Count:
+def stage_python() -> list[Task]:
     """Python tests"""
-    # Two files at a time: those of jobs mostly wait, the others compute, so that one end takes these and one those. Each has a
-    # process of its own, whose output is shown when it has ended.
-    files = sorted((ROOT / "tests" / "python").glob("test_*.py"),
-                   key=lambda path: (not path.name.startswith("test_ps_"), path.name))
-    left, total = deque(path.relative_to(ROOT) for path in files), Count()
-    begin, shown = time.monotonic(), Lock()
-
-    def work(take: Callable[[], Path]) -> None:
-        while True:
-            try:
-                path = take()
-            except IndexError:
-                return
-            with tempfile.TemporaryFile("w+") as output:
-                count = run_pytest(str(path), report=BUILD / f"{path.stem}.xml", stdout=output, stderr=subprocess.STDOUT)
-                output.seek(0)
-                with shown:
-                    print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---\n{output.read()}", flush=True)
-                    total.add(count)
-
-    with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(work, left.popleft), pool.submit(work, left.pop)]:
-            done.result()
-    return total
+    files = sorted((ROOT / "tests" / "python").glob("test_*.py"))
+    return [task for path in files for task in file_tasks("python", str(path.relative_to(ROOT)), [])]
 
 
-def stage_soak() -> Count:
+def file_tasks(stage: str, path: str, after: list[Task], options: Callable[[], dict] = dict) -> list[Task]:
+    """Runs of the tests of a file; one that takes long is run in parts, side by side."""
+    name = f"{stage}/{Path(path).name}"
+    parts = 1 + int(times.get(name, UNKNOWN)[0] / PART_S)
+
+    def run(task: Task, part: int) -> Count:
+        report = BUILD / f"{stage}-{Path(path).stem}-{part}.xml"
+        return run_pytest(task, path, *([f"--part={part}/{parts}"] if parts > 1 else []), report=report, **options())
+
+    return [Task(stage, name, lambda task, part=part: run(task, part), after, parts) for part in range(1, parts + 1)]
+
+
+def soak(task: Task) -> Count:
     """Long tests, and the tests of jobs with large numbers"""
     # tests/conftest.py shows each test and its figures as it goes.
     begin = time.monotonic()
     programs = [path.stem for path in sorted((ROOT / "tests" / "c").glob("test_*.c")) if "PADDLE_SOAK" in path.read_text()]
-    total = run_c(plain_folder(), only=f"^({'|'.join(programs)})$", env={"PADDLE_SOAK": "1"})
+    total = build(task, plain_folder())
+    total.add(run_c(task, plain_folder(), f"^({'|'.join(programs)})$", {"PADDLE_SOAK": "1"}))
     files = [path for path in sorted((ROOT / "tests" / "python").glob("test_*.py")) if "PADDLE_SOAK" in path.read_text()]
     for path in [*sorted((ROOT / "tests" / "soak").glob("test_*.py")), *files]:
-        print(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---", flush=True)
-        try:
-            count = run_pytest(str(path.relative_to(ROOT)), env=os.environ | {"PADDLE_SOAK": "1"}, limit=SOAK_LIMIT_S)
-        except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
-            print(f"{path.name}: {error}", flush=True)
-            count = Count(failed=1)
-        total.add(count)
+        task.say(f"\n--- {path.name}, {time.monotonic() - begin:.0f} s after the start ---")
+        total.add(worked(task, lambda: run_pytest(task, str(path.relative_to(ROOT)), env=os.environ | {"PADDLE_SOAK": "1"},
+                                                  limit=SOAK_LIMIT_S)))
         figures.extend(figures_of(REPORT))
-    print(f"\n--- hunts with the sanitizers, {time.monotonic() - begin:.0f} s after the start ---", flush=True)
-    total.add(run_sanitized("tests/python/test_op_hostile.py", "tests/python/test_programs.py",
-                            env={"PADDLE_SOAK": "1", "PADDLE_HOSTILE_SECONDS": "600", "PADDLE_PROGRAMS_SECONDS": "600"},
-                            limit=SOAK_LIMIT_S))
+    task.say(f"\n--- hunts with the sanitizers, {time.monotonic() - begin:.0f} s after the start ---")
+    total.add(build(task, SANITIZED, *SANITIZED_SETTINGS, targets=SANITIZED_TARGETS))
+    settings = {"PADDLE_SOAK": "1", "PADDLE_HOSTILE_SECONDS": "600", "PADDLE_PROGRAMS_SECONDS": "600"}
+    for name in ("op_hostile", "programs"):
+        total.add(worked(task, lambda: run_pytest(task, f"tests/python/test_{name}.py", prefix=tuple(fixed_addresses()),
+                                                  env=sanitized_python() | settings, limit=SOAK_LIMIT_S)))
     return total
 
 
@@ -327,13 +297,13 @@ def span(values: list[str]) -> str:
     return f"{low} to {high}{in_all}" if low != high else f"{low}{in_all}"
 
 
-def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT, limit: float = PYTHON_LIMIT_S, **options) -> Count:
-    """Runs files of tests, each within the limit. One that has nothing to run, not even something to skip, is a failure."""
+def run_pytest(task: Task, *words: str, prefix: tuple[str, ...] = (), report: Path = REPORT, limit: float = PYTHON_LIMIT_S,
+               **options) -> Count:
+    """Runs a file of tests within the limit. One that has nothing to run, not even something to skip, is a failure."""
     report.unlink(missing_ok=True)
-    limit *= len(paths)
-    status = call_within(limit, [*prefix, sys.executable, "-m", "pytest", *paths, f"--junitxml={report}"], **options)
+    status = task.call([*prefix, sys.executable, "-m", "pytest", *words, f"--junitxml={report}"], limit, **options)
     if status is None:
-        print(f"{' '.join(paths)}: not done after {limit:.0f} s", flush=True)
+        task.say(f"{' '.join(words)}: not done after {limit:.0f} s")
         return Count(failed=1)
     count = Count()
     if report.exists():
@@ -347,25 +317,25 @@ def run_pytest(*paths: str, prefix: tuple[str, ...] = (), report: Path = REPORT,
     return count
 
 
-def stage_example() -> Count:
+def stage_example() -> list[Task]:
     """C examples, compiled against the installed package and run"""
+    return [Task("example", f"example/{path.name}", lambda task, path=path: run_example(task, path))
+            for path in sorted((ROOT / "examples").rglob("*.c"))]
+
+
+def run_example(task: Task, source: Path) -> Count:
     package = Path(sysconfig.get_path("platlib")) / "paddle"
     if not (package / "_lib").is_dir():
         package = BUILD / "dev" / "python" / "paddle"
-    total = Count()
-    for source in sorted((ROOT / "examples").rglob("*.c")):
-        with tempfile.TemporaryDirectory() as folder:
-            program = Path(folder) / source.stem
-            compiled = call([os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", source,
-                             "-o", program, f"-I{package / 'include'}", f"-L{package / '_lib'}", "-lpaddle", "-lm",
-                             f"-Wl,-rpath,{package / '_lib'}"])
-            total.add(Count.of(compiled == 0 and call([program], cwd=folder, env=environment()) == 0))
-    if not total.passed + total.failed:
-        print("There are no C examples.")
-    return total
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / source.stem
+        compiled = task.call([os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", source,
+                              "-o", program, f"-I{package / 'include'}", f"-L{package / '_lib'}", "-lpaddle", "-lm",
+                              f"-Wl,-rpath,{package / '_lib'}"])
+        return Count.of(compiled == 0 and task.call([program], cwd=folder, env=environment()) == 0)
 
 
-STAGES: dict[str, Callable[[], Count]] = {
+STAGES: dict[str, Callable[[], list[Task]]] = {
     "includes": stage_includes,
     "c": stage_c,
     "address": stage_address,
@@ -375,41 +345,79 @@ STAGES: dict[str, Callable[[], Count]] = {
     "python": stage_python,
     "example": stage_example,
 }
-ONLY_WHEN_NAMED: dict[str, Callable[[], Count]] = {"soak": stage_soak}
+ALONE: dict[str, Callable[[Task], Count]] = {"soak": soak}  # only when it is named; shows its output as it goes
+
+
+def worked(task: Task, run: Callable[[], Count]) -> Count:
+    """What it counts; an error of the system is a failure."""
+    try:
+        return run()
+    except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
+        task.say(f"{task.name}: {error}")
+        return Count(failed=1)
+
+
+def guarded(run: Callable[[Task], Count], task: Task) -> Count:
+    """Runs a task. What waits for something that failed has failed."""
+    if failed := [earlier.name for earlier in task.after if earlier.result is None or earlier.result.failed]:
+        task.say(f"not run, because {failed[0]} failed")
+        return Count(failed=1)
+    return worked(task, lambda: run(task))
+
+
+def run_side_by_side(tasks: list[Task]) -> None:
+    begin = time.monotonic()
+
+    def ended(task: Task) -> None:
+        print(f"\n--- {task.name}: {task.wall:.0f} s, {task.cpu:.0f} s of processor time, "
+              f"{time.monotonic() - begin:.0f} s after the start ---\n{task.output.read()}", end="", flush=True)
+
+    for task in tasks:
+        task.run = functools.partial(guarded, task.run)
+    Schedule(tasks, times, ended).run()
+
+
+def line_of(title: str, tasks: list[Task]) -> str:
+    """What the tasks of a stage came to."""
+    count = Count()
+    for task in tasks:
+        count.add(task.result or Count(failed=1))  # no result: an error of the runner itself
+    skipped = f", {count.skipped} skipped" if count.skipped else ""
+    seconds = max(task.begin + task.wall for task in tasks) - min(task.begin for task in tasks)
+    return (f"{count.passed:6} passed, {count.failed} failed{skipped}: {title} ({seconds:.0f} s, "
+            f"{sum(task.cpu for task in tasks):.0f} s of processor time)")
 
 
 def main() -> int:
     global fuzz_seconds
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    stages = STAGES | ONLY_WHEN_NAMED
     parser.add_argument("stage", nargs="*", help=f"{', '.join(STAGES)}: all of these by default; and soak")
     parser.add_argument("--fuzz-seconds", type=int, default=fuzz_seconds, help="for each fuzz target (%(default)s)")
     options = parser.parse_args()
     fuzz_seconds = options.fuzz_seconds
     names = options.stage or list(STAGES)
-    unknown = [name for name in names if name not in stages]
+    unknown = [name for name in names if name not in STAGES | ALONE]
     if unknown:
-        parser.error(f"there is no stage '{unknown[0]}'; the stages are {', '.join(stages)}")
+        parser.error(f"there is no stage '{unknown[0]}'; the stages are {', '.join(STAGES | ALONE)}")
 
-    total, lines = Count(), []
     BUILD.mkdir(exist_ok=True)
-    for name in names:
-        title = stages[name].__doc__
-        print(f"\n=== {title} ===", flush=True)
-        begin = time.monotonic()
-        try:
-            count = stages[name]()
-        except (OSError, subprocess.SubprocessError, xml.ParseError) as error:
-            print(f"{title}: {error}")
-            count = Count(failed=1)
-        total.add(count)
-        skipped = f", {count.skipped} skipped" if count.skipped else ""
-        lines.append(f"{count.passed:6} passed, {count.failed} failed{skipped}: {title} "
-                     f"({time.monotonic() - begin:.0f} s)")
+    alone = [Task(name, name, ALONE[name], output=sys.stdout) for name in names if name in ALONE]
+    for task in alone:
+        task.begin = time.monotonic()
+        task.result = guarded(task.run, task)
+        task.wall = time.monotonic() - task.begin
+    tasks = list(dict.fromkeys(task for name in names if name in STAGES for task in STAGES[name]()))
+    run_side_by_side(tasks)
+    write_times(BUILD / "test-times", tasks)
 
+    titles = {"build": "Builds of tests"} | {name: stage.__doc__ for name, stage in (ALONE | STAGES).items()}
+    stages = {name: [task for task in [*alone, *tasks] if task.stage == name] for name in titles}
+    total = Count()
+    for task in [*alone, *tasks]:
+        total.add(task.result or Count(failed=1))
     if figures:
         print("\n=== Figures ===", *figures, sep="\n")
-    print("\n=== Summary ===", *lines, sep="\n")
+    print("\n=== Summary ===", *(line_of(titles[name], stages[name]) for name in titles if stages[name]), sep="\n")
     print(f"\n{total.passed} passed, {total.failed} failed", flush=True)
     return 1 if total.failed or not total.passed else 0
 
