@@ -401,6 +401,9 @@ def main() -> int:
         parser.error(f"there is no stage '{unknown[0]}'; the stages are {', '.join(STAGES | ALONE)}")
 
     BUILD.mkdir(exist_ok=True)
+    # Hundreds of processes load the same modules: they are compiled once, also where the environment says not to.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(BUILD / "pycache")
     alone = [Task(name, name, ALONE[name], output=sys.stdout) for name in names if name in ALONE]
     for task in alone:
         task.begin = time.monotonic()
