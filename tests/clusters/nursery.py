@@ -3,8 +3,8 @@ script as if it had been started with it. That saves half of the time that a sma
 
 Asked over its standard input, a line of JSON each, and answers in the same way:
 
-    {"argv": [...], "env": {...}, "log": PATH, "fork": true}  ->  its process id
-    {"poll": PID}                                             ->  its exit status, as subprocess has it, or null
+    {"argv": [...], "env": {...}, "log": PATH, "cwd": PATH or null, "fork": true}  ->  its process id
+    {"wait": PID}  ->  its exit status, as subprocess has it; it has ended
 
 With "fork": false the process begins anew (exec). All that it has made ends when its input ends.
 """
@@ -13,15 +13,21 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
+import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
+import threading
+import weakref
 from pathlib import Path
 
-import numpy as np  # noqa: F401  what children need and need not load again
+# What the scripts need and need not load again. Not numpy.random: all children would have its numbers in common.
+LOADED = ["argparse", "dataclasses", "difflib", "hashlib", "inspect", "numpy", "random", "shutil", "socket", "string", "zipfile"]
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
@@ -37,6 +43,8 @@ def become(job: dict) -> None:
     os.closerange(3, 256)
     os.environ.clear()
     os.environ.update(job["env"])
+    if job["cwd"]:
+        os.chdir(job["cwd"])
     if not job["fork"]:
         os.execve(sys.executable, [sys.executable, *job["argv"]], os.environ)
     sys.argv[:] = job["argv"]
@@ -48,63 +56,88 @@ def serve() -> dict:
     children: set[int] = set()
     for line in sys.stdin:
         asked = json.loads(line)
-        if "poll" in asked:
-            pid, status = os.waitpid(asked["poll"], os.WNOHANG)
+        if "wait" in asked:
+            pid, status = os.waitpid(asked["wait"], 0)
             children.discard(pid)
-            answer = os.waitstatus_to_exitcode(status) if pid else None
+            answer = os.waitstatus_to_exitcode(status)
         else:
             answer = os.fork()
             if not answer:
                 return asked
             children.add(answer)
         print(json.dumps(answer), flush=True)
-    for pid in children:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for pid in children:  # not waited for, so that the numbers are still theirs
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     sys.exit(0)
 
 
 class Child:
-    """A process as subprocess.Popen shows it."""
+    """A process as subprocess.Popen shows it, to several threads too."""
 
     def __init__(self, nursery: Nursery, pid: int):
         self.nursery, self.pid, self.returncode = nursery, pid, None
+        self.asking = threading.Lock()
+        self.handle = os.pidfd_open(pid)  # readable when it has ended
+        weakref.finalize(self, os.close, self.handle)
 
     def poll(self) -> int | None:
-        if self.returncode is None:
-            self.returncode = self.nursery.ask(poll=self.pid)
+        return self.returncode if self.ended(0) else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not self.ended(timeout):
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
         return self.returncode
 
+    def ended(self, timeout: float | None) -> bool:
+        if self.returncode is None:
+            waits = select.poll()
+            waits.register(self.handle, select.POLLIN)
+            if not waits.poll(None if timeout is None else timeout * 1000):
+                return False
+            with self.asking:
+                if self.returncode is None:
+                    self.returncode = self.nursery.ask(wait=self.pid)
+        return True
+
     def send_signal(self, number: int) -> None:
-        if self.poll() is None:  # not waited for, so the number is still its own
-            os.kill(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            signal.pidfd_send_signal(self.handle, number)
 
 
 class Nursery:
     """The other end."""
 
     def __init__(self):
+        self.asking = threading.Lock()
         self.process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
     def ask(self, **words):
-        self.process.stdin.write(json.dumps(words) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        with self.asking:
+            self.process.stdin.write(json.dumps(words) + "\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
 
-    def start(self, argv: list[str], env: dict[str, str], log: str, fork: bool = True) -> Child:
-        return Child(self, self.ask(argv=argv, env=env, log=log, fork=fork))
+    def start(self, argv: list[str], env: dict[str, str], log: str, fork: bool = True, cwd: str | None = None) -> Child:
+        return Child(self, self.ask(argv=argv, env=env, log=log, fork=fork, cwd=cwd))
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
 
     def __enter__(self) -> Nursery:
         return self
 
     def __exit__(self, *unused) -> None:
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
+        self.close()
 
 
 if __name__ == "__main__":
+    for name in LOADED:
+        importlib.import_module(name)
+    gc.freeze()
     born = serve()
     become(born)
     runpy.run_path(born["argv"][0], run_name="__main__")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import random
 import signal
@@ -14,6 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+TESTS = Path(__file__).resolve().parents[1]
+if str(TESTS) not in sys.path:
+    sys.path.insert(0, str(TESTS))
+
+from clusters.nursery import Child, Nursery  # noqa: E402
 
 JOBS = Path(__file__).parent / "jobs"
 
@@ -48,24 +56,30 @@ def give_back(ports: list[int]) -> None:
         s.close()
 
 
-def single(out: Path, *options: str, trainers: int = 2, script: str = "equality.py") -> dict[str, np.ndarray]:
-    """What one process gives with the joined batch of `trainers`: losses and parameters."""
-    command = [sys.executable, str(JOBS / script), "single", "--trainers", str(trainers), "--out", str(out), *options]
-    subprocess.run(command, check=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    return dict(np.load(out))
+@functools.cache
+def nursery(number: int) -> Nursery:
+    """Where processes come from. There are two, so that in one job sets do not have one order in all processes."""
+    made = Nursery()
+    atexit.register(made.close)
+    return made
 
 
 class Process:
-    """One process with its output in a file."""
+    """One process with its output in a file. A script is run by a child of a nursery, which is there sooner, unless its environment
+    has something that Python or the system read at the start; `number` says which nursery."""
 
-    def __init__(self, name: str, command: list[str], env: dict[str, str] | None = None, cwd: str | None = None):
+    def __init__(self, name: str, command: list[str], env: dict[str, str] | None = None, cwd: str | None = None, number: int = 0):
         self.name = name
         self.log = tempfile.NamedTemporaryFile("w+", prefix=f"{name}-", suffix=".log", delete=False)
         self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
-        )
+        self.process: Child | subprocess.Popen
+        whole = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
+        if command[0] == sys.executable and command[1].endswith(".py") and all(key.startswith(("FLAGS_", "PADDLE_"))
+                                                                               for key in env or {}):
+            self.process = nursery(number % 2).start(command[1:], whole, self.log.name, cwd=str(cwd or os.getcwd()))
+        else:
+            self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd,
+                                            env=whole)
 
     @property
     def pid(self) -> int:
@@ -114,6 +128,17 @@ class Process:
         os.unlink(self.log.name)
 
 
+def single(out: Path, *options: str, trainers: int = 2, script: str = "equality.py") -> dict[str, np.ndarray]:
+    """What one process gives with the joined batch of `trainers`: losses and parameters."""
+    command = [sys.executable, str(JOBS / script), "single", "--trainers", str(trainers), "--out", str(out), *options]
+    process = Process("single", command)
+    try:
+        assert process.end(300) == 0, process.output()
+    finally:
+        process.close()
+    return dict(np.load(out))
+
+
 def until(is_so: Callable[[], bool], deadline: float = 20, told: Callable[[], object] = lambda: "") -> None:
     """Waits until it is so; `told` is shown when that does not come."""
     end = time.monotonic() + deadline
@@ -147,7 +172,8 @@ class Job:
         command = [*self.prefix(role, index), sys.executable, self.script, role, "--endpoints", ",".join(self.endpoints),
                    "--trainers", str(self.trainers)]
         command += ["--endpoint", self.endpoints[index]] if role == "server" else ["--id", str(index)]
-        process = Process(f"{role}-{index}", command + list(options), env={**self.env, **(env or {})})
+        process = Process(f"{role}-{index}", command + list(options), {**self.env, **(env or {})},
+                          number=index + (role == "server"))
         self.processes.append(process)
         return process
 
