@@ -10,7 +10,7 @@
     evaluates whether trainers run a clone for tests between steps
     config    attributes of DistributeTranspilerConfig
     env       the environment of all processes; "FOLDER" in it stands for the job's own
-    fork      whether processes are forked from one that has numpy already (quick), or are started anew
+    fork      whether processes are forked from one that has loaded all already (quick), or are started anew
     order     in which they are started
     resumes   whether trainers ask steps_done()
     proxy     None, or how often connections are cut on their way

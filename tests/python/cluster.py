@@ -74,8 +74,9 @@ class Process:
         self.started = time.monotonic()
         self.process: Child | subprocess.Popen
         whole = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
-        if command[0] == sys.executable and command[1].endswith(".py") and all(key.startswith(("FLAGS_", "PADDLE_"))
-                                                                               for key in env or {}):
+        is_plain = all(key.startswith(("FLAGS_", "PADDLE_")) for key in env or {}) and (
+            signal.getsignal(signal.SIGINT) != signal.SIG_IGN)  # which a process gets from who starts it
+        if is_plain and command[0] == sys.executable and command[1].endswith(".py"):
             self.process = nursery(number % 2).start(command[1:], whole, self.log.name, cwd=str(cwd or os.getcwd()))
         else:
             self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd,
