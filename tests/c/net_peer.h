@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "net/conn.h"
 
-enum { TYPE_DATA = 16, TYPE_ECHO = 17, TYPE_BYE = 18, PATIENCE_S = 60 };
+enum { TYPE_DATA = 16, TYPE_ECHO = 17, TYPE_BYE = 18, PATIENCE_S = 240 };
 
 /* Turns the loop until the condition holds; a test that waits too long fails with the condition's text. */
 #define wait_until(loop, condition)                                                                          \
