@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -402,6 +403,8 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no stage '{unknown[0]}'; the stages are {', '.join(STAGES | ALONE)}")
 
+    for number in (signal.SIGINT, signal.SIGTERM):  # all that runs ends with this, also where it was started in the background
+        signal.signal(number, signal.default_int_handler)
     BUILD.mkdir(exist_ok=True)
     # Hundreds of processes load the same modules: they are compiled once, also where the environment says not to.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
