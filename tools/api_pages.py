@@ -39,6 +39,10 @@ OTHERS = {
     "regularizer_clip": ("`fluid.regularizer` and `fluid.clip`", "fluid.regularizer fluid.clip"),
     "io": ("`fluid.io`: files and loaders", "fluid.io fluid.reader"),
     "transpiler": ("`fluid.transpiler`: jobs of several machines", "fluid.transpiler"),
+    "fleet": ("`fluid.incubate.fleet`: one script for servers and workers",
+              "fluid.incubate.fleet.parameter_server.distribute_transpiler fluid.incubate.fleet.base.role_maker "
+              "fluid.incubate.fleet.base.fleet_base fluid.incubate.fleet.utils.fleet_util fluid.incubate.fleet.utils.hdfs "
+              "fluid.incubate.fleet.utils.fs fluid.incubate.fleet.utils.utils fluid.incubate.data_generator fluid.communicator"),
     "metrics": ("`fluid.metrics` and `fluid.evaluator`", "fluid.metrics fluid.evaluator"),
     "nets": ("`fluid.nets`", "fluid.nets"),
     "tools": ("`fluid.profiler`, `fluid.unique_name` and other tools",

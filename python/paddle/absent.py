@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Container, NamedTuple, NoReturn
 
 
 class Absent(NamedTuple):
@@ -23,6 +23,7 @@ class Absent(NamedTuple):
 
 BUILD = "Build a Program with fluid.layers and run it with fluid.Executor."
 TRANSPILE = "fluid.DistributeTranspiler trains with parameter servers: docs/DISTRIBUTED.md is the guide."
+FLEET = "fluid.incubate.fleet.parameter_server.distribute_transpiler trains with parameter servers: docs/FLEET.md is the guide."
 STEPS = "Write the step with fluid.layers.DynamicRNN or While."
 FEED = "Read the files in Python and feed batches: paddle.batch, fluid.DataFeeder, fluid.io.DataLoader."
 
@@ -37,14 +38,18 @@ ABSENT = (
             """,
         "paddle.fluid.framework": "ParamBase",
     }),
-    Absent("Fleet", "1.4", "", TRANSPILE, {
-        "paddle": "fleet",
-        "paddle.fluid": "incubate fleet distributed DistributedAdam",
+    Absent("the Fleet of Paddle 2", "1.8", "", FLEET, {"paddle": "fleet"}),
+    Absent("the first Fleet", "1.4", "1.4", FLEET, {
+        "paddle.fluid.incubate.fleet": "p2p",
+        "paddle.fluid.incubate.fleet.parameter_server": "node optimizer_factory ps_pb2",
     }),
+    Absent("pslib and what was before Fleet", "1.4", "", FLEET, {
+        "paddle.fluid": "fleet distributed DistributedAdam",
+        "paddle.fluid.incubate.fleet.parameter_server.pslib": "ps_pb2",
+    }),
+    Absent("the meeting point of Gloo", "1.8", "", FLEET, {"paddle.fluid.incubate.fleet.utils": "http_server"}),
     Absent("the launcher of jobs", "1.3", "", "Start each process with its environment variables: docs/DISTRIBUTED.md "
            "shows how.", {"paddle": "distributed"}),
-    Absent("the Communicator of asynchronous training", "1.5", "", "transpile(..., sync_mode=False) trains without "
-           "it: docs/DISTRIBUTED.md is the guide.", {"paddle.fluid": "communicator"}),
     Absent("the classes behind training from data set files", "1.2", "", "Executor.train_from_dataset trains from the files of "
            "fluid.DatasetFactory.", {
         "paddle.fluid": """
@@ -179,13 +184,22 @@ def _asked_by_import(frame: Any) -> bool:
     return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
 
 
-def refuse(module: str, name: str) -> NoReturn:
-    """For a module's __getattr__: raises what the lack of this name deserves."""
+def module_or_refuse(module: str, name: str, modules: Container[str]) -> Any:
+    """For the __getattr__ of a package: one of its own modules, loaded now, or what the lack of this name deserves."""
+    if name in modules:
+        import importlib
+
+        return importlib.import_module(f"{module}.{name}")
+    refuse(module, name, 3)
+
+
+def refuse(module: str, name: str, depth: int = 2) -> NoReturn:
+    """For a module's __getattr__: raises what the lack of this name deserves. Who asked is `depth` frames above."""
     path = f"{module}.{name}"
     row = None if name.startswith("__") else find(path)
     if row is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
-    if _asked_by_import(sys._getframe(2)):
+    if _asked_by_import(sys._getframe(depth)):
         raise NotThereYet(sentence(path, row))
     # With this object Python, which would name the nearest name that is there, finds none.
     raise AttributeError(sentence(path, row), name=name, obj=None)

@@ -91,6 +91,9 @@ MODULES = """
     fluid fluid.optimizer fluid.initializer fluid.regularizer fluid.clip fluid.metrics fluid.evaluator fluid.io fluid.nets
     fluid.backward fluid.reader fluid.data_feeder fluid.executor fluid.framework fluid.lod_tensor fluid.profiler fluid.param_attr
     fluid.transpiler fluid.compiler fluid.parallel_executor fluid.unique_name fluid.average fluid.input reader batch
+    fluid.communicator fluid.incubate.data_generator fluid.incubate.fleet.base.role_maker fluid.incubate.fleet.base.fleet_base
+    fluid.incubate.fleet.parameter_server.distribute_transpiler fluid.incubate.fleet.utils.fleet_util
+    fluid.incubate.fleet.utils.hdfs fluid.incubate.fleet.utils.fs fluid.incubate.fleet.utils.utils
     """.split()
 
 
@@ -101,7 +104,7 @@ def public_calls() -> dict[str, object]:
         module = importlib.import_module(f"paddle.{name}")
         for each in module.__all__:
             value = getattr(module, each)
-            if inspect.ismodule(value):
+            if inspect.ismodule(value) or not callable(value):
                 continue
             found.setdefault(id(value), (f"{name}.{each}", value))
             for key, method in vars(value).items() if isinstance(value, type) else ():

@@ -28,8 +28,8 @@ del annotations  # `fluid.annotations` is a module
 
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
-    annotations average backward clip compiler contrib data_feeder dataset debugger default_scope_funcs
-    distribute_lookup_table evaluator executor graphviz initializer input install_check io layer_helper layers
+    annotations average backward clip communicator compiler contrib data_feeder dataset debugger default_scope_funcs
+    distribute_lookup_table evaluator executor graphviz incubate initializer input install_check io layer_helper layers
     learning_rate_decay lod_tensor log_helper metrics nets op optimizer parallel_executor param_attr profiler
     reader regularizer transpiler wrapped_decorator
     """.split())
@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from paddle.fluid import average as average
     from paddle.fluid import backward as backward
     from paddle.fluid import clip as clip
+    from paddle.fluid import communicator as communicator
     from paddle.fluid import compiler as compiler
     from paddle.fluid import contrib as contrib
     from paddle.fluid import data_feeder as data_feeder
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     from paddle.fluid import evaluator as evaluator
     from paddle.fluid import executor as executor
     from paddle.fluid import graphviz as graphviz
+    from paddle.fluid import incubate as incubate
     from paddle.fluid import inference_transpiler as inference_transpiler
     from paddle.fluid import inferencer as inferencer
     from paddle.fluid import initializer as initializer

@@ -32,4 +32,16 @@ def tell(text: str) -> None:
     print(f"paddle: {text}", file=sys.stderr)
 
 
+def log_line(text: str) -> None:
+    """A line on stderr that looks like those of the engine, and is left out where FLAGS_log_level leaves its own out."""
+    import sys
+    import time
+
+    from paddle import _core
+
+    if _core.flag_get("log_level") in ("info", "debug"):
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} paddle: info: {text}\n")
+        sys.stderr.flush()
+
+
 _told: set = set()

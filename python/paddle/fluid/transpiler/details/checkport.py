@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 
 from paddle import _core
 from paddle.fluid.transpiler.arguments import parse_endpoints
@@ -25,10 +26,19 @@ def wait_server_ready(endpoints: list[str]) -> None:
 
     >>> wait_server_ready(["127.0.0.1:6174", "127.0.0.1:6175"])                  # doctest: +SKIP
     """
+    wait(endpoints, _say)
+
+
+def wait(endpoints: list[str], say: Callable[[dict[str, str], float], None], pause: float = _PAUSE_SECONDS,
+         at_once: bool = False) -> None:
+    """The same with notices of the caller's own: `say` gets {endpoint: why it is not ready} and the seconds so far, after the first
+    look already if it is to say so `at_once`. `pause` is the time between two looks.
+    """
     waiting = dict.fromkeys(parse_endpoints(endpoints) if endpoints else [], "not tried yet")
-    start = told = time.monotonic()
+    start = time.monotonic()
     deadline = int(_core.flag_get("rpc_deadline")) / 1000
     notice = int(_core.flag_get("ps_notice")) / 1000
+    told = start - notice if at_once else start
     rounds = 0
     while waiting:
         rounds += 1
@@ -50,10 +60,13 @@ def wait_server_ready(endpoints: list[str]) -> None:
             )
         if waiting and now - told >= notice:
             told = now
-            text = f"paddle: waiting for servers since {now - start:.0f} s: {_table(waiting)}"
-            print(text, file=sys.stderr, flush=True)
+            say(waiting, now - start)
         if waiting:
-            time.sleep(min(_PAUSE_SECONDS, max(start + deadline - now, 0.0)))
+            time.sleep(min(pause, max(start + deadline - now, 0.0)))
+
+
+def _say(waiting: dict[str, str], seconds: float) -> None:
+    print(f"paddle: waiting for servers since {seconds:.0f} s: {_table(waiting)}", file=sys.stderr, flush=True)
 
 
 def _table(waiting: dict[str, str]) -> str:

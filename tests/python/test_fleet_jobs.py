@@ -1,0 +1,222 @@
+"""Whole jobs of Fleet as processes, by the environment variables of a cluster."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cluster import Process, free_ports
+
+import paddle.fluid as fluid
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = Path(__file__).parent / "jobs" / "fleet_job.py"
+EXAMPLE = ROOT / "examples" / "fleet" / "ctr_dnn.py"
+
+
+class Job:
+    """Servers and workers with the environment that a cluster sets; `with` kills what is left."""
+
+    def __init__(self, servers, workers, script=SCRIPT, **env):
+        self.ports = free_ports(servers)
+        self.endpoints = [f"127.0.0.1:{port}" for port in self.ports]
+        self.workers_num, self.script = workers, script
+        self.env = {"PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.endpoints), "PADDLE_TRAINERS_NUM": str(workers), **env}
+        self.servers, self.workers = [], []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        for process in self.servers + self.workers:
+            process.close()
+
+    def _start(self, name, words, env):
+        return Process(name, [sys.executable, "-u", str(self.script), *map(str, words)], self.env | env)
+
+    def start_servers(self, *words):
+        for i, port in enumerate(self.ports):
+            env = {"TRAINING_ROLE": "PSERVER", "POD_IP": "127.0.0.1", "PADDLE_PORT": str(port)}
+            self.servers.append(self._start(f"server-{i}", words, env))
+
+    def start_workers(self, *words, out=None):
+        for i in range(self.workers_num):
+            env = {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": str(i)}
+            where = ["--out", out / f"worker-{i}.npz"] if out else []
+            self.workers.append(self._start(f"worker-{i}", [*words, *where], env))
+
+    def end(self, deadline=120):
+        for process in self.workers + self.servers:
+            assert process.end(deadline) == 0, "\n".join(f"--- {p.name}\n{p.output()}" for p in self.workers + self.servers)
+
+
+def single(tmp_path, *words, workers=2):
+    out = tmp_path / "single.npz"
+    subprocess.run([sys.executable, str(SCRIPT), "--single", str(workers), "--out", str(out), "--save", str(tmp_path / "one"),
+                    *map(str, words)], check=True, timeout=200, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return dict(np.load(out))
+
+
+def assert_same(tmp_path, one, workers=2):
+    """The mean of the workers' losses, and worker 0's files, against one process with the joined batch."""
+    found = [dict(np.load(tmp_path / f"worker-{i}.npz")) for i in range(workers)]
+    np.testing.assert_allclose(np.mean([each["losses"] for each in found], axis=0), one["losses"], rtol=1e-5, atol=1e-5)
+    for name in ("w1", "w2", "w3", "w4"):
+        np.testing.assert_allclose(found[0][name], one[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("servers_first", [True, False])
+def test_two_servers_two_workers_are_one_process(tmp_path, servers_first):
+    """In either order of starting. The lines that users know come in order."""
+    one = single(tmp_path)
+    with Job(2, 2) as job:
+        save = ("--save", tmp_path / "saved")
+        if servers_first:
+            job.start_servers()
+            for server, endpoint in zip(job.servers, job.endpoints):
+                server.wait_for(f"Server listening on {endpoint} selected port: {endpoint.rpartition(':')[2]}")
+            job.start_workers(*save, out=tmp_path)
+        else:
+            job.start_workers(*save, out=tmp_path)
+            for worker in job.workers:
+                worker.wait_for(f"server not ready, wait 3 sec to retry...\nnot ready endpoints:{job.endpoints}\n", 60)
+            job.start_servers()
+        job.end()
+        assert_same(tmp_path, one)
+        for i, worker in enumerate(job.workers):
+            lines = ["TrainerRuntimeConfig Overview", "Communicator start", f"init rpc client with trainer_id {i}\n",
+                     "Communicator stop"]
+            lines = lines if servers_first else ["not ready endpoints:", *lines]
+            places = [worker.output().find(line) for line in lines]
+            assert -1 not in places and places == sorted(places), worker.output()
+
+
+def test_a_plain_config_and_more_workers(tmp_path):
+    one = single(tmp_path, "--optimizer", "Adam", workers=3)
+    with Job(1, 3) as job:
+        job.start_servers("--strategy", "config", "--optimizer", "Adam")
+        job.start_workers("--strategy", "config", "--optimizer", "Adam", "--save", tmp_path / "saved", out=tmp_path)
+        job.end()
+        assert_same(tmp_path, one, workers=3)
+
+
+def test_async_trains(tmp_path):
+    with Job(2, 2) as job:
+        job.start_servers("--strategy", "async", "--steps", 40)
+        job.start_workers("--strategy", "async", "--steps", 40, out=tmp_path)
+        job.end()
+        for i in range(2):
+            losses = np.load(tmp_path / f"worker-{i}.npz")["losses"]
+            assert np.isfinite(losses).all() and losses[-10:].mean() < losses[:10].mean()
+
+
+@pytest.mark.parametrize("before, after", [(2, 3), (2, 1)])
+def test_what_was_saved_goes_on_with_another_number_of_servers(tmp_path, before, after):
+    """Six steps, saved, and six more on other servers: as twelve in one process."""
+    one = single(tmp_path, "--steps", 12, "--optimizer", "Adam")
+    for servers, words in ((before, ["--save", tmp_path / "half"]),
+                           (after, ["--load", tmp_path / "half", "--first", 6, "--save", tmp_path / "saved"])):
+        with Job(servers, 2) as job:
+            job.start_servers("--optimizer", "Adam", *words)
+            job.start_workers("--optimizer", "Adam", *words, out=tmp_path)
+            job.end()
+    one["losses"] = one["losses"][6:]
+    assert_same(tmp_path, one)
+
+
+def test_model_for_inference(tmp_path):
+    with Job(2, 1) as job:
+        job.start_servers()
+        job.start_workers("--model", tmp_path / "model", out=tmp_path)
+        job.end()
+    sys.path.insert(0, str(SCRIPT.parent))
+    try:
+        import fleet_job
+    finally:
+        sys.path.remove(str(SCRIPT.parent))
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, targets = fluid.io.load_inference_model(str(tmp_path / "model"), exe)
+        batch = fleet_job.batch(99, 0)
+        found = exe.run(program, feed={name: batch[name] for name in feeds}, fetch_list=targets)[0]
+    np.testing.assert_allclose(found, np.load(tmp_path / "worker-0.npz")["predicted"], rtol=1e-6)
+
+
+def test_ranks_of_mpirun(tmp_path):
+    """Four processes of one host, with the variables of Open MPI: ranks 0 and 2 serve, on ports from PADDLE_PORT on."""
+    (port,) = free_ports(1)
+    one = single(tmp_path)
+    started = []
+    try:
+        for rank in range(4):
+            env = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+                   "PADDLE_PORT": str(port)}
+            words = ["--mpi", "--save", tmp_path / "saved", "--out", tmp_path / f"worker-{rank // 2}.npz"]
+            started.append(Process(f"rank-{rank}", [sys.executable, str(SCRIPT), *map(str, words)], env))
+        for process in started:
+            assert process.end(120) == 0, process.output()
+        assert_same(tmp_path, one)
+    finally:
+        for process in started:
+            process.close()
+
+
+def test_a_server_that_never_comes(tmp_path):
+    with Job(1, 1, FLAGS_rpc_deadline="1500", FLAGS_ps_notice="300") as job:
+        job.start_workers()
+        assert job.workers[0].end(60) == 1
+        said = job.workers[0].output()
+        assert said.count("server not ready, wait 3 sec to retry...") > 1
+        assert f"1 of the servers did not listen within 1.5 s: {job.endpoints[0]}: refused: is the server running?" in said
+
+
+def test_half_async_and_geo_say_what_to_use():
+    code = f"""
+import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})
+import fleet_job, paddle.fluid as fluid
+from fleet_job import fleet, role_maker, StrategyFactory
+fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.SERVER, 1, ["127.0.0.1:6174"]))
+for strategy in (StrategyFactory.create_half_async_strategy(), StrategyFactory.create_geo_strategy(5)):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        try:
+            fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(fleet_job.build()[1])
+        except NotImplementedError as error:
+            print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    said = done.stdout.splitlines()
+    assert [line.split(":")[0] for line in said] == [f"the strategy {name} is not there yet" for name in ("half_async", "geo")]
+    use = "Use StrategyFactory.create_async_strategy() or create_sync_strategy()."
+    assert all(line.endswith(use) for line in said), done.stderr
+
+
+def test_the_guide_as_it_stands(tmp_path):
+    """The script of docs/FLEET.md under its name, and its commands, on other ports."""
+    text = (ROOT / "docs" / "FLEET.md").read_text(encoding="utf-8")
+    name, source = re.search(r"```python\n# (\w+\.py)\n(.*?)```", text, re.DOTALL).groups()
+    commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    for old, new in zip(("36000", "36001"), free_ports(2)):
+        commands = commands.replace(old, str(new))
+    (tmp_path / name).write_text(source, encoding="utf-8")
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["sh", "-ec", commands], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200)
+    losses = dict(re.findall(r"worker (\d): loss ([\d.]+)", done.stdout))
+    assert set(losses) == {"0", "1"} and max(map(float, losses.values())) < 1, done.stdout + done.stderr
+
+
+def test_the_example(tmp_path):
+    """2 x 2 by its environment, saved by worker 0; then alone."""
+    words = ["--steps", "8", "--every", "1", "--rows", "10001", "--batch-size", "300"]
+    with Job(2, 2, EXAMPLE) as job:
+        job.start_workers("--is_cloud=1", *words, "--model", tmp_path / "model")
+        job.start_servers("--is_cloud=1", *words)
+        job.end()
+        for worker in job.workers:
+            losses = [float(text) for text in re.findall(r"step \d+: loss ([\d.]+)", worker.output())]
+            assert len(losses) == 8 and losses[-1] < losses[0], worker.output()
+    assert (tmp_path / "model" / "SparseFeatFactors").exists()
+    done = subprocess.run([sys.executable, str(EXAMPLE), *words], capture_output=True, text=True, timeout=100, cwd=tmp_path)
+    assert done.returncode == 0 and "step 7: loss" in done.stdout, done.stderr

@@ -1,0 +1,256 @@
+"""data_generator, and the tools of fleet.utils."""
+
+import io
+import os
+import stat
+import sys
+
+import numpy as np
+import pytest
+
+import paddle.fluid as fluid
+from paddle.fluid.incubate import data_generator as dg
+from paddle.fluid.incubate.fleet.base import role_maker
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+from paddle.fluid.incubate.fleet.utils import fleet_barrier_util, hdfs, utils
+from paddle.fluid.incubate.fleet.utils.fleet_util import FleetUtil
+from paddle.fluid.incubate.fleet.utils.fs import LocalFS
+
+
+def generator(base, samples, batch=None):
+    class Mine(base):
+        def generate_sample(self, line):
+            return lambda: iter(samples if line is None else [[("words", [int(word) for word in line.split()])]])
+
+    found = Mine()
+    if batch:
+        found.set_batch(batch)
+    return found
+
+
+@pytest.mark.parametrize("base, samples, wanted", [
+    (dg.MultiSlotDataGenerator, [[("words", [1926, 8, 17]), ("label", [1])], (("words", [0.5, 3]), ("label", [0]))],
+     "3 1926 8 17 1 1\n2 0.5 3 1 0\n"),
+    (dg.MultiSlotDataGenerator, [None, [("x", [True])], None], "1 True\n"),
+    (dg.MultiSlotDataGenerator, [[("x", [1e-07, 1e16, 123456789012345678901])]], "3 1e-07 1e+16 123456789012345678901\n"),
+    (dg.MultiSlotStringDataGenerator, [[("words", ["1926", "08"]), ("label", ["1"])], [("words", []), ("label", ["x"])]],
+     "2 1926 08 1 1\n0 1 x\n"),
+])
+def test_text_of_samples(capsys, base, samples, wanted):
+    generator(base, samples).run_from_memory()
+    assert capsys.readouterr().out == wanted
+
+
+def test_from_stdin_in_batches(monkeypatch, capsys):
+    """Every sample once, however many make a batch; generate_batch sees them together."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{i} {i + 1}\n" for i in range(70))))
+    made = generator(dg.MultiSlotDataGenerator, [], batch=32)
+    sizes = []
+
+    def padded(samples):
+        sizes.append(len(samples))
+        return lambda: iter([[("words", sample[0][1] + [0])] for sample in samples])
+
+    made.generate_batch = padded
+    made.run_from_stdin()
+    assert capsys.readouterr().out == "".join(f"3 {i} {i + 1} 0\n" for i in range(70)) and sizes == [32, 32, 6]
+    assert made._proto_info == [("words", "uint64")]
+
+
+def test_types_of_slots():
+    made = dg.MultiSlotDataGenerator()
+    made._gen_str([("a", [1]), ("b", [1.5, 2])])
+    assert made._proto_info == [("a", "uint64"), ("b", "float")]
+    made._gen_str([("a", [2.5]), ("b", [1])])
+    assert made._proto_info == [("a", "float"), ("b", "float")]
+
+
+@pytest.mark.parametrize("lines, said", [
+    (["text"], "must be in list or tuple type"),
+    ([[(1, [1])]], "name<class 'int'> must be in str type"),
+    ([[("a", (1,))]], "elements<class 'tuple'> must be in list type"),
+    ([[("a", [])]], "can not be empty, you need padding it"),
+    ([[("a", ["x"])]], "the type of element<class 'str'> must be in int or float"),
+    ([[("a", [1])], [("a", [1]), ("b", [1])]], "the complete field set of two given line are inconsistent"),
+    ([[("a", [1])], [("b", [1])]], "the field name of two given line are not match: require<a>, get<b>"),
+])
+def test_samples_that_are_wrong(lines, said):
+    made = dg.MultiSlotDataGenerator()
+    with pytest.raises(ValueError, match=said):
+        for line in lines:
+            made._gen_str(line)
+
+
+def test_a_generator_without_methods():
+    with pytest.raises(NotImplementedError, match="Please rewrite this function"):
+        dg.MultiSlotDataGenerator().run_from_memory()
+    with pytest.raises(NotImplementedError, match="pls use MultiSlotDataGenerator"):
+        generator(dg.DataGenerator, [1]).run_from_memory()
+    with pytest.raises(ValueError, match="line_limit can not less than 1"):
+        dg.DataGenerator()._set_line_limit(0)
+
+
+# ---- files ----
+
+HADOOP = """#!/bin/sh
+# hadoop fs -D... on a folder of this machine.
+echo "$@" >>"$FAKE/calls"
+[ "$1" = fs ] || exit 9
+shift
+while [ "${1#-D}" != "$1" ]; do shift; done
+command=$1; shift
+case $command in
+-test) exec test "$1" "$FAKE/root$2" ;;
+-mkdir) [ "$1" = -p ] && shift; mkdir -p "$FAKE/root$1" ;;
+-put) cp -r "$1" "$FAKE/root$2" ;;
+-get) cp "$FAKE/root$1" "$2" ;;
+-cat) cat "$FAKE/root$1" ;;
+-rm | -rmr) rm -r "$FAKE/root$1" ;;
+-mv) mv "$FAKE/root$1" "$FAKE/root$2" ;;
+-ls) [ -e "$FAKE/broken" ] && { rm "$FAKE/broken"; echo no luck >&2; exit 1; }
+    echo "Found some items"
+    for f in "$FAKE/root$1"/*; do echo "-rw-r--r--   3 me group 12 2020-03-18 21:47 $1/${f##*/}"; done ;;
+-lsr) cd "$FAKE/root"; find "${1#/}" -type f | sort | while read f; do echo "-rw-r--r-- 3 me group 1 2020-03-18 21:47 /$f"; done
+    echo "drwxr-xr-x - me group 0 2020-03-18 21:47 /folder" ;;
+*) exit 9 ;;
+esac
+"""
+
+
+@pytest.fixture
+def client(tmp_path, monkeypatch):
+    command = tmp_path / "home" / "bin" / "hadoop"
+    command.parent.mkdir(parents=True)
+    command.write_text(HADOOP)
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "root").mkdir()
+    monkeypatch.setenv("FAKE", str(tmp_path))
+    monkeypatch.setattr(hdfs, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.chdir(tmp_path)
+    return hdfs.HDFSClient(str(tmp_path / "home"), {"fs.default.name": "hdfs://name:54310", "hadoop.job.ugi": "me,secret"})
+
+
+def test_hdfs(client, tmp_path):
+    """Paths with blanks and quotes are just paths."""
+    (tmp_path / "data").mkdir()
+    names = ["part 0", "part'1; echo x", "part-2"]
+    for name in names:
+        (tmp_path / "data" / name).write_text(f"{name}\n")
+    assert client.makedirs("/user/me") and client.makedirs("/user/me") and client.is_dir("/user/me")
+    client.upload("/user/me", str(tmp_path / "data"))
+    wanted = sorted(f"/user/me/{name}" for name in names)
+    assert sorted(client.ls("/user/me")) == wanted == sorted(client.lsr("/user")) and client.ls("/nowhere") == []
+    assert client.lsr("/user", excludes=[wanted[0]]) == wanted[1:]
+    assert client.cat("/user/me/part 0") == "part 0" and client.cat("/user/me") == ""
+    assert client.is_file(wanted[0]) and not client.is_file("/user/me") and not client.is_exist("/x")
+    assert client.rename("/user/me/part-2", "/user/me/last") and not client.rename("/user/me/last", "/user/me/part 0")
+    assert client.rename("/user/me/last", "/user/me/part 0", overwrite=True) and client.cat("/user/me/part 0") == "part-2"
+    found = client.download("/user/me", "here", multi_processes=2)
+    assert sorted(map(os.path.basename, found)) == names[:2]
+    assert client.upload_dir("/models", "data/") and client.is_file("/models/data/part-2")
+    assert client.upload_dir("/models", "data", overwrite=True)
+    assert client.delete("/models") and client.delete("/models") and not client.is_exist("/models")
+    first = (tmp_path / "calls").read_text().splitlines()[0]
+    assert first.startswith("fs -Dfs.default.name=hdfs://name:54310 -Dhadoop.job.ugi=me,secret -test")
+    assert hdfs.HDFSClient.split_files([1, 2, 3], 0, 2) == [1, 2]
+
+
+def test_hdfs_tries_again_and_tells_no_secret(client, tmp_path, monkeypatch):
+    import logging
+
+    told = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())
+    monkeypatch.setattr(hdfs._logger, "handlers", [handler])
+    client.makedirs("/user")
+    (tmp_path / "root" / "user" / "a").touch()
+    (tmp_path / "broken").touch()
+    assert client.ls("/user") == ["/user/a"]
+    assert len(told) == 1 and "-ls /user ended with 1: no luck It is tried again in 0 s." in told[0] and "secret" not in told[0]
+    with pytest.raises(FileNotFoundError, match="cannot be run: .* Is hadoop_home right?"):
+        hdfs.HDFSClient("/nowhere", {}).ls("/")
+
+
+def test_trainers_wait_for_each_other_by_files(client, tmp_path, monkeypatch, capsys):
+    fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ["127.0.0.1:6174"]))
+    for name in ("HADOOP_HOME", "FS_NAME", "FS_UGI"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="reads HADOOP_HOME, FS_NAME and FS_UGI; HADOOP_HOME, FS_NAME, FS_UGI is not set"):
+        fleet_barrier_util.check_all_trainers_ready("/ready", 0)
+    for name, value in (("HADOOP_HOME", str(tmp_path / "home")), ("FS_NAME", "n"), ("FS_UGI", "u")):
+        monkeypatch.setenv(name, value)
+    sleeps = []
+
+    def other(seconds):
+        sleeps.append(seconds)
+        (tmp_path / "root" / "ready" / "ready.3.1.done").touch()
+
+    monkeypatch.setattr(fleet_barrier_util.time, "sleep", other)
+    (tmp_path / "root" / "ready").mkdir()
+    (tmp_path / "root" / "ready" / "ready.2.1.done").touch()  # of another epoch
+    fleet_barrier_util.check_all_trainers_ready("/ready", 3)
+    assert len(sleeps) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "PUT ready.3.0.done ON HDFS /ready OK", "have 1 trainers need to be ready", "All trainers are ready, continue training"]
+
+
+def test_local_fs(tmp_path):
+    fs, root = LocalFS(), str(tmp_path / "a")
+    fs.mkdirs(f"{root}/b")
+    fs.touch(f"{root}/file")
+    assert fs.ls_dir(root) == (["b"], ["file"]) and fs.list_dirs(root) == ["b"] and fs.ls_dir("/nowhere") == ([], [])
+    assert fs.is_dir(f"{root}/b") and fs.is_file(f"{root}/file") and fs.is_exist(root) and not fs.need_upload_download()
+    with pytest.raises(FileExistsError):
+        fs.mv(f"{root}/file", f"{root}/b")
+    with pytest.raises(FileNotFoundError):
+        fs.mv(f"{root}/x", f"{root}/y")
+    fs.mv(f"{root}/file", f"{root}/b", overwrite=True)
+    fs.upload(root, f"{root}2")
+    assert fs.is_file(f"{root}2/b")
+    fs.delete(root)
+    fs.delete(root)
+    assert not fs.is_exist(root)
+
+
+# ---- FleetUtil ----
+
+
+def test_fleet_util(tmp_path, capsys):
+    fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ["127.0.0.1:6174"]))
+    util = FleetUtil(mode="transpiler")
+    with pytest.raises(ValueError, match="Please choose one mode"):
+        FleetUtil("other")
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        predicted = fluid.data("p", [None, 2])
+        auc, _, buckets = fluid.layers.auc(predicted, fluid.data("l", [None, 1], "int64"), num_thresholds=200)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        high = np.random.RandomState(3).uniform(size=(500, 1)).astype("float32")
+        label = (np.random.RandomState(4).uniform(size=(500, 1)) < high).astype("int64")
+        (wanted,) = exe.run(feed={"p": np.hstack([1 - high, high]), "l": label}, fetch_list=[auc])
+        names = [var.name for var in buckets[2:]]
+        assert util.get_global_auc(fluid.global_scope(), *names) == pytest.approx(wanted.item(), abs=1e-6)
+        util.print_global_auc(None, *names, print_prefix="day 1:")
+        assert "day 1: global auc = 0." in capsys.readouterr().out
+        util.set_zero(names[0])
+        assert util.get_global_auc(None, *names) == 0.5 and util.get_global_auc(None, "x", "y") is None
+        program = fluid.default_main_program()
+    path = str(tmp_path / "__model__")
+    utils.save_program(program, path)
+    assert [op.type for op in utils.load_program(path).global_block().ops] == [op.type for op in program.global_block().ops]
+    util.parse_program_proto(path, False, str(tmp_path))
+    assert (tmp_path / "ops.log").read_text().startswith("ops:\n{'type': 'auc'")
+    assert names[0] in (tmp_path / "vars_persistable.log").read_text() and (tmp_path / "vars_all.log").exists()
+    assert util.program_type_trans(str(tmp_path), "__model__", False) == "__model__.pbtxt"
+    assert (tmp_path / "__model__.pbtxt").exists()
+    util.draw_from_program_file(path, False, str(tmp_path), "drawn")
+    assert (tmp_path / "drawn.dot").exists()
+    assert utils.check_pruned_program_vars(program, utils.load_program(path))
+    with pytest.raises(NotImplementedError, match="FleetUtil.save_delta_model is not there yet: it belongs to pslib"):
+        util.save_delta_model("x", 1, 2)
+
+
+def test_passes_of_a_day():
+    util = FleetUtil(mode="transpiler")
+    assert util.get_online_pass_interval("{20190720..20190729}", "{0..23}", 5, 2, False)[:2] == [["0000", "0005"], ["0010", "0015"]]
+    assert util.get_online_pass_interval("20190720", "1 2", 60, 1, True) == [["01"], ["02"]]
