@@ -13,8 +13,8 @@ from paddle.fluid.core import Scope
 from paddle.fluid.executor import global_scope
 from paddle.fluid.framework import Program
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet_transpiler
-from paddle.fluid.incubate.fleet.parameter_server.pslib import fill_absent
 from paddle.fluid.incubate.fleet.parameter_server.pslib import fleet as fleet_pslib
+from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import fill_absent
 from paddle.fluid.incubate.fleet.utils import utils
 from paddle.fluid.incubate.fleet.utils.hdfs import HDFSClient  # noqa: F401  (scripts take it from here)
 from paddle.fluid.log_helper import get_logger

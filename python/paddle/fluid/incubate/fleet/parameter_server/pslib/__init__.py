@@ -4,28 +4,10 @@ from __future__ import annotations
 
 from paddle import absent
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
+from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import fill_absent, not_there
+from paddle.fluid.incubate.fleet.parameter_server.pslib.optimizer_factory import FLEET_GLOBAL_DICT, DistributedAdam
 
-__all__ = ["PSLib", "DownpourOptimizer", "fleet", "fleet_embedding"]
-
-
-def not_there(what: str) -> NotImplementedError:
-    """The error of all that pslib did."""
-    return NotImplementedError(f"{what} is not there yet: it belongs to pslib, which this package has not. {absent.FLEET}")
-
-
-def fill_absent(owner: type, names: str) -> None:
-    """Gives a class methods of these names that raise it."""
-
-    def method(name: str):
-        def refuse(self, *unused, **unused_too):
-            raise not_there(f"{owner.__name__}.{name}")
-
-        refuse.__name__, refuse.__qualname__ = name, f"{owner.__name__}.{name}"
-        refuse.__doc__ = "Not there yet; a call says what to use."
-        return refuse
-
-    for name in names.split():
-        setattr(owner, name, method(name))
+__all__ = ["PSLib", "DownpourOptimizer", "DistributedAdam", "FLEET_GLOBAL_DICT", "fleet", "fleet_embedding"]
 
 
 class PSLib(Fleet):

@@ -1,6 +1,6 @@
 """The descriptions of pslib's servers and workers."""
 
-from paddle.fluid.incubate.fleet.parameter_server.pslib import fill_absent
+from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import fill_absent
 
 __all__ = ["Server", "Worker", "DownpourServer", "DownpourWorker"]
 

@@ -1,6 +1,6 @@
 """The optimizers of pslib."""
 
-from paddle.fluid.incubate.fleet.parameter_server.pslib import fill_absent
+from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import fill_absent
 
 __all__ = ["DistributedAdam", "FLEET_GLOBAL_DICT"]
 
