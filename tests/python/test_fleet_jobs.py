@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -145,9 +146,21 @@ def test_model_for_inference(tmp_path):
     np.testing.assert_allclose(found, np.load(tmp_path / "worker-0.npz")["predicted"], rtol=1e-6)
 
 
+def two_in_a_row():
+    """A free port, with a free one behind it."""
+    while True:
+        (port,) = free_ports(1)
+        with socket.socket() as second:
+            try:
+                second.bind(("127.0.0.1", port + 1))
+                return port
+            except OSError:
+                continue
+
+
 def test_ranks_of_mpirun(tmp_path):
     """Four processes of one host, with the variables of Open MPI: ranks 0 and 2 serve, on ports from PADDLE_PORT on."""
-    (port,) = free_ports(1)
+    port = two_in_a_row()
     one = single(tmp_path)
     started = []
     try:
