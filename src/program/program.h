@@ -178,8 +178,8 @@ int pd_opdesc_sub_block(const struct pd_opdesc *op, int i);
 /* Verifies, infers the outputs and puts the op at `index` (-1: last). Takes `op` on success; on an error the
  * block is as before and the caller still owns `op`. Outputs without a variable get one when `make_vars`. */
 pd_status pd_block_insert(struct pd_block *block, int index, struct pd_opdesc *op, int make_vars);
-/* Ops that go between others, all in one pass: each before the op that stood at `before`, which falls from one
- * to the next; of several before one op the last comes first. Their outputs have their sizes already:
+/* Ops that go between others, all in one pass: each before the op that stood at `before`, which falls from
+ * one to the next; of several before one op the last comes first. Their outputs have their sizes already:
  * variables have those of their last writer, which says nothing about what an op before it reads. Takes all
  * of them, or none on an error. */
 struct pd_place {
