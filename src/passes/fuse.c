@@ -56,7 +56,8 @@ static pd_status spread_ops(struct pd_fuse *f)
         f->block->ops.at[i]->index = f->places.n;
         f->places.at[f->places.n++] = f->block->ops.at[i];
     }
-    f->block->ops.n = f->block->n_numbered = 0;
+    f->block->ops.n = 0;
+    f->block->n_numbered = 0;
     return PD_OK;
 }
 
