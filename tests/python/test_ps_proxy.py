@@ -81,9 +81,10 @@ def test_async_through_faults(tmp_path):
         for i in range(2):
             job.start("trainer", i, *options, "--out", str(tmp_path / f"trainer-{i}.npz"), env={"PADDLE_PS_MAP": proxy.map})
         job.end(DEADLINE)
-    for i in range(2):
-        losses = np.load(tmp_path / f"trainer-{i}.npz")["losses"]
-        assert np.mean(losses[-50:]) < np.mean(losses[:50]) / 4
+    losses = [np.load(tmp_path / f"trainer-{i}.npz")["losses"] for i in range(2)]
+    began = max(np.mean(each[:50]) for each in losses)  # one may come when the other has trained already
+    for each in losses:
+        assert np.mean(each[-50:]) < began / 4
 
 
 def test_connections_break_while_a_trainer_is_busy(tmp_path):
