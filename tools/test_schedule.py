@@ -19,7 +19,7 @@ from test_task import UNKNOWN, Stopped, Task, stop
 
 PROCESSORS = len(os.sched_getaffinity(0))
 CAPACITY = 1.15 * PROCESSORS  # loads are averages
-AT_ONCE = 6 * PROCESSORS  # each has its memory
+AT_ONCE = 4 * PROCESSORS  # each has its memory, and what waits must still be answered in time
 
 
 def read_times(path: Path) -> dict[str, tuple[float, float]]:

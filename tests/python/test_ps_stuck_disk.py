@@ -191,7 +191,7 @@ def test_the_book_of_trainers_and_a_stuck_disk(tmp_path, shim):
 
 def test_a_snapshot_that_is_slow_holds_the_job_for_a_moment_only(tmp_path, shim):
     """Its writer gets on: the next one waits for it, and is passed over with a word when that takes long."""
-    with StuckJob(tmp_path, shim, FLAGS_ps_snapshot_steps="10", FLAGS_ps_notice="500", FLAGS_rpc_deadline="600000") as job:
+    with StuckJob(tmp_path, shim, FLAGS_ps_snapshot_steps="10", FLAGS_ps_notice="1500", FLAGS_rpc_deadline="600000") as job:
         job.disk["SLOW_DISK"] = "300"
         server, trainer = job.begin("--model", "mlp", "--steps", "60")
         assert trainer.end(40) == 0
