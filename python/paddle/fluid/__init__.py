@@ -144,6 +144,9 @@ if TYPE_CHECKING:
     from paddle.fluid.compiler import CompiledProgram as CompiledProgram
     from paddle.fluid.compiler import ExecutionStrategy as ExecutionStrategy
     from paddle.fluid.data_feeder import DataFeeder as DataFeeder
+    from paddle.fluid.dataset import DatasetFactory as DatasetFactory
+    from paddle.fluid.dataset import InMemoryDataset as InMemoryDataset
+    from paddle.fluid.dataset import QueueDataset as QueueDataset
     from paddle.fluid.executor import Executor as Executor
     from paddle.fluid.executor import FetchHandler as FetchHandler
     from paddle.fluid.executor import _switch_scope as _switch_scope
