@@ -217,6 +217,23 @@ def test_preloading_and_release(tmp_path):
         dataset.wait_preload_done()
 
 
+def test_loading_again_adds_samples(tmp_path):
+    net = Net(tmp_path)
+    dataset = net.dataset("InMemoryDataset")
+    for times in (1, 2):
+        dataset.load_into_memory()
+        assert dataset.get_memory_data_size() == times * ROWS
+    dataset.set_use_var([net.words, net.dense])
+    with pytest.raises(Exception, match=r"has samples in memory; call release_memory\(\)"):
+        dataset.load_into_memory()
+    dataset.set_use_var([net.words, net.dense, net.label])
+    net.exe.train_from_dataset(dataset=dataset)
+    dataset.release_memory()
+    dataset.set_use_var([net.words, net.dense])
+    dataset.load_into_memory()
+    assert dataset.get_memory_data_size() == ROWS
+
+
 def test_samples_of_one_id_are_merged(tmp_path):
     x = fluid.data("x", [None, 1], dtype="int64", lod_level=1)
     path = tmp_path / "ids"

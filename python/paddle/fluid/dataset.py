@@ -69,6 +69,7 @@ class DatasetBase:
         self.fs_name = self.fs_ugi = ""
         self.parse_ins_id = self.parse_content = False
         self.dataset = _core.Dataset(self._in_memory)
+        self._lines: tuple | None = None  # what the engine knows of them
 
     # ---- settings ----
 
@@ -221,12 +222,13 @@ class DatasetBase:
         self.dataset.use_command(self.pipe_command)
         self.dataset.use_files(self._local_files())
         self.dataset.set_sizes(self.batch_size, self.thread_num)
-        self._hand_over_slots()
-
-    def _hand_over_slots(self) -> None:
-        self.dataset.expect(self.parse_ins_id, self.parse_content)
-        self.dataset.use_slots([(var.name, var.dtype == core.VarDesc.VarType.FP32,
-                                 list(var.shape) if var.lod_level == 0 else None) for var in self.use_var])
+        slots = [(var.name, var.dtype == core.VarDesc.VarType.FP32, list(var.shape) if var.lod_level == 0 else None)
+                 for var in self.use_var]
+        lines = (self.parse_ins_id, self.parse_content, slots)
+        if lines != self._lines:  # others than those of samples in memory are refused
+            self.dataset.expect(self.parse_ins_id, self.parse_content)
+            self.dataset.use_slots(slots)
+            self._lines = lines
 
     def _local_files(self) -> list[str]:
         if not self.filelist:
@@ -402,7 +404,8 @@ class InMemoryDataset(DatasetBase):
     # ---- samples ----
 
     def load_into_memory(self) -> None:
-        """Reads the files, by several threads. The order of the samples is that of the files, however many threads there are.
+        """Reads the files, by several threads, and adds their samples to those in memory. Their order is that of the files, however
+        many threads there are.
 
         Examples:
             .. code-block:: python
