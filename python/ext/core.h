@@ -116,6 +116,12 @@ PyObject *core_lod_get(const pd_value *value, int lengths);
 
 /* sigstack.c: makes this thread safe for signals while kernels run. Cheap after the first call. */
 void core_signal_stack(void);
+/* executor.c: for calls that last. `arg` is a struct core_watch; the engine calls it now and then, without
+ * the GIL. Not 0: a signal handler has raised. */
+struct core_watch {
+    PyThreadState *thread; /* of the calling thread, which has let go of the GIL */
+};
+int core_poll_signals(void *arg);
 PyObject *core_leave_job(int failed, const char *why,
                          int at_exit); /* ends early with what a signal handler raises */
 PyObject *core_leave_job_at_exit(PyObject *module, PyObject *unused);

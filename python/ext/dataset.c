@@ -109,29 +109,11 @@ static PyObject *set_sizes(PyObject *self, PyObject *args)
 
 /* ---- what runs without the GIL ---- */
 
-struct watch {
-    struct core_state *state;
-    PyThreadState *thread; /* of the calling thread */
-    PyObject *on_print, *on_poll;
-    int n_fetches;
-    int has_raised; /* on_print has; atomic */
-    PyObject *raised[3];
-};
-
-static int poll_signals(void *arg)
-{
-    struct watch *w = arg;
-    PyEval_RestoreThread(w->thread);
-    int stop = PyErr_CheckSignals();
-    w->thread = PyEval_SaveThread();
-    return stop;
-}
-
 static PyObject *load(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    struct watch watch = {.state = of(self)->state, .thread = PyEval_SaveThread()};
-    pd_run_options options = {poll_signals, &watch};
+    struct core_watch watch = {PyEval_SaveThread()};
+    pd_run_options options = {core_poll_signals, &watch};
     pd_status status = pd_dataset_load(of(self)->at, &options);
     PyEval_RestoreThread(watch.thread);
     return PyErr_Occurred() ? NULL : core_result(of(self)->state, status);
@@ -193,6 +175,15 @@ static PyObject *size(PyObject *self, PyObject *unused)
 
 /* ---- training ---- */
 
+struct training {
+    struct core_watch watch;
+    struct core_state *state;
+    PyObject *on_print, *on_poll;
+    int n_fetches;
+    int has_raised; /* on_print has; atomic */
+    PyObject *raised[3];
+};
+
 static PyObject *report_tuple(const pd_train_report *r)
 {
     return Py_BuildValue("LLLLLL", (long long)r->batches, (long long)r->samples, (long long)r->done,
@@ -200,13 +191,13 @@ static PyObject *report_tuple(const pd_train_report *r)
 }
 
 /* A list of arrays; what is no tensor is None. */
-static PyObject *arrays(struct watch *w, const pd_value *const *fetched)
+static PyObject *arrays(struct training *t, const pd_value *const *fetched)
 {
-    PyObject *list = PyList_New(w->n_fetches);
-    for (int i = 0; list && i < w->n_fetches; i++) {
+    PyObject *list = PyList_New(t->n_fetches);
+    for (int i = 0; list && i < t->n_fetches; i++) {
         pd_tensor_desc tensor;
         PyObject *array = pd_value_tensor(fetched[i], &tensor) == PD_OK && tensor.data
-                              ? core_array_copy(w->state, &tensor)
+                              ? core_array_copy(t->state, &tensor)
                               : Py_NewRef(Py_None);
         if (!array) {
             Py_DECREF(list);
@@ -220,13 +211,13 @@ static PyObject *arrays(struct watch *w, const pd_value *const *fetched)
 /* In a thread of the engine's. What it raises ends the training. */
 static void print(void *arg, int64_t batch, const pd_value *const *fetched)
 {
-    struct watch *w = arg;
+    struct training *t = arg;
     PyGILState_STATE held = PyGILState_Ensure();
-    PyObject *list = w->has_raised ? NULL : arrays(w, fetched);
-    PyObject *result = list ? PyObject_CallFunction(w->on_print, "LO", (long long)batch, list) : NULL;
-    if (!result && !w->has_raised) {
-        PyErr_Fetch(&w->raised[0], &w->raised[1], &w->raised[2]);
-        __atomic_store_n(&w->has_raised, 1, __ATOMIC_RELEASE);
+    PyObject *list = t->has_raised ? NULL : arrays(t, fetched);
+    PyObject *result = list ? PyObject_CallFunction(t->on_print, "LO", (long long)batch, list) : NULL;
+    if (!result && !t->has_raised) {
+        PyErr_Fetch(&t->raised[0], &t->raised[1], &t->raised[2]);
+        __atomic_store_n(&t->has_raised, 1, __ATOMIC_RELEASE);
     }
     Py_XDECREF(result);
     Py_XDECREF(list);
@@ -235,18 +226,17 @@ static void print(void *arg, int64_t batch, const pd_value *const *fetched)
 
 static int poll_train(void *arg, const pd_train_report *report)
 {
-    struct watch *w = arg;
-    if (__atomic_load_n(&w->has_raised, __ATOMIC_ACQUIRE)) return 1;
-    PyEval_RestoreThread(w->thread);
-    int stop = PyErr_CheckSignals();
-    if (!stop && w->on_poll) {
-        PyObject *tuple = report_tuple(report);
-        PyObject *result = tuple ? PyObject_CallFunctionObjArgs(w->on_poll, tuple, NULL) : NULL;
-        stop = !result;
-        Py_XDECREF(result);
-        Py_XDECREF(tuple);
-    }
-    w->thread = PyEval_SaveThread();
+    struct training *t = arg;
+    if (__atomic_load_n(&t->has_raised, __ATOMIC_ACQUIRE)) return 1;
+    int stop = core_poll_signals(&t->watch);
+    if (stop || !t->on_poll) return stop;
+    PyEval_RestoreThread(t->watch.thread);
+    PyObject *tuple = report_tuple(report);
+    PyObject *result = tuple ? PyObject_CallFunctionObjArgs(t->on_poll, tuple, NULL) : NULL;
+    stop = !result;
+    Py_XDECREF(result);
+    Py_XDECREF(tuple);
+    t->watch.thread = PyEval_SaveThread();
     return stop;
 }
 
@@ -254,8 +244,8 @@ static PyObject *train(PyObject *self, PyObject *args)
 {
     struct core_state *state = of(self)->state;
     struct core_scratch scratch = {0};
-    struct watch watch = {.state = state};
-    pd_train_options options = {.poll = poll_train, .arg = &watch};
+    struct training training = {.state = state};
+    pd_train_options options = {.poll = poll_train, .arg = &training};
     pd_train_report report;
     PyObject *program, *scope, *fetches, *on_print, *on_poll, *result = NULL;
     long long period;
@@ -267,16 +257,16 @@ static PyObject *train(PyObject *self, PyObject *args)
     options.fetches = names;
     options.print_period = period > 0 ? period : 1;
     options.print = on_print == Py_None ? NULL : print;
-    watch.on_print = on_print;
-    watch.on_poll = on_poll == Py_None ? NULL : on_poll;
-    watch.n_fetches = options.n_fetches;
+    training.on_print = on_print;
+    training.on_poll = on_poll == Py_None ? NULL : on_poll;
+    training.n_fetches = options.n_fetches;
     core_signal_stack();
-    watch.thread = PyEval_SaveThread();
+    training.watch.thread = PyEval_SaveThread();
     pd_status status = pd_dataset_train(of(self)->at, ((struct core_program *)program)->at,
                                         ((struct core_scope *)scope)->at, &options, &report);
-    PyEval_RestoreThread(watch.thread);
-    if (watch.has_raised)
-        PyErr_Restore(watch.raised[0], watch.raised[1], watch.raised[2]);
+    PyEval_RestoreThread(training.watch.thread);
+    if (training.has_raised)
+        PyErr_Restore(training.raised[0], training.raised[1], training.raised[2]);
     else if (!PyErr_Occurred() && !core_failed(state, status))
         result = report_tuple(&report);
 done:

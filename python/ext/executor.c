@@ -52,14 +52,9 @@ static void dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-struct watch {
-    PyThreadState *thread;
-};
-
-/* Called by the engine now and then, without the GIL. */
-static int poll_signals(void *arg)
+int core_poll_signals(void *arg)
 {
-    struct watch *watch = arg;
+    struct core_watch *watch = arg;
     PyEval_RestoreThread(watch->thread);
     int stop = PyErr_CheckSignals();
     watch->thread = PyEval_SaveThread();
@@ -68,8 +63,8 @@ static int poll_signals(void *arg)
 
 PyObject *core_leave_job(int failed, const char *why, int at_exit)
 {
-    struct watch watch = {PyEval_SaveThread()};
-    (at_exit ? pd_leave_job_at_exit : pd_leave_job_polling)(failed, why, poll_signals, &watch);
+    struct core_watch watch = {PyEval_SaveThread()};
+    (at_exit ? pd_leave_job_at_exit : pd_leave_job_polling)(failed, why, core_poll_signals, &watch);
     PyEval_RestoreThread(watch.thread);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
@@ -224,8 +219,8 @@ static PyObject *run_plain(struct core_executor *self, struct core_request *requ
     core_signal_stack();
     self->running = 1;
     if (core_feed(self->state, call, request, &lent) == 0) {
-        struct watch watch;
-        pd_run_options options = {.poll = poll_signals, .arg = &watch};
+        struct core_watch watch;
+        pd_run_options options = {.poll = core_poll_signals, .arg = &watch};
         watch.thread = PyEval_SaveThread();
         pd_status status =
             pd_prepared_run(call->prepared, ((struct core_scope *)request->scope)->at, &options);

@@ -13,7 +13,7 @@ pd_status pd_dataset_create(int in_memory, pd_dataset **out)
 
 void pd_dataset_release(pd_dataset *dataset)
 {
-    pd_dataset_unref(dataset);
+    pd_dataset_free(dataset);
 }
 
 /* Slots say how what is in memory is to be read. */

@@ -13,7 +13,6 @@ pd_status pd_dataset_new(int is_in_memory, struct pd_dataset **out)
 {
     struct pd_dataset *d = pd_calloc(1, sizeof *d);
     if (!d) return pd_no_memory();
-    d->refs = 1;
     d->batch_size = 1;
     d->threads = 1;
     d->is_in_memory = is_in_memory;
@@ -23,12 +22,6 @@ pd_status pd_dataset_new(int is_in_memory, struct pd_dataset **out)
     return PD_OK;
 }
 
-struct pd_dataset *pd_dataset_ref(struct pd_dataset *dataset)
-{
-    __atomic_fetch_add(&dataset->refs, 1, __ATOMIC_RELAXED);
-    return dataset;
-}
-
 static void drop_paths(struct pd_dataset *d)
 {
     for (int i = 0; i < d->paths.n; i++)
@@ -36,9 +29,9 @@ static void drop_paths(struct pd_dataset *d)
     pd_vec_free(&d->paths);
 }
 
-void pd_dataset_unref(struct pd_dataset *dataset)
+void pd_dataset_free(struct pd_dataset *dataset)
 {
-    if (!dataset || __atomic_sub_fetch(&dataset->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (!dataset) return;
     pd_store_clear(&dataset->store);
     pd_schema_clear(&dataset->schema);
     drop_paths(dataset);

@@ -10,7 +10,6 @@
 #include "data/store.h"
 
 struct pd_dataset {
-    int refs; /* atomic */
     struct pd_schema schema;
     char *command; /* NULL: none */
     PD_VEC(char *) paths;
@@ -22,8 +21,7 @@ struct pd_dataset {
 };
 
 pd_status pd_dataset_new(int is_in_memory, struct pd_dataset **out);
-struct pd_dataset *pd_dataset_ref(struct pd_dataset *dataset);
-void pd_dataset_unref(struct pd_dataset *dataset);
+void pd_dataset_free(struct pd_dataset *dataset); /* NULL is fine */
 pd_status pd_dataset_set_files(struct pd_dataset *dataset, int n, const char *const *paths);
 pd_status pd_dataset_set_command(struct pd_dataset *dataset,
                                  const char *command); /* borrowed; "" or NULL: none */

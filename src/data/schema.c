@@ -53,16 +53,3 @@ void pd_schema_clear(struct pd_schema *schema)
     pd_free(schema->slot);
     *schema = (struct pd_schema){0};
 }
-
-pd_status pd_schema_copy(struct pd_schema *to, const struct pd_schema *from)
-{
-    pd_schema_clear(to);
-    to->has_id = from->has_id;
-    to->has_text = from->has_text;
-    to->drops_zeros = from->drops_zeros;
-    for (int i = 0; i < from->n; i++) {
-        const struct pd_slot *s = &from->slot[i];
-        PD_TRY(pd_schema_add(to, s->name, s->is_float, s->is_used, s->is_dense ? &s->shape : NULL));
-    }
-    return PD_OK;
-}

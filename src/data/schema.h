@@ -25,6 +25,5 @@ struct pd_schema {
 pd_status pd_schema_add(struct pd_schema *schema, const char *name, int is_float, int is_used,
                         const struct pd_meta *shape);
 void pd_schema_clear(struct pd_schema *schema);
-pd_status pd_schema_copy(struct pd_schema *to, const struct pd_schema *from);
 
 #endif

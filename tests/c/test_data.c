@@ -336,7 +336,7 @@ static void test_a_pass(void **state)
             assert_int_equal(samples, 5);
             assert_int_equal(ids, 21);
         }
-        pd_dataset_unref(d);
+        pd_dataset_free(d);
     }
 }
 
@@ -349,22 +349,22 @@ static void test_bad_lines_are_left_out(void **state)
     struct pd_dataset *d = dataset_of(0, 1, &path);
     assert_int_equal(pass(d, &samples, &ids), PD_OK);
     assert_int_equal(samples, 2);
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
     path = file_of("worse", "nonsense\nmore\n");
     d = dataset_of(0, 1, &path);
     assert_int_equal(pass(d, &samples, &ids), PD_FORMAT);
     assert_non_null(strstr(pd_error(), "2 of 2 lines cannot be read"));
     assert_non_null(strstr(pd_error(), "worse:1: found 'nonsense'"));
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
     path = file_of("none", "\n \n");
     d = dataset_of(1, 1, &path);
     assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_INVALID);
     assert_non_null(strstr(pd_error(), "has no sample"));
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
     path = "/nowhere/at/all";
     d = dataset_of(0, 1, &path);
     assert_int_equal(pass(d, &samples, &ids), PD_NOT_FOUND);
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
 }
 
 static void test_commands(void **state)
@@ -384,7 +384,7 @@ static void test_commands(void **state)
     assert_int_equal(pd_dataset_set_command(d, "kill -9 $$"), PD_OK);
     assert_int_equal(pass(d, &samples, &ids), PD_IO);
     assert_non_null(strstr(pd_error(), "was ended by signal 9"));
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
 }
 
 static int says_stop(void *arg)
@@ -401,7 +401,7 @@ static void test_a_silent_command_can_be_stopped(void **state)
     struct pd_dataset *d = dataset_of(1, 1, &path);
     assert_int_equal(pd_dataset_set_command(d, "sleep 1000 | cat"), PD_OK);
     assert_int_equal(pd_dataset_read(d, says_stop, &asked), PD_INTERRUPTED);
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
 }
 
 /* The order depends on the seed and the files, not on threads. */
@@ -440,7 +440,7 @@ static void test_order(void **state)
         }
         assert_int_equal(sum, 2100 * 2101 / 2);
         assert_true(moved > 2000);
-        pd_dataset_unref(d);
+        pd_dataset_free(d);
     }
 }
 
@@ -459,7 +459,7 @@ static void test_samples_of_one_id(void **state)
     assert_int_equal(pd_record_count(d->store.record[0], 0), 2);
     assert_int_equal(pd_record_count(d->store.record[1], 0), 3);
     assert_int_equal(pd_record_count(d->store.record[1], 1), 1);
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
 }
 
 static void test_slots_change_places(void **state)
@@ -488,7 +488,7 @@ static void test_slots_change_places(void **state)
     }
     assert_int_equal(sum, 5050);
     assert_true(moved > 80);
-    pd_dataset_unref(d);
+    pd_dataset_free(d);
 }
 
 /* Each request for memory fails once; nothing leaks or breaks. */
@@ -506,7 +506,7 @@ static void test_memory_is_short(void **state)
         if (status == PD_OK) status = pd_store_merge(&d->store, &d->schema, 0, &dropped);
         if (status == PD_OK) status = pass(d, &samples, &ids);
         pd_alloc_fail_at(0);
-        pd_dataset_unref(d);
+        pd_dataset_free(d);
         if (status == PD_OK && pd_alloc_count() - before < k) break;
         assert_true(status == PD_OK || status == PD_NO_MEMORY);
     }
