@@ -106,6 +106,28 @@ PD_API uint64_t pd_job_steps(const char *endpoint);
  * the first exchange. */
 PD_API uint64_t pd_job_key(const char *endpoint);
 
+/* The communicator of a trainer: a thread that exchanges steps with the servers beside the computing. */
+enum pd_communicator_mode {
+    PD_COMMUNICATOR_QUEUE = 1,  /* a step is queued, and the run goes on with the newest values that came */
+    PD_COMMUNICATOR_ROUNDS = 2, /* threads that train on a data set wait for each other, and give one step */
+};
+typedef struct pd_communicator {
+    int mode;
+    int queue;       /* steps that wait at most */
+    int merge;       /* steps that go as one at most; */
+    int wait_ms;     /* so long they may wait for each other */
+    int averages;    /* steps that go as one are averaged; 0: added up */
+    int pulls_every; /* so many exchanges bring the values once */
+} pd_communicator;
+/* Steps of this process go through it from now on. In the mode QUEUE the first one still exchanges by itself,
+ * so that what is wrong with servers or Programs is told there. PD_INVALID: it runs already. */
+PD_API pd_status pd_communicator_start(const pd_communicator *how);
+/* Sends what is queued and ends it; PD_OK where none runs. What made it fail is told here, too. poll(arg),
+ * which may be NULL, is called now and then: not 0 drops the queue (PD_INTERRUPTED). pd_leave_job does it as
+ * well. */
+PD_API pd_status pd_communicator_stop(int (*poll)(void *arg), void *arg);
+PD_API int pd_communicator_runs(void);
+
 /* A server that starts empty, at HOST:PORT: trainer 0 brings it its Programs, by the call below; then it
  * serves until the job is over (PD_JOB_OVER). With the flag ps_dir it keeps them, and needs nobody to bring
  * them again when it is started again. poll(arg), which may be NULL, is called now and then, and ends it when

@@ -200,6 +200,33 @@ static PyObject *set_left(PyObject *module, PyObject *value)
     return PyBool_FromLong(before);
 }
 
+static PyObject *communicator_start(PyObject *module, PyObject *args)
+{
+    pd_communicator how;
+    if (!PyArg_ParseTuple(args, "iiiipi:communicator_start", &how.mode, &how.queue, &how.merge, &how.wait_ms,
+                          &how.averages, &how.pulls_every) ||
+        core_failed(state_of(module), pd_communicator_start(&how)))
+        return NULL;
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *communicator_stop(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    struct core_watch watch = {PyEval_SaveThread()};
+    pd_status status = pd_communicator_stop(core_poll_signals, &watch);
+    PyEval_RestoreThread(watch.thread);
+    if (PyErr_Occurred() || core_failed(state_of(module), status)) return NULL;
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *communicator_runs(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(pd_communicator_runs());
+}
+
 static PyObject *job_id(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -246,6 +273,10 @@ PyMethodDef core_library_methods[] = {
      "Whether Executor.run asks _run_returning before it runs a trainer's Program. Returns what it was."},
     {"leave_job_at_exit", core_leave_job_at_exit, METH_NOARGS,
      "From now on the end of this process tells them too, by its status."},
+    {"communicator_start", communicator_start, METH_VARARGS,
+     "Starts the communicator: mode, queue, merge, wait_ms, averages, pulls_every."},
+    {"communicator_stop", communicator_stop, METH_NOARGS, "Sends what is queued and ends it."},
+    {"communicator_runs", communicator_runs, METH_NOARGS, "Does one run?"},
     {"job_id", job_id, METH_NOARGS,
      "The number of this trainer in its job; -1 before the first exchange with a server."},
     {"job_steps", job_steps, METH_O,

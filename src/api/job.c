@@ -7,6 +7,7 @@
 #include "net/hello.h"
 #include "pserver/client/bring.h"
 #include "pserver/client/client.h"
+#include "pserver/client/communicator.h"
 #include "pserver/server/empty.h"
 #include "pserver/server/server.h"
 #include "pserver/server/status.h"
@@ -31,6 +32,30 @@ void pd_leave_job_prepare(void)
 int pd_job_id(void)
 {
     return pd_client_own_id();
+}
+
+pd_status pd_communicator_start(const pd_communicator *how)
+{
+    if (how->mode != PD_COMMUNICATOR_QUEUE && how->mode != PD_COMMUNICATOR_ROUNDS)
+        return pd_fail(PD_INVALID, "a communicator has no mode %d", how->mode);
+    PD_TRY(pd_flag_verify());
+    return pd_comm_start(&(struct pd_comm_settings){
+        .mode = how->mode == PD_COMMUNICATOR_QUEUE ? PD_COMM_QUEUE : PD_COMM_ROUNDS,
+        .queue = how->queue,
+        .merge = how->merge,
+        .wait_ms = how->wait_ms,
+        .averages = how->averages,
+        .pulls_every = how->pulls_every});
+}
+
+pd_status pd_communicator_stop(int (*poll)(void *arg), void *arg)
+{
+    return pd_comm_stop(poll, arg);
+}
+
+int pd_communicator_runs(void)
+{
+    return pd_comm_is_running();
 }
 
 uint64_t pd_job_steps(const char *endpoint)
@@ -86,6 +111,23 @@ void pd_leave_job_prepare(void) {}
 int pd_job_id(void)
 {
     return -1;
+}
+
+pd_status pd_communicator_start(const pd_communicator *how)
+{
+    (void)how;
+    return pd_fail(PD_UNSUPPORTED, "this build has no communicator (WITH_DISTRIBUTE=OFF)");
+}
+
+pd_status pd_communicator_stop(int (*poll)(void *arg), void *arg)
+{
+    (void)poll, (void)arg;
+    return PD_OK;
+}
+
+int pd_communicator_runs(void)
+{
+    return 0;
 }
 
 uint64_t pd_job_steps(const char *endpoint)

@@ -6,9 +6,12 @@
 #include "base/error.h"
 #include "base/parallel.h"
 
+static int all_active; /* of all runs; atomic */
+
 struct run {
     struct pd_workers *w;
     int is_stopped; /* atomic */
+    int left;       /* threads; atomic */
 };
 
 static int is_stopped(void *arg)
@@ -56,14 +59,23 @@ static pd_status run_all(struct run *r, struct pd_executor *executor, int number
     }
 }
 
+static void leave(struct run *r, int n)
+{
+    __atomic_fetch_sub(&r->left, n, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&all_active, n, __ATOMIC_RELAXED);
+}
+
 static pd_status work(void *arg, int number)
 {
     struct run *r = arg;
     struct pd_executor *executor;
     if (r->w->n > 1) pd_threads_set(1); /* they have the cores already */
-    PD_TRY(pd_exec_new(&executor));
-    pd_status status = run_all(r, executor, number);
-    pd_exec_free(executor);
+    pd_status status = pd_exec_new(&executor);
+    if (status == PD_OK) {
+        status = run_all(r, executor, number);
+        pd_exec_free(executor);
+    }
+    leave(r, 1);
     return status;
 }
 
@@ -76,12 +88,20 @@ static void stop(void *arg)
 
 pd_status pd_workers_run(struct pd_workers *workers)
 {
-    struct run run = {.w = workers};
+    struct run run = {.w = workers, .left = workers->n};
     struct pd_crew crew = {.n = workers->n,
                            .work = work,
                            .stop = stop,
                            .arg = &run,
                            .poll = workers->poll,
                            .poll_arg = workers->poll_arg};
-    return pd_crew_run(&crew);
+    __atomic_fetch_add(&all_active, workers->n, __ATOMIC_RELAXED);
+    pd_status status = pd_crew_run(&crew);
+    leave(&run, run.left); /* that could not be started */
+    return status;
+}
+
+int pd_workers_active(void)
+{
+    return __atomic_load_n(&all_active, __ATOMIC_RELAXED);
 }

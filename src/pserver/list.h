@@ -14,7 +14,8 @@
     X(checkpoint_notify)                                                                                     \
     X(recv_save)                                                                                             \
     X(delete_var)                                                                                            \
-    X(ps_sum)
+    X(ps_sum)                                                                                                \
+    X(geo_sgd)
 
 /* Ops of plans that stand for several of these. */
 #define PD_OPS_PSERVER_PLAN(X)                                                                               \

@@ -5,6 +5,7 @@
 
 #include "exec/frame.h"
 #include "pserver/client/client.h"
+#include "pserver/client/communicator.h"
 #include "pserver/op_run.h"
 
 void pd_ps_state_free(void *state)
@@ -16,8 +17,10 @@ void pd_ps_state_free(void *state)
 pd_status pd_ps_client(const struct pd_run *r, int pushes, uint64_t *known, int *is_new,
                        struct pd_client **out)
 {
+    int is_taken = 0;
     r->step->over = pd_client_run_over;
-    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, r, pushes, out));
+    if (pushes) PD_TRY(pd_comm_takes(r->step, &is_taken));
+    PD_TRY(pd_client_get(pd_ps_attr(r, "trainer_id")->i, r, pushes && !is_taken, out));
     if (!known) return PD_OK;
     *is_new = *known != pd_client_incarnation(*out);
     *known = pd_client_incarnation(*out);
@@ -30,6 +33,31 @@ pd_status pd_ps_done(const struct pd_run *r, struct pd_client *client, pd_status
     return status;
 }
 
+/* ---- by the run itself, or by the communicator ---- */
+
+static pd_status push_dense(const struct pd_run *r, struct pd_client *client, int number, enum pd_dtype dtype,
+                            const void *data, size_t bytes, size_t row)
+{
+    return pd_comm_has(r->step) ? pd_comm_push_dense(r->step, number, dtype, data, bytes, row)
+                                : pd_client_push_dense(client, number, data, bytes, row);
+}
+
+static pd_status push_rows(const struct pd_run *r, struct pd_client *client, int number, enum pd_dtype dtype,
+                           int64_t n, const int64_t *rows, const void *data, size_t row, int is_slice)
+{
+    return pd_comm_has(r->step) ? pd_comm_push_rows(r->step, number, dtype, n, rows, data, row, is_slice)
+                                : pd_client_push_rows(client, number, n, rows, data, row, is_slice);
+}
+
+static pd_status exchange(const struct pd_run *r, struct pd_client *client, struct pd_ask *ask, int n,
+                          const char *const *endpoints)
+{
+    if (pd_comm_has(r->step)) return pd_comm_exchange(client, r, ask, n, endpoints);
+    PD_TRY(pd_client_exchange(client, r, ask, n, endpoints));
+    pd_comm_began();
+    return PD_OK;
+}
+
 /* One op of a trainer's Program tells what the job trains. */
 static pd_status say_job(const struct pd_run *r, struct pd_client *client)
 {
@@ -37,7 +65,7 @@ static pd_status say_job(const struct pd_run *r, struct pd_client *client)
     return job->n > 1 ? pd_client_trains(client, job->strings[0], job->n - 1, job->strings + 1) : PD_OK;
 }
 
-static pd_status client_of(const struct pd_run *r, int pushes, struct pd_client **out)
+pd_status pd_ps_client_of(const struct pd_run *r, int pushes, struct pd_client **out)
 {
     struct pd_ps_state *state = r->state;
     int is_new;
@@ -63,7 +91,7 @@ static const char *endpoint_of(const struct pd_attr *epmap, int i)
 }
 
 /* A process is one trainer until it says goodbye. */
-static pd_status check_id(const struct pd_run *r, const struct pd_client *client)
+pd_status pd_ps_check_id(const struct pd_run *r, const struct pd_client *client)
 {
     const struct pd_attr *id = pd_ps_attr(r, "trainer_id");
     int mine = pd_client_id(client);
@@ -95,8 +123,8 @@ static const struct pd_attr *names_of(const struct pd_run *r, int n)
     return names->n == n ? names : pd_ps_attr(r, "send_varnames");
 }
 
-static pd_status push_name(struct pd_client *client, const struct pd_run *r, const char *endpoint,
-                           const char *name, const struct pd_meta *meta, int *number)
+pd_status pd_ps_push_name(struct pd_client *client, const struct pd_run *r, const char *endpoint,
+                          const char *name, const struct pd_meta *meta, int *number)
 {
     if (strlen(name) >= NAME_ROOM) return pd_fail(PD_RANGE, "the name '%.60s...' is too long to send", name);
     return pd_client_name(client, r, endpoint, 0, name, meta, number);
@@ -107,12 +135,14 @@ static size_t row_bytes(const struct pd_meta *m)
     return (size_t)(m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1) * pd_dtype_size(m->dtype);
 }
 
-static pd_status push_whole(struct pd_client *client, int number, const struct pd_value *v, int is_slice)
+static pd_status push_whole(const struct pd_run *r, struct pd_client *client, int number,
+                            const struct pd_value *v, int is_slice)
 {
-    size_t row = row_bytes(&v->tensor.meta);
+    const struct pd_tensor *t = &v->tensor;
+    size_t row = row_bytes(&t->meta);
     return pd_value_is_rows(v)
-               ? pd_client_push_rows(client, number, v->rows.n, v->rows.at, v->tensor.data, row, is_slice)
-               : pd_client_push_dense(client, number, v->tensor.data, pd_tensor_bytes(&v->tensor), row);
+               ? push_rows(r, client, number, t->meta.dtype, v->rows.n, v->rows.at, t->data, row, is_slice)
+               : push_dense(r, client, number, t->meta.dtype, t->data, pd_tensor_bytes(t), row);
 }
 
 static pd_status send_names(const struct pd_run *r, struct pd_client *client)
@@ -120,7 +150,7 @@ static pd_status send_names(const struct pd_run *r, struct pd_client *client)
     struct pd_ps_state *state = r->state;
     int n = r->in[0].n;
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap"), *names = names_of(r, n);
-    PD_TRY(check_id(r, client));
+    PD_TRY(pd_ps_check_id(r, client));
     PD_TRY(make_numbers(r, n));
     PD_TRY(pd_client_expect(client, 0, epmap->n, epmap->strings));
     for (int i = 0; i < n; i++) {
@@ -131,7 +161,7 @@ static pd_status send_names(const struct pd_run *r, struct pd_client *client)
         struct pd_meta claim = meta ? *meta : (struct pd_meta){0};
         claim.kind = r->in[0].at[i]->tensor.meta.kind;
         if (pd_meta_numel(&claim) < 0 && claim.kind == PD_KIND_TENSOR) claim = r->in[0].at[i]->tensor.meta;
-        PD_TRY(push_name(client, r, endpoint, name, &claim, &state->numbers[i]));
+        PD_TRY(pd_ps_push_name(client, r, endpoint, name, &claim, &state->numbers[i]));
     }
     state->n = n;
     return PD_OK;
@@ -154,7 +184,7 @@ static int64_t section(const struct cut *cut, int i)
 static pd_status cut_names(const struct pd_run *r, struct pd_client *client, const struct cut *cut)
 {
     struct pd_ps_state *state = r->state;
-    PD_TRY(check_id(r, client));
+    PD_TRY(pd_ps_check_id(r, client));
     PD_TRY(make_numbers(r, cut->n));
     PD_TRY(pd_client_expect(client, 0, cut->epmap->n, cut->epmap->strings));
     for (int i = 0; i < cut->n; i++) {
@@ -164,7 +194,7 @@ static pd_status cut_names(const struct pd_run *r, struct pd_client *client, con
             return pd_fail(PD_INVALID, "%s has no epmap: which server gets '%s'?", r->op->type,
                            cut->names[i]);
         claim.dim[0] = section(cut, i);
-        PD_TRY(push_name(client, r, endpoint, cut->names[i], &claim, &state->numbers[i]));
+        PD_TRY(pd_ps_push_name(client, r, endpoint, cut->names[i], &claim, &state->numbers[i]));
     }
     state->n = cut->n;
     return PD_OK;
@@ -180,7 +210,8 @@ static pd_status push_cut_dense(const struct pd_run *r, struct pd_client *client
         size_t bytes = (size_t)section(cut, i) * row;
         if (at + bytes > pd_tensor_bytes(x))
             return pd_fail(PD_SHAPE, "the sections have more rows than X %s", pd_meta_dims_text(&x->meta));
-        PD_TRY(pd_client_push_dense(client, state->numbers[i], (const char *)x->data + at, bytes, row));
+        PD_TRY(
+            push_dense(r, client, state->numbers[i], x->meta.dtype, (const char *)x->data + at, bytes, row));
         at += bytes;
     }
     return PD_OK;
@@ -210,8 +241,8 @@ static pd_status push_cut_rows(const struct pd_run *r, struct pd_client *client,
             numbers[used] = x->rows.at[k] - first;
             memcpy(data + used++ * row, (const char *)x->tensor.data + k * row, row);
         }
-        PD_TRY(pd_client_push_rows(client, state->numbers[i], (int64_t)(used - from), numbers + from,
-                                   data + from * row, row, n > 0));
+        PD_TRY(push_rows(r, client, state->numbers[i], x->tensor.meta.dtype, (int64_t)(used - from),
+                         numbers + from, data + from * row, row, n > 0));
         first = end;
     }
     if (used == n) return PD_OK;
@@ -233,7 +264,7 @@ pd_status pd_ps_send_run(const struct pd_run *r)
     struct pd_ps_state *state = r->state;
     const struct pd_attr *names = pd_ps_attr(r, "send_varnames");
     struct pd_client *client;
-    PD_TRY(client_of(r, 1, &client));
+    PD_TRY(pd_ps_client_of(r, 1, &client));
     if (r->in[0].n == 1 && names->n > 1)
         return push_cut(r, client,
                         &(struct cut){names->n, names_of(r, names->n)->strings, pd_ps_attr(r, "epmap"),
@@ -243,7 +274,7 @@ pd_status pd_ps_send_run(const struct pd_run *r)
     for (int i = 0; i < r->in[0].n; i++)
         has_rows |= pd_value_is_rows(r->in[0].at[i]) && r->in[0].at[i]->rows.n;
     for (int i = 0; i < r->in[0].n; i++)
-        PD_TRY(push_whole(client, state->numbers[i], r->in[0].at[i], has_rows));
+        PD_TRY(push_whole(r, client, state->numbers[i], r->in[0].at[i], has_rows));
     return PD_OK;
 }
 
@@ -251,7 +282,7 @@ pd_status pd_ps_send_slices_run(const struct pd_run *r)
 {
     const struct pd_attr *names = pd_ps_attr(r, "names");
     struct pd_client *client;
-    PD_TRY(client_of(r, 1, &client));
+    PD_TRY(pd_ps_client_of(r, 1, &client));
     return push_cut(
         r, client,
         &(struct cut){names->n, names->strings, pd_ps_attr(r, "epmap"), pd_ps_attr(r, "sections")});
@@ -317,10 +348,10 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
     const struct pd_attr *names = pd_ps_attr(r, "recv_varnames");
     struct pd_client *client;
     PD_ASK(ask);
-    PD_TRY(client_of(r, 0, &client));
+    PD_TRY(pd_ps_client_of(r, 0, &client));
     if (r->out[0].n == 1 && names->n > 1) {
         PD_TRY(pull_slices(r, client, names, &ask));
-        return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, 0, NULL));
+        return pd_ps_done(r, client, exchange(r, client, &ask, 0, NULL));
     }
     if (!state->n) {
         if (names->n != r->out[0].n) names = pd_ps_attr(r, "varnames");
@@ -331,7 +362,7 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
         struct pd_tensor *t = &r->out[0].at[i]->tensor;
         PD_TRY(pd_ask_value(client, &ask, state->numbers[i], t->data, pd_tensor_bytes(t)));
     }
-    return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, 0, NULL));
+    return pd_ps_done(r, client, exchange(r, client, &ask, 0, NULL));
 }
 
 /* ---- barriers ---- */
@@ -342,7 +373,7 @@ pd_status pd_ps_send_barrier_run(const struct pd_run *r)
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
     PD_ASK(ask);
     PD_TRY(pd_ps_client(r, 1, NULL, NULL, &client));
-    return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, endpoints->n, endpoints->strings));
+    return pd_ps_done(r, client, exchange(r, client, &ask, endpoints->n, endpoints->strings));
 }
 
 /* recv waits by itself. Servers that hold nothing, or only rows, learn here that this trainer is in the job.
@@ -366,7 +397,7 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
                          *into = pd_ps_attr(r, "into"), *sizes = pd_ps_attr(r, "rows");
     struct pd_client *client;
     PD_ASK(ask);
-    PD_TRY(client_of(r, 1, &client));
+    PD_TRY(pd_ps_client_of(r, 1, &client));
     if (!state->n) {
         const struct pd_attr *all = pd_ps_attr(r, "all");
         PD_TRY(pd_client_expect(client, pd_ps_attr(r, "trainers")->i, all->n, all->strings));
@@ -391,5 +422,5 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
         PD_TRY(pd_ask_value(client, &ask, state->numbers[i], (char *)t->data + at, bytes));
         at += bytes;
     }
-    return pd_ps_done(r, client, pd_client_exchange(client, r, &ask, endpoints->n, endpoints->strings));
+    return pd_ps_done(r, client, exchange(r, client, &ask, endpoints->n, endpoints->strings));
 }

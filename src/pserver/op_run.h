@@ -45,6 +45,14 @@ pd_status pd_ps_client(const struct pd_run *r, int pushes, uint64_t *known, int 
                        struct pd_client **out);
 /* The end of such an op, with its status: other threads may have the turn, unless a step is begun. */
 pd_status pd_ps_done(const struct pd_run *r, struct pd_client *client, pd_status status);
+/* The same for an op with a struct pd_ps_state at the head of its state, which forgets its numbers with
+ * another client; says what the job trains. */
+pd_status pd_ps_client_of(const struct pd_run *r, int pushes, struct pd_client **out);
+/* A process is one trainer until it says goodbye. */
+pd_status pd_ps_check_id(const struct pd_run *r, const struct pd_client *client);
+/* The number of a gradient, as its server calls it. */
+pd_status pd_ps_push_name(struct pd_client *client, const struct pd_run *r, const char *endpoint,
+                          const char *name, const struct pd_meta *meta, int *number);
 /* What the Program declares of an argument; NULL: nothing. */
 const struct pd_meta *pd_ps_declared(const struct pd_run *r, int is_output, int slot, int i);
 pd_status pd_ps_send_run(const struct pd_run *r);

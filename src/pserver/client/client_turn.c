@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/client/client_private.h"
+#include "pserver/client/communicator.h"
 
 enum { LOOK_MS = 50 };
 
@@ -215,13 +216,14 @@ void pd_client_abandon(const struct pd_step *step)
 
 pd_status pd_client_run_over(const struct pd_step *step, pd_status status)
 {
+    int is_open = pd_comm_run_over(step);
     struct pd_client *c = client_of(step);
-    if (!c) return status;
-    if (status == PD_OK && has_turn(step) && pd_client_is_pushing(c))
+    is_open |= c && has_turn(step) && pd_client_is_pushing(c);
+    if (status == PD_OK && is_open)
         status = pd_fail(PD_INVALID,
                          "the Program sends gradients and does not end its step: it needs a send_barrier or "
                          "a recv behind its last send");
-    pd_client_abandon(step);
+    if (c) pd_client_abandon(step);
     return status;
 }
 
@@ -286,6 +288,7 @@ int pd_client_breaks_off(void)
  * another thread, which may wait for others for long: that is broken off. */
 void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
 {
+    pd_comm_leave(failed, poll, arg);
     lock_all();
     atomic_store(&breaks_off, failed);
     int goes = wait_for_others(busy_ms, poll, arg) && is_here() && !is_leaving && !is_used(1);

@@ -47,7 +47,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--single", type=int, default=0, help="one process with the joined batch of so many workers")
     parser.add_argument("--mpi", action="store_true", help="MPISymetricRoleMaker tells the role")
-    parser.add_argument("--strategy", default="sync", choices=["sync", "async", "config"])
+    parser.add_argument("--strategy", default="sync", choices=["sync", "async", "half_async", "geo", "config"])
     parser.add_argument("--optimizer", default="SGD", choices=["SGD", "Adam"])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--first", type=int, default=0, help="number of the first step")
@@ -61,7 +61,9 @@ def parse() -> argparse.Namespace:
 def strategy_of(args):
     if args.strategy == "config":
         return fluid.DistributeTranspilerConfig()
-    return StrategyFactory.create_async_strategy() if args.strategy == "async" else StrategyFactory.create_sync_strategy()
+    if args.strategy == "geo":
+        return StrategyFactory.create_geo_strategy(5)
+    return getattr(StrategyFactory, f"create_{args.strategy}_strategy")()
 
 
 def run(args, exe, program, loss, feed) -> dict[str, np.ndarray]:

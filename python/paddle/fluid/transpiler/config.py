@@ -18,7 +18,7 @@ class DistributedMode:
     SYNC = 0  # a step is applied when all trainers have sent it
     ASYNC = 1  # a gradient is applied when it arrives
     HALF_ASYNC = 2  # as ASYNC
-    GEO = 3
+    GEO = 3  # as ASYNC, of what trainers have changed by themselves
 
 
 class DistributeTranspilerConfig:
@@ -28,6 +28,8 @@ class DistributeTranspilerConfig:
     split_method: RoundRobin, HashName or a class of your own; None balances the servers by bytes.
     min_block_size: the least number of elements of a slice, 8192 or more.
     sync_mode, runtime_split_send_recv, half_async, completely_not_async: see `mode_of`.
+    geo_sgd_mode, geo_sgd_need_push_nums: trainers update their parameters by themselves, and tell servers what has
+        changed every so many batches.
     clip_on_trainer: clip each trainer's own gradient, as Fluid did; False clips the average on the servers.
     average_table_gradient: average the gradient of a distributed lookup table over the trainers, like all
         others; False adds it up, as Fluid did.
@@ -145,11 +147,9 @@ def check(config: DistributeTranspilerConfig) -> None:
             "and train "
             "with sync_mode=True, which has no delay, or sync_mode=False."
         )
-    if config.geo_sgd_mode:
-        raise ValueError(
-            "geo_sgd_mode asks for GEO-SGD, which DistributeTranspiler does not do. Leave it False and use "
-            "sync_mode=False for an asynchronous job."
-        )
+    every = config.geo_sgd_need_push_nums
+    if config.geo_sgd_mode and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+        raise ValueError(f"geo_sgd_need_push_nums is {every!r}; it must be a whole number of batches from 1 on.")
 
 
 def mode_of(config: DistributeTranspilerConfig, sync_mode: bool) -> int:
@@ -158,6 +158,9 @@ def mode_of(config: DistributeTranspilerConfig, sync_mode: bool) -> int:
     Synchronous: completely_not_async, or both the config and the call of transpile say sync_mode. Otherwise
     asynchronous, whichever of the two said so.
     """
+    if config.geo_sgd_mode:
+        return DistributedMode.GEO
     if config.completely_not_async or (config.sync_mode and sync_mode):
         return DistributedMode.SYNC
-    return DistributedMode.ASYNC if config.runtime_split_send_recv else DistributedMode.HALF_ASYNC
+    is_async = config.runtime_split_send_recv and not config.half_async
+    return DistributedMode.ASYNC if is_async else DistributedMode.HALF_ASYNC

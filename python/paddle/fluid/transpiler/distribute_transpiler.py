@@ -6,7 +6,7 @@ from paddle import _core
 from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 from paddle.fluid.framework import Program
 from paddle.fluid.log_helper import notice
-from paddle.fluid.transpiler import lookup_table
+from paddle.fluid.transpiler import geo, lookup_table
 from paddle.fluid.transpiler.arguments import Arguments, check_map, parse
 from paddle.fluid.transpiler.classes import Classes
 from paddle.fluid.transpiler.config import (
@@ -64,6 +64,7 @@ class DistributeTranspiler:
         self.distributed_mode = mode_of(self.config, True)
         self._set_server_config()
         self._job: Job | None = None
+        self._local: geo.LocalUpdates | None = None  # of a geo job
 
     def __repr__(self) -> str:
         if self._job is None:
@@ -114,9 +115,12 @@ class DistributeTranspiler:
         check_map(given.endpoints)
         self._plan(given)
         job = self._job
-        trainer = TrainerProgram(job)
-        trainer.build()
-        TrainerStartup(job, trainer).build()
+        if job.is_geo:
+            geo.GeoTrainer(job, self._local, self.config.geo_sgd_need_push_nums).build()
+        else:
+            trainer = TrainerProgram(job)
+            trainer.build()
+            TrainerStartup(job, trainer).build()
         if self.config.print_log:
             print(job.placement.summary())
 
@@ -128,6 +132,15 @@ class DistributeTranspiler:
         is_sync = mode == DistributedMode.SYNC
         whole, whole_startup = given.program.clone(), given.startup_program.clone()
         table = find_distributed_lookup_table(whole)
+        if mode == DistributedMode.GEO:
+            if table is not None:
+                raise ValueError(
+                    f"the table {table!r} lies on servers alone (is_distributed=True), and with geo_sgd_mode trainers update their "
+                    "own: leave is_distributed out, and is_sparse=True."
+                )
+            self._local = geo.LocalUpdates(given.program)
+            whole, whole_startup = geo.adding_programs(given.program, given.startup_program, self._local)
+        described = whole.clone() if mode == DistributedMode.GEO else given.program  # `whole` is changed below
         graph = UpdateGraph(whole, self.config.clip_on_trainer or not is_sync, table)
         if table is not None:
             lookup_table.check_table(graph, table)
@@ -166,10 +179,12 @@ class DistributeTranspiler:
             placement=placement,
             classes=Classes(graph, is_cut),
             table=table,
-            remote=lookup_table.remote_params(graph, table),
-            removed=removed,
+            remote=[] if mode == DistributedMode.GEO else lookup_table.remote_params(graph, table),
+            removed=[] if mode == DistributedMode.GEO else removed,
         )
-        self._job.lines = fingerprint(self._job)
+        self._job.lines = fingerprint(self._job, described)
+        if mode == DistributedMode.GEO:
+            self._job.lines += self._local.lines(self.config.geo_sgd_need_push_nums)
         self._prepare = PreparePlan(self._job)
         self._servers: dict = {}
         self._note(given)

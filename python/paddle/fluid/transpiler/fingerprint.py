@@ -67,8 +67,8 @@ def _outputs(op) -> list:
 class _Updates:
     """The ops that make updates, as the user wrote them, and what their variables are called."""
 
-    def __init__(self, job: Job):
-        block = job.program.global_block()
+    def __init__(self, job: Job, program):
+        block = program.global_block()
         self.vars = {var.name: var for var in block._all_vars()}
         self.start = Flow(list(job.whole_startup.global_block().ops))
         self.rules = {}
@@ -150,27 +150,28 @@ class _Updates:
         return found
 
 
-def _rule(op) -> str:
+def rule_text(op) -> str:
+    """The rule of an optimizer op."""
     return f"{op.type}({', '.join(_attrs(op))})"
 
 
-def fingerprint(job: Job) -> list[str]:
-    """The lines of a job, the same in each of its processes. To be made before its Programs are changed."""
+def fingerprint(job: Job, program) -> list[str]:
+    """The lines of a job, the same in each of its processes. `program` has its updates, and was not changed yet."""
     number = {endpoint: i for i, endpoint in enumerate(job.endpoints)}
-    lines = [f"mode: {'sync' if job.is_sync else 'async'}", f"trainers: {job.trainers}", f"servers: {len(job.endpoints)}"]
+    lines = [f"mode: {'geo' if job.is_geo else 'sync' if job.is_sync else 'async'}", f"trainers: {job.trainers}", f"servers: {len(job.endpoints)}"]
     graph = job.graph
     for update in sorted(graph.updates, key=lambda each: each.param.name):
         param = update.param
         kind = "rows stay on servers" if param.name in job.remote else "sparse" if update.is_sparse else "dense"
         where = ", ".join(f"{part.shape[0]} rows on server {number[part.endpoint]}" for part in job.placement.of_param(param.name))
-        lines.append(f"parameter {param.name}: {convert_dtype(param.dtype)} {list(param.shape)}, {_rule(update.rule)}, "
+        lines.append(f"parameter {param.name}: {convert_dtype(param.dtype)} {list(param.shape)}, {rule_text(update.rule)}, "
                      f"{kind}, {where}")
     if job.table is not None:
         table = graph.vars[job.table]
         merged = ["averaged" if job.config.average_table_gradient else "added up"] if job.merges else []
-        texts = [f"{convert_dtype(table.dtype)} {list(table.shape)}", _rule(graph.table_rule), *merged]
+        texts = [f"{convert_dtype(table.dtype)} {list(table.shape)}", rule_text(graph.table_rule), *merged]
         lines.append(f"table {job.table}: {', '.join(texts)}")
-    updates = _Updates(job)
+    updates = _Updates(job, program)
     lines += updates.lines()
     lines += [f"input of the update of {param}: {updates.of_rule(param)}" for param in sorted(updates.rules)]
     return [line.replace("\n", " ") for line in lines]

@@ -95,6 +95,11 @@ class Job:
         return self.mode == DistributedMode.SYNC
 
     @property
+    def is_geo(self) -> bool:
+        """Do trainers update their parameters by themselves?"""
+        return self.mode == DistributedMode.GEO
+
+    @property
     def merges(self) -> bool:
         """Do servers average the gradients of several trainers?"""
         return self.is_sync and self.trainers > 1

@@ -1,0 +1,544 @@
+/* See communicator.h. */
+#include "pserver/client/communicator.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/wait.h"
+#include "exec/workers.h"
+#include "pserver/client/client_private.h"
+#include "pserver/client/geo.h"
+#include "pserver/client/step_copy.h"
+
+enum { LOOK_MS = 20, ROUND_MS = 2 };
+
+/* A value that exchanges bring: the newest, and the one that is on its way. */
+struct brought {
+    int number;
+    size_t bytes;
+    void *newest, *coming;
+    uint64_t came, taken; /* how often; which of them the trainer has */
+};
+
+/* A run that has begun a step. */
+struct open_step {
+    const struct pd_step *step;
+    struct pd_step_copy *copy; /* NULL: it is queued */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
+static pthread_cond_t changed;
+static atomic_int is_used; /* it was started and not stopped, or a run is open: others need not look */
+static struct pd_comm_settings settings;
+static pthread_t thread;
+static int has_thread, is_stopping, drops, has_begun;
+static PD_VEC(struct open_step) open_steps;
+static PD_VEC(struct pd_step_copy *) queue;
+static PD_VEC(struct pd_step_copy *) spare;
+static PD_VEC(struct pd_step_copy *) ended; /* that somebody waits for */
+static PD_VEC(struct brought) values;
+static uint64_t queued, sent; /* steps, since it was started */
+static int is_waited_for;     /* runs wait for room */
+static pd_status failure;
+static char failure_text[1024];
+
+/* ---- forks ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The thread stays with the parent, and so do its steps. */
+static void in_child(void)
+{
+    has_thread = is_stopping = drops = 0;
+    open_steps.n = queue.n = 0;
+    atomic_store(&is_used, 0);
+    pthread_mutex_unlock(&lock);
+}
+
+static void make_ready(void)
+{
+    pd_cond_init(&changed);
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- what runs have open; with the lock ---- */
+
+static struct open_step *find_open(const struct pd_step *step)
+{
+    for (int i = 0; i < open_steps.n; i++)
+        if (open_steps.at[i].step == step) return &open_steps.at[i];
+    return NULL;
+}
+
+static void put_by(struct pd_step_copy *copy)
+{
+    if (!copy) return;
+    if (copy->over) {
+        (void)pd_vec_push(&ended, copy); /* there is room: pd_comm_queue */
+        return;
+    }
+    pd_step_copy_clear(copy);
+    if (!pd_vec_push(&spare, copy)) pd_step_copy_free(copy);
+}
+
+/* Without the lock: those who are told may queue the next one. */
+static void tell_ended(void)
+{
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        struct pd_step_copy *copy = ended.n ? ended.at[--ended.n] : NULL;
+        pd_status status = failure != PD_OK ? failure : drops ? PD_INTERRUPTED : PD_OK;
+        pthread_mutex_unlock(&lock);
+        if (!copy) return;
+        copy->over(copy->arg, copy, status);
+    }
+}
+
+static void note_use(void)
+{
+    atomic_store(&is_used, has_thread || open_steps.n);
+}
+
+static pd_status open_one(const struct pd_step *step)
+{
+    struct pd_step_copy *copy = NULL;
+    if (spare.n)
+        copy = spare.at[--spare.n];
+    else
+        PD_TRY(pd_step_copy_new(&copy));
+    if (pd_vec_push(&open_steps, ((struct open_step){step, copy}))) return PD_OK;
+    put_by(copy);
+    return pd_no_memory();
+}
+
+static pd_status told_failure(void)
+{
+    return failure == PD_OK ? PD_OK : pd_fail(failure, "%s", failure_text);
+}
+
+pd_status pd_comm_takes(const struct pd_step *step, int *takes)
+{
+    *takes = 0;
+    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return PD_OK;
+    PD_HOLD(&lock);
+    *takes = find_open(step) != NULL;
+    if (*takes || !has_thread || is_stopping) return PD_OK;
+    PD_TRY(told_failure());
+    if (settings.mode == PD_COMM_ROUNDS ? pd_workers_active() < 2 : !has_begun) return PD_OK;
+    PD_TRY(open_one(step));
+    *takes = 1;
+    return PD_OK;
+}
+
+int pd_comm_has(const struct pd_step *step)
+{
+    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return 0;
+    PD_HOLD(&lock);
+    return find_open(step) != NULL;
+}
+
+void pd_comm_began(void)
+{
+    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return;
+    PD_HOLD(&lock);
+    has_begun = 1;
+}
+
+int pd_comm_run_over(const struct pd_step *step)
+{
+    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return 0;
+    PD_HOLD(&lock);
+    struct open_step *open = find_open(step);
+    if (!open) return 0;
+    int is_begun = open->copy && open->copy->n;
+    put_by(open->copy);
+    pd_vec_remove(&open_steps, (int)(open - open_steps.at));
+    note_use();
+    return is_begun;
+}
+
+/* The copy is its run's alone until it is queued: no lock while it is filled. */
+static pd_status copy_of(const struct pd_step *step, struct pd_step_copy **out)
+{
+    PD_HOLD(&lock);
+    struct open_step *open = find_open(step);
+    *out = open ? open->copy : NULL;
+    return *out ? PD_OK
+                : pd_fail(PD_INVALID, "a gradient is sent after its step was ended, or the communicator was "
+                                      "stopped in the middle of a step");
+}
+
+pd_status pd_comm_push_dense(const struct pd_step *step, int number, enum pd_dtype dtype, const void *data,
+                             size_t bytes, size_t row)
+{
+    struct pd_step_copy *copy;
+    PD_TRY(copy_of(step, &copy));
+    return pd_step_copy_dense(copy, number, dtype, data, bytes, row);
+}
+
+pd_status pd_comm_push_rows(const struct pd_step *step, int number, enum pd_dtype dtype, int64_t n,
+                            const int64_t *rows, const void *data, size_t row, int is_slice)
+{
+    struct pd_step_copy *copy;
+    PD_TRY(copy_of(step, &copy));
+    return pd_step_copy_rows(copy, number, dtype, n, rows, data, row, is_slice);
+}
+
+/* ---- the thread ---- */
+
+static pd_status poll_thread(const struct pd_run *run)
+{
+    (void)run;
+    PD_HOLD(&lock);
+    return drops ? pd_fail(PD_INTERRUPTED, "the communicator was told to stop at once") : PD_OK;
+}
+
+/* How many steps go as one now; 0: wait for more. With the lock. */
+static int due(int64_t since)
+{
+    if (settings.mode == PD_COMM_ROUNDS) {
+        int round = pd_workers_active();
+        return queue.n && (queue.n >= round || is_stopping) ? queue.n : 0;
+    }
+    int n = queue.n < settings.merge ? queue.n : settings.merge;
+    int is_time = n == settings.merge || is_stopping || is_waited_for ||
+                  pd_clock_ns() - since >= (int64_t)settings.wait_ms * 1000000;
+    return is_time ? n : 0;
+}
+
+/* Takes the next step of the queue, of several steps where they go as one. NULL: it is to end. */
+static struct pd_step_copy *next(int *n_steps, pd_status *status)
+{
+    PD_HOLD(&lock);
+    int n = 0;
+    int64_t since = 0;
+    while (!drops && !(n = queue.n ? due(since) : 0)) {
+        if (is_stopping && !queue.n) return NULL;
+        if (!queue.n) since = 0;
+        if (queue.n && !since) since = pd_clock_ns();
+        pd_cond_wait_ms(&changed, &lock, queue.n ? ROUND_MS : LOOK_MS);
+    }
+    if (drops) return NULL;
+    struct pd_step_copy *first = queue.at[0];
+    *status = PD_OK;
+    for (int i = 1; i < n && *status == PD_OK; i++)
+        *status = pd_step_copy_add(first, queue.at[i]);
+    if (n > 1 && (settings.averages || settings.mode == PD_COMM_ROUNDS)) pd_step_copy_scale(first, 1.0 / n);
+    for (int i = 1; i < n; i++)
+        put_by(queue.at[i]);
+    queue.n -= n;
+    memmove(queue.at, queue.at + n, (size_t)queue.n * sizeof *queue.at);
+    *n_steps = n;
+    pthread_cond_broadcast(&changed);
+    return first;
+}
+
+/* Where values are to come. Only this thread touches `coming`. */
+static pd_status ask_for(struct pd_client *client, struct pd_ask *ask, int *n)
+{
+    PD_HOLD(&lock);
+    *n = values.n;
+    for (int i = 0; i < values.n; i++)
+        PD_TRY(pd_ask_value(client, ask, values.at[i].number, values.at[i].coming, values.at[i].bytes));
+    return PD_OK;
+}
+
+static pd_status exchange(const struct pd_run *run, const struct pd_step_copy *copy, int pulls)
+{
+    struct pd_client *client;
+    int n = 0;
+    PD_ASK(ask);
+    PD_TRY(pd_client_get(-1, run, 1, &client));
+    PD_TRY(pd_step_copy_push(copy, client));
+    if (pulls) PD_TRY(ask_for(client, &ask, &n));
+    PD_TRY(pd_step_copy_ask(copy, client, &ask));
+    PD_TRY(pd_client_exchange(client, run, &ask, copy->endpoints.n, (const char *const *)copy->endpoints.at));
+    pd_client_rest(client, run);
+    PD_HOLD(&lock);
+    for (int i = 0; i < n; i++) {
+        struct brought *v = &values.at[i];
+        void *old = v->newest;
+        v->newest = v->coming;
+        v->coming = old;
+        v->came++;
+    }
+    return PD_OK;
+}
+
+/* With the lock. What is queued goes. */
+static void fail(pd_status status)
+{
+    failure = status;
+    snprintf(failure_text, sizeof failure_text, "%s", pd_error());
+    while (queue.n)
+        put_by(queue.at[--queue.n]);
+}
+
+static void end_step(struct pd_step_copy *copy, int n, pd_status status)
+{
+    PD_HOLD(&lock);
+    if (status != PD_OK) fail(status);
+    put_by(copy);
+    sent += (uint64_t)n;
+    pthread_cond_broadcast(&changed);
+}
+
+static void *work(void *arg)
+{
+    (void)arg;
+    struct pd_step step = {.poll = poll_thread};
+    struct pd_run run = {.step = &step};
+    pd_status status = PD_OK;
+    int n = 0;
+    for (uint64_t round = 1;; round++) {
+        struct pd_step_copy *copy = next(&n, &status);
+        if (!copy) break;
+        if (status == PD_OK) status = exchange(&run, copy, round % (uint64_t)settings.pulls_every == 0);
+        status = pd_client_run_over(&step, status);
+        end_step(copy, n, status);
+        tell_ended();
+        if (status != PD_OK) break;
+    }
+    return NULL;
+}
+
+/* ---- a run ends its step ---- */
+
+/* With the lock, which is free while it waits. There is no deadline but the thread's own, which tells whom it
+ * waits for. */
+static pd_status wait_until(const struct pd_run *run, int (*done)(uint64_t mine), uint64_t mine)
+{
+    while (failure == PD_OK && !done(mine)) {
+        pd_cond_wait_ms(&changed, &lock, LOOK_MS);
+        pthread_mutex_unlock(&lock);
+        pd_status status = run->step->poll(run);
+        pthread_mutex_lock(&lock);
+        PD_TRY(status);
+    }
+    return told_failure();
+}
+
+static int has_room(uint64_t mine)
+{
+    (void)mine;
+    return queue.n < settings.queue;
+}
+
+static int is_sent(uint64_t mine)
+{
+    return sent >= mine;
+}
+
+/* With the lock. */
+static pd_status put(const struct pd_run *run)
+{
+    int waits_for_room = settings.mode == PD_COMM_QUEUE && !has_room(0);
+    if (waits_for_room) {
+        is_waited_for++;
+        pthread_cond_broadcast(&changed);
+        pd_status status = wait_until(run, has_room, 0);
+        is_waited_for--;
+        PD_TRY(status);
+    }
+    PD_TRY(told_failure());
+    struct open_step *open = find_open(run->step);
+    if (!has_thread || is_stopping)
+        return pd_fail(PD_INVALID, "the communicator was stopped in the middle of a step: its gradients were "
+                                   "not sent");
+    if (!pd_vec_push(&queue, open->copy)) return pd_no_memory();
+    open->copy = NULL;
+    queued++;
+    pthread_cond_broadcast(&changed);
+    return settings.mode == PD_COMM_ROUNDS ? wait_until(run, is_sent, queued) : PD_OK;
+}
+
+pd_status pd_comm_queue(struct pd_step_copy *copy)
+{
+    PD_HOLD(&lock);
+    PD_TRY(told_failure());
+    if (!has_thread || is_stopping)
+        return pd_fail(PD_INVALID, "no communicator runs in this process: start it before training "
+                                   "(fleet.init_worker(), or start() of a fluid.communicator.Communicator)");
+    if (!pd_vec_reserve(&ended, ended.n + queue.n + 2) || !pd_vec_push(&queue, copy)) return pd_no_memory();
+    queued++;
+    pthread_cond_broadcast(&changed);
+    return PD_OK;
+}
+
+pd_status pd_comm_told(void)
+{
+    PD_HOLD(&lock);
+    return told_failure();
+}
+
+static struct brought *find_value(int number)
+{
+    for (int i = 0; i < values.n; i++)
+        if (values.at[i].number == number) return &values.at[i];
+    return NULL;
+}
+
+static pd_status add_value(const struct wanted *wanted)
+{
+    struct brought v = {.number = wanted->name, .bytes = wanted->bytes};
+    size_t room = wanted->bytes ? wanted->bytes : 1;
+    v.newest = pd_malloc_aligned(room);
+    v.coming = pd_malloc_aligned(room);
+    if (v.newest && v.coming && pd_vec_push(&values, v)) return PD_OK;
+    pd_free_aligned(v.newest);
+    pd_free_aligned(v.coming);
+    return pd_no_memory();
+}
+
+/* With the lock. Several threads have one variable: whoever comes first after a value brings it there. */
+static pd_status fill(const struct pd_ask *ask)
+{
+    for (const struct request *q = ask->first; q; q = q->next)
+        for (int i = 0; i < q->wanted.n; i++) {
+            const struct wanted *wanted = &q->wanted.at[i];
+            struct brought *v = find_value(wanted->name);
+            if (!v)
+                PD_TRY(add_value(wanted));
+            else if (v->bytes != wanted->bytes)
+                return pd_fail(PD_SHAPE, "a value of servers has %zu bytes in one run and %zu in another",
+                               v->bytes, wanted->bytes);
+            else if (v->came != v->taken) {
+                memcpy(wanted->to, v->newest, v->bytes);
+                v->taken = v->came;
+            }
+        }
+    return PD_OK;
+}
+
+pd_status pd_comm_exchange(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask, int n,
+                           const char *const *endpoints)
+{
+    (void)client;
+    PD_HOLD(&lock);
+    struct open_step *open = find_open(run->step);
+    if (open && open->copy && (open->copy->n || n)) {
+        PD_TRY(pd_step_copy_ends(open->copy, n, endpoints));
+        PD_TRY(put(run));
+    }
+    return fill(ask);
+}
+
+/* ---- starting and stopping ---- */
+
+static pd_status check(const struct pd_comm_settings *s)
+{
+    if (s->queue < 1 || s->merge < 1 || s->pulls_every < 1 || s->wait_ms < 0)
+        return pd_fail(PD_RANGE,
+                       "a communicator with a queue of %d steps, %d merged, values every %d exchanges and a "
+                       "wait of %d ms: the first three must be 1 or more, the last 0 or more",
+                       s->queue, s->merge, s->pulls_every, s->wait_ms);
+    return PD_OK;
+}
+
+pd_status pd_comm_start(const struct pd_comm_settings *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    sigset_t all, before;
+    PD_TRY(check(s));
+    pthread_once(&once, make_ready);
+    PD_HOLD(&lock);
+    if (has_thread)
+        return pd_fail(PD_INVALID, "the communicator of this process runs already: stop it before it is "
+                                   "started anew");
+    settings = *s;
+    is_stopping = drops = has_begun = is_waited_for = 0;
+    queued = sent = 0;
+    failure = PD_OK;
+    sigfillset(&all); /* signals are for the trainer's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_thread = pthread_create(&thread, NULL, work, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    note_use();
+    return has_thread ? PD_OK : pd_fail(PD_NO_MEMORY, "no thread can be started for the communicator");
+}
+
+int pd_comm_is_running(void)
+{
+    PD_HOLD(&lock);
+    return has_thread && !is_stopping;
+}
+
+static void forget_all(void)
+{
+    for (int i = 0; i < values.n; i++) {
+        pd_free_aligned(values.at[i].newest);
+        pd_free_aligned(values.at[i].coming);
+    }
+    pd_vec_free(&values);
+    while (queue.n)
+        put_by(queue.at[--queue.n]);
+    while (spare.n)
+        pd_step_copy_free(spare.at[--spare.n]);
+    pd_vec_free(&queue);
+    pd_vec_free(&spare);
+}
+
+static void clean_up(void)
+{
+    PD_HOLD(&lock);
+    forget_all();
+    has_thread = is_stopping = 0;
+    note_use();
+}
+
+/* One thread stops it; another that comes meanwhile finds it stopped. */
+static pd_status stop(int at_once, int (*poll)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&lock);
+    int is_mine = has_thread && !is_stopping;
+    if (is_mine) is_stopping = 1, drops = at_once;
+    pthread_cond_broadcast(&changed);
+    while (is_mine && queued != sent && failure == PD_OK && !drops) {
+        pd_cond_wait_ms(&changed, &lock, LOOK_MS);
+        pthread_mutex_unlock(&lock);
+        int gives_up = poll && poll(arg);
+        pthread_mutex_lock(&lock);
+        drops |= gives_up;
+    }
+    uint64_t lost = queued - sent;
+    int was_dropped = drops && lost;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    if (!is_mine) return PD_OK;
+    pthread_join(thread, NULL);
+    clean_up();
+    tell_ended();
+    PD_TRY(pd_comm_told());
+    return was_dropped ? pd_fail(PD_INTERRUPTED, "interrupted: %llu steps were not sent to the servers",
+                                 (unsigned long long)lost)
+                       : PD_OK;
+}
+
+pd_status pd_comm_stop(int (*poll)(void *arg), void *arg)
+{
+    pd_status flushed = pd_geo_flush(poll, arg), status = stop(0, poll, arg);
+    return status == PD_OK ? flushed : status;
+}
+
+void pd_comm_leave(int at_once, int (*poll)(void *arg), void *arg)
+{
+    pd_status status = PD_OK;
+    if (atomic_load(&is_used)) status = at_once ? stop(1, poll, arg) : pd_comm_stop(poll, arg);
+    pd_geo_forget();
+    if (status != PD_OK && !at_once)
+        pd_log(PD_LOG_WARNING,
+               "this trainer leaves its job, and its last steps did not reach the servers: %s", pd_error());
+}
