@@ -83,8 +83,8 @@ ABSENT = (
         "paddle.fluid.transpiler": "SimpleDistributeTranspiler distribute_transpiler_simple",
         "paddle.fluid.distribute_transpiler": "same_or_split_var split_dense_variable",
     }),
-    Absent("training by collective operations and by geo-SGD", "1.6", "", TRANSPILE, {
-        "paddle.fluid.transpiler": "collective geo_sgd_transpiler",
+    Absent("training by collective operations", "1.6", "", TRANSPILE, {
+        "paddle.fluid.transpiler": "collective",
         "paddle.fluid.layers": "collective",
     }),
     Absent("the training in float16", "1.4", "", "Leave the decoration of the optimizer out: the script then trains in float32.", {

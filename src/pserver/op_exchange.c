@@ -348,6 +348,7 @@ pd_status pd_ps_recv_run(const struct pd_run *r)
     const struct pd_attr *names = pd_ps_attr(r, "recv_varnames");
     struct pd_client *client;
     PD_ASK(ask);
+    if (!pd_comm_has(r->step)) PD_TRY(pd_comm_flush_for(r));
     PD_TRY(pd_ps_client_of(r, 0, &client));
     if (r->out[0].n == 1 && names->n > 1) {
         PD_TRY(pull_slices(r, client, names, &ask));

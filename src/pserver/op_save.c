@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pserver/client/client.h"
+#include "pserver/client/communicator.h"
 #include "pserver/op_run.h"
 #include "pserver/store/value_file.h"
 
@@ -99,6 +100,7 @@ pd_status pd_ps_recv_save_run(const struct pd_run *r)
     if (shape->n > PD_MAX_RANK)
         return pd_fail(PD_SHAPE, "attribute shape has %d dimensions; at most %d", shape->n, PD_MAX_RANK);
     PD_TRY(read_slices(r, &slices));
+    PD_TRY(pd_comm_flush_for(r));
     PD_TRY(pd_value_new(PD_KIND_TENSOR, &whole));
     pd_status status =
         pd_tensor_resize(&whole->tensor, (enum pd_dtype)pd_ps_attr(r, "dtype")->i, shape->n, shape->longs);
@@ -150,6 +152,7 @@ pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
     const struct pd_attr *epmap = pd_ps_attr(r, "epmap");
     const char *table = pd_ps_attr(r, "lookup_table")->s;
     struct pd_client *client;
+    PD_TRY(pd_comm_flush_for(r));
     PD_TRY(pd_ps_client(r, 0, NULL, NULL, &client));
     int *numbers = pd_calloc((size_t)epmap->n, sizeof *numbers);
     pd_status status = numbers ? PD_OK : pd_no_memory();

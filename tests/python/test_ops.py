@@ -57,6 +57,7 @@ ELSEWHERE = {
     **dict.fromkeys(["send", "recv", "send_barrier", "fetch_barrier", "listen_and_serv", "split_byref", "prefetch",
                     "distributed_lookup_table", "checkpoint_notify", "recv_save", "delete_var", "ps_sum"],
                     "speaks with servers: test_transpiler.py"),
+    "geo_sgd": "speaks with servers: test_communicator.py",
 }
 
 # Gradients that finite differences cannot check, each with the reason.

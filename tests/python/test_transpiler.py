@@ -458,7 +458,6 @@ def test_endpoints_of_all_kinds():
         ("mode", "collective", ValueError, "pserver"),
         ("mode", "other", ValueError, "pserver"),
         ("enable_dc_asgd", True, ValueError, "sync_mode"),
-        ("geo_sgd_mode", True, ValueError, "sync_mode=False"),
         ("min_block_size", 100, AssertionError, "8192"),
         ("split_method", "RoundRobin", TypeError, "PSDispatcher"),
         ("split_method", dict, TypeError, "PSDispatcher"),

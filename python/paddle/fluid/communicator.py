@@ -1,4 +1,4 @@
-"""The Communicator of a trainer: a thread of the engine that exchanges steps with the servers (src/pserver/client/communicator.h)."""
+"""The Communicator of a trainer: a thread of the engine that exchanges steps with the servers (pserver/client/communicator.h)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Communicator:
         return number
 
     def _read_knobs(self) -> tuple[int, int, int, bool, int]:
-        """Steps in the queue, steps that go as one, how long they wait for each other, are they averaged, exchanges for one pull."""
+        """Steps in the queue, steps that go as one, how long they wait for that, are they averaged, exchanges for one pull."""
         queue, merge = self._knob("send_queue_size", 1, 1), self._knob("max_merge_var_num", 1, 1)
         wait_ms = _WAIT_MS * self._knob("send_wait_times", 5, 0)
         pulls_every = 1

@@ -28,7 +28,8 @@ struct brought {
 /* A run that has begun a step. */
 struct open_step {
     const struct pd_step *step;
-    struct pd_step_copy *copy; /* NULL: it is queued */
+    int is_own;                /* it exchanges by itself */
+    struct pd_step_copy *copy; /* NULL: it is queued, or its own */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
@@ -112,14 +113,14 @@ static void note_use(void)
     atomic_store(&is_used, has_thread || open_steps.n);
 }
 
-static pd_status open_one(const struct pd_step *step)
+static pd_status open_one(const struct pd_step *step, int is_own)
 {
     struct pd_step_copy *copy = NULL;
-    if (spare.n)
+    if (!is_own && spare.n)
         copy = spare.at[--spare.n];
-    else
+    else if (!is_own)
         PD_TRY(pd_step_copy_new(&copy));
-    if (pd_vec_push(&open_steps, ((struct open_step){step, copy}))) return PD_OK;
+    if (pd_vec_push(&open_steps, ((struct open_step){step, is_own, copy}))) return PD_OK;
     put_by(copy);
     return pd_no_memory();
 }
@@ -134,12 +135,15 @@ pd_status pd_comm_takes(const struct pd_step *step, int *takes)
     *takes = 0;
     if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return PD_OK;
     PD_HOLD(&lock);
-    *takes = find_open(step) != NULL;
-    if (*takes || !has_thread || is_stopping) return PD_OK;
-    PD_TRY(told_failure());
-    if (settings.mode == PD_COMM_ROUNDS ? pd_workers_active() < 2 : !has_begun) return PD_OK;
-    PD_TRY(open_one(step));
-    *takes = 1;
+    const struct open_step *open = find_open(step);
+    if (!open) {
+        if (!has_thread || is_stopping) return PD_OK;
+        PD_TRY(told_failure());
+        int is_own = settings.mode == PD_COMM_ROUNDS ? pd_workers_active() < 2 : !has_begun;
+        PD_TRY(open_one(step, is_own));
+        open = find_open(step);
+    }
+    *takes = !open->is_own;
     return PD_OK;
 }
 
@@ -147,7 +151,8 @@ int pd_comm_has(const struct pd_step *step)
 {
     if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return 0;
     PD_HOLD(&lock);
-    return find_open(step) != NULL;
+    const struct open_step *open = find_open(step);
+    return open && !open->is_own;
 }
 
 void pd_comm_began(void)
@@ -403,16 +408,18 @@ static pd_status add_value(const struct wanted *wanted)
     return pd_no_memory();
 }
 
-/* With the lock. Several threads have one variable: whoever comes first after a value brings it there. */
-static pd_status fill(const struct pd_ask *ask)
+/* With the lock. Several threads have one variable: whoever comes first after a value brings it there. Values
+ * that no exchange has brought yet are left to `now`, which fetches them. */
+static pd_status fill(struct pd_client *client, const struct pd_ask *ask, struct pd_ask *now)
 {
     for (const struct request *q = ask->first; q; q = q->next)
         for (int i = 0; i < q->wanted.n; i++) {
             const struct wanted *wanted = &q->wanted.at[i];
             struct brought *v = find_value(wanted->name);
-            if (!v)
+            if (!v) {
                 PD_TRY(add_value(wanted));
-            else if (v->bytes != wanted->bytes)
+                PD_TRY(pd_ask_value(client, now, wanted->name, wanted->to, wanted->bytes));
+            } else if (v->bytes != wanted->bytes)
                 return pd_fail(PD_SHAPE, "a value of servers has %zu bytes in one run and %zu in another",
                                v->bytes, wanted->bytes);
             else if (v->came != v->taken) {
@@ -423,17 +430,28 @@ static pd_status fill(const struct pd_ask *ask)
     return PD_OK;
 }
 
+static pd_status fill_known(struct pd_client *client, const struct pd_ask *ask, struct pd_ask *now)
+{
+    PD_HOLD(&lock);
+    return fill(client, ask, now);
+}
+
+static pd_status queue_step(const struct pd_run *run, int n, const char *const *endpoints)
+{
+    PD_HOLD(&lock);
+    struct open_step *open = find_open(run->step);
+    if (!open->copy || !(open->copy->n || n)) return PD_OK;
+    PD_TRY(pd_step_copy_ends(open->copy, n, endpoints));
+    return put(run);
+}
+
 pd_status pd_comm_exchange(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask, int n,
                            const char *const *endpoints)
 {
-    (void)client;
-    PD_HOLD(&lock);
-    struct open_step *open = find_open(run->step);
-    if (open && open->copy && (open->copy->n || n)) {
-        PD_TRY(pd_step_copy_ends(open->copy, n, endpoints));
-        PD_TRY(put(run));
-    }
-    return fill(ask);
+    PD_ASK(now);
+    PD_TRY(queue_step(run, n, endpoints));
+    PD_TRY(fill_known(client, ask, &now));
+    return now.first ? pd_ask_wait(client, run, &now, "fetching parameters") : PD_OK;
 }
 
 /* ---- starting and stopping ---- */
@@ -521,10 +539,44 @@ static pd_status stop(int at_once, int (*poll)(void *arg), void *arg)
     pthread_join(thread, NULL);
     clean_up();
     tell_ended();
-    PD_TRY(pd_comm_told());
-    return was_dropped ? pd_fail(PD_INTERRUPTED, "interrupted: %llu steps were not sent to the servers",
-                                 (unsigned long long)lost)
-                       : PD_OK;
+    if (was_dropped)
+        return pd_fail(PD_INTERRUPTED, "interrupted: %llu steps were not sent to the servers",
+                       (unsigned long long)lost);
+    return pd_comm_told();
+}
+
+/* With the lock, which is free while it waits. */
+static pd_status drain(int (*poll)(void *arg), void *arg)
+{
+    while (has_thread && settings.mode == PD_COMM_QUEUE && queued != sent && failure == PD_OK) {
+        is_waited_for++;
+        pd_cond_wait_ms(&changed, &lock, LOOK_MS);
+        is_waited_for--;
+        pthread_mutex_unlock(&lock);
+        int gives_up = poll && poll(arg);
+        pthread_mutex_lock(&lock);
+        if (gives_up) return pd_fail(PD_INTERRUPTED, "interrupted");
+    }
+    return told_failure();
+}
+
+pd_status pd_comm_flush(int (*poll)(void *arg), void *arg)
+{
+    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return PD_OK;
+    PD_TRY(pd_geo_flush(poll, arg));
+    PD_HOLD(&lock);
+    return drain(poll, arg);
+}
+
+static int poll_run(void *arg)
+{
+    const struct pd_run *run = arg;
+    return run->step->poll(run) != PD_OK;
+}
+
+pd_status pd_comm_flush_for(const struct pd_run *run)
+{
+    return pd_comm_flush(poll_run, (void *)run);
 }
 
 pd_status pd_comm_stop(int (*poll)(void *arg), void *arg)

@@ -30,6 +30,11 @@ pd_status pd_comm_start(const struct pd_comm_settings *settings);
 /* Sends what is queued, and ends the thread. poll(arg), which may be NULL, drops the queue when it is not 0.
  * PD_OK when there is none. */
 pd_status pd_comm_stop(int (*poll)(void *arg), void *arg);
+/* Waits until all that runs have queued is with the servers, and of GEO-SGD what was not told yet. Rounds are
+ * not waited for: those who are in one wait for it themselves. */
+pd_status pd_comm_flush(int (*poll)(void *arg), void *arg);
+/* The same for an op, which asks servers for what they hold. */
+pd_status pd_comm_flush_for(const struct pd_run *run);
 int pd_comm_is_running(void);
 
 /* For ops. Does the communicator have this run's step? The first call of a run decides. */
@@ -39,8 +44,8 @@ pd_status pd_comm_push_dense(const struct pd_step *step, int number, enum pd_dty
                              size_t bytes, size_t row);
 pd_status pd_comm_push_rows(const struct pd_step *step, int number, enum pd_dtype dtype, int64_t n,
                             const int64_t *rows, const void *data, size_t row, int is_slice);
-/* As pd_client_exchange: queues the step, and fills what `ask` wants with the newest values that have come;
- * what has not come yet stays as it is. */
+/* As pd_client_exchange: queues the step, and fills what `ask` wants with the newest values that have come,
+ * or fetches them where none has. What is no newer than what the variable has been given stays as it is. */
 pd_status pd_comm_exchange(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask, int n,
                            const char *const *endpoints);
 /* Queues a step that no run has open (step_copy.h), and that is told when it is over. Takes it when it is

@@ -387,7 +387,6 @@ pd_status pd_geo_batch(const struct pd_run *run, int n, struct pd_value *const *
     PD_TRY(take_slices(g, step));
     g->batches++;
     if (g->batches < step->every) return PD_OK;
-    if (g->state == ON_ITS_WAY && g->batches < 2 * (int64_t)step->every) return PD_OK;
     PD_TRY(settle(g, run, NULL, NULL));
     return tell(g);
 }

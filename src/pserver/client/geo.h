@@ -4,7 +4,7 @@
  * that were touched travel.
  *
  * The batches in between wait for nothing: the communicator's thread exchanges, and the next batch that finds
- * an answer takes it in. A batch is held up only when as many have passed again and the answer is not there.
+ * an answer takes it in. A batch is held up only where it would tell again and the answer is not there.
  * Worker threads train on the same parameters meanwhile, without a lock (exec/workers.h): what one of them
  * writes while this one adds may be lost, as among themselves. */
 #ifndef PD_PSERVER_GEO_H

@@ -158,7 +158,8 @@ def rule_text(op) -> str:
 def fingerprint(job: Job, program) -> list[str]:
     """The lines of a job, the same in each of its processes. `program` has its updates, and was not changed yet."""
     number = {endpoint: i for i, endpoint in enumerate(job.endpoints)}
-    lines = [f"mode: {'geo' if job.is_geo else 'sync' if job.is_sync else 'async'}", f"trainers: {job.trainers}", f"servers: {len(job.endpoints)}"]
+    mode = "geo" if job.is_geo else "sync" if job.is_sync else "async"
+    lines = [f"mode: {mode}", f"trainers: {job.trainers}", f"servers: {len(job.endpoints)}"]
     graph = job.graph
     for update in sorted(graph.updates, key=lambda each: each.param.name):
         param = update.param

@@ -1,0 +1,202 @@
+/* The communicator: steps of several threads that a thread of its own exchanges, each of which counts once;
+ * what is told when it is stopped; and the copies of steps that it keeps. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "ps_job_help.h"
+#include "pserver/client/communicator.h"
+#include "pserver/client/step_copy.h"
+
+enum { PARAMS = 3, STEPS = 150, THREADS = 3 };
+
+static pthread_t start_server(struct served *served, int trainers, int is_sync)
+{
+    pthread_t server;
+    *served =
+        (struct served){.job = {.n_servers = 1, .trainers = trainers, .params = PARAMS, .is_sync = is_sync}};
+    free_endpoints(&served->job);
+    assert_int_equal(pthread_create(&server, NULL, serve, served), 0);
+    return server;
+}
+
+static pd_status train(const struct ps_job *job, int steps)
+{
+    pd_scope *scope;
+    pd_executor *exe;
+    pd_program *p = trainer_program(job, 0, 1);
+    pd_status status = PD_OK;
+    must(pd_scope_create(NULL, &scope));
+    must(pd_executor_create(&exe));
+    for (int step = 0; step < steps && status == PD_OK; step++) {
+        status = pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL);
+        if (status == PD_OK) assert_true(weight(scope, 0, 0) <= 1);
+    }
+    pd_executor_free(exe);
+    pd_scope_release(scope);
+    pd_program_free(p);
+    return status;
+}
+
+static void *train_thread(void *arg)
+{
+    must(train(arg, STEPS));
+    return NULL;
+}
+
+static void threads_of(const pd_communicator *how)
+{
+    struct served served;
+    pthread_t threads[THREADS], server = start_server(&served, 1, 0);
+    must(pd_communicator_start(how));
+    assert_true(pd_communicator_runs());
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, train_thread, &served.job), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    must(pd_communicator_stop(NULL, NULL));
+    assert_false(pd_communicator_runs());
+    pd_leave_job(0, "");
+    assert_int_equal(pthread_join(server, NULL), 0);
+    for (int i = 0; i < PARAMS; i++)
+        assert_true(served.w[i] == 1 - 0.5f * THREADS * STEPS);
+}
+
+static void test_each_step_counts_once(void **state)
+{
+    (void)state;
+    static const pd_communicator hows[] = {
+        {PD_COMMUNICATOR_QUEUE, 1, 1, 0, 0, 1},
+        {PD_COMMUNICATOR_QUEUE, 5, 3, 0, 0, 2},
+        {PD_COMMUNICATOR_ROUNDS, 1, 1, 0, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof hows / sizeof *hows; i++)
+        threads_of(&hows[i]);
+}
+
+static int at_once(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+/* The job has a second trainer, which does not come: what is queued stays where it is. */
+static void test_stopped_at_once(void **state)
+{
+    (void)state;
+    struct served served;
+    pthread_t server = start_server(&served, 2, 1);
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 4, 1, 0, 0, 1}));
+    pd_comm_began();
+    must(train(&served.job, 3));
+    assert_int_equal(pd_communicator_stop(at_once, NULL), PD_INTERRUPTED);
+    assert_non_null(strstr(pd_error(), "steps were not sent to the servers"));
+    must(pd_communicator_stop(NULL, NULL));
+    pd_leave_job(1, "the test is over");
+    assert_int_equal(pthread_join(server, NULL), 0);
+    assert_int_equal(served.status, PD_UNAVAILABLE);
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    static const pd_communicator wrong[] = {{9, 1, 1, 0, 0, 1},
+                                            {PD_COMMUNICATOR_QUEUE, 0, 1, 0, 0, 1},
+                                            {PD_COMMUNICATOR_QUEUE, 1, 0, 0, 0, 1},
+                                            {PD_COMMUNICATOR_QUEUE, 1, 1, -1, 0, 1},
+                                            {PD_COMMUNICATOR_QUEUE, 1, 1, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_not_equal(pd_communicator_start(&wrong[i]), PD_OK);
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 1, 1, 0, 0, 1}));
+    assert_int_equal(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 1, 1, 0, 0, 1}),
+                     PD_INVALID);
+    must(pd_communicator_stop(NULL, NULL));
+    must(pd_communicator_stop(NULL, NULL));
+}
+
+/* ---- copies ---- */
+
+static pd_status fill_copy(struct pd_step_copy *copy, float value)
+{
+    float data[6];
+    for (int i = 0; i < 6; i++)
+        data[i] = value;
+    pd_step_copy_clear(copy);
+    PD_TRY(pd_step_copy_dense(copy, 7, PD_DTYPE_FP32, data, sizeof data, sizeof *data));
+    PD_TRY(pd_step_copy_rows(copy, 8, PD_DTYPE_FP32, 3, (int64_t[]){4, 0, 4}, data, 2 * sizeof *data, 1));
+    PD_TRY(pd_step_copy_brings(copy, 9));
+    return pd_step_copy_ends(copy, 2, (const char *const[]){"a:1", "b:2"});
+}
+
+static pd_status merged(struct pd_step_copy **out)
+{
+    struct pd_step_copy *other = NULL;
+    *out = NULL;
+    pd_status status = pd_step_copy_new(out);
+    if (status == PD_OK) status = pd_step_copy_new(&other);
+    if (status == PD_OK) status = fill_copy(*out, 1);
+    if (status == PD_OK) status = fill_copy(other, 3);
+    if (status == PD_OK) status = pd_step_copy_add(*out, other);
+    if (status == PD_OK) pd_step_copy_scale(*out, 0.5);
+    pd_step_copy_free(other);
+    return status;
+}
+
+static void test_copies_are_merged(void **state)
+{
+    (void)state;
+    struct pd_step_copy *copy;
+    must(merged(&copy));
+    const struct pd_copied *dense = copy->items.at[0], *rows = copy->items.at[1];
+    assert_int_equal(copy->n, 2);
+    assert_int_equal(copy->endpoints.n, 2);
+    for (int i = 0; i < 6; i++)
+        assert_true(((float *)dense->data)[i] == 2);
+    assert_int_equal(rows->rows.n, 6);
+    assert_true(rows->rows.at[3] == 4 && rows->rows.at[4] == 0);
+    assert_true(((float *)rows->data)[5] == 0.5f && ((float *)rows->data)[6] == 1.5f);
+    assert_int_equal(rows->brings, 9);
+    float one = 1;
+    struct pd_step_copy *other;
+    must(pd_step_copy_new(&other));
+    must(pd_step_copy_dense(other, 7, PD_DTYPE_FP32, &one, sizeof one, sizeof one));
+    assert_int_equal(pd_step_copy_add(copy, other), PD_SHAPE);
+    pd_step_copy_free(other);
+    pd_step_copy_free(copy);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct pd_step_copy *copy;
+    uint64_t before = pd_alloc_count();
+    must(merged(&copy));
+    uint64_t n = pd_alloc_count() - before;
+    pd_step_copy_free(copy);
+    assert_true(n > 8);
+    for (uint64_t i = 1; i <= n; i++) {
+        pd_alloc_fail_once(i);
+        assert_int_equal(merged(&copy), PD_NO_MEMORY);
+        pd_alloc_fail_once(0);
+        pd_step_copy_free(copy);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_step_counts_once),
+        cmocka_unit_test(test_stopped_at_once),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_copies_are_merged),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
