@@ -131,8 +131,8 @@ def draw(rng: random.Random, recipe: dict, n: int) -> None:
         if rng.random() < 0.3:
             env["PADDLE_PS_TRANSPORT"] = "tcp"
             recipe["proxy"] = {"seed": rng.randrange(1000), "mean_bytes": rng.choice([2000, 15000]), "budget": rng.randint(2, 8)}
-    if policy(recipe) == "shrink" and recipe["mode"] == "sync":
-        env["FLAGS_ps_reconnect"] = "20000"  # nobody may be given up
+    if policy(recipe) == "fail" or (policy(recipe) == "shrink" and recipe["mode"] == "sync"):
+        env["FLAGS_ps_reconnect"] = "20000"  # nobody may be given up, however slow the machine is
     steps = max(each["gate"] for each in recipe["faults"]) + rng.randint(3, 30)
     uneven = rng.random() < 0.2
     recipe["batches"] = [rng.randint(1, steps) if uneven else steps for _ in range(recipe["trainers"])]
