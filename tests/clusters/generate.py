@@ -19,7 +19,8 @@ def make(seed: int) -> dict:
     trainers = 1 if mode == "async" else rng.choice([1, 2, 2, 3])
     recipe = {"seed": seed, "mode": mode, "servers": servers, "trainers": trainers, "batches": [], "rows": [], "feeds": {},
               "script": [], "evaluates": False, "config": config(rng), "env": make_faults.settings(rng, mode, is_hit),
-              "fork": rng.random() < 0.85, "places": 0, "resumes": rng.random() < 0.3, "proxy": None, "faults": []}
+              "fork": rng.random() < 0.85, "places": 0, "resumes": rng.random() < 0.3, "proxy": None, "faults": [],
+              "communicator": None}
     order = [f"server-{i}" for i in range(servers)] + [f"trainer-{i}" for i in range(trainers)]
     recipe["order"] = rng.sample(order, len(order))
     if is_hit:
@@ -31,9 +32,22 @@ def make(seed: int) -> dict:
         recipe["batches"][rng.randrange(trainers)] = steps
     if mode == "sums":
         sums(rng, recipe)
+        communicator(rng, recipe)
     else:
         trained(rng, recipe)
     return recipe
+
+
+def communicator(rng: random.Random, recipe: dict) -> None:
+    """A queue of steps in some jobs whose trainers live on: one that is killed loses what it has queued. One that leaves and goes on
+    behind steps_done() has to have a step for each batch."""
+    kinds = {fault["kind"] for fault in recipe["faults"]}
+    if kinds & make_faults.TRAINERS_DIE or rng.random() < 0.5:
+        return
+    merge = 1 if "leave" in kinds else rng.choice([1, 1, 2, 5])
+    recipe["communicator"] = {"communicator_send_queue_size": rng.choice([1, 2, 8]), "communicator_max_merge_var_num": merge,
+                              "communicator_send_wait_times": rng.choice([0, 1]),
+                              "communicator_min_send_grad_num_before_recv": rng.choice([1, 20])}
 
 
 def config(rng: random.Random) -> dict:

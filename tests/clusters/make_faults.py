@@ -20,6 +20,7 @@ import random
 OTHER_SERVERS = ("quiet term all", "leave")
 ALL_ANEW = ("kill all", "term all", *OTHER_SERVERS)
 QUIET = OTHER_SERVERS
+TRAINERS_DIE = {"kill trainer", "kill both", "kill all", "term all", "quiet term all"}
 # What may be another setting when a job goes on.
 CHANGES = {"FLAGS_ps_loops": ("1", "2", "3"), "FLAGS_ps_log": ("", "write", "fsync"), "FLAGS_ps_snapshot_steps": ("0", "9"),
            "PADDLE_PS_SECRET": ("another of sixteen characters",), "PADDLE_PS_TRANSPORT": ("auto", "tcp")}

@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 import paddle.fluid as fluid
+from paddle.fluid.communicator import DistributedMode
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from clusters.recipe import joined, present  # noqa: E402
@@ -118,6 +119,10 @@ class Run:
 
     def trainer(self) -> None:
         t, recipe, me = self.transpile(), self.recipe, self.args.index
+        comm = None
+        if recipe.get("communicator"):
+            comm = fluid.communicator.Communicator(t.get_trainer_program(), DistributedMode.ASYNC, envs=recipe["communicator"])
+            comm.start()
         self.exe.run(fluid.default_startup_program())
         done = t.steps_done() if recipe["resumes"] else 0
         print("steps done:", done, flush=True)
@@ -131,6 +136,8 @@ class Run:
                 if self.is_asked_to_leave(sum(gate <= step for gate in gates), step):
                     return
                 self.step(program, [me], step, seen)
+        if comm is not None:
+            comm.stop()
         if me == saver(recipe):
             if recipe["mode"] == "sums":
                 wait_for(f"{self.args.folder}/others-done")
