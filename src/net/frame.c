@@ -5,33 +5,20 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
-
-static void put(uint8_t *at, uint64_t value, int n)
-{
-    for (int i = 0; i < n; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint64_t get(const uint8_t *at, int n)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < n; i++)
-        value |= (uint64_t)at[i] << (8 * i);
-    return value;
-}
+#include "net/wire.h"
 
 void pd_frame_pack(const struct pd_frame_head *head, uint8_t out[PD_FRAME_HEAD])
 {
-    put(out, PD_FRAME_MAGIC, 4);
-    put(out + 4, PD_FRAME_VERSION, 2);
-    put(out + 6, head->type, 2);
-    put(out + 8, head->flags, 2);
-    put(out + 10, 0, 2);
-    put(out + 12, head->meta, 4);
-    put(out + 16, head->payload, 8);
-    put(out + 24, head->request, 8);
-    put(out + 32, head->step, 8);
-    put(out + 40, head->extra, 8);
+    pd_le_put(out, PD_FRAME_MAGIC, 4);
+    pd_le_put(out + 4, PD_FRAME_VERSION, 2);
+    pd_le_put(out + 6, head->type, 2);
+    pd_le_put(out + 8, head->flags, 2);
+    pd_le_put(out + 10, 0, 2);
+    pd_le_put(out + 12, head->meta, 4);
+    pd_le_put(out + 16, head->payload, 8);
+    pd_le_put(out + 24, head->request, 8);
+    pd_le_put(out + 32, head->step, 8);
+    pd_le_put(out + 40, head->extra, 8);
 }
 
 uint32_t pd_frame_sum(const struct pd_frame_head *head, const void *meta)
@@ -45,13 +32,13 @@ uint32_t pd_frame_sum(const struct pd_frame_head *head, const void *meta)
 
 int pd_frame_version(const uint8_t bytes[PD_FRAME_HEAD])
 {
-    return get(bytes, 4) == PD_FRAME_MAGIC ? (int)get(bytes + 4, 2) : -1;
+    return pd_le_get(bytes, 4) == PD_FRAME_MAGIC ? (int)pd_le_get(bytes + 4, 2) : -1;
 }
 
 void pd_frame_sizes(const uint8_t bytes[PD_FRAME_HEAD], uint64_t *meta, uint64_t *payload)
 {
-    *meta = get(bytes + 12, 4);
-    *payload = get(bytes + 16, 8);
+    *meta = pd_le_get(bytes + 12, 4);
+    *payload = pd_le_get(bytes + 16, 8);
 }
 
 pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_head *out)
@@ -71,15 +58,15 @@ pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_he
                        "protocol version %d against %d: install the same version of cpaddle on all machines",
                        version, PD_FRAME_VERSION);
     struct pd_frame_head head = {
-        .type = (uint16_t)get(bytes + 6, 2),
-        .flags = (uint16_t)get(bytes + 8, 2),
-        .meta = (uint32_t)get(bytes + 12, 4),
-        .payload = get(bytes + 16, 8),
-        .request = get(bytes + 24, 8),
-        .step = get(bytes + 32, 8),
-        .extra = get(bytes + 40, 8),
+        .type = (uint16_t)pd_le_get(bytes + 6, 2),
+        .flags = (uint16_t)pd_le_get(bytes + 8, 2),
+        .meta = (uint32_t)pd_le_get(bytes + 12, 4),
+        .payload = pd_le_get(bytes + 16, 8),
+        .request = pd_le_get(bytes + 24, 8),
+        .step = pd_le_get(bytes + 32, 8),
+        .extra = pd_le_get(bytes + 40, 8),
     };
-    if (get(bytes + 10, 2) != 0)
+    if (pd_le_get(bytes + 10, 2) != 0)
         return pd_fail(PD_FORMAT, "a message of type %d is malformed: a field that must be 0 is not",
                        head.type);
     if (head.meta > PD_FRAME_META_MAX)

@@ -221,14 +221,10 @@ uint64_t pd_hello_mark(uint64_t incarnation)
 {
     static const char label[] = "cpaddle incarnation";
     uint8_t bytes[sizeof label + 8], digest[32];
-    uint64_t mark = 0;
     memcpy(bytes, label, sizeof label);
-    for (int i = 0; i < 8; i++)
-        bytes[sizeof label + (size_t)i] = (uint8_t)(incarnation >> (8 * i));
+    pd_le_put(bytes + sizeof label, incarnation, 8);
     if (!incarnation || !EVP_Digest(bytes, sizeof bytes, digest, NULL, EVP_sha256(), NULL)) return 0;
-    for (int i = 0; i < 8; i++)
-        mark |= (uint64_t)digest[i] << (8 * i);
-    return mark | 1;
+    return pd_le_get(digest, 8) | 1;
 }
 
 pd_status pd_nonce_make(uint8_t nonce[PD_NONCE])

@@ -24,6 +24,7 @@
 #include "net/loop_inside.h"
 #include "net/seal.h"
 #include "net/transport.h"
+#include "net/wire.h"
 
 enum {
     LENGTH = 4,
@@ -68,14 +69,13 @@ static const struct pd_transport records;
 uint32_t pd_record_word(uint32_t length)
 {
     uint8_t bytes[4];
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (uint8_t)(length >> (8 * i));
+    pd_le_put(bytes, length, 4);
     return length | pd_crc32c(0, bytes, 4) << LENGTH_BITS;
 }
 
 static uint32_t word_of(const uint8_t *head)
 {
-    return (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24;
+    return (uint32_t)pd_le_get(head, LENGTH);
 }
 
 static uint32_t length_of(const uint8_t *head)
@@ -158,9 +158,7 @@ static pd_status make(struct record_pipe *pipe, struct place p)
     struct iovec parts[PARTS];
     struct made *made = &pipe->made[pipe->n_made];
     size_t n = record_size(p);
-    uint32_t word = pd_record_word((uint32_t)n);
-    for (int i = 0; i < LENGTH; i++)
-        made->head[i] = (uint8_t)(word >> (8 * i));
+    pd_le_put(made->head, pd_record_word((uint32_t)n), LENGTH);
     (void)cut(p, 0, n, parts, PARTS);
     PD_TRY(pd_seal_next(pipe->out, made->head, parts, n, made->head + LENGTH));
     made->head_left = pipe->head;

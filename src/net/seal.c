@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "net/wire.h"
 
 enum {
     ONE_KEY = 32,
@@ -82,8 +83,7 @@ static void sum(uint64_t number, const uint8_t length[4], const struct iovec *pa
         n -= step;
     }
     crc = pd_crc32c(crc, length, 4);
-    for (int i = 0; i < PD_SEAL_SUM; i++)
-        out[i] = (uint8_t)(crc >> (8 * i));
+    pd_le_put(out, crc, PD_SEAL_SUM);
 }
 
 static pd_status next_key(struct pd_seal *seal, const uint8_t **key)

@@ -10,68 +10,27 @@
 
 enum { SMALL = 256, LINE = 64 };
 
-__attribute__((target("avx2"))) static void copy_avx2(uint8_t *to, const uint8_t *from, size_t n)
-{
-    for (; n >= 128; n -= 128, to += 128, from += 128) {
-        __m256i a = _mm256_loadu_si256((const __m256i *)from);
-        __m256i b = _mm256_loadu_si256((const __m256i *)(from + 32));
-        __m256i c = _mm256_loadu_si256((const __m256i *)(from + 64));
-        __m256i d = _mm256_loadu_si256((const __m256i *)(from + 96));
-        _mm256_storeu_si256((__m256i *)to, a);
-        _mm256_storeu_si256((__m256i *)(to + 32), b);
-        _mm256_storeu_si256((__m256i *)(to + 64), c);
-        _mm256_storeu_si256((__m256i *)(to + 96), d);
+/* Four vectors at a time; `fence`: what comes after stores past the cache, which come in any order, but
+ * before what follows. */
+#define COPY_FN(name, isa, vector, load, store, fence)                                                       \
+    __attribute__((target(isa))) static void name(uint8_t *to, const uint8_t *from, size_t n)                \
+    {                                                                                                        \
+        enum { WIDE = sizeof(vector), STEP = 4 * WIDE };                                                     \
+        for (; n >= STEP; n -= STEP, to += STEP, from += STEP) {                                             \
+            vector a = load((const void *)from), b = load((const void *)(from + WIDE));                      \
+            vector c = load((const void *)(from + 2 * WIDE)), d = load((const void *)(from + 3 * WIDE));     \
+            store((void *)to, a), store((void *)(to + WIDE), b);                                             \
+            store((void *)(to + 2 * WIDE), c), store((void *)(to + 3 * WIDE), d);                            \
+        }                                                                                                    \
+        memcpy(to, from, n);                                                                                 \
+        fence;                                                                                               \
     }
-    memcpy(to, from, n);
-}
 
-__attribute__((target("avx512f"))) static void copy_avx512(uint8_t *to, const uint8_t *from, size_t n)
-{
-    for (; n >= 256; n -= 256, to += 256, from += 256) {
-        __m512i a = _mm512_loadu_si512(from);
-        __m512i b = _mm512_loadu_si512(from + 64);
-        __m512i c = _mm512_loadu_si512(from + 128);
-        __m512i d = _mm512_loadu_si512(from + 192);
-        _mm512_storeu_si512(to, a);
-        _mm512_storeu_si512(to + 64, b);
-        _mm512_storeu_si512(to + 128, c);
-        _mm512_storeu_si512(to + 192, d);
-    }
-    memcpy(to, from, n);
-}
-
-/* The same with stores that go past the cache, to places that are aligned to 64 bytes. */
-__attribute__((target("avx2"))) static void stream_avx2(uint8_t *to, const uint8_t *from, size_t n)
-{
-    for (; n >= 128; n -= 128, to += 128, from += 128) {
-        __m256i a = _mm256_loadu_si256((const __m256i *)from);
-        __m256i b = _mm256_loadu_si256((const __m256i *)(from + 32));
-        __m256i c = _mm256_loadu_si256((const __m256i *)(from + 64));
-        __m256i d = _mm256_loadu_si256((const __m256i *)(from + 96));
-        _mm256_stream_si256((__m256i *)to, a);
-        _mm256_stream_si256((__m256i *)(to + 32), b);
-        _mm256_stream_si256((__m256i *)(to + 64), c);
-        _mm256_stream_si256((__m256i *)(to + 96), d);
-    }
-    memcpy(to, from, n);
-    _mm_sfence(); /* they come in any order, but before what follows */
-}
-
-__attribute__((target("avx512f"))) static void stream_avx512(uint8_t *to, const uint8_t *from, size_t n)
-{
-    for (; n >= 256; n -= 256, to += 256, from += 256) {
-        __m512i a = _mm512_loadu_si512(from);
-        __m512i b = _mm512_loadu_si512(from + 64);
-        __m512i c = _mm512_loadu_si512(from + 128);
-        __m512i d = _mm512_loadu_si512(from + 192);
-        _mm512_stream_si512((__m512i *)to, a);
-        _mm512_stream_si512((__m512i *)(to + 64), b);
-        _mm512_stream_si512((__m512i *)(to + 128), c);
-        _mm512_stream_si512((__m512i *)(to + 192), d);
-    }
-    memcpy(to, from, n);
-    _mm_sfence();
-}
+COPY_FN(copy_avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, (void)0)
+COPY_FN(copy_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_storeu_si512, (void)0)
+/* Past the cache, to places that are aligned to 64 bytes. */
+COPY_FN(stream_avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_stream_si256, _mm_sfence())
+COPY_FN(stream_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_stream_si512, _mm_sfence())
 
 static void copy_plain(uint8_t *to, const uint8_t *from, size_t n)
 {

@@ -17,7 +17,6 @@
 #include "net/conn.h"
 #include "net/hello_inside.h"
 #include "net/loop_inside.h"
-#include "net/tls_inside.h"
 
 enum {
     RECORD = 16 << 10, /* TLS's own */

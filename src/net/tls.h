@@ -7,7 +7,9 @@
 
 #include "net/transport.h"
 
-struct pd_tls_settings;
+struct pd_tls_settings {
+    struct ssl_ctx_st *server, *client; /* OpenSSL's SSL_CTX */
+};
 /* What the environment says; *out stays NULL when TLS is off. Read once for each set of names. The memory
  * stays. */
 pd_status pd_tls_choose(const struct pd_tls_settings **out);

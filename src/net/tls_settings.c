@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "net/tls_inside.h"
+#include "net/tls.h"
 
 enum { CERT, KEY, CA, NAMES };
 static const char *const names[NAMES] = {"PADDLE_PS_TLS_CERT", "PADDLE_PS_TLS_KEY", "PADDLE_PS_TLS_CA"};

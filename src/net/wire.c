@@ -1,51 +1,7 @@
-/* See wire.h. Bytes are put together one by one, so that neither alignment nor the host's byte order matters.
- */
+/* See wire.h. */
 #include "net/wire.h"
 
 #include <string.h>
-
-static uint64_t read_number(struct pd_reader *r, size_t n)
-{
-    const uint8_t *at = pd_read_bytes(r, n);
-    uint64_t value = 0;
-    if (!at) return 0;
-    for (size_t i = 0; i < n; i++)
-        value |= (uint64_t)at[i] << (8 * i);
-    return value;
-}
-
-uint8_t pd_read_u8(struct pd_reader *r)
-{
-    return (uint8_t)read_number(r, 1);
-}
-
-uint16_t pd_read_u16(struct pd_reader *r)
-{
-    return (uint16_t)read_number(r, 2);
-}
-
-uint32_t pd_read_u32(struct pd_reader *r)
-{
-    return (uint32_t)read_number(r, 4);
-}
-
-uint64_t pd_read_u64(struct pd_reader *r)
-{
-    return read_number(r, 8);
-}
-
-int64_t pd_read_i64(struct pd_reader *r)
-{
-    return (int64_t)read_number(r, 8);
-}
-
-double pd_read_f64(struct pd_reader *r)
-{
-    uint64_t bits = read_number(r, 8);
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 const void *pd_read_bytes(struct pd_reader *r, size_t n)
 {
@@ -79,44 +35,39 @@ int pd_reader_done(const struct pd_reader *r)
     return !r->bad && r->at == r->end;
 }
 
-static void put_number(struct pd_buf *b, uint64_t value, size_t n)
-{
-    uint8_t bytes[8];
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    pd_buf_add(b, bytes, n);
-}
+/* A pair that reads a number and puts one. */
+#define NUMBER(suffix, type, bytes)                                                                          \
+    type pd_read_##suffix(struct pd_reader *r)                                                               \
+    {                                                                                                        \
+        const uint8_t *at = pd_read_bytes(r, bytes);                                                         \
+        return at ? (type)pd_le_get(at, bytes) : 0;                                                          \
+    }                                                                                                        \
+    void pd_put_##suffix(struct pd_buf *b, type v)                                                           \
+    {                                                                                                        \
+        uint8_t at[bytes];                                                                                   \
+        pd_le_put(at, (uint64_t)v, bytes);                                                                   \
+        pd_buf_add(b, at, bytes);                                                                            \
+    }
 
-void pd_put_u8(struct pd_buf *b, uint8_t v)
-{
-    put_number(b, v, 1);
-}
+NUMBER(u8, uint8_t, 1)
+NUMBER(u16, uint16_t, 2)
+NUMBER(u32, uint32_t, 4)
+NUMBER(u64, uint64_t, 8)
+NUMBER(i64, int64_t, 8)
 
-void pd_put_u16(struct pd_buf *b, uint16_t v)
+double pd_read_f64(struct pd_reader *r)
 {
-    put_number(b, v, 2);
-}
-
-void pd_put_u32(struct pd_buf *b, uint32_t v)
-{
-    put_number(b, v, 4);
-}
-
-void pd_put_u64(struct pd_buf *b, uint64_t v)
-{
-    put_number(b, v, 8);
-}
-
-void pd_put_i64(struct pd_buf *b, int64_t v)
-{
-    put_number(b, (uint64_t)v, 8);
+    uint64_t bits = pd_read_u64(r);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
 void pd_put_f64(struct pd_buf *b, double v)
 {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    put_number(b, bits, 8);
+    pd_put_u64(b, bits);
 }
 
 void pd_put_text(struct pd_buf *b, const char *text)

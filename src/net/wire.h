@@ -15,6 +15,21 @@ struct pd_reader {
     int bad;
 };
 
+/* Byte by byte, so that neither alignment nor the host's byte order matters. */
+static inline void pd_le_put(uint8_t *at, uint64_t value, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = (uint8_t)(value >> (8 * i));
+}
+
+static inline uint64_t pd_le_get(const uint8_t *at, size_t n)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++)
+        value |= (uint64_t)at[i] << (8 * i);
+    return value;
+}
+
 static inline struct pd_reader pd_reader_of(const void *bytes, size_t n)
 {
     const uint8_t *at = n ? bytes : (const void *)""; /* nothing at all may come as NULL */
