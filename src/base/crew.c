@@ -2,12 +2,12 @@
 #include "base/crew.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "base/wait.h"
 
 enum { POLL_MS = 50 };
@@ -54,19 +54,15 @@ static void *begin(void *arg)
     return NULL;
 }
 
-/* Starts them with all signals blocked. Returns how many there are. */
+/* Starts them. Returns how many there are. */
 static int start(struct run *r, struct member *members)
 {
-    sigset_t all, before;
     int n = 0, failed = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; n < r->crew->n && !failed; n++) {
         members[n] = (struct member){.run = r, .number = n};
-        failed = pthread_create(&members[n].thread, NULL, begin, &members[n]);
+        failed = pd_thread_start(&members[n].thread, 0, begin, &members[n]);
         if (failed) break;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
         char text[120];
         snprintf(text, sizeof text, "thread %d of %d cannot be started: %s", n + 1, r->crew->n,

@@ -69,12 +69,34 @@ void pd_conn_end(struct pd_conn *conn, pd_status why, const char *text)
 
 void pd_conn_opened(struct pd_conn *conn)
 {
-    pd_timer_stop(conn->timer);
-    conn->timer = NULL;
+    pd_timer_stop(&conn->timer);
     conn->state = PD_CONN_OPEN;
     conn->handshake->free(conn);
     conn->handshake = NULL;
     pd_conn_update(conn);
+}
+
+/* Takes the layers off the pipe: what is left has the socket, and is the connection's no more. */
+static struct pd_pipe *bare_pipe(struct pd_conn *conn)
+{
+    struct pd_pipe *pipe = conn->pipe, *under;
+    conn->pipe = NULL;
+    for (; (under = pipe->under); pipe = under)
+        pipe->transport->free(pipe);
+    return pipe;
+}
+
+void pd_conn_close_pipe(struct pd_conn *conn)
+{
+    if (!conn->pipe) return;
+    struct pd_pipe *pipe = bare_pipe(conn);
+    pipe->transport->close(pipe);
+}
+
+static int detach_pipe(struct pd_conn *conn)
+{
+    struct pd_pipe *pipe = bare_pipe(conn);
+    return pipe->transport->detach(pipe);
 }
 
 void pd_conn_free(struct pd_conn *conn)
@@ -90,11 +112,9 @@ void pd_conn_free(struct pd_conn *conn)
 /* The second phase of closing. */
 static void dispose(struct pd_conn *conn)
 {
-    pd_timer_stop(conn->timer);
-    conn->timer = NULL;
+    pd_timer_stop(&conn->timer);
     /* The pipe first: from here on nothing is written into the user's spans or read from them. */
-    if (conn->pipe) conn->pipe->transport->close(conn->pipe);
-    conn->pipe = NULL;
+    pd_conn_close_pipe(conn);
     pd_conn_drop_queue(conn);
     if (!conn->silent && conn->events->closed) {
         pd_loop_made(conn->loop);
@@ -119,7 +139,10 @@ static void finish(struct pd_conn *conn)
 {
     if (conn->state != PD_CONN_CLOSING || conn->first || conn->finished) return;
     conn->finished = 1;
-    if (!conn->pipe->transport->finish(conn->pipe)) pd_conn_end(conn, PD_OK, "closed");
+    for (struct pd_pipe *pipe = conn->pipe; pipe->under; pipe = pipe->under)
+        if (pipe->transport->last_words) pipe->transport->last_words(pipe);
+    struct pd_pipe *base = pd_pipe_base(conn->pipe);
+    if (!base->transport->finish(base)) pd_conn_end(conn, PD_OK, "closed");
 }
 
 static void run(struct pd_task *task)
@@ -164,10 +187,8 @@ void pd_pipe_broken(struct pd_conn *conn, pd_status why)
 
 int pd_conn_detach(struct pd_conn *conn)
 {
-    int socket = conn->pipe->transport->detach(conn->pipe);
-    conn->pipe = NULL;
-    pd_timer_stop(conn->timer);
-    conn->timer = NULL;
+    int socket = detach_pipe(conn);
+    pd_timer_stop(&conn->timer);
     pd_loop_forget(conn->loop, &conn->task);
     pd_loop_remove(conn->loop, &conn->member);
     conn->loop = NULL;
@@ -212,8 +233,7 @@ pd_status pd_conn_seal(struct pd_conn *conn, int is_server)
 
 pd_status pd_conn_to_shm(struct pd_conn *conn, struct pd_shm_parts *parts, int is_server)
 {
-    int socket = conn->pipe->transport->detach(conn->pipe);
-    conn->pipe = NULL;
+    int socket = detach_pipe(conn);
     pd_status status = pd_shm_pipe(conn->loop, conn, socket, parts, is_server, &conn->pipe);
     if (status == PD_OK) pd_conn_update(conn);
     return status;
@@ -230,8 +250,7 @@ void pd_conn_close(struct pd_conn *conn, int linger_ms)
     if (conn->state == PD_CONN_ENDED) return;
     if (conn->state == PD_CONN_OPEN && linger_ms > 0) {
         conn->state = PD_CONN_CLOSING;
-        pd_timer_stop(conn->timer);
-        conn->timer = NULL;
+        pd_timer_stop(&conn->timer);
         if (pd_timer_start(conn->loop, (uint64_t)linger_ms, 0, on_linger, conn, &conn->timer) == PD_OK) {
             pd_loop_want(conn->loop, &conn->task);
             return;
@@ -293,15 +312,16 @@ uint64_t pd_conn_heard(const struct pd_conn *conn)
 
 size_t pd_conn_unsent(const struct pd_conn *conn)
 {
-    const struct pd_pipe *pipe = conn->pipe;
+    const struct pd_pipe *pipe = conn->pipe ? pd_pipe_base(conn->pipe) : NULL;
     return conn->queued + (pipe && pipe->transport->pending ? pipe->transport->pending(pipe) : 0);
 }
 
 int pd_conn_is_hung_up(const struct pd_conn *conn)
 {
-    struct pollfd end = {.fd = conn->pipe ? conn->pipe->transport->socket(conn->pipe) : -1,
-                         .events = POLLRDHUP};
-    return !conn->pipe || (poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)));
+    if (!conn->pipe) return 1;
+    const struct pd_pipe *base = pd_pipe_base(conn->pipe);
+    struct pollfd end = {.fd = base->transport->socket(base), .events = POLLRDHUP};
+    return poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 size_t pd_conn_queued(const struct pd_conn *conn)

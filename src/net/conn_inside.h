@@ -98,6 +98,8 @@ void pd_conn_opened(struct pd_conn *conn);
 int pd_conn_detach(struct pd_conn *conn);
 /* Takes the socket, also on failure. */
 pd_status pd_conn_attach(struct pd_conn *conn, struct pd_loop *loop, int socket);
+/* With its socket. */
+void pd_conn_close_pipe(struct pd_conn *conn);
 /* For a connection that is on no loop. */
 void pd_conn_free(struct pd_conn *conn);
 /* Tells the pipe what is wanted now. */

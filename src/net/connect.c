@@ -2,7 +2,6 @@
  * memory where both ends can. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,11 +17,11 @@
 
 enum { FETCH_MS = 2000 };
 
-enum step { WAITS_FOR_CHALLENGE, WAITS_FOR_WELCOME, FETCHES };
+enum turn { WAITS_FOR_CHALLENGE, WAITS_FOR_WELCOME, FETCHES };
 
 struct client {
     struct pd_handshake base;
-    enum step step;
+    enum turn turn;
     enum pd_transport_choice choice;
     char endpoint[280];
     struct pd_lookup *lookup; /* under way */
@@ -47,27 +46,21 @@ static struct client *client_of(struct pd_conn *conn)
 
 static void try_next(struct pd_conn *conn);
 
-/* Ends with a text of our own. */
-__attribute__((format(printf, 3, 4))) static void give_up(struct pd_conn *conn, pd_status status,
-                                                          const char *format, ...)
+/* Ends with pd_error() as it is; as a handler's result: there is nothing to add. */
+static pd_status give_up(struct pd_conn *conn, pd_status why)
 {
-    struct client *client = client_of(conn);
-    char text[sizeof client->text];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    client->told = 1;
-    pd_conn_end(conn, status, text);
+    client_of(conn)->told = 1;
+    pd_conn_end(conn, why, pd_error());
+    return PD_OK;
 }
 
 /* The same, after telling the server why. */
-static void refuse(struct pd_conn *conn, const char *for_server, const char *for_user)
+static pd_status refuse(struct pd_conn *conn, const char *for_server, const char *for_user)
 {
     struct pd_buf meta = {0};
     pd_refused_pack(for_server, &meta);
     if (pd_conn_send_meta(conn, PD_REFUSED, PD_INVALID, &meta) == PD_OK) pd_conn_flush(conn);
-    give_up(conn, PD_INVALID, "%s: %s", client_of(conn)->endpoint, for_user);
+    return give_up(conn, pd_fail(PD_INVALID, "%s: %s", client_of(conn)->endpoint, for_user));
 }
 
 static void say_why(struct client *client, int error)
@@ -104,23 +97,20 @@ static void on_time(void *arg)
 {
     struct pd_conn *conn = arg;
     struct client *client = client_of(conn);
-    pd_timer_stop(conn->timer);
-    conn->timer = NULL;
+    pd_timer_stop(&conn->timer);
     if (conn->state == PD_CONN_CONNECTING) {
         say_why(client, ETIMEDOUT);
         try_next(conn);
     } else if (conn->state == PD_CONN_RESOLVING) {
-        give_up(
-            conn, PD_NOT_FOUND,
-            "%s: the name was not found within %d s: does the DNS server answer? A line in /etc/hosts, or "
-            "an address in place of the name, does without it",
-            client->endpoint, (client->limit_ms + 999) / 1000);
+        give_up(conn, pd_fail(PD_NOT_FOUND,
+                              "%s: the name was not found within %d s: does the DNS server answer? A line in "
+                              "/etc/hosts, or an address in place of the name, does without it",
+                              client->endpoint, (client->limit_ms + 999) / 1000));
     } else if (conn->state == PD_CONN_GREETING) {
-        give_up(conn, PD_IO,
-                "%s took the connection but did not finish the handshake within %d s: is it a parameter "
-                "server, and "
-                "does it run?",
-                client->endpoint, (client->limit_ms + 999) / 1000);
+        give_up(conn, pd_fail(PD_IO,
+                              "%s took the connection but did not finish the handshake within %d s: is it a "
+                              "parameter server, and does it run?",
+                              client->endpoint, (client->limit_ms + 999) / 1000));
     }
 }
 
@@ -132,8 +122,7 @@ static uint64_t time_left(struct pd_conn *conn)
 
 static void set_timer(struct pd_conn *conn, uint64_t ms, void (*fn)(void *arg))
 {
-    pd_timer_stop(conn->timer);
-    conn->timer = NULL;
+    pd_timer_stop(&conn->timer);
     if (pd_timer_start(conn->loop, ms, 0, fn, conn, &conn->timer) != PD_OK)
         pd_conn_end(conn, PD_NO_MEMORY, pd_error());
 }
@@ -154,8 +143,7 @@ static int start_connect(struct pd_conn *conn, const struct sockaddr_storage *ad
 static void try_next(struct pd_conn *conn)
 {
     struct client *client = client_of(conn);
-    if (conn->pipe) conn->pipe->transport->close(conn->pipe);
-    conn->pipe = NULL;
+    pd_conn_close_pipe(conn);
     while (client->at < client->addresses.n) {
         int at = client->at++, error;
         uint64_t left = time_left(conn);
@@ -170,7 +158,7 @@ static void try_next(struct pd_conn *conn)
         say_why(client, error);
     }
     if (!client->text[0]) say_why(client, ETIMEDOUT);
-    give_up(conn, PD_IO, "%s", client->text);
+    give_up(conn, pd_fail(PD_IO, "%s", client->text));
 }
 
 /* Its time starts here, however long the lookup took. */
@@ -190,7 +178,7 @@ static void looked_up(void *arg, pd_status status, const char *text, const struc
     if (conn->state != PD_CONN_RESOLVING) return; /* it ends */
     if (status != PD_OK) {
         /* A name that is not known may be known in a second: told like a refused connection, as `closed`. */
-        give_up(conn, status, "%s", text);
+        give_up(conn, pd_fail(status, "%s", text));
         return;
     }
     client->addresses = *addresses;
@@ -241,20 +229,17 @@ static pd_status on_challenge(struct pd_conn *conn, const struct pd_message *mes
     struct pd_proof proof;
     struct pd_buf meta = {0};
     PD_TRY(pd_challenge_unpack(message->meta, message->head.meta, &challenge));
-    if (!challenge.needs_secret && client->base.secret_n) {
-        refuse(conn, "the client has a secret and the server has none",
-               "the server has no secret, but this process has one: set PADDLE_PS_SECRET (or "
-               "PADDLE_PS_SECRET_FILE) to "
-               "the same value on all");
-        return PD_OK;
-    }
+    if (!challenge.needs_secret && client->base.secret_n)
+        return refuse(conn, "the client has a secret and the server has none",
+                      "the server has no secret, but this process has one: set PADDLE_PS_SECRET (or "
+                      "PADDLE_PS_SECRET_FILE) to the same value on all");
     pd_buf_add(&client->base.challenge, message->meta, message->head.meta);
     if (client->base.challenge.failed) return pd_no_memory();
     PD_TRY(pd_proof_make(client->base.secret, client->base.secret_n, "cpaddle client", &client->base.hello,
                          &client->base.challenge, NULL, 0, &proof));
     pd_proof_pack(&proof, &meta);
     PD_TRY(pd_conn_send_meta(conn, PD_PROOF, 0, &meta));
-    client->step = WAITS_FOR_WELCOME;
+    client->turn = WAITS_FOR_WELCOME;
     return PD_OK;
 }
 
@@ -275,11 +260,10 @@ static void decide(struct pd_conn *conn, struct pd_shm_parts *parts)
     pd_shm_fetch_free(client_of(conn)->fetch);
     client_of(conn)->fetch = NULL;
     if (!parts && client_of(conn)->choice == PD_TRANSPORT_SHM) {
-        give_up(conn, PD_UNSUPPORTED,
-                "%s: shared memory was asked for, but the server's cannot be reached: is it in another "
-                "container? Use "
-                "PADDLE_PS_TRANSPORT=auto",
-                client_of(conn)->endpoint);
+        give_up(conn, pd_fail(PD_UNSUPPORTED,
+                              "%s: shared memory was asked for, but the server's cannot be reached: is it in "
+                              "another container? Use PADDLE_PS_TRANSPORT=auto",
+                              client_of(conn)->endpoint));
         return;
     }
     pd_switch_pack(parts != NULL, &meta);
@@ -322,24 +306,26 @@ static pd_status on_welcome(struct pd_conn *conn, const struct pd_message *messa
     PD_TRY(pd_welcome_unpack(message->meta, message->head.meta, &client->welcome, &proof, &body));
     PD_TRY(pd_proof_make(client->base.secret, client->base.secret_n, "cpaddle server", &client->base.hello,
                          &client->base.challenge, message->meta, body, &right));
-    if (client->base.secret_n && !pd_proof_same(&proof, &right)) {
-        refuse(conn, "the server's proof of the secret is wrong",
-               "the server cannot prove that it knows the secret: set the same PADDLE_PS_SECRET on all");
-        return PD_OK;
-    }
+    if (client->base.secret_n && !pd_proof_same(&proof, &right))
+        return refuse(
+            conn, "the server's proof of the secret is wrong",
+            "the server cannot prove that it knows the secret: set the same PADDLE_PS_SECRET on all");
     PD_TRY(pd_conn_seal(conn, 0));
     conn->is_sealed_now = 1;
     if (!client->welcome.shm_name[0]) {
         if (client->choice == PD_TRANSPORT_SHM)
-            give_up(conn, PD_UNSUPPORTED,
+            give_up(
+                conn,
+                pd_fail(
+                    PD_UNSUPPORTED,
                     "%s: shared memory was asked for, but the server does not offer it: is it on another "
                     "machine, told to use TCP, or has it 64 such connections? Use PADDLE_PS_TRANSPORT=auto",
-                    client->endpoint);
+                    client->endpoint));
         else
             open_now(conn);
         return PD_OK;
     }
-    client->step = FETCHES;
+    client->turn = FETCHES;
     if (pd_shm_fetch_start(conn->loop, client->welcome.shm_name, client->welcome.shm_token,
                            (size_t)client->welcome.ring, fetched, conn, &client->fetch) != PD_OK) {
         pd_log(PD_LOG_DEBUG, "%s: no shared memory: %s", client->endpoint, pd_error());
@@ -355,18 +341,17 @@ static pd_status on_refused(struct pd_conn *conn, const struct pd_message *messa
 {
     char text[1100];
     PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
-    give_up(conn, pd_refused_status(message->head.extra), "%s refused this process: %s",
-            client_of(conn)->endpoint, text);
-    return PD_OK;
+    return give_up(conn, pd_fail(pd_refused_status(message->head.extra), "%s refused this process: %s",
+                                 client_of(conn)->endpoint, text));
 }
 
 static pd_status on_message(struct pd_conn *conn, const struct pd_message *message)
 {
-    enum step step = client_of(conn)->step;
+    enum turn turn = client_of(conn)->turn;
     int type = message->head.type;
     if (type == PD_REFUSED) return on_refused(conn, message);
-    if (type == PD_CHALLENGE && step == WAITS_FOR_CHALLENGE) return on_challenge(conn, message);
-    if (type == PD_WELCOME && step == WAITS_FOR_WELCOME) return on_welcome(conn, message);
+    if (type == PD_CHALLENGE && turn == WAITS_FOR_CHALLENGE) return on_challenge(conn, message);
+    if (type == PD_WELCOME && turn == WAITS_FOR_WELCOME) return on_welcome(conn, message);
     return pd_fail(PD_FORMAT, "a message of type %d was not expected in the handshake", type);
 }
 
@@ -413,11 +398,10 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
     struct pd_conn *conn = NULL;
     PD_TRY(pd_endpoint_parse(endpoint, &where));
     if (!where.port)
-        return pd_fail(
-            PD_INVALID,
-            "no server can be reached at %s: port 0 stands for one that the system chooses. Give the "
-            "port that the server printed when it started",
-            endpoint);
+        return pd_fail(PD_INVALID,
+                       "no server can be reached at %s: port 0 stands for one that the system chooses. Give "
+                       "the port that the server printed when it started",
+                       endpoint);
     PD_TRY(pd_loop_check(loop));
     struct client *client = pd_calloc(1, sizeof *client);
     if (!client) return pd_no_memory();
@@ -447,6 +431,6 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
     }
     set_timer(conn, (uint64_t)client->limit_ms, on_time);
     status = pd_lookup_start(loop, &where, looked_up, conn, &client->lookup);
-    if (status != PD_OK) give_up(conn, status, "%s", pd_error());
+    if (status != PD_OK) give_up(conn, status);
     return PD_OK;
 }

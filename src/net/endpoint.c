@@ -85,11 +85,10 @@ pd_status pd_endpoint_to_bind(const char *endpoint, struct pd_endpoint *out)
     else
         snprintf(whole, sizeof whole, is_six ? "[%s]:%d" : "%s:%d", bind, named.port);
     if (pd_endpoint_parse(whole, out) != PD_OK)
-        return pd_fail(
-            PD_INVALID,
-            "PADDLE_PS_BIND is '%s': name the address at which this server listens, as in 0.0.0.0, "
-            "10.0.0.1:7000 or [::]",
-            bind);
+        return pd_fail(PD_INVALID,
+                       "PADDLE_PS_BIND is '%s': name the address at which this server listens, as in "
+                       "0.0.0.0, 10.0.0.1:7000 or [::]",
+                       bind);
     return PD_OK;
 }
 
@@ -192,11 +191,10 @@ static pd_status check_entry(const char *entry, size_t length)
     if (to && length < sizeof text && pd_endpoint_parse(text, &unused) == PD_OK &&
         pd_endpoint_parse(to, &unused) == PD_OK)
         return PD_OK;
-    return pd_fail(
-        PD_INVALID,
-        "PADDLE_PS_MAP has the entry '%.*s': write each as HOST:PORT=HOST:PORT (of the Program, then "
-        "where to connect to), with commas between",
-        (int)(length < 300 ? length : 300), entry);
+    return pd_fail(PD_INVALID,
+                   "PADDLE_PS_MAP has the entry '%.*s': write each as HOST:PORT=HOST:PORT (of the Program, "
+                   "then where to connect to), with commas between",
+                   (int)(length < 300 ? length : 300), entry);
 }
 
 pd_status pd_endpoint_check_map(void)

@@ -46,8 +46,8 @@ pd_status pd_frame_unpack(const uint8_t bytes[PD_FRAME_HEAD], struct pd_frame_he
     int version = pd_frame_version(bytes);
     if (version < 0 && bytes[0] == 0x16 && bytes[1] == 0x03)
         return pd_fail(PD_FORMAT,
-                       "the other side uses TLS, and this process does not: set "
-                       "PADDLE_PS_TLS_CERT, PADDLE_PS_TLS_KEY and PADDLE_PS_TLS_CA in every process");
+                       "the other side uses TLS, and this process does not: set PADDLE_PS_TLS_CERT, "
+                       "PADDLE_PS_TLS_KEY and PADDLE_PS_TLS_CA in every process");
     if (version < 0)
         return pd_fail(PD_FORMAT,
                        "these bytes are no message of ours (they start with %02x %02x %02x %02x): does "

@@ -1,6 +1,5 @@
 /* The server's half of the handshake. A guest is a connection on the listener's loop until it has proved
  * itself; then it moves to the loop that the application names, and is welcomed there. */
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,31 +14,6 @@
 enum {
     SHM_MOST = 64, /* connections over shared memory, where that is our choice; polling more rings than this
                     * gains nothing */
-    GOODBYE_MS = 1000, /* for a refusal to arrive */
-};
-
-enum step { WAITS_FOR_HELLO, WAITS_FOR_PROOF, WAITS_FOR_SWITCH };
-
-struct pd_guest {
-    struct pd_handshake base;
-    struct pd_listener *listener; /* NULL after the move */
-    struct pd_guest *prev, *next;
-    struct pd_conn *conn;
-    uint64_t since;
-    enum step step;
-    int refused;
-    int surplus, files; /* one too many for the files that the process may open */
-    struct pd_hello_message hello;
-    /* What is needed after the move. */
-    struct pd_welcome_message welcome;
-    enum pd_transport_choice choice;
-    int same_host, socket, most_shm_fd;
-    size_t ring;
-    struct pd_loop *target;
-    const struct pd_conn_events *events;
-    void *user;
-    void (*accepted)(void *user, struct pd_conn *conn);
-    struct pd_shm_offer *offer;
 };
 
 static struct pd_guest *guest_of(struct pd_conn *conn)
@@ -72,35 +46,28 @@ static void goodbye_is_over(void *arg)
     pd_conn_end(arg, PD_OK, "refused");
 }
 
-/* Tells the client why, and closes when that has arrived. */
-__attribute__((format(printf, 3, 4))) static void refuse(struct pd_conn *conn, pd_status status,
-                                                         const char *format, ...)
+/* Tells the client pd_error(), and closes when that has arrived. A handler's result: it was handled. */
+static pd_status refuse(struct pd_conn *conn, pd_status why)
 {
-    char text[1024];
     struct pd_buf meta = {0};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    warn(conn, text);
+    pd_refused_pack(pd_error(), &meta);
+    warn(conn, pd_error());
     guest_of(conn)->refused = 1;
-    pd_refused_pack(text, &meta);
-    pd_timer_stop(conn->timer);
-    conn->timer = NULL;
-    if (pd_conn_send_meta(conn, PD_REFUSED, (uint64_t)status, &meta) != PD_OK ||
-        pd_timer_start(conn->loop, GOODBYE_MS, 0, goodbye_is_over, conn, &conn->timer) != PD_OK) {
+    pd_timer_stop(&conn->timer);
+    if (pd_conn_send_meta(conn, PD_REFUSED, (uint64_t)why, &meta) != PD_OK ||
+        pd_timer_start(conn->loop, PD_GOODBYE_MS, 0, goodbye_is_over, conn, &conn->timer) != PD_OK)
         pd_conn_end(conn, PD_NO_MEMORY, pd_error());
-        return;
-    }
-    conn->state = PD_CONN_CLOSING;
+    else
+        conn->state = PD_CONN_CLOSING;
+    return PD_OK;
 }
 
 static void other_version(struct pd_conn *conn, int version)
 {
-    refuse(conn, PD_INVALID,
-           "the client speaks protocol version %d, the server version %d: install the same cpaddle on all "
-           "machines",
-           version, PD_FRAME_VERSION);
+    refuse(conn, pd_fail(PD_INVALID,
+                         "the client speaks protocol version %d, the server version %d: install the same "
+                         "cpaddle on all machines",
+                         version, PD_FRAME_VERSION));
 }
 
 static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message)
@@ -116,21 +83,16 @@ static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message
         other_version(conn, conn->hello.version);
         return PD_OK;
     }
-    if (guest->surplus) {
-        refuse(
-            conn, PD_IO,
-            "the server has nearly all files open that it may (ulimit -n is %d there), and the rest is for "
-            "snapshots and logs. Raise the limit, or use fewer trainers",
-            listener->files);
-        return PD_OK;
-    }
-    if (listener->secret_n && !guest->hello.has_secret) {
-        refuse(conn, PD_INVALID,
-               "the server needs a secret and the client has none: set PADDLE_PS_SECRET (or "
-               "PADDLE_PS_SECRET_FILE) to the "
-               "server's value");
-        return PD_OK;
-    }
+    if (guest->surplus)
+        return refuse(conn,
+                      pd_fail(PD_IO,
+                              "the server has nearly all files open that it may (ulimit -n is %d there), and "
+                              "the rest is for snapshots and logs. Raise the limit, or use fewer trainers",
+                              listener->files));
+    if (listener->secret_n && !guest->hello.has_secret)
+        return refuse(
+            conn, pd_fail(PD_INVALID, "the server needs a secret and the client has none: set "
+                                      "PADDLE_PS_SECRET (or PADDLE_PS_SECRET_FILE) to the server's value"));
     struct pd_challenge challenge = {.needs_secret = listener->secret_n > 0};
     struct pd_buf meta = {0};
     PD_TRY(pd_nonce_make(challenge.nonce));
@@ -141,7 +103,7 @@ static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message
         pd_buf_free(&meta);
         return pd_no_memory();
     }
-    guest->step = WAITS_FOR_PROOF;
+    guest->turn = PD_GUEST_SAYS_PROOF;
     return pd_conn_send_meta(conn, PD_CHALLENGE, 0, &meta);
 }
 
@@ -153,35 +115,27 @@ static pd_status on_proof(struct pd_conn *conn, const struct pd_message *message
     PD_TRY(pd_proof_unpack(message->meta, message->head.meta, &proof));
     PD_TRY(pd_proof_make(guest->base.secret, guest->base.secret_n, "cpaddle client", &guest->base.hello,
                          &guest->base.challenge, NULL, 0, &right));
-    if (guest->base.secret_n && !pd_proof_same(&proof, &right)) {
-        refuse(conn, PD_INVALID,
-               "the client's secret is not the server's: set the same PADDLE_PS_SECRET on all");
-        return PD_OK;
-    }
+    if (guest->base.secret_n && !pd_proof_same(&proof, &right))
+        return refuse(
+            conn, pd_fail(PD_INVALID,
+                          "the client's secret is not the server's: set the same PADDLE_PS_SECRET on all"));
     /* A tool without a job looks at any. */
     if (strcmp(listener->job, conn->hello.job) != 0 &&
-        (conn->hello.role != PD_ROLE_TOOL || conn->hello.job[0])) {
-        refuse(conn, PD_INVALID,
-               "the client belongs to job '%s', the server to job '%s': check the endpoints, and give "
-               "FLAGS_ps_job to all processes of a job, or to none",
-               conn->hello.job, listener->job);
-        return PD_OK;
-    }
-    if (listener->choice == PD_TRANSPORT_SHM && (!guest->same_host || !conn->hello.wants_shm)) {
-        refuse(
-            conn, PD_UNSUPPORTED,
-            "the server was told to use shared memory only, and the client %s: use PADDLE_PS_TRANSPORT=auto",
-            guest->same_host ? "was told to use TCP" : "is on another machine");
-        return PD_OK;
-    }
+        (conn->hello.role != PD_ROLE_TOOL || conn->hello.job[0]))
+        return refuse(conn, pd_fail(PD_INVALID,
+                                    "the client belongs to job '%s', the server to job '%s': check the "
+                                    "endpoints, and give FLAGS_ps_job to all processes of a job, or to none",
+                                    conn->hello.job, listener->job));
+    if (listener->choice == PD_TRANSPORT_SHM && (!guest->same_host || !conn->hello.wants_shm))
+        return refuse(conn, pd_fail(PD_UNSUPPORTED,
+                                    "the server was told to use shared memory only, and the client %s: use "
+                                    "PADDLE_PS_TRANSPORT=auto",
+                                    guest->same_host ? "was told to use TCP" : "is on another machine"));
     pd_loop_made(conn->loop);
     pd_status status =
         listener->events->greet(listener->arg, &conn->hello, conn->peer, &guest->welcome.welcome,
                                 &guest->target, &guest->events, &guest->user);
-    if (status != PD_OK) {
-        refuse(conn, status, "%s", pd_error());
-        return PD_OK;
-    }
+    if (status != PD_OK) return refuse(conn, status);
     conn->hello.id = guest->welcome.welcome.id;
     conn->held = 1; /* the rest happens when this callback is over: see move */
     pd_loop_want(conn->loop, &conn->task);
@@ -210,13 +164,10 @@ static pd_status on_switch(struct pd_conn *conn, const struct pd_message *messag
     PD_TRY(pd_switch_unpack(message->meta, message->head.meta, &to_shm));
     if (to_shm && !pd_shm_offer_take(guest->offer, &parts))
         return pd_fail(PD_FORMAT, "the client switches to shared memory that it has not fetched");
-    if (!to_shm && guest->choice == PD_TRANSPORT_SHM) {
-        refuse(
-            conn, PD_UNSUPPORTED,
-            "the server was told to use shared memory only, and the client cannot reach it: is it in another "
-            "container? Use PADDLE_PS_TRANSPORT=auto");
-        return PD_OK;
-    }
+    if (!to_shm && guest->choice == PD_TRANSPORT_SHM)
+        return refuse(conn, pd_fail(PD_UNSUPPORTED,
+                                    "the server was told to use shared memory only, and the client cannot "
+                                    "reach it: is it in another container? Use PADDLE_PS_TRANSPORT=auto"));
     pd_shm_offer_free(guest->offer);
     guest->offer = NULL;
     if (to_shm) PD_TRY(pd_conn_to_shm(conn, &parts, 1));
@@ -254,20 +205,16 @@ static pd_status welcome(struct pd_conn *conn)
     if (guest->same_host && conn->hello.wants_shm && guest->choice != PD_TRANSPORT_TCP &&
         (pd_shm_pipe_count() < SHM_MOST || guest->choice == PD_TRANSPORT_SHM)) {
         pd_status status = offer_shm(conn);
-        if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM) {
-            refuse(conn, status,
-                   "the server was told to use shared memory only, and cannot make any: %s. Use "
-                   "PADDLE_PS_TRANSPORT=auto",
-                   pd_error());
-            return PD_OK;
-        }
+        if (status != PD_OK && guest->choice == PD_TRANSPORT_SHM)
+            return refuse(conn, pd_fail(status,
+                                        "the server was told to use shared memory only, and cannot make any: "
+                                        "%s. Use PADDLE_PS_TRANSPORT=auto",
+                                        pd_error()));
         if (status != PD_OK) log_no_shm(conn);
     }
     if (guest->offer) {
-        snprintf(guest->welcome.shm_name, sizeof guest->welcome.shm_name, "%s",
-                 pd_shm_offer_name(guest->offer));
-        memcpy(guest->welcome.shm_token, pd_shm_offer_token(guest->offer), PD_SHM_TOKEN);
-        guest->welcome.ring = pd_shm_offer_ring(guest->offer);
+        pd_shm_offer_tell(guest->offer, guest->welcome.shm_name, guest->welcome.shm_token,
+                          &guest->welcome.ring);
     }
     pd_welcome_pack(&guest->welcome, &meta);
     pd_status status = pd_proof_make(guest->base.secret, guest->base.secret_n, "cpaddle server",
@@ -284,7 +231,7 @@ static pd_status welcome(struct pd_conn *conn)
         open_now(conn);
         return PD_OK;
     }
-    guest->step = WAITS_FOR_SWITCH;
+    guest->turn = PD_GUEST_SAYS_SWITCH;
     return pd_timer_start(conn->loop, (uint64_t)pd_handshake_ms, 0, switch_is_late, conn, &conn->timer);
 }
 
@@ -311,13 +258,13 @@ static void move(struct pd_conn *conn)
 
 static pd_status on_message(struct pd_conn *conn, const struct pd_message *message)
 {
-    enum step step = guest_of(conn)->step;
+    enum pd_guest_turn turn = guest_of(conn)->turn;
     int type = message->head.type;
     char text[1100];
-    if (type == PD_HELLO && step == WAITS_FOR_HELLO) return on_hello(conn, message);
-    if (type == PD_PROOF && step == WAITS_FOR_PROOF) return on_proof(conn, message);
-    if (type == PD_SWITCH && step == WAITS_FOR_SWITCH) return on_switch(conn, message);
-    if (type == PD_REFUSED && step != WAITS_FOR_HELLO) {
+    if (type == PD_HELLO && turn == PD_GUEST_SAYS_HELLO) return on_hello(conn, message);
+    if (type == PD_PROOF && turn == PD_GUEST_SAYS_PROOF) return on_proof(conn, message);
+    if (type == PD_SWITCH && turn == PD_GUEST_SAYS_SWITCH) return on_switch(conn, message);
+    if (type == PD_REFUSED && turn != PD_GUEST_SAYS_HELLO) {
         PD_TRY(pd_refused_unpack(message->meta, message->head.meta, text, sizeof text));
         return pd_fail(PD_INVALID, "the client refuses this server: %s", text);
     }
@@ -383,28 +330,13 @@ pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *pee
     return status;
 }
 
-uint64_t pd_guest_age(const struct pd_guest *guest, uint64_t now)
-{
-    return now - guest->since;
-}
-
-int pd_guest_is_done(const struct pd_guest *guest, uint64_t now)
-{
-    return guest->surplus && pd_guest_age(guest, now) >= GOODBYE_MS;
-}
-
-struct pd_guest *pd_guest_next(const struct pd_guest *guest)
-{
-    return guest->next;
-}
-
 void pd_guest_late(struct pd_guest *guest)
 {
     struct pd_conn *conn = guest->conn;
     if (guest->refused)
         pd_conn_end(conn, PD_OK, "refused");
     else if (conn->state == PD_CONN_GREETING)
-        refuse(conn, PD_IO, "the client did not finish the handshake within %d ms", pd_handshake_ms);
+        refuse(conn, pd_fail(PD_IO, "the client did not finish the handshake within %d ms", pd_handshake_ms));
 }
 
 void pd_guest_make_room(struct pd_guest *guest, int most)

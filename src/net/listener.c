@@ -77,12 +77,12 @@ static int has_room(struct pd_listener *listener)
     uint64_t now = pd_loop_now(listener->loop);
     int n = 0;
     struct pd_guest *guest = listener->oldest;
-    for (; guest && pd_guest_age(guest, now) >= GUEST_PATIENCE_MS; guest = pd_guest_next(guest))
+    for (; guest && now - guest->since >= GUEST_PATIENCE_MS; guest = guest->next)
         n++;
     if (!n) return 0;
     guest = listener->oldest;
     for (uint64_t skip = pd_rng_fresh_seed() % (uint64_t)n; skip; skip--)
-        guest = pd_guest_next(guest);
+        guest = guest->next;
     pd_guest_make_room(guest, listener->most_guests);
     return 1;
 }
@@ -92,20 +92,19 @@ static void sweep(void *arg)
     struct pd_listener *listener = arg;
     uint64_t now = pd_loop_now(listener->loop);
     struct pd_guest *guest = listener->oldest;
-    while (guest && pd_guest_age(guest, now) >= (uint64_t)pd_handshake_ms) {
-        struct pd_guest *next = pd_guest_next(guest);
+    while (guest && now - guest->since >= (uint64_t)pd_handshake_ms) {
+        struct pd_guest *next = guest->next;
         pd_guest_late(guest);
         guest = next;
     }
     for (guest = listener->n_surplus ? listener->oldest : NULL; guest;) {
-        struct pd_guest *next = pd_guest_next(guest);
-        if (pd_guest_is_done(guest, now)) pd_guest_drop(guest);
+        struct pd_guest *next = guest->next;
+        if (guest->surplus && now - guest->since >= PD_GOODBYE_MS) pd_guest_drop(guest);
         guest = next;
     }
     rest(listener, 0);
     if (!listener->oldest && !listener->resting) {
-        pd_timer_stop(listener->sweep);
-        listener->sweep = NULL;
+        pd_timer_stop(&listener->sweep);
     }
 }
 
@@ -157,11 +156,10 @@ static pd_status cannot_listen(const char *endpoint, int port, int error)
                        "cannot listen on %s: port %d is taken%s. Stop that process, or use another port",
                        endpoint, port, pd_port_holder(port, holder, sizeof holder));
     if (error == EADDRNOTAVAIL)
-        return pd_fail(
-            PD_IO,
-            "cannot listen on %s: this machine does not have that address. PADDLE_PS_BIND names the one to "
-            "listen at, or 0.0.0.0 for all interfaces",
-            endpoint);
+        return pd_fail(PD_IO,
+                       "cannot listen on %s: this machine does not have that address. PADDLE_PS_BIND names "
+                       "the one to listen at, or 0.0.0.0 for all interfaces",
+                       endpoint);
     if (error == EACCES)
         return pd_fail(PD_IO, "cannot listen on %s: ports below 1024 are for root. Use another port",
                        endpoint);
@@ -255,7 +253,7 @@ void pd_listener_close(struct pd_listener *listener)
 {
     if (!listener) return;
     pd_loop_remove(listener->loop, &listener->member);
-    pd_timer_stop(listener->sweep);
+    pd_timer_stop(&listener->sweep);
     while (listener->oldest)
         pd_guest_drop(listener->oldest);
     for (int i = 0; i < listener->n_sockets; i++) {
@@ -289,9 +287,7 @@ static pd_status watch_all(struct pd_listener *listener, const int *fds, int n)
         struct socket *socket = &listener->sockets[i];
         socket->fd = fds[i];
         socket->listener = listener;
-        socket->watch.data = socket;
-        int rc = uv_poll_init(pd_loop_uv(listener->loop), &socket->watch, fds[i]);
-        if (rc) return pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
+        PD_TRY(pd_loop_watch(listener->loop, &socket->watch, fds[i], socket));
         listener->n_sockets = listener->open_handles = i + 1;
     }
     for (int i = 0; i < n; i++)
@@ -361,11 +357,10 @@ pd_status pd_listener_open(struct pd_loop *loop, const char *endpoint, const cha
     if (status != PD_OK) goto close_sockets;
     pd_loop_add(loop, &listener->member);
     if (!listener->secret_n && !listener->tls && is_reachable(fds, n))
-        pd_log(
-            PD_LOG_WARNING,
-            "%s can be reached from other machines, and has no secret: who gets to port %d can take part in "
-            "the job. Set PADDLE_PS_SECRET to the same value on all processes, or use TLS",
-            endpoint, real_port);
+        pd_log(PD_LOG_WARNING,
+               "%s can be reached from other machines, and has no secret: who gets to port %d can take part "
+               "in the job. Set PADDLE_PS_SECRET to the same value on all processes, or use TLS",
+               endpoint, real_port);
     *port = real_port;
     *out = listener;
     return PD_OK;

@@ -4,7 +4,33 @@
 
 #include "net/conn_inside.h"
 
-struct pd_guest;
+enum { PD_GOODBYE_MS = 1000 }; /* for a refusal to arrive */
+
+/* What it has to say next. */
+enum pd_guest_turn { PD_GUEST_SAYS_HELLO, PD_GUEST_SAYS_PROOF, PD_GUEST_SAYS_SWITCH };
+
+/* A client that shakes hands. */
+struct pd_guest {
+    struct pd_handshake base;
+    struct pd_listener *listener; /* NULL after the move */
+    struct pd_guest *prev, *next;
+    struct pd_conn *conn;
+    uint64_t since;
+    enum pd_guest_turn turn;
+    int refused;
+    int surplus, files; /* one too many for the files that the process may open */
+    struct pd_hello_message hello;
+    /* What is needed after the move. */
+    struct pd_welcome_message welcome;
+    enum pd_transport_choice choice;
+    int same_host, socket, most_shm_fd;
+    size_t ring;
+    struct pd_loop *target;
+    const struct pd_conn_events *events;
+    void *user;
+    void (*accepted)(void *user, struct pd_conn *conn);
+    struct pd_shm_offer *offer;
+};
 
 struct pd_listener {
     struct pd_loop *loop;
@@ -44,16 +70,12 @@ struct pd_listener {
 /* A client takes its place in the list for as long as it shakes hands; one too many (`surplus`) is refused
  * with the reason when it has said hello. Takes the socket, also on failure. */
 pd_status pd_guest_new(struct pd_listener *listener, int socket, const char *peer, int surplus);
-/* One too many: it has had the time to hear it. */
-int pd_guest_is_done(const struct pd_guest *guest, uint64_t now);
-/* The oldest guest: how long it is here (ms), and out with it. */
-uint64_t pd_guest_age(const struct pd_guest *guest, uint64_t now);
+/* The oldest guest: out with it. */
 void pd_guest_late(struct pd_guest *guest);
 /* The listener is gone. */
 void pd_guest_drop(struct pd_guest *guest);
 /* There are `most` guests, and somebody new comes. */
 void pd_guest_make_room(struct pd_guest *guest, int most);
-struct pd_guest *pd_guest_next(const struct pd_guest *guest);
 
 /* In listener.c: a warning about a client, unless there were many. */
 void pd_listener_warn(struct pd_listener *listener, const char *peer, const char *text);

@@ -7,12 +7,12 @@
 #include "net/lookup.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/thread.h"
 
 enum { STACK = 1 << 20 }; /* what NSS modules may need */
 
@@ -97,22 +97,6 @@ static void *look_up(void *arg)
     return NULL;
 }
 
-static int start_thread(struct name *name)
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&thread, &attributes, look_up, name);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return rc;
-}
-
 /* Under the lock. The name that is being looked up already, or a new one. */
 static pd_status find_name(const struct pd_endpoint *endpoint, struct name **out)
 {
@@ -124,12 +108,14 @@ static pd_status find_name(const struct pd_endpoint *endpoint, struct name **out
         name = pd_calloc(1, sizeof *name);
         if (!name) return pd_no_memory();
         name->endpoint = *endpoint;
-        int rc = start_thread(name);
+        pthread_t thread;
+        int rc = pd_thread_start(&thread, STACK, look_up, name);
         if (rc) {
             pd_free(name);
             return pd_fail(PD_IO, "a thread to look the name '%s' up cannot be started: %s", endpoint->host,
                            strerror(rc));
         }
+        pthread_detach(thread);
         name->next = names;
         names = name;
     }

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/std_files.h"
+#include "base/thread.h"
 #include "base/vec.h"
 
 enum {
@@ -65,9 +65,25 @@ struct pd_timer {
     void *arg;
 };
 
-uv_loop_t *pd_loop_uv(struct pd_loop *loop)
+/* Lists whose items know both neighbours. */
+#define LIST_ADD(list, item)                                                                                 \
+    do {                                                                                                     \
+        (item)->prev = NULL;                                                                                 \
+        (item)->next = (list);                                                                               \
+        if (list) (list)->prev = (item);                                                                     \
+        (list) = (item);                                                                                     \
+    } while (0)
+#define LIST_REMOVE(list, item)                                                                              \
+    do {                                                                                                     \
+        *((item)->prev ? &(item)->prev->next : &(list)) = (item)->next;                                      \
+        if ((item)->next) (item)->next->prev = (item)->prev;                                                 \
+    } while (0)
+
+pd_status pd_loop_watch(struct pd_loop *loop, uv_poll_t *watch, int fd, void *data)
 {
-    return &loop->uv;
+    int rc = uv_poll_init(&loop->uv, watch, fd);
+    watch->data = data;
+    return rc ? pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc)) : PD_OK;
 }
 
 uint8_t *pd_loop_scratch(struct pd_loop *loop)
@@ -99,37 +115,23 @@ void pd_loop_give_spare(struct pd_loop *loop, struct pd_spare spare)
 
 void pd_loop_add(struct pd_loop *loop, struct pd_member *member)
 {
-    member->prev = NULL;
-    member->next = loop->members;
-    if (loop->members) loop->members->prev = member;
-    loop->members = member;
+    LIST_ADD(loop->members, member);
 }
 
 void pd_loop_remove(struct pd_loop *loop, struct pd_member *member)
 {
-    if (member->prev)
-        member->prev->next = member->next;
-    else
-        loop->members = member->next;
-    if (member->next) member->next->prev = member->prev;
+    LIST_REMOVE(loop->members, member);
 }
 
 void pd_loop_add_poller(struct pd_loop *loop, struct pd_poller *poller)
 {
-    poller->prev = NULL;
-    poller->next = loop->pollers;
-    if (loop->pollers) loop->pollers->prev = poller;
-    loop->pollers = poller;
+    LIST_ADD(loop->pollers, poller);
 }
 
 void pd_loop_remove_poller(struct pd_loop *loop, struct pd_poller *poller)
 {
     if (loop->next_poller == poller) loop->next_poller = poller->next;
-    if (poller->prev)
-        poller->prev->next = poller->next;
-    else
-        loop->pollers = poller->next;
-    if (poller->next) poller->next->prev = poller->prev;
+    LIST_REMOVE(loop->pollers, poller);
 }
 
 void pd_loop_want(struct pd_loop *loop, struct pd_task *task)
@@ -387,12 +389,8 @@ static void *thread_main(void *arg)
 pd_status pd_loop_start(struct pd_loop *loop, const char *name)
 {
     char short_name[16];
-    sigset_t all, before;
     if (loop->has_thread) return pd_fail(PD_EXISTS, "the loop has a thread already");
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&loop->thread, NULL, thread_main, loop);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int rc = pd_thread_start(&loop->thread, 0, thread_main, loop);
     if (rc) return pd_fail(PD_IO, "a thread for the network cannot be started: %s", strerror(rc));
     loop->has_thread = 1;
     snprintf(short_name, sizeof short_name, "%s", name ? name : "pd-loop");
@@ -478,8 +476,8 @@ void pd_loop_free(struct pd_loop *loop)
     while (loop->first_task)
         run_tasks(loop);
     loop->depth--;
-    while (loop->timers)
-        pd_timer_stop(loop->timers);
+    for (struct pd_timer *timer; (timer = loop->timers);)
+        pd_timer_stop(&timer);
     uv_close((uv_handle_t *)&loop->bell, NULL);
     uv_close((uv_handle_t *)&loop->nap, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -515,25 +513,21 @@ pd_status pd_timer_start(struct pd_loop *loop, uint64_t ms, uint64_t repeat_ms, 
     timer->loop = loop;
     timer->fn = fn;
     timer->arg = arg;
-    timer->next = loop->timers;
-    if (loop->timers) loop->timers->prev = timer;
-    loop->timers = timer;
+    LIST_ADD(loop->timers, timer);
     uv_timer_init(&loop->uv, &timer->uv);
     timer->uv.data = timer;
     /* libuv's clock stands still while nobody runs it, so a trainer's would be late. */
     uv_update_time(&loop->uv);
     uv_timer_start(&timer->uv, on_timer, ms, repeat_ms);
-    *out = timer;
+    if (out) *out = timer;
     return PD_OK;
 }
 
-void pd_timer_stop(struct pd_timer *timer)
+void pd_timer_stop(struct pd_timer **timer)
 {
-    if (!timer) return;
-    if (timer->prev)
-        timer->prev->next = timer->next;
-    else
-        timer->loop->timers = timer->next;
-    if (timer->next) timer->next->prev = timer->prev;
-    uv_close((uv_handle_t *)&timer->uv, free_timer);
+    struct pd_timer *stopped = *timer;
+    *timer = NULL;
+    if (!stopped) return;
+    LIST_REMOVE(stopped->loop->timers, stopped);
+    uv_close((uv_handle_t *)&stopped->uv, free_timer);
 }

@@ -36,10 +36,11 @@ int pd_loop_turn(struct pd_loop *loop, int timeout_ms);
  * the cores. */
 void pd_loop_set_spin(struct pd_loop *loop, int microseconds);
 
-/* Calls fn(arg) after `ms`, then every `repeat_ms` (0: once). Freed by pd_timer_stop, also after it fired
- * (and inside fn); NULL is fine. pd_loop_free stops those that are left. */
+/* Calls fn(arg) after `ms`, then every `repeat_ms` (0: once). pd_timer_stop frees it, also after it fired
+ * (and inside fn), and leaves NULL there; NULL is fine. pd_loop_free stops those that are left: `out` may be
+ * NULL. */
 pd_status pd_timer_start(struct pd_loop *loop, uint64_t ms, uint64_t repeat_ms, void (*fn)(void *arg),
                          void *arg, struct pd_timer **out);
-void pd_timer_stop(struct pd_timer *timer);
+void pd_timer_stop(struct pd_timer **timer);
 
 #endif

@@ -40,7 +40,8 @@ struct pd_spare {
     size_t cap;
 };
 
-uv_loop_t *pd_loop_uv(struct pd_loop *loop);
+/* Makes `watch` look at a socket or an eventfd, with `data`; uv_poll_start says for what. */
+pd_status pd_loop_watch(struct pd_loop *loop, uv_poll_t *watch, int fd, void *data);
 /* PD_LOOP_SCRATCH bytes, 64-byte aligned, for one read and the handling of what it brought. */
 uint8_t *pd_loop_scratch(struct pd_loop *loop);
 /* PD_LOOP_RAW bytes for a pipe that reads what it does not hand up as it is. Good until it returns. */

@@ -37,7 +37,6 @@ enum {
 
 struct record_pipe {
     struct pd_pipe base;
-    struct pd_pipe *under;
     struct pd_task task; /* bytes are here that the other pipe knows nothing of */
     size_t head;         /* bytes of a record's head */
     int may_read;        /* as the connection said last */
@@ -250,7 +249,7 @@ static pd_status write_plain(struct record_pipe *pipe, struct place *p, size_t *
     size_t wrote, n;
     int count = cut(*p, 0, pipe->plain, parts, PARTS);
     n = room_of(parts, count);
-    PD_TRY(pipe->under->transport->write(pipe->under, parts, count, &wrote));
+    PD_TRY(pipe->base.under->transport->write(pipe->base.under, parts, count, &wrote));
     pipe->plain -= wrote;
     *done += wrote;
     *full = wrote < n;
@@ -272,7 +271,7 @@ static pd_status record_write(struct pd_pipe *base, const struct iovec *given, i
         size_t wrote = 0;
         PD_TRY(make_all(pipe, p));
         int count = lay_out(pipe, p, parts);
-        PD_TRY(pipe->under->transport->write(pipe->under, parts, count, &wrote));
+        PD_TRY(pipe->base.under->transport->write(pipe->base.under, parts, count, &wrote));
         full = wrote < room_of(parts, count);
         size_t data = written(pipe, wrote);
         *done += data;
@@ -350,7 +349,7 @@ static pd_status read_in_place(struct record_pipe *pipe, struct place *p, size_t
     uint8_t next[HEAD_MOST];
     size_t missing = pipe->size - pipe->have, got;
     parts[count] = (struct iovec){next, pipe->head};
-    PD_TRY(pipe->under->transport->read(pipe->under, parts, count + 1, &got, end));
+    PD_TRY(pipe->base.under->transport->read(pipe->base.under, parts, count + 1, &got, end));
     *more = got == missing + pipe->head;
     pipe->have += got < missing ? got : missing;
     if (pipe->have < pipe->size) return PD_OK;
@@ -422,7 +421,9 @@ static pd_status read_raw(struct record_pipe *pipe, struct place *p, size_t room
     }
     /* No more than there is room for, so that nothing waits here while the connection is busy elsewhere. */
     size_t want = most - n < room + pipe->head ? most - n : room + pipe->head;
-    if (want) PD_TRY(pipe->under->transport->read(pipe->under, &(struct iovec){raw + n, want}, 1, &got, end));
+    if (want)
+        PD_TRY(pipe->base.under->transport->read(pipe->base.under, &(struct iovec){raw + n, want}, 1, &got,
+                                                 end));
     *more = got == want;
     n += got;
     PD_TRY(take(pipe, raw, n, p, &used, done, &ready));
@@ -440,7 +441,7 @@ static pd_status record_read(struct pd_pipe *base, const struct iovec *given, in
     int more = 1, over = 0;
     *done = 0;
     *end = 0;
-    if (base->drains) return pipe->under->transport->read(pipe->under, given, n, done, end);
+    if (base->drains) return pipe->base.under->transport->read(pipe->base.under, given, n, done, end);
     skip(&p, 0);
     if (pipe->ready) {
         *done = put(&p, pipe->kept, pipe->ready);
@@ -475,7 +476,7 @@ static void record_want(struct pd_pipe *base, int read, int write)
     struct record_pipe *pipe = (struct record_pipe *)base;
     pipe->may_read = read;
     if (read && (pipe->ready || has_whole(pipe))) pd_loop_want(base->loop, &pipe->task);
-    pipe->under->transport->want(pipe->under, read, write);
+    pipe->base.under->transport->want(pipe->base.under, read, write);
 }
 
 static size_t record_arriving(const struct pd_pipe *base)
@@ -484,47 +485,15 @@ static size_t record_arriving(const struct pd_pipe *base)
     return r->in_head_n + r->have + r->kept_n;
 }
 
-static size_t record_pending(const struct pd_pipe *base)
-{
-    const struct pd_pipe *under = ((const struct record_pipe *)base)->under;
-    return under->transport->pending(under);
-}
-
-static int record_socket(const struct pd_pipe *base)
-{
-    const struct pd_pipe *under = ((const struct record_pipe *)base)->under;
-    return under->transport->socket(under);
-}
-
-static int record_finish(struct pd_pipe *base)
+static void record_free(struct pd_pipe *base)
 {
     struct record_pipe *pipe = (struct record_pipe *)base;
-    return pipe->under->transport->finish(pipe->under);
-}
-
-static void free_pipe(struct record_pipe *pipe)
-{
     pd_loop_forget(pipe->base.loop, &pipe->task);
     pd_seal_free(pipe->out);
     pd_seal_free(pipe->in);
     pd_free(pipe->kept);
     pd_free(pipe->rest);
     pd_free(pipe);
-}
-
-static int record_detach(struct pd_pipe *base)
-{
-    struct record_pipe *pipe = (struct record_pipe *)base;
-    int socket = pipe->under->transport->detach(pipe->under);
-    free_pipe(pipe);
-    return socket;
-}
-
-static void record_close(struct pd_pipe *base)
-{
-    struct record_pipe *pipe = (struct record_pipe *)base;
-    pipe->under->transport->close(pipe->under);
-    free_pipe(pipe);
 }
 
 pd_status pd_record_pipe(struct pd_pipe *under, const uint8_t *key_in, const uint8_t *key_out, size_t plain,
@@ -538,11 +507,11 @@ pd_status pd_record_pipe(struct pd_pipe *under, const uint8_t *key_in, const uin
     pd_status status = pd_seal_new(key_in, &pipe->in);
     if (status == PD_OK) status = pd_seal_new(key_out, &pipe->out);
     if (status != PD_OK) {
-        free_pipe(pipe);
+        record_free(&pipe->base);
         return status;
     }
     pipe->head = LENGTH + (size_t)pd_seal_bytes(pipe->in);
-    pipe->under = under;
+    pipe->base.under = under;
     *out = &pipe->base;
     return PD_OK;
 }
@@ -556,11 +525,7 @@ static const struct pd_transport records = {
     .name = "tcp",
     .write = record_write,
     .read = record_read,
-    .pending = record_pending,
     .arriving = record_arriving,
-    .socket = record_socket,
     .want = record_want,
-    .finish = record_finish,
-    .detach = record_detach,
-    .close = record_close,
+    .free = record_free,
 };

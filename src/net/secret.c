@@ -66,11 +66,10 @@ static pd_status keep(const char *name, const char *bytes, size_t n, const uint8
     pthread_mutex_unlock(&lock);
     if (!s) return pd_fail(PD_NO_MEMORY, "no key could be made of the secret in %s: it takes 16 MiB", name);
     if (is_new && n < SHORT)
-        pd_log(
-            PD_LOG_WARNING,
-            "the secret in %s has %zu characters: who listens on the network can guess it. Use %d or more, "
-            "as `openssl rand -hex 16` gives them",
-            name, n, SHORT);
+        pd_log(PD_LOG_WARNING,
+               "the secret in %s has %zu characters: who listens on the network can guess it. Use %d or "
+               "more, as `openssl rand -hex 16` gives them",
+               name, n, SHORT);
     *key = s->key;
     return PD_OK;
 }

@@ -44,11 +44,10 @@ pd_status pd_ring_choose(uint64_t wish, size_t *out)
         int is_number = !errno && !*end && end != value && *value != '-' && size <= (UINT64_C(1) << 40);
         size <<= shift;
         if (!is_number || size < PD_RING_LEAST || size > PD_RING_MOST || (size & (size - 1)))
-            return pd_fail(
-                PD_INVALID,
-                "PADDLE_PS_RING is '%s': write a number of bytes, as in 8388608, 512K or 8M; from 64K "
-                "to 64M, a power of two",
-                value);
+            return pd_fail(PD_INVALID,
+                           "PADDLE_PS_RING is '%s': write a number of bytes, as in 8388608, 512K or 8M; from "
+                           "64K to 64M, a power of two",
+                           value);
     }
     *out = size < PD_RING_LEAST ? PD_RING_LEAST : size > PD_RING_MOST ? PD_RING_MOST : (size_t)size;
     return PD_OK;

@@ -143,34 +143,22 @@ pd_status pd_shm_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
                       int is_server, struct pd_pipe **out)
 {
     struct shm_pipe *pipe = pd_calloc(1, sizeof *pipe);
-    pd_status status;
-    if (!pipe) {
-        status = pd_no_memory();
-        goto close_parts;
-    }
+    pd_status status = pipe ? PD_OK : pd_no_memory();
+    if (!pipe) goto failed;
     pipe->base = (struct pd_pipe){.transport = &shm, .loop = loop, .conn = conn};
     pipe->parts = *parts;
     pipe->socket = socket;
     pipe->memory = mmap(NULL, PAGE + 2 * parts->ring, PROT_READ | PROT_WRITE, MAP_SHARED, parts->memory, 0);
     if (pipe->memory == MAP_FAILED) {
         status = pd_fail(PD_IO, "shared memory cannot be mapped: %s", strerror(errno));
-        goto free_pipe;
+        goto failed;
     }
     map_rings(pipe, is_server);
-    int rc = uv_poll_init(pd_loop_uv(loop), &pipe->socket_watch, socket);
-    if (rc) {
-        status = pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
-        goto unmap;
-    }
-    pipe->socket_watch.data = pipe->bell_watch.data = pipe;
+    status = pd_loop_watch(loop, &pipe->socket_watch, socket, pipe);
+    if (status != PD_OK) goto failed;
     pipe->open_handles = 1;
-    rc = uv_poll_init(pd_loop_uv(loop), &pipe->bell_watch, pipe->bell);
-    if (rc) {
-        uv_close((uv_handle_t *)&pipe->socket_watch, on_closed);
-        munmap(pipe->memory, PAGE + 2 * parts->ring);
-        status = pd_fail(PD_IO, "an eventfd cannot be watched: %s", uv_strerror(rc));
-        goto close_parts;
-    }
+    status = pd_loop_watch(loop, &pipe->bell_watch, pipe->bell, pipe);
+    if (status != PD_OK) goto failed;
     pipe->open_handles = 2;
     uv_poll_start(&pipe->socket_watch, UV_READABLE, on_socket);
     uv_poll_start(&pipe->bell_watch, UV_READABLE, on_bell);
@@ -180,11 +168,12 @@ pd_status pd_shm_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
     if (is_server) atomic_fetch_add(&n_pipes, 1);
     *out = &pipe->base;
     return PD_OK;
-unmap:
-    munmap(pipe->memory, PAGE + 2 * parts->ring);
-free_pipe:
-    pd_free(pipe);
-close_parts:
+failed:
+    if (pipe && pipe->memory != MAP_FAILED) munmap(pipe->memory, PAGE + 2 * parts->ring);
+    if (pipe && pipe->open_handles)
+        uv_close((uv_handle_t *)&pipe->socket_watch, on_closed); /* which frees the pipe */
+    else
+        pd_free(pipe);
     pd_shm_parts_close(parts);
     pd_socket_close(socket);
     return status;

@@ -191,9 +191,7 @@ static pd_status start_offer(struct pd_loop *loop, struct pd_shm_offer *offer)
     if (offer->socket < 0 ||
         bind(offer->socket, (struct sockaddr *)&address, abstract_address(offer->name, &address)) < 0)
         return pd_fail(PD_IO, "a socket to pass shared memory cannot be made: %s", strerror(errno));
-    int rc = uv_poll_init(pd_loop_uv(loop), &offer->watch, offer->socket);
-    if (rc) return pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
-    offer->watch.data = offer;
+    PD_TRY(pd_loop_watch(loop, &offer->watch, offer->socket, offer));
     uv_poll_start(&offer->watch, UV_READABLE, on_ask);
     return PD_OK;
 }
@@ -203,33 +201,25 @@ pd_status pd_shm_offer_start(struct pd_loop *loop, size_t ring, struct pd_shm_of
     struct pd_shm_offer *offer = pd_calloc(1, sizeof *offer);
     if (!offer) return pd_no_memory();
     offer->socket = -1;
+    offer->parts = (struct pd_shm_parts){-1, {-1, -1}, 0};
     pd_status status = make_parts(ring, &offer->parts);
+    if (status == PD_OK) status = start_offer(loop, offer);
     if (status == PD_OK) {
-        status = start_offer(loop, offer);
-        if (status == PD_OK) {
-            *out = offer;
-            return PD_OK;
-        }
-        if (offer->socket >= 0) close(offer->socket);
-        pd_shm_parts_close(&offer->parts);
+        *out = offer;
+        return PD_OK;
     }
+    if (offer->socket >= 0) close(offer->socket);
+    pd_shm_parts_close(&offer->parts);
     pd_free(offer);
     return status;
 }
 
-const char *pd_shm_offer_name(const struct pd_shm_offer *offer)
+void pd_shm_offer_tell(const struct pd_shm_offer *offer, char name[PD_SHM_NAME], uint8_t token[PD_SHM_TOKEN],
+                       uint64_t *ring)
 {
-    return offer->name;
-}
-
-const uint8_t *pd_shm_offer_token(const struct pd_shm_offer *offer)
-{
-    return offer->token;
-}
-
-size_t pd_shm_offer_ring(const struct pd_shm_offer *offer)
-{
-    return offer->parts.ring;
+    memcpy(name, offer->name, PD_SHM_NAME);
+    memcpy(token, offer->token, PD_SHM_TOKEN);
+    *ring = offer->parts.ring;
 }
 
 int pd_shm_offer_take(struct pd_shm_offer *offer, struct pd_shm_parts *out)
@@ -310,7 +300,7 @@ pd_status pd_shm_fetch_start(struct pd_loop *loop, const char *name, const uint8
     fetch->done = done;
     fetch->arg = arg;
     fetch->socket = make_socket();
-    pd_status status = PD_IO;
+    pd_status status;
     /* An address of no length lets the kernel choose an abstract name, to which the answer comes. */
     if (fetch->socket < 0 || bind(fetch->socket, (struct sockaddr *)&any, sizeof any) < 0 ||
         connect(fetch->socket, (struct sockaddr *)&address, abstract_address(name, &address)) < 0 ||
@@ -318,12 +308,8 @@ pd_status pd_shm_fetch_start(struct pd_loop *loop, const char *name, const uint8
         status = pd_fail(PD_IO, "the server's shared memory cannot be reached: %s", strerror(errno));
         goto failed;
     }
-    int rc = uv_poll_init(pd_loop_uv(loop), &fetch->watch, fetch->socket);
-    if (rc) {
-        status = pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
-        goto failed;
-    }
-    fetch->watch.data = fetch;
+    status = pd_loop_watch(loop, &fetch->watch, fetch->socket, fetch);
+    if (status != PD_OK) goto failed;
     uv_poll_start(&fetch->watch, UV_READABLE, on_answer);
     *out = fetch;
     return PD_OK;

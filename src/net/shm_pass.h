@@ -30,9 +30,9 @@ struct pd_shm_offer;
 /* Makes the memory, and offers it under a new name. `ring` is rounded up to a power of two within the limits.
  */
 pd_status pd_shm_offer_start(struct pd_loop *loop, size_t ring, struct pd_shm_offer **out);
-const char *pd_shm_offer_name(const struct pd_shm_offer *offer);
-const uint8_t *pd_shm_offer_token(const struct pd_shm_offer *offer);
-size_t pd_shm_offer_ring(const struct pd_shm_offer *offer);
+/* What a client needs to fetch them. */
+void pd_shm_offer_tell(const struct pd_shm_offer *offer, char name[PD_SHM_NAME], uint8_t token[PD_SHM_TOKEN],
+                       uint64_t *ring);
 /* Moves the parts to the caller once they were fetched; 0: they were not. */
 int pd_shm_offer_take(struct pd_shm_offer *offer, struct pd_shm_parts *out);
 void pd_shm_offer_free(struct pd_shm_offer *offer); /* NULL is fine */

@@ -82,15 +82,13 @@ pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, st
     pd_alive_start(&pipe->alive, socket);
     uint64_t every = (uint64_t)pd_alive_every_ms(&pipe->alive);
     pd_status status = every ? pd_timer_start(loop, every, every, look, pipe, &pipe->looks) : PD_OK;
-    int rc = status == PD_OK ? uv_poll_init(pd_loop_uv(loop), &pipe->watch, socket) : 0;
-    if (rc) status = pd_fail(PD_IO, "a socket cannot be watched: %s", uv_strerror(rc));
+    if (status == PD_OK) status = pd_loop_watch(loop, &pipe->watch, socket, pipe);
     if (status != PD_OK) {
-        pd_timer_stop(pipe->looks);
+        pd_timer_stop(&pipe->looks);
         pd_socket_close(socket);
         pd_free(pipe);
         return status;
     }
-    pipe->watch.data = pipe;
     *out = &pipe->base;
     return PD_OK;
 }
@@ -186,7 +184,7 @@ static void free_pipe(uv_handle_t *handle)
 static int tcp_detach(struct pd_pipe *base)
 {
     struct tcp_pipe *pipe = (struct tcp_pipe *)base;
-    pd_timer_stop(pipe->looks);
+    pd_timer_stop(&pipe->looks);
     /* From here on libuv does not touch the socket; only the memory waits for its callback. */
     uv_close((uv_handle_t *)&pipe->watch, free_pipe);
     return pipe->socket;

@@ -37,7 +37,6 @@ struct pd_tls {
 
 struct tls_pipe {
     struct pd_pipe base;
-    struct pd_pipe *under;
     struct pd_tls *tls;
     struct pd_task task;
     int wants_read, wants_write;
@@ -197,10 +196,10 @@ static pd_status broken(struct pd_tls *tls)
         return pd_fail(PD_IO, "the other side hung up on TLS: does it use TLS, and does it accept this "
                               "process's certificate (PADDLE_PS_TLS_CERT)?");
     if (is_about_ours(code))
-        return pd_fail(certificate,
-                       "TLS: the other side does not accept this process's certificate "
-                       "(PADDLE_PS_TLS_CERT): %s",
-                       ERR_reason_error_string(code));
+        return pd_fail(
+            certificate,
+            "TLS: the other side does not accept this process's certificate (PADDLE_PS_TLS_CERT): %s",
+            ERR_reason_error_string(code));
     ERR_error_string_n(code, why, sizeof why);
     return pd_fail(PD_IO, "TLS: %s", code ? why : "the connection ended");
 }
@@ -325,44 +324,20 @@ static void tls_want(struct pd_pipe *base, int read, int write)
     pipe->wants_write = write;
     if (read && pipe->has_more) pd_loop_want(base->loop, &pipe->task);
     /* While the handshake needs bytes, room to write is of no use. */
-    pipe->under->transport->want(pipe->under, read || pipe->write_waits, write && !pipe->write_waits);
+    base->under->transport->want(base->under, read || pipe->write_waits, write && !pipe->write_waits);
 }
 
-static size_t tls_pending(const struct pd_pipe *base)
+static void tls_last_words(struct pd_pipe *base)
 {
-    const struct pd_pipe *under = ((const struct tls_pipe *)base)->under;
-    return under->transport->pending(under);
-}
-
-static int tls_socket(const struct pd_pipe *base)
-{
-    const struct pd_pipe *under = ((const struct tls_pipe *)base)->under;
-    return under->transport->socket(under);
-}
-
-static int tls_finish(struct pd_pipe *base)
-{
-    struct tls_pipe *pipe = (struct tls_pipe *)base;
+    struct pd_tls *tls = ((struct tls_pipe *)base)->tls;
     int full;
-    if (SSL_is_init_finished(pipe->tls->ssl)) (void)SSL_shutdown(pipe->tls->ssl);
-    (void)flush(pipe->tls, &full);
-    return pipe->under->transport->finish(pipe->under);
+    if (SSL_is_init_finished(tls->ssl)) (void)SSL_shutdown(tls->ssl);
+    (void)flush(tls, &full);
 }
 
-static int tls_detach(struct pd_pipe *base)
+static void tls_free(struct pd_pipe *base)
 {
     struct tls_pipe *pipe = (struct tls_pipe *)base;
-    int socket = pipe->under->transport->detach(pipe->under);
-    pipe->tls->under = NULL;
-    pd_loop_forget(base->loop, &pipe->task);
-    pd_free(pipe);
-    return socket;
-}
-
-static void tls_close(struct pd_pipe *base)
-{
-    struct tls_pipe *pipe = (struct tls_pipe *)base;
-    pipe->under->transport->close(pipe->under);
     pipe->tls->under = NULL;
     pd_loop_forget(base->loop, &pipe->task);
     pd_free(pipe);
@@ -374,7 +349,7 @@ pd_status pd_tls_pipe(struct pd_tls *tls, struct pd_pipe *under, struct pd_pipe 
     if (!pipe) return pd_no_memory();
     pipe->base = (struct pd_pipe){.transport = &tls_transport, .loop = under->loop, .conn = under->conn};
     pipe->task.run = run;
-    pipe->under = tls->under = under;
+    pipe->base.under = tls->under = under;
     pipe->tls = tls;
     pipe->has_more = 1; /* OpenSSL may hold bytes that came before the move to this loop */
     *out = &pipe->base;
@@ -385,10 +360,7 @@ static const struct pd_transport tls_transport = {
     .name = "tls",
     .write = tls_write,
     .read = tls_read,
-    .pending = tls_pending,
-    .socket = tls_socket,
     .want = tls_want,
-    .finish = tls_finish,
-    .detach = tls_detach,
-    .close = tls_close,
+    .last_words = tls_last_words,
+    .free = tls_free,
 };

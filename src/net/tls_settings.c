@@ -94,11 +94,11 @@ pd_status pd_tls_choose(const struct pd_tls_settings **out)
     }
     if (!set) return PD_OK;
     if (missing >= 0)
-        return pd_fail(PD_INVALID,
-                       "TLS needs %s, %s and %s in every process, and %s is %s: name the file, or unset "
-                       "the others",
-                       names[CERT], names[KEY], names[CA], names[missing],
-                       given[missing] ? "set to nothing" : "not set");
+        return pd_fail(
+            PD_INVALID,
+            "TLS needs %s, %s and %s in every process, and %s is %s: name the file, or unset the others",
+            names[CERT], names[KEY], names[CA], names[missing],
+            given[missing] ? "set to nothing" : "not set");
     pd_status status = PD_OK;
     pthread_mutex_lock(&lock);
     struct kept *kept = all;

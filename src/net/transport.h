@@ -19,7 +19,8 @@ struct pd_pipe {
     const struct pd_transport *transport;
     struct pd_loop *loop;
     struct pd_conn *conn;
-    int is_large;  /* what is read now belongs to a message that no cache holds */
+    struct pd_pipe *under; /* the pipe that this one is a layer over; NULL: it has the socket */
+    int is_large;          /* what is read now belongs to a message that no cache holds */
     size_t placed; /* the first bytes of what is read into keep their place: the next read has the same, as
                     * long as none of them was told as read */
     int drains;    /* all that is read is thrown away */
@@ -42,13 +43,19 @@ struct pd_transport {
      * optional. */
     const void *(*borrow)(struct pd_pipe *pipe, size_t n, size_t alignment);
     void (*give_back)(struct pd_pipe *pipe, size_t n);
-    /* Bytes that were written and that the other machine has not acknowledged. Optional: NULL means none. */
-    size_t (*pending)(const struct pd_pipe *pipe);
     /* Bytes that have come and cannot be read yet: the rest of their record is on its way. Optional. */
     size_t (*arriving)(const struct pd_pipe *pipe);
-    int (*socket)(const struct pd_pipe *pipe); /* below all */
     /* Says which events are wanted: pd_pipe_ready is then called when it can read, or can write. */
     void (*want)(struct pd_pipe *pipe, int read, int write);
+
+    /* A layer's. `last_words`, optional: no more will be written. `free` leaves the pipe below as it is. */
+    void (*last_words)(struct pd_pipe *pipe);
+    void (*free)(struct pd_pipe *pipe);
+
+    /* Those of the pipe that has the socket. Bytes that were written and that the other machine has not
+     * acknowledged; optional: NULL means none. */
+    size_t (*pending)(const struct pd_pipe *pipe);
+    int (*socket)(const struct pd_pipe *pipe);
     /* No more will be written. 1: what was written may be lost by closing before the other side ended too. */
     int (*finish)(struct pd_pipe *pipe);
     /* Ends the pipe and frees it, but gives its socket to the caller. Optional: NULL means that this cannot
@@ -62,6 +69,14 @@ struct pd_transport {
 void pd_pipe_ready(struct pd_conn *conn, int readable, int writable);
 /* The pipe is of no more use, as pd_error() says. Inside a callback of the loop. */
 void pd_pipe_broken(struct pd_conn *conn, pd_status why);
+
+/* The pipe below all layers, which has the socket. */
+static inline struct pd_pipe *pd_pipe_base(const struct pd_pipe *pipe)
+{
+    while (pipe->under)
+        pipe = pipe->under;
+    return (struct pd_pipe *)pipe;
+}
 
 /* A pipe over a connected (or connecting) non-blocking socket. Takes it, also on failure. */
 pd_status pd_tcp_pipe(struct pd_loop *loop, struct pd_conn *conn, int socket, struct pd_pipe **out);

@@ -110,10 +110,10 @@ static pd_status differ(const char *mine, const char *theirs, const struct pd_bu
 {
     static const char hint[] = "do both run the same script with the same arguments?";
     if (*mine && *theirs && same_what(mine, theirs))
-        return pd_fail(PD_INVALID,
-                       "the trainer's Program is not this server's: %.*s is %.*s at the trainer, and %.*s "
-                       "here: %s",
-                       (int)what_n(mine), mine, SHOWN, how(theirs), SHOWN, how(mine), hint);
+        return pd_fail(
+            PD_INVALID,
+            "the trainer's Program is not this server's: %.*s is %.*s at the trainer, and %.*s here: %s",
+            (int)what_n(mine), mine, SHOWN, how(theirs), SHOWN, how(mine), hint);
     if (*mine && !has(all_theirs, theirs_n, mine))
         return pd_fail(PD_INVALID,
                        "the trainer's Program is not this server's: the server has %.*s (%.*s), which the "
@@ -124,10 +124,10 @@ static pd_status differ(const char *mine, const char *theirs, const struct pd_bu
                        "the trainer's Program is not this server's: the trainer has %.*s (%.*s), which the "
                        "server has not: %s",
                        (int)what_n(theirs), theirs, SHOWN, how(theirs), hint);
-    return pd_fail(PD_INVALID,
-                   "the trainer's Program is not this server's: '%.*s' stands where the server has '%.*s': "
-                   "%s",
-                   SHOWN, theirs, SHOWN, mine, hint);
+    return pd_fail(
+        PD_INVALID,
+        "the trainer's Program is not this server's: '%.*s' stands where the server has '%.*s': %s", SHOWN,
+        theirs, SHOWN, mine, hint);
 }
 
 pd_status pd_job_text_compare(const struct pd_buf *mine, const void *theirs, size_t theirs_n)

@@ -231,11 +231,10 @@ static pd_status lookup_infer(const struct pd_infer *c)
     if (w->rank != 2)
         return pd_fail(PD_SHAPE, "the table W must have 2 dimensions, found %s", pd_meta_dims_text(w));
     if (c->attr[L_TABLES].n != c->attr[L_ENDPOINTS].n || c->attr[L_TABLES].n != c->attr[L_HEIGHTS].n)
-        return pd_fail(
-            PD_INVALID,
-            "table_names has %d, height_sections %d and endpoints %d entries; there must be one of "
-            "each for every part of the table",
-            c->attr[L_TABLES].n, c->attr[L_HEIGHTS].n, c->attr[L_ENDPOINTS].n);
+        return pd_fail(PD_INVALID,
+                       "table_names has %d, height_sections %d and endpoints %d entries; there must be one "
+                       "of each for every part of the table",
+                       c->attr[L_TABLES].n, c->attr[L_HEIGHTS].n, c->attr[L_ENDPOINTS].n);
     for (int i = 0; i < c->out[0].n; i++) {
         const struct pd_meta *ids = c->in[L_IDS].at[i];
         struct pd_meta *out = c->out[0].at[i];

@@ -569,8 +569,7 @@ static void stop_at_three(void *arg)
 {
     struct stopper *stopper = arg;
     if (++stopper->n < 3) return;
-    pd_timer_stop(stopper->timer);
-    stopper->timer = NULL;
+    pd_timer_stop(&stopper->timer);
 }
 
 static void timers_fire_repeat_and_stop(void **state)
@@ -585,17 +584,17 @@ static void timers_fire_repeat_and_stop(void **state)
     assert_ok(pd_timer_start(loop, 1, 0, count, &other, &never));
     assert_ok(pd_timer_start(loop, 0, 1, stop_at_three, &stopper, &stopper.timer));
     assert_ok(pd_timer_start(loop, 100000, 0, count, &other, &left));
-    pd_timer_stop(never);
+    pd_timer_stop(&never);
     wait_until(loop, fired == 1 && stopper.n == 3);
     assert_int_equal(pd_loop_turn(loop, 30), 0); /* nothing happens */
     assert_int_equal(fired, 1);
-    pd_timer_stop(once);
+    pd_timer_stop(&once);
     assert_ok(pd_timer_start(loop, 30, 0, count, &fired, &once));
     assert_int_equal(pd_loop_turn(loop, 60000), 1); /* it waits */
     assert_int_equal(fired, 2);
     assert_int_equal(pd_loop_turn(loop, 0), 0); /* and does not, or the one that is left would fire */
-    pd_timer_stop(once);
-    pd_timer_stop(NULL);
+    pd_timer_stop(&once);
+    pd_timer_stop(&once); /* NULL by now */
     pd_loop_free(loop);
     assert_int_equal(other, 0);
 }
@@ -617,8 +616,8 @@ static void a_timer_that_is_late_ends_the_sleep(void **state)
     assert_int_equal(pd_loop_turn(loop, 60000), 1);
     assert_int_equal(fired, 1);
     assert_int_equal(other, 0); /* asleep, it would have been woken by this one */
-    pd_timer_stop(timer);
-    pd_timer_stop(later);
+    pd_timer_stop(&timer);
+    pd_timer_stop(&later);
     pd_loop_free(loop);
 }
 

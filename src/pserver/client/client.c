@@ -89,8 +89,8 @@ void pd_client_ask_names(struct wire *w)
     w->names_opened = c->names.n;
     if (meta.n > PD_FRAME_META_MAX) {
         (void)pd_fail(PD_RANGE,
-                      "%u parameters and gradients have names of %zu bytes, a message %d at most: "
-                      "use shorter names, or more servers",
+                      "%u parameters and gradients have names of %zu bytes, a message %d at most: use "
+                      "shorter names, or more servers",
                       n, meta.n, PD_FRAME_META_MAX);
         pd_client_job_failed(c, PD_RANGE, w->link->endpoint, pd_error());
     }
@@ -235,10 +235,9 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     struct wire *w = pd_conn_user(conn);
     int is_refusal = why == PD_INVALID || why == PD_RANGE || why == PD_UNSUPPORTED;
     if (why == PD_GONE && w->was_opened) /* it has no Program, and had one */
-        pd_client_job_failed(
-            w->link->client, PD_INVALID, w->link->endpoint,
-            "it was started again and has nothing of this job: it had no FLAGS_ps_dir, so that "
-            "nothing was kept. Start all servers and trainers anew");
+        pd_client_job_failed(w->link->client, PD_INVALID, w->link->endpoint,
+                             "it was started again and has nothing of this job: it had no FLAGS_ps_dir, so "
+                             "that nothing was kept. Start all servers and trainers anew");
     if (is_refusal && (w->state >= WIRE_WELCOME || ++w->refusals == REFUSALS))
         pd_client_job_failed(w->link->client, why, w->link->endpoint, text);
     else if (is_refusal)

@@ -198,11 +198,10 @@ static void repeat(struct pd_client *c, struct group *g, uint64_t step)
         pd_log(PD_LOG_INFO, "trainer %d repeats step %llu, which not all servers and loops have", c->id,
                (unsigned long long)step);
     else
-        pd_log(
-            PD_LOG_WARNING,
-            "trainer %d repeats steps %llu to %llu, which not all servers and loops have: they were started "
-            "from snapshots of different steps",
-            c->id, (unsigned long long)step, (unsigned long long)last - 1);
+        pd_log(PD_LOG_WARNING,
+               "trainer %d repeats steps %llu to %llu, which not all servers and loops have: they were "
+               "started from snapshots of different steps",
+               c->id, (unsigned long long)step, (unsigned long long)last - 1);
     g->is_aligned = 1;
 }
 
@@ -219,12 +218,11 @@ static pd_status check_rules(const struct pd_client *c, const struct group *g)
         if (!most || w->step > most->step) most = w;
     }
     if (!is_changed || least->step == most->step || c->settings.accepts_rollback) return PD_OK;
-    return pd_fail(
-        PD_INVALID,
-        "server %s lacks step %llu, which server %s has done by other rules than it has now (optimizer, "
-        "learning rate, mode, number of trainers): start the servers as they were, and their "
-        "trainers, until the step is through. Then end them and start these",
-        least->link->endpoint, (unsigned long long)least->step, most->link->endpoint);
+    return pd_fail(PD_INVALID,
+                   "server %s lacks step %llu, which server %s has done by other rules than it has now "
+                   "(optimizer, learning rate, mode, number of trainers): start the servers as they were, "
+                   "and their trainers, until the step is through. Then end them and start these",
+                   least->link->endpoint, (unsigned long long)least->step, most->link->endpoint);
 }
 
 static int is_numbered_alike(const struct link *link)
@@ -274,13 +272,11 @@ static pd_status pass_begun(struct pd_client *c, struct link *one, const struct 
         PD_TRY(pd_client_wait_until(c, run, nobody_passes, one, "passing a step that was begun"));
     }
     if (least < first)
-        pd_log(
-            PD_LOG_INFO,
-            "trainer %d begins behind step %llu: steps from %llu on, which a process before it had under "
-            "way, "
-            "count where they are applied. A script that asks steps_done() before its first step gives them "
-            "again",
-            c->id, (unsigned long long)first - 1, (unsigned long long)least);
+        pd_log(PD_LOG_INFO,
+               "trainer %d begins behind step %llu: steps from %llu on, which a process before it had under "
+               "way, count where they are applied. A script that asks steps_done() before its first step "
+               "gives them again",
+               c->id, (unsigned long long)first - 1, (unsigned long long)least);
     return PD_OK;
 }
 
@@ -314,12 +310,12 @@ pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, cons
                 if (turn == 1 && n && w->step + 1 < last && !c->settings.accepts_rollback)
                     return pd_fail(
                         PD_INVALID,
-                        "server %s is at step %llu, server %s at step %llu: they were started "
-                        "from snapshots of different steps. To go on from step %llu, if all have "
-                        "its snapshot: stop all, move log-* and what is newer than "
-                        "snapshot-%020llu out of the folders that servers have in FLAGS_ps_dir%s, "
-                        "and start all again, the servers with FLAGS_ps_accept_rollback=1 where "
-                        "there were logs. Or set it everywhere to train on with both as they are",
+                        "server %s is at step %llu, server %s at step %llu: they were started from snapshots "
+                        "of different steps. To go on from step %llu, if all have its snapshot: stop all, "
+                        "move log-* and what is newer than snapshot-%020llu out of the folders that servers "
+                        "have in FLAGS_ps_dir%s, and start all again, the servers with "
+                        "FLAGS_ps_accept_rollback=1 where there were logs. Or set it everywhere to train on "
+                        "with both as they are",
                         link->endpoint, (unsigned long long)w->step - 1, newest, (unsigned long long)last - 1,
                         (unsigned long long)w->step - 1, (unsigned long long)(w->step - 1 + link->ahead),
                         is_numbered_alike(link) ? "" : " (on others by `applied` in its manifest)");

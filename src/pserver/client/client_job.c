@@ -31,34 +31,29 @@ static pd_status is_lost(const struct link *link, const struct link *other)
 {
     char name[300];
     if (link->job_flags & PD_PS_JOB_FORGETS)
-        return pd_fail(
-            PD_INVALID,
-            "server %s was started again and has nothing of a job that %s has run up to step %llu: it has no "
-            "FLAGS_ps_dir, so that nothing was kept. Start all servers and trainers anew (with FLAGS_ps_dir "
-            "a "
-            "server that is started again goes on); or set FLAGS_ps_accept_rollback=1 on the trainers to go "
-            "on "
-            "with its initial values",
-            link->endpoint, name_of(other, name), (unsigned long long)other->applied);
+        return pd_fail(PD_INVALID,
+                       "server %s was started again and has nothing of a job that %s has run up to step "
+                       "%llu: it has no FLAGS_ps_dir, so that nothing was kept. Start all servers and "
+                       "trainers anew (with FLAGS_ps_dir a server that is started again goes on); or set "
+                       "FLAGS_ps_accept_rollback=1 on the trainers to go on with its initial values",
+                       link->endpoint, name_of(other, name), (unsigned long long)other->applied);
     return pd_fail(
         PD_INVALID,
-        "server %s has nothing of a job that %s has run up to step %llu: its folder is empty, lost "
-        "or not the one it had. Bring that folder back to its FLAGS_ps_dir; or set FLAGS_ps_fresh=1 on all "
-        "servers to start anew; or set FLAGS_ps_accept_rollback=1 on the trainers to go on with its initial "
-        "values",
+        "server %s has nothing of a job that %s has run up to step %llu: its folder is empty, lost or not "
+        "the one it had. Bring that folder back to its FLAGS_ps_dir; or set FLAGS_ps_fresh=1 on all servers "
+        "to start anew; or set FLAGS_ps_accept_rollback=1 on the trainers to go on with its initial values",
         link->endpoint, name_of(other, name), (unsigned long long)other->applied);
 }
 
 static pd_status is_foreign(const struct link *link, const struct link *other, uint64_t job)
 {
     char name[300];
-    return pd_fail(
-        PD_INVALID,
-        "server %s, at step %llu, is of job %016llx, %s of job %016llx: one of them has the folder "
-        "of another job. Bring its own back to its FLAGS_ps_dir, or set FLAGS_ps_fresh=1 on all servers to "
-        "start anew",
-        link->endpoint, (unsigned long long)link->applied, (unsigned long long)link->job_id,
-        name_of(other, name), (unsigned long long)job);
+    return pd_fail(PD_INVALID,
+                   "server %s, at step %llu, is of job %016llx, %s of job %016llx: one of them has the "
+                   "folder of another job. Bring its own back to its FLAGS_ps_dir, or set FLAGS_ps_fresh=1 "
+                   "on all servers to start anew",
+                   link->endpoint, (unsigned long long)link->applied, (unsigned long long)link->job_id,
+                   name_of(other, name), (unsigned long long)job);
 }
 
 /* May this server go on in the job `job`? `other` is the one that has run furthest. */

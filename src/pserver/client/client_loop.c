@@ -10,10 +10,10 @@
  * trainer for a lost one (FLAGS_ps_reconnect), and a server that was started again knows its trainers. It
  * touches nothing while something is asked or pushed: memory that is borrowed for it may be gone after an
  * error. */
-#include <signal.h>
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "pserver/client/client_private.h"
 
@@ -133,18 +133,10 @@ static void *mind(void *arg)
 /* Without it the trainer trains as well: it is a help, not a need. */
 void pd_client_mind(struct pd_client *c)
 {
-    sigset_t all, before;
-    pthread_attr_t small;
     pthread_mutex_init(&c->lock, NULL);
     pd_cond_init(&c->over);
     pd_cond_init(&c->freed);
-    sigfillset(&all); /* signals are for the trainer's thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, STACK);
-    c->has_minder = pthread_create(&c->minder, &small, mind, c) == 0;
-    pthread_attr_destroy(&small);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    c->has_minder = pd_thread_start(&c->minder, STACK, mind, c) == 0;
     if (!c->has_minder) pd_log(PD_LOG_DEBUG, "no thread to look after connections while the trainer is busy");
 }
 

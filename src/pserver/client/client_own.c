@@ -26,8 +26,7 @@ void pd_client_tell_own(const struct pd_client *c, const struct pd_run *run, int
     if (n && !names.failed)
         pd_log(PD_LOG_WARNING,
                "trainer %d goes on in a job that has begun, and servers do not keep what trainers alone "
-               "hold: %s "
-               "goes on from what this process's startup Program or script gave it. Save it with "
+               "hold: %s goes on from what this process's startup Program or script gave it. Save it with "
                "save_persistables, and load it in the trainer before the first step",
                c->id, names.at);
     pd_buf_free(&names);

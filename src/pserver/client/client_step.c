@@ -197,11 +197,11 @@ void pd_client_drop_step(struct pd_client *c)
     pd_client_note_halfway(c, pd_error());
     PD_EACH_WIRE(c, w) {
         if (is_begun(w) && !c->spoilt[0])
-            snprintf(c->spoilt, sizeof c->spoilt,
-                     "an earlier run failed when servers had a part of step %llu from it, which another "
-                     "batch must not be mixed with: start this trainer again. The run had failed with: "
-                     "%.700s",
-                     (unsigned long long)w->step, pd_error());
+            snprintf(
+                c->spoilt, sizeof c->spoilt,
+                "an earlier run failed when servers had a part of step %llu from it, which another batch "
+                "must not be mixed with: start this trainer again. The run had failed with: %.700s",
+                (unsigned long long)w->step, pd_error());
         drop(w);
     }
 }

@@ -240,11 +240,11 @@ pd_status pd_book_set_job(struct pd_book *b, uint64_t job)
     PD_HOLD(&b->lock);
     uint64_t mine = atomic_load(&s->job_id);
     if (mine && mine != job && pd_server_step(s))
-        status = pd_fail(
-            PD_INVALID,
-            "this server is of job %016llx and at step %llu, the trainer of job %016llx: are the servers' "
-            "folders those of one job?",
-            (unsigned long long)mine, (unsigned long long)pd_server_step(s), (unsigned long long)job);
+        status =
+            pd_fail(PD_INVALID,
+                    "this server is of job %016llx and at step %llu, the trainer of job %016llx: are the "
+                    "servers' folders those of one job?",
+                    (unsigned long long)mine, (unsigned long long)pd_server_step(s), (unsigned long long)job);
     pd_durable_begin_book(s->durable);
     if (status == PD_OK && mine != job) status = pd_durable_set_job(s->durable, job);
     pd_durable_end_book(s->durable);

@@ -99,16 +99,14 @@ static off_t read_book(struct pd_book *b, int *is_other)
 static pd_status check_held(const struct pd_book *b, int trainer, const struct entry *entry, const char *too)
 {
     if (entry->held >= entry->step || b->server->config.accepts_rollback) return PD_OK;
-    return pd_fail(
-        PD_INVALID,
-        "trainer %d of this job %s after step %llu, but of that this server has kept only step %llu: "
-        "its last snapshot could not be written, or it was killed, or ended with an error. Bring its newest "
-        "folder back; or "
-        "set FLAGS_ps_accept_rollback=1%s to go on from step %llu on this one; or set FLAGS_ps_fresh=1 to "
-        "start "
-        "anew",
-        trainer, entry->state == PD_TRAINER_DONE ? "has ended" : "was lost", (unsigned long long)entry->step,
-        (unsigned long long)entry->held, too, (unsigned long long)entry->held);
+    return pd_fail(PD_INVALID,
+                   "trainer %d of this job %s after step %llu, but of that this server has kept only step "
+                   "%llu: its last snapshot could not be written, or it was killed, or ended with an error. "
+                   "Bring its newest folder back; or set FLAGS_ps_accept_rollback=1%s to go on from step "
+                   "%llu on this one; or set FLAGS_ps_fresh=1 to start anew",
+                   trainer, entry->state == PD_TRAINER_DONE ? "has ended" : "was lost",
+                   (unsigned long long)entry->step, (unsigned long long)entry->held, too,
+                   (unsigned long long)entry->held);
 }
 
 /* On a lane's thread: those who had ended leave this lane too, those who had not are missed from now on. */

@@ -56,11 +56,10 @@ pd_status pd_check_brought(const struct pd_program *program)
         for (int i = 0; i < block->ops.n; i++) {
             const struct pd_opdesc *op = block->ops.at[i];
             if (op->def && op->def->flags & PD_OP_ON_SERVER) continue;
-            return pd_fail(
-                PD_UNSUPPORTED,
-                "op '%s' (number %d of block %d) is not one that a server runs for others: updates, "
-                "schedules, fills and sums are",
-                op->type, i, b);
+            return pd_fail(PD_UNSUPPORTED,
+                           "op '%s' (number %d of block %d) is not one that a server runs for others: "
+                           "updates, schedules, fills and sums are",
+                           op->type, i, b);
         }
     }
     return PD_OK;
@@ -271,11 +270,10 @@ static pd_status wait_for_it(struct empty *e, const char *endpoint, int (*poll)(
         int64_t now = pd_clock_ns(), waited = (now - start) / 1000000;
         if (poll && poll(arg)) return pd_fail(PD_INTERRUPTED, "interrupted");
         if (most >= 0 && waited >= most * 1000 && !e->is_there)
-            return pd_fail(
-                PD_UNAVAILABLE,
-                "nobody brought the server at %s a Program within %lld s (FLAGS_ps_wait_trainers): is "
-                "trainer 0 running, and does it name this server?",
-                endpoint, (long long)most);
+            return pd_fail(PD_UNAVAILABLE,
+                           "nobody brought the server at %s a Program within %lld s "
+                           "(FLAGS_ps_wait_trainers): is trainer 0 running, and does it name this server?",
+                           endpoint, (long long)most);
         if ((now - told) / 1000000 < pd_patience_seldom(e->config.notice_ms, waited)) continue;
         told = now;
         pd_log(PD_LOG_WARNING, "the server at %s has waited %lld s for trainer 0 to bring its Program",

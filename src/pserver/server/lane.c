@@ -231,11 +231,10 @@ static void watch_losses(struct lane *lane, int64_t now)
         }
         switch (s->config.on_loss) {
         case PD_LOSS_FAIL:
-            pd_server_fail(
-                s, pd_fail(PD_UNAVAILABLE,
-                           "%s %s in step %llu%s: the job ends (FLAGS_ps_on_trainer_loss is 'fail'; 'shrink' "
-                           "goes on without it, 'wait' waits for it)",
-                           pd_lane_who(lane, t), what, (unsigned long long)step, why));
+            pd_server_fail(s, pd_fail(PD_UNAVAILABLE,
+                                      "%s %s in step %llu%s: the job ends (FLAGS_ps_on_trainer_loss is "
+                                      "'fail'; 'shrink' goes on without it, 'wait' waits for it)",
+                                      pd_lane_who(lane, t), what, (unsigned long long)step, why));
             return;
         case PD_LOSS_SHRINK:
             snprintf(text, sizeof text, "%s %s in step %llu%s", pd_lane_who(lane, t), what,

@@ -51,8 +51,8 @@ pd_status pd_order_apart(const struct pd_order *o)
 {
     int i_lack = o->committed < o->apart_from;
     return pd_fail(PD_INVALID,
-                   "server %s came back with step %llu, but the job is at step %llu: it lost updates. "
-                   "Start it from a newer snapshot, or set FLAGS_ps_accept_rollback=1 on all servers",
+                   "server %s came back with step %llu, but the job is at step %llu: it lost updates. Start "
+                   "it from a newer snapshot, or set FLAGS_ps_accept_rollback=1 on all servers",
                    o->names[i_lack ? o->self : 0],
                    (unsigned long long)(i_lack ? o->came_with : o->apart_from),
                    (unsigned long long)(i_lack ? o->apart_from : o->committed));
@@ -77,11 +77,10 @@ void pd_order_meet(struct pd_order *o, uint64_t step, int runs)
     if (runs || o->runs)
         pd_server_fail(o->server, pd_order_apart(o));
     else
-        pd_log(
-            PD_LOG_WARNING,
-            "this server is at step %llu, the first server %s at step %llu: they cannot go on together. The "
-            "trainers say what to do",
-            (unsigned long long)o->committed, o->names[0], (unsigned long long)step);
+        pd_log(PD_LOG_WARNING,
+               "this server is at step %llu, the first server %s at step %llu: they cannot go on together. "
+               "The trainers say what to do",
+               (unsigned long long)o->committed, o->names[0], (unsigned long long)step);
 }
 
 static void settle(struct pd_order *o)
@@ -91,8 +90,7 @@ static void settle(struct pd_order *o)
     pthread_mutex_lock(&o->lock);
     o->doubt = 0;
     pthread_mutex_unlock(&o->lock);
-    pd_timer_stop(o->timer);
-    o->timer = NULL;
+    pd_timer_stop(&o->timer);
     if (is_prepared)
         pd_log(PD_LOG_INFO,
                was_applied ? "step %llu was applied by another server: so it is here"
@@ -161,8 +159,7 @@ static void tick(void *arg)
     while (k + 1 < o->n_servers && o->peers[k].has_spoken)
         k++;
     if (since && (now - since) / 1000000 >= config->deadline_ms) {
-        pd_timer_stop(o->timer);
-        o->timer = NULL;
+        pd_timer_stop(&o->timer);
         pd_server_fail(o->server, pd_fail(PD_UNAVAILABLE,
                                           "waited %lld s for server %s to say whether step %llu was applied: "
                                           "given up (FLAGS_rpc_deadline is %d ms); start that server too",
@@ -185,10 +182,9 @@ pd_status pd_order_doubt(struct pd_order *o)
     o->doubt = step;
     o->doubts_since = o->noticed = pd_clock_ns();
     if (is_prepared)
-        pd_log(
-            PD_LOG_INFO,
-            "step %llu was whole when this server ended: waiting for the other servers to say whether it was "
-            "applied",
-            (unsigned long long)step);
+        pd_log(PD_LOG_INFO,
+               "step %llu was whole when this server ended: waiting for the other servers to say whether it "
+               "was applied",
+               (unsigned long long)step);
     return pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, tick, o, &o->timer);
 }

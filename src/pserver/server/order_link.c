@@ -148,10 +148,9 @@ pd_status pd_order_message(struct pd_order *o, struct pd_conn *conn, const struc
 {
     int k = pd_conn_hello(conn)->id;
     if (o->self || k < 1 || k >= o->n_servers)
-        return pd_fail(PD_INVALID,
-                       "server %d asks this one for the order of steps: do all have the same "
-                       "list of servers?",
-                       k);
+        return pd_fail(
+            PD_INVALID,
+            "server %d asks this one for the order of steps: do all have the same list of servers?", k);
     if (m->head.type == PD_PS_ORDER) return on_order(o, k, conn, m);
     if (o->peers[k].conn != conn) return pd_fail(PD_INVALID, "another connection stands for server %d", k);
     if (m->head.type == PD_PS_WANT) return on_want(o, m);
@@ -208,12 +207,11 @@ static void describe_late(void *arg, char *out, size_t cap)
     char who[PD_WAITERS_TEXT / 2];
     struct pd_line line = pd_line_in(who, sizeof who);
     list(o, is_late, &line);
-    snprintf(
-        out, cap,
-        "step %llu is whole on the first server %s, and has waited %lld s for %s, which is connected and "
-        "has not said that it is whole there: is it stopped, or busy?",
-        (unsigned long long)o->committed + 1, o->names[0],
-        (long long)((pd_clock_ns() - o->ready_since) / 1000000000), who);
+    snprintf(out, cap,
+             "step %llu is whole on the first server %s, and has waited %lld s for %s, which is connected "
+             "and has not said that it is whole there: is it stopped, or busy?",
+             (unsigned long long)o->committed + 1, o->names[0],
+             (long long)((pd_clock_ns() - o->ready_since) / 1000000000), who);
 }
 
 /* Past the deadline: a server that is late because of a trainer knows better whom the step waits for. */

@@ -50,11 +50,10 @@ static pd_status greet(void *arg, const struct pd_hello *hello, const char *peer
     int is_trainer = hello->role == PD_ROLE_TRAINER;
     if (is_trainer && hello->loop == PD_PS_BRINGS) return pd_fail(PD_EXISTS, "this server has its Program");
     if (hello->loop >= s->n_lanes)
-        return pd_fail(
-            PD_RANGE,
-            "it wants loop %d of this server, which has %d (FLAGS_ps_loops, or the machine's cores): "
-            "it was started again with another number. Start the trainers again, too",
-            hello->loop, s->n_lanes);
+        return pd_fail(PD_RANGE,
+                       "it wants loop %d of this server, which has %d (FLAGS_ps_loops, or the machine's "
+                       "cores): it was started again with another number. Start the trainers again, too",
+                       hello->loop, s->n_lanes);
     PD_TRY(is_trainer ? check_trainer(s, hello) : pd_control_greet(s->control, hello, peer));
     welcome->id = hello->id;
     welcome->loops = (uint16_t)s->n_lanes;
@@ -553,11 +552,10 @@ pd_status pd_server_wait(struct pd_server *s)
         pd_status status = pd_engine_poll(&s->engine);
         if (status == PD_OK && s->config.wants_end && s->config.wants_end()) status = drain(s);
         if (status == PD_OK && pd_book_all_left(s->book) && pd_durable_is_given_up(s->durable))
-            status =
-                pd_fail(PD_IO,
-                        "all trainers have ended, and the disk does not answer (FLAGS_rpc_deadline is %d "
-                        "ms): ended without a last snapshot",
-                        s->config.deadline_ms);
+            status = pd_fail(PD_IO,
+                             "all trainers have ended, and the disk does not answer (FLAGS_rpc_deadline is "
+                             "%d ms): ended without a last snapshot",
+                             s->config.deadline_ms);
         if (status == PD_OK && is_finished(s)) status = tell_others(s);
         if (status != PD_OK) pd_durable_break_off(s->durable);
         PD_TRY(status);
@@ -568,8 +566,9 @@ pd_status pd_server_wait(struct pd_server *s)
     if (!s->draining && !is_finished(s)) return pd_fail(s->failure, "%s", s->failure_text);
     if (is_over(s) && !is_finished(s)) pd_log(PD_LOG_WARNING, "%s", s->failure_text);
     if (is_held(s) || !stop_loops(s))
-        return pd_fail(PD_IO, "the disk does not answer: ended without a last snapshot; what was "
-                              "acknowledged is in the log");
+        return pd_fail(
+            PD_IO,
+            "the disk does not answer: ended without a last snapshot; what was acknowledged is in the log");
     int finished = is_finished(s);
     pd_status status = pd_durable_last(s->durable);
     pd_book_close(s->book, finished && status == PD_OK);

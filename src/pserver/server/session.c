@@ -404,11 +404,10 @@ static pd_status handle_program(struct session *session, const struct pd_message
     pd_status status = pd_session_compare(session, m);
     if (status == PD_OK) return PD_OK;
     if (session->is_in)
-        status =
-            pd_fail(status,
-                    "%s This trainer has run with another one before: a server serves one Program; start "
-                    "servers of its own for the second",
-                    pd_error());
+        status = pd_fail(status,
+                         "%s This trainer has run with another one before: a server serves one Program; "
+                         "start servers of its own for the second",
+                         pd_error());
     char why[PD_PS_WHY_MOST + 1];
     snprintf(why, sizeof why, "%s", pd_error());
     (void)pd_session_refuse(session, m->head.request, status);

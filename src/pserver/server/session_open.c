@@ -93,10 +93,10 @@ static pd_status open_pull(struct session *session, const char *name, const stru
         return pd_fail(PD_NOT_FOUND,
                        "this server has no variable '%s': do trainer and server run the same Program?", name);
     if (!is_for_trainers(lane->server, name))
-        return pd_fail(PD_NOT_FOUND,
-                       "'%s' is not for trainers: they may read the persistable variables of the server's "
-                       "Program",
-                       name);
+        return pd_fail(
+            PD_NOT_FOUND,
+            "'%s' is not for trainers: they may read the persistable variables of the server's Program",
+            name);
     const struct name_place *place = pd_map_get(&lane->server->names.values, name);
     if ((place ? place->lane : 0) != lane->index) return PD_OK;
     PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));

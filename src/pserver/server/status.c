@@ -93,8 +93,7 @@ static void finish(struct question *q)
     struct pd_status_desk *desk = q->desk;
     if (q->conn) send_report(q);
     q->conn = NULL;
-    pd_timer_stop(q->timer);
-    q->timer = NULL;
+    pd_timer_stop(&q->timer);
     for (int i = 0; i < desk->open.n; i++)
         if (desk->open.at[i] == q) {
             pd_vec_remove(&desk->open, i);

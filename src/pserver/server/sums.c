@@ -64,10 +64,10 @@ static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op, int n
         return PD_OK;
     if (!sums->n_adders) PD_TRY(set_adders(sums, endpoints, n_servers, servers));
     if (!is_same_list(sums, endpoints) || sums->self < 0)
-        return pd_fail(PD_INVALID,
-                       "ps_sum of '%s' names %d servers; this one, %s, must be among them, and all sums have "
-                       "the same",
-                       groups->strings[0], endpoints->n, sums->server->config.endpoint);
+        return pd_fail(
+            PD_INVALID,
+            "ps_sum of '%s' names %d servers; this one, %s, must be among them, and all sums have the same",
+            groups->strings[0], endpoints->n, sums->server->config.endpoint);
     struct sum *s = pd_calloc(1, sizeof *s);
     if (!s) return pd_no_memory();
     size_t adders = (size_t)sums->n_adders, n = (size_t)x->args.n;
@@ -190,11 +190,10 @@ static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t st
             gone_since = pd_clock_ns();
         if (gone_since && (pd_clock_ns() - gone_since) / 1000000 >= config->reconnect_ms) {
             list_late(sums, s, late, sizeof late);
-            return pd_fail(
-                PD_UNAVAILABLE,
-                "step %llu waits for the norms of %s, and all trainers have gone meanwhile: the job ends; "
-                "what they say tells why",
-                (unsigned long long)step, late);
+            return pd_fail(PD_UNAVAILABLE,
+                           "step %llu waits for the norms of %s, and all trainers have gone meanwhile: the "
+                           "job ends; what they say tells why",
+                           (unsigned long long)step, late);
         }
         enum pd_patience_now now = pd_patience_ask(&patience);
         if (now == PD_WAIT_ON) continue;
@@ -255,10 +254,10 @@ pd_status pd_sums_recall(struct pd_sums *sums, uint32_t number, uint64_t step, c
 {
     struct sum *s = sums && number < (uint32_t)sums->sums.n ? sums->sums.at[number] : NULL;
     if (!s || bytes != (size_t)s->n * sizeof *s->totals)
-        return pd_fail(PD_FORMAT,
-                       "the log has %zu numbers for sum %u, which this server does not add: is it another "
-                       "job's?",
-                       bytes / sizeof(double), number);
+        return pd_fail(
+            PD_FORMAT,
+            "the log has %zu numbers for sum %u, which this server does not add: is it another job's?",
+            bytes / sizeof(double), number);
     memcpy(s->totals, totals, bytes);
     s->totals_step = step;
     pd_sums_begin(sums, s, step);

@@ -37,10 +37,10 @@ static pd_status take(struct pd_sums *sums, struct pd_conn *conn, const struct p
 {
     struct sum *s = pd_sums_find(sums, group);
     if (!s)
-        return pd_fail(PD_NOT_FOUND,
-                       "a SUM of '%s', but this server's Program has no such sum: do all "
-                       "servers run the same Program?",
-                       group);
+        return pd_fail(
+            PD_NOT_FOUND,
+            "a SUM of '%s', but this server's Program has no such sum: do all servers run the same Program?",
+            group);
     if (s->n != n)
         return pd_fail(PD_INVALID, "a SUM of '%s' with %d numbers; the Program adds %d", group, n, s->n);
     /* Said again after a broken connection, and this server has gone on since. */
@@ -75,10 +75,10 @@ pd_status pd_sums_message(struct pd_sums *sums, struct pd_conn *conn, const stru
         values[i] = pd_read_f64(&r);
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed SUM");
     if (!sums || sums->self)
-        return pd_fail(PD_INVALID,
-                       "a SUM of '%s', but this server is not the one that adds: do all have the "
-                       "same list of servers?",
-                       group);
+        return pd_fail(
+            PD_INVALID,
+            "a SUM of '%s', but this server is not the one that adds: do all have the same list of servers?",
+            group);
     int adder = number_of(sums, place);
     if (adders != (uint32_t)sums->n_adders || adder <= 0 || pd_conn_hello(conn)->id != (int)place)
         return pd_fail(

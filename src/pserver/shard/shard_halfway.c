@@ -104,12 +104,11 @@ static int takes(const char **at, char c)
 
 static pd_status wrong(const char *text, const char *at)
 {
-    return pd_fail(
-        PD_FORMAT,
-        "the snapshot tells of pushes that had not ended as '%.80s%s', and this server cannot have had "
-        "what stands at character %zu: start the servers as they were, and their trainers, until the step is "
-        "through",
-        text, strlen(text) > 80 ? "..." : "", (size_t)(at - text));
+    return pd_fail(PD_FORMAT,
+                   "the snapshot tells of pushes that had not ended as '%.80s%s', and this server cannot "
+                   "have had what stands at character %zu: start the servers as they were, and their "
+                   "trainers, until the step is through",
+                   text, strlen(text) > 80 ? "..." : "", (size_t)(at - text));
 }
 
 static void set_there(struct unit *u, struct pd_given *g, uint64_t step, uint32_t part)

@@ -180,11 +180,10 @@ static pd_status open_all(struct pd_durable *d, const struct pd_durable_config *
     if (!config->is_fresh) PD_TRY(pd_durable_load(d));
     d->is_bare = d->job && !d->taken.has_own && !d->taken.is_from_set;
     if (d->is_bare && !config->is_fresh)
-        pd_log(
-            PD_LOG_WARNING,
-            "'%s' is of a job that has run before, but has neither a snapshot nor a log of it: this server "
-            "begins with what its script has drawn or loaded",
-            d->folder);
+        pd_log(PD_LOG_WARNING,
+               "'%s' is of a job that has run before, but has neither a snapshot nor a log of it: this "
+               "server begins with what its script has drawn or loaded",
+               d->folder);
     if (!d->job && pd_durable_is_first(d)) d->job = pd_rng_fresh_seed();
     if (d->job) PD_TRY(pd_durable_set_job(d, d->job));
     atomic_store(&d->server->job_id, d->job);

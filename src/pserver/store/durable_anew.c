@@ -120,12 +120,11 @@ static pd_status check_kinds(struct pd_durable *d, const char *kinds, int is_own
             is_same &= has_kind(in, type);
     }
     if (status == PD_OK && !is_same && !d->server->config.accepts_anew)
-        status =
-            pd_fail(PD_INVALID,
-                    "what '%s' holds was trained by%s, and this server has%s. Start it as it was; or set "
-                    "FLAGS_ps_accept_anew=1 on all servers to go on with these parameters and other "
-                    "optimizers, whose states start anew then",
-                    d->folder, kinds, mine.at);
+        status = pd_fail(PD_INVALID,
+                         "what '%s' holds was trained by%s, and this server has%s. Start it as it was; or "
+                         "set FLAGS_ps_accept_anew=1 on all servers to go on with these parameters and other "
+                         "optimizers, whose states start anew then",
+                         d->folder, kinds, mine.at);
     pd_buf_free(&mine);
     return status;
 }
@@ -159,18 +158,17 @@ pd_status pd_anew_tell(struct pd_durable *d)
     }
     pd_status status = names.failed ? pd_no_memory() : PD_OK;
     if (status == PD_OK && n && has_begun)
-        status = pd_fail(PD_INVALID,
-                         "the snapshot in '%s' has no '%s', and steps behind it were done without it: start "
-                         "the servers as they were, and their trainers, until the step is through. Then end "
-                         "them and start these",
-                         d->folder, first);
+        status = pd_fail(
+            PD_INVALID,
+            "the snapshot in '%s' has no '%s', and steps behind it were done without it: start the servers "
+            "as they were, and their trainers, until the step is through. Then end them and start these",
+            d->folder, first);
     else if (status == PD_OK && n && !d->server->config.accepts_anew)
         status = pd_fail(
             PD_NOT_FOUND,
             "the snapshot in '%s' has no %s, which this optimizer or schedule keeps: the job had another "
             "one. Start it as it was; or set FLAGS_ps_accept_anew=1 on all servers to go on with this one "
-            "and "
-            "the parameters of the snapshot, states that it has not start anew then",
+            "and the parameters of the snapshot, states that it has not start anew then",
             d->folder, names.at);
     if (status == PD_OK && n) {
         pd_log(PD_LOG_WARNING,

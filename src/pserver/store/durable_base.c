@@ -52,12 +52,11 @@ static pd_status check_together(const struct pd_durable *d)
         is_apart |= pd_shard_step(s->lanes[l].shard) != least;
     if (!is_apart) return PD_OK;
     int has_log = d->layout.has_log;
-    return pd_fail(
-        PD_INVALID,
-        "the %s in '%s' ends within step %llu, which not all loops have applied: start this server "
-        "%s, and its trainers, until the step is through",
-        has_log ? "log" : "snapshot", d->folder, (unsigned long long)least + 1,
-        has_log ? "with FLAGS_ps_log=write once more" : "without FLAGS_ps_log once more");
+    return pd_fail(PD_INVALID,
+                   "the %s in '%s' ends within step %llu, which not all loops have applied: start this "
+                   "server %s, and its trainers, until the step is through",
+                   has_log ? "log" : "snapshot", d->folder, (unsigned long long)least + 1,
+                   has_log ? "with FLAGS_ps_log=write once more" : "without FLAGS_ps_log once more");
 }
 
 static pd_status write_base(struct pd_durable *d, uint64_t number)
@@ -135,8 +134,7 @@ pd_status pd_durable_settle(struct pd_durable *d)
                   layout->has_log && layout->since <= d->taken.number && !can_tell_of_move(d);
     if (!has_log && d->taken.changes)
         pd_log(PD_LOG_WARNING, "there is a log, but FLAGS_ps_log is not set: what it has is done again and "
-                               "kept in a snapshot, then it "
-                               "is removed");
+                               "kept in a snapshot, then it is removed");
     if (has_log ? !goes_on : layout->has_log || has_no_other(d))
         PD_TRY(rebase(d));
     else if (!has_log && !layout->is_same)

@@ -36,18 +36,15 @@ static pd_status check_step(const struct pd_durable *d, const struct pd_snapshot
     if (!is_same_loops)
         return pd_fail(
             PD_INVALID,
-            "the snapshot in '%s' was cut within a step, and is of another number of loops "
-            "(FLAGS_ps_loops): start the server with that number, and its trainers, until the step "
-            "is through",
+            "the snapshot in '%s' was cut within a step, and is of another number of loops (FLAGS_ps_loops): "
+            "start the server with that number, and its trainers, until the step is through",
             d->folder);
     int n = pd_snapshot_info(snapshot)->n_trainers;
     if (n != s->config.trainers)
         return pd_fail(PD_INVALID,
                        "the snapshot in '%s' was cut within step %llu, parts of which are averaged over %d "
-                       "trainers, and "
-                       "this job has %d: start the servers, and %d trainers, until the step is through. Then "
-                       "end them and "
-                       "start these",
+                       "trainers, and this job has %d: start the servers, and %d trainers, until the step is "
+                       "through. Then end them and start these",
                        d->folder, (unsigned long long)pd_snapshot_applied(snapshot) + 1, n,
                        s->config.trainers, n);
     return PD_OK;
@@ -69,9 +66,8 @@ static pd_status check_pushes(const struct pd_durable *d, const struct pd_snapsh
     if (gone < 0) return PD_OK;
     return pd_fail(
         PD_INVALID,
-        "the snapshot in '%s' has only parts of step %llu of trainer %d, and this job has %d "
-        "trainers: start the servers, and %d trainers, until the step is through. Then end them and "
-        "start these",
+        "the snapshot in '%s' has only parts of step %llu of trainer %d, and this job has %d trainers: start "
+        "the servers, and %d trainers, until the step is through. Then end them and start these",
         d->folder, (unsigned long long)step, gone, trainers, n);
 }
 

@@ -122,8 +122,8 @@ pd_status pd_durable_read_job(const char *folder, uint64_t *job)
         !n || !*job || crc != pd_crc32c(0, text, (size_t)at))
         return pd_fail(
             PD_FORMAT,
-            "'%s' does not tell which job the folder is of: it was damaged, or written by another "
-            "version of this program. Bring it back from a copy, or set FLAGS_ps_fresh=1 to start anew",
+            "'%s' does not tell which job the folder is of: it was damaged, or written by another version of "
+            "this program. Bring it back from a copy, or set FLAGS_ps_fresh=1 to start anew",
             path);
     return PD_OK;
 }

@@ -253,11 +253,10 @@ pd_status pd_durable_loops(const struct pd_durable_config *config, const char *e
     pd_status status = pd_durable_blame_flag(config->root, loops_of(folder, &kept, &must));
     if (status == PD_OK && kept && kept != *loops && (!asked || must)) {
         if (asked)
-            pd_log(
-                PD_LOG_WARNING,
-                "FLAGS_ps_loops is %d, but the log in '%s' is of %d loops: so are this server's. End it with "
-                "SIGTERM before you start it with another number",
-                asked, folder, kept);
+            pd_log(PD_LOG_WARNING,
+                   "FLAGS_ps_loops is %d, but the log in '%s' is of %d loops: so are this server's. End it "
+                   "with SIGTERM before you start it with another number",
+                   asked, folder, kept);
         *loops = kept;
     }
     pd_free(folder);

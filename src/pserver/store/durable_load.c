@@ -69,8 +69,7 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
                 pd_snapshot_placing(snapshot)
                     ? ""
                     : ". If the script lays the job's parameters out otherwise than before, start it once "
-                      "with "
-                      "another number of servers, and end it well: then these can go on");
+                      "with another number of servers, and end it well: then these can go on");
         PD_TRY(check_shape(k, var));
         PD_TRY(check_rows(k, var));
         memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
@@ -151,8 +150,8 @@ static pd_status is_own(const struct pd_durable *d, const struct pd_snapshot *sn
     return pd_fail(
         PD_INVALID,
         "the folder '%s' was written by server %s, number %d of %d, but this is server %s, number %d: "
-        "folders of servers were exchanged, or given to the wrong one. Give that folder to server "
-        "number %d, which is %s, and this server its own; or set FLAGS_ps_fresh=1 to start anew",
+        "folders of servers were exchanged, or given to the wrong one. Give that folder to server number %d, "
+        "which is %s, and this server its own; or set FLAGS_ps_fresh=1 to start anew",
         d->folder, info->endpoint, of + 1, n, self, place + 1, of + 1, servers[of]);
 }
 
@@ -164,13 +163,12 @@ pd_status pd_durable_check_job(struct pd_durable *d, const struct pd_snapshot *s
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
     uint64_t job = pd_snapshot_job_id(snapshot);
     if (job && d->job && job != d->job)
-        return pd_fail(
-            PD_INVALID,
-            "the folder '%s' is of job %016llx, but the snapshot of step %llu by server %s is of job "
-            "%016llx: it was brought there from another job, or another run of it. Bring back what "
-            "belongs together, or set FLAGS_ps_fresh=1 to start anew",
-            d->folder, (unsigned long long)d->job, (unsigned long long)info->step, info->endpoint,
-            (unsigned long long)job);
+        return pd_fail(PD_INVALID,
+                       "the folder '%s' is of job %016llx, but the snapshot of step %llu by server %s is of "
+                       "job %016llx: it was brought there from another job, or another run of it. Bring back "
+                       "what belongs together, or set FLAGS_ps_fresh=1 to start anew",
+                       d->folder, (unsigned long long)d->job, (unsigned long long)info->step, info->endpoint,
+                       (unsigned long long)job);
     if (!d->job) d->job = job;
     return PD_OK;
 }
@@ -224,11 +222,10 @@ static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
         return status;
     }
     if (n && i < 0)
-        return pd_fail(
-            PD_FORMAT,
-            "none of the %d snapshots in '%s' can be used; of the newest: %s. Bring one of them back from "
-            "a copy, or set FLAGS_ps_fresh=1 to start anew",
-            n, d->folder, d->taken.why);
+        return pd_fail(PD_FORMAT,
+                       "none of the %d snapshots in '%s' can be used; of the newest: %s. Bring one of them "
+                       "back from a copy, or set FLAGS_ps_fresh=1 to start anew",
+                       n, d->folder, d->taken.why);
     return PD_OK;
 }
 
@@ -279,13 +276,12 @@ static pd_status is_stale(struct pd_durable *d, const struct pd_snapshot *own, i
     PD_TRY(pd_durable_load_set(d));
     if (d->taken.is_from_set && d->era >= newest) return PD_OK;
     if (!d->server->config.accepts_rollback)
-        return pd_fail(
-            PD_INVALID,
-            "the newest snapshot in '%s', of step %llu, is of before the job went on with other "
-            "servers, as others in '%s' are: what this server had since then is not there. Bring "
-            "its newest folder back; or set FLAGS_ps_accept_rollback=1 to go on from that snapshot; "
-            "or set FLAGS_ps_fresh=1 on all servers to start anew",
-            d->folder, (unsigned long long)pd_snapshot_info(own)->step, d->root);
+        return pd_fail(PD_INVALID,
+                       "the newest snapshot in '%s', of step %llu, is of before the job went on with other "
+                       "servers, as others in '%s' are: what this server had since then is not there. Bring "
+                       "its newest folder back; or set FLAGS_ps_accept_rollback=1 to go on from that "
+                       "snapshot; or set FLAGS_ps_fresh=1 on all servers to start anew",
+                       d->folder, (unsigned long long)pd_snapshot_info(own)->step, d->root);
     d->taken = (struct pd_taken){.is_less = 1, .passed = d->taken.passed};
     d->era = newest + (uint64_t)is_moved(d, own);
     atomic_store(&d->server->step, 0); /* what the others have left was looked at, and does not count */
@@ -304,8 +300,7 @@ static pd_status check_broken(struct pd_durable *d)
             PD_FORMAT,
             "the newest snapshot in '%s', of step %llu, is damaged, and those before it are of other "
             "servers, or of parameters in other places: what was acknowledged since them would be lost (%s). "
-            "Bring it back from a copy; or set "
-            "FLAGS_ps_accept_rollback=1 to go on from what those have",
+            "Bring it back from a copy; or set FLAGS_ps_accept_rollback=1 to go on from what those have",
             d->folder, (unsigned long long)broken, d->taken.why);
     d->taken.is_less = 1;
     return PD_OK;
@@ -338,11 +333,10 @@ pd_status pd_durable_load(struct pd_durable *d)
     }
     PD_TRY(pd_journal_has_records(d->folder, 0, &yes, name));
     if (yes)
-        return pd_fail(
-            PD_NOT_FOUND,
-            "the folder '%s' has a log (%s), but not the snapshot that it goes on from: bring that back, "
-            "or set FLAGS_ps_fresh=1 to start anew",
-            d->folder, name);
+        return pd_fail(PD_NOT_FOUND,
+                       "the folder '%s' has a log (%s), but not the snapshot that it goes on from: bring "
+                       "that back, or set FLAGS_ps_fresh=1 to start anew",
+                       d->folder, name);
     if (d->layout.exists && d->layout.has_log && d->layout.body)
         return pd_fail(PD_NOT_FOUND,
                        "the folder '%s' has neither the log that its file 'layout' tells of nor the snapshot "

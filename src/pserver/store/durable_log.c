@@ -164,21 +164,19 @@ pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t i
     PD_TRY(pd_journal_has_records(folder, layout.body ? number : 0, &yes, name));
     if (!layout.body && !yes) return PD_OK;
     if (!layout.body)
-        return pd_fail(
-            PD_FORMAT,
-            "'%s/%s' cannot be read: the file 'layout' beside it %s. Or set FLAGS_ps_accept_rollback=1 to "
-            "go on from the snapshot of step %llu",
-            folder, name,
-            layout.exists ? "is damaged, or of version 1, while this program reads version 2: use the "
-                            "program that wrote it"
-                          : "is not there; bring it back",
-            (unsigned long long)number);
+        return pd_fail(PD_FORMAT,
+                       "'%s/%s' cannot be read: the file 'layout' beside it %s. Or set "
+                       "FLAGS_ps_accept_rollback=1 to go on from the snapshot of step %llu",
+                       folder, name,
+                       layout.exists ? "is damaged, or of version 1, while this program reads version 2: use "
+                                       "the program that wrote it"
+                                     : "is not there; bring it back",
+                       (unsigned long long)number);
     if (!lanes && yes)
-        return pd_fail(
-            PD_NOT_FOUND,
-            "'%s/%s' goes on from another snapshot than that of step %llu: bring that one back; or set "
-            "FLAGS_ps_accept_rollback=1 to go on without the log",
-            folder, name, (unsigned long long)number);
+        return pd_fail(PD_NOT_FOUND,
+                       "'%s/%s' goes on from another snapshot than that of step %llu: bring that one back; "
+                       "or set FLAGS_ps_accept_rollback=1 to go on without the log",
+                       folder, name, (unsigned long long)number);
     for (int l = 0; l < lanes; l++) {
         struct pd_replay_from from = {.step = number, .base = id};
         struct survey survey = {0};
@@ -207,12 +205,12 @@ static pd_status check_layout(struct pd_durable *d)
         return PD_OK;
     }
     PD_TRY(status);
-    return pd_fail(
-        PD_INVALID,
-        "the log in '%s' has %llu steps past the snapshot of step %llu that this server cannot do again: "
-        "%s. Start it as before and end it with SIGTERM, which makes a snapshot of them; or set "
-        "FLAGS_ps_accept_rollback=1 to go on without them",
-        d->folder, (unsigned long long)steps, (unsigned long long)d->taken.number, layout->differs);
+    return pd_fail(PD_INVALID,
+                   "the log in '%s' has %llu steps past the snapshot of step %llu that this server cannot do "
+                   "again: %s. Start it as before and end it with SIGTERM, which makes a snapshot of them; "
+                   "or set FLAGS_ps_accept_rollback=1 to go on without them",
+                   d->folder, (unsigned long long)steps, (unsigned long long)d->taken.number,
+                   layout->differs);
 }
 
 static pd_status replay_all(struct pd_durable *d)
@@ -247,8 +245,7 @@ static pd_status check_reach(struct pd_durable *d, int is_replayed)
     if (reaches) {
         pd_log(PD_LOG_WARNING,
                "the snapshot of step %llu in '%s' is damaged; that of step %llu and the logs since then gave "
-               "the "
-               "same: nothing is lost",
+               "the same: nothing is lost",
                (unsigned long long)d->taken.broken, d->folder, (unsigned long long)d->taken.number);
         return PD_OK;
     }
@@ -256,13 +253,12 @@ static pd_status check_reach(struct pd_durable *d, int is_replayed)
         d->taken.is_less = 1;
         return PD_OK;
     }
-    return pd_fail(
-        PD_FORMAT,
-        "the newest snapshot in '%s', of step %llu, is damaged, and no log leads there from that of step "
-        "%llu: what was acknowledged between them would be lost (%s). Bring it back from a copy; or set "
-        "FLAGS_ps_accept_rollback=1 to go on from step %llu",
-        d->folder, (unsigned long long)d->taken.broken, (unsigned long long)d->taken.number, d->taken.why,
-        (unsigned long long)d->taken.number);
+    return pd_fail(PD_FORMAT,
+                   "the newest snapshot in '%s', of step %llu, is damaged, and no log leads there from that "
+                   "of step %llu: what was acknowledged between them would be lost (%s). Bring it back from "
+                   "a copy; or set FLAGS_ps_accept_rollback=1 to go on from step %llu",
+                   d->folder, (unsigned long long)d->taken.broken, (unsigned long long)d->taken.number,
+                   d->taken.why, (unsigned long long)d->taken.number);
 }
 
 int pd_durable_waits(const struct pd_durable *d, int lane)

@@ -25,12 +25,11 @@ static pd_status check_whole(const struct kept *k, const struct pd_snapshot_var 
     PD_TRY(pd_meta_set_dims(&there, var->rank, var->dim));
     if (there.rank) there.dim[0] = var->whole_rows;
     if (here.rank) here.dim[0] = rows;
-    return pd_fail(
-        PD_SHAPE,
-        "the snapshots of other servers have '%s' as %s %s, the Program as %s %s: are they another "
-        "job's? FLAGS_ps_fresh=1 starts anew",
-        whole, pd_dtype_name(var->dtype), pd_meta_dims_text(&there), pd_dtype_name(m->dtype),
-        pd_meta_dims_text(&here));
+    return pd_fail(PD_SHAPE,
+                   "the snapshots of other servers have '%s' as %s %s, the Program as %s %s: are they "
+                   "another job's? FLAGS_ps_fresh=1 starts anew",
+                   whole, pd_dtype_name(var->dtype), pd_meta_dims_text(&there), pd_dtype_name(m->dtype),
+                   pd_meta_dims_text(&here));
 }
 
 static int has(const void *set, const struct kept *k)
@@ -170,8 +169,7 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
             return pd_fail(PD_INVALID,
                            "server %s, whose place this job gives to server %s, %s: give its folder below "
                            "'%s' the name of the new one (move away what has that name). Or set "
-                           "FLAGS_ps_accept_rollback=1 to go on without "
-                           "those steps",
+                           "FLAGS_ps_accept_rollback=1 to go on without those steps",
                            endpoints[i], servers[i], why, d->root);
         return pd_fail(PD_INVALID,
                        "this server starts from the snapshots of step %llu by other servers, but server %s "
@@ -186,12 +184,11 @@ static pd_status check_torn(const struct pd_snapshot_set *set)
 {
     for (int i = 0; i < pd_snapshot_set_count(set); i++)
         if (pd_snapshot_is_torn(pd_snapshot_set_at(set, i)))
-            return pd_fail(
-                PD_INVALID,
-                "the snapshot of step %llu by server %s was cut within the next step, and is of use "
-                "only to that server. Start those servers and their trainers once more, and end the "
-                "servers when the step is through. Then start these",
-                (unsigned long long)pd_snapshot_set_step(set), pd_snapshot_set_endpoints(set)[i]);
+            return pd_fail(PD_INVALID,
+                           "the snapshot of step %llu by server %s was cut within the next step, and is of "
+                           "use only to that server. Start those servers and their trainers once more, and "
+                           "end the servers when the step is through. Then start these",
+                           (unsigned long long)pd_snapshot_set_step(set), pd_snapshot_set_endpoints(set)[i]);
     return PD_OK;
 }
 
@@ -228,12 +225,11 @@ static pd_status check_ended(const struct pd_durable *d, const struct pd_snapsho
         long holder = pd_folder_holder(folder, "lock");
         pd_free(folder);
         if (holder)
-            return pd_fail(
-                PD_EXISTS,
-                "this server finds no snapshot of its own, and those of server %s below '%s', which "
-                "runs (process %ld): give this job a folder of its own (FLAGS_ps_dir); or, if it is "
-                "to go on with what that one has, end that one first",
-                endpoints[i], d->root, holder);
+            return pd_fail(PD_EXISTS,
+                           "this server finds no snapshot of its own, and those of server %s below '%s', "
+                           "which runs (process %ld): give this job a folder of its own (FLAGS_ps_dir); or, "
+                           "if it is to go on with what that one has, end that one first",
+                           endpoints[i], d->root, holder);
     }
     return PD_OK;
 }
@@ -261,9 +257,9 @@ pd_status pd_durable_load_set(struct pd_durable *d)
     pd_status status = pd_snapshot_set_open(d->root, PD_SNAPSHOT_NEWEST, &but, &set);
     if (status == PD_NOT_FOUND) return PD_OK;
     if (status == PD_INVALID)
-        pd_error_add(". Bring all of them there. Or: %s. Or, to start anew, move them away or set "
-                     "FLAGS_ps_fresh=1",
-                     advice);
+        pd_error_add(
+            ". Bring all of them there. Or: %s. Or, to start anew, move them away or set FLAGS_ps_fresh=1",
+            advice);
     PD_TRY(status);
     status = take(d, set);
     pd_snapshot_set_close(set);

@@ -89,13 +89,12 @@ pd_status pd_settings_take(struct pd_durable *d)
         struct pd_tensor *t = &k->value->tensor;
         if (!k->is_setting || number_of(t) == k->setting) continue;
         if (d->taken.is_open)
-            return pd_fail(PD_INVALID,
-                           "'%s' is %.9g in this Program, and was %.9g in the snapshot of step %llu in '%s', "
-                           "which has parts "
-                           "of the next step that were done with that. Start the servers as they were, and "
-                           "their trainers, "
-                           "until the step is through. Then end them and start these",
-                           k->name, k->setting, number_of(t), (unsigned long long)d->taken.number, d->folder);
+            return pd_fail(
+                PD_INVALID,
+                "'%s' is %.9g in this Program, and was %.9g in the snapshot of step %llu in '%s', which has "
+                "parts of the next step that were done with that. Start the servers as they were, and their "
+                "trainers, until the step is through. Then end them and start these",
+                k->name, k->setting, number_of(t), (unsigned long long)d->taken.number, d->folder);
         if (has_log(d))
             return pd_fail(
                 PD_INVALID,

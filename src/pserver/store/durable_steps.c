@@ -78,20 +78,18 @@ pd_status pd_steps_check(const struct pd_durable *d, const struct pd_steps *step
     if (t < 0) return PD_OK;
     unsigned long long first = steps->trainers.at[t].least + 1, last = steps->trainers.at[t].most;
     if (d->server->config.accepts_rollback) {
-        pd_log(
-            PD_LOG_WARNING,
-            "%s have only parts of step %llu of trainer %d: those count, the rest of the steps from %llu on "
-            "is lost (FLAGS_ps_accept_rollback)",
-            whose, last, t, first);
+        pd_log(PD_LOG_WARNING,
+               "%s have only parts of step %llu of trainer %d: those count, the rest of the steps from %llu "
+               "on is lost (FLAGS_ps_accept_rollback)",
+               whose, last, t, first);
         return PD_OK;
     }
     /* Servers that are further apart are refused by their trainers, too. */
-    return pd_fail(
-        PD_INVALID,
-        "%s have only parts of step %llu of trainer %d: what is missing can be given again only to "
-        "those who wrote them. %s%s FLAGS_ps_accept_rollback=1 to go on with those parts and "
-        "without the rest of the steps from %llu on",
-        whose, last, t, last == first ? advice : "", last == first ? ". Or set" : "Set", first);
+    return pd_fail(PD_INVALID,
+                   "%s have only parts of step %llu of trainer %d: what is missing can be given again only "
+                   "to those who wrote them. %s%s FLAGS_ps_accept_rollback=1 to go on with those parts and "
+                   "without the rest of the steps from %llu on",
+                   whose, last, t, last == first ? advice : "", last == first ? ". Or set" : "Set", first);
 }
 
 void pd_steps_free(struct pd_steps *steps)

@@ -140,10 +140,10 @@ pd_status pd_folder_lock(const char *folder, const char *name, int *fd)
     if (fcntl(*fd, F_SETLK, &lock) == 0) return PD_OK;
     if (errno == EACCES || errno == EAGAIN) {
         long pid = fcntl(*fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (long)lock.l_pid : 0;
-        return pd_fail(PD_EXISTS,
-                       "the folder '%s' is in use by process %ld: end that server, or give this one another "
-                       "folder",
-                       folder, pid);
+        return pd_fail(
+            PD_EXISTS,
+            "the folder '%s' is in use by process %ld: end that server, or give this one another folder",
+            folder, pid);
     }
     pd_log(PD_LOG_WARNING, "no lock on '%s' (%s): take care that no second server uses this folder", path,
            pd_folder_error(errno));

@@ -73,8 +73,7 @@ static pd_status check_named(struct pd_journal *j)
     j->is_broken = 1;
     snprintf(j->why, sizeof j->why,
              "the log '%s/%s' was removed while this server writes to it: nothing can be kept any more, so "
-             "nothing is "
-             "acknowledged; start the job anew, or from a copy of the folder",
+             "nothing is acknowledged; start the job anew, or from a copy of the folder",
              j->folder, name);
     return pd_fail(PD_IO, "%s", j->why);
 }

@@ -176,23 +176,21 @@ static pd_status was_committed(const struct pd_log_scan *scan, struct file *f, u
 static pd_status damaged(struct pd_log_scan *scan, const struct file *f)
 {
     scan->is_damaged = 1;
-    return pd_fail(PD_FORMAT,
-                   "log '%s', offset %" PRIu64 " of %" PRIu64
-                   ": %s. This place had been written whole, so the file was "
-                   "damaged later. Bring it back from a copy; or set FLAGS_ps_accept_rollback=1 to go on "
-                   "from the records "
-                   "before it and lose those behind it",
-                   f->path, scan->end, f->size, scan->why);
+    return pd_fail(
+        PD_FORMAT,
+        "log '%s', offset %" PRIu64 " of %" PRIu64
+        ": %s. This place had been written whole, so the file was damaged later. Bring it back from a copy; "
+        "or set FLAGS_ps_accept_rollback=1 to go on from the records before it and lose those behind it",
+        f->path, scan->end, f->size, scan->why);
 }
 
 static pd_status bad_head(struct pd_log_scan *scan, const struct file *f, const char *what)
 {
     scan->is_damaged = 1;
-    return pd_fail(
-        PD_FORMAT,
-        "log '%s': %s. Bring the file back from a copy; or set FLAGS_ps_accept_rollback=1 to go on "
-        "without it and lose what it holds",
-        f->path, what);
+    return pd_fail(PD_FORMAT,
+                   "log '%s': %s. Bring the file back from a copy; or set FLAGS_ps_accept_rollback=1 to go "
+                   "on without it and lose what it holds",
+                   f->path, what);
 }
 
 /* The last mark that is whole. */
@@ -383,11 +381,10 @@ static pd_status no_head(const struct pd_log_scan *scan)
 {
     char name[PD_LOG_NAME];
     pd_log_name(name, scan->lane, scan->step);
-    return pd_fail(
-        PD_FORMAT,
-        "%s in '%s' ends within its head, which had been written: bring it back from a copy; or set "
-        "FLAGS_ps_accept_rollback=1 to go on without it and lose what it held",
-        name, scan->folder);
+    return pd_fail(PD_FORMAT,
+                   "%s in '%s' ends within its head, which had been written: bring it back from a copy; or "
+                   "set FLAGS_ps_accept_rollback=1 to go on without it and lose what it held",
+                   name, scan->folder);
 }
 
 /* Is the file behind `before` the one that goes on? *is_end: it is not, and nothing is lost by that: it has
@@ -406,11 +403,10 @@ static pd_status missing(const char *folder, int lane, uint64_t step, const char
 {
     char name[PD_LOG_NAME];
     pd_log_name(name, lane, step);
-    return pd_fail(
-        PD_NOT_FOUND,
-        "%s is not in '%s', but %s was followed by it: what it held is lost. Bring it back; or set "
-        "FLAGS_ps_accept_rollback=1 to go on without it",
-        name, folder, whose);
+    return pd_fail(PD_NOT_FOUND,
+                   "%s is not in '%s', but %s was followed by it: what it held is lost. Bring it back; or "
+                   "set FLAGS_ps_accept_rollback=1 to go on without it",
+                   name, folder, whose);
 }
 
 /* The files from steps[first] on, which must be that of the snapshot. */

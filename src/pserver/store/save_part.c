@@ -121,8 +121,8 @@ pd_status pd_part_place(int folder, const char *name, const struct pd_part *part
         if (errno != ENOENT) return pd_folder_trouble("write", path, errno);
         if (is_there && there.save == part->save) return PD_OK; /* asked twice */
         return pd_fail(PD_IO,
-                       "cannot write '%s': what was written for it is gone, as when another job saves "
-                       "into the same folder; save again",
+                       "cannot write '%s': what was written for it is gone, as when another job saves into "
+                       "the same folder; save again",
                        path);
     }
     /* Some file systems have no such call for folders; there the name is as safe as it gets. */

@@ -151,11 +151,13 @@ static int fits(const struct pd_snapshot *first, int place, const struct pd_snap
         return 0;
     if (!pd_snapshot_same_places(b->n_servers, b->servers, a->n_servers, a->servers)) {
         if (same_step)
-            remember(m,
-                     pd_fail(PD_FORMAT,
-                             "the snapshots of step %" PRIu64 " of '%s' (%d servers) and '%s' (%d servers) "
-                             "name other servers: they are not of one job",
-                             a->step, a->endpoint, a->n_servers, b->endpoint, b->n_servers));
+            remember(
+                m,
+                pd_fail(
+                    PD_FORMAT,
+                    "the snapshots of step %" PRIu64
+                    " of '%s' (%d servers) and '%s' (%d servers) name other servers: they are not of one job",
+                    a->step, a->endpoint, a->n_servers, b->endpoint, b->n_servers));
         return 0;
     }
     if (pd_snapshot_place(b->n_servers, b->servers, b->endpoint) == place) return 1;
