@@ -23,6 +23,15 @@
     (__builtin_memmove((v)->at + (index), (v)->at + (index) + 1,                                             \
                        (size_t)((v)->n - (index)-1) * sizeof *(v)->at),                                      \
      (v)->n--)
+/* Takes one out that is equal to `item`, if there is one. */
+#define pd_vec_drop(v, item)                                                                                 \
+    do {                                                                                                     \
+        for (int pd_vec_i = (v)->n - 1; pd_vec_i >= 0; pd_vec_i--)                                           \
+            if ((v)->at[pd_vec_i] == (item)) {                                                               \
+                pd_vec_remove(v, pd_vec_i);                                                                  \
+                break;                                                                                       \
+            }                                                                                                \
+    } while (0)
 #define pd_vec_free(v) (pd_free((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 
 /* Makes room for `need` items; 0 when memory is short (the array stays as it was). */

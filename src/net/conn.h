@@ -75,6 +75,8 @@ pd_status pd_conn_open(struct pd_loop *loop, const char *endpoint, const struct 
 pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, const void *meta,
                        size_t meta_n, const struct pd_span *spans, int n_spans,
                        void (*sent)(void *arg, pd_status status), void *arg);
+/* A `sent` that frees `arg`: the memory of what was sent. */
+void pd_conn_free_sent(void *arg, pd_status status);
 /* The same for who waits for the answer, or for what comes of it: takes `meta` (NULL: none), and a message
  * that cannot be made or queued ends the connection, as if it had broken (PD_IO) when memory is short. Who
  * makes it again says all again; a message that is left out would be waited for. The spans' memory stays as

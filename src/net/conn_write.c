@@ -91,6 +91,12 @@ pd_status pd_conn_send(struct pd_conn *conn, const struct pd_frame_head *head, c
     return PD_OK;
 }
 
+void pd_conn_free_sent(void *arg, pd_status status)
+{
+    (void)status;
+    pd_free(arg);
+}
+
 void pd_conn_give(struct pd_conn *conn, const struct pd_frame_head *head, struct pd_buf *meta,
                   const struct pd_span *spans, int n_spans)
 {

@@ -90,9 +90,9 @@ static pd_status on_hello(struct pd_conn *conn, const struct pd_message *message
                               "the rest is for snapshots and logs. Raise the limit, or use fewer trainers",
                               listener->files));
     if (listener->secret_n && !guest->hello.has_secret)
-        return refuse(
-            conn, pd_fail(PD_INVALID, "the server needs a secret and the client has none: set "
-                                      "PADDLE_PS_SECRET (or PADDLE_PS_SECRET_FILE) to the server's value"));
+        return refuse(conn, pd_fail(PD_INVALID,
+                                    "the server needs a secret and the client has none: set "
+                                    "PADDLE_PS_SECRET (or PADDLE_PS_SECRET_FILE) to the server's value"));
     struct pd_challenge challenge = {.needs_secret = listener->secret_n > 0};
     struct pd_buf meta = {0};
     PD_TRY(pd_nonce_make(challenge.nonce));

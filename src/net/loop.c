@@ -42,7 +42,7 @@ struct pd_loop {
 
     pthread_mutex_t lock; /* of the posts and `gone` */
     PD_VEC(struct post) posts;
-    int gone;
+    int gone, closed;
     atomic_int n_posts, asleep, spin, stop, ended;
 
     struct pd_member *members;
@@ -465,9 +465,9 @@ int pd_loop_stop_within(struct pd_loop *loop, int ms)
     return 1;
 }
 
-void pd_loop_free(struct pd_loop *loop)
+void pd_loop_close(struct pd_loop *loop)
 {
-    if (!loop) return;
+    if (!loop || loop->closed) return;
     pd_loop_stop(loop);
     run_posts(loop); /* those that were taken, as their posters expect */
     loop->depth++;
@@ -482,6 +482,13 @@ void pd_loop_free(struct pd_loop *loop)
     uv_close((uv_handle_t *)&loop->nap, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
+    loop->closed = 1;
+}
+
+void pd_loop_free(struct pd_loop *loop)
+{
+    if (!loop) return;
+    pd_loop_close(loop);
     pthread_mutex_destroy(&loop->lock);
     pd_vec_free(&loop->posts);
     pd_free_aligned(loop->scratch);

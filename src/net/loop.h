@@ -22,8 +22,10 @@ void pd_loop_stop(struct pd_loop *loop);
 /* The same for up to `ms`; 0: the thread has not come to its end yet, and will when it can. */
 int pd_loop_stop_within(struct pd_loop *loop, int ms);
 /* Stops the loop, runs what was posted, closes everything that is still open on the loop
- * (each connection's `closed` runs, on the calling thread), stops the timers, frees. NULL is fine. Not from
- * the loop's own thread. A loop that a listener hands connections to is freed after the listener's. */
+ * (each connection's `closed` runs, on the calling thread), stops the timers. Not from the loop's own thread.
+ * Others may still post to it, and are told that it takes no more. NULL is fine, and so is doing it twice. */
+void pd_loop_close(struct pd_loop *loop);
+/* The same, and frees it. A loop that a listener hands connections to is freed after the listener's. */
 void pd_loop_free(struct pd_loop *loop);
 
 /* Runs fn(arg) on the loop's thread; from any thread. PD_NO_MEMORY, or PD_GONE once the loop is being freed.

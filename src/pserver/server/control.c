@@ -140,11 +140,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     pd_status_forget(p->control->desk, conn);
     pd_order_forget(p->control->server->order, conn);
     pd_sums_forget(p->control->server->sums, conn);
-    for (int i = 0; i < p->control->peers.n; i++)
-        if (p->control->peers.at[i] == p) {
-            pd_vec_remove(&p->control->peers, i);
-            break;
-        }
+    pd_vec_drop(&p->control->peers, p);
     pd_free(p);
 }
 
@@ -168,14 +164,13 @@ void pd_control_accepted(struct pd_control *c, struct pd_conn *conn)
 
 pd_status pd_control_new(struct pd_server *server, int n, const char *const *names, struct pd_control **out)
 {
-    struct pd_timer *timer; /* the loop stops it */
     struct pd_control *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
     c->server = server;
     pd_status status = pd_loop_new(&c->loop);
     if (status == PD_OK) status = pd_status_desk_new(server, c->loop, &c->desk);
     if (status == PD_OK) status = pd_admission_new(c->loop, n, names, server->is_closed, &c->admission);
-    if (status == PD_OK) status = pd_timer_start(c->loop, SWEEP_MS, SWEEP_MS, sweep, c, &timer);
+    if (status == PD_OK) status = pd_timer_start(c->loop, SWEEP_MS, SWEEP_MS, sweep, c, NULL);
     if (status != PD_OK) {
         pd_control_free(c);
         return status;
@@ -189,12 +184,19 @@ struct pd_loop *pd_control_loop(const struct pd_control *control)
     return control->loop;
 }
 
+void pd_control_close(struct pd_control *c)
+{
+    if (!c) return;
+    if (c->loop) pd_loop_stop(c->loop);
+    pd_admission_free(c->admission);
+    c->admission = NULL;
+    pd_loop_close(c->loop);
+}
+
 void pd_control_free(struct pd_control *c)
 {
     if (!c) return;
-    pd_status_desk_close(c->desk);
-    if (c->loop) pd_loop_stop(c->loop);
-    pd_admission_free(c->admission);
+    pd_control_close(c);
     pd_loop_free(c->loop);
     pd_status_desk_free(c->desk);
     pd_vec_free(&c->peers);

@@ -15,7 +15,9 @@ pd_status pd_control_greet(struct pd_control *control, const struct pd_hello *he
 struct pd_loop *pd_control_loop(const struct pd_control *control);
 extern const struct pd_conn_events pd_control_events;
 void pd_control_accepted(struct pd_control *control, struct pd_conn *conn);
-void pd_control_free(struct pd_control *control);
+/* Ends its connections, and the listener. Lanes may still post to its loop. NULL is fine. */
+void pd_control_close(struct pd_control *control);
+void pd_control_free(struct pd_control *control); /* after all lanes' loops were freed */
 /* Answers a BEAT that wants to know whether it arrives. On any loop. */
 pd_status pd_control_beat(struct pd_conn *conn, const struct pd_message *message);
 

@@ -18,7 +18,6 @@
 struct pd_first_link {
     struct pd_server *server;
     struct pd_loop *loop;
-    struct pd_timer *timer;
     struct pd_conn *conn;
     int is_welcome;
     struct pd_stall stall;
@@ -199,7 +198,7 @@ pd_status pd_first_link_new(struct pd_server *server, struct pd_loop *control,
     link->to = pd_strdup(spec->to);
     link->stall = (struct pd_stall){.calls = &calls, .owner = link, .endpoint = link->to};
     pd_status status = link->to ? pd_waiters_new(server, &link->waiters) : pd_no_memory();
-    if (status == PD_OK) status = pd_timer_start(control, 0, PD_SERVER_TICK_MS, tick, link, &link->timer);
+    if (status == PD_OK) status = pd_timer_start(control, 0, PD_SERVER_TICK_MS, tick, link, NULL);
     if (status == PD_OK)
         *out = link;
     else

@@ -408,7 +408,7 @@ pd_status pd_lane_open(struct lane *lane)
     lane->members = pd_calloc((size_t)config.trainers, sizeof *lane->members);
     if (!lane->members) return pd_no_memory();
     PD_TRY(pd_loop_post(lane->loop, on_thread, NULL));
-    return pd_timer_start(lane->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, tick, lane, &lane->timer);
+    return pd_timer_start(lane->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, tick, lane, NULL);
 }
 
 void pd_lane_close(struct lane *lane)

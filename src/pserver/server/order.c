@@ -35,9 +35,9 @@ void pd_order_want(struct pd_order *o, int trainer, uint64_t incarnation, enum p
         if (old->incarnation == incarnation || state == PD_TRAINER_IN) pd_vec_remove(&o->wishes, i);
     }
     int ok = pd_vec_push(&o->wishes, wish);
-    if (ok && !o->is_closed) ok = pd_loop_post(o->loop, pd_order_drain, o) == PD_OK;
+    pd_status status = ok ? pd_loop_post(o->loop, pd_order_drain, o) : PD_NO_MEMORY;
     pthread_mutex_unlock(&o->lock);
-    if (!ok) pd_server_fail(o->server, pd_no_memory());
+    if (status == PD_NO_MEMORY) pd_server_fail(o->server, pd_no_memory());
 }
 
 int pd_order_lets_in(struct pd_order *o)
@@ -55,7 +55,7 @@ void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
     struct progress *mine = &o->lanes[lane->index];
     if (mine->step != now.step || mine->version != now.version) {
         *mine = now;
-        if (!o->is_closed) (void)pd_loop_post(o->loop, pd_order_drain, o);
+        (void)pd_loop_post(o->loop, pd_order_drain, o);
     }
     pthread_mutex_unlock(&o->lock);
     if (status != PD_OK) pd_server_fail(o->server, status);
@@ -66,7 +66,7 @@ static void note_taken(struct pd_order *o, const struct lane *lane)
     PD_HOLD(&o->lock);
     if (o->taken[lane->index] != lane->order_version) {
         o->taken[lane->index] = lane->order_version;
-        if (!o->is_closed) (void)pd_loop_post(o->loop, pd_order_drain, o);
+        (void)pd_loop_post(o->loop, pd_order_drain, o);
     }
 }
 
@@ -339,13 +339,6 @@ const char *pd_order_first(const struct pd_order *o, int *self)
 {
     *self = o->self;
     return o->self ? o->names[0] : NULL;
-}
-
-void pd_order_close(struct pd_order *o)
-{
-    if (!o) return;
-    PD_HOLD(&o->lock);
-    o->is_closed = 1;
 }
 
 void pd_order_free(struct pd_order *o)

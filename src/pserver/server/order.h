@@ -30,8 +30,7 @@ struct pd_order;
 pd_status pd_order_new(struct pd_server *server, int n_servers, const char *const *servers,
                        struct pd_order **out);
 pd_status pd_order_start(struct pd_order *order, struct pd_loop *control); /* before that loop runs */
-void pd_order_close(struct pd_order *order); /* before the control loop is freed: lanes post no more to it */
-void pd_order_free(struct pd_order *order);  /* after all loops were freed. NULL is fine */
+void pd_order_free(struct pd_order *order); /* after all loops were freed. NULL is fine */
 
 /* On a lane's thread. The trainer is to be in the job (IN), or to leave it (DONE, LOST, and then why, if that
  * is known: all servers hear it); the lane hears of it through pd_lane_change. FAILED: it is waited for,

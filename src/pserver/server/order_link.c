@@ -241,11 +241,10 @@ static void watch(void *arg)
 
 pd_status pd_order_watch(struct pd_order *o)
 {
-    struct pd_timer *timer;
     for (int k = 1; k < o->n_servers; k++)
         o->peers[k].away_since = pd_clock_ns();
     if (o->n_servers > 1) PD_TRY(pd_waiters_new(o->server, &o->waiters));
-    return pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, watch, o, &timer);
+    return pd_timer_start(o->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, watch, o, NULL);
 }
 
 /* ---- at the others ---- */

@@ -58,7 +58,6 @@ struct pd_order {
     int self, n_servers;  /* 0 is the first server */
     char **names;         /* of all servers */
     pthread_mutex_t lock; /* what lanes read or write; written by the control loop with it */
-    int is_closed;
     uint64_t version, committed;
     PD_VEC(struct change) changes; /* those that a lane has not taken in yet */
     PD_VEC(struct wish) wishes;

@@ -240,11 +240,7 @@ static int stop_loops(struct pd_server *s)
     s->stops = 0;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    /* The listener goes first, then those who may still talk to others. */
-    pd_order_close(s->order);
-    pd_sums_close(s->sums);
-    pd_control_free(s->control);
-    s->control = NULL;
+    pd_control_close(s->control); /* the listener goes first */
     for (int i = 0; i < s->n_lanes; i++) {
         while (s->lanes[i].loop && !pd_loop_stop_within(s->lanes[i].loop, 100))
             if (is_held(s)) return 0;
@@ -265,6 +261,7 @@ void pd_server_free(struct pd_server *s)
     pd_sums_free(s->sums);
     if (s->adds != s->first) pd_first_link_free(s->adds);
     pd_first_link_free(s->first);
+    pd_control_free(s->control);
     set_running(s, 0);
     pd_free(s->lanes);
     pd_book_free(s->book);

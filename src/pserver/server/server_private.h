@@ -52,7 +52,6 @@ struct lane {
     int index;
     struct pd_loop *loop;
     struct pd_shard *shard;
-    struct pd_timer *timer;
     struct member *members; /* by trainer */
     PD_VEC(struct session *) sessions;
     PD_VEC(struct served) served;

@@ -119,12 +119,6 @@ pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status
 
 /* ---- values out ---- */
 
-static void free_copies(void *arg, pd_status status)
-{
-    (void)status;
-    pd_free(arg);
-}
-
 /* Values that other lanes change too are sent from a copy: the connection reads them more than once, and
  * later. NULL when there are none. */
 static pd_status copy_shared(struct session *session, const uint32_t *numbers, int n, char **out)
@@ -168,7 +162,7 @@ static pd_status send_values(struct session *session, uint64_t request, uint64_t
     }
     PD_TRY(copy_shared(session, numbers, n, &copies));
     pd_status status = pd_conn_send(session->conn, &head, NULL, 0, session->values.at, session->values.n,
-                                    copies ? free_copies : NULL, copies);
+                                    copies ? pd_conn_free_sent : NULL, copies);
     if (status != PD_OK) pd_free(copies);
     return status;
 }
@@ -271,21 +265,17 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     for (int i = 0; i < session->parts.n; i++) {
         const struct part *p = &session->parts.at[i];
         pd_status status = pd_shard_arrived(shard, session->trainer, m->head.step, p->unit, p->part, p->rows);
-        if (status == PD_RANGE || status == PD_NOT_FINITE)
-            return pd_session_refuse(session, m->head.request, status);
+        if (status == PD_RANGE || status == PD_NOT_FINITE) return status;
         if (status != PD_OK) return job_error(session, status);
     }
     if (!(m->head.flags & PD_PS_END)) return PD_OK;
     if (m->head.extra && m->head.extra <= pd_shard_step(shard) + CUT_AHEAD)
         pd_durable_hear(session->lane->server->durable, m->head.extra);
-    session->wanted.n = 0;
-    if (!pd_vec_reserve(&session->wanted, session->pulls.n)) return pd_no_memory();
-    if (session->pulls.n)
-        memcpy(session->wanted.at, session->pulls.at, (size_t)session->pulls.n * sizeof *session->pulls.at);
-    session->wanted.n = session->pulls.n;
+    __typeof__(session->pulls) before = session->wanted;
+    session->wanted = session->pulls;
+    session->pulls = before; /* its memory, for what comes */
     session->waits = 1;
-    pd_status status = pd_shard_may_end(shard, session->trainer, m->head.step);
-    if (status != PD_OK) return pd_session_refuse(session, m->head.request, status);
+    PD_TRY(pd_shard_may_end(shard, session->trainer, m->head.step));
     if (m->head.flags & PD_PS_PASS) {
         int is_next = pd_shard_pass(shard, session->trainer, m->head.step);
         pd_log(is_next ? PD_LOG_DEBUG : PD_LOG_INFO, "%s passes step %llu, which another server or loop has",
@@ -297,18 +287,10 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
 static pd_status handle_pull(struct session *session, const struct pd_message *m)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
-    pd_status status = read_pulls(session, &r);
-    if (status == PD_OK && !pd_reader_done(&r)) status = pd_fail(PD_FORMAT, "malformed PULL");
-    if (status == PD_OK)
-        status = send_values(session, m->head.request, pd_shard_step(session->lane->shard), session->pulls.at,
-                             session->pulls.n);
-    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
-}
-
-static void free_sent(void *arg, pd_status status)
-{
-    (void)status;
-    pd_free_aligned(arg);
+    PD_TRY(read_pulls(session, &r));
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed PULL");
+    return send_values(session, m->head.request, pd_shard_step(session->lane->shard), session->pulls.at,
+                       session->pulls.n);
 }
 
 static size_t row_bytes(const struct served *served)
@@ -349,22 +331,19 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     uint64_t n;
     PD_TRY(check_rows(session, m, &served, &n));
     size_t row = row_bytes(served);
-    char *out = pd_malloc_aligned((size_t)n * row);
+    char *out = pd_malloc((size_t)n * row);
     if (!out) return pd_no_memory();
     pd_status status = served->table
                            ? served->table->kind->pull(served->table, (int64_t)n, m->payload, out)
                            : pd_table_copy_rows(served->value, served->name, (int64_t)n, m->payload, out);
-    if (status != PD_OK) {
-        pd_free_aligned(out);
-        return status;
-    }
     struct pd_frame_head head = {.type = PD_PS_VALUES,
                                  .request = m->head.request,
                                  .step = pd_shard_step(session->lane->shard),
                                  .payload = n * row};
     struct pd_span span = {out, (size_t)n * row};
-    status = pd_conn_send(session->conn, &head, NULL, 0, &span, 1, free_sent, out);
-    if (status != PD_OK) pd_free_aligned(out);
+    if (status == PD_OK)
+        status = pd_conn_send(session->conn, &head, NULL, 0, &span, 1, pd_conn_free_sent, out);
+    if (status != PD_OK) pd_free(out);
     return status;
 }
 
@@ -424,8 +403,7 @@ static pd_status handle_bye(struct session *session, const struct pd_message *m)
     int failed = pd_read_u8(&r);
     char why[PD_PS_WHY_MOST + 1];
     pd_read_text(&r, why, sizeof why);
-    if (!pd_reader_done(&r))
-        return pd_session_refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BYE"));
+    if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed BYE");
     /* Others have counted on that step. Where steps are applied when they are whole, it just goes without it.
      */
     if (failed == PD_PS_HALFWAY)
@@ -474,8 +452,7 @@ static pd_status handle_beat(struct session *session, const struct pd_message *m
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     if (m->head.meta) {
         pd_read_text(&r, session->held_up, sizeof session->held_up);
-        if (!pd_reader_done(&r))
-            return pd_session_refuse(session, m->head.request, pd_fail(PD_FORMAT, "malformed BEAT"));
+        if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed BEAT");
         session->explained = pd_clock_ns();
     }
     return pd_control_beat(session->conn, m);
@@ -530,14 +507,9 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 
-static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+/* An error is the message's: it is refused. */
+static pd_status handle(struct session *session, const struct pd_message *m)
 {
-    struct session *session = pd_conn_user(conn);
-    session->takes_in = 0;
-    if (is_out_for(session, m)) {
-        pd_conn_close(conn, 0);
-        return PD_OK;
-    }
     switch (m->head.type) {
     case PD_PS_PROGRAM:
         return handle_program(session, m);
@@ -552,10 +524,8 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         return finish_push(session, m);
     case PD_PS_PULL:
         return handle_pull(session, m);
-    case PD_PS_ROWS: {
-        pd_status status = send_rows(session, m);
-        return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
-    }
+    case PD_PS_ROWS:
+        return send_rows(session, m);
     case PD_PS_BYE:
         return handle_bye(session, m);
     case PD_PS_SAVE:
@@ -565,15 +535,23 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     }
 }
 
+static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
+{
+    struct session *session = pd_conn_user(conn);
+    session->takes_in = 0;
+    if (is_out_for(session, m)) {
+        pd_conn_close(conn, 0);
+        return PD_OK;
+    }
+    pd_status status = handle(session, m);
+    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+}
+
 static void forget(struct session *session)
 {
     struct lane *lane = session->lane;
     if (session->is_in && pd_book_release(lane->server->book, session->trainer)) pd_server_wake(lane->server);
-    for (int i = 0; i < lane->sessions.n; i++)
-        if (lane->sessions.at[i] == session) {
-            pd_vec_remove(&lane->sessions, i);
-            break;
-        }
+    pd_vec_drop(&lane->sessions, session);
     pd_buf_free(&session->opened);
     pd_vec_free(&session->parts);
     pd_vec_free(&session->spans);

@@ -254,9 +254,8 @@ pd_status pd_session_job(struct session *session, const struct pd_message *m)
 {
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     uint64_t job = pd_read_u64(&r);
-    pd_status status = pd_reader_done(&r) && job ? pd_book_set_job(session->lane->server->book, job)
-                                                 : pd_fail(PD_FORMAT, "malformed JOB");
-    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+    return pd_reader_done(&r) && job ? pd_book_set_job(session->lane->server->book, job)
+                                     : pd_fail(PD_FORMAT, "malformed JOB");
 }
 
 pd_status pd_session_open(struct session *session, const struct pd_message *m)
@@ -274,5 +273,5 @@ pd_status pd_session_open(struct session *session, const struct pd_message *m)
     if (status == PD_OK) send_opened(session, m->head.request, &numbers);
     pd_buf_free(&numbers);
     if (status == PD_OK && session->lane->index == 0) pd_session_tell_kept(session);
-    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+    return status;
 }

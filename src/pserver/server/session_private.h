@@ -33,12 +33,10 @@ struct session {
     /* The message that is coming in. */
     PD_VEC(struct part) parts;
     PD_VEC(struct pd_span) spans;
-    PD_VEC(uint32_t) pulls;
-    PD_VEC(uint32_t) seen; /* by unit: the number of the last message with rows of it */
+    PD_VEC(uint32_t) pulls, wanted; /* wanted: of the push that waits for its answer, as the next is */
+    PD_VEC(uint32_t) seen;          /* by unit: the number of the last message with rows of it */
     uint32_t pushes;
-    /* Of the push that waits for its answer, which may go out while another message comes in. */
-    PD_VEC(uint32_t) wanted;
-    PD_VEC(struct pd_span) values;
+    PD_VEC(struct pd_span) values; /* of an answer, which may go out while another message comes in */
 };
 
 /* session.c */

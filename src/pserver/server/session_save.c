@@ -81,8 +81,7 @@ pd_status pd_session_save(struct session *session, const struct pd_message *m)
 {
     uint64_t number = 0;
     pd_status status = save_value(session, m, &number);
-    if (status == PD_FORMAT || status == PD_NOT_FOUND)
-        return pd_session_refuse(session, m->head.request, status);
+    if (status == PD_FORMAT || status == PD_NOT_FOUND) return status;
     if (status != PD_OK) {
         pd_log(PD_LOG_WARNING, "%s: %s", pd_lane_who(session->lane, session->trainer), pd_error());
         pd_session_deny(session, m->head.request, status, pd_error());

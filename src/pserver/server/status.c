@@ -1,11 +1,9 @@
 /* Questions for a server's status and the way of their answers; see status.h. The words are in status_text.c.
  *
- * An errand goes to each lane and comes back to the control loop by posts. The loop may be freed before the
- * lanes are: then the errand ends at the lane. */
+ * An errand goes to each lane and comes back to the control loop by posts; when that is closed, it stays with
+ * its question, which the desk frees after the lanes. */
 #include "pserver/server/status.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -15,65 +13,43 @@
 
 enum { PATIENCE_MS = 1000 };
 
-struct question {
-    atomic_int refs;
-    struct pd_status_desk *desk; /* counted */
-    struct pd_conn *conn;        /* NULL: gone, or answered */
-    uint64_t request;
-    int as_json;
-    struct pd_lane_report *lanes;
-    int n_lanes, n_known;
-    struct pd_timer *timer;
-};
-
-struct pd_status_desk {
-    atomic_int refs;
-    struct pd_server *server;
-    struct pd_loop *loop;
-    int64_t started;
-    PD_VEC(struct question *) open;
-    pthread_mutex_t lock;
-    int is_closed; /* the loop is being freed; under the lock */
-};
-
 struct errand {
-    struct question *question; /* counted */
+    struct question *question;
     struct lane *lane;
     struct pd_lane_report report;
 };
 
-static void desk_unref(struct pd_status_desk *desk)
-{
-    if (atomic_fetch_sub(&desk->refs, 1) > 1) return;
-    pd_vec_free(&desk->open);
-    pthread_mutex_destroy(&desk->lock);
-    pd_free(desk);
-}
+/* Of the control loop, but for the errands that are under way. */
+struct question {
+    struct pd_status_desk *desk;
+    struct pd_conn *conn; /* NULL: gone, or answered */
+    uint64_t request;
+    int as_json;
+    struct pd_lane_report *lanes;
+    struct errand *errands;
+    int n_known, n_out; /* lanes that have answered; errands under way */
+    struct pd_timer *timer;
+};
 
-static void question_unref(struct question *q)
+struct pd_status_desk {
+    struct pd_server *server;
+    struct pd_loop *loop;
+    int64_t started;
+    PD_VEC(struct question *) open; /* they have no answer yet, or errands under way */
+};
+
+static void question_free(struct question *q)
 {
-    if (atomic_fetch_sub(&q->refs, 1) > 1) return;
-    for (int i = 0; q->lanes && i < q->n_lanes; i++)
-        pd_lane_report_free(&q->lanes[i]);
+    for (int i = 0; i < q->desk->server->n_lanes; i++) {
+        if (q->lanes) pd_lane_report_free(&q->lanes[i]);
+        if (q->errands) pd_lane_report_free(&q->errands[i].report);
+    }
     pd_free(q->lanes);
-    desk_unref(q->desk);
+    pd_free(q->errands);
     pd_free(q);
 }
 
-static void errand_free(struct errand *e)
-{
-    pd_lane_report_free(&e->report);
-    question_unref(e->question);
-    pd_free(e);
-}
-
 /* ---- on the control loop ---- */
-
-static void free_sent(void *arg, pd_status status)
-{
-    (void)status;
-    pd_free(arg);
-}
 
 static void send_report(struct question *q)
 {
@@ -82,24 +58,28 @@ static void send_report(struct question *q)
     pd_status_write(q->desk->server, uptime, q->lanes, q->as_json, &text);
     struct pd_frame_head head = {.type = PD_PS_REPORT, .request = q->request};
     struct pd_span span = {text.at, text.n};
-    if (!text.failed && pd_conn_send(q->conn, &head, NULL, 0, &span, 1, free_sent, text.at) == PD_OK) return;
+    if (!text.failed && pd_conn_send(q->conn, &head, NULL, 0, &span, 1, pd_conn_free_sent, text.at) == PD_OK)
+        return;
     pd_buf_free(&text);
     pd_conn_close(q->conn, 0); /* nobody waits for what does not come */
 }
 
-/* Answers, if there is still someone to answer, and takes the question off the desk. */
-static void finish(struct question *q)
+/* Takes the question off the desk, when nothing of it is under way. */
+static void tidy(struct question *q)
 {
     struct pd_status_desk *desk = q->desk;
+    if (q->conn || q->n_out) return;
+    pd_vec_drop(&desk->open, q);
+    question_free(q);
+}
+
+/* Answers, if there is still someone to answer. */
+static void finish(struct question *q)
+{
     if (q->conn) send_report(q);
     q->conn = NULL;
     pd_timer_stop(&q->timer);
-    for (int i = 0; i < desk->open.n; i++)
-        if (desk->open.at[i] == q) {
-            pd_vec_remove(&desk->open, i);
-            question_unref(q);
-            return;
-        }
+    tidy(q);
 }
 
 static void patience_is_over(void *arg)
@@ -111,27 +91,24 @@ static void arrived(void *arg)
 {
     struct errand *e = arg;
     struct question *q = e->question;
-    if (q->conn) {
-        q->lanes[e->lane->index] = e->report;
-        e->report = (struct pd_lane_report){0};
-        if (++q->n_known == q->n_lanes) finish(q);
-    }
-    errand_free(e);
+    q->n_out--;
+    q->lanes[e->lane->index] = e->report;
+    e->report = (struct pd_lane_report){0};
+    q->n_known += q->lanes[e->lane->index].is_known;
+    if (q->conn && q->n_known == q->desk->server->n_lanes)
+        finish(q);
+    else
+        tidy(q);
 }
 
 /* ---- on a lane's thread ---- */
 
+/* Without memory for it the lane is shown as busy. */
 static void visit(void *arg)
 {
     struct errand *e = arg;
-    struct pd_status_desk *desk = e->question->desk;
-    int on_its_way = 0;
-    if (pd_lane_report_take(e->lane, &e->report) == PD_OK) {
-        pthread_mutex_lock(&desk->lock);
-        on_its_way = !desk->is_closed && pd_loop_post(desk->loop, arrived, e) == PD_OK;
-        pthread_mutex_unlock(&desk->lock);
-    }
-    if (!on_its_way) errand_free(e);
+    (void)pd_lane_report_take(e->lane, &e->report);
+    (void)pd_loop_post(e->question->desk->loop, arrived, e);
 }
 
 pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
@@ -190,12 +167,10 @@ void pd_lane_report_free(struct pd_lane_report *report)
 
 static void send_errands(struct question *q)
 {
-    for (int i = 0; i < q->n_lanes; i++) {
-        struct errand *e = pd_calloc(1, sizeof *e);
-        if (!e) continue; /* shown as busy */
-        *e = (struct errand){.question = q, .lane = &q->desk->server->lanes[i]};
-        atomic_fetch_add(&q->refs, 1);
-        if (pd_loop_post(e->lane->loop, visit, e) != PD_OK) errand_free(e);
+    for (int i = 0; i < q->desk->server->n_lanes; i++) {
+        struct lane *lane = &q->desk->server->lanes[i];
+        q->errands[i] = (struct errand){.question = q, .lane = lane};
+        q->n_out += pd_loop_post(lane->loop, visit, &q->errands[i]) == PD_OK;
     }
 }
 
@@ -206,18 +181,17 @@ pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint6
             return pd_fail(PD_INVALID, "a STATUS comes before the last one was answered");
     struct question *q = pd_calloc(1, sizeof *q);
     if (!q) return pd_no_memory();
-    atomic_init(&q->refs, 1);
-    atomic_fetch_add(&desk->refs, 1);
     q->desk = desk;
     q->conn = conn;
     q->request = request;
     q->as_json = as_json;
-    q->n_lanes = desk->server->n_lanes;
-    q->lanes = pd_calloc((size_t)q->n_lanes, sizeof *q->lanes);
-    pd_status status = q->lanes && pd_vec_reserve(&desk->open, desk->open.n + 1) ? PD_OK : pd_no_memory();
+    q->lanes = pd_calloc((size_t)desk->server->n_lanes, sizeof *q->lanes);
+    q->errands = pd_calloc((size_t)desk->server->n_lanes, sizeof *q->errands);
+    int is_whole = q->lanes && q->errands && pd_vec_reserve(&desk->open, desk->open.n + 1);
+    pd_status status = is_whole ? PD_OK : pd_no_memory();
     if (status == PD_OK) status = pd_timer_start(desk->loop, PATIENCE_MS, 0, patience_is_over, q, &q->timer);
     if (status != PD_OK) {
-        question_unref(q);
+        question_free(q);
         return status;
     }
     desk->open.at[desk->open.n++] = q;
@@ -240,8 +214,6 @@ pd_status pd_status_desk_new(struct pd_server *server, struct pd_loop *loop, str
 {
     struct pd_status_desk *desk = pd_calloc(1, sizeof *desk);
     if (!desk) return pd_no_memory();
-    atomic_init(&desk->refs, 1);
-    pthread_mutex_init(&desk->lock, NULL);
     desk->server = server;
     desk->loop = loop;
     desk->started = pd_clock_ns();
@@ -249,15 +221,11 @@ pd_status pd_status_desk_new(struct pd_server *server, struct pd_loop *loop, str
     return PD_OK;
 }
 
-void pd_status_desk_close(struct pd_status_desk *desk)
-{
-    if (!desk) return;
-    pthread_mutex_lock(&desk->lock);
-    desk->is_closed = 1;
-    pthread_mutex_unlock(&desk->lock);
-}
-
 void pd_status_desk_free(struct pd_status_desk *desk)
 {
-    if (desk) desk_unref(desk);
+    if (!desk) return;
+    for (int i = 0; i < desk->open.n; i++)
+        question_free(desk->open.at[i]);
+    pd_vec_free(&desk->open);
+    pd_free(desk);
 }

@@ -21,9 +21,7 @@ pd_status pd_status_desk_new(struct pd_server *server, struct pd_loop *loop, str
 pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint64_t request, int as_json);
 /* The connection is closed. */
 void pd_status_forget(struct pd_status_desk *desk, struct pd_conn *conn);
-/* Before the control loop is freed, from any thread: lanes post no more to it. */
-void pd_status_desk_close(struct pd_status_desk *desk);
-/* After it was freed. NULL is fine. */
+/* After all loops were freed. NULL is fine. */
 void pd_status_desk_free(struct pd_status_desk *desk);
 
 /* ---- for status.c and status_text.c ---- */

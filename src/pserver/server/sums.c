@@ -234,8 +234,7 @@ pd_status pd_sums_add(struct pd_sums *sums, const char *group, uint64_t step, in
         if (s->step != step) pd_sums_begin(sums, s, step);
         pd_sums_give(sums, s, sums->self, values);
         s->is_sent = 0;
-        if (sums->loop && !sums->is_closed)
-            (void)pd_loop_post(sums->loop, sums->self ? pd_sums_send : pd_sums_answer, sums);
+        if (sums->loop) (void)pd_loop_post(sums->loop, sums->self ? pd_sums_send : pd_sums_answer, sums);
         status = wait_for(sums, s, step);
     }
     if (status == PD_OK) memcpy(values, s->totals, (size_t)n * sizeof *values);
@@ -324,13 +323,6 @@ const char *pd_sums_first(const struct pd_sums *sums, int *self, int *place)
     *self = sums->adders[sums->self].place;
     *place = sums->adders[0].place;
     return sums->self ? sums->adders[0].name : NULL;
-}
-
-void pd_sums_close(struct pd_sums *sums)
-{
-    if (!sums) return;
-    PD_HOLD(&sums->lock);
-    sums->is_closed = 1;
 }
 
 void pd_sums_free(struct pd_sums *sums)

@@ -22,8 +22,7 @@ enum { PD_SUMS_MAX = 4096 }; /* numbers of one op */
 pd_status pd_sums_new(struct pd_server *server, int n_servers, const char *const *servers,
                       struct pd_sums **out);
 void pd_sums_start(struct pd_sums *sums, struct pd_loop *control); /* before that loop runs */
-void pd_sums_close(struct pd_sums *sums); /* before the control loop is freed: lanes post no more to it */
-void pd_sums_free(struct pd_sums *sums);  /* after all loops were freed. NULL is fine */
+void pd_sums_free(struct pd_sums *sums); /* after all loops were freed. NULL is fine */
 
 /* On the thread of the lane that applies `step`: gives this server's numbers; `values` become the sums. Names
  * those who are late, again and again, up to the deadline. */

@@ -39,7 +39,6 @@ struct pd_sums {
     struct pd_loop *loop; /* the control loop */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int is_closed;
     PD_VEC(struct sum *) sums;
     /* Not at the one that adds; of the control loop. */
     struct pd_conn *link; /* NULL: none now */
