@@ -100,3 +100,12 @@ void pd_free_aligned(void *memory)
 {
     free(memory);
 }
+
+int pd_room_aligned(void **at, size_t *size, size_t need)
+{
+    if (*size >= need) return 1;
+    pd_free_aligned(*at);
+    *at = pd_malloc_aligned(need);
+    *size = *at ? need : 0;
+    return *at != NULL;
+}

@@ -10,10 +10,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/std_files.h"
 #include "base/thread.h"
 #include "base/vec.h"
@@ -23,8 +25,9 @@ enum {
     TASK_ROUNDS = 4,      /* tasks that queue tasks: as often in a row, then libuv has its turn */
     RINGS_PER_UV = 16,    /* while rings are busy, libuv is asked each so many times */
     UV_EVERY_NS =
-        10000,      /* while rings are polled and quiet, as often: asking costs more than a small message */
-    SPIN_FAILS = 3, /* after as many polls for nothing in a row, some are left out */
+        10000, /* while rings are polled and quiet, as often: asking costs more than a small message */
+    SPIN_US = 50,
+    SPIN_FAILS = 3,      /* after as many polls for nothing in a row, some are left out */
     SPIN_SKIP_BITS = 10, /* 2^10 at most */
 };
 
@@ -377,6 +380,12 @@ void pd_loop_set_spin(struct pd_loop *loop, int microseconds)
     atomic_store(&loop->spin, microseconds > 0 ? microseconds : 0);
 }
 
+void pd_loop_spin_for(struct pd_loop *loop, int processes)
+{
+    int asked = pd_flag_int(PD_FLAG_ps_spin);
+    pd_loop_set_spin(loop, asked >= 0 ? asked : processes <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN_US : 0);
+}
+
 static void *thread_main(void *arg)
 {
     struct pd_loop *loop = arg;
@@ -439,6 +448,7 @@ free_loop:
 
 static void ask_to_stop(struct pd_loop *loop)
 {
+    if (loop->closed) return;
     atomic_store(&loop->stop, 1);
     pthread_mutex_lock(&loop->lock);
     loop->gone = 1;

@@ -34,9 +34,13 @@ pd_status pd_loop_post(struct pd_loop *loop, void (*fn)(void *arg), void *arg);
 /* For a loop without a thread: handles what is ready; with nothing ready waits up to timeout_ms (0: not at
  * all). Returns the number of callbacks made, so that 0 means that nothing happened. */
 int pd_loop_turn(struct pd_loop *loop, int timeout_ms);
-/* Microseconds of polling before the loop sleeps; 0 at first. Polling is for processes that do not outnumber
- * the cores. */
+/* Microseconds of polling before the loop sleeps; 0 at first. To wake a sleeping core costs ten times a small
+ * message, so who waits for one polls for a moment first; but only where the processes of the job do not
+ * outnumber the cores, or the one that polls would keep the other from answering. */
 void pd_loop_set_spin(struct pd_loop *loop, int microseconds);
+/* For a job with that many trainers and loops of servers: as FLAGS_ps_spin says, or chosen as if all of them
+ * were on this host. */
+void pd_loop_spin_for(struct pd_loop *loop, int processes);
 
 /* Calls fn(arg) after `ms`, then every `repeat_ms` (0: once). pd_timer_stop frees it, also after it fired
  * (and inside fn), and leaves NULL there; NULL is fine. pd_loop_free stops those that are left: `out` may be

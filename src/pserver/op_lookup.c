@@ -18,7 +18,7 @@ struct pd_ps_share {
     int64_t n;
     size_t row; /* bytes */
     char *to;   /* where the rows go */
-    char *data; /* its own memory for that */
+    void *data; /* its own memory for that */
     size_t data_size;
 };
 
@@ -31,7 +31,7 @@ void pd_ps_lookup_free(void *state)
     }
     pd_free(l->shares);
     pd_vec_free(&l->places);
-    pd_free(l->map_memory);
+    pd_free_aligned(l->map_memory);
 }
 
 static pd_status client_of(const struct pd_run *r, struct pd_client **out)
@@ -50,7 +50,8 @@ static int64_t id_at(const struct pd_tensor *t, int64_t i)
     return t->meta.dtype == PD_DTYPE_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
 }
 
-static pd_status make_shares(const struct pd_run *r, struct pd_client *client, int n,
+/* The last of `names` is also that of the parts behind it. */
+static pd_status make_shares(const struct pd_run *r, struct pd_client *client, int n, int n_names,
                              const char *const *names, const char *const *endpoints)
 {
     struct pd_ps_lookup *l = r->state;
@@ -58,7 +59,8 @@ static pd_status make_shares(const struct pd_run *r, struct pd_client *client, i
     struct pd_ps_share *shares = pd_calloc((size_t)n, sizeof *shares);
     if (!shares) return pd_no_memory();
     for (int i = 0; i < n; i++) {
-        pd_status status = pd_client_name(client, r, endpoints[i], 1, names[i], NULL, &shares[i].number);
+        const char *name = names[i < n_names ? i : n_names - 1];
+        pd_status status = pd_client_name(client, r, endpoints[i], 1, name, NULL, &shares[i].number);
         if (status != PD_OK) {
             pd_free(shares);
             return status;
@@ -72,13 +74,7 @@ static pd_status make_shares(const struct pd_run *r, struct pd_client *client, i
 static pd_status make_map(struct pd_ps_lookup *l, int64_t ids, struct pd_id_map *map)
 {
     size_t bytes = pd_id_map_bytes(ids);
-    if (l->map_size < bytes) {
-        pd_free(l->map_memory);
-        l->map_size = 0;
-        l->map_memory = pd_malloc(bytes);
-        if (!l->map_memory) return pd_no_memory();
-        l->map_size = bytes;
-    }
+    if (!pd_room_aligned(&l->map_memory, &l->map_size, bytes)) return pd_no_memory();
     pd_id_map_init(map, ids, l->map_memory);
     return PD_OK;
 }
@@ -146,13 +142,8 @@ static pd_status ask(const struct pd_run *r, struct pd_client *client, struct pd
     for (int s = 0; s < l->n; s++) {
         struct pd_ps_share *share = &l->shares[s];
         size_t bytes = (size_t)share->rows.n * row;
-        if (share->data_size < bytes) {
-            pd_free_aligned(share->data);
-            share->data_size = 0;
-            share->data = pd_malloc_aligned(bytes + bytes / 4);
-            if (!share->data) return pd_no_memory();
-            share->data_size = bytes + bytes / 4;
-        }
+        if (bytes > share->data_size && !pd_room_aligned(&share->data, &share->data_size, bytes + bytes / 4))
+            return pd_no_memory();
         share->from = share->rows.at;
         share->n = share->rows.n;
         share->row = row;
@@ -169,7 +160,7 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
     int64_t padding = pd_ps_attr(r, "padding_idx")->l, total = 0;
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
-    if (!l->shares) PD_TRY(make_shares(r, client, names->n, names->strings, endpoints->strings));
+    if (!l->shares) PD_TRY(make_shares(r, client, names->n, names->n, names->strings, endpoints->strings));
     for (int k = 0; k < r->in[IDS].n; k++)
         total += pd_tensor_numel(pd_run_in_at(r, IDS, k));
     struct pd_id_map map;
@@ -188,7 +179,8 @@ pd_status pd_ps_distributed_lookup_table_run(const struct pd_run *r)
             if (at < 0)
                 memset(to, 0, row);
             else
-                memcpy(to, l->shares[l->places.at[2 * at]].data + (size_t)l->places.at[2 * at + 1] * row,
+                memcpy(to,
+                       (char *)l->shares[l->places.at[2 * at]].data + (size_t)l->places.at[2 * at + 1] * row,
                        row);
         }
     }
@@ -229,17 +221,9 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r)
     int n = r->in[IDS].n;
     struct pd_client *client;
     PD_TRY(client_of(r, &client));
-    if (!l->shares) {
-        const char **names = pd_calloc((size_t)n, sizeof *names);
-        if (!names) return pd_no_memory();
-        for (int i = 0; i < n; i++)
-            names[i] = table;
-        pd_status status = epmap->n == n
-                               ? make_shares(r, client, n, names, epmap->strings)
-                               : pd_fail(PD_INVALID, "epmap names %d servers for %d X", epmap->n, n);
-        pd_free(names);
-        PD_TRY(status);
-    }
+    if (!l->shares && epmap->n != n)
+        return pd_fail(PD_INVALID, "epmap names %d servers for %d X", epmap->n, n);
+    if (!l->shares) PD_TRY(make_shares(r, client, n, 1, &table, epmap->strings));
     for (int i = 0; i < n; i++) {
         const struct pd_tensor *t = pd_run_in_at(r, IDS, i);
         struct pd_tensor *out = pd_run_out_at(r, 0, i);

@@ -67,7 +67,6 @@ pd_status pd_ps_prefetch_run(const struct pd_run *r);
 /* op_save.c */
 pd_status pd_ps_recv_save_run(const struct pd_run *r);
 pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r);
-pd_status pd_ps_delete_var_run(const struct pd_run *r);
 /* op_sum.c */
 pd_status pd_ps_ps_sum_run(const struct pd_run *r);
 /* op_serve.c */

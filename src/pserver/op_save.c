@@ -1,4 +1,4 @@
-/* recv_save, checkpoint_notify and delete_var at work: what lies on servers goes to files. */
+/* recv_save and checkpoint_notify at work: what lies on servers goes to files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,13 +161,4 @@ pd_status pd_ps_checkpoint_notify_run(const struct pd_run *r)
     if (status == PD_OK) status = save_parts(r, client, epmap->n, numbers);
     pd_free(numbers);
     return pd_ps_done(r, client, status);
-}
-
-/* ---- delete_var ---- */
-
-/* The memory of a temporary goes when its last reader has run; a variable of the scope is the user's. */
-pd_status pd_ps_delete_var_run(const struct pd_run *r)
-{
-    (void)r;
-    return PD_OK;
 }

@@ -1,7 +1,6 @@
 /* The tool's side of a status: connects, asks, waits for the report. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -54,8 +53,7 @@ static const struct pd_conn_events events = {.opened = on_opened, .done = on_don
 pd_status pd_status_fetch(const char *endpoint, int as_json, struct pd_buf *out)
 {
     struct fetch f = {.as_json = as_json, .out = out};
-    struct pd_hello hello = {
-        .role = PD_ROLE_TOOL, .id = -1, .incarnation = pd_rng_fresh_seed(), .pid = (uint32_t)getpid()};
+    struct pd_hello hello = {.role = PD_ROLE_TOOL, .id = -1, .incarnation = pd_rng_fresh_seed()};
     struct pd_conn_options options = {.connect_ms = CONNECT_MS, .ring = SMALL_RING};
     struct pd_loop *loop;
     struct pd_conn *conn;

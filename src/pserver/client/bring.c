@@ -72,11 +72,8 @@ static const struct pd_conn_events events = {.opened = on_opened, .done = on_don
 
 static pd_status start(struct pd_loop *loop, const char *endpoint, struct bringing *b)
 {
-    struct pd_hello hello = {.role = PD_ROLE_TRAINER,
-                             .loop = PD_PS_BRINGS,
-                             .id = 0,
-                             .incarnation = pd_rng_fresh_seed() | 1,
-                             .pid = (uint32_t)getpid()};
+    struct pd_hello hello = {
+        .role = PD_ROLE_TRAINER, .loop = PD_PS_BRINGS, .id = 0, .incarnation = pd_rng_fresh_seed() | 1};
     struct pd_conn_options options = {.connect_ms = CONNECT_MS, .transport = "tcp"};
     char mapped[280];
     memcpy(hello.job, b->settings->job, sizeof hello.job);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/line.h"
+#include "base/flags.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/wait.h"
@@ -12,14 +12,11 @@
 #include "pserver/client/client_private.h"
 #include "pserver/job_text.h"
 #include "pserver/proto.h"
-#include "pserver/spin.h"
 
 enum {
     RETRY_MS = 200,
     REFUSALS = 3, /* in a row count. One may be made of bytes that were damaged, or by somebody on the way */
 };
-
-static void start_wire(struct wire *w);
 
 /* ---- events of a connection ---- */
 
@@ -40,7 +37,7 @@ static void broke(struct wire *w, const char *text)
     if (w->state != WIRE_QUIT) w->state = WIRE_DOWN;
     pd_wire_unsend(w);
     w->said[0] = 0;
-    w->said_job = 0;
+    w->said_program = 0;
     pd_wire_forget_names(w);
     if (!w->broke_at) w->broke_at = now;
     /* A connection that was cut is there again at once; a server that is gone is not. */
@@ -53,21 +50,21 @@ static void broke(struct wire *w, const char *text)
                  w->refusal);
 }
 
-static void send_job(struct wire *w)
+static void send_program(struct wire *w)
 {
-    const struct pd_buf *job = &w->link->job;
+    const struct pd_buf *program = &w->link->program;
     struct pd_frame_head head = {.type = PD_PS_PROGRAM};
     struct pd_buf meta = {0};
-    if (w->said_job || !job->n) return;
-    w->said_job = 1;
-    pd_buf_add(&meta, job->at, job->n);
+    if (w->said_program || !program->n) return;
+    w->said_program = 1;
+    pd_buf_add(&meta, program->at, program->n);
     pd_conn_say(w->conn, &head, &meta);
 }
 
 void pd_client_ask_names(struct wire *w)
 {
     struct pd_client *c = w->link->client;
-    send_job(w);
+    send_program(w);
     struct pd_buf meta = {0};
     uint32_t n = 0;
     for (int i = w->names_opened; i < c->names.n; i++)
@@ -125,7 +122,7 @@ static void on_opened(struct pd_conn *conn, const struct pd_welcome *welcome)
     w->refusals = 0;
     if (link->incarnation != welcome->incarnation) link->applied = 0; /* what it had told is of before */
     link->incarnation = welcome->incarnation;
-    if (welcome->processes) pd_loop_set_spin(c->loop, pd_spin_us((int)welcome->processes));
+    if (welcome->processes) pd_loop_spin_for(c->loop, (int)welcome->processes);
     compare_policies(link, welcome->note);
     pd_client_ask_names(w);
 }
@@ -173,7 +170,7 @@ static pd_status on_names(struct wire *w, const struct pd_message *m)
         pd_client_job_failed(c, status, w->link->endpoint, pd_error());
         return PD_OK;
     }
-    pd_wire_again(w, mine, m->head.step);
+    pd_push_again(w, mine, m->head.step);
     return PD_OK;
 }
 
@@ -187,7 +184,7 @@ void pd_client_job_failed(struct pd_client *c, pd_status status, const char *end
 
 static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
 {
-    return pd_wire_head(pd_conn_user(conn), m);
+    return pd_ask_head(pd_conn_user(conn), m);
 }
 
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
@@ -216,7 +213,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
             snprintf(w->refusal, sizeof w->refusal, "%.280s", text);
             return PD_OK;
         }
-        if (!pd_wire_refused(w, m->head.request, (pd_status)status, text))
+        if (!pd_ask_refused(w, m->head.request, (pd_status)status, text))
             pd_client_job_failed(w->link->client, (pd_status)status, w->link->endpoint, text);
         return PD_OK;
     }
@@ -226,7 +223,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         pd_link_kept(w->link, m->head.step);
         return PD_OK;
     default:
-        return pd_wire_done(w, m);
+        return pd_ask_done(w, m);
     }
 }
 
@@ -257,8 +254,7 @@ static pd_status connect_wire(void *arg, const struct pd_conn_events *handlers, 
                              .loop = (uint16_t)w->index,
                              .id = c->id,
                              .incarnation = c->incarnation,
-                             .trainers = (uint32_t)w->link->group->trainers,
-                             .pid = (uint32_t)getpid()};
+                             .trainers = (uint32_t)w->link->group->trainers};
     memcpy(hello.job, c->settings.job, sizeof hello.job);
     struct pd_conn_options options = {.connect_ms = 5000};
     char mapped[280];
@@ -334,7 +330,7 @@ void pd_client_tend(struct pd_client *c, int64_t now)
             struct wire *w = link->wires.at[k];
             if (c->id < 0 && k > 0) break;
             if (!w->conn && w->state != WIRE_QUIT && now >= w->retry_at) start_wire(w);
-            if (w->state == WIRE_OPEN) send_job(w);
+            if (w->state == WIRE_OPEN) send_program(w);
             if (w->state == WIRE_OPEN && w->names_opened < c->names.n) pd_client_ask_names(w);
             watch(w, now);
         }
@@ -342,6 +338,17 @@ void pd_client_tend(struct pd_client *c, int64_t now)
 }
 
 /* ---- finding and making ---- */
+
+struct pd_client_settings pd_client_settings_read(void)
+{
+    struct pd_client_settings s = {.deadline_ms = pd_flag_int(PD_FLAG_rpc_deadline),
+                                   .notice_ms = pd_flag_int(PD_FLAG_ps_notice),
+                                   .silence_ms = pd_stall_limit_ms(),
+                                   .retry_times = pd_flag_int(PD_FLAG_rpc_retry_times),
+                                   .accepts_rollback = pd_flag_int(PD_FLAG_ps_accept_rollback)};
+    snprintf(s.job, sizeof s.job, "%s", pd_flag_text(PD_FLAG_ps_job));
+    return s;
+}
 
 int pd_client_id(const struct pd_client *c)
 {
@@ -395,7 +402,7 @@ pd_status pd_client_expect(struct pd_client *c, int trainers, int n, const char 
 }
 
 /* The first line differs from server to server: lists in another order would mix up what lies where. */
-static pd_status pack_job(struct link *link, int place, int of, int n, const char *const *lines)
+static pd_status pack_program(struct link *link, int place, int of, int n, const char *const *lines)
 {
     char first[80];
     const char **all = pd_calloc((size_t)n + 1, sizeof *all);
@@ -403,10 +410,10 @@ static pd_status pack_job(struct link *link, int place, int of, int n, const cha
     snprintf(first, sizeof first, "the place of this server in pservers: %d of %d", place, of);
     all[0] = first;
     memcpy(all + 1, lines, (size_t)n * sizeof *lines);
-    pd_buf_free(&link->job);
-    pd_job_text_pack(n + 1, all, &link->job);
+    pd_buf_free(&link->program);
+    pd_job_text_pack(n + 1, all, &link->program);
     pd_free(all);
-    return link->job.failed ? pd_no_memory() : PD_OK;
+    return link->program.failed ? pd_no_memory() : PD_OK;
 }
 
 pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, const char *const *lines)
@@ -425,10 +432,10 @@ pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, co
         PD_TRY(pd_client_find(c, one, &link));
         if (!place) servers = link;
         pd_client_join(servers, link);
-        PD_TRY(pack_job(link, ++place, of, n, lines));
+        PD_TRY(pack_program(link, ++place, of, n, lines));
         for (int k = 0; k < link->wires.n; k++) {
-            link->wires.at[k]->said_job = 0;
-            if (link->wires.at[k]->state == WIRE_OPEN) send_job(link->wires.at[k]);
+            link->wires.at[k]->said_program = 0;
+            if (link->wires.at[k]->state == WIRE_OPEN) send_program(link->wires.at[k]);
         }
     }
     return PD_OK;

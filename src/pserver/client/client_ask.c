@@ -109,7 +109,7 @@ static pd_status check_payload(const struct wire *w, const struct pd_message *m,
                    w->link->endpoint, (unsigned long long)m->head.payload, (unsigned long long)total);
 }
 
-pd_status pd_wire_head(struct wire *w, struct pd_message *m)
+pd_status pd_ask_head(struct wire *w, struct pd_message *m)
 {
     if (m->head.type != PD_PS_VALUES) return PD_OK;
     const struct request *q = find(w, m->head.request);
@@ -131,18 +131,14 @@ pd_status pd_wire_head(struct wire *w, struct pd_message *m)
 static void take_off(struct request *q)
 {
     struct wire *w = q->wire;
-    for (int i = 0; q->is_asked && i < w->requests.n; i++)
-        if (w->requests.at[i] == q) {
-            pd_vec_remove(&w->requests, i);
-            break;
-        }
+    if (q->is_asked) pd_vec_drop(&w->requests, q);
     if (q->number && q->kind == REQUEST_ROWS) w->rows_asked -= q->wanted.at[0].bytes;
     if (q->is_asked && q->ask) q->ask->left--;
     q->number = 0;
     q->is_asked = 0;
 }
 
-pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
+pd_status pd_ask_done(struct wire *w, const struct pd_message *m)
 {
     struct request *q = find(w, m->head.request);
     if (!q) return PD_OK;
@@ -156,10 +152,10 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     take_off(q);
     switch (q->kind) {
     case REQUEST_STEP:
-        pd_wire_ended(w);
+        pd_push_ended(w);
         break;
     case REQUEST_PASS:
-        pd_wire_passed(w);
+        pd_push_passed(w);
         break;
     case REQUEST_BYE:
         if (m->head.flags & PD_PS_TELLS) w->link->group->is_passed_on = 1;
@@ -171,7 +167,7 @@ pd_status pd_wire_done(struct wire *w, const struct pd_message *m)
     return PD_OK;
 }
 
-int pd_wire_refused(struct wire *w, uint64_t number, pd_status status, const char *text)
+int pd_ask_refused(struct wire *w, uint64_t number, pd_status status, const char *text)
 {
     struct request *q = find(w, number);
     if (!q || q->kind != REQUEST_SAVE) return 0;
@@ -325,7 +321,7 @@ pd_status pd_ask_send(struct pd_ask *ask)
 {
     PD_TRY(send_from(ask, ask->first));
     for (struct request *q = ask->first; q; q = q->next)
-        if (q->is_asked) pd_wire_flush(q->wire);
+        if (q->is_asked) pd_push_flush(q->wire);
     return PD_OK;
 }
 

@@ -38,7 +38,7 @@ static void free_link(struct link *link)
     for (int k = 0; k < link->wires.n; k++)
         free_wire(link->wires.at[k]);
     pd_vec_free(&link->wires);
-    pd_buf_free(&link->job);
+    pd_buf_free(&link->program);
     pd_free(link->endpoint);
     leave_group(link);
     pd_free(link);
@@ -267,7 +267,7 @@ static pd_status pass_begun(struct pd_client *c, struct link *one, const struct 
                 if (w->step < least) least = w->step;
                 if (turn == 0 || w->step >= first) continue;
                 is_behind = w->passes = 1;
-                pd_wire_flush(w);
+                pd_push_flush(w);
             }
         PD_TRY(pd_client_wait_until(c, run, nobody_passes, one, "passing a step that was begun"));
     }
@@ -321,7 +321,7 @@ pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, cons
                         is_numbered_alike(link) ? "" : " (on others by `applied` in its manifest)");
                 if (turn == 0 || w->step + 1 != last) continue;
                 w->passes = 1;
-                pd_wire_flush(w);
+                pd_push_flush(w);
             }
         }
     PD_TRY(pd_client_wait_until(c, run, nobody_passes, one, "joining the step that the servers are in"));

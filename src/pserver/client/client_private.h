@@ -13,10 +13,19 @@
 #include "base/wait.h"
 #include "net/conn.h"
 #include "pserver/client/client.h"
-#include "pserver/client/client_settings.h"
 #include "pserver/stall.h"
 
 enum { PD_CLIENT_TURN_MS = 50 };
+
+/* What a trainer's flags say: read once, when its client is made. */
+struct pd_client_settings {
+    char job[sizeof((struct pd_hello *)0)->job];
+    int deadline_ms, notice_ms;
+    int silence_ms;       /* after which a connection counts as stalled; 0: never */
+    int retry_times;      /* how often a connection may break under one wait; -1: any */
+    int accepts_rollback; /* servers may have less than they acknowledged */
+};
+struct pd_client_settings pd_client_settings_read(void);
 
 /* ---- requests ---- */
 
@@ -92,7 +101,7 @@ struct wire {
     int index;
     struct pd_conn *conn; /* NULL: broken */
     enum wire_state state;
-    int said_job;     /* what this trainer trains was told to this connection */
+    int said_program; /* what this trainer trains was told to this connection */
     int names_opened; /* names told to this connection */
     int names_answered;
     uint64_t step;    /* the one being exchanged: last applied + 1 */
@@ -148,7 +157,7 @@ struct link {
     PD_VEC(struct wire *) wires; /* by the server's loops */
     uint64_t incarnation;        /* of the server */
     int n_loops;                 /* 0: not known yet */
-    struct pd_buf job;           /* what is trained there (job_text.h); empty: not known */
+    struct pd_buf program;       /* what is trained there (job_text.h); empty: not known */
     uint64_t job_id, applied;    /* the job it is in (0: none yet) and the step it is at, as it told last */
     int job_flags;               /* PD_PS_JOB_* */
     uint64_t ahead;              /* the number of a snapshot there less its step */
@@ -173,7 +182,7 @@ struct pd_client {
     pthread_cond_t freed, over;
     int is_owned, is_turning; /* a thread has them; it waits for events */
     int wanting, waiting;     /* threads that want them: for a moment, or to turn the loop */
-    int in_wait;              /* threads in pd_client_wait_until */
+    atomic_int in_wait;       /* threads in pd_client_wait_until */
     pthread_t minder;
     int has_minder, is_over;
     int64_t left_at; /* when the last call ended */
@@ -288,10 +297,10 @@ struct wire *pd_client_wire_of(const struct pd_client *client, int number); /* o
 void pd_wire_break_off(struct wire *wire);
 void pd_wire_unsend(struct wire *wire);      /* the next connection is asked all of it again */
 void pd_wire_forget_asks(struct wire *wire); /* nobody waits for them any more */
-pd_status pd_wire_head(struct wire *wire, struct pd_message *message);
-pd_status pd_wire_done(struct wire *wire, const struct pd_message *message);
+pd_status pd_ask_head(struct wire *wire, struct pd_message *message);
+pd_status pd_ask_done(struct wire *wire, const struct pd_message *message);
 /* Does this FAILED only say that one request could not be fulfilled? Then pd_ask_wait tells. */
-int pd_wire_refused(struct wire *wire, uint64_t request, pd_status status, const char *text);
+int pd_ask_refused(struct wire *wire, uint64_t request, pd_status status, const char *text);
 /* Moves the values that `ask` wants there to `to`. */
 void pd_ask_move(struct pd_ask *ask, struct wire *wire, struct request *to);
 pd_status pd_ask_send(struct pd_ask *ask);
@@ -301,12 +310,12 @@ void pd_client_free_asks(struct pd_client *client);
 /* client_step.c */
 int pd_client_is_pushing(struct pd_client *client); /* a step is begun */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, for who has the turn */
-void pd_wire_flush(struct wire *wire);              /* sends what can be sent: asks, and of the step */
+void pd_push_flush(struct wire *wire);              /* sends what can be sent: asks, and of the step */
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */
-void pd_wire_again(struct wire *wire, uint64_t applied, uint64_t counted);
-void pd_wire_passed(struct wire *wire); /* the answer of a PASS came */
-void pd_wire_ended(struct wire *wire);  /* that of the end of a push did */
+void pd_push_again(struct wire *wire, uint64_t applied, uint64_t counted);
+void pd_push_passed(struct wire *wire); /* the answer of a PASS came */
+void pd_push_ended(struct wire *wire);  /* that of the end of a push did */
 /* Notes for goodbyes that servers have, or may have, a part of a step that this trainer will not end. */
 void pd_client_note_halfway(struct pd_client *client, const char *why);
 void pd_push_clear(struct wire *wire); /* nothing is pushed any more */

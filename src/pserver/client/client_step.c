@@ -8,8 +8,8 @@
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
 
-/* The step that is given again for others. */
-static int has(const struct wire *w)
+/* Its step: is it one that the server has already, given again for others? */
+static int is_given_again(const struct wire *w)
 {
     return w->step < w->until;
 }
@@ -81,7 +81,7 @@ static void send_pieces(struct wire *w)
     p->state = PUSH_ENDED;
 }
 
-void pd_wire_flush(struct wire *w)
+void pd_push_flush(struct wire *w)
 {
     const struct group *g = w->link->group;
     if (!w->conn || w->state != WIRE_OPEN) return;
@@ -89,7 +89,7 @@ void pd_wire_flush(struct wire *w)
     if (w->push.state == PUSH_ENDED) return;
     if (w->passes && !w->pass.number) send_pass(w);
     if (w->passes || !g->is_aligned || (g->checks && w->push.state == PUSH_GATHERS)) return;
-    if (has(w)) {
+    if (is_given_again(w)) {
         if (w->push.state == PUSH_GATHERS) return;
         w->push.sent = w->push.pieces.n;
     }
@@ -102,7 +102,7 @@ static void note_counted(struct wire *w, uint64_t step)
     pd_group_count(w->link);
 }
 
-void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
+void pd_push_again(struct wire *w, uint64_t applied, uint64_t counted)
 {
     struct pd_client *c = w->link->client;
     int is_idle = !w->push.pieces.n && w->push.state == PUSH_GATHERS, only_asks = is_idle && pd_wire_asks(w);
@@ -133,21 +133,21 @@ void pd_wire_again(struct wire *w, uint64_t applied, uint64_t counted)
         /* Applied with this trainer: only the answer is missing. Without it, because it was away for long:
          * what it gives goes to the next step. That is the same on all servers, which agree on who is in it.
          */
-        if (counted < w->step && !w->passes && !has(w))
+        if (counted < w->step && !w->passes && !is_given_again(w))
             pd_log(PD_LOG_WARNING,
                    "server %s went on to step %llu without this trainer, whose connection was gone for long: "
                    "its step %llu counts as step %llu",
                    w->link->endpoint, (unsigned long long)applied, (unsigned long long)w->step,
                    (unsigned long long)applied + 1);
         w->next = applied + 1;
-        if (has(w) || (counted >= w->step && w->push.state == PUSH_ENDS && !w->passes)) {
+        if (is_given_again(w) || (counted >= w->step && w->push.state == PUSH_ENDS && !w->passes)) {
             w->push.sent = w->push.pieces.n;
         } else {
             w->step = w->next;
             w->passes = 0;
         }
     }
-    pd_wire_flush(w);
+    pd_push_flush(w);
 }
 
 /* ---- a step that was broken off ---- */
@@ -232,7 +232,7 @@ pd_status pd_client_push_dense(struct pd_client *c, int number, const void *data
                                             .part = k,
                                             .data = (const char *)data + at,
                                             .bytes = bytes - at < part ? bytes - at : part}));
-    pd_wire_flush(pd_client_wire_of(c, number));
+    pd_push_flush(pd_client_wire_of(c, number));
     return PD_OK;
 }
 
@@ -253,22 +253,22 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
                                             .data = (const char *)data + (size_t)at * row,
                                             .bytes = (size_t)count * row}));
     }
-    pd_wire_flush(pd_client_wire_of(c, number));
+    pd_push_flush(pd_client_wire_of(c, number));
     return PD_OK;
 }
 
 /* ---- answers ---- */
 
-void pd_wire_passed(struct wire *w)
+void pd_push_passed(struct wire *w)
 {
     w->passes = w->has_parts = 0;
     w->step++;
-    pd_wire_flush(w);
+    pd_push_flush(w);
 }
 
-void pd_wire_ended(struct wire *w)
+void pd_push_ended(struct wire *w)
 {
-    int had = has(w);
+    int had = is_given_again(w);
     note_counted(w, w->step++);
     if (!had && w->step < w->next) w->step = w->next;
     pd_push_clear(w);
@@ -297,7 +297,7 @@ static void end_push(struct wire *w, struct pd_ask *ask)
     w->push.end.kind = REQUEST_STEP;
     pd_ask_move(ask, w, &w->push.end);
     w->push.state = PUSH_ENDS;
-    pd_wire_flush(w);
+    pd_push_flush(w);
 }
 
 /* One step, so the servers are of one job. */

@@ -100,20 +100,10 @@ static int has_grace(const struct pd_client *c, const struct pd_patience *patien
 /* One that does not wait beside others counts afresh. */
 static void begin(struct pd_client *c, int64_t now)
 {
-    pthread_mutex_lock(&c->lock);
-    int is_first = !c->in_wait++;
-    pthread_mutex_unlock(&c->lock);
-    if (!is_first) return;
+    if (atomic_fetch_add(&c->in_wait, 1)) return;
     c->explained = now;
     PD_EACH_WIRE(c, w)
         w->breaks = 0;
-}
-
-static void end(struct pd_client *c)
-{
-    pthread_mutex_lock(&c->lock);
-    c->in_wait--;
-    pthread_mutex_unlock(&c->lock);
 }
 
 /* Between two turns others have the client: threads that ask for something, and what the user's own handlers
@@ -171,6 +161,6 @@ pd_status pd_client_wait_until(struct pd_client *c, const struct pd_run *run, in
         explain(c, pd_clock_ns());
         status = be_patient(c, &patience, what);
     }
-    end(c);
+    atomic_fetch_sub(&c->in_wait, 1);
     return status == PD_OK && c->failed ? pd_fail(c->failure, "%s", c->failure_text) : status;
 }

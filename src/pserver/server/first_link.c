@@ -2,7 +2,6 @@
 #include "pserver/server/first_link.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/line.h"
@@ -140,8 +139,7 @@ static pd_status connect_it(void *arg, const struct pd_conn_events *handlers, vo
     const struct pd_first_link *link = arg;
     const struct pd_server *s = link->server;
     char mapped[280];
-    struct pd_hello hello = {
-        .role = PD_ROLE_SERVER, .id = link->self, .incarnation = s->calls_as, .pid = (uint32_t)getpid()};
+    struct pd_hello hello = {.role = PD_ROLE_SERVER, .id = link->self, .incarnation = s->calls_as};
     snprintf(hello.job, sizeof hello.job, "%s", s->config.job);
     return pd_conn_open(link->loop, pd_endpoint_map(link->to, mapped, sizeof mapped), &hello,
                         &(struct pd_conn_options){.transport = "tcp"}, handlers, user, out);

@@ -17,7 +17,6 @@
 #include "pserver/server/first_link.h"
 #include "pserver/server/order.h"
 #include "pserver/server/sums.h"
-#include "pserver/spin.h"
 #include "pserver/store/durable.h"
 #include "pserver/store/save_part.h"
 
@@ -345,7 +344,7 @@ static pd_status start(struct pd_server *s, const struct pd_server_config *confi
     for (int i = 0; i < s->n_lanes; i++) {
         char name[32];
         snprintf(name, sizeof name, "ps-loop-%d", i);
-        pd_loop_set_spin(s->lanes[i].loop, pd_spin_us(processes_of(s)));
+        pd_loop_spin_for(s->lanes[i].loop, processes_of(s));
         PD_TRY(pd_loop_start(s->lanes[i].loop, name));
     }
     return pd_loop_start(pd_control_loop(s->control), "ps-control");

@@ -332,16 +332,8 @@ static pd_status merge_part(struct pd_shard *shard, const struct unit *u, uint32
     int64_t n = pd_shard_part_size(u, part);
     *grad = single_given(shard, u, part, step);
     if (*grad) return PD_OK;
-    if (!shard->merged) {
-        shard->merged_size = PD_PS_PART;
-        shard->merged = pd_malloc_aligned(shard->merged_size);
-    }
-    if (shard->merged && shard->merged_size < (size_t)n * u->item) {
-        pd_free_aligned(shard->merged);
-        shard->merged_size = (size_t)n * u->item;
-        shard->merged = pd_malloc_aligned(shard->merged_size);
-    }
-    if (!shard->merged) return pd_no_memory();
+    size_t need = (size_t)n * u->item > PD_PS_PART ? (size_t)n * u->item : PD_PS_PART;
+    if (!pd_room_aligned(&shard->merged, &shard->merged_size, need)) return pd_no_memory();
     if (u->item == sizeof(double))
         sum_f64(shard->merged, shard, u, part, n, step);
     else
@@ -385,13 +377,9 @@ static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64
         return pd_fail(PD_RANGE, "'%s': %lld rows in one step; at most %d", u->spec.grad, (long long)n,
                        INT32_MAX);
     if (!pd_vec_reserve(&shard->rows, (int)n)) return pd_no_memory();
-    if (shard->rows_data_size < (size_t)n * row) {
-        pd_free_aligned(shard->rows_data);
-        shard->rows_data_size = 0;
-        shard->rows_data = pd_malloc_aligned((size_t)n * row * 5 / 4);
-        if (!shard->rows_data) return pd_no_memory();
-        shard->rows_data_size = (size_t)n * row * 5 / 4;
-    }
+    if (shard->rows_data_size < (size_t)n * row &&
+        !pd_room_aligned(&shard->rows_data, &shard->rows_data_size, (size_t)n * row * 5 / 4))
+        return pd_no_memory();
     int by = divisor(shard, u);
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_given *g = &u->given[t];

@@ -109,13 +109,7 @@ static pd_status redo_given(struct unit *u, const struct pd_change *change, cons
         payload = (const char *)payload + ids;
         n -= ids;
     }
-    if (g->data_size < n) {
-        pd_free_aligned(g->data);
-        g->data_size = 0;
-        g->data = pd_malloc_aligned(n);
-        if (!g->data) return pd_no_memory();
-        g->data_size = n;
-    }
+    if (!pd_room_aligned(&g->data, &g->data_size, n)) return pd_no_memory();
     if (n) memcpy(g->data, payload, n);
     return PD_OK;
 }
