@@ -95,10 +95,10 @@ static void test_reshard(void **state)
             /* What the former job saved, read in pieces as this one is cut. */
             struct pd_snapshot_set *set = set_of(root, PD_SNAPSHOT_NEWEST);
             int64_t counter;
-            assert_int_equal(pd_snapshot_set_step(set), step - 1);
-            assert_int_equal(pd_snapshot_set_count(set), jobs[job - 1].n);
-            for (int i = 0; i < pd_snapshot_set_count(set); i++)
-                assert_ok(pd_snapshot_check(pd_snapshot_set_at(set, i)));
+            assert_int_equal(set->step, step - 1);
+            assert_int_equal(set->servers.n, jobs[job - 1].n);
+            for (int i = 0; i < set->servers.n; i++)
+                assert_ok(pd_snapshot_check(set->servers.at[i]));
             assert_int_equal(pd_snapshot_set_find(set, "w")->whole_rows, ROWS);
             assert_null(pd_snapshot_set_find(set, "v"));
             memset(w_read, 0, sizeof w_read);
@@ -142,24 +142,24 @@ static void test_incomplete_sets(void **state)
     for (uint64_t step = 10; step <= 30; step += 10)
         save_job(root, step, 3, (int[]){20, 30, 3}, w, table);
     set = set_of(root, PD_SNAPSHOT_NEWEST);
-    assert_string_equal(pd_snapshot_set_damage(set), "");
+    assert_string_equal(set->damage, "");
     pd_snapshot_set_close(set);
     /* The last server has not got as far: the newest that all have counts, and the others are named. */
     empty_folder(path_in(root, "10.0.0.2_6174/snapshot-00000000000000000030"));
     set = set_of(root, PD_SNAPSHOT_NEWEST);
-    assert_int_equal(pd_snapshot_set_step(set), 20);
-    assert_non_null(strstr(pd_snapshot_set_damage(set), "has no snapshot of step 30"));
+    assert_int_equal(set->step, 20);
+    assert_non_null(strstr(set->damage, "has no snapshot of step 30"));
     pd_snapshot_set_close(set);
     assert_error(pd_snapshot_set_open(root, 30, NULL, &set), PD_NOT_FOUND,
                  "'10.0.0.2:6174' has no snapshot of step 30");
     set = set_of(root, 10);
-    assert_int_equal(pd_snapshot_set_step(set), 10);
+    assert_int_equal(set->step, 10);
     pd_snapshot_set_close(set);
     /* Folders of a server that is no longer there do not disturb. */
     save_job(root, 40, 2, (int[]){20, 33}, w, table);
     set = set_of(root, PD_SNAPSHOT_NEWEST);
-    assert_int_equal(pd_snapshot_set_step(set), 40);
-    assert_int_equal(pd_snapshot_set_count(set), 2);
+    assert_int_equal(set->step, 40);
+    assert_int_equal(set->servers.n, 2);
     pd_snapshot_set_close(set);
     /* Rows that nobody saved. */
     save_job(root, 50, 2, (int[]){20, 30}, w, table);
@@ -217,7 +217,7 @@ static void assert_set(const char *root, const float *want, int n, float counter
     assert_memory_equal(got, want, (size_t)n * sizeof *got);
     assert_ok(pd_snapshot_set_read(set, "counter", 0, 1, got, sizeof *got));
     assert_true(got[0] == counter);
-    assert_int_equal(!pd_snapshot_set_damage(set)[0], is_whole);
+    assert_int_equal(!set->damage[0], is_whole);
     pd_snapshot_set_close(set);
 }
 

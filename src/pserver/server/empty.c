@@ -115,39 +115,26 @@ static pd_status damaged(const char *path)
                    path);
 }
 
-static pd_status read_all(int file, const char *path, struct brought *b)
-{
-    struct kept_head head;
-    struct stat st;
-    if (fstat(file, &st) != 0) return pd_folder_trouble("read", path, errno);
-    if (st.st_size < (off_t)sizeof head || read(file, &head, sizeof head) != (ssize_t)sizeof head ||
-        head.n_startup > MOST || head.n_serve > MOST ||
-        head.n_startup + head.n_serve + sizeof head != (uint64_t)st.st_size)
-        return damaged(path);
-    size_t n = (size_t)(head.n_startup + head.n_serve);
-    while (b->bytes.n < n) {
-        char some[4096];
-        ssize_t got = read(file, some, sizeof some);
-        if (got < 0) return pd_folder_trouble("read", path, errno);
-        if (got == 0) return damaged(path);
-        pd_buf_add(&b->bytes, some, (size_t)got);
-        if (b->bytes.failed) return pd_no_memory();
-    }
-    b->n_startup = (size_t)head.n_startup;
-    b->n_serve = (size_t)head.n_serve;
-    return pd_crc32c(0, b->bytes.at, n) == head.checksum ? PD_OK : damaged(path);
-}
-
 static pd_status find_kept(const char *folder, struct empty *e)
 {
+    struct brought *b = &e->brought;
+    struct kept_head head = {0};
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, KEPT);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return errno == ENOENT ? PD_OK : pd_folder_trouble("read", path, errno);
-    pd_status status = read_all(file, path, &e->brought);
-    close(file);
-    e->is_there = status == PD_OK;
-    return status;
+    int is_there;
+    PD_TRY(pd_folder_path(path, folder, KEPT));
+    PD_TRY(pd_folder_read(folder, KEPT, 2 * (size_t)MOST + sizeof head, &b->bytes, &is_there));
+    if (!is_there) return PD_OK;
+    if (b->bytes.n < sizeof head) return damaged(path);
+    memcpy(&head, b->bytes.at, sizeof head);
+    b->bytes.n -= sizeof head;
+    memmove(b->bytes.at, b->bytes.at + sizeof head, b->bytes.n);
+    if (head.n_startup > MOST || head.n_serve > MOST || head.n_startup + head.n_serve != b->bytes.n ||
+        pd_crc32c(0, b->bytes.at, b->bytes.n) != head.checksum)
+        return damaged(path);
+    b->n_startup = (size_t)head.n_startup;
+    b->n_serve = (size_t)head.n_serve;
+    e->is_there = 1;
+    return PD_OK;
 }
 
 /* ---- the connection of who brings them ---- */

@@ -93,9 +93,8 @@ static pd_status rebase(struct pd_durable *d)
     PD_TRY(pd_journal_tidy(d->folder, lanes, number));
     for (int l = 0; l < lanes; l++)
         d->taken.files[l] = number;
-    d->last_step = d->sure_step = number;
-    d->last_applied = d->sure_applied = pd_shard_step(d->server->lanes[0].shard);
-    d->last_least = d->sure_least = pd_durable_least(d->server);
+    uint64_t applied = pd_shard_step(d->server->lanes[0].shard), least = pd_durable_least(d->server);
+    pd_durable_set_last(d, (struct pd_cut){number, applied, least, d->last.changes}, 1);
     return PD_OK;
 }
 

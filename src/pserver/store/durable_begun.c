@@ -109,7 +109,6 @@ pd_status pd_begun_check(struct pd_durable *d, const struct pd_snapshot *snapsho
  * all have. */
 static pd_status take_other_loops(struct pd_durable *d, const struct pd_snapshot *snapshot)
 {
-    struct pd_server *s = d->server;
     struct pd_steps steps = {0};
     char whose[PATH_MAX + 64], advice[256];
     int loops = loops_of(snapshot);
@@ -120,12 +119,7 @@ static pd_status take_other_loops(struct pd_durable *d, const struct pd_snapshot
              loops);
     pd_status status = pd_steps_add(&steps, snapshot);
     if (status == PD_OK && loops) status = pd_steps_check(d, &steps, whose, advice);
-    for (int l = 0; l < s->n_lanes && status == PD_OK; l++) {
-        for (int t = 0; t < s->config.trainers; t++)
-            pd_shard_set_trainer_step(s->lanes[l].shard, t, pd_steps_of(&steps, t));
-        pd_shard_set_step(s->lanes[l].shard, pd_durable_highest(s->lanes[l].shard, s->config.trainers));
-        pd_server_set_step(s, pd_shard_step(s->lanes[l].shard));
-    }
+    if (status == PD_OK) pd_steps_take(d, &steps, 0);
     pd_steps_free(&steps);
     return status;
 }
@@ -139,7 +133,7 @@ static void take_step(struct pd_durable *d, const struct pd_snapshot *snapshot)
         const char *step = pd_durable_note(snapshot, "step", l);
         if (step) pd_shard_set_step(s->lanes[l].shard, strtoull(step, NULL, 10));
     }
-    d->last_least = d->sure_least = pd_durable_least(s);
+    d->last.least = d->sure.least = pd_durable_least(s);
 }
 
 pd_status pd_begun_take(struct pd_durable *d, const struct pd_snapshot *snapshot)

@@ -74,7 +74,7 @@ pd_status pd_durable_ready(struct pd_durable *d)
     if (!d->stands) return pd_no_memory();
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > d->furthest) d->furthest = pd_shard_step(s->lanes[l].shard);
-    if (s->config.is_sync && d->last_step > d->last_applied) d->ahead = d->last_step - d->last_applied;
+    if (s->config.is_sync && d->last_step > d->last.applied) d->ahead = d->last_step - d->last.applied;
     pd_writer_show(d);
     atomic_store(&d->common, pd_durable_kept(d)); /* the others start with the same, or are refused */
     return PD_OK;
@@ -157,13 +157,24 @@ uint64_t pd_durable_least(const struct pd_server *s)
     return least;
 }
 
+void pd_durable_set_last(struct pd_durable *d, struct pd_cut last, int is_sure)
+{
+    d->last = last;
+    atomic_store(&d->last_step, last.number);
+    if (is_sure) d->sure = last;
+}
+
+static void begin(struct pd_durable *d, uint64_t number)
+{
+    uint64_t applied = pd_shard_step(d->server->lanes[0].shard), least = pd_durable_least(d->server);
+    pd_durable_set_last(d, (struct pd_cut){number, applied, least, d->last.changes}, 0);
+}
+
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
 static void cut(struct pd_durable *d, uint64_t number)
 {
     d->last_cut = pd_clock_ns();
-    d->last_step = number;
-    d->last_applied = pd_shard_step(d->server->lanes[0].shard);
-    d->last_least = pd_durable_least(d->server);
+    begin(d, number);
     atomic_store(&d->grown, 0);
     pd_status status = PD_OK;
     if (atomic_load(&d->spoilt) == number)
@@ -193,8 +204,8 @@ static uint64_t number_of(const struct pd_durable *d)
     uint64_t number = 0, last = atomic_load(&d->last_step);
     for (int l = 0; l < s->n_lanes; l++)
         if (pd_shard_step(s->lanes[l].shard) > number) number = pd_shard_step(s->lanes[l].shard);
-    int is_kept = s->config.is_sync ? number == d->last_applied && pd_durable_least(s) == d->last_least
-                                    : changes_of(s) == d->last_changes;
+    int is_kept = s->config.is_sync ? number == d->last.applied && pd_durable_least(s) == d->last.least
+                                    : changes_of(s) == d->last.changes;
     if (is_kept) return 0;
     number = number_at(d, number);
     for (int l = 0; d->journals && l < s->n_lanes; l++)
@@ -227,7 +238,7 @@ static void cut_async(void *arg)
                pd_error());
         return;
     }
-    d->last_changes = changes_of(d->server);
+    d->last.changes = changes_of(d->server);
     cut(d, number);
 }
 
@@ -368,9 +379,7 @@ pd_status pd_durable_last(struct pd_durable *d)
     if (status == PD_OK) status = pd_durable_prepare(d, step);
     if (status != PD_OK) pd_error_add(" (the last snapshot, of step %llu)", (unsigned long long)step);
     PD_TRY(status);
-    d->last_step = step;
-    d->last_applied = pd_shard_step(d->server->lanes[0].shard);
-    d->last_least = pd_durable_least(d->server);
+    begin(d, step);
     d->is_last = 1;
     if (pd_writer_start(d) != PD_OK) pd_writer_write(d);
     PD_TRY(pd_writer_wait(d));

@@ -29,10 +29,9 @@ static pd_status make_aside(const struct pd_durable *d, char path[PATH_MAX])
     gmtime_r(&now, &utc);
     strftime(date, sizeof date, "%Y%m%d-%H%M%S", &utc);
     for (int i = 1; i <= SAME_SECOND; i++) {
-        char more[16] = "";
-        if (i > 1) snprintf(more, sizeof more, "-%d", i);
-        if (snprintf(path, PATH_MAX, "%s/old-%s%s", d->folder, date, more) >= PATH_MAX)
-            return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", d->folder);
+        char name[64];
+        snprintf(name, sizeof name, i > 1 ? "old-%s-%d" : "old-%s", date, i);
+        PD_TRY(pd_folder_path(path, d->folder, name));
         if (mkdir(path, 0777) == 0) return PD_OK;
         if (errno != EEXIST) break;
     }
@@ -73,10 +72,9 @@ static pd_status move_aside(const struct pd_durable *d, const struct moving *mov
             if (turn_of(moving, names[i]) != turn) continue;
             if (!*aside) status = make_aside(d, aside);
             if (status != PD_OK) break;
-            if (snprintf(from, sizeof from, "%s/%s", d->folder, names[i]) >= (int)sizeof from ||
-                snprintf(to, sizeof to, "%s/%s", aside, names[i]) >= (int)sizeof to)
-                status = pd_fail(PD_INVALID, "the path of the folder '%s' is too long", d->folder);
-            else if (rename(from, to) != 0)
+            status = pd_folder_path(from, d->folder, names[i]);
+            if (status == PD_OK) status = pd_folder_path(to, aside, names[i]);
+            if (status == PD_OK && rename(from, to) != 0)
                 status = pd_folder_trouble("move aside", from, errno);
             moved++;
         }
@@ -111,8 +109,7 @@ pd_status pd_durable_read_job(const char *folder, uint64_t *job)
     uint32_t crc;
     int at = 0;
     *job = 0;
-    if (snprintf(path, sizeof path, "%s/" JOB, folder) >= (int)sizeof path)
-        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
+    PD_TRY(pd_folder_path(path, folder, JOB));
     FILE *file = fopen(path, "re");
     if (!file) return errno == ENOENT ? PD_OK : pd_folder_trouble("read", path, errno);
     size_t n = fread(text, 1, sizeof text - 1, file);

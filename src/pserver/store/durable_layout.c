@@ -22,25 +22,6 @@
 
 enum { MOST = 64 << 20 };
 
-static pd_status read_text(const char *folder, struct pd_buf *out)
-{
-    char path[PATH_MAX], some[4096];
-    if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path)
-        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
-    FILE *file = fopen(path, "re");
-    if (!file && errno == ENOENT) return PD_OK;
-    if (!file) return pd_folder_trouble("read", path, errno);
-    for (size_t n; (n = fread(some, 1, sizeof some, file)) > 0 && out->n < MOST;)
-        pd_buf_add(out, some, n);
-    int failed = ferror(file);
-    fclose(file);
-    if (failed) return pd_folder_trouble("read", path, EIO);
-    pd_buf_add(out, "", 1);
-    if (out->failed) return pd_no_memory();
-    out->n--;
-    return PD_OK;
-}
-
 /* The last line; what is before it is compared as it is. */
 static int read_last(const char *text, size_t n, struct pd_layout *out)
 {
@@ -64,7 +45,8 @@ static int read_loops(const char *text, struct pd_layout *out)
 pd_status pd_layout_read(const char *folder, struct pd_layout *out)
 {
     *out = (struct pd_layout){0};
-    PD_TRY(read_text(folder, &out->text));
+    int is_there;
+    PD_TRY(pd_folder_read(folder, NAME, MOST, &out->text, &is_there));
     out->exists = out->text.n > 0;
     if (!out->exists || (read_last(out->text.at, out->text.n, out) && read_loops(out->text.at, out)))
         return PD_OK;

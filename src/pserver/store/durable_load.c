@@ -119,11 +119,15 @@ static void take_steps(struct pd_durable *d, const struct pd_snapshot *snapshot)
         pd_shard_set_step(shard, s->config.is_sync ? applied : pd_durable_highest(shard, trainers));
         pd_server_set_step(s, pd_shard_step(shard));
     }
-    const char *schedule = pd_snapshot_note(snapshot, "schedule");
-    s->lr_step = schedule ? strtoull(schedule, NULL, 10) : pd_server_step(s);
-    pd_sums_read(s->sums, pd_snapshot_note(snapshot, "sums"));
-    d->last_step = d->sure_step = info->step;
-    d->last_applied = d->last_least = d->sure_applied = d->sure_least = applied;
+    pd_durable_go_on(d, snapshot, info->step, applied);
+}
+
+void pd_durable_go_on(struct pd_durable *d, const struct pd_snapshot *from, uint64_t number, uint64_t applied)
+{
+    struct pd_server *s = d->server;
+    s->lr_step = pd_snapshot_number(from, "schedule", 10, pd_server_step(s));
+    pd_sums_read(s->sums, pd_snapshot_note(from, "sums"));
+    pd_durable_set_last(d, (struct pd_cut){number, applied, applied, 0}, 1);
 }
 
 int pd_durable_is_ours(const struct pd_durable *d, const struct pd_snapshot *snapshot)
@@ -246,13 +250,14 @@ static pd_status take_own(struct pd_durable *d, const struct pd_snapshot *own)
     PD_TRY(pd_begun_check(d, own));
     PD_TRY(load_own(d, own));
     take_steps(d, own);
-    if (d->taken.passed > d->last_step) d->last_step = d->sure_step = d->taken.passed; /* it is used */
+    struct pd_cut last = d->last;
+    if (d->taken.passed > last.number) last.number = d->taken.passed; /* it is used */
+    pd_durable_set_last(d, last, 1);
     d->taken.has_own = 1;
     d->taken.number = pd_snapshot_info(own)->step;
     d->taken.id = pd_snapshot_id(own);
     d->taken.era = pd_snapshot_era(own);
-    const char *rules = pd_snapshot_note(own, "rules");
-    d->taken.rules = rules ? strtoull(rules, NULL, 16) : 0;
+    d->taken.rules = pd_snapshot_number(own, "rules", 16, 0);
     d->taken.is_moved = is_moved(d, own);
     uint64_t era = pd_snapshot_era(own) + (uint64_t)d->taken.is_moved;
     if (d->era < era) d->era = era;

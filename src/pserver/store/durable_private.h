@@ -49,6 +49,14 @@ struct pd_taken {
     uint64_t *files;  /* by lane: the step of the file in which its log goes on */
 };
 
+/* What a snapshot is of. */
+struct pd_cut {
+    uint64_t number;
+    uint64_t applied; /* sync: the step that it is of, */
+    uint64_t least;   /* and the one of the loop that is behind */
+    uint64_t changes; /* async: of all lanes */
+};
+
 struct pd_durable {
     struct pd_server *server;
     char *folder, *root;
@@ -71,15 +79,12 @@ struct pd_durable {
     int *stands;                  /* by lane: it has reached `next`, and holds its answers */
     int64_t last_cut;             /* when */
     int64_t stood_at;             /* since when all lanes stand at `next`; 0: they do not */
-    _Atomic uint64_t last_step;   /* of the last snapshot that was begun: its number */
-    uint64_t last_applied;        /* sync: the step that it is of, */
-    uint64_t last_least;          /* and the one of the loop that is behind */
-    uint64_t last_changes;        /* async: of all lanes, at that snapshot */
+    struct pd_cut last;           /* the last snapshot that was begun */
+    _Atomic uint64_t last_step;   /* its number, for lanes */
+    struct pd_cut sure;           /* the last one that was written */
     int64_t quiet_since; /* async, at the end: nothing has come from trainers since then; 0: not looked */
     uint64_t quiet_changes;
-    uint64_t sure_step, sure_applied; /* the same of the last one that was written */
-    uint64_t sure_least, sure_changes;
-    _Atomic uint64_t shown;  /* sync, several servers, no log: sure_applied, for them to know; 0: none yet */
+    _Atomic uint64_t shown;  /* sync, several servers, no log: sure.applied, for them to know; 0: none yet */
     _Atomic uint64_t common; /* ... the step of the newest that all have, as far as is known */
     _Atomic uint64_t spoilt; /* a lane could not begin a file for the cut of this step; 0: all could */
     _Atomic uint64_t grown;  /* bytes that went to the logs since the last cut */
@@ -121,6 +126,9 @@ void pd_layout_free(struct pd_layout *layout);
 pd_status pd_durable_load(struct pd_durable *durable);
 pd_status pd_durable_check_job(struct pd_durable *durable, const struct pd_snapshot *snapshot);
 pd_status pd_durable_load_rate(struct kept *kept, const struct pd_snapshot_var *var);
+/* With its schedule and its sums, and behind its number. */
+void pd_durable_go_on(struct pd_durable *durable, const struct pd_snapshot *from, uint64_t number,
+                      uint64_t applied);
 const char *pd_durable_note(const struct pd_snapshot *snapshot, const char *key, int lane);
 uint64_t pd_durable_highest(const struct pd_shard *shard, int trainers); /* async: of their steps */
 /* durable_anew.c: which states of optimizers and schedules start anew, as `has` finds none in the snapshots,
@@ -149,6 +157,8 @@ uint64_t pd_steps_of(const struct pd_steps *steps, int trainer); /* the furthest
  * and what helps. */
 pd_status pd_steps_check(const struct pd_durable *durable, const struct pd_steps *steps, const char *whose,
                          const char *advice);
+/* All loops are there: at `step` or, when it is 0 (async), at the furthest. */
+void pd_steps_take(struct pd_durable *durable, const struct pd_steps *steps, uint64_t step);
 void pd_steps_free(struct pd_steps *steps);
 /* durable_set.c: from what the servers of before have left, if there is anything. */
 pd_status pd_durable_load_set(struct pd_durable *durable);
@@ -196,6 +206,8 @@ void pd_schedule_put(const struct pd_durable *durable, const struct pd_schedule 
 void pd_schedule_free(struct pd_schedule *schedule);
 /* durable_cut.c */
 int pd_durable_is_first(const struct pd_durable *durable); /* is it the first server of the job? */
+/* A snapshot is begun; or, when `is_sure`, it is on the disk already. */
+void pd_durable_set_last(struct pd_durable *durable, struct pd_cut last, int is_sure);
 /* Before the lanes run: the steps that they came back with are behind them. */
 pd_status pd_durable_ready(struct pd_durable *durable);
 /* durable_writer.c; on the main thread */

@@ -41,8 +41,8 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
 {
     struct pd_buf kinds = {0};
     int is_told = 1;
-    for (int i = 0; i < pd_snapshot_set_count(set) && is_told; i++) {
-        const char *some = pd_snapshot_note(pd_snapshot_set_at(set, i), "optimizers");
+    for (int i = 0; i < set->servers.n && is_told; i++) {
+        const char *some = pd_snapshot_note(set->servers.at[i], "optimizers");
         is_told = some != NULL;
         if (some) pd_anew_add_kinds(some, &kinds);
     }
@@ -86,39 +86,32 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
     return PD_OK;
 }
 
-static void set_steps(struct pd_durable *d, const struct pd_snapshot_set *set, const struct pd_steps *steps)
+/* The highest number of what was taken. */
+static uint64_t number_of(const struct pd_snapshot_set *set)
 {
-    struct pd_server *s = d->server;
-    const struct pd_snapshot *lead = pd_snapshot_set_lead(set);
     uint64_t most = 0;
-    for (int t = 0; t < s->config.trainers; t++)
-        if (pd_steps_of(steps, t) > most) most = pd_steps_of(steps, t);
-    if (!pd_snapshot_is_async(lead)) most = pd_snapshot_set_step(set);
-    for (int l = 0; l < s->n_lanes; l++) {
-        for (int t = 0; t < s->config.trainers; t++)
-            pd_shard_set_trainer_step(s->lanes[l].shard, t, pd_steps_of(steps, t));
-        pd_shard_set_step(s->lanes[l].shard, most);
-    }
-    pd_server_set_step(s, most);
-    const char *schedule = pd_snapshot_note(lead, "schedule");
-    s->lr_step = schedule ? strtoull(schedule, NULL, 10) : most;
-    pd_sums_read(s->sums, pd_snapshot_note(lead, "sums"));
-    d->last_step = d->sure_step = d->taken.number = pd_snapshot_set_number(set);
-    d->last_applied = d->last_least = d->sure_applied = d->sure_least = most;
+    for (int i = 0; i < set->servers.n; i++)
+        if (pd_snapshot_info(set->servers.at[i])->step > most)
+            most = pd_snapshot_info(set->servers.at[i])->step;
+    return most;
 }
 
 static pd_status take_steps(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
     struct pd_steps steps = {0};
     pd_status status = PD_OK;
-    for (int i = 0; i < pd_snapshot_set_count(set) && status == PD_OK; i++)
-        if (!pd_snapshot_is_hollow(pd_snapshot_set_at(set, i)))
-            status = pd_steps_add(&steps, pd_snapshot_set_at(set, i));
-    if (status == PD_OK && pd_snapshot_is_async(pd_snapshot_set_lead(set)))
+    for (int i = 0; i < set->servers.n && status == PD_OK; i++)
+        if (!pd_snapshot_is_hollow(set->servers.at[i])) status = pd_steps_add(&steps, set->servers.at[i]);
+    if (status == PD_OK && pd_snapshot_is_async(set->servers.at[set->lead]))
         status = pd_steps_check(d, &steps, "the snapshots of other servers, which this one starts from,",
                                 "Start those servers once more together with their trainers, and end the "
                                 "servers with SIGTERM while the trainers train. Then start these");
-    if (status == PD_OK) set_steps(d, set, &steps);
+    if (status == PD_OK) {
+        const struct pd_snapshot *lead = set->servers.at[set->lead];
+        pd_steps_take(d, &steps, pd_snapshot_is_async(lead) ? 0 : set->step);
+        d->taken.number = number_of(set);
+        pd_durable_go_on(d, lead, d->taken.number, pd_shard_step(d->server->lanes[0].shard));
+    }
     pd_steps_free(&steps);
     return status;
 }
@@ -135,13 +128,13 @@ static const char advice[] =
 /* A log cannot be taken up by other servers than those who wrote it. */
 static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
-    const char *const *endpoints = pd_snapshot_set_endpoints(set);
+    const char *const *endpoints = set->endpoints.at;
     int n;
     const char *const *servers = pd_durable_servers(d, &n);
-    int is_moved = pd_snapshot_same_places(pd_snapshot_set_count(set), endpoints, n, servers) &&
-                   pd_durable_is_ours(d, pd_snapshot_set_lead(set));
-    for (int i = 0; i < pd_snapshot_set_count(set); i++) {
-        const struct pd_snapshot *snapshot = pd_snapshot_set_at(set, i);
+    int is_moved = pd_snapshot_same_places(set->servers.n, endpoints, n, servers) &&
+                   pd_durable_is_ours(d, set->servers.at[set->lead]);
+    for (int i = 0; i < set->servers.n; i++) {
+        const struct pd_snapshot *snapshot = set->servers.at[i];
         uint64_t steps = 0, number = pd_snapshot_info(snapshot)->step;
         char *folder, why[256] = "";
         if (is_moved && strcmp(endpoints[i], servers[i]) == 0) continue; /* it has it still */
@@ -182,20 +175,20 @@ static pd_status check_logs(struct pd_durable *d, const struct pd_snapshot_set *
 
 static pd_status check_torn(const struct pd_snapshot_set *set)
 {
-    for (int i = 0; i < pd_snapshot_set_count(set); i++)
-        if (pd_snapshot_is_torn(pd_snapshot_set_at(set, i)))
+    for (int i = 0; i < set->servers.n; i++)
+        if (pd_snapshot_is_torn(set->servers.at[i]))
             return pd_fail(PD_INVALID,
                            "the snapshot of step %llu by server %s was cut within the next step, and is of "
                            "use only to that server. Start those servers and their trainers once more, and "
                            "end the servers when the step is through. Then start these",
-                           (unsigned long long)pd_snapshot_set_step(set), pd_snapshot_set_endpoints(set)[i]);
+                           (unsigned long long)set->step, set->endpoints.at[i]);
     return PD_OK;
 }
 
 static pd_status check_damage(struct pd_durable *d, const struct pd_snapshot_set *set)
 {
-    const char *damage = pd_snapshot_set_damage(set);
-    unsigned long long step = pd_snapshot_set_step(set);
+    const char *damage = set->damage;
+    unsigned long long step = set->step;
     if (!*damage) return PD_OK;
     if (!d->server->config.accepts_rollback)
         return pd_fail(PD_FORMAT,
@@ -215,10 +208,10 @@ static pd_status check_damage(struct pd_durable *d, const struct pd_snapshot_set
  * ended. */
 static pd_status check_ended(const struct pd_durable *d, const struct pd_snapshot_set *set)
 {
-    const char *const *endpoints = pd_snapshot_set_endpoints(set);
+    const char *const *endpoints = set->endpoints.at;
     int n;
     const char *const *servers = pd_durable_servers(d, &n);
-    for (int i = 0; i < pd_snapshot_set_count(set); i++) {
+    for (int i = 0; i < set->servers.n; i++) {
         char *folder;
         if (pd_snapshot_place(n, servers, endpoints[i]) >= 0) continue; /* of this job: it starts, too */
         PD_TRY(pd_snapshot_folder(d->root, endpoints[i], &folder));
@@ -239,13 +232,13 @@ static pd_status take(struct pd_durable *d, const struct pd_snapshot_set *set)
     PD_TRY(check_ended(d, set));
     PD_TRY(check_torn(set));
     PD_TRY(check_damage(d, set));
-    for (int i = 0; i < pd_snapshot_set_count(set); i++)
-        PD_TRY(pd_durable_check_job(d, pd_snapshot_set_at(set, i)));
+    for (int i = 0; i < set->servers.n; i++)
+        PD_TRY(pd_durable_check_job(d, set->servers.at[i]));
     PD_TRY(check_logs(d, set));
     PD_TRY(load_from_set(d, set));
     PD_TRY(take_steps(d, set));
     d->taken.is_from_set = 1;
-    d->era = pd_snapshot_set_era(set) + 1;
+    d->era = set->era + 1;
     return PD_OK;
 }
 

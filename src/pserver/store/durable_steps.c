@@ -92,6 +92,18 @@ pd_status pd_steps_check(const struct pd_durable *d, const struct pd_steps *step
                    whose, last, t, last == first ? advice : "", last == first ? ". Or set" : "Set", first);
 }
 
+void pd_steps_take(struct pd_durable *d, const struct pd_steps *steps, uint64_t step)
+{
+    struct pd_server *s = d->server;
+    for (int l = 0; l < s->n_lanes; l++) {
+        struct pd_shard *shard = s->lanes[l].shard;
+        for (int t = 0; t < s->config.trainers; t++)
+            pd_shard_set_trainer_step(shard, t, pd_steps_of(steps, t));
+        pd_shard_set_step(shard, step ? step : pd_durable_highest(shard, s->config.trainers));
+        pd_server_set_step(s, pd_shard_step(shard));
+    }
+}
+
 void pd_steps_free(struct pd_steps *steps)
 {
     pd_vec_free(&steps->trainers);

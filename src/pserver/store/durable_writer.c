@@ -35,7 +35,7 @@ static void drop_logs(struct pd_durable *d)
 void pd_writer_show(struct pd_durable *d)
 {
     if (d->server->config.is_sync && d->config.n_servers > 1 && !d->journals)
-        atomic_store(&d->shown, d->sure_applied);
+        atomic_store(&d->shown, d->sure.applied);
 }
 
 uint64_t pd_durable_kept(const struct pd_durable *d)
@@ -62,10 +62,7 @@ static void written(struct pd_durable *d)
 {
     pd_log(PD_LOG_INFO, "snapshot of step %llu: %.1f MB in %s", (unsigned long long)d->last_step,
            (double)pd_snapshot_bytes(d->writing) / 1e6, d->folder);
-    d->sure_step = d->last_step;
-    d->sure_applied = d->last_applied;
-    d->sure_least = d->last_least;
-    d->sure_changes = d->last_changes;
+    d->sure = d->last;
     d->trouble[0] = 0;
     pd_writer_show(d);
     if (pd_durable_kept(d) && !d->server->ending) /* its loops run */
@@ -84,10 +81,7 @@ void pd_writer_failed(struct pd_durable *d, const char *why)
              (unsigned long long)d->last_step, why);
     if (!d->is_last)
         pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
-    d->last_step = d->sure_step;
-    d->last_applied = d->sure_applied;
-    d->last_least = d->sure_least;
-    d->last_changes = d->sure_changes;
+    pd_durable_set_last(d, d->sure, 1);
     drop_job(d);
 }
 

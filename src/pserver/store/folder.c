@@ -70,6 +70,28 @@ pd_status pd_folder_trouble(const char *what, const char *path, int number)
                    pd_folder_advice(number));
 }
 
+pd_status pd_folder_path(char path[PATH_MAX], const char *folder, const char *name)
+{
+    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX
+               ? PD_OK
+               : pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
+}
+
+pd_status pd_folder_read(const char *folder, const char *name, size_t most, struct pd_buf *out, int *is_there)
+{
+    char path[PATH_MAX], some[4096];
+    PD_TRY(pd_folder_path(path, folder, name));
+    FILE *file = fopen(path, "re");
+    *is_there = file != NULL;
+    if (!file) return errno == ENOENT ? PD_OK : pd_folder_trouble("read", path, errno);
+    for (size_t n; (n = fread(some, 1, sizeof some, file)) > 0 && out->n < most;)
+        pd_buf_add(out, some, n);
+    int failed = ferror(file);
+    fclose(file);
+    if (failed) return pd_folder_trouble("read", path, EIO);
+    return out->failed ? pd_no_memory() : PD_OK;
+}
+
 pd_status pd_folder_make(const char *path)
 {
     char part[PATH_MAX];
@@ -103,9 +125,9 @@ pd_status pd_folder_make(const char *path)
 pd_status pd_folder_write(const char *folder, const char *name, const void *bytes, size_t n)
 {
     char path[PATH_MAX], aside[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
-        snprintf(aside, sizeof aside, "%s/%s.tmp", folder, name) >= (int)sizeof aside)
-        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
+    PD_TRY(pd_folder_path(path, folder, name));
+    if (snprintf(aside, sizeof aside, "%s.tmp", path) >= (int)sizeof aside)
+        return pd_folder_trouble("write", path, ENAMETOOLONG);
     int file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file < 0) return pd_folder_trouble("write", aside, errno);
     ssize_t wrote = write(file, bytes, n);
@@ -133,8 +155,7 @@ pd_status pd_folder_lock(const char *folder, const char *name, int *fd)
 {
     char path[PATH_MAX];
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
+    PD_TRY(pd_folder_path(path, folder, name));
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0) return pd_folder_trouble("open", path, errno);
     if (fcntl(*fd, F_SETLK, &lock) == 0) return PD_OK;

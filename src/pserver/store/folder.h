@@ -2,9 +2,12 @@
 #ifndef PD_PSERVER_FOLDER_H
 #define PD_PSERVER_FOLDER_H
 
+#include <limits.h>
 #include <paddle/status.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/buf.h"
 
 enum { PD_FOLDER_DIGITS = 20 }; /* of a number in a name: names sort as numbers do */
 
@@ -32,6 +35,12 @@ pd_status pd_folder_numbers(const char *path, const char *prefix, uint64_t **out
 pd_status pd_folder_names(const char *path, char ***out, int *n);
 void pd_folder_free_names(char **names, int n);
 
+/* "<folder>/<name>"; an error when that is too long. */
+pd_status pd_folder_path(char path[PATH_MAX], const char *folder, const char *name);
+/* The whole file of that name, a zero byte behind it. More than `most` bytes are not read. *is_there is 0
+ * when there is none. */
+pd_status pd_folder_read(const char *folder, const char *name, size_t most, struct pd_buf *out,
+                         int *is_there);
 /* An error: what could not be done with which path, why, and what to do about it. */
 pd_status pd_folder_trouble(const char *what, const char *path, int number);
 /* What an error number of the system means, and what a user can do about it. Safe in a forked child. */

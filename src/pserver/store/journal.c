@@ -199,13 +199,11 @@ pd_status pd_journal_commit(struct pd_journal *j)
 
 /* ---- files ---- */
 
-static pd_status path_of(char path[PATH_MAX], const char *folder, int lane, uint64_t step)
+pd_status pd_log_path(char path[PATH_MAX], const char *folder, int lane, uint64_t step)
 {
     char name[PD_LOG_NAME];
     pd_log_name(name, lane, step);
-    if (snprintf(path, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
-        return pd_fail(PD_INVALID, "the path '%s/%s' is too long", folder, name);
-    return PD_OK;
+    return pd_folder_path(path, folder, name);
 }
 
 /* A file with nothing but its head and its first mark. Sets what is drawn and computed in the head. */
@@ -213,7 +211,7 @@ static pd_status make_file(const char *folder, enum pd_durability durability, st
                            int *out)
 {
     char path[PATH_MAX], bytes[PD_LOG_BEGIN] = {0};
-    PD_TRY(path_of(path, folder, head->lane, head->step));
+    PD_TRY(pd_log_path(path, folder, head->lane, head->step));
     head->version = PD_LOG_VERSION;
     memcpy(head->magic, PD_LOG_MAGIC, sizeof head->magic);
     if (getrandom(&head->id, sizeof head->id, GRND_NONBLOCK) != sizeof head->id)
@@ -225,16 +223,13 @@ static pd_status make_file(const char *folder, enum pd_durability durability, st
     memcpy(bytes + PD_LOG_SECTOR, &mark, sizeof mark);
 
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return pd_fail(PD_IO, "cannot make the log '%s': %s; %s", path, pd_folder_error(errno),
-                       pd_folder_advice(errno));
+    if (fd < 0) return pd_folder_trouble("make the log", path, errno);
     ssize_t got = pwrite(fd, bytes, sizeof bytes, 0);
     int number = got == sizeof bytes ? 0 : got < 0 ? errno : ENOSPC;
     if (!number && durability == PD_DURABLE_FSYNC && fdatasync(fd) != 0) number = errno;
     pd_status status = PD_OK;
     if (number)
-        status = pd_fail(PD_IO, "cannot write the log '%s': %s; %s", path, pd_folder_error(number),
-                         pd_folder_advice(number));
+        status = pd_folder_trouble("write the log", path, number);
     else if (durability == PD_DURABLE_FSYNC)
         status = pd_folder_sync(folder);
     if (status != PD_OK) {
@@ -254,15 +249,13 @@ pd_status pd_journal_begin(const char *folder, int lane, enum pd_durability dura
     char path[PATH_MAX];
     int fd;
     PD_TRY(pd_folder_make(folder));
-    PD_TRY(path_of(path, folder, lane, step));
+    PD_TRY(pd_log_path(path, folder, lane, step));
     if (access(path, F_OK) == 0) {
         PD_TRY(pd_log_look(&there));
         if (!pd_log_is_unused(&there))
             return pd_fail(PD_EXISTS, "the log '%s' is there already, and has records: move it away", path);
         if (!there.is_headless && there.head.base == base) return PD_OK;
-        if (unlink(path) != 0)
-            return pd_fail(PD_IO, "cannot remove the empty log '%s': %s; %s", path, pd_folder_error(errno),
-                           pd_folder_advice(errno));
+        if (unlink(path) != 0) return pd_folder_trouble("remove the empty log", path, errno);
     }
     PD_TRY(make_file(folder, durability, &head, &fd));
     close(fd);
@@ -312,10 +305,9 @@ pd_status pd_journal_drop_before(struct pd_journal *j, uint64_t step)
      * this is ended half-way. */
     for (int i = 0; status == PD_OK && i + 1 < n && steps[i + 1] <= step; i++) {
         char path[PATH_MAX];
-        status = path_of(path, j->folder, j->lane, steps[i]);
+        status = pd_log_path(path, j->folder, j->lane, steps[i]);
         if (status == PD_OK && unlink(path) != 0 && errno != ENOENT)
-            status = pd_fail(PD_IO, "cannot remove the old log '%s': %s; %s", path, pd_folder_error(errno),
-                             pd_folder_advice(errno));
+            status = pd_folder_trouble("remove the old log", path, errno);
         dropped++;
     }
     pd_free(steps);
@@ -346,7 +338,7 @@ static pd_status take_file(struct pd_journal *j, uint64_t step)
 {
     char path[PATH_MAX];
     struct pd_log_scan scan = {.folder = j->folder, .lane = j->lane, .step = step};
-    PD_TRY(path_of(path, j->folder, j->lane, step));
+    PD_TRY(pd_log_path(path, j->folder, j->lane, step));
     PD_TRY(pd_log_scan(&scan, NULL, NULL));
     if (scan.is_headless)
         return pd_fail(PD_FORMAT, "log '%s' ends within its head; bring it back from a copy", path);
@@ -363,9 +355,7 @@ static pd_status take_file(struct pd_journal *j, uint64_t step)
     /* Both marks: it is not known which of them is the older one. */
     for (j->marks = 0; !number && j->marks < PD_LOG_MARKS; j->marks++)
         if (!write_mark(j->fd, &scan.head, j->marks, scan.end, PD_LOG_NO_STEP)) number = errno;
-    if (number)
-        return pd_fail(PD_IO, "cannot open the log '%s': %s; %s", path, pd_folder_error(number),
-                       pd_folder_advice(number));
+    if (number) return pd_folder_trouble("open the log", path, number);
     j->head = scan.head;
     j->committed = j->written = scan.end;
     return j->durability == PD_DURABLE_FSYNC ? pd_folder_sync(j->folder) : PD_OK;
@@ -381,14 +371,13 @@ static pd_status remove_later(const struct pd_journal *j, uint64_t step)
     for (int i = n - 1; status == PD_OK && i >= 0 && steps[i] > step; i--) {
         char path[PATH_MAX];
         struct pd_log_scan scan = {.folder = j->folder, .lane = j->lane, .step = steps[i]};
-        status = path_of(path, j->folder, j->lane, steps[i]);
+        status = pd_log_path(path, j->folder, j->lane, steps[i]);
         if (status == PD_OK) status = pd_log_look(&scan);
         if (status == PD_OK && !pd_log_is_unused(&scan))
             status = pd_fail(PD_EXISTS, "the log '%s' is not to be gone on in, and has records: move it away",
                              path);
         if (status == PD_OK && unlink(path) != 0)
-            status = pd_fail(PD_IO, "cannot remove the empty log '%s': %s; %s", path, pd_folder_error(errno),
-                             pd_folder_advice(errno));
+            status = pd_folder_trouble("remove the empty log", path, errno);
     }
     pd_free(steps);
     return status;

@@ -3,6 +3,8 @@
 #ifndef PD_PSERVER_JOURNAL_PRIVATE_H
 #define PD_PSERVER_JOURNAL_PRIVATE_H
 
+#include <limits.h>
+
 #include "pserver/store/journal.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -86,6 +88,7 @@ struct pd_log_scan {
 };
 
 void pd_log_name(char name[PD_LOG_NAME], int lane, uint64_t step);
+pd_status pd_log_path(char path[PATH_MAX], const char *folder, int lane, uint64_t step);
 uint32_t pd_log_head_crc(const struct pd_log_file *file, const struct pd_log_head *head);
 uint32_t pd_log_mark_crc(const struct pd_log_file *file, const struct pd_log_mark *mark);
 /* Reads a file through; `fn` may be NULL. */

@@ -304,14 +304,10 @@ static pd_status scan_file(struct pd_log_scan *scan, int is_look, pd_replay_fn f
 {
     struct file f = {.fd = -1};
     struct stat st;
-    char name[PD_LOG_NAME];
-    pd_log_name(name, scan->lane, scan->step);
-    if (snprintf(f.path, sizeof f.path, "%s/%s", scan->folder, name) >= (int)sizeof f.path)
-        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", scan->folder);
+    PD_TRY(pd_log_path(f.path, scan->folder, scan->lane, scan->step));
     f.fd = open(f.path, O_RDONLY | O_CLOEXEC);
     if (f.fd < 0 || fstat(f.fd, &st) != 0) {
-        pd_status status = pd_fail(PD_IO, "cannot open the log '%s': %s; %s", f.path, pd_folder_error(errno),
-                                   pd_folder_advice(errno));
+        pd_status status = pd_folder_trouble("open the log", f.path, errno);
         if (f.fd >= 0) close(f.fd);
         return status;
     }

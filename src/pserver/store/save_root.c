@@ -18,8 +18,7 @@ static pd_status file_error(const char *path, int number)
 {
     if (number == ELOOP || number == ENOTDIR)
         return pd_fail(PD_IO, "cannot write '%s': a part of its folder is a link or a file", path);
-    return pd_fail(PD_IO, "cannot write '%s': %s; %s", path, pd_folder_error(number),
-                   pd_folder_advice(number));
+    return pd_folder_trouble("write", path, number);
 }
 
 static int has_dots(const char *path)

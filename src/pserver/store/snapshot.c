@@ -181,9 +181,7 @@ static pd_status open_folder(struct pd_snapshot_job *job, const char *folder)
     struct stat st;
     PD_TRY(pd_folder_make(folder));
     job->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (job->folder_fd < 0)
-        return pd_fail(PD_IO, "cannot open the folder '%s': %s; %s", folder, pd_folder_error(errno),
-                       pd_folder_advice(errno));
+    if (job->folder_fd < 0) return pd_folder_trouble("open the folder", folder, errno);
     if (fstatat(job->folder_fd, job->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return pd_fail(PD_EXISTS, "'%s/%s' is there already; remove it if it is to be written again", folder,
                        job->name);

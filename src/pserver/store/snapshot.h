@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "base/vec.h"
 #include "tensor/meta.h"
 
 /* A variable, and where it lies in the whole one of which a server may hold only some rows: its row i is row
@@ -101,6 +102,9 @@ const struct pd_snapshot_info *pd_snapshot_info(const struct pd_snapshot *snapsh
 const struct pd_snapshot_var *pd_snapshot_find(const struct pd_snapshot *snapshot, const char *name);
 /* NULL when there is no such note. */
 const char *pd_snapshot_note(const struct pd_snapshot *snapshot, const char *key);
+/* A note that is a number, to that base. */
+uint64_t pd_snapshot_number(const struct pd_snapshot *snapshot, const char *key, int base,
+                            uint64_t otherwise);
 /* What a log knows it by: the note `id` or, where there is none, the checksum of the manifest. */
 uint64_t pd_snapshot_id(const struct pd_snapshot *snapshot);
 /* The job that it is of; 0: it does not say. */
@@ -135,7 +139,18 @@ int64_t pd_snapshot_row_bytes(const struct pd_snapshot_var *var);
 
 /* ---- the snapshots of all servers of a job ---- */
 
-struct pd_snapshot_set;
+struct pd_snapshot_slice;
+
+struct pd_snapshot_set {
+    uint64_t step;     /* of what was taken; in async mode, of the furthest server */
+    uint64_t era;      /* the highest of what lies below the root, without that of `but` */
+    char damage[1024]; /* what is newer and was passed over, because it is damaged or not all servers have it
+                        */
+    PD_VEC(struct pd_snapshot *) servers;    /* in the order of the manifest */
+    PD_VEC(const char *) endpoints;          /* after which their folders are named */
+    int lead;                                /* the one that counts for what several of them have */
+    PD_VEC(struct pd_snapshot_slice) slices; /* by whole name, then by first row */
+};
 
 #define PD_SNAPSHOT_NEWEST UINT64_MAX
 
@@ -154,24 +169,10 @@ struct pd_snapshot_but {
  * NEWEST. */
 pd_status pd_snapshot_set_open(const char *root, uint64_t step, const struct pd_snapshot_but *but,
                                struct pd_snapshot_set **out);
-/* What is newer and was passed over, because it is damaged or not all servers have it; empty: nothing is. */
-const char *pd_snapshot_set_damage(const struct pd_snapshot_set *set);
 /* The highest era of a snapshot below the root, without those of `but` and of servers that train nothing;
  * those that cannot be read are passed over. */
 pd_status pd_snapshot_newest_era(const char *root, const struct pd_snapshot_but *but, uint64_t *era);
 void pd_snapshot_set_close(struct pd_snapshot_set *set);
-/* The step of what was taken; in async mode, of the furthest server. */
-uint64_t pd_snapshot_set_step(const struct pd_snapshot_set *set);
-uint64_t pd_snapshot_set_number(const struct pd_snapshot_set *set); /* the highest */
-/* The highest era of what lies below the root, without that of `but`. */
-uint64_t pd_snapshot_set_era(const struct pd_snapshot_set *set);
-/* The one that counts for what several of them have. */
-const struct pd_snapshot *pd_snapshot_set_lead(const struct pd_snapshot_set *set);
-/* The servers whose folders they lie in. */
-const char *const *pd_snapshot_set_endpoints(const struct pd_snapshot_set *set);
-/* The servers' snapshots, in the order of the manifest. */
-int pd_snapshot_set_count(const struct pd_snapshot_set *set);
-const struct pd_snapshot *pd_snapshot_set_at(const struct pd_snapshot_set *set, int server);
 /* One slice of the variable of that whole name (for element type, widths and whole_rows); NULL when there is
  * none. */
 const struct pd_snapshot_var *pd_snapshot_set_find(const struct pd_snapshot_set *set, const char *whole);

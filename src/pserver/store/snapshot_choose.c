@@ -265,7 +265,7 @@ static pd_status open_first_whole(const char *root, uint64_t step, const struct 
         if (status == PD_NO_MEMORY) return status;
         if (status == PD_OK && *out) {
             if (why[0]) memcpy((*out)->damage, why, sizeof why);
-            (*out)->newest_era = newest_era(c);
+            (*out)->era = newest_era(c);
             return PD_OK;
         }
         if (status == PD_OK) continue;

@@ -24,16 +24,6 @@ struct pd_snapshot_slice {
     int turn;
 };
 
-struct pd_snapshot_set {
-    uint64_t step;
-    uint64_t newest_era; /* of all snapshots of other servers, also those that were passed over */
-    char damage[1024];
-    PD_VEC(struct pd_snapshot *) servers;
-    PD_VEC(char *) endpoints; /* after which their folders are named */
-    int lead;
-    PD_VEC(struct pd_snapshot_slice) slices; /* by whole name, then by first row */
-};
-
 /* All servers are there: finds the slices, and what comes first. */
 pd_status pd_snapshot_set_index(struct pd_snapshot_set *set);
 

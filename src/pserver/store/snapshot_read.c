@@ -385,9 +385,7 @@ static pd_status read_manifest(struct pd_snapshot *s, const char *folder, const 
     for (*n = 0; status == PD_OK && *n < size;) {
         ssize_t got = read(fd, s->text + *n, size - *n);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            status = pd_fail(PD_IO, "cannot read '%s': %s; %s", s->path, pd_folder_error(errno),
-                             pd_folder_advice(errno));
+        if (got < 0) status = pd_folder_trouble("read", s->path, errno);
         if (got <= 0) break;
         *n += (size_t)got;
     }
@@ -460,37 +458,31 @@ const char *pd_snapshot_note(const struct pd_snapshot *s, const char *key)
     return NULL;
 }
 
-static uint64_t hex_note(const struct pd_snapshot *s, const char *key)
+uint64_t pd_snapshot_number(const struct pd_snapshot *s, const char *key, int base, uint64_t otherwise)
 {
     const char *text = pd_snapshot_note(s, key);
-    return text ? strtoull(text, NULL, 16) : 0;
+    return text ? strtoull(text, NULL, base) : otherwise;
 }
 
 uint64_t pd_snapshot_id(const struct pd_snapshot *s)
 {
-    uint64_t id = hex_note(s, "id");
+    uint64_t id = pd_snapshot_number(s, "id", 16, 0);
     return id ? id : s->crc;
 }
 
 uint64_t pd_snapshot_job_id(const struct pd_snapshot *s)
 {
-    return hex_note(s, "job");
-}
-
-static uint64_t number_note(const struct pd_snapshot *s, const char *key, uint64_t otherwise)
-{
-    const char *text = pd_snapshot_note(s, key);
-    return text ? strtoull(text, NULL, 10) : otherwise;
+    return pd_snapshot_number(s, "job", 16, 0);
 }
 
 uint64_t pd_snapshot_era(const struct pd_snapshot *s)
 {
-    return number_note(s, "era", 0);
+    return pd_snapshot_number(s, "era", 10, 0);
 }
 
 uint64_t pd_snapshot_applied(const struct pd_snapshot *s)
 {
-    return number_note(s, "applied", s->info.step);
+    return pd_snapshot_number(s, "applied", 10, s->info.step);
 }
 
 int pd_snapshot_is_async(const struct pd_snapshot *s)

@@ -28,14 +28,10 @@ static pd_status remove_snapshot(const char *folder, uint64_t step)
     char name[64], aside[64], from[PATH_MAX], to[PATH_MAX];
     pd_snapshot_name(name, step);
     snprintf(aside, sizeof aside, PD_SNAPSHOT_ASIDE "old-%" PRIu64, step);
-    if (snprintf(from, sizeof from, "%s/%s", folder, name) >= (int)sizeof from ||
-        snprintf(to, sizeof to, "%s/%s", folder, aside) >= (int)sizeof to)
-        return pd_fail(PD_INVALID, "the path of the folder '%s' is too long", folder);
+    PD_TRY(pd_folder_path(from, folder, name));
+    PD_TRY(pd_folder_path(to, folder, aside));
     PD_TRY(pd_folder_remove(folder, aside));
-    if (rename(from, to) != 0)
-        return errno == ENOENT ? PD_OK
-                               : pd_fail(PD_IO, "cannot remove '%s': %s; %s", from, pd_folder_error(errno),
-                                         pd_folder_advice(errno));
+    if (rename(from, to) != 0) return errno == ENOENT ? PD_OK : pd_folder_trouble("remove", from, errno);
     return pd_folder_remove(folder, aside);
 }
 
@@ -68,7 +64,7 @@ void pd_snapshot_set_close(struct pd_snapshot_set *set)
     for (int i = 0; i < set->servers.n; i++)
         pd_snapshot_close(set->servers.at[i]);
     for (int i = 0; i < set->endpoints.n; i++)
-        pd_free(set->endpoints.at[i]);
+        pd_free((char *)set->endpoints.at[i]);
     pd_vec_free(&set->endpoints);
     pd_vec_free(&set->servers);
     pd_vec_free(&set->slices);
@@ -104,19 +100,13 @@ static pd_status check_slices(const struct pd_snapshot_set *set)
     return PD_OK;
 }
 
-static uint64_t schedule_of(const struct pd_snapshot *snapshot)
-{
-    const char *text = pd_snapshot_note(snapshot, "schedule");
-    return text ? strtoull(text, NULL, 10) : 0;
-}
-
 /* What several servers have (counters, rates) is of that one whose schedule is furthest. */
 static int find_lead(const struct pd_snapshot_set *set)
 {
     int lead = 0;
     for (int i = 1; i < set->servers.n; i++) {
         const struct pd_snapshot *a = set->servers.at[lead], *b = set->servers.at[i];
-        uint64_t x = schedule_of(a), y = schedule_of(b);
+        uint64_t x = pd_snapshot_number(a, "schedule", 10, 0), y = pd_snapshot_number(b, "schedule", 10, 0);
         if (y > x || (y == x && pd_snapshot_info(b)->step > pd_snapshot_info(a)->step)) lead = i;
     }
     return lead;
@@ -158,50 +148,6 @@ int pd_snapshot_same_places(int n, const char *const *before, int m, const char 
         same = strcmp(before[i], now[i]) == 0 ||
                (pd_snapshot_place(m, now, before[i]) < 0 && pd_snapshot_place(n, before, now[i]) < 0);
     return same;
-}
-
-const char *pd_snapshot_set_damage(const struct pd_snapshot_set *set)
-{
-    return set->damage;
-}
-
-uint64_t pd_snapshot_set_step(const struct pd_snapshot_set *set)
-{
-    return set->step;
-}
-
-uint64_t pd_snapshot_set_number(const struct pd_snapshot_set *set)
-{
-    uint64_t most = 0;
-    for (int i = 0; i < set->servers.n; i++)
-        if (pd_snapshot_info(set->servers.at[i])->step > most)
-            most = pd_snapshot_info(set->servers.at[i])->step;
-    return most;
-}
-
-uint64_t pd_snapshot_set_era(const struct pd_snapshot_set *set)
-{
-    return set->newest_era;
-}
-
-const struct pd_snapshot *pd_snapshot_set_lead(const struct pd_snapshot_set *set)
-{
-    return set->servers.at[set->lead];
-}
-
-const char *const *pd_snapshot_set_endpoints(const struct pd_snapshot_set *set)
-{
-    return (const char *const *)set->endpoints.at;
-}
-
-int pd_snapshot_set_count(const struct pd_snapshot_set *set)
-{
-    return set->servers.n;
-}
-
-const struct pd_snapshot *pd_snapshot_set_at(const struct pd_snapshot_set *set, int server)
-{
-    return set->servers.at[server];
 }
 
 /* Index of the first slice of `whole`, or where it would be. */
